@@ -1,0 +1,422 @@
+/*
+ * sqlock.h - locks kept in the SQL database an application already has
+ *
+ * This header is the whole contract with applications: what is not written
+ * here may change.  A registry is a table of locks (INT_LOCK) in one database;
+ * a lock is a name in a region of it; a holder has a lease: the lock is its
+ * own until the lease's end, unless it is renewed.
+ *
+ * Calling sequence
+ *     sqlock_schema_create()  once per database (or `sqlock init`, or a DBA)
+ *     sqlock_registry_open()  once per process
+ *     sqlock_obtain()         a counted reference to a lock, by name
+ *     sqlock_acquire()        ... the critical section, while
+ *                             sqlock_remaining_ms() > 0 ...
+ *     sqlock_release()
+ *     sqlock_drop()           the reference
+ *     sqlock_registry_close()
+ *
+ * What a lock promises
+ *     Expiry is judged by the database's clock.  The holder's own deadline is
+ *     this host's CLOCK_BOOTTIME, read before the claim was sent, plus the TTL,
+ *     minus a margin: it ends sooner than the database's, and it ends without
+ *     any I/O.  A process that is paused may still write after its lease ended;
+ *     pass sqlock_token() along with each write and refuse smaller tokens where
+ *     that must not happen.
+ *
+ * Time      Durations are milliseconds and end in _ms; points in time are
+ *           microseconds since 1970-01-01 UTC on the database's clock and end
+ *           in _at_us.
+ * Threads   A registry and its locks may be used from any thread at any time.
+ *           Who owns a held lock is said by sqlock_options.ownership.
+ * fork()    A registry works only in the process that opened it.  In a child
+ *           every call answers SQLOCK_EFORK and touches no connection; open
+ *           another registry there.
+ * Strings   UTF-8, NUL-terminated, copied before the call returns.
+ * Results   0 or a negative code, never positive: both `if (rc)` and
+ *           `if (rc < 0)` refuse to enter the critical section.  New codes may
+ *           appear in any release: treat an unknown one as "not held".
+ *           Predicates return bool.
+ * Errors    The last argument of most functions is a sqlock_error owned by the
+ *           caller; NULL is allowed.  It is filled on failure only, and holds
+ *           one line without any password.
+ */
+#ifndef SQLOCK_H
+#define SQLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SQLOCK_API __attribute__((visibility("default")))
+#define SQLOCK_MUSTUSE SQLOCK_API __attribute__((warn_unused_result))
+
+#define SQLOCK_VERSION_MAJOR 0
+#define SQLOCK_VERSION_MINOR 1
+#define SQLOCK_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* clang-format off */
+/* X(name, value, text): the enum and sqlock_strerror() share this table. */
+#define SQLOCK_ERRORS(X)                                                      \
+    X(EBUSY,        -1, "the lock is held by another owner")                  \
+    X(ETIMEDOUT,    -2, "the lock was not free before the deadline")          \
+    X(ELOST,        -3, "the lease is lost: another owner has had the lock")  \
+    X(EEXPIRED,     -4, "the lease ran out, and nobody has taken the lock")   \
+    X(EUNCERTAIN,   -5, "the connection broke with a statement in flight: "   \
+                        "it may or may not have been carried out")            \
+    X(EUNREACHABLE, -6, "the database cannot be reached, nothing was done")   \
+    X(ERETRY,       -7, "the database asks to run the transaction again")     \
+    X(EOWNER,       -8, "this thread does not own the lock")                  \
+    X(EINVAL,       -9, "an argument is not valid")                           \
+    X(ENOMEM,      -10, "out of memory")                                      \
+    X(EFORK,       -11, "used in a child process of the one that opened it")  \
+    X(ENOTSUP,     -12, "not supported by this database or table layout")     \
+    X(ESCHEMA,     -13, "the lock table is missing or has the wrong shape")   \
+    X(EACCESS,     -14, "the database refuses the login or the privilege")    \
+    X(EREADONLY,   -15, "the server is read-only (a replica?)")               \
+    X(ERESOURCE,   -16, "the server is out of a resource")                    \
+    X(ECANCELED,   -17, "the statement was cancelled, nothing was written")   \
+    X(EDATABASE,   -18, "the database reported an error")                     \
+    X(ENOTFOUND,   -19, "there is no such lock in the table")                 \
+    X(EINUSE,      -20, "the lock is still held or waited for")               \
+    X(ECONFLICT,   -21, "the row is not in the state that was expected")
+/* clang-format on */
+
+enum {
+#define SQLOCK_X(name, value, text) SQLOCK_##name = (value),
+    SQLOCK_ERRORS(SQLOCK_X)
+#undef SQLOCK_X
+};
+
+typedef struct sqlock_registry sqlock_registry; /* a table of locks, opened */
+typedef struct sqlock_lock sqlock_lock;         /* one name in a registry */
+
+/** What went wrong, in the caller's memory. */
+typedef struct sqlock_error {
+    int code;          /* as returned */
+    int native;        /* error number of the client library, or 0 */
+    char sqlstate[6];  /* "" when the database gave none */
+    char message[506]; /* one line, no trailing newline */
+} sqlock_error;
+
+/** Text of a result code, a constant; never NULL, also for unknown codes. */
+SQLOCK_API const char *sqlock_strerror(int code);
+
+/** "0.1.0": of the library that was loaded, not of the header. */
+SQLOCK_API const char *sqlock_version(void);
+
+/**
+ * The drivers compiled in and registered, in the order in which they are asked,
+ * each as "name (client library and version)"; NULL past the last one.
+ */
+SQLOCK_API const char *sqlock_driver_info(size_t index);
+
+/* ------------------------------------------------------------- registry -- */
+
+/* Wait as long as it takes. */
+#define SQLOCK_FOREVER ((int64_t)-1)
+
+/* Who owns a held lock. */
+typedef enum sqlock_ownership {
+    SQLOCK_OWNED_BY_THREAD = 0, /* the thread that acquired it, re-entrant */
+    SQLOCK_OWNED_BY_REGISTRY    /* any thread; acquire and release are counted */
+} sqlock_ownership;
+
+/* How a name becomes a LOCK_KEY (Spring's UUIDConverter). */
+typedef enum sqlock_key_rule {
+    SQLOCK_KEY_CURRENT = 0, /* Spring 6.0.8+, 6.1.4+, 6.2+, 7 */
+    SQLOCK_KEY_LEGACY,      /* Spring up to 6.0.7 and 6.1.3: lenient UUIDs */
+    SQLOCK_KEY_RAW          /* the name itself, 1 to 36 bytes of ASCII */
+} sqlock_key_rule;
+
+/* Shape of the lock table. */
+typedef enum sqlock_layout {
+    SQLOCK_LAYOUT_SQLOCK = 0, /* ours: tokens, names; Spring 7 may share it */
+    SQLOCK_LAYOUT_SPRING7,    /* five columns, EXPIRED_AFTER */
+    SQLOCK_LAYOUT_SPRING6     /* four columns, Spring 5.4 to 6.5 */
+} sqlock_layout;
+
+/* What the library has to say that is no result: one line, no newline. */
+typedef void (*sqlock_log_fn)(void *context, const char *line);
+
+/**
+ * Options of a registry.  Zero means the default in every field; begin with
+ * SQLOCK_OPTIONS_INIT.  Strings are copied.
+ */
+typedef struct sqlock_options {
+    size_t size;               /* sizeof(sqlock_options): the struct may grow */
+    const char *region;        /* 1 to 97 bytes; "DEFAULT".  Not ending "#tx" */
+    const char *table_prefix;  /* "INT_" makes INT_LOCK; "app.INT_" names a
+                                  schema too */
+    uint32_t ttl_ms;           /* lease length, 10 ms to 7 days; 10 000 */
+    uint32_t margin_ms;        /* how much sooner than the database the holder
+                                  stops believing; max(1, TTL / 20) */
+    const char *holder_note;   /* up to 80 bytes, shown with the holder */
+    uint32_t pool_size;        /* connections at most, 1 to 64; 4 */
+    sqlock_ownership ownership;
+    sqlock_key_rule key_rule;
+    uint32_t peer_ttl_ms;      /* four-column layout: the TTL of the Spring
+                                  peers, which decides expiry there; 10 000 */
+    uint32_t connect_timeout_ms;   /* 10 ms to 1 hour; 5000 */
+    uint32_t statement_timeout_ms; /* one statement, 10 ms to 1 hour; TTL / 8
+                                      within 500 to 5000 */
+    uint32_t poll_ms;          /* pause between looks at a held lock; 100 */
+    sqlock_log_fn log;         /* may be called from any thread; NULL: silent */
+    void *log_context;
+} sqlock_options;
+#define SQLOCK_OPTIONS_INIT { .size = sizeof(sqlock_options) }
+
+/**
+ * Open the lock table that @p url leads to and find out its layout.
+ *
+ *     postgresql://user:password@host:port,host2:port2/db?...   as in libpq
+ *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
+ *     sqlite:relative/path   sqlite:/absolute/path
+ *
+ * A password may be left out of the URL: PGPASSWORD, PGPASSFILE and
+ * PGSERVICEFILE work as in libpq; MySQL reads the [client] group of ~/.my.cnf;
+ * both take `password_env=NAME`, the name of an environment variable.
+ *
+ * @param[out] out to be given to sqlock_registry_close(); NULL on failure
+ * @return 0, EINVAL, ENOTSUP (no driver), EUNREACHABLE, EACCESS, ESCHEMA (table
+ *         missing, not durable, no primary key, wrong columns), EREADONLY,
+ *         ERESOURCE, EDATABASE, ENOMEM
+ */
+SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
+                                        const sqlock_options *options,
+                                        sqlock_error *err);
+
+/**
+ * Release what this registry holds, end its connections and threads, and free
+ * it with every lock obtained from it.  No other call may be running.  The
+ * registry is gone whatever the result, except for EFORK: then nothing was
+ * touched.  NULL is allowed.
+ *
+ * @return 0, EFORK, or the first error met while releasing: those leases run
+ *         out by themselves
+ */
+SQLOCK_API int sqlock_registry_close(sqlock_registry *registry,
+                                     sqlock_error *err);
+
+/** The layout that was found. */
+SQLOCK_API sqlock_layout
+sqlock_registry_layout(const sqlock_registry *registry);
+
+/* ----------------------------------------------------------------- lock -- */
+
+/**
+ * A counted reference to the lock @p name: 0 to 10 000 bytes of valid UTF-8
+ * (raw keys: 1 to 36 bytes of printable ASCII).  No I/O.  While anyone refers
+ * to it, the same LOCK_KEY gives the same handle.
+ *
+ * @param[out] out to be given to sqlock_drop(); NULL on failure
+ * @return 0, EINVAL, EFORK, ENOMEM
+ */
+SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
+                                 const char *name, sqlock_error *err);
+
+/**
+ * Let go of one reference.  The last one is refused while the lock is held or
+ * waited for.  NULL is allowed.
+ *
+ * @return 0, EINUSE, EFORK
+ */
+SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
+
+/** Options of one acquisition; zero means the default in every field. */
+typedef struct sqlock_acquire_options {
+    size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
+    uint32_t ttl_ms; /* lease length of this acquisition; the registry's */
+} sqlock_acquire_options;
+#define SQLOCK_ACQUIRE_INIT { .size = sizeof(sqlock_acquire_options) }
+
+/**
+ * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER
+ * waits as long as it takes.  A thread that owns it already counts one more
+ * and sends nothing.  Threads of one registry are served in order.
+ *
+ * The call returns within wait_ms plus one statement deadline, twice that where
+ * the outcome of a claim has to be found out after a connection broke.
+ *
+ * After EUNCERTAIN the row may be ours although nobody holds the lock: do not
+ * enter the critical section; the row is cleaned up or runs out after the TTL.
+ *
+ * @param options NULL for the defaults
+ * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ELOST or EEXPIRED (owned already,
+ *         but the lease is over: release it first), EUNCERTAIN, EUNREACHABLE,
+ *         EINVAL, EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, EFORK
+ */
+SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
+                                  const sqlock_acquire_options *options,
+                                  sqlock_error *err);
+
+/**
+ * Undo one acquire; the outermost one gives the lock back.  It is no longer
+ * held afterwards whatever the result, except for EOWNER and EFORK.
+ *
+ * @return 0; EEXPIRED: the lease had run out, nobody else had the lock; ELOST:
+ *         somebody else has had it, what it protects may be compromised;
+ *         EUNCERTAIN or EUNREACHABLE: the row runs out by itself; EOWNER; EFORK
+ */
+SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
+
+/**
+ * Let the lease begin anew, with @p ttl_ms or, for 0, the TTL it was acquired
+ * with.  A lease that has run out is not revived.
+ *
+ * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
+ *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
+ *         again), EINVAL, EFORK
+ */
+SQLOCK_MUSTUSE int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms,
+                                sqlock_error *err);
+
+/** Whether the calling thread (or the registry) owns a lease that is not over;
+ *  no I/O. */
+SQLOCK_API bool sqlock_is_held(const sqlock_lock *lock);
+
+/** How often the calling thread (or the registry) has acquired the lock and not
+ *  yet released it, whether or not the lease is over; no I/O. */
+SQLOCK_API uint32_t sqlock_hold_count(const sqlock_lock *lock);
+
+/** How long the holder may still believe; 0 when not held, lost or over.  No
+ *  I/O.  Ask before each side effect. */
+SQLOCK_API int64_t sqlock_remaining_ms(const sqlock_lock *lock);
+
+/** Fencing token of the current acquisition, 0 when not held.  It is greater
+ *  than every token given for this lock before.  On Spring's layouts it is the
+ *  database's clock alone, in microseconds. */
+SQLOCK_API int64_t sqlock_token(const sqlock_lock *lock);
+
+/** The name it was obtained by first, and its LOCK_KEY; valid while the caller
+ *  has a reference. */
+SQLOCK_API const char *sqlock_name(const sqlock_lock *lock);
+SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
+
+/* ------------------------------------------------------- administration -- */
+
+#define SQLOCK_KEY_SIZE 37 /* 36 characters and the NUL */
+
+/**
+ * The LOCK_KEY of a name.
+ * @return 0, EINVAL
+ */
+SQLOCK_MUSTUSE int sqlock_key_of(char key[SQLOCK_KEY_SIZE], const char *name,
+                                 sqlock_key_rule rule, sqlock_error *err);
+
+/**
+ * The SQL that creates the lock table for the database of @p url (its scheme
+ * is enough: "mysql:") with the prefix of @p options (NULL: "INT_").
+ *
+ * @param[out] text to be given to sqlock_free(); NULL on failure
+ * @return 0, EINVAL, ENOTSUP, ENOMEM
+ */
+SQLOCK_MUSTUSE int sqlock_schema_text(char **text, const char *url,
+                                      const sqlock_options *options,
+                                      sqlock_layout layout, sqlock_error *err);
+
+/**
+ * Create the lock table where it does not exist yet, then check it.
+ * @return 0, ECONFLICT (it exists in another layout), or as
+ *         sqlock_registry_open()
+ */
+SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
+                                        const sqlock_options *options,
+                                        sqlock_layout layout,
+                                        sqlock_error *err);
+
+/**
+ * Check the lock table as sqlock_registry_open() does.
+ * @param[out] layout which one was found; may be NULL
+ */
+SQLOCK_MUSTUSE int sqlock_schema_check(const char *url,
+                                       const sqlock_options *options,
+                                       sqlock_layout *layout,
+                                       sqlock_error *err);
+
+typedef enum sqlock_state {
+    SQLOCK_FREE = 0, /* a row that keeps the last token */
+    SQLOCK_HELD,
+    SQLOCK_EXPIRED /* the holder did not release it */
+} sqlock_state;
+
+/** One row of the lock table. */
+typedef struct sqlock_info {
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE]; /* "" when free */
+    sqlock_state state;              /* by the database's clock */
+    int64_t token;                   /* the key's last; 0 where the layout has
+                                        none */
+    int64_t acquired_at_us;
+    int64_t expires_at_us;
+    int64_t remaining_ms; /* 0 when not held */
+    char *name;           /* NULL where not known */
+    char *holder;         /* "host pid program note"; "peer" for a holder that
+                             is no sqlock; NULL when free or not known */
+} sqlock_info;
+
+/**
+ * The rows of the registry's region, by key.
+ * @param[out] rows to be given to sqlock_info_free() with @p count
+ */
+SQLOCK_MUSTUSE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
+                               size_t *count, sqlock_error *err);
+
+/**
+ * The row of one lock.
+ * @param[out] row to be given to sqlock_info_free() with a count of 1
+ * @return 0, ENOTFOUND, or as sqlock_list()
+ */
+SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
+                               sqlock_info **row, sqlock_error *err);
+
+/** Free what sqlock_list() or sqlock_show() gave.  NULL is allowed. */
+SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
+
+/** Which holder sqlock_break() is to end. */
+typedef struct sqlock_break_options {
+    size_t size;           /* sizeof(sqlock_break_options) */
+    int64_t token;         /* the token the holder is expected to have */
+    const char *client_id; /* ... or, on Spring's layouts, its CLIENT_ID */
+    const char *reason;    /* up to 80 bytes, kept with the row */
+    bool now;              /* free the lock at once.  Unsafe: the old holder may
+                              still believe */
+} sqlock_break_options;
+#define SQLOCK_BREAK_INIT { .size = sizeof(sqlock_break_options) }
+
+/**
+ * End another owner's lease: its next renewal or release finds it lost.  The
+ * lock passes on when the lease would have run out anyway, unless `now` is set.
+ *
+ * @return 0, ECONFLICT (not held with that token or client id any more),
+ *         ENOTFOUND, EINVAL, or as sqlock_list()
+ */
+SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
+                                const sqlock_break_options *options,
+                                sqlock_error *err);
+
+/* What sqlock_reap() keeps at the least. */
+#define SQLOCK_RETENTION_DEFAULT_MS ((int64_t)600000)
+
+/**
+ * Remove the rows of the region that have been free or expired for longer than
+ * @p retention_ms.  A row whose token is younger than that stays, so that a
+ * token never comes again.  Never touches a lease that has not run out.  On the
+ * four-column layout, expiry is judged with sqlock_options.peer_ttl_ms.
+ *
+ * @param[out] removed how many; may be NULL
+ */
+SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
+                               int64_t *removed, sqlock_error *err);
+
+/** Free text given by this library.  NULL is allowed. */
+SQLOCK_API void sqlock_free(void *memory);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SQLOCK_H */

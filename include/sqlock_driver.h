@@ -1,0 +1,304 @@
+/*
+ * sqlock_driver.h - how to plug another database into sqlock
+ *
+ * A driver is one client library plus one dialect: a table of statement texts
+ * with a result contract that is the same whichever database it is.  It sends
+ * one statement at a time, returns rows and counts, and says truthfully what
+ * became of it.  A driver never waits for a lock on its own account, never
+ * tries again, never reconnects, never logs or prints, never starts a thread;
+ * all of that is done once, above it.  It looks at the clock only to keep the
+ * deadline it was given.
+ *
+ * This contract is younger than sqlock.h and may change in a minor release.
+ *
+ * Threads   One connection is used by one thread at a time, not always the
+ *           same.  Only `abort` may be called meanwhile, from any thread.
+ */
+#ifndef SQLOCK_DRIVER_H
+#define SQLOCK_DRIVER_H
+
+#include "sqlock.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --------------------------------------------------------------- values -- */
+
+typedef enum sqlock_type {
+    SQLOCK_NULL = 0,
+    SQLOCK_INT64,
+    SQLOCK_TEXT /* UTF-8, any bytes but NUL */
+} sqlock_type;
+
+/* A parameter or a result cell. */
+typedef struct sqlock_value {
+    sqlock_type type;
+    int64_t integer;  /* SQLOCK_INT64 */
+    const char *text; /* SQLOCK_TEXT: NUL-terminated, not NULL */
+    size_t length;    /* of text, in bytes, without the NUL */
+} sqlock_value;
+
+/* What a statement gave.  All zero before the first use. */
+typedef struct sqlock_result {
+    size_t rows;
+    size_t columns;
+    sqlock_value *cells; /* rows x columns, row by row */
+    int64_t affected;    /* rows inserted, changed or deleted */
+    void *memory;        /* of the cells, private to the library */
+} sqlock_result;
+
+/** Begin the rows of a result of so many columns; forgets the ones before.
+ *  For drivers.  @return 0, ENOMEM */
+SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
+
+/** Append one cell; its text is copied.  Every `columns` cells make a row.  Text
+ *  need not be NUL-terminated in @p value.  For drivers.  @return 0, ENOMEM */
+SQLOCK_API int sqlock_result_push(sqlock_result *result,
+                                  const sqlock_value *value);
+
+/** Free what a result holds and zero it. */
+SQLOCK_API void sqlock_result_clear(sqlock_result *result);
+
+/** Fill @p err (NULL is allowed) and return @p code, so that set-and-return is
+ *  one expression.  Control characters and bytes that are no UTF-8 are escaped,
+ *  and the text is cut to one line.  @p sqlstate may be NULL. */
+SQLOCK_API int sqlock_error_set(sqlock_error *err, int code, int native,
+                                const char *sqlstate, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/** CLOCK_MONOTONIC in nanoseconds: what deadlines are counted in. */
+SQLOCK_API int64_t sqlock_monotonic_ns(void);
+
+/* ----------------------------------------------------------- statements -- */
+
+/* How the driver's database writes a parameter. */
+typedef enum sqlock_placeholder {
+    SQLOCK_PLACEHOLDER_DOLLAR,  /* $1 $2, may repeat */
+    SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
+} sqlock_placeholder;
+
+/* A statement as a driver gets it, ready to send. */
+typedef struct sqlock_statement {
+    const char *text;
+    uint32_t id; /* > 0: comes again; prepare it once per connection.  The same
+                    id always has the same text.  At most
+                    SQLOCK_STATEMENT_IDS.  0: run once; without parameters it
+                    may go unprepared */
+    bool insert_id_is_row; /* no rows come; when rows were affected, present the
+                              insert id as one row of one SQLOCK_INT64 */
+} sqlock_statement;
+#define SQLOCK_STATEMENT_IDS 64
+
+/*
+ * The statements of a dialect.  Texts are templates: {table} stands for the
+ * quoted, qualified table, and {1} to {9} for these parameters:
+ */
+typedef enum sqlock_parameter {
+    SQLOCK_P_KEY = 1,     /* {1} text */
+    SQLOCK_P_REGION,      /* {2} text */
+    SQLOCK_P_CLIENT,      /* {3} text, CLIENT_ID of this acquisition */
+    SQLOCK_P_DURATION_US, /* {4} integer: TTL, or the reaper's retention */
+    SQLOCK_P_PEER_TTL_US, /* {5} integer: four-column layout only */
+    SQLOCK_P_NAME,        /* {6} text or null */
+    SQLOCK_P_HOLDER,      /* {7} text or null */
+    SQLOCK_P_TOKEN,       /* {8} integer: the expected token */
+    SQLOCK_P_OTHER        /* {9} text: another key, or the expected client id */
+} sqlock_parameter;
+#define SQLOCK_PARAMETERS 9
+
+/*
+ * "now" is the database's clock, read when the statement runs, in UTC; "over"
+ * means CLIENT_ID is null, or the lease's end lies before now.  The lease's end
+ * is EXPIRED_AFTER, on the four-column layout CREATED_DATE + {5}, and is
+ * written so that it is now + {4}.  A token is max(FENCE + 1, now in us); on
+ * Spring's layouts now in us, which the five-column layout keeps in
+ * CREATED_DATE.
+ *
+ * An "info" row has the columns
+ *     1 LOCK_KEY text   2 CLIENT_ID text or null   3 token integer or null
+ *     4 remaining us integer, negative when over   5 acquired at us integer
+ *     6 expires at us integer   7 LOCK_NAME text or null  8 HOLDER text or null
+ */
+typedef enum sqlock_statement_kind {
+    /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
+     * is {3}'s already and not over (token and acquisition time stay, the lease
+     * begins anew).  One row: the token, as integer.  No row: busy. */
+    SQLOCK_SQL_CLAIM,
+    /* Let the lease of {1}{2}{3} begin anew unless it is over.
+     * affected: 1, or 0 also where nothing changed in value. */
+    SQLOCK_SQL_RENEW,
+    /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
+     * layouts.  affected: 1 or 0.  Need not be durable. */
+    SQLOCK_SQL_RELEASE,
+    /* The info row of {1}{2}; none when there is none.  Locks nothing. */
+    SQLOCK_SQL_READ,
+    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most. */
+    SQLOCK_SQL_LIST,
+    /* End the lease of {1}{2} that has the token {8} (ours) or the client id
+     * {9} (Spring's layouts): CLIENT_ID becomes {3}, HOLDER {7}, the token
+     * rises, the lease's end stays.  affected: 1 or 0. */
+    SQLOCK_SQL_BREAK,
+    /* The same, but the lock is free at once. */
+    SQLOCK_SQL_BREAK_NOW,
+    /* One row: the greatest of the first {4} LOCK_KEYs of region {2} that are
+     * greater than {1}, or null when there is none. */
+    SQLOCK_SQL_REAP_BOUND,
+    /* Delete the rows of region {2} with {1} < LOCK_KEY <= {9} whose lease ended
+     * more than {4} us ago and whose token, where there is one, lies more than
+     * {4} us before now.  affected: how many. */
+    SQLOCK_SQL_REAP,
+    /* No parameters.  One row: 1 when the server is read-only or else 0, now in
+     * us, the server's name and version as text. */
+    SQLOCK_SQL_SERVER,
+    /* The columns of table {1} in schema {2} (null: the current one).  Rows:
+     * column name in upper case, its type in lower case, 1 when it may be null
+     * or else 0, its place in the primary key or 0, and what makes the table
+     * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
+     * null.  No row: no such table. */
+    SQLOCK_SQL_DESCRIBE,
+    SQLOCK_SQL_KINDS
+} sqlock_statement_kind;
+
+#define SQLOCK_LAYOUTS 3
+
+/* One template. */
+typedef struct sqlock_template {
+    const char *text;      /* NULL: not to be had */
+    bool insert_id_is_row; /* as in sqlock_statement */
+} sqlock_template;
+
+/* What a column must look like. */
+typedef struct sqlock_column {
+    const char *name;  /* upper case */
+    const char *types; /* fnmatch(3) patterns of fitting types, with '|' between
+                          them: "char(36)|varchar(*)" */
+} sqlock_column;
+
+/* A database's SQL. */
+typedef struct sqlock_dialect {
+    sqlock_placeholder placeholder;
+    char quote;                    /* of identifiers: " or ` */
+    bool folds_to_lower;           /* unquoted identifiers are lower case */
+    size_t identifier_max;         /* bytes */
+    const sqlock_column *columns;  /* of all layouts; ends with a NULL name */
+    const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
+                                           ending with ";\n" */
+    /* SERVER and DESCRIBE are the same in every layout. */
+    sqlock_template statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
+} sqlock_dialect;
+
+/* --------------------------------------------------------------- driver -- */
+
+/* How to open a connection. */
+typedef struct sqlock_connect {
+    size_t size;
+    int64_t deadline_ns;           /* CLOCK_MONOTONIC */
+    uint32_t statement_timeout_ms; /* server-side limits are set on this
+                                      connection no longer than this, where the
+                                      server has them, so that a statement that
+                                      was given up does not run on (F39) */
+    uint32_t lock_timeout_ms;      /* longest wait for somebody's row lock,
+                                      as near as the database can: then EBUSY */
+} sqlock_connect;
+
+/* What a connection leads to. */
+typedef struct sqlock_description {
+    char server[96];       /* "PostgreSQL 15.18"; "" when not known */
+    char client[96];       /* client library and version */
+    char tls[64];          /* cipher or protocol; "" when there is no TLS */
+    int64_t connection_id; /* backend pid or connection id; 0: none */
+} sqlock_description;
+
+enum {
+    /* execute, begin, commit, rollback keep their deadline by themselves.
+     * Without it a thread of the library calls abort at the deadline. */
+    SQLOCK_CAP_KEEPS_DEADLINE = 1 << 0
+};
+
+/*
+ * Results of open, execute, begin, commit and rollback: 0, or
+ *     ERETRY        not applied; the transaction, if any, is gone
+ *     EBUSY         not applied: somebody's row or table lock (for SQLite, the
+ *                   database file), or a duplicate key
+ *     ECANCELED     not applied: cancelled, or over a server-side time limit
+ *     EREADONLY     not applied: wrong node
+ *     ERESOURCE     not applied: connections, memory, disk
+ *     EACCESS       not applied: login or privilege
+ *     ESCHEMA       not applied: no such database, table or column
+ *     EDATABASE     not applied: any other error of the statement
+ *     EUNREACHABLE  nothing was sent; the connection is of no use any more
+ *     EUNCERTAIN    sent, and no answer: the connection is of no use any more
+ *     EINVAL, ENOTSUP, ENOMEM, ECANCELED
+ * What is not known to have succeeded is never 0.
+ */
+typedef struct sqlock_driver {
+    size_t size;             /* sizeof(sqlock_driver): the struct may grow */
+    const char *name;        /* "postgres" */
+    const char *schemes;     /* of URLs, with '|' between: "postgresql|postgres" */
+    size_t connection_bytes; /* the library allocates this much, zeroed; all
+                                zero must be a state that close() accepts */
+    uint32_t capabilities;
+    const sqlock_dialect *dialect;
+
+    /** Client library and version, a constant. */
+    const char *(*client)(void);
+
+    /** Check the URL without connecting.  @return 0, EINVAL with what is wrong
+     *  (never with the password) */
+    int (*check_url)(const char *url, sqlock_error *err);
+
+    /** Connect: autocommit, READ COMMITTED, UTC, own settings on this session
+     *  only.  After a failure close() is called all the same. */
+    int (*open)(void *connection, const char *url, const sqlock_connect *how,
+                sqlock_error *err);
+
+    /** End the session, if any.  Never blocks for the network. */
+    void (*close)(void *connection);
+
+    /** Whether an idle connection is still of use, without a round trip: false
+     *  when the server has closed it. */
+    bool (*is_alive)(void *connection);
+
+    /** Run one statement.  @p parameters are in the statement's order.
+     *  @p result is filled on success only. */
+    int (*execute)(void *connection, const sqlock_statement *statement,
+                   const sqlock_value *parameters, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err);
+
+    /** Begin a transaction that may write (SQLite: BEGIN IMMEDIATE). */
+    int (*begin)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** Commit.  0 only when the server has said that it committed: not when it
+     *  rolled back instead (F26), nor when it only says so with a warning
+     *  (F58: EUNCERTAIN). */
+    int (*commit)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** Roll back; 0 also when there is no transaction. */
+    int (*rollback)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /** End the call in flight, from another thread: it returns EUNCERTAIN or
+     *  ECANCELED.  The connection may be of no use any more. */
+    void (*abort)(void *connection);
+
+    /** The client library's own handle: PGconn *, MYSQL *, sqlite3 *. */
+    void *(*native)(void *connection);
+
+    /** What the connection leads to; no round trip. */
+    void (*describe)(void *connection, sqlock_description *description);
+} sqlock_driver;
+
+/**
+ * Register a driver for this process, before it opens a registry with it.  It
+ * must stay valid.  A scheme that is taken is refused.
+ *
+ * @return 0, EINVAL (a function or a statement is missing), ECONFLICT, ENOMEM
+ */
+SQLOCK_MUSTUSE int sqlock_driver_register(const sqlock_driver *driver,
+                                          sqlock_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SQLOCK_DRIVER_H */
