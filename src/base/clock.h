@@ -1,0 +1,34 @@
+/*
+ * clock.h - the two clocks and what is counted in them
+ *
+ * CLOCK_MONOTONIC  deadlines of calls
+ * CLOCK_BOOTTIME   leases: it goes on while the machine is suspended (F16)
+ *
+ * Both in nanoseconds.  LK_NEVER is a deadline that does not come.
+ */
+#ifndef LK_CLOCK_H
+#define LK_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define LK_NEVER INT64_MAX
+#define LK_NS_PER_MS INT64_C(1000000)
+#define LK_NS_PER_US INT64_C(1000)
+
+int64_t lk_boottime_ns(void);
+
+/* from + ms, for a non-negative ms; LK_NEVER when that is out of range. */
+int64_t lk_after_ms(int64_t from_ns, int64_t ms);
+
+/* The sooner of two deadlines. */
+int64_t lk_sooner(int64_t a_ns, int64_t b_ns);
+
+/* A CLOCK_MONOTONIC deadline for pthread_cond_timedwait(). */
+struct timespec lk_timespec(int64_t ns);
+
+/* Return at a point of CLOCK_MONOTONIC, whatever signals arrive. */
+void lk_sleep_until(int64_t monotonic_ns);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * error.c - filling the caller's sqlock_error, and the texts of the codes.
+ */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+int sqlock_error_set(sqlock_error *err, int code, int native,
+                     const char *sqlstate, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    size_t length;
+
+    if (err == NULL)
+        return code;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+
+    /* Servers end their messages with newlines, some in the middle too. */
+    length = strlen(text);
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
+        text[--length] = '\0';
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == '\n' || text[i] == '\t' || text[i] == '\r')
+            text[i] = ' ';
+
+    memset(err, 0, sizeof *err);
+    err->code = code;
+    err->native = native;
+    if (sqlstate != NULL)
+        (void)snprintf(err->sqlstate, sizeof err->sqlstate, "%.5s", sqlstate);
+    lk_text_escape(err->message, sizeof err->message, text);
+    return code;
+}
+
+int lk_error_nomem(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ENOMEM, "out of memory");
+}
+
+const char *sqlock_strerror(int code)
+{
+    switch (code) {
+    case 0:
+        return "success";
+#define SQLOCK_X(name, value, text)                                            \
+    case value:                                                                \
+        return text;
+        SQLOCK_ERRORS(SQLOCK_X)
+#undef SQLOCK_X
+    default:
+        return "an error this version does not know";
+    }
+}
+
+#define STRING_OF(x) #x
+#define VERSION_TEXT(major, minor, patch)                                      \
+    STRING_OF(major) "." STRING_OF(minor) "." STRING_OF(patch)
+
+const char *sqlock_version(void)
+{
+    return VERSION_TEXT(SQLOCK_VERSION_MAJOR, SQLOCK_VERSION_MINOR,
+                        SQLOCK_VERSION_PATCH);
+}

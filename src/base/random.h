@@ -1,0 +1,17 @@
+/*
+ * random.h - identities that never repeat, and jitter
+ */
+#ifndef LK_RANDOM_H
+#define LK_RANDOM_H
+
+#include <stdint.h>
+
+#include "sqlock.h"
+
+/* A fresh random UUID (version 4), in lower case: a CLIENT_ID (F6). */
+void lk_random_uuid(char out[SQLOCK_KEY_SIZE]);
+
+/* A number of [from, to]; both not negative. */
+int64_t lk_random_between(int64_t from, int64_t to);
+
+#endif

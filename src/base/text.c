@@ -1,0 +1,114 @@
+/*
+ * text.c - just enough UTF-8 to refuse what is not, to cut at a character, and
+ * to show a stranger's bytes on one line without giving them the terminal.
+ */
+#include "base/text.h"
+
+#include <stdint.h>
+#include <string.h>
+
+static bool is_continuation(unsigned char byte)
+{
+    return (byte & 0xC0) == 0x80;
+}
+
+/* How many bytes a character with this first byte has; 0: cannot be first. */
+static size_t length_by_lead(unsigned char lead)
+{
+    if (lead < 0x80)
+        return 1;
+    if (lead >= 0xC2 && lead <= 0xDF)
+        return 2;
+    if (lead >= 0xE0 && lead <= 0xEF)
+        return 3;
+    if (lead >= 0xF0 && lead <= 0xF4)
+        return 4;
+    return 0;
+}
+
+size_t lk_utf8_length(const char *text)
+{
+    unsigned char lead = (unsigned char)text[0];
+    unsigned char second;
+    size_t length = length_by_lead(lead);
+
+    if (lead == '\0' || length == 0)
+        return 0;
+    for (size_t i = 1; i < length; i++)
+        if (!is_continuation((unsigned char)text[i]))
+            return 0;
+    if (length < 3)
+        return length;
+    second = (unsigned char)text[1];
+    if ((lead == 0xE0 && second < 0xA0) || /* overlong */
+        (lead == 0xED && second > 0x9F) || /* surrogates */
+        (lead == 0xF0 && second < 0x90) || /* overlong */
+        (lead == 0xF4 && second > 0x8F))   /* past U+10FFFF */
+        return 0;
+    return length;
+}
+
+bool lk_utf8_is_valid(const char *text)
+{
+    while (*text != '\0') {
+        size_t length = lk_utf8_length(text);
+
+        if (length == 0)
+            return false;
+        text += length;
+    }
+    return true;
+}
+
+size_t lk_utf8_prefix(const char *text, size_t limit)
+{
+    size_t end = 0;
+
+    while (text[end] != '\0') {
+        size_t length = lk_utf8_length(text + end);
+
+        if (length == 0 || end + length > limit)
+            break;
+        end += length;
+    }
+    return end;
+}
+
+/* C0 and C1 control characters and DEL. */
+static bool is_control(const char *character, size_t length)
+{
+    unsigned char first = (unsigned char)character[0];
+
+    if (length == 1)
+        return first < 0x20 || first == 0x7F;
+    return length == 2 && first == 0xC2 && (unsigned char)character[1] < 0xA0;
+}
+
+void lk_text_escape(char *out, size_t size, const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    size_t used = 0;
+
+    while (*text != '\0') {
+        size_t length = lk_utf8_length(text);
+        bool raw = length > 0 && !is_control(text, length);
+        size_t needed = raw ? length : 4;
+
+        if (used + needed >= size)
+            break;
+        if (raw) {
+            memcpy(out + used, text, length);
+            text += length;
+        } else {
+            unsigned char byte = (unsigned char)*text++;
+
+            out[used] = '\\';
+            out[used + 1] = 'x';
+            out[used + 2] = digits[byte >> 4];
+            out[used + 3] = digits[byte & 15];
+        }
+        used += needed;
+    }
+    if (size > 0)
+        out[used] = '\0';
+}

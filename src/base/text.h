@@ -1,0 +1,25 @@
+/*
+ * text.h - UTF-8: what is valid, where it may be cut, how it is shown
+ */
+#ifndef LK_TEXT_H
+#define LK_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Length in bytes of the valid UTF-8 character at text (never past the NUL),
+ * or 0 when there is none: overlong forms, surrogates and the like. */
+size_t lk_utf8_length(const char *text);
+
+/* Whether all of a NUL-terminated text is valid. */
+bool lk_utf8_is_valid(const char *text);
+
+/* The longest prefix of valid text that has at most `limit` bytes and ends
+ * with a whole character. */
+size_t lk_utf8_prefix(const char *text, size_t limit);
+
+/* Copy text into out[size] for one line of a log or a terminal (F79): control
+ * characters and invalid bytes become \xHH; what does not fit is cut. */
+void lk_text_escape(char *out, size_t size, const char *text);
+
+#endif
