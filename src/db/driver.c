@@ -1,0 +1,173 @@
+/*
+ * driver.c - the list of drivers: those compiled in, then those an application
+ * has registered.  A driver with a hole in it is refused here, so that nobody
+ * has to look for one later.
+ */
+#include "db/driver.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define REGISTERED_MAX 16
+#define INFO_SIZE 128
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static const sqlock_driver *registered[REGISTERED_MAX];
+static size_t registered_count;
+
+/* Called with the guard held. */
+static const sqlock_driver *driver_at(size_t index)
+{
+    size_t compiled_in = 0;
+
+    while (lk_drivers[compiled_in] != NULL)
+        compiled_in++;
+    if (index < compiled_in)
+        return lk_drivers[index];
+    index -= compiled_in;
+    return index < registered_count ? registered[index] : NULL;
+}
+
+/* Whether `scheme` of that length is one of "a|b|c". */
+static bool is_listed(const char *schemes, const char *scheme, size_t length)
+{
+    while (*schemes != '\0') {
+        size_t end = strcspn(schemes, "|");
+
+        if (end == length && strncmp(schemes, scheme, length) == 0)
+            return true;
+        schemes += end;
+        if (*schemes == '|')
+            schemes++;
+    }
+    return false;
+}
+
+/* Called with the guard held. */
+static const sqlock_driver *driver_for(const char *scheme, size_t length)
+{
+    const sqlock_driver *driver;
+
+    for (size_t i = 0; (driver = driver_at(i)) != NULL; i++)
+        if (is_listed(driver->schemes, scheme, length))
+            return driver;
+    return NULL;
+}
+
+int lk_driver_find(const sqlock_driver **out, const char *url,
+                   sqlock_error *err)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789+.-";
+    size_t length;
+
+    *out = NULL;
+    if (url == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the database URL is missing");
+    length = strspn(url, allowed);
+    if (length == 0 || url[length] != ':')
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the database URL has no scheme: begin with "
+                        "postgresql://, mysql:// or sqlite:");
+    pthread_mutex_lock(&guard);
+    *out = driver_for(url, length);
+    pthread_mutex_unlock(&guard);
+    if (*out == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "no driver for %.*s: URLs (see sqlock --version for "
+                        "those compiled in)",
+                        (int)(length < 40 ? length : 40), url);
+    return 0;
+}
+
+static bool has_all_statements(const sqlock_dialect *dialect)
+{
+    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
+        for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
+            if (dialect->statements[i][kind].text == NULL)
+                return false;
+    return true;
+}
+
+static const char *what_is_missing(const sqlock_driver *driver)
+{
+    if (driver->size < sizeof *driver)
+        return "its size";
+    if (driver->name == NULL || driver->schemes == NULL ||
+        driver->connection_bytes == 0)
+        return "name, schemes or size of a connection";
+    if (driver->client == NULL || driver->check_url == NULL ||
+        driver->open == NULL || driver->close == NULL ||
+        driver->is_alive == NULL || driver->execute == NULL ||
+        driver->begin == NULL || driver->commit == NULL ||
+        driver->rollback == NULL || driver->abort == NULL ||
+        driver->native == NULL || driver->describe == NULL)
+        return "a function";
+    if (driver->dialect == NULL || driver->dialect->columns == NULL ||
+        driver->dialect->identifier_max == 0 ||
+        !has_all_statements(driver->dialect))
+        return "a part of the dialect";
+    return NULL;
+}
+
+/* Called with the guard held. */
+static int add(const sqlock_driver *driver, sqlock_error *err)
+{
+    const char *scheme = driver->schemes;
+
+    if (registered_count == REGISTERED_MAX)
+        return lk_error(err, SQLOCK_ENOMEM, "%d drivers are the most",
+                        REGISTERED_MAX);
+    while (*scheme != '\0') {
+        size_t length = strcspn(scheme, "|");
+
+        if (driver_for(scheme, length) != NULL)
+            return lk_error(err, SQLOCK_ECONFLICT,
+                            "the scheme %.*s has a driver already", (int)length,
+                            scheme);
+        scheme += length;
+        if (*scheme == '|')
+            scheme++;
+    }
+    registered[registered_count++] = driver;
+    return 0;
+}
+
+int sqlock_driver_register(const sqlock_driver *driver, sqlock_error *err)
+{
+    const char *missing;
+    int rc;
+
+    if (driver == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no driver to register");
+    missing = what_is_missing(driver);
+    if (missing != NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the driver lacks %s", missing);
+    pthread_mutex_lock(&guard);
+    rc = add(driver, err);
+    pthread_mutex_unlock(&guard);
+    return rc;
+}
+
+const char *sqlock_driver_info(size_t index)
+{
+    static char infos[REGISTERED_MAX][INFO_SIZE];
+    const sqlock_driver *driver;
+    const char *info = NULL;
+
+    pthread_mutex_lock(&guard);
+    driver = driver_at(index);
+    if (driver != NULL && index < REGISTERED_MAX) {
+        /* Written once, so that the text is a constant to those who have it. */
+        if (infos[index][0] == '\0')
+            (void)snprintf(infos[index], INFO_SIZE, "%s (%s)", driver->name,
+                           driver->client());
+        info = infos[index];
+    }
+    pthread_mutex_unlock(&guard);
+    return info;
+}

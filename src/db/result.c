@@ -1,0 +1,109 @@
+/*
+ * result.c - the rows a driver hands up.  Cells are one array; their texts live
+ * in a chain of blocks that is freed with it, so that a pointer to a text stays
+ * good while more rows arrive.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sqlock_driver.h"
+
+#define BLOCK_SIZE 1024
+
+struct block {
+    struct block *next;
+    size_t used, size;
+    char bytes[];
+};
+
+struct memory {
+    struct block *blocks;
+    size_t filled;   /* cells pushed */
+    size_t capacity; /* cells allocated */
+};
+
+void sqlock_result_clear(sqlock_result *result)
+{
+    struct memory *memory = result->memory;
+
+    if (memory != NULL) {
+        while (memory->blocks != NULL) {
+            struct block *next = memory->blocks->next;
+
+            free(memory->blocks);
+            memory->blocks = next;
+        }
+        free(memory);
+    }
+    free(result->cells);
+    memset(result, 0, sizeof *result);
+}
+
+int sqlock_result_start(sqlock_result *result, size_t columns)
+{
+    sqlock_result_clear(result);
+    result->memory = calloc(1, sizeof(struct memory));
+    if (result->memory == NULL)
+        return SQLOCK_ENOMEM;
+    result->columns = columns;
+    return 0;
+}
+
+static char *reserve_text(struct memory *memory, size_t length)
+{
+    struct block *block = memory->blocks;
+    char *place;
+
+    if (block == NULL || block->size - block->used < length) {
+        size_t size = length > BLOCK_SIZE ? length : BLOCK_SIZE;
+
+        block = malloc(sizeof *block + size);
+        if (block == NULL)
+            return NULL;
+        block->size = size;
+        block->used = 0;
+        block->next = memory->blocks;
+        memory->blocks = block;
+    }
+    place = block->bytes + block->used;
+    block->used += length;
+    return place;
+}
+
+static int grow(sqlock_result *result, struct memory *memory)
+{
+    size_t capacity = memory->capacity * 2 + result->columns;
+    sqlock_value *cells;
+
+    cells = realloc(result->cells, capacity * sizeof *cells);
+    if (cells == NULL)
+        return SQLOCK_ENOMEM;
+    result->cells = cells;
+    memory->capacity = capacity;
+    return 0;
+}
+
+int sqlock_result_push(sqlock_result *result, const sqlock_value *value)
+{
+    struct memory *memory = result->memory;
+    sqlock_value *cell;
+
+    if (memory == NULL || result->columns == 0)
+        return SQLOCK_EINVAL;
+    if (memory->filled == memory->capacity && grow(result, memory) < 0)
+        return SQLOCK_ENOMEM;
+    cell = &result->cells[memory->filled];
+    *cell = *value;
+    if (value->type == SQLOCK_TEXT) {
+        char *text = reserve_text(memory, value->length + 1);
+
+        if (text == NULL)
+            return SQLOCK_ENOMEM;
+        memcpy(text, value->text, value->length);
+        text[value->length] = '\0';
+        cell->text = text;
+    }
+    memory->filled++;
+    result->rows = memory->filled / result->columns;
+    return 0;
+}

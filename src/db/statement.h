@@ -1,0 +1,44 @@
+/*
+ * statement.h - a template of a dialect made into a statement of one table
+ */
+#ifndef LK_STATEMENT_H
+#define LK_STATEMENT_H
+
+#include "sqlock_driver.h"
+
+#define LK_PLACES_MAX 40
+
+struct lk_statement {
+    sqlock_statement sent; /* as a driver gets it */
+    char *text;
+    size_t count;                       /* of parameters sent */
+    unsigned char order[LK_PLACES_MAX]; /* sqlock_parameter of each */
+};
+
+/* Values by sqlock_parameter; [0] is not used. */
+struct lk_arguments {
+    sqlock_value values[SQLOCK_PARAMETERS + 1];
+};
+
+void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
+                      const char *text); /* NULL: null */
+void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
+                         int64_t integer);
+
+/* `table` is quoted.  0, ENOTSUP (the dialect has none), ENOMEM, EINVAL (a
+ * template that cannot be read).  To be cleared, also after a failure. */
+int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
+                        const sqlock_template *template, const char *table,
+                        uint32_t id);
+void lk_statement_clear(struct lk_statement *statement);
+
+/* The arguments in the order the statement wants them. */
+void lk_statement_order(const struct lk_statement *statement,
+                        const struct lk_arguments *arguments,
+                        sqlock_value out[LK_PLACES_MAX]);
+
+/* A schema text for a table of another name: each word INT_LOCK is replaced.
+ * To be freed; NULL when out of memory. */
+char *lk_schema_render(const char *schema, const char *table);
+
+#endif

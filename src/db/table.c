@@ -1,0 +1,77 @@
+/*
+ * table.c - validate, fold and quote the lock table's name.  Spring writes the
+ * name unquoted; so where the database folds unquoted names to lower case, the
+ * quoted one is written in lower case.
+ */
+#include "db/table.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define SUFFIX "LOCK"
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+
+/* [A-Za-z_][A-Za-z0-9_]*; an empty one is an identifier once LOCK is added. */
+static bool is_identifier(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (!is_letter(text[i]) && (i == 0 || text[i] < '0' || text[i] > '9'))
+            return false;
+    return true;
+}
+
+static void copy_folded(char out[LK_IDENTIFIER_MAX + 1], const char *text,
+                        size_t length, bool fold)
+{
+    for (size_t i = 0; i < length; i++) {
+        bool upper = text[i] >= 'A' && text[i] <= 'Z';
+
+        out[i] = (char)(fold && upper ? text[i] + 32 : text[i]);
+    }
+    out[length] = '\0';
+}
+
+int lk_table_from_prefix(struct lk_table *out, const char *prefix,
+                         const sqlock_dialect *dialect, sqlock_error *err)
+{
+    const char *dot = strchr(prefix, '.');
+    const char *base = dot != NULL ? dot + 1 : prefix;
+    size_t schema_length = dot != NULL ? (size_t)(dot - prefix) : 0;
+    size_t base_length = strlen(base);
+    size_t limit = dialect->identifier_max;
+    char name[LK_IDENTIFIER_MAX + 1];
+
+    if (limit > LK_IDENTIFIER_MAX)
+        limit = LK_IDENTIFIER_MAX;
+    if ((dot != NULL && schema_length == 0) ||
+        !is_identifier(prefix, schema_length) ||
+        !is_identifier(base, base_length))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the table prefix may have letters, digits and '_', "
+                        "and a schema name with a dot before it");
+    if (schema_length > limit || base_length + strlen(SUFFIX) > limit)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the table prefix makes a name of %zu bytes, this "
+                        "database allows %zu",
+                        base_length + strlen(SUFFIX), limit);
+
+    (void)snprintf(name, sizeof name, "%s%s", base, SUFFIX);
+    copy_folded(out->schema, prefix, schema_length, dialect->folds_to_lower);
+    copy_folded(out->name, name, strlen(name), dialect->folds_to_lower);
+    (void)snprintf(out->plain, sizeof out->plain, "%.*s%s%s",
+                   (int)schema_length, prefix, dot != NULL ? "." : "", name);
+    if (dot != NULL)
+        (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c.%c%s%c",
+                       dialect->quote, out->schema, dialect->quote,
+                       dialect->quote, out->name, dialect->quote);
+    else
+        (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c",
+                       dialect->quote, out->name, dialect->quote);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/*
+ * table.h - the lock table's name: from a configured prefix to an identifier
+ * that cannot be anything else (F78)
+ */
+#ifndef LK_TABLE_H
+#define LK_TABLE_H
+
+#include "sqlock_driver.h"
+
+#define LK_IDENTIFIER_MAX 255
+
+struct lk_table {
+    char schema[LK_IDENTIFIER_MAX + 1]; /* "" when the prefix names none */
+    char name[LK_IDENTIFIER_MAX + 1];   /* as the database's catalogue has it */
+    char plain[2 * LK_IDENTIFIER_MAX + 2];  /* schema.name, for messages and
+                                               schema texts */
+    char quoted[2 * LK_IDENTIFIER_MAX + 8]; /* for statements */
+};
+
+/* "INT_" and "app.INT_" are prefixes; anything but letters, digits, '_' and
+ * one dot is EINVAL, and so is a name that is too long for the database. */
+int lk_table_from_prefix(struct lk_table *out, const char *prefix,
+                         const sqlock_dialect *dialect, sqlock_error *err);
+
+#endif
