@@ -1,0 +1,166 @@
+/*
+ * db.c - running statements.  Deadlines, retries and the fate of connections
+ * are decided here; what a lost answer means for a lock is decided above.
+ */
+#include "db/db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "db/driver.h"
+
+/* Pauses between tries, doubled each time, drawn from the upper half: 1 to 50
+ * ms.  Two that collided do not collide again in step. */
+#define FIRST_PAUSE_US INT64_C(1000)
+#define LAST_PAUSE_US INT64_C(50000)
+
+int lk_db_init(struct lk_db *db, const char *url,
+               const struct lk_pool_options *options, sqlock_error *err)
+{
+    int rc;
+
+    memset(db, 0, sizeof *db);
+    rc = lk_driver_find(&db->driver, url, err);
+    if (rc < 0)
+        return rc;
+    rc = db->driver->check_url(url, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_watchdog_start(&db->dog, db->driver, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
+    if (rc < 0) {
+        lk_watchdog_stop(&db->dog);
+        return lk_error_nomem(err);
+    }
+    return 0;
+}
+
+void lk_db_clear(struct lk_db *db)
+{
+    lk_pool_clear(&db->pool);
+    lk_watchdog_stop(&db->dog);
+}
+
+static bool connection_is_useless(int rc)
+{
+    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
+}
+
+/* One statement on one connection. */
+static int execute(struct lk_db *db, struct lk_connection *connection,
+                   const sqlock_statement *statement,
+                   const sqlock_value *values, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err)
+{
+    int rc;
+
+    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
+                    deadline_ns);
+    rc = db->driver->execute(connection->state, statement, values, count,
+                             deadline_ns, result, err);
+    lk_watchdog_disarm(&db->dog, &connection->watch);
+    return rc;
+}
+
+static void finish(struct lk_db *db, struct lk_connection *connection, int rc)
+{
+    if (connection_is_useless(rc) ||
+        (rc < 0 && !db->driver->is_alive(connection->state)))
+        lk_pool_discard(&db->pool, connection);
+    else
+        lk_pool_give(&db->pool, connection);
+}
+
+static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
+                    sqlock_error *err)
+{
+    sqlock_value values[LK_PLACES_MAX];
+    struct lk_connection *connection = NULL;
+    int64_t limit;
+    int rc;
+
+    lk_statement_order(run->statement, run->arguments, values);
+    rc = lk_pool_take(&db->pool, run->deadline_ns, &connection, err);
+    if (rc < 0)
+        return rc;
+    limit = lk_after_ms(sqlock_monotonic_ns(),
+                        db->pool.options.statement_timeout_ms);
+    run->sent_boot_ns = lk_boottime_ns();
+    rc = execute(db, connection, &run->statement->sent, values,
+                 run->statement->count, lk_sooner(limit, run->deadline_ns),
+                 result, err);
+    finish(db, connection, rc);
+    return rc;
+}
+
+static bool may_try_again(const struct lk_run *run, int rc)
+{
+    return rc == SQLOCK_ERETRY || rc == SQLOCK_EUNREACHABLE ||
+           (rc == SQLOCK_EUNCERTAIN && run->is_repeatable);
+}
+
+int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
+              sqlock_error *err)
+{
+    int64_t pause_us = FIRST_PAUSE_US;
+
+    for (;;) {
+        int rc = run_once(db, run, result, err);
+        int64_t resume_at;
+
+        if (!may_try_again(run, rc))
+            return rc;
+        resume_at = sqlock_monotonic_ns() +
+                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
+        if (resume_at >= run->deadline_ns)
+            return rc;
+        lk_sleep_until(resume_at);
+        if (pause_us < LAST_PAUSE_US)
+            pause_us *= 2;
+    }
+}
+
+static int run_script_on(struct lk_db *db, struct lk_connection *connection,
+                         char *script, int64_t deadline_ns, sqlock_error *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && *script != '\0') {
+        sqlock_statement statement = {.text = script};
+        sqlock_result result = {0};
+        char *end = strstr(script, ";\n");
+
+        if (end == NULL)
+            break; /* nothing but comments after the last statement */
+        *end = '\0';
+        rc = execute(db, connection, &statement, NULL, 0, deadline_ns, &result,
+                     err);
+        sqlock_result_clear(&result);
+        script = end + 2;
+    }
+    return rc;
+}
+
+int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
+                     sqlock_error *err)
+{
+    struct lk_connection *connection = NULL;
+    char *copy = strdup(script);
+    int rc;
+
+    if (copy == NULL)
+        return lk_error_nomem(err);
+    rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
+    if (rc == 0) {
+        rc = run_script_on(db, connection, copy, deadline_ns, err);
+        finish(db, connection, rc);
+    }
+    free(copy);
+    return rc;
+}

@@ -1,0 +1,50 @@
+/*
+ * db.h - how everything above reaches a database: one call that runs one
+ * statement, and the only place where one is tried again
+ */
+#ifndef LK_DB_H
+#define LK_DB_H
+
+#include "db/pool.h"
+#include "db/statement.h"
+#include "db/watchdog.h"
+#include "sqlock_driver.h"
+
+struct lk_db {
+    const sqlock_driver *driver;
+    struct lk_watchdog dog;
+    struct lk_pool pool;
+};
+
+/* Finds the driver and checks the URL; connects to nothing yet. */
+int lk_db_init(struct lk_db *db, const char *url,
+               const struct lk_pool_options *options, sqlock_error *err);
+void lk_db_clear(struct lk_db *db);
+
+/* One run of a statement. */
+struct lk_run {
+    const struct lk_statement *statement;
+    const struct lk_arguments *arguments;
+    int64_t deadline_ns;  /* CLOCK_MONOTONIC, of the whole */
+    bool is_repeatable;   /* may be sent again after EUNCERTAIN: it reads, or
+                             does the same twice */
+    int64_t sent_boot_ns; /* out: CLOCK_BOOTTIME before it was last sent */
+};
+
+/*
+ * ERETRY and EUNREACHABLE are tried again, with jitter, until the deadline; so
+ * is EUNCERTAIN where that is allowed.  A statement that may have been sent is
+ * never sent again otherwise.  A broken connection does not go back to the
+ * pool.
+ *
+ * The driver's results, and ERESOURCE.  `result` is filled on success only, to
+ * be cleared in any case.
+ */
+int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
+              sqlock_error *err);
+
+/* Run statements that end with ";\n", one by one, on one connection. */
+int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
+                     sqlock_error *err);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * pool.c - keeping connections.  The one used last is taken first, so that the
+ * rest can go idle.  A server may have closed an idle one (F45): that shows
+ * without a round trip, and another is opened instead.
+ */
+#include "db/pool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
+                 struct lk_watchdog *dog, const char *url,
+                 const struct lk_pool_options *options)
+{
+    pthread_condattr_t attributes;
+
+    memset(pool, 0, sizeof *pool);
+    pool->url = strdup(url);
+    if (pool->url == NULL)
+        return SQLOCK_ENOMEM;
+    pool->driver = driver;
+    pool->dog = dog;
+    pool->options = *options;
+    (void)pthread_mutex_init(&pool->mutex, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&pool->given_back, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    return 0;
+}
+
+static void free_connection(struct lk_pool *pool,
+                            struct lk_connection *connection)
+{
+    if (connection == NULL)
+        return;
+    if (connection->state != NULL)
+        pool->driver->close(connection->state);
+    free(connection->state);
+    free(connection);
+}
+
+void lk_pool_clear(struct lk_pool *pool)
+{
+    if (pool->url == NULL)
+        return;
+    while (pool->idle != NULL) {
+        struct lk_connection *connection = pool->idle;
+
+        pool->idle = connection->next_idle;
+        free_connection(pool, connection);
+    }
+    (void)pthread_cond_destroy(&pool->given_back);
+    (void)pthread_mutex_destroy(&pool->mutex);
+    explicit_bzero(pool->url, strlen(pool->url)); /* it may have a password */
+    free(pool->url);
+    pool->url = NULL;
+}
+
+static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
+                           struct lk_connection **out, sqlock_error *err)
+{
+    int64_t latest =
+        lk_after_ms(sqlock_monotonic_ns(), pool->options.connect_timeout_ms);
+    sqlock_connect how = {
+        .size = sizeof how,
+        .deadline_ns = lk_sooner(deadline_ns, latest),
+        .statement_timeout_ms = pool->options.statement_timeout_ms,
+        .lock_timeout_ms = pool->options.lock_timeout_ms,
+    };
+    struct lk_connection *connection = calloc(1, sizeof *connection);
+    int rc;
+
+    if (connection == NULL)
+        return lk_error_nomem(err);
+    connection->state = calloc(1, pool->driver->connection_bytes);
+    if (connection->state == NULL) {
+        free(connection);
+        return lk_error_nomem(err);
+    }
+    lk_watchdog_arm(pool->dog, &connection->watch, connection->state,
+                    how.deadline_ns);
+    rc = pool->driver->open(connection->state, pool->url, &how, err);
+    lk_watchdog_disarm(pool->dog, &connection->watch);
+    if (rc < 0) {
+        free_connection(pool, connection);
+        return rc;
+    }
+    *out = connection;
+    return 0;
+}
+
+/* Called with the mutex held, which is let go in between. */
+static struct lk_connection *take_idle(struct lk_pool *pool)
+{
+    while (pool->idle != NULL) {
+        struct lk_connection *connection = pool->idle;
+
+        pool->idle = connection->next_idle;
+        if (pool->driver->is_alive(connection->state))
+            return connection;
+        pool->count--;
+        pthread_mutex_unlock(&pool->mutex);
+        free_connection(pool, connection);
+        pthread_mutex_lock(&pool->mutex);
+    }
+    return NULL;
+}
+
+/* Called with the mutex held: an idle connection, or NULL and the right to open
+ * one. */
+static int wait_for_place(struct lk_pool *pool, int64_t deadline_ns,
+                          struct lk_connection **out)
+{
+    struct timespec at = lk_timespec(deadline_ns);
+
+    for (;;) {
+        *out = take_idle(pool);
+        if (*out != NULL)
+            return 0;
+        if (pool->count < pool->options.size) {
+            pool->count++;
+            return 0;
+        }
+        if (pthread_cond_timedwait(&pool->given_back, &pool->mutex, &at) ==
+            ETIMEDOUT)
+            return SQLOCK_ERESOURCE;
+    }
+}
+
+int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
+                 struct lk_connection **out, sqlock_error *err)
+{
+    struct lk_connection *connection;
+    int rc;
+
+    pthread_mutex_lock(&pool->mutex);
+    rc = wait_for_place(pool, deadline_ns, &connection);
+    pthread_mutex_unlock(&pool->mutex);
+    if (rc < 0)
+        return lk_error(err, rc,
+                        "all %u connections of this registry were in use until "
+                        "the deadline: raise pool_size",
+                        pool->options.size);
+    if (connection == NULL)
+        rc = open_connection(pool, deadline_ns, &connection, err);
+    if (rc < 0) {
+        pthread_mutex_lock(&pool->mutex);
+        pool->count--;
+        pthread_cond_signal(&pool->given_back);
+        pthread_mutex_unlock(&pool->mutex);
+        return rc;
+    }
+    *out = connection;
+    return 0;
+}
+
+void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
+{
+    pthread_mutex_lock(&pool->mutex);
+    connection->next_idle = pool->idle;
+    pool->idle = connection;
+    pthread_cond_signal(&pool->given_back);
+    pthread_mutex_unlock(&pool->mutex);
+}
+
+void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
+{
+    free_connection(pool, connection);
+    pthread_mutex_lock(&pool->mutex);
+    pool->count--;
+    pthread_cond_signal(&pool->given_back);
+    pthread_mutex_unlock(&pool->mutex);
+}

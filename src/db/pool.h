@@ -1,0 +1,53 @@
+/*
+ * pool.h - a bounded handful of connections to one database
+ *
+ * A connection is taken, used by one thread, and given back, or discarded when
+ * it is of no use any more.  Nothing is sent on taking one that is idle.
+ */
+#ifndef LK_POOL_H
+#define LK_POOL_H
+
+#include <pthread.h>
+
+#include "db/watchdog.h"
+#include "sqlock_driver.h"
+
+struct lk_connection {
+    struct lk_connection *next_idle;
+    struct lk_watch watch;
+    void *state; /* the driver's */
+};
+
+struct lk_pool_options {
+    uint32_t size; /* connections at most */
+    uint32_t connect_timeout_ms;
+    uint32_t statement_timeout_ms;
+    uint32_t lock_timeout_ms;
+};
+
+struct lk_pool {
+    const sqlock_driver *driver;
+    struct lk_watchdog *dog;
+    char *url;
+    struct lk_pool_options options;
+    pthread_mutex_t mutex;
+    pthread_cond_t given_back;
+    struct lk_connection *idle;
+    uint32_t count; /* idle, taken and being opened */
+};
+
+/* Opens nothing yet.  0, ENOMEM. */
+int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
+                 struct lk_watchdog *dog, const char *url,
+                 const struct lk_pool_options *options);
+
+/* Ends the idle connections; none may be taken. */
+void lk_pool_clear(struct lk_pool *pool);
+
+/* 0, ERESOURCE (all in use until the deadline), or as the driver's open. */
+int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
+                 struct lk_connection **out, sqlock_error *err);
+void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
+void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection);
+
+#endif

@@ -1,0 +1,42 @@
+/*
+ * watchdog.h - one thread that calls `abort` on the calls of drivers that
+ * cannot keep a deadline by themselves
+ */
+#ifndef LK_WATCHDOG_H
+#define LK_WATCHDOG_H
+
+#include <pthread.h>
+
+#include "sqlock_driver.h"
+
+/* One call that is watched; embedded in whatever makes the call. */
+struct lk_watch {
+    struct lk_watch *next, *previous;
+    void *connection;
+    int64_t deadline_ns;
+};
+
+struct lk_watchdog {
+    const sqlock_driver *driver;
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct lk_watch *watches;
+    int64_t wakes_at_ns; /* when the thread looks next */
+    bool is_running;
+    bool is_stopping;
+};
+
+/* Does nothing, cheaply, for a driver that keeps deadlines itself.
+ * 0, ENOMEM, ERESOURCE (no thread). */
+int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
+                      sqlock_error *err);
+void lk_watchdog_stop(struct lk_watchdog *dog);
+
+/* Around a call on a connection.  After lk_watchdog_disarm() returns, `abort`
+ * is not running and will not be called. */
+void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
+                     void *connection, int64_t deadline_ns);
+void lk_watchdog_disarm(struct lk_watchdog *dog, struct lk_watch *watch);
+
+#endif
