@@ -1,0 +1,94 @@
+/*
+ * check.h - assertions that say what the library said, and waiting by asking
+ *
+ * For the main thread of a test only: a worker thread reports through
+ * workers.h, because cmocka cannot fail a test from another thread.
+ */
+#ifndef TESTS_CHECK_H
+#define TESTS_CHECK_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sqlock.h"
+
+/* Longer than anything that is waited for takes on a busy machine. */
+#define PATIENCE_MS 30000
+
+/* rc must be 0. */
+#define assert_lock_ok(rc, err) check_code(0, (rc), (err), __FILE__, __LINE__)
+
+/* rc must be that code, and the error must tell it in one clear line. */
+#define assert_code(expected, rc, err)                                         \
+    check_code((expected), (rc), (err), __FILE__, __LINE__)
+
+/* rc must be one of two codes. */
+#define assert_code_of(one, other, rc, err)                                    \
+    check_code_of((one), (other), (rc), (err), __FILE__, __LINE__)
+
+/* smaller < larger, both int64_t. */
+#define assert_less(smaller, larger)                                           \
+    check_less((smaller), (larger), #smaller, #larger, __FILE__, __LINE__)
+
+/* needle occurs in haystack. */
+#define assert_contains(haystack, needle)                                      \
+    check_contains((haystack), (needle), true, __FILE__, __LINE__)
+#define assert_lacks(haystack, needle)                                         \
+    check_contains((haystack), (needle), false, __FILE__, __LINE__)
+
+/* Ask for a condition again and again, until it holds or the time is over. */
+#define wait_until(condition, timeout_ms)                                      \
+    __extension__({                                                            \
+        int64_t wait_until_end_ = check_deadline_ns(timeout_ms);               \
+        bool wait_until_met_ = (condition);                                    \
+        while (!wait_until_met_ && check_pause(wait_until_end_))               \
+            wait_until_met_ = (condition);                                     \
+        wait_until_met_;                                                       \
+    })
+
+#define assert_becomes_true(condition, timeout_ms)                             \
+    do {                                                                       \
+        if (!wait_until((condition), (timeout_ms))) {                          \
+            print_error("did not come true: %s\n", #condition);                \
+            _fail(__FILE__, __LINE__);                                         \
+        }                                                                      \
+    } while (0)
+
+void check_code(int expected, int rc, const sqlock_error *err, const char *file,
+                int line);
+void check_code_of(int one, int other, int rc, const sqlock_error *err,
+                   const char *file, int line);
+void check_less(int64_t smaller, int64_t larger, const char *smaller_text,
+                const char *larger_text, const char *file, int line);
+void check_contains(const char *haystack, const char *needle, bool wanted,
+                    const char *file, int line);
+
+/* CLOCK_MONOTONIC in so many ms. */
+int64_t check_deadline_ns(int64_t timeout_ms);
+
+/* A short pause; false when the deadline has passed. */
+bool check_pause(int64_t deadline_ns);
+
+/* Whether a message is one clear line: not empty, no control characters. */
+bool check_one_line(const char *message);
+
+/* How often a test does something: `test` normally, `campaign` under
+ * SQLOCK_SCALE=campaign. */
+unsigned check_scale(unsigned test, unsigned campaign);
+
+/* Skip the running test, or fail it under SKIPS_FAIL=1. */
+#define skip_or_fail(...)                                                      \
+    do {                                                                       \
+        print_message("skipped: " __VA_ARGS__);                                \
+        print_message("\n");                                                   \
+        if (check_skips_fail())                                                \
+            _fail(__FILE__, __LINE__);                                         \
+        skip();                                                                \
+    } while (0)
+bool check_skips_fail(void);
+
+#endif

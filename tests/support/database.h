@@ -1,0 +1,81 @@
+/*
+ * database.h - the databases the suites run on, and plain SQL on them
+ *
+ * A database is named by the environment (NAME is POSTGRES, MYSQL, SQLITE):
+ *     SQLOCK_TEST_NAME_URL        where the tests make their tables
+ *     SQLOCK_TEST_NAME_ADMIN_URL  the same database as its administrator;
+ *                                 without it, the first one is tried
+ *     SQLOCK_TEST_NAME_PID        the server's process, where it may be stopped
+ *
+ * SQL goes through the driver's own functions, past everything above them.
+ */
+#ifndef TESTS_DATABASE_H
+#define TESTS_DATABASE_H
+
+#include <sys/types.h>
+
+#include "check.h"
+#include "sqlock_driver.h"
+
+enum {
+    ON_POSTGRES = 1 << 0,
+    ON_MYSQL = 1 << 1, /* and MariaDB */
+    ON_SQLITE = 1 << 2,
+    ON_SERVERS = ON_POSTGRES | ON_MYSQL,
+    ON_ALL = ON_SERVERS | ON_SQLITE
+};
+
+struct database {
+    unsigned bit;
+    const char *name;          /* "postgres" */
+    const char *variable;      /* "POSTGRES" */
+    const char *clock_us;      /* SQL: its clock in us; NULL: this host's */
+    const char *connection_id; /* SQL: this session's number; NULL: none */
+};
+
+#define DATABASES 3
+extern const struct database databases[DATABASES];
+
+/* NULL when the environment names none. */
+const char *database_url(const struct database *database);
+const char *database_admin_url(const struct database *database);
+
+/* 0 when not known. */
+pid_t database_pid(const struct database *database);
+
+/* A session for plain SQL. */
+struct sql {
+    const struct database *database;
+    const sqlock_driver *driver;
+    void *connection;
+    sqlock_error err; /* of the last failure */
+};
+
+/* Open one; a code, not an assertion. */
+int sql_open(struct sql *sql, const struct database *database, const char *url);
+void sql_close(struct sql *sql);
+
+/* Run one statement; the code it gave, and what it affected (may be NULL). */
+int sql_try(struct sql *sql, int64_t *affected, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same, and a failure fails the test; how many rows were affected. */
+int64_t sql_run(struct sql *sql, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The first cell of the first row; a failure or no row fails the test. */
+int64_t sql_integer(struct sql *sql, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same as text, "" for null; false when there is no row. */
+bool sql_text(struct sql *sql, char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+int sql_begin(struct sql *sql);
+int sql_commit(struct sql *sql);
+int sql_rollback(struct sql *sql);
+
+/* The database's clock, read independently of the library's statements. */
+int64_t sql_now_us(struct sql *sql);
+
+#endif

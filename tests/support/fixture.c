@@ -1,0 +1,255 @@
+/*
+ * fixture.c - see fixture.h
+ *
+ * Table prefixes carry the process id, so that suites can run side by side on
+ * one server.
+ */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+const char *layout_name(sqlock_layout layout)
+{
+    static const char *const names[SQLOCK_LAYOUTS] = {"sqlock", "spring7",
+                                                      "spring6"};
+
+    return names[layout];
+}
+
+sqlock_options fixture_options(const struct fixture *fixture)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+
+    options.table_prefix = fixture->prefix;
+    options.ttl_ms = LONG_TTL_MS;
+    options.peer_ttl_ms = PEER_TTL_MS;
+    options.poll_ms = 5;
+    options.holder_note = "fixture";
+    return options;
+}
+
+sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
+                                     const sqlock_options *options)
+{
+    sqlock_registry *registry;
+    int rc = sqlock_registry_open(&registry, url, options, &fixture->err);
+
+    assert_lock_ok(rc, &fixture->err);
+    assert_non_null(registry);
+    return registry;
+}
+
+sqlock_registry *fixture_registry(struct fixture *fixture,
+                                  const sqlock_options *options)
+{
+    return fixture_registry_at(fixture, fixture->url, options);
+}
+
+void registry_end(sqlock_registry *registry)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_registry_close(registry, &err);
+
+    assert_lock_ok(rc, &err);
+}
+
+static int give_up(const struct fixture *fixture, const char *what, int rc,
+                   const sqlock_error *err)
+{
+    print_error("%s, layout %s: %s gave %d: %s\n", fixture->database->name,
+                layout_name(fixture->layout), what, rc, err->message);
+    return -1;
+}
+
+int fixture_open(struct fixture *fixture, const struct database *database,
+                 sqlock_layout layout)
+{
+    sqlock_options options;
+    int rc;
+
+    memset(fixture, 0, sizeof *fixture);
+    fixture->database = database;
+    fixture->layout = layout;
+    fixture->url = database_url(database);
+    (void)snprintf(fixture->prefix, sizeof fixture->prefix, "T%ld_%d_",
+                   (long)getpid(), (int)layout);
+    (void)snprintf(fixture->table, sizeof fixture->table, "%sLOCK",
+                   fixture->prefix);
+    options = fixture_options(fixture);
+
+    rc = sqlock_schema_create(fixture->url, &options, layout, &fixture->err);
+    if (rc < 0)
+        return give_up(fixture, "schema_create", rc, &fixture->err);
+    rc = sql_open(&fixture->sql, database, fixture->url);
+    if (rc < 0)
+        return give_up(fixture, "sql_open", rc, &fixture->sql.err);
+    rc = sqlock_registry_open(&fixture->a, fixture->url, &options,
+                              &fixture->err);
+    if (rc == 0)
+        rc = sqlock_registry_open(&fixture->b, fixture->url, &options,
+                                  &fixture->err);
+    if (rc < 0)
+        return give_up(fixture, "registry_open", rc, &fixture->err);
+    return 0;
+}
+
+void fixture_close(struct fixture *fixture)
+{
+    (void)sqlock_registry_close(fixture->a, NULL);
+    (void)sqlock_registry_close(fixture->b, NULL);
+    if (fixture->sql.connection != NULL)
+        (void)sql_try(&fixture->sql, NULL, "DROP TABLE %s", fixture->table);
+    sql_close(&fixture->sql);
+}
+
+void fixture_next(struct fixture *fixture)
+{
+    fixture->serial++;
+    (void)snprintf(fixture->name, sizeof fixture->name, "lock/%ld/%u",
+                   (long)getpid(), fixture->serial);
+    memset(&fixture->err, 0, sizeof fixture->err);
+}
+
+sqlock_lock *lock_obtain(sqlock_registry *registry, const char *name)
+{
+    sqlock_error err = {0};
+    sqlock_lock *lock;
+    int rc = sqlock_obtain(&lock, registry, name, &err);
+
+    assert_lock_ok(rc, &err);
+    assert_non_null(lock);
+    return lock;
+}
+
+void lock_drop(sqlock_lock *lock)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_drop(lock, &err);
+
+    assert_lock_ok(rc, &err);
+}
+
+int lock_try(sqlock_lock *lock, int64_t wait_ms, uint32_t ttl_ms,
+             sqlock_error *err)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    options.ttl_ms = ttl_ms;
+    return sqlock_acquire(lock, wait_ms, &options, err);
+}
+
+void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
+                  int line)
+{
+    sqlock_error err = {0};
+    int rc = lock_try(lock, 0, ttl_ms, &err);
+
+    check_code(0, rc, &err, file, line);
+}
+
+void lock_give_at(sqlock_lock *lock, const char *file, int line)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_release(lock, &err);
+
+    check_code(0, rc, &err, file, line);
+}
+
+static int64_t column_us(struct fixture *fixture, const char *column,
+                         const char *key)
+{
+    char expression[160];
+
+    (void)snprintf(expression, sizeof expression,
+                   fixture->database->bit == ON_POSTGRES
+                       ? "(extract(epoch FROM %s) * 1000000)::bigint"
+                   : fixture->database->bit == ON_MYSQL
+                       ? "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', %s)"
+                       : "%s",
+                   column);
+    return sql_integer(&fixture->sql, "SELECT %s FROM %s WHERE LOCK_KEY = '%s'",
+                       expression, fixture->table, key);
+}
+
+struct row fixture_row(struct fixture *fixture, const char *name)
+{
+    struct row row = {0};
+    int rc = sqlock_key_of(row.key, name, SQLOCK_KEY_CURRENT, &fixture->err);
+
+    assert_lock_ok(rc, &fixture->err);
+    row.exists = sql_text(&fixture->sql, row.client, sizeof row.client,
+                          "SELECT CLIENT_ID FROM %s WHERE LOCK_KEY = '%s'",
+                          fixture->table, row.key);
+    if (!row.exists)
+        return row;
+    row.created_us = column_us(fixture, "CREATED_DATE", row.key);
+    if (fixture->layout == SQLOCK_LAYOUT_SPRING6)
+        row.expires_us = row.created_us + PEER_TTL_MS * 1000;
+    else
+        row.expires_us = column_us(fixture, "EXPIRED_AFTER", row.key);
+    if (fixture->layout == SQLOCK_LAYOUT_SQLOCK)
+        row.fence = sql_integer(&fixture->sql,
+                                "SELECT FENCE FROM %s WHERE LOCK_KEY = '%s'",
+                                fixture->table, row.key);
+    return row;
+}
+
+void fixture_await_expiry(struct fixture *fixture, const char *name)
+{
+    struct row row = fixture_row(fixture, name);
+
+    assert_true(row.exists);
+    assert_becomes_true(sql_now_us(&fixture->sql) > row.expires_us,
+                        PATIENCE_MS);
+}
+
+const char *fixture_time(const struct fixture *fixture, char out[160],
+                         int64_t offset_us)
+{
+    struct timespec now;
+
+    switch (fixture->database->bit) {
+    case ON_POSTGRES:
+        (void)snprintf(out, 160,
+                       "(clock_timestamp() AT TIME ZONE 'UTC'"
+                       " + interval '1 microsecond' * (%lld))",
+                       (long long)offset_us);
+        break;
+    case ON_MYSQL:
+        (void)snprintf(out, 160,
+                       "(UTC_TIMESTAMP(6) + INTERVAL (%lld) MICROSECOND)",
+                       (long long)offset_us);
+        break;
+    default:
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        (void)snprintf(
+            out, 160, "%lld",
+            (long long)(now.tv_sec * 1000000 + now.tv_nsec / 1000 + offset_us));
+        break;
+    }
+    return out;
+}
+
+void fixture_put_row(struct fixture *fixture, const char *key,
+                     const char *region, const char *client,
+                     int64_t created_in_us, int64_t expires_in_us)
+{
+    const char *columns =
+        fixture->layout == SQLOCK_LAYOUT_SPRING6 ? "" : ", EXPIRED_AFTER";
+    const char *quote = client != NULL ? "'" : "";
+    char created[160];
+    char expires[160];
+
+    (void)fixture_time(fixture, created, created_in_us);
+    (void)fixture_time(fixture, expires, expires_in_us);
+    (void)sql_run(&fixture->sql,
+                  "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE%s)"
+                  " VALUES ('%s', '%s', %s%s%s, %s%s%s)",
+                  fixture->table, columns, key, region, quote,
+                  client != NULL ? client : "NULL", quote, created,
+                  *columns != '\0' ? ", " : "",
+                  *columns != '\0' ? expires : "");
+}

@@ -1,0 +1,96 @@
+/*
+ * fixture.h - a lock table of one layout in one database, two registries on it
+ * and a fresh lock name for each test
+ */
+#ifndef TESTS_FIXTURE_H
+#define TESTS_FIXTURE_H
+
+#include "database.h"
+
+enum {
+    IN_SQLOCK = 1 << SQLOCK_LAYOUT_SQLOCK,
+    IN_SPRING7 = 1 << SQLOCK_LAYOUT_SPRING7,
+    IN_SPRING6 = 1 << SQLOCK_LAYOUT_SPRING6,
+    IN_SPRING = IN_SPRING7 | IN_SPRING6,
+    HAS_EXPIRY = IN_SQLOCK | IN_SPRING7, /* the column */
+    IN_ALL = IN_SQLOCK | IN_SPRING
+};
+
+/* On the four-column layout, the TTL of the Spring peers. */
+#define PEER_TTL_MS 400
+
+/* Lease length of the fixture's registries: longer than any test. */
+#define LONG_TTL_MS 60000
+
+struct fixture {
+    const struct database *database;
+    sqlock_layout layout;
+    const char *url;
+    char prefix[32];
+    char table[40];
+    sqlock_registry *a;
+    sqlock_registry *b;
+    struct sql sql;
+    char name[64]; /* of a lock nobody has used */
+    unsigned serial;
+    sqlock_error err; /* for the test's calls */
+};
+
+const char *layout_name(sqlock_layout layout);
+
+/* Create the table and open the registries; 0, or -1 with a message printed. */
+int fixture_open(struct fixture *fixture, const struct database *database,
+                 sqlock_layout layout);
+void fixture_close(struct fixture *fixture);
+
+/* A new name in fixture->name. */
+void fixture_next(struct fixture *fixture);
+
+/* The options of the fixture's registries. */
+sqlock_options fixture_options(const struct fixture *fixture);
+
+/* Another registry on the table; to be closed with registry_end(). */
+sqlock_registry *fixture_registry(struct fixture *fixture,
+                                  const sqlock_options *options);
+sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
+                                     const sqlock_options *options);
+void registry_end(sqlock_registry *registry);
+
+/* These fail the test when they do not succeed. */
+sqlock_lock *lock_obtain(sqlock_registry *registry, const char *name);
+void lock_drop(sqlock_lock *lock);
+#define lock_take(lock, ttl_ms)                                                \
+    lock_take_at((lock), (ttl_ms), __FILE__, __LINE__)
+void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
+                  int line);
+#define lock_give(lock) lock_give_at((lock), __FILE__, __LINE__)
+void lock_give_at(sqlock_lock *lock, const char *file, int line);
+
+/* For a worker: acquire with a TTL (0: the registry's) and a wait. */
+int lock_try(sqlock_lock *lock, int64_t wait_ms, uint32_t ttl_ms,
+             sqlock_error *err);
+
+/* The row of a name as the table has it. */
+struct row {
+    bool exists;
+    char key[SQLOCK_KEY_SIZE];
+    char client[SQLOCK_KEY_SIZE]; /* "" for null */
+    int64_t created_us;
+    int64_t expires_us; /* on four columns: CREATED_DATE and the peers' TTL */
+    int64_t fence;      /* 0 where there is no such column */
+};
+struct row fixture_row(struct fixture *fixture, const char *name);
+
+/* Ask the database until its clock is past the lease's end in the table. */
+void fixture_await_expiry(struct fixture *fixture, const char *name);
+
+/* SQL of a value of a time column: the database's now and so many us. */
+const char *fixture_time(const struct fixture *fixture, char out[160],
+                         int64_t offset_us);
+
+/* Put a row there as somebody else would (client NULL: free). */
+void fixture_put_row(struct fixture *fixture, const char *key,
+                     const char *region, const char *client,
+                     int64_t created_in_us, int64_t expires_in_us);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * peer.h - a Spring service on the lock table, as its documented statements
+ *
+ * Spring 5.4 to 6.5 on the four-column layout, Spring 7 on the others: in one
+ * transaction an UPDATE of the row that is its own or has expired, then an
+ * INSERT; release is a DELETE of its own row.
+ */
+#ifndef TESTS_PEER_H
+#define TESTS_PEER_H
+
+#include "fixture.h"
+
+struct peer {
+    struct fixture *fixture;
+    struct sql *sql; /* its own session */
+    const char *client;
+    uint32_t ttl_ms;
+};
+
+/* 1 acquired, 0 not, or the negative code of an error that Spring would show
+ * or try again after. */
+int peer_acquire(const struct peer *peer, const char *name);
+
+/* 1 when its row was there, 0 when not ("lost"), or a negative code. */
+int peer_release(const struct peer *peer, const char *name);
+int peer_renew(const struct peer *peer, const char *name);
+
+#endif

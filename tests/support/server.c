@@ -1,0 +1,104 @@
+/*
+ * server.c - see server.h
+ *
+ * PostgreSQL is one process per session: the parent is stopped first, so that
+ * the list of its children does not change while it is read.
+ */
+#include "server.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STOPPED_MAX 256
+
+static pid_t stopped[STOPPED_MAX];
+static volatile sig_atomic_t stopped_count;
+
+bool server_can_stop(const struct database *database)
+{
+    pid_t pid = database_pid(database);
+
+    return pid > 1 && kill(pid, 0) == 0;
+}
+
+static void stop(pid_t pid)
+{
+    if (stopped_count == STOPPED_MAX)
+        return;
+    stopped[stopped_count] = pid;
+    stopped_count = stopped_count + 1;
+    (void)kill(pid, SIGSTOP);
+}
+
+static pid_t parent_of(pid_t pid)
+{
+    char path[64];
+    int parent = 0;
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return 0;
+    /* pid (program name) state parent: the name may hold anything but ')' in
+     * the servers we stop */
+    if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1)
+        parent = 0;
+    (void)fclose(file);
+    return (pid_t)parent;
+}
+
+void server_stop(const struct database *database)
+{
+    pid_t server = database_pid(database);
+    struct dirent *entry;
+    DIR *directory;
+
+    assert_true(server > 1);
+    stop(server);
+    directory = opendir("/proc");
+    assert_non_null(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+
+        if (pid > 1 && parent_of(pid) == server)
+            stop(pid);
+    }
+    (void)closedir(directory);
+}
+
+void server_go_on(void)
+{
+    sig_atomic_t i;
+
+    for (i = stopped_count - 1; i >= 0; i--)
+        (void)kill(stopped[i], SIGCONT);
+    stopped_count = 0;
+}
+
+static bool session_is_gone(struct sql *sql, int64_t id)
+{
+    return sql_integer(sql,
+                       sql->database->bit == ON_POSTGRES
+                           ? "SELECT count(*) FROM pg_stat_activity"
+                             " WHERE pid = %lld"
+                           : "SELECT count(*) FROM information_schema."
+                             "processlist WHERE id = %lld",
+                       (long long)id) == 0;
+}
+
+void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count)
+{
+    size_t i;
+
+    for (i = 0; i < count; i++)
+        (void)sql_try(sql, NULL,
+                      sql->database->bit == ON_POSTGRES
+                          ? "SELECT pg_terminate_backend(%lld)"
+                          : "KILL %lld",
+                      (long long)ids[i]);
+    for (i = 0; i < count; i++)
+        assert_becomes_true(session_is_gone(sql, ids[i]), PATIENCE_MS);
+}

@@ -1,0 +1,20 @@
+/*
+ * server.h - disturbing a database server: stop its processes, end sessions
+ */
+#ifndef TESTS_SERVER_H
+#define TESTS_SERVER_H
+
+#include "database.h"
+
+/* Whether the environment names the process and we may signal it. */
+bool server_can_stop(const struct database *database);
+
+/* Stop the server and its children (SIGSTOP); go on (SIGCONT).  Going on is
+ * harmless when nothing is stopped, and async-signal-safe. */
+void server_stop(const struct database *database);
+void server_go_on(void);
+
+/* End these sessions from the server's side, and wait until they are gone. */
+void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count);
+
+#endif

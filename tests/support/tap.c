@@ -1,0 +1,382 @@
+/*
+ * tap.c - see tap.h
+ *
+ * A tapped connection is a small head followed by the real driver's own state;
+ * the head says which driver that is, so one set of functions serves all.
+ */
+#include "tap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+#define PREFIX "tap+"
+#define TEXTS 16
+#define TEXT_SIZE 600
+#define OPEN_MAX_ 128
+
+struct head {
+    const sqlock_driver *real;
+    atomic_bool is_broken;
+    _Alignas(max_align_t) unsigned char state[];
+};
+
+static const sqlock_driver *reals[DATABASES];
+static sqlock_driver taps[DATABASES];
+static char names[DATABASES][32];
+static char schemes[DATABASES][128];
+
+static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t counts[TAP_CALLS];
+static char texts[TEXTS][TEXT_SIZE];
+static tap_before_fn hook_before;
+static tap_after_fn hook_after;
+static void *hook_context;
+static struct head *open_heads[OPEN_MAX_];
+
+const char *tap_url(char out[1024], const char *url)
+{
+    (void)snprintf(out, 1024, PREFIX "%s", url);
+    return out;
+}
+
+void tap_hooks(tap_before_fn before, tap_after_fn after, void *context)
+{
+    pthread_mutex_lock(&guard);
+    hook_before = before;
+    hook_after = after;
+    hook_context = context;
+    pthread_mutex_unlock(&guard);
+}
+
+void tap_reset(void)
+{
+    tap_hooks(NULL, NULL, NULL);
+    pthread_mutex_lock(&guard);
+    memset(counts, 0, sizeof counts);
+    memset(texts, 0, sizeof texts);
+    pthread_mutex_unlock(&guard);
+}
+
+uint64_t tap_count(enum tap_call call)
+{
+    uint64_t count;
+
+    pthread_mutex_lock(&guard);
+    count = counts[call];
+    pthread_mutex_unlock(&guard);
+    return count;
+}
+
+uint64_t tap_sent(void)
+{
+    return tap_count(TAP_EXECUTE) + tap_count(TAP_BEGIN) +
+           tap_count(TAP_COMMIT) + tap_count(TAP_ROLLBACK);
+}
+
+void tap_print(void)
+{
+    uint64_t last = tap_count(TAP_EXECUTE);
+    uint64_t i;
+
+    for (i = last > TEXTS ? last - TEXTS : 0; i < last; i++)
+        print_error("statement %llu: %s\n", (unsigned long long)i + 1,
+                    texts[i % TEXTS]);
+}
+
+/* Count the call and ask the hook. */
+static int before(struct head *head, struct tap_event *event, sqlock_error *err)
+{
+    tap_before_fn hook;
+    void *context;
+    int rc;
+
+    pthread_mutex_lock(&guard);
+    event->number = ++counts[event->call];
+    if (event->call == TAP_EXECUTE)
+        (void)snprintf(texts[(event->number - 1) % TEXTS], TEXT_SIZE, "%s",
+                       event->text);
+    hook = hook_before;
+    context = hook_context;
+    pthread_mutex_unlock(&guard);
+
+    if (atomic_load(&head->is_broken))
+        return sqlock_error_set(err, SQLOCK_EUNREACHABLE, 0, NULL,
+                                "the connection broke before");
+    rc = hook == NULL ? 0 : hook(context, event);
+    if (rc == SQLOCK_EUNREACHABLE)
+        atomic_store(&head->is_broken, true);
+    if (rc < 0)
+        return sqlock_error_set(err, rc, 0, NULL, "not sent, by the test");
+    return 0;
+}
+
+static int after(struct head *head, const struct tap_event *event, int rc,
+                 sqlock_error *err)
+{
+    tap_after_fn hook;
+    void *context;
+    int told;
+
+    pthread_mutex_lock(&guard);
+    hook = hook_after;
+    context = hook_context;
+    pthread_mutex_unlock(&guard);
+    if (hook == NULL)
+        return rc;
+    told = hook(context, event, rc);
+    if (told == rc)
+        return rc;
+    if (told == SQLOCK_EUNCERTAIN || told == SQLOCK_EUNREACHABLE)
+        atomic_store(&head->is_broken, true);
+    return sqlock_error_set(err, told, 0, NULL,
+                            "the answer was lost, by the "
+                            "test");
+}
+
+/* ------------------------------------------------- the driver's functions -- */
+
+static const char *client_0(void)
+{
+    return reals[0]->client();
+}
+
+static const char *client_1(void)
+{
+    return reals[1]->client();
+}
+
+static const char *client_2(void)
+{
+    return reals[2]->client();
+}
+
+static const char *without_prefix(const char *url)
+{
+    return url + strlen(PREFIX);
+}
+
+static int tap_check_url(const char *url, sqlock_error *err)
+{
+    const sqlock_driver *real;
+    int rc = lk_driver_find(&real, without_prefix(url), err);
+
+    return rc < 0 ? rc : real->check_url(without_prefix(url), err);
+}
+
+/* Keep the list of open connections. */
+static void enlist(struct head *head, bool is_open)
+{
+    size_t i;
+
+    pthread_mutex_lock(&guard);
+    for (i = 0; i < OPEN_MAX_; i++)
+        if (open_heads[i] == (is_open ? NULL : head)) {
+            open_heads[i] = is_open ? head : NULL;
+            break;
+        }
+    pthread_mutex_unlock(&guard);
+}
+
+static int tap_open(void *connection, const char *url,
+                    const sqlock_connect *how, sqlock_error *err)
+{
+    struct head *head = connection;
+    struct tap_event event = {.call = TAP_OPEN};
+    int rc = lk_driver_find(&head->real, without_prefix(url), err);
+
+    if (rc < 0)
+        return rc;
+    rc = before(head, &event, err);
+    if (rc < 0)
+        return rc;
+    rc = head->real->open(head->state, without_prefix(url), how, err);
+    if (rc == 0)
+        enlist(head, true);
+    return after(head, &event, rc, err);
+}
+
+static void tap_close(void *connection)
+{
+    struct head *head = connection;
+
+    enlist(head, false);
+    if (head->real != NULL)
+        head->real->close(head->state);
+}
+
+static bool tap_is_alive(void *connection)
+{
+    struct head *head = connection;
+
+    return !atomic_load(&head->is_broken) && head->real->is_alive(head->state);
+}
+
+static int tap_execute(void *connection, const sqlock_statement *statement,
+                       const sqlock_value *parameters, size_t count,
+                       int64_t deadline_ns, sqlock_result *result,
+                       sqlock_error *err)
+{
+    struct head *head = connection;
+    struct tap_event event = {.call = TAP_EXECUTE,
+                              .text = statement->text,
+                              .parameters = parameters,
+                              .count = count};
+    int rc = before(head, &event, err);
+    int told;
+
+    if (rc < 0)
+        return rc;
+    rc = head->real->execute(head->state, statement, parameters, count,
+                             deadline_ns, result, err);
+    if (rc == 0)
+        event.affected = result->affected;
+    told = after(head, &event, rc, err);
+    if (rc == 0 && told < 0)
+        sqlock_result_clear(result);
+    return told;
+}
+
+typedef int (*transaction_fn)(void *, int64_t, sqlock_error *);
+
+static int pass(struct head *head, enum tap_call call, transaction_fn function,
+                int64_t deadline_ns, sqlock_error *err)
+{
+    struct tap_event event = {.call = call};
+    int rc = before(head, &event, err);
+
+    if (rc < 0)
+        return rc;
+    rc = function(head->state, deadline_ns, err);
+    return after(head, &event, rc, err);
+}
+
+static int tap_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    struct head *head = connection;
+
+    return pass(head, TAP_BEGIN, head->real->begin, deadline_ns, err);
+}
+
+static int tap_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    struct head *head = connection;
+
+    return pass(head, TAP_COMMIT, head->real->commit, deadline_ns, err);
+}
+
+static int tap_rollback(void *connection, int64_t deadline_ns,
+                        sqlock_error *err)
+{
+    struct head *head = connection;
+
+    return pass(head, TAP_ROLLBACK, head->real->rollback, deadline_ns, err);
+}
+
+static void tap_abort(void *connection)
+{
+    struct head *head = connection;
+
+    pthread_mutex_lock(&guard);
+    counts[TAP_ABORT]++;
+    pthread_mutex_unlock(&guard);
+    head->real->abort(head->state);
+}
+
+static void *tap_native(void *connection)
+{
+    struct head *head = connection;
+
+    return head->real->native(head->state);
+}
+
+static void tap_describe(void *connection, sqlock_description *description)
+{
+    struct head *head = connection;
+
+    head->real->describe(head->state, description);
+}
+
+/* ------------------------------------------------------------ registering -- */
+
+/* "a|b" as "tap+a|tap+b". */
+static void prefix_schemes(char *out, size_t size, const char *real)
+{
+    size_t used = 0;
+
+    while (*real != '\0' && used < size) {
+        size_t length = strcspn(real, "|");
+
+        used += (size_t)snprintf(out + used, size - used, "%s" PREFIX "%.*s",
+                                 used > 0 ? "|" : "", (int)length, real);
+        real += length;
+        if (*real == '|')
+            real++;
+    }
+}
+
+static void install(size_t i, const sqlock_driver *real)
+{
+    static const char *(*const clients[DATABASES])(void) = {client_0, client_1,
+                                                            client_2};
+    sqlock_error err = {0};
+    int rc;
+
+    reals[i] = real;
+    (void)snprintf(names[i], sizeof names[i], PREFIX "%s", real->name);
+    prefix_schemes(schemes[i], sizeof schemes[i], real->schemes);
+    taps[i] = (sqlock_driver){
+        .size = sizeof taps[i],
+        .name = names[i],
+        .schemes = schemes[i],
+        .connection_bytes = sizeof(struct head) + real->connection_bytes,
+        .capabilities = real->capabilities,
+        .dialect = real->dialect,
+        .client = clients[i],
+        .check_url = tap_check_url,
+        .open = tap_open,
+        .close = tap_close,
+        .is_alive = tap_is_alive,
+        .execute = tap_execute,
+        .begin = tap_begin,
+        .commit = tap_commit,
+        .rollback = tap_rollback,
+        .abort = tap_abort,
+        .native = tap_native,
+        .describe = tap_describe,
+    };
+    rc = sqlock_driver_register(&taps[i], &err);
+    assert_lock_ok(rc, &err);
+}
+
+void tap_install(void)
+{
+    size_t i;
+
+    if (reals[0] != NULL)
+        return;
+    for (i = 0; i < DATABASES && lk_drivers[i] != NULL; i++)
+        install(i, lk_drivers[i]);
+}
+
+size_t tap_connections(int64_t *ids, size_t max)
+{
+    sqlock_description description;
+    size_t count = 0;
+    size_t i;
+
+    pthread_mutex_lock(&guard);
+    for (i = 0; i < OPEN_MAX_ && count < max; i++) {
+        if (open_heads[i] == NULL)
+            continue;
+        memset(&description, 0, sizeof description);
+        tap_describe(open_heads[i], &description);
+        if (description.connection_id != 0)
+            ids[count++] = description.connection_id;
+    }
+    pthread_mutex_unlock(&guard);
+    return count;
+}

@@ -1,0 +1,72 @@
+/*
+ * workers.h - threads that start together and report to the test's thread
+ *
+ * A body returns 0, or what worker_fail() gives; workers_join() fails the test
+ * when one of them did not return 0.
+ */
+#ifndef TESTS_WORKERS_H
+#define TESTS_WORKERS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "check.h"
+
+struct worker {
+    pthread_t thread;
+    int (*body)(struct worker *);
+    void *context;
+    unsigned index;
+    pthread_barrier_t *gate;
+    atomic_int tid; /* of the kernel, once it runs */
+    int rc;
+    sqlock_error err; /* for the body's calls */
+    char report[512];
+};
+
+#define WORKERS_MAX 32
+
+struct workers {
+    struct worker one[WORKERS_MAX];
+    unsigned count;
+    pthread_barrier_t gate;
+};
+
+/* Start `count` threads that all run body(context) once the last is there. */
+void workers_start(struct workers *workers, unsigned count,
+                   int (*body)(struct worker *), void *context);
+
+/* Wait for all; a failure of any fails the test. */
+#define workers_join(workers) workers_join_at((workers), __FILE__, __LINE__)
+void workers_join_at(struct workers *workers, const char *file, int line);
+
+/* One thread, without a gate. */
+void worker_start(struct worker *worker, int (*body)(struct worker *),
+                  void *context);
+#define worker_join(worker) worker_join_at((worker), __FILE__, __LINE__)
+void worker_join_at(struct worker *worker, const char *file, int line);
+
+/* Note what went wrong, with the body's line, and return a negative code. */
+#define worker_fail(worker, ...)                                               \
+    worker_fail_at((worker), __FILE__, __LINE__, __VA_ARGS__)
+int worker_fail_at(struct worker *worker, const char *file, int line,
+                   const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* In a body: rc must be as expected, or the body ends here. */
+#define worker_expect(worker, expected, rc_expression)                         \
+    do {                                                                       \
+        int worker_rc_ = (rc_expression);                                      \
+        if (worker_rc_ != (expected))                                          \
+            return worker_fail((worker), "%s gave %d, not %d: %s",             \
+                               #rc_expression, worker_rc_, (expected),         \
+                               (worker)->err.message);                         \
+    } while (0)
+
+/* Whether that thread of this process waits in futex(2), that is, for a mutex
+ * or a condition, and has for a moment. */
+bool worker_is_parked(const struct worker *worker);
+
+#endif
