@@ -1,0 +1,81 @@
+/*
+ * call.c - the bounds of one call: its deadline, the wait for the file's lock,
+ * and abort() from another thread.
+ *
+ * A file has one writer at a time, who as a rule needs some 50 us.  Hence the
+ * naps of the busy handler: SQLite's own, which grow to 100 ms, let two
+ * contenders starve each other for a second.
+ */
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "drivers/sqlite/connection.h"
+
+#define NAP_MIN_NS (50 * LK_NS_PER_US)
+#define NAP_MAX_NS (200 * LK_NS_PER_US)
+#define OPS_BETWEEN_LOOKS 1000 /* of SQLite's virtual machine, some 50 us */
+
+/* Somebody has the lock: 1 to try again, 0 to give up with SQLITE_BUSY. */
+static int on_busy(void *context, int count)
+{
+    struct lk_sqlite *c = context;
+    int64_t now_ns = sqlock_monotonic_ns();
+
+    (void)count;
+    if (now_ns >= c->give_up_ns || atomic_load(&c->is_aborted))
+        return 0;
+    lk_sleep_until(lk_sooner(now_ns + lk_random_between(NAP_MIN_NS, NAP_MAX_NS),
+                             c->give_up_ns));
+    return 1;
+}
+
+/* Not 0 ends the statement with SQLITE_INTERRUPT. */
+static int on_progress(void *context)
+{
+    struct lk_sqlite *c = context;
+
+    return atomic_load(&c->is_aborted) ||
+           sqlock_monotonic_ns() >= c->deadline_ns;
+}
+
+void lk_sqlite_call_install(struct lk_sqlite *c)
+{
+    (void)sqlite3_busy_handler(c->db, on_busy, c);
+    sqlite3_progress_handler(c->db, OPS_BETWEEN_LOOKS, on_progress, c);
+}
+
+int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    int64_t now_ns = sqlock_monotonic_ns();
+
+    if (c->db == NULL || c->is_broken)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the connection to the SQLite file is closed");
+    if (now_ns >= deadline_ns)
+        return lk_error(err, SQLOCK_ECANCELED,
+                        "the deadline had passed before the statement began");
+    c->deadline_ns = deadline_ns;
+    c->give_up_ns = deadline_ns;
+    if (c->lock_timeout_ms > 0)
+        c->give_up_ns =
+            lk_sooner(deadline_ns, lk_after_ms(now_ns, c->lock_timeout_ms));
+    c->now_us = 0;
+    (void)pthread_mutex_lock(&c->guard);
+    atomic_store(&c->is_aborted, false);
+    c->is_in_call = true;
+    (void)pthread_mutex_unlock(&c->guard);
+    return 0;
+}
+
+void lk_sqlite_call_end(struct lk_sqlite *c)
+{
+    (void)pthread_mutex_lock(&c->guard);
+    c->is_in_call = false;
+    atomic_store(&c->is_aborted, false);
+    (void)pthread_mutex_unlock(&c->guard);
+    /* The handlers stay for whoever uses the native handle between calls: they
+     * end nothing there, and do not wait for a lock. */
+    c->deadline_ns = LK_NEVER;
+    c->give_up_ns = 0;
+}

@@ -1,0 +1,68 @@
+/*
+ * connection.h - what the files of the SQLite driver share: the state of one
+ * connection, and who does what with it
+ */
+#ifndef LK_SQLITE_CONNECTION_H
+#define LK_SQLITE_CONNECTION_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <sqlite3.h>
+
+#include "sqlock_driver.h"
+
+/* Statements of the driver itself, kept behind those of the library. */
+enum {
+    LK_SQLITE_BEGIN = SQLOCK_STATEMENT_IDS + 1,
+    LK_SQLITE_COMMIT,
+    LK_SQLITE_ROLLBACK,
+    LK_SQLITE_STATEMENTS
+};
+
+struct lk_sqlite {
+    sqlite3 *db;
+    sqlite3_stmt *prepared[LK_SQLITE_STATEMENTS]; /* by id */
+    int64_t lock_timeout_ms;                      /* 0: the deadline alone */
+    bool is_broken; /* of no use any more: every call is refused */
+
+    /* The call in flight; only its own thread reads or writes these. */
+    int64_t deadline_ns;
+    int64_t give_up_ns; /* waiting for the file's lock */
+    int64_t now_us;     /* sqlock_now() in this statement; 0: not read yet */
+
+    /* abort() comes from any thread.  The mutex keeps it and close() apart, so
+     * that no closed handle is ever interrupted. */
+    pthread_mutex_t guard;
+    atomic_bool can_be_aborted; /* the mutex exists */
+    bool is_in_call;            /* under the guard */
+    atomic_bool is_aborted;     /* written under the guard */
+};
+
+/* call.c: one call, from its deadline to its outcome.  What lies between begin
+ * and end is stopped by abort() and, in busy and progress handlers, by the
+ * deadline. */
+int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
+                         sqlock_error *err);
+void lk_sqlite_call_end(struct lk_sqlite *c);
+void lk_sqlite_call_install(struct lk_sqlite *c);
+
+/* execute.c: run a statement to its end, within a call.  @p result may be
+ * NULL. */
+int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
+                  const sqlock_value *parameters, size_t count,
+                  sqlock_result *result, sqlock_error *err);
+
+/* failure.c: what SQLite's last error on the connection means.  To be called
+ * before anything else is done with it. */
+int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
+
+/* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
+int lk_sqlite_add_functions(struct lk_sqlite *c);
+
+/* file.c: from a URL to a file that can hold locks. */
+int lk_sqlite_path(char **path, const char *url, sqlock_error *err);
+int lk_sqlite_check_file(const char *path, sqlock_error *err);
+bool lk_sqlite_is_network(unsigned long file_system); /* statfs.f_type */
+
+#endif

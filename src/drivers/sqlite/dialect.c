@@ -1,0 +1,238 @@
+/*
+ * dialect.c - the statements of sqlock_driver.h in SQLite's SQL, for the three
+ * layouts.  Texts only.
+ *
+ * All times are INTEGER microseconds UTC; sqlock_now() is the same throughout a
+ * statement (functions.c).  A single INSERT .. ON CONFLICT takes the file's
+ * write lock before it reads anything, and SQLite begins it anew on the newest
+ * state if it had to wait: no SQLITE_BUSY_SNAPSHOT without a transaction.
+ */
+#include "drivers/sqlite/sqlite.h"
+
+extern const char lk_sql_sqlite_schema[];
+extern const char lk_sql_sqlite_schema_spring7[];
+extern const char lk_sql_sqlite_schema_spring6[];
+
+#define WHERE_ROW "WHERE LOCK_KEY = {1} AND REGION = {2} "
+#define WHERE_REGION "WHERE REGION = {2} AND LOCK_KEY > {1} "
+
+/* ----------------------------------------------------------------- ours -- */
+
+/* In ON CONFLICT, t is the row there is, excluded the one that was to be; every
+ * right side sees the row as it was. */
+#define IS_OWN                                                                 \
+    "t.CLIENT_ID = excluded.CLIENT_ID "                                        \
+    "AND t.EXPIRED_AFTER >= excluded.CREATED_DATE"
+
+#define CLAIM_SQLOCK                                                           \
+    "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "    \
+    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) "                                \
+    "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
+    "{6}, {7}) "                                                               \
+    "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
+    "CREATED_DATE = CASE WHEN " IS_OWN " THEN t.CREATED_DATE "                 \
+    "ELSE excluded.CREATED_DATE END, "                                         \
+    "FENCE = CASE WHEN " IS_OWN " THEN t.FENCE "                               \
+    "ELSE max(t.FENCE + 1, excluded.FENCE) END, "                              \
+    "CLIENT_ID = excluded.CLIENT_ID, "                                         \
+    "EXPIRED_AFTER = excluded.EXPIRED_AFTER, "                                 \
+    "LOCK_NAME = excluded.LOCK_NAME, HOLDER = excluded.HOLDER "                \
+    "WHERE t.CLIENT_ID IS NULL "                                               \
+    "OR t.EXPIRED_AFTER < excluded.CREATED_DATE "                              \
+    "OR t.CLIENT_ID = excluded.CLIENT_ID "                                     \
+    "RETURNING FENCE"
+
+#define RENEW_EXPIRED_AFTER                                                    \
+    "UPDATE {table} SET EXPIRED_AFTER = sqlock_now() + {4} " WHERE_ROW         \
+    "AND CLIENT_ID = {3} AND EXPIRED_AFTER >= sqlock_now()"
+
+#define RELEASE_SQLOCK                                                         \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, "                     \
+    "EXPIRED_AFTER = sqlock_now() - 1 " WHERE_ROW "AND CLIENT_ID = {3}"
+
+#define REMAINING                                                              \
+    "CASE WHEN CLIENT_ID IS NULL THEN min(EXPIRED_AFTER - sqlock_now(), -1) "  \
+    "ELSE EXPIRED_AFTER - sqlock_now() END"
+
+#define INFO_SQLOCK                                                            \
+    "SELECT LOCK_KEY, CLIENT_ID, FENCE, " REMAINING ", CREATED_DATE, "         \
+    "EXPIRED_AFTER, LOCK_NAME, HOLDER FROM {table} "
+
+#define BREAK_SQLOCK                                                           \
+    "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, "                       \
+    "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
+    "AND CLIENT_ID IS NOT NULL AND FENCE = {8}"
+
+#define BREAK_NOW_SQLOCK                                                       \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, "                      \
+    "EXPIRED_AFTER = sqlock_now() - 1, "                                       \
+    "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
+    "AND CLIENT_ID IS NOT NULL AND FENCE = {8}"
+
+#define REAP_SQLOCK                                                            \
+    "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
+    "AND EXPIRED_AFTER < sqlock_now() - {4} "                                  \
+    "AND FENCE < sqlock_now() - {4}"
+
+/* --------------------------------------------------- Spring, five columns -- */
+
+/* The token of an acquisition is its CREATED_DATE. */
+#define CLAIM_SPRING7                                                          \
+    "INSERT INTO {table} AS t "                                                \
+    "(LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) "              \
+    "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}) "                \
+    "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
+    "CREATED_DATE = CASE WHEN " IS_OWN " THEN t.CREATED_DATE "                 \
+    "ELSE excluded.CREATED_DATE END, "                                         \
+    "CLIENT_ID = excluded.CLIENT_ID, "                                         \
+    "EXPIRED_AFTER = excluded.EXPIRED_AFTER "                                  \
+    "WHERE t.CLIENT_ID IS NULL "                                               \
+    "OR t.EXPIRED_AFTER < excluded.CREATED_DATE "                              \
+    "OR t.CLIENT_ID = excluded.CLIENT_ID "                                     \
+    "RETURNING CREATED_DATE"
+
+#define INFO_SPRING7                                                           \
+    "SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, " REMAINING ", CREATED_DATE, "  \
+    "EXPIRED_AFTER, NULL, NULL FROM {table} "
+
+#define BREAK_SPRING7                                                          \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "                      \
+    "sqlock_now() " WHERE_ROW "AND CLIENT_ID = {9}"
+
+#define REAP_SPRING7                                                           \
+    "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
+    "AND EXPIRED_AFTER < sqlock_now() - {4} "                                  \
+    "AND CREATED_DATE < sqlock_now() - {4}"
+
+/* --------------------------------------------------- Spring, four columns -- */
+
+/* A lease ends at CREATED_DATE + {5}: CREATED_DATE is written so that this is
+ * now + {4}, as far in the future as it may be. */
+#define CLAIM_SPRING6                                                          \
+    "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "    \
+    "VALUES ({1}, {2}, {3}, sqlock_now() + {4} - {5}) "                        \
+    "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
+    "CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE "    \
+    "WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + {5} < sqlock_now() "        \
+    "OR t.CLIENT_ID = excluded.CLIENT_ID "                                     \
+    "RETURNING sqlock_now()"
+
+#define RENEW_SPRING6                                                          \
+    "UPDATE {table} SET CREATED_DATE = sqlock_now() + {4} - {5} " WHERE_ROW    \
+    "AND CLIENT_ID = {3} AND CREATED_DATE + {5} >= sqlock_now()"
+
+#define INFO_SPRING6                                                           \
+    "SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL "           \
+    "THEN min(CREATED_DATE + {5} - sqlock_now(), -1) "                         \
+    "ELSE CREATED_DATE + {5} - sqlock_now() END, CREATED_DATE, "               \
+    "CREATED_DATE + {5}, NULL, NULL FROM {table} "
+
+#define BREAK_SPRING6                                                          \
+    "UPDATE {table} SET CLIENT_ID = {3} " WHERE_ROW "AND CLIENT_ID = {9}"
+
+#define REAP_SPRING6                                                           \
+    "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
+    "AND CREATED_DATE + {5} < sqlock_now() - {4}"
+
+/* --------------------------------------------------------------- several -- */
+
+#define RELEASE_SPRING "DELETE FROM {table} " WHERE_ROW "AND CLIENT_ID = {3}"
+
+#define BREAK_NOW_SPRING "DELETE FROM {table} " WHERE_ROW "AND CLIENT_ID = {9}"
+
+#define LIST_TAIL WHERE_REGION "ORDER BY LOCK_KEY LIMIT {4}"
+
+#define REAP_BOUND                                                             \
+    "SELECT max(LOCK_KEY) FROM (SELECT LOCK_KEY FROM {table} " WHERE_REGION    \
+    "ORDER BY LOCK_KEY LIMIT {4})"
+
+#define SERVER                                                                 \
+    "SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version()"
+
+/* Only the main database is ever looked at: nothing attaches another. */
+#define DESCRIBE                                                               \
+    "SELECT upper(c.name), lower(c.type), "                                    \
+    "CASE WHEN c.\"notnull\" THEN 0 ELSE 1 END, c.pk, "                        \
+    "CASE WHEN s.type = 'view' THEN 'a view' "                                 \
+    "WHEN upper(s.sql) LIKE 'CREATE VIRTUAL %' THEN 'a virtual table' END "    \
+    "FROM main.sqlite_schema AS s "                                            \
+    "JOIN pragma_table_xinfo(s.name, 'main') AS c "                            \
+    "WHERE s.type IN ('table', 'view') AND lower(s.name) = lower({1}) "        \
+    "AND lower(coalesce({2}, 'main')) = 'main' ORDER BY c.cid"
+
+/* SQLite keeps any type's name: those that Spring's and our own schemas for the
+ * other databases give to text are as good.  Times must be integers; what a
+ * TIMESTAMP column holds is anybody's guess. */
+#define TEXT_TYPES "text|char(*)|varchar(*)|character(*)|nvarchar(*)"
+#define INTEGER_TYPES "integer|bigint|int|int8"
+
+static const sqlock_column columns[] = {
+    {"LOCK_KEY", TEXT_TYPES},
+    {"REGION", TEXT_TYPES},
+    {"CLIENT_ID", TEXT_TYPES},
+    {"CREATED_DATE", INTEGER_TYPES},
+    {"EXPIRED_AFTER", INTEGER_TYPES},
+    {"FENCE", INTEGER_TYPES},
+    {"LOCK_NAME", TEXT_TYPES},
+    {"HOLDER", TEXT_TYPES},
+    {NULL, NULL},
+};
+
+const sqlock_dialect lk_dialect_sqlite = {
+    .placeholder = SQLOCK_PLACEHOLDER_QUESTION,
+    .quote = '"',
+    .folds_to_lower = false,
+    .identifier_max = 200,
+    .columns = columns,
+    .schema =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] = lk_sql_sqlite_schema,
+            [SQLOCK_LAYOUT_SPRING7] = lk_sql_sqlite_schema_spring7,
+            [SQLOCK_LAYOUT_SPRING6] = lk_sql_sqlite_schema_spring6,
+        },
+    .statements =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] =
+                {
+                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SQLOCK},
+                    [SQLOCK_SQL_RENEW] = {.text = RENEW_EXPIRED_AFTER},
+                    [SQLOCK_SQL_RELEASE] = {.text = RELEASE_SQLOCK},
+                    [SQLOCK_SQL_READ] = {.text = INFO_SQLOCK WHERE_ROW},
+                    [SQLOCK_SQL_LIST] = {.text = INFO_SQLOCK LIST_TAIL},
+                    [SQLOCK_SQL_BREAK] = {.text = BREAK_SQLOCK},
+                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SQLOCK},
+                    [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND},
+                    [SQLOCK_SQL_REAP] = {.text = REAP_SQLOCK},
+                    [SQLOCK_SQL_SERVER] = {.text = SERVER},
+                    [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+                },
+            [SQLOCK_LAYOUT_SPRING7] =
+                {
+                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SPRING7},
+                    [SQLOCK_SQL_RENEW] = {.text = RENEW_EXPIRED_AFTER},
+                    [SQLOCK_SQL_RELEASE] = {.text = RELEASE_SPRING},
+                    [SQLOCK_SQL_READ] = {.text = INFO_SPRING7 WHERE_ROW},
+                    [SQLOCK_SQL_LIST] = {.text = INFO_SPRING7 LIST_TAIL},
+                    [SQLOCK_SQL_BREAK] = {.text = BREAK_SPRING7},
+                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SPRING},
+                    [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND},
+                    [SQLOCK_SQL_REAP] = {.text = REAP_SPRING7},
+                    [SQLOCK_SQL_SERVER] = {.text = SERVER},
+                    [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+                },
+            [SQLOCK_LAYOUT_SPRING6] =
+                {
+                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SPRING6},
+                    [SQLOCK_SQL_RENEW] = {.text = RENEW_SPRING6},
+                    [SQLOCK_SQL_RELEASE] = {.text = RELEASE_SPRING},
+                    [SQLOCK_SQL_READ] = {.text = INFO_SPRING6 WHERE_ROW},
+                    [SQLOCK_SQL_LIST] = {.text = INFO_SPRING6 LIST_TAIL},
+                    [SQLOCK_SQL_BREAK] = {.text = BREAK_SPRING6},
+                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SPRING},
+                    [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND},
+                    [SQLOCK_SQL_REAP] = {.text = REAP_SPRING6},
+                    [SQLOCK_SQL_SERVER] = {.text = SERVER},
+                    [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+                },
+        },
+};

@@ -1,0 +1,317 @@
+/*
+ * driver.c - the SQLite driver: one connection is one sqlite3 handle on one
+ * file.  Statements are run in execute.c, their bounds kept in call.c.
+ *
+ * A missing file is made when it is opened, and stays empty until a table is
+ * created in it: the contract does not tell a driver what a connection is for,
+ * and creating the table has to begin somewhere.
+ *
+ * fork() and POSIX locks (F17, F70).  SQLite guards a file with fcntl() locks,
+ * which belong to a process and are dropped when that process closes ANY
+ * descriptor of the file.  So nothing but SQLite may open the database file in
+ * a process that uses it, not to copy it nor to look at it, and a program must
+ * not be linked with two copies of SQLite: an open()+close() elsewhere silently
+ * takes away the lock under which a transaction writes.  A child of fork() has
+ * none of its parent's locks; the library above never calls close() for an
+ * inherited connection there, and a child that lets its copies of the
+ * descriptors go at its exit takes nothing from its parent.
+ */
+#include "drivers/sqlite/sqlite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "drivers/sqlite/connection.h"
+
+#define OLDEST_VERSION 3035000 /* RETURNING */
+
+static char client_text[64];
+
+static void write_client_text(void)
+{
+    (void)snprintf(client_text, sizeof client_text, "SQLite %s",
+                   sqlite3_libversion());
+}
+
+/* Of the library that was loaded, not of the header. */
+static const char *sqlite_client(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, write_client_text);
+    return client_text;
+}
+
+static int sqlite_check_url(const char *url, sqlock_error *err)
+{
+    char *path = NULL;
+    int rc = lk_sqlite_path(&path, url, err);
+
+    free(path);
+    return rc;
+}
+
+static int check_library(sqlock_error *err)
+{
+    if (sqlite3_libversion_number() < OLDEST_VERSION)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "SQLite %s is too old: 3.35 or later is needed",
+                        sqlite3_libversion());
+    if (sqlite3_threadsafe() == 0)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "this SQLite was built without support for threads");
+    return 0;
+}
+
+/* NOMUTEX: one thread at a time, says the contract; sqlite3_interrupt() from
+ * another one is allowed all the same. */
+static int open_file(struct lk_sqlite *c, const char *path, sqlock_error *err)
+{
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    sqlock_error cause;
+    int rc;
+
+    rc = sqlite3_open_v2(path, &c->db, flags, NULL);
+    if (c->db == NULL)
+        return lk_error_nomem(err);
+    if (rc != SQLITE_OK) {
+        rc = lk_sqlite_failure(c, &cause);
+        return sqlock_error_set(err, rc, cause.native, NULL, "%s: %s",
+                                cause.message, path);
+    }
+    (void)sqlite3_extended_result_codes(c->db, 1);
+    if (lk_sqlite_add_functions(c) != SQLITE_OK)
+        return lk_sqlite_failure(c, err);
+    lk_sqlite_call_install(c);
+    return 0;
+}
+
+/*
+ * The first statement: it reads the file, so a file that is no database is
+ * noticed here.
+ *
+ * NORMAL: in WAL mode a commit does not wait for the disk.  It survives the
+ * death of the process; a power failure may take the last commits back.  All
+ * holders of a lock in a local file die in that failure too, and tokens go on
+ * rising since they follow the clock.
+ */
+static int settle(struct lk_sqlite *c, const char *path, int64_t deadline_ns,
+                  sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = "PRAGMA synchronous=NORMAL"};
+    sqlock_error cause;
+    int rc;
+
+    rc = lk_sqlite_call_begin(c, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_sqlite_run(c, &statement, NULL, 0, NULL, &cause);
+    if (rc < 0)
+        (void)sqlock_error_set(err, rc, cause.native, NULL, "%s: %s",
+                               cause.message, path);
+    lk_sqlite_call_end(c);
+    return rc;
+}
+
+static int sqlite_open(void *connection, const char *url,
+                       const sqlock_connect *how, sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+    char *path = NULL;
+    int rc;
+
+    rc = check_library(err);
+    if (rc < 0)
+        return rc;
+    rc = lk_sqlite_path(&path, url, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_sqlite_check_file(path, err);
+    if (rc < 0)
+        goto out;
+    if (pthread_mutex_init(&c->guard, NULL) != 0) {
+        rc = lk_error_nomem(err);
+        goto out;
+    }
+    c->lock_timeout_ms = how->lock_timeout_ms;
+    rc = open_file(c, path, err);
+    atomic_store(&c->can_be_aborted, true);
+    if (rc < 0)
+        goto out;
+    rc = settle(c, path, how->deadline_ns, err);
+out:
+    free(path);
+    return rc;
+}
+
+static void sqlite_close(void *connection)
+{
+    struct lk_sqlite *c = connection;
+    sqlite3 *db = c->db;
+
+    if (!atomic_load(&c->can_be_aborted))
+        return;
+    (void)pthread_mutex_lock(&c->guard);
+    c->db = NULL;
+    (void)pthread_mutex_unlock(&c->guard);
+    for (size_t i = 0; i < LK_SQLITE_STATEMENTS; i++) {
+        (void)sqlite3_finalize(c->prepared[i]);
+        c->prepared[i] = NULL;
+    }
+    /* An open transaction is rolled back.  v2: whoever still has a statement
+     * on the native handle keeps the file open, and nothing is left behind. */
+    if (db != NULL) {
+        (void)sqlite3_busy_handler(db, NULL, NULL);
+        sqlite3_progress_handler(db, 0, NULL, NULL);
+        (void)sqlite3_close_v2(db);
+    }
+    /* The mutex is not destroyed: abort() may be about to take it, and on Linux
+     * it holds no resource. */
+    atomic_store(&c->can_be_aborted, false);
+}
+
+/* No server, but the file may be gone or another one in its place: then two
+ * connections would not exclude each other. */
+static bool sqlite_is_alive(void *connection)
+{
+    struct lk_sqlite *c = connection;
+    int has_moved = 0;
+
+    if (c->db == NULL || c->is_broken)
+        return false;
+    if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
+                             &has_moved) != SQLITE_OK)
+        return false;
+    return has_moved == 0;
+}
+
+static int roll_back(struct lk_sqlite *c, sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = "ROLLBACK",
+                                        .id = LK_SQLITE_ROLLBACK};
+
+    if (sqlite3_get_autocommit(c->db) != 0)
+        return 0;
+    return lk_sqlite_run(c, &statement, NULL, 0, NULL, err);
+}
+
+static int sqlite_execute(void *connection, const sqlock_statement *statement,
+                          const sqlock_value *parameters, size_t count,
+                          int64_t deadline_ns, sqlock_result *result,
+                          sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+    int rc;
+
+    rc = lk_sqlite_call_begin(c, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_sqlite_run(c, statement, parameters, count, result, err);
+    /* ERETRY says that the transaction is gone (F69). */
+    if (rc == SQLOCK_ERETRY)
+        (void)roll_back(c, NULL);
+    lk_sqlite_call_end(c);
+    return rc;
+}
+
+/* IMMEDIATE takes the file's lock now.  A transaction that begins with a read
+ * and writes later would be told to start over (SQLITE_BUSY_SNAPSHOT, F69). */
+static int sqlite_begin(void *connection, int64_t deadline_ns,
+                        sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = "BEGIN IMMEDIATE",
+                                        .id = LK_SQLITE_BEGIN};
+
+    return sqlite_execute(connection, &statement, NULL, 0, deadline_ns, NULL,
+                          err);
+}
+
+/* Waits for nobody, so a deadline that has passed does not keep it from being
+ * done. */
+static int sqlite_rollback(void *connection, int64_t deadline_ns,
+                           sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+    int rc;
+
+    (void)deadline_ns;
+    rc = lk_sqlite_call_begin(c, LK_NEVER, err);
+    if (rc < 0)
+        return rc;
+    rc = roll_back(c, err);
+    lk_sqlite_call_end(c);
+    return rc;
+}
+
+/* A commit that failed leaves SQLite's transaction open, to be committed once
+ * more; the contract knows no such state, so it is rolled back. */
+static int sqlite_commit(void *connection, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = "COMMIT",
+                                        .id = LK_SQLITE_COMMIT};
+    int rc;
+
+    rc =
+        sqlite_execute(connection, &statement, NULL, 0, deadline_ns, NULL, err);
+    if (rc < 0)
+        (void)sqlite_rollback(connection, LK_NEVER, NULL);
+    return rc;
+}
+
+static void sqlite_abort(void *connection)
+{
+    struct lk_sqlite *c = connection;
+
+    if (!atomic_load(&c->can_be_aborted))
+        return;
+    (void)pthread_mutex_lock(&c->guard);
+    /* The flag is for what sqlite3_interrupt() does not reach: a call that has
+     * not begun its statement yet, and the wait for the file's lock. */
+    if (c->is_in_call && c->db != NULL) {
+        atomic_store(&c->is_aborted, true);
+        sqlite3_interrupt(c->db);
+    }
+    (void)pthread_mutex_unlock(&c->guard);
+}
+
+static void *sqlite_native(void *connection)
+{
+    struct lk_sqlite *c = connection;
+
+    return c->db;
+}
+
+static void sqlite_describe(void *connection, sqlock_description *description)
+{
+    (void)connection;
+    *description = (sqlock_description){.connection_id = 0};
+    (void)snprintf(description->server, sizeof description->server, "%s",
+                   sqlite_client());
+    (void)snprintf(description->client, sizeof description->client, "%s",
+                   sqlite_client());
+}
+
+const sqlock_driver lk_driver_sqlite = {
+    .size = sizeof(sqlock_driver),
+    .name = "sqlite",
+    .schemes = "sqlite",
+    .connection_bytes = sizeof(struct lk_sqlite),
+    .capabilities = SQLOCK_CAP_KEEPS_DEADLINE,
+    .dialect = &lk_dialect_sqlite,
+    .client = sqlite_client,
+    .check_url = sqlite_check_url,
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .is_alive = sqlite_is_alive,
+    .execute = sqlite_execute,
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .abort = sqlite_abort,
+    .native = sqlite_native,
+    .describe = sqlite_describe,
+};

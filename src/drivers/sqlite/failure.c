@@ -1,0 +1,102 @@
+/*
+ * failure.c - what an error of SQLite means to the library: which of the
+ * outcomes of sqlock_driver.h it is.  Codes decide, with one exception, marked
+ * below.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "drivers/sqlite/connection.h"
+
+static bool begins_with(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* SQLITE_ERROR is every mistake in a statement.  For a missing table or column
+ * there is no code of its own: the text, which has stood unchanged since
+ * SQLite 3.0, is all there is to go by. */
+static int mistake(const char *message)
+{
+    if (begins_with(message, "no such table") ||
+        begins_with(message, "no such column") ||
+        begins_with(message, "unknown database") ||
+        (begins_with(message, "table ") && strstr(message, "has no column")))
+        return SQLOCK_ESCHEMA;
+    return SQLOCK_EDATABASE;
+}
+
+/* The file could not be opened: the reason is in the system's error number. */
+static int unopened(int system_error)
+{
+    switch (system_error) {
+    case EACCES:
+    case EPERM:
+        return SQLOCK_EACCESS;
+    case EROFS:
+        return SQLOCK_EREADONLY;
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC:
+    case EDQUOT:
+    case ENOMEM:
+        return SQLOCK_ERESOURCE;
+    default:
+        return SQLOCK_EUNREACHABLE;
+    }
+}
+
+static int outcome_of(struct lk_sqlite *c, int extended, const char *message)
+{
+    switch (extended) {
+    case SQLITE_BUSY_RECOVERY:
+    case SQLITE_BUSY_SNAPSHOT:
+        return SQLOCK_ERETRY;
+    case SQLITE_IOERR_NOMEM:
+        return SQLOCK_ERESOURCE;
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_ROWID:
+        return SQLOCK_EBUSY;
+    default:
+        break;
+    }
+    switch (extended & 0xff) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return SQLOCK_EBUSY;
+    case SQLITE_INTERRUPT:
+        return SQLOCK_ECANCELED;
+    case SQLITE_READONLY:
+        return SQLOCK_EREADONLY;
+    case SQLITE_FULL:
+    case SQLITE_NOMEM:
+        return SQLOCK_ERESOURCE;
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return SQLOCK_EACCESS;
+    case SQLITE_CANTOPEN:
+        return unopened(sqlite3_system_errno(c->db));
+    case SQLITE_IOERR:
+        return SQLOCK_EUNCERTAIN;
+    case SQLITE_ERROR:
+        return mistake(message);
+    default:
+        return SQLOCK_EDATABASE;
+    }
+}
+
+int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err)
+{
+    int extended = sqlite3_extended_errcode(c->db);
+    const char *message = sqlite3_errmsg(c->db);
+    int code = outcome_of(c, extended, message);
+
+    /* A wait for the file's lock that abort() ended. */
+    if (code == SQLOCK_EBUSY && atomic_load(&c->is_aborted))
+        code = SQLOCK_ECANCELED;
+    if (code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE)
+        c->is_broken = true;
+    return sqlock_error_set(err, code, extended, NULL, "SQLite: %s", message);
+}

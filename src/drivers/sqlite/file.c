@@ -1,0 +1,151 @@
+/*
+ * file.c - from a URL to a file that can hold locks.  What is refused here
+ * would exclude nobody, or not reliably; SQLite itself would accept it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/error.h"
+#include "base/url.h"
+#include "drivers/sqlite/connection.h"
+
+static int refuse_url(const struct lk_url *url, bool has_fragment,
+                      sqlock_error *err)
+{
+    if (url->host != NULL || url->user != NULL || url->port != NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a sqlite URL names a file, no host: write "
+                        "sqlite:relative/path or sqlite:/absolute/path");
+    if (url->count > 0 || has_fragment)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a sqlite URL has no parameters; in a path write '?' "
+                        "as %%3F and '#' as %%23");
+    if (url->path[0] == '\0')
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the sqlite URL names no file, and locks in a private "
+                        "temporary database exclude nobody");
+    if (strcmp(url->path, ":memory:") == 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "locks in a private in-memory database exclude nobody: "
+                        "the URL must name a file");
+    if (strncmp(url->path, "file:", 5) == 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "write sqlite:path, not sqlite:file:path");
+    return 0;
+}
+
+int lk_sqlite_path(char **path, const char *url, sqlock_error *err)
+{
+    bool has_fragment = strpbrk(url, "#?") != NULL;
+    struct lk_url parts;
+    int rc;
+
+    *path = NULL;
+    rc = lk_url_parse(&parts, url, err);
+    if (rc < 0)
+        goto out;
+    rc = refuse_url(&parts, has_fragment, err);
+    if (rc < 0)
+        goto out;
+    /* "./" keeps SQLite from seeing anything but a path in it, whatever its
+     * process-wide settings are. */
+    if (asprintf(path, "%s%s", parts.path[0] == '/' ? "" : "./", parts.path) <
+        0) {
+        *path = NULL;
+        rc = lk_error_nomem(err);
+    }
+out:
+    lk_url_clear(&parts);
+    return rc;
+}
+
+/* By statfs(2).  FUSE is among them for sshfs, s3fs and shared folders of
+ * virtual machines; it does not tell which one it is. */
+bool lk_sqlite_is_network(unsigned long file_system)
+{
+    switch (file_system) {
+    case 0x00006969: /* NFS */
+    case 0x0000517b: /* SMB */
+    case 0xfe534d42: /* SMB 2 */
+    case 0xff534d42: /* CIFS */
+    case 0x65735546: /* FUSE */
+    case 0x01021997: /* 9P */
+    case 0x5346414f: /* AFS */
+    case 0x6b414653: /* AFS, the kernel's */
+    case 0x73757245: /* Coda */
+    case 0x0000564c: /* NCP */
+    case 0x00c36400: /* Ceph */
+    case 0x0bd00bd0: /* Lustre */
+    case 0x01161970: /* GFS2 */
+    case 0x7461636f: /* OCFS2 */
+    case 0x19830326: /* BeeGFS */
+    case 0x47504653: /* GPFS */
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The directory of a path that names a file. */
+static char *directory_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (slash == NULL)
+        return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static int unreachable(const char *what, const char *path, int error,
+                       sqlock_error *err)
+{
+    char text[128] = "";
+    int code = SQLOCK_EUNREACHABLE;
+
+    if (error == EACCES || error == EPERM)
+        code = SQLOCK_EACCESS;
+    else if (error == ENOMEM)
+        code = SQLOCK_ERESOURCE;
+    return sqlock_error_set(err, code, error, NULL, "SQLite: %s %s: %s", what,
+                            path, strerror_r(error, text, sizeof text));
+}
+
+int lk_sqlite_check_file(const char *path, sqlock_error *err)
+{
+    char *directory = directory_of(path);
+    struct statfs system;
+    struct stat status;
+    int rc = 0;
+
+    if (directory == NULL)
+        return lk_error_nomem(err);
+    if (statfs(directory, &system) != 0) {
+        rc = unreachable("the directory", directory, errno, err);
+        goto out;
+    }
+    if (stat(path, &status) == 0) {
+        if (!S_ISREG(status.st_mode))
+            rc = lk_error(err, SQLOCK_EDATABASE,
+                          "SQLite: %s is not a database, it is %s", path,
+                          S_ISDIR(status.st_mode) ? "a directory"
+                                                  : "no regular file");
+        /* It may be a link to elsewhere. */
+        else if (statfs(path, &system) != 0)
+            rc = unreachable("the file", path, errno, err);
+    } else if (errno != ENOENT) {
+        rc = unreachable("the file", path, errno, err);
+    }
+    if (rc == 0 && lk_sqlite_is_network((unsigned long)system.f_type))
+        rc = lk_error(err, SQLOCK_ENOTSUP,
+                      "SQLite: %s is on a network file system, where SQLite's "
+                      "write-ahead log does not work and file locks cannot be "
+                      "relied on",
+                      path);
+out:
+    free(directory);
+    return rc;
+}
