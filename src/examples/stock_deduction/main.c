@@ -362,7 +362,7 @@ static void name_tables(struct settings *to)
                    "DEMO_%08" PRIX32 "_LOCK", number);
     /* The two that meet always find enough; of the items that many want there
        is not enough for all. */
-    to->quantity = 10 + 2 * to->orders / to->items;
+    to->quantity = 10 + 3 * to->orders / to->items;
 }
 
 /* Leave nothing behind, whatever happened. */

@@ -214,10 +214,11 @@ static int mysql_shop_open(struct shop *shop, const char *url)
     (void)mysql_options(own->connection, MYSQL_READ_DEFAULT_GROUP, "client");
     (void)mysql_options(own->connection, MYSQL_OPT_CONNECT_TIMEOUT, &seconds);
     ask_for_tls(own->connection, &address);
+    /* Found, not changed: without the lock two may write the same values. */
     if (mysql_real_connect(own->connection, given(address.host),
                            given(address.user), given(address.password),
                            given(address.database), (unsigned)port,
-                           given(address.socket), 0) == NULL)
+                           given(address.socket), CLIENT_FOUND_ROWS) == NULL)
         return fail(shop);
     /* Connector/C before 3.4 goes on without TLS where the server has none. */
     if (wants_tls(&address) && mysql_get_ssl_cipher(own->connection) == NULL)
