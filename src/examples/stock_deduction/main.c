@@ -316,7 +316,9 @@ static int read_options(struct settings *to, int argc, char *argv[])
 /* Make a directory for the SQLite file.  @return its URL, or NULL */
 static const char *make_directory(char *path, size_t size)
 {
-    static char url[320];
+    static char url[800];
+    char file[280];
+    size_t scheme = strlen("sqlite:");
     const char *parent = getenv("TMPDIR");
 
     if (parent == NULL || parent[0] != '/')
@@ -327,7 +329,9 @@ static const char *make_directory(char *path, size_t size)
         path[0] = '\0';
         return NULL;
     }
-    (void)snprintf(url, sizeof url, "sqlite:%s/shop.db", path);
+    (void)snprintf(file, sizeof file, "%s/shop.db", path);
+    memcpy(url, "sqlite:", scheme);
+    shop_url_encode(url + scheme, sizeof url - scheme, file);
     return url;
 }
 

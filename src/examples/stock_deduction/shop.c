@@ -6,6 +6,7 @@
  */
 #include "shop.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -115,6 +116,53 @@ int shop_number(int64_t *to, const char *text, int64_t least, int64_t most)
         return -1;
     *to = number;
     return 0;
+}
+
+static int hex(char digit)
+{
+    if (isdigit((unsigned char)digit))
+        return digit - '0';
+    return tolower((unsigned char)digit) - 'a' + 10;
+}
+
+int shop_url_decode(char *to, size_t size, const char *from, size_t length)
+{
+    size_t used = 0;
+
+    for (size_t i = 0; i < length; i++) {
+        char byte = from[i];
+
+        if (byte == '%' && i + 2 < length &&
+            isxdigit((unsigned char)from[i + 1]) &&
+            isxdigit((unsigned char)from[i + 2])) {
+            byte = (char)(hex(from[i + 1]) * 16 + hex(from[i + 2]));
+            i += 2;
+        }
+        if (used + 1 >= size)
+            return -1;
+        to[used++] = byte;
+    }
+    to[used] = '\0';
+    return 0;
+}
+
+void shop_url_encode(char *to, size_t size, const char *from)
+{
+    static const char digits[] = "0123456789ABCDEF";
+    size_t used = 0;
+
+    for (; *from != '\0' && used + 3 < size; from++) {
+        unsigned char byte = (unsigned char)*from;
+
+        if (isalnum(byte) || strchr("-._~/", byte) != NULL) {
+            to[used++] = (char)byte;
+            continue;
+        }
+        to[used++] = '%';
+        to[used++] = digits[byte >> 4];
+        to[used++] = digits[byte & 15];
+    }
+    to[used] = '\0';
 }
 
 char *shop_url_take(const char *url, const char *name, char **value)

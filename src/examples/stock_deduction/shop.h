@@ -64,6 +64,12 @@ int shop_fail(struct shop *shop, const char *format, ...)
  *          most INT64_MAX / 16 */
 int shop_number(int64_t *to, const char *text, int64_t least, int64_t most);
 
+/** Percent-decode @p length bytes of @p from.  @return -1: no room for them */
+int shop_url_decode(char *to, size_t size, const char *from, size_t length);
+
+/** Percent-encode a path; @p size is to be three times its length. */
+void shop_url_encode(char *to, size_t size, const char *from);
+
 /** Copy @p url without its query parameter @p name, whose value, as it stands
  *  there, goes to @p value (NULL: not given).  Both are to be freed.
  *  @return NULL when out of memory */

@@ -9,7 +9,6 @@
 
 #ifdef SQLOCK_WITH_MYSQL
 
-#include <ctype.h>
 #include <mysql.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -36,35 +35,6 @@ struct address {
     char ca[TEXT_MAX];
 };
 
-static int hex(char digit)
-{
-    if (isdigit((unsigned char)digit))
-        return digit - '0';
-    return tolower((unsigned char)digit) - 'a' + 10;
-}
-
-/* Percent-decode @p length bytes of @p from.  @return -1 when too long */
-static int decode(char *to, size_t size, const char *from, size_t length)
-{
-    size_t used = 0;
-
-    for (size_t i = 0; i < length; i++) {
-        char byte = from[i];
-
-        if (byte == '%' && i + 2 < length &&
-            isxdigit((unsigned char)from[i + 1]) &&
-            isxdigit((unsigned char)from[i + 2])) {
-            byte = (char)(hex(from[i + 1]) * 16 + hex(from[i + 2]));
-            i += 2;
-        }
-        if (used + 1 >= size)
-            return -1;
-        to[used++] = byte;
-    }
-    to[used] = '\0';
-    return 0;
-}
-
 /* Read "user:password@host:port". */
 static int read_authority(struct address *to, const char *text, size_t length)
 {
@@ -77,22 +47,23 @@ static int read_authority(struct address *to, const char *text, size_t length)
     if (at != NULL) {
         colon = memchr(text, ':', (size_t)(at - text));
         if (colon != NULL)
-            rc |= decode(to->password, sizeof to->password, colon + 1,
-                         (size_t)(at - colon - 1));
-        rc |= decode(to->user, sizeof to->user, text,
-                     (size_t)((colon != NULL ? colon : at) - text));
+            rc |= shop_url_decode(to->password, sizeof to->password, colon + 1,
+                                  (size_t)(at - colon - 1));
+        rc |= shop_url_decode(to->user, sizeof to->user, text,
+                              (size_t)((colon != NULL ? colon : at) - text));
     }
     colon = memrchr(host, ':', (size_t)(end - host));
     if (colon != NULL && memchr(colon, ']', (size_t)(end - colon)) == NULL) {
-        rc |= decode(to->port, sizeof to->port, colon + 1,
-                     (size_t)(end - colon - 1));
+        rc |= shop_url_decode(to->port, sizeof to->port, colon + 1,
+                              (size_t)(end - colon - 1));
         end = colon;
     }
     if (end - host >= 2 && host[0] == '[' && end[-1] == ']') {
         host++; /* an IPv6 address */
         end--;
     }
-    rc |= decode(to->host, sizeof to->host, host, (size_t)(end - host));
+    rc |=
+        shop_url_decode(to->host, sizeof to->host, host, (size_t)(end - host));
     return rc;
 }
 
@@ -108,7 +79,7 @@ static int take(char *to, size_t size, char **url, const char *name)
     free(*url);
     *url = rest;
     if (value != NULL)
-        rc = decode(to, size, value, strlen(value));
+        rc = shop_url_decode(to, size, value, strlen(value));
     free(value);
     return rc;
 }
@@ -130,8 +101,9 @@ static int read_url(struct shop *shop, struct address *to, const char *url)
     length = strcspn(rest, "/?");
     rc |= read_authority(to, rest, length);
     if (rest[length] == '/')
-        rc |= decode(to->database, sizeof to->database, rest + length + 1,
-                     strcspn(rest + length + 1, "?"));
+        rc |=
+            shop_url_decode(to->database, sizeof to->database,
+                            rest + length + 1, strcspn(rest + length + 1, "?"));
     if (rc < 0)
         rc = shop_fail(shop, "a part of the URL is too long for the demo");
     else if (strchr(rest, '?') != NULL)

@@ -8,6 +8,7 @@
 
 #ifdef SQLOCK_WITH_SQLITE
 
+#include <limits.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,13 +43,16 @@ static int sqlite_open(struct shop *shop, const char *url)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     struct sqlite_shop *own;
+    char path[PATH_MAX];
 
     own = calloc(1, sizeof *own);
     if (own == NULL)
         return shop_fail(shop, "out of memory");
     shop->handle = own;
-    if (sqlite3_open_v2(url + strlen(shop->library->scheme), &own->db, flags,
-                        NULL) != SQLITE_OK)
+    url += strlen(shop->library->scheme);
+    if (shop_url_decode(path, sizeof path, url, strlen(url)) < 0)
+        return shop_fail(shop, "the path in the URL is too long");
+    if (sqlite3_open_v2(path, &own->db, flags, NULL) != SQLITE_OK)
         return fail(shop);
     (void)sqlite3_busy_timeout(own->db, BUSY_MS);
     (void)snprintf(shop->server, sizeof shop->server, "SQLite %s",
