@@ -123,7 +123,7 @@ SQLOCK_API const char *sqlock_driver_info(size_t index);
 /* Who owns a held lock. */
 typedef enum sqlock_ownership {
     SQLOCK_OWNED_BY_THREAD = 0, /* the thread that acquired it, re-entrant */
-    SQLOCK_OWNED_BY_REGISTRY    /* any thread; acquire and release are counted */
+    SQLOCK_OWNED_BY_REGISTRY /* any thread; acquire and release are counted */
 } sqlock_ownership;
 
 /* How a name becomes a LOCK_KEY (Spring's UUIDConverter). */
@@ -148,27 +148,30 @@ typedef void (*sqlock_log_fn)(void *context, const char *line);
  * SQLOCK_OPTIONS_INIT.  Strings are copied.
  */
 typedef struct sqlock_options {
-    size_t size;               /* sizeof(sqlock_options): the struct may grow */
-    const char *region;        /* 1 to 97 bytes; "DEFAULT".  Not ending "#tx" */
-    const char *table_prefix;  /* "INT_" makes INT_LOCK; "app.INT_" names a
+    size_t size;              /* sizeof(sqlock_options): the struct may grow */
+    const char *region;       /* 1 to 97 bytes; "DEFAULT".  Not ending "#tx" */
+    const char *table_prefix; /* "INT_" makes INT_LOCK; "app.INT_" names a
                                   schema too */
-    uint32_t ttl_ms;           /* lease length, 10 ms to 7 days; 10 000 */
-    uint32_t margin_ms;        /* how much sooner than the database the holder
+    uint32_t ttl_ms;          /* lease length, 10 ms to 7 days; 10 000 */
+    uint32_t margin_ms;       /* how much sooner than the database the holder
                                   stops believing; max(1, TTL / 20) */
-    const char *holder_note;   /* up to 80 bytes, shown with the holder */
-    uint32_t pool_size;        /* connections at most, 1 to 64; 4 */
+    const char *holder_note;  /* up to 80 bytes, shown with the holder */
+    uint32_t pool_size;       /* connections at most, 1 to 64; 4 */
     sqlock_ownership ownership;
     sqlock_key_rule key_rule;
-    uint32_t peer_ttl_ms;      /* four-column layout: the TTL of the Spring
+    uint32_t peer_ttl_ms;          /* four-column layout: the TTL of the Spring
                                   peers, which decides expiry there; 10 000 */
     uint32_t connect_timeout_ms;   /* 10 ms to 1 hour; 5000 */
     uint32_t statement_timeout_ms; /* one statement, 10 ms to 1 hour; TTL / 8
                                       within 500 to 5000 */
-    uint32_t poll_ms;          /* pause between looks at a held lock; 100 */
-    sqlock_log_fn log;         /* may be called from any thread; NULL: silent */
+    uint32_t poll_ms;              /* pause between looks at a held lock; 100 */
+    sqlock_log_fn log; /* may be called from any thread; NULL: silent */
     void *log_context;
 } sqlock_options;
-#define SQLOCK_OPTIONS_INIT { .size = sizeof(sqlock_options) }
+#define SQLOCK_OPTIONS_INIT                                                    \
+    {                                                                          \
+        .size = sizeof(sqlock_options)                                         \
+    }
 
 /**
  * Open the lock table that @p url leads to and find out its layout.
@@ -232,7 +235,10 @@ typedef struct sqlock_acquire_options {
     size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
     uint32_t ttl_ms; /* lease length of this acquisition; the registry's */
 } sqlock_acquire_options;
-#define SQLOCK_ACQUIRE_INIT { .size = sizeof(sqlock_acquire_options) }
+#define SQLOCK_ACQUIRE_INIT                                                    \
+    {                                                                          \
+        .size = sizeof(sqlock_acquire_options)                                 \
+    }
 
 /**
  * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER
@@ -244,6 +250,7 @@ typedef struct sqlock_acquire_options {
  *
  * After EUNCERTAIN the row may be ours although nobody holds the lock: do not
  * enter the critical section; the row is cleaned up or runs out after the TTL.
+ * A claim that took longer than its lease is given back: ETIMEDOUT.
  *
  * @param options NULL for the defaults
  * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ELOST or EEXPIRED (owned already,
@@ -260,7 +267,9 @@ SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
  *
  * @return 0; EEXPIRED: the lease had run out, nobody else had the lock; ELOST:
  *         somebody else has had it, what it protects may be compromised;
- *         EUNCERTAIN or EUNREACHABLE: the row runs out by itself; EOWNER; EFORK
+ *         EUNCERTAIN, EUNREACHABLE, EBUSY (a transaction has the row locked)
+ *         and other errors of the database: the row runs out by itself; EOWNER;
+ *         EFORK
  */
 SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 
@@ -270,27 +279,28 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  *
  * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
  *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
- *         again), EINVAL, EFORK
+ *         again), EBUSY (a transaction has the row locked: likewise), EINVAL,
+ *         EFORK
  */
 SQLOCK_MUSTUSE int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms,
                                 sqlock_error *err);
 
 /** Whether the calling thread (or the registry) owns a lease that is not over;
  *  no I/O. */
-SQLOCK_API bool sqlock_is_held(const sqlock_lock *lock);
+SQLOCK_API bool sqlock_is_held(sqlock_lock *lock);
 
 /** How often the calling thread (or the registry) has acquired the lock and not
  *  yet released it, whether or not the lease is over; no I/O. */
-SQLOCK_API uint32_t sqlock_hold_count(const sqlock_lock *lock);
+SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 
 /** How long the holder may still believe; 0 when not held, lost or over.  No
  *  I/O.  Ask before each side effect. */
-SQLOCK_API int64_t sqlock_remaining_ms(const sqlock_lock *lock);
+SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
 
 /** Fencing token of the current acquisition, 0 when not held.  It is greater
  *  than every token given for this lock before.  On Spring's layouts it is the
  *  database's clock alone, in microseconds. */
-SQLOCK_API int64_t sqlock_token(const sqlock_lock *lock);
+SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 
 /** The name it was obtained by first, and its LOCK_KEY; valid while the caller
  *  has a reference. */
@@ -386,7 +396,10 @@ typedef struct sqlock_break_options {
     bool now;              /* free the lock at once.  Unsafe: the old holder may
                               still believe */
 } sqlock_break_options;
-#define SQLOCK_BREAK_INIT { .size = sizeof(sqlock_break_options) }
+#define SQLOCK_BREAK_INIT                                                      \
+    {                                                                          \
+        .size = sizeof(sqlock_break_options)                                   \
+    }
 
 /**
  * End another owner's lease: its next renewal or release finds it lost.  The

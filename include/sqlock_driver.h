@@ -178,10 +178,10 @@ typedef struct sqlock_column {
 /* A database's SQL. */
 typedef struct sqlock_dialect {
     sqlock_placeholder placeholder;
-    char quote;                    /* of identifiers: " or ` */
-    bool folds_to_lower;           /* unquoted identifiers are lower case */
-    size_t identifier_max;         /* bytes */
-    const sqlock_column *columns;  /* of all layouts; ends with a NULL name */
+    char quote;                   /* of identifiers: " or ` */
+    bool folds_to_lower;          /* unquoted identifiers are lower case */
+    size_t identifier_max;        /* bytes */
+    const sqlock_column *columns; /* of all layouts; ends with a NULL name */
     const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
                                            ending with ";\n" */
     /* SERVER and DESCRIBE are the same in every layout. */
@@ -233,9 +233,9 @@ enum {
  * What is not known to have succeeded is never 0.
  */
 typedef struct sqlock_driver {
-    size_t size;             /* sizeof(sqlock_driver): the struct may grow */
-    const char *name;        /* "postgres" */
-    const char *schemes;     /* of URLs, with '|' between: "postgresql|postgres" */
+    size_t size;         /* sizeof(sqlock_driver): the struct may grow */
+    const char *name;    /* "postgres" */
+    const char *schemes; /* of URLs, with '|' between: "postgresql|postgres" */
     size_t connection_bytes; /* the library allocates this much, zeroed; all
                                 zero must be a state that close() accepts */
     uint32_t capabilities;

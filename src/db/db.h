@@ -32,7 +32,7 @@ struct lk_run {
 };
 
 /*
- * ERETRY and EUNREACHABLE are tried again, with jitter, until the deadline; so
+ * ERETRY, EUNREACHABLE and ERESOURCE are tried again, with jitter, until the deadline; so
  * is EUNCERTAIN where that is allowed.  A statement that may have been sent is
  * never sent again otherwise.  A broken connection does not go back to the
  * pool.

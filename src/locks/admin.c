@@ -1,0 +1,388 @@
+/*
+ * admin.c - what an operator asks of a lock table: which locks are there, who
+ * holds one, end a lease, remove old rows.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+#include "locks/registry.h"
+
+#define LIST_PAGE 500
+#define REAP_PAGE 1000
+#define INFO_COLUMNS 8
+#define REASON_MAX 80
+
+/* --- rows --- */
+
+static int64_t integer_of(const sqlock_value *cell)
+{
+    return cell->type == SQLOCK_INT64 ? cell->integer : 0;
+}
+
+static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
+{
+    (void)snprintf(out, SQLOCK_KEY_SIZE, "%s",
+                   cell->type == SQLOCK_TEXT ? cell->text : "");
+}
+
+/* HOLDER begins with its CLIENT_ID; where it does not, somebody took the lock
+ * who does not know the column: a Spring peer. */
+static const char *holder_of(const sqlock_info *info, const sqlock_value *cell)
+{
+    size_t length = strlen(info->client_id);
+
+    if (length == 0)
+        return NULL;
+    if (cell->type == SQLOCK_TEXT &&
+        strncmp(cell->text, info->client_id, length) == 0 &&
+        cell->text[length] == ' ')
+        return cell->text + length + 1;
+    return "peer";
+}
+
+static int copy_text(char **out, const char *text)
+{
+    if (text == NULL)
+        return 0;
+    *out = strdup(text);
+    return *out != NULL ? 0 : SQLOCK_ENOMEM;
+}
+
+static int info_from_cells(sqlock_info *out, const sqlock_value *cells)
+{
+    int64_t remaining_us = integer_of(&cells[3]);
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    copy_id(out->key, &cells[0]);
+    copy_id(out->client_id, &cells[1]);
+    out->token = integer_of(&cells[2]);
+    out->acquired_at_us = integer_of(&cells[4]);
+    out->expires_at_us = integer_of(&cells[5]);
+    if (out->client_id[0] == '\0') {
+        out->state = SQLOCK_FREE;
+    } else if (remaining_us < 0) {
+        out->state = SQLOCK_EXPIRED;
+    } else {
+        out->state = SQLOCK_HELD;
+        out->remaining_ms = remaining_us / 1000;
+    }
+    rc = copy_text(&out->name,
+                   cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
+    if (rc == 0)
+        rc = copy_text(&out->holder, holder_of(out, &cells[7]));
+    return rc;
+}
+
+void sqlock_info_free(sqlock_info *rows, size_t count)
+{
+    if (rows == NULL)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        free(rows[i].name);
+        free(rows[i].holder);
+    }
+    free(rows);
+}
+
+/* --- reading --- */
+
+static int read_rows(sqlock_registry *registry, sqlock_statement_kind kind,
+                     const struct lk_arguments *arguments,
+                     sqlock_result *result, sqlock_error *err)
+{
+    struct lk_run run = {
+        .arguments = arguments,
+        .deadline_ns = lk_statement_deadline(registry),
+        .is_repeatable = true,
+    };
+    int rc = lk_registry_run(registry, kind, &run, result, err);
+
+    if (rc == SQLOCK_EUNCERTAIN)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the database did not answer in time");
+    return rc;
+}
+
+/* Append a page of info rows; `last` becomes the key of the last one. */
+static int append_page(sqlock_info **rows, size_t *count,
+                       const sqlock_result *page, char last[SQLOCK_KEY_SIZE],
+                       sqlock_error *err)
+{
+    sqlock_info *grown;
+
+    if (page->rows == 0)
+        return 0;
+    if (page->columns < INFO_COLUMNS)
+        return lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
+    grown = realloc(*rows, (*count + page->rows) * sizeof *grown);
+    if (grown == NULL)
+        return lk_error_nomem(err);
+    *rows = grown;
+    for (size_t row = 0; row < page->rows; row++) {
+        int rc =
+            info_from_cells(&grown[*count], &page->cells[row * page->columns]);
+
+        (*count)++;
+        if (rc < 0)
+            return lk_error_nomem(err);
+        memcpy(last, grown[*count - 1].key, SQLOCK_KEY_SIZE);
+    }
+    return 0;
+}
+
+int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
+                sqlock_error *err)
+{
+    char last[SQLOCK_KEY_SIZE] = "";
+    struct lk_arguments arguments;
+    sqlock_info *found = NULL;
+    size_t number = 0;
+    size_t page_rows;
+    int rc;
+
+    if (rows == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+    *rows = NULL;
+    *count = 0;
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    do {
+        sqlock_result page = {0};
+
+        lk_registry_arguments(registry, last, &arguments);
+        lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, LIST_PAGE);
+        rc = read_rows(registry, SQLOCK_SQL_LIST, &arguments, &page, err);
+        if (rc == 0)
+            rc = append_page(&found, &number, &page, last, err);
+        page_rows = page.rows;
+        sqlock_result_clear(&page);
+    } while (rc == 0 && page_rows == LIST_PAGE);
+    if (rc < 0) {
+        sqlock_info_free(found, number);
+        return rc;
+    }
+    *rows = found;
+    *count = number;
+    return 0;
+}
+
+static int show_key(sqlock_registry *registry, const char *key,
+                    sqlock_info **out, sqlock_error *err)
+{
+    char last[SQLOCK_KEY_SIZE] = "";
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    sqlock_info *row = NULL;
+    size_t count = 0;
+    int rc;
+
+    lk_registry_arguments(registry, key, &arguments);
+    rc = read_rows(registry, SQLOCK_SQL_READ, &arguments, &result, err);
+    if (rc == 0)
+        rc = append_page(&row, &count, &result, last, err);
+    sqlock_result_clear(&result);
+    if (rc == 0 && count == 0)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "%s has no row for %s",
+                      registry->table.plain, key);
+    if (rc < 0) {
+        sqlock_info_free(row, count);
+        return rc;
+    }
+    *out = row;
+    return 0;
+}
+
+int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
+                sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    int rc;
+
+    if (row == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the row");
+    *row = NULL;
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    if (rc < 0)
+        return rc;
+    return show_key(registry, key, row, err);
+}
+
+/* --- breaking --- */
+
+static int check_break(const sqlock_registry *registry,
+                       const sqlock_break_options *options, sqlock_error *err)
+{
+    bool by_token = registry->layout == SQLOCK_LAYOUT_SQLOCK;
+
+    if (options == NULL || options->size != sizeof *options)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "begin sqlock_break_options with SQLOCK_BREAK_INIT");
+    if (by_token && options->token <= 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "say which holder is to be ended: the token it has");
+    if (!by_token &&
+        (options->client_id == NULL || options->client_id[0] == '\0'))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "say which holder is to be ended: on Spring's layouts "
+                        "by the client id it has");
+    if (options->reason != NULL && (strlen(options->reason) > REASON_MAX ||
+                                    !lk_utf8_is_valid(options->reason)))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the reason must be UTF-8 of at most %d bytes",
+                        REASON_MAX);
+    return 0;
+}
+
+/* Nothing was changed: say why. */
+static int explain_conflict(sqlock_registry *registry, const char *key,
+                            sqlock_error *err)
+{
+    sqlock_info *row;
+    int rc = show_key(registry, key, &row, err);
+
+    if (rc < 0)
+        return rc;
+    if (row->state == SQLOCK_FREE)
+        rc = lk_error(err, SQLOCK_ECONFLICT, "the lock is free");
+    else
+        rc = lk_error(err, SQLOCK_ECONFLICT,
+                      "the lock is held with token %lld and client id %s by %s",
+                      (long long)row->token, row->client_id,
+                      row->holder != NULL ? row->holder : "somebody");
+    sqlock_info_free(row, 1);
+    return rc;
+}
+
+static int break_key(sqlock_registry *registry, const char *key,
+                     const sqlock_break_options *options, sqlock_error *err)
+{
+    char client_id[SQLOCK_KEY_SIZE];
+    char holder[LK_HOLDER_SIZE + REASON_MAX + 32];
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments};
+    sqlock_result result = {0};
+    int rc;
+
+    lk_random_uuid(client_id);
+    (void)snprintf(holder, sizeof holder, "%s broken: %s (by %s)", client_id,
+                   options->reason != NULL ? options->reason
+                                           : "no reason given",
+                   registry->who);
+    holder[lk_utf8_prefix(holder, LK_HOLDER_SIZE - 1)] = '\0';
+    lk_registry_arguments(registry, key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);
+    lk_argument_text(&arguments, SQLOCK_P_HOLDER, holder);
+    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, options->token);
+    lk_argument_text(&arguments, SQLOCK_P_OTHER, options->client_id);
+    run.deadline_ns = lk_statement_deadline(registry);
+    rc = lk_registry_run(registry,
+                         options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
+                         &run, &result, err);
+    if (rc == 0 && result.affected == 0)
+        rc = explain_conflict(registry, key, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int sqlock_break(sqlock_registry *registry, const char *name,
+                 const sqlock_break_options *options, sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    int rc;
+
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    rc = check_break(registry, options, err);
+    if (rc < 0)
+        return rc;
+    rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    if (rc < 0)
+        return rc;
+    return break_key(registry, key, options, err);
+}
+
+/* --- reaping --- */
+
+/* The last key of the page after `from`; *is_last when no key is left. */
+static int next_bound(sqlock_registry *registry, const char *from,
+                      char bound[SQLOCK_KEY_SIZE], bool *is_last,
+                      sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    lk_registry_arguments(registry, from, &arguments);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, REAP_PAGE);
+    rc = read_rows(registry, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
+    *is_last =
+        rc == 0 && (result.rows == 0 || result.cells[0].type != SQLOCK_TEXT);
+    if (rc == 0 && !*is_last)
+        copy_id(bound, &result.cells[0]);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int reap_page(sqlock_registry *registry, const char *from,
+                     const char *bound, int64_t retention_ms, int64_t *removed,
+                     sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = lk_statement_deadline(registry),
+        .is_repeatable = true, /* what is gone is not deleted twice */
+    };
+    sqlock_result result = {0};
+    int rc;
+
+    lk_registry_arguments(registry, from, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_OTHER, bound);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, retention_ms * 1000);
+    rc = lk_registry_run(registry, SQLOCK_SQL_REAP, &run, &result, err);
+    if (rc == 0)
+        *removed += result.affected;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
+                int64_t *removed, sqlock_error *err)
+{
+    char from[SQLOCK_KEY_SIZE] = "";
+    char bound[SQLOCK_KEY_SIZE] = "";
+    int64_t total = 0;
+    bool is_last = false;
+    int rc;
+
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    if (retention_ms < 0 || retention_ms > INT64_MAX / 1000000)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "retention_ms is %lld: use 0 or more",
+                        (long long)retention_ms);
+    for (;;) {
+        rc = next_bound(registry, from, bound, &is_last, err);
+        if (rc < 0 || is_last)
+            break;
+        rc = reap_page(registry, from, bound, retention_ms, &total, err);
+        if (rc < 0)
+            break;
+        memcpy(from, bound, sizeof from);
+    }
+    if (removed != NULL)
+        *removed = total;
+    return rc;
+}

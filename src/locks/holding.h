@@ -1,0 +1,15 @@
+/*
+ * holding.h - who has a lock in this process; called with the lock's mutex held
+ */
+#ifndef LK_HOLDING_H
+#define LK_HOLDING_H
+
+#include "locks/registry.h"
+
+/* Whether the calling thread (or, owned by the registry, anybody) has it. */
+bool lk_is_mine(const sqlock_lock *lock);
+
+/* How long the holder may still believe; 0 when lost or over. */
+int64_t lk_remaining_ns(const sqlock_lock *lock);
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * layout.c - reading the catalogue before the first lock is taken: a table
+ * without its primary key grants twice (F37), one that is not durable forgets
+ * (F61), one of another shape is not ours.
+ */
+#include "locks/layout.h"
+
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { COL_NAME, COL_TYPE, COL_NULLABLE, COL_KEY_PLACE, COL_UNFIT, COL_COUNT };
+
+/* Run SERVER or DESCRIBE, which are the same in every layout. */
+static int ask(struct lk_db *db, sqlock_statement_kind kind,
+               const struct lk_table *table, int64_t deadline_ns,
+               sqlock_result *result, sqlock_error *err)
+{
+    const sqlock_dialect *dialect = db->driver->dialect;
+    struct lk_statement statement;
+    struct lk_arguments arguments = {0};
+    struct lk_run run = {
+        .statement = &statement,
+        .arguments = &arguments,
+        .deadline_ns = deadline_ns,
+        .is_repeatable = true,
+    };
+    int rc;
+
+    lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
+    lk_argument_text(&arguments, SQLOCK_P_REGION,
+                     table->schema[0] != '\0' ? table->schema : NULL);
+    rc = lk_statement_render(&statement, dialect, &dialect->statements[0][kind],
+                             table->quoted, 0);
+    if (rc < 0)
+        (void)lk_error(err, rc, "cannot prepare to read the catalogue");
+    else
+        rc = lk_db_run(db, &run, result, err);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+static int check_server(struct lk_db *db, const struct lk_table *table,
+                        int64_t deadline_ns, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    rc = ask(db, SQLOCK_SQL_SERVER, table, deadline_ns, &result, err);
+    if (rc == 0 && (result.rows != 1 || result.columns < 3))
+        rc = lk_error(err, SQLOCK_EDATABASE,
+                      "the server did not say what it is");
+    if (rc == 0 && result.cells[0].integer != 0)
+        rc = lk_error(err, SQLOCK_EREADONLY,
+                      "the server is read-only (a replica?): connect to the "
+                      "one that takes writes");
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static const sqlock_value *find_column(const sqlock_result *columns,
+                                       const char *name)
+{
+    for (size_t row = 0; row < columns->rows; row++) {
+        const sqlock_value *cells = &columns->cells[row * columns->columns];
+
+        if (cells[COL_NAME].type == SQLOCK_TEXT &&
+            strcmp(cells[COL_NAME].text, name) == 0)
+            return cells;
+    }
+    return NULL;
+}
+
+static bool type_fits(const char *patterns, const char *type)
+{
+    while (*patterns != '\0') {
+        size_t length = strcspn(patterns, "|");
+        char pattern[64];
+
+        (void)snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
+        if (fnmatch(pattern, type, 0) == 0)
+            return true;
+        patterns += length;
+        if (*patterns == '|')
+            patterns++;
+    }
+    return false;
+}
+
+static int check_types(const sqlock_result *columns,
+                       const struct lk_table *table,
+                       const sqlock_dialect *dialect, sqlock_error *err)
+{
+    for (const sqlock_column *wanted = dialect->columns; wanted->name != NULL;
+         wanted++) {
+        const sqlock_value *cells = find_column(columns, wanted->name);
+
+        if (cells == NULL || cells[COL_TYPE].type != SQLOCK_TEXT)
+            continue;
+        if (!type_fits(wanted->types, cells[COL_TYPE].text))
+            return lk_error(err, SQLOCK_ESCHEMA,
+                            "%s.%s is of type %s, which does not fit: compare "
+                            "the table with `sqlock init --print`",
+                            table->plain, wanted->name, cells[COL_TYPE].text);
+    }
+    return 0;
+}
+
+/* LOCK_KEY and REGION, in either order, and nothing else. */
+static int check_key(const sqlock_result *columns, const struct lk_table *table,
+                     sqlock_error *err)
+{
+    size_t in_key = 0;
+    size_t wanted = 0;
+
+    for (size_t row = 0; row < columns->rows; row++) {
+        const sqlock_value *cells = &columns->cells[row * columns->columns];
+
+        if (cells[COL_KEY_PLACE].integer == 0)
+            continue;
+        in_key++;
+        if (strcmp(cells[COL_NAME].text, "LOCK_KEY") == 0 ||
+            strcmp(cells[COL_NAME].text, "REGION") == 0)
+            wanted++;
+    }
+    if (in_key != 2 || wanted != 2)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s has no primary key (LOCK_KEY, REGION), so it would "
+                        "let two owners in: ALTER TABLE %s ADD PRIMARY KEY "
+                        "(LOCK_KEY, REGION)",
+                        table->plain, table->plain);
+    return 0;
+}
+
+static int find_layout(const sqlock_result *columns,
+                       const struct lk_table *table, sqlock_layout *out,
+                       sqlock_error *err)
+{
+    static const char *const common[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
+                                         "CREATED_DATE"};
+    static const char *const ours[] = {"FENCE", "LOCK_NAME", "HOLDER"};
+    bool has_expiry = find_column(columns, "EXPIRED_AFTER") != NULL;
+    size_t found = 0;
+
+    for (size_t i = 0; i < sizeof common / sizeof common[0]; i++)
+        if (find_column(columns, common[i]) == NULL)
+            return lk_error(err, SQLOCK_ESCHEMA,
+                            "%s has no column %s: compare the table with "
+                            "`sqlock init --print`",
+                            table->plain, common[i]);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        found += find_column(columns, ours[i]) != NULL;
+    if (found != 0 && (found != 3 || !has_expiry))
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s has only some of the columns EXPIRED_AFTER, FENCE, "
+                        "LOCK_NAME, HOLDER: compare the table with "
+                        "`sqlock init --print`",
+                        table->plain);
+    if (found == 3)
+        *out = SQLOCK_LAYOUT_SQLOCK;
+    else
+        *out = has_expiry ? SQLOCK_LAYOUT_SPRING7 : SQLOCK_LAYOUT_SPRING6;
+    return 0;
+}
+
+static int judge(const sqlock_result *columns, const struct lk_table *table,
+                 const sqlock_dialect *dialect, sqlock_layout *out,
+                 sqlock_error *err)
+{
+    const sqlock_value *client;
+    int rc;
+
+    if (columns->rows == 0)
+        return SQLOCK_ENOTFOUND;
+    if (columns->columns < COL_COUNT)
+        return lk_error(err, SQLOCK_EDATABASE, "the catalogue reads oddly");
+    if (columns->cells[COL_UNFIT].type == SQLOCK_TEXT)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s is %s, which is not fit for locks: it must be an "
+                        "ordinary durable table",
+                        table->plain, columns->cells[COL_UNFIT].text);
+    rc = find_layout(columns, table, out, err);
+    if (rc < 0)
+        return rc;
+    client = find_column(columns, "CLIENT_ID");
+    if (*out == SQLOCK_LAYOUT_SQLOCK && client[COL_NULLABLE].integer == 0)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s.CLIENT_ID must be able to be NULL", table->plain);
+    rc = check_types(columns, table, dialect, err);
+    if (rc < 0)
+        return rc;
+    return check_key(columns, table, err);
+}
+
+int lk_layout_detect(struct lk_db *db, const struct lk_table *table,
+                     int64_t deadline_ns, sqlock_layout *out, sqlock_error *err)
+{
+    sqlock_result columns = {0};
+    int rc;
+
+    rc = check_server(db, table, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = ask(db, SQLOCK_SQL_DESCRIBE, table, deadline_ns, &columns, err);
+    if (rc == 0)
+        rc = judge(&columns, table, db->driver->dialect, out, err);
+    sqlock_result_clear(&columns);
+    return rc;
+}

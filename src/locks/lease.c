@@ -1,0 +1,298 @@
+/*
+ * lease.c - beginning, prolonging and ending a lease.
+ *
+ * A connection that breaks with one of these in flight leaves the outcome
+ * unknown (F38 to F42).  Each is written so that sending it again finds out: a
+ * claim carries its own CLIENT_ID and admits it, a renewal is the same twice, a
+ * release is judged by the row it leaves.
+ */
+#include "locks/lease.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+#define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
+
+static int64_t believe_until(const sqlock_registry *registry, int64_t sent_ns,
+                             uint32_t ttl_ms)
+{
+    uint32_t margin = lk_margin_ms(&registry->options, ttl_ms);
+
+    return lk_after_ms(sent_ns, (int64_t)ttl_ms - margin);
+}
+
+/* --- reading --- */
+
+static void row_from_cells(struct lk_row *row, const sqlock_value *cells)
+{
+    row->exists = true;
+    if (cells[1].type == SQLOCK_TEXT)
+        (void)snprintf(row->client_id, sizeof row->client_id, "%s",
+                       cells[1].text);
+    row->token = cells[2].type == SQLOCK_INT64 ? cells[2].integer : 0;
+    row->remaining_us = cells[3].integer;
+    row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
+}
+
+int lk_lease_read(sqlock_registry *registry, const char *key,
+                  int64_t deadline_ns, struct lk_row *row, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = deadline_ns,
+        .is_repeatable = true,
+    };
+    sqlock_result result = {0};
+    int rc;
+
+    memset(row, 0, sizeof *row);
+    lk_registry_arguments(registry, key, &arguments);
+    rc = lk_registry_run(registry, SQLOCK_SQL_READ, &run, &result, err);
+    if (rc == 0 && result.rows > 1)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "%s has two rows for one key: its primary key is missing",
+                      registry->table.plain);
+    else if (rc == 0 && result.rows == 1)
+        row_from_cells(row, result.cells);
+    else if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- claiming --- */
+
+static void claim_arguments(const sqlock_registry *registry,
+                            const struct lk_lease *lease, char *name,
+                            char *holder, struct lk_arguments *out)
+{
+    lk_registry_arguments(registry, lease->key, out);
+    lk_argument_text(out, SQLOCK_P_CLIENT, lease->client_id);
+    lk_argument_integer(out, SQLOCK_P_DURATION_US,
+                        (int64_t)lease->ttl_ms * 1000);
+    if (lease->name != NULL) {
+        size_t length = lk_utf8_prefix(lease->name, NAME_BYTES);
+
+        memcpy(name, lease->name, length);
+        name[length] = '\0';
+        lk_argument_text(out, SQLOCK_P_NAME, name);
+    }
+    (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id,
+                   registry->who);
+    lk_argument_text(out, SQLOCK_P_HOLDER, holder);
+}
+
+/* What a claim's rows say. */
+static int judge_claim(sqlock_registry *registry, struct lk_lease *lease,
+                       int64_t sent_boot_ns, const sqlock_result *result,
+                       sqlock_error *err)
+{
+    if (result->rows == 0)
+        return lk_error(err, SQLOCK_EBUSY, "the lock is held by another owner");
+    if (result->rows > 1 || result->columns < 1 ||
+        result->cells[0].type != SQLOCK_INT64)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s answered a claim with %zu rows: is its primary key "
+                        "missing?",
+                        registry->table.plain, result->rows);
+    lease->token = result->cells[0].integer;
+    lease->deadline_boot_ns =
+        believe_until(registry, sent_boot_ns, lease->ttl_ms);
+    return 0;
+}
+
+/* Whether a claim, sent again, has left no doubt. */
+static bool is_settled(int rc)
+{
+    return rc == 0 || rc == SQLOCK_EUNCERTAIN;
+}
+
+/* The connection broke under the claim: send the same one on a fresh one. */
+static int claim_again(sqlock_registry *registry, struct lk_run *run,
+                       sqlock_result *result, sqlock_error *err)
+{
+    int rc;
+
+    run->deadline_ns = lk_statement_deadline(registry);
+    run->is_repeatable = true;
+    rc = lk_registry_run(registry, SQLOCK_SQL_CLAIM, run, result, err);
+    if (!is_settled(rc))
+        rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                      "the connection broke under the claim, and the database "
+                      "did not say in time what became of it");
+    return rc;
+}
+
+int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
+                   sqlock_error *err)
+{
+    char name[NAME_BYTES + 1];
+    char holder[LK_HOLDER_SIZE];
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments};
+    sqlock_result result = {0};
+    bool was_uncertain;
+    int rc;
+
+    lk_random_uuid(lease->client_id);
+    claim_arguments(registry, lease, name, holder, &arguments);
+    run.deadline_ns = lk_statement_deadline(registry);
+    rc = lk_registry_run(registry, SQLOCK_SQL_CLAIM, &run, &result, err);
+    was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    if (was_uncertain)
+        rc = claim_again(registry, &run, &result, err);
+    if (rc == 0)
+        rc = judge_claim(registry, lease, run.sent_boot_ns, &result, err);
+    /* Also after "busy": the first one may yet reach the table (F39). */
+    if (was_uncertain && rc < 0)
+        lk_ghost_add(registry, lease, run.sent_boot_ns);
+    sqlock_result_clear(&result);
+    if (rc == 0 && lease->deadline_boot_ns <= lk_boottime_ns()) {
+        (void)lk_lease_release(registry, lease, NULL);
+        rc = lk_error(err, SQLOCK_ETIMEDOUT,
+                      "the claim took longer than the lease of %u ms: raise "
+                      "ttl_ms",
+                      lease->ttl_ms);
+    }
+    return rc;
+}
+
+/* --- renewing --- */
+
+/* Nothing was changed: is it over, another's, or was it the same already? */
+static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
+                           sqlock_error *err)
+{
+    int64_t asked_ns = lk_boottime_ns();
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(registry, lease->key, lk_statement_deadline(registry),
+                       &row, err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(row.client_id, lease->client_id) != 0)
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease is lost: another owner has had the lock");
+    if (!row.is_taken)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease ran out before it was renewed");
+    /* Renewed twice within the column's resolution (F19): what the row says. */
+    lease->deadline_boot_ns = believe_until(
+        registry, asked_ns, (uint32_t)(row.remaining_us / 1000 + 1));
+    return 0;
+}
+
+int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
+                   uint32_t ttl_ms, sqlock_error *err)
+{
+    int64_t before_ns = lk_boottime_ns();
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
+    sqlock_result result = {0};
+    int64_t old_deadline = lease->deadline_boot_ns;
+    int rc;
+
+    lk_registry_arguments(registry, lease->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US,
+                        (int64_t)ttl_ms * 1000);
+    /* A renewal may shorten a lease: until it is known whether it did, the
+     * sooner deadline holds. */
+    lease->deadline_boot_ns =
+        lk_sooner(old_deadline, believe_until(registry, before_ns, ttl_ms));
+    run.deadline_ns = lk_statement_deadline(registry);
+    rc = lk_registry_run(registry, SQLOCK_SQL_RENEW, &run, &result, err);
+    if (rc == 0 && result.affected > 0) {
+        lease->ttl_ms = ttl_ms;
+        lease->deadline_boot_ns =
+            believe_until(registry, run.sent_boot_ns, ttl_ms);
+    } else if (rc == 0) {
+        rc = judge_unchanged(registry, lease, err);
+    } else if (rc != SQLOCK_EUNCERTAIN) {
+        lease->deadline_boot_ns = old_deadline; /* not carried out */
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- releasing --- */
+
+/* The release was sent twice and the second one changed nothing: did the first
+ * one free the lock, or was it lost before? */
+static int judge_repeated_release(sqlock_registry *registry,
+                                  const struct lk_lease *lease,
+                                  int64_t first_sent_ns, sqlock_error *err)
+{
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(registry, lease->key, lk_statement_deadline(registry),
+                       &row, err);
+    if (rc == 0 && row.exists && row.client_id[0] == '\0' &&
+        row.token == lease->token)
+        return 0; /* free, and nobody has had it since */
+    if (rc == 0 && !row.exists && first_sent_ns < lease->deadline_boot_ns)
+        return 0; /* deleted before anybody could have taken it */
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke under the release, and the row does "
+                    "not say whether the lock had been lost before");
+}
+
+static int release_arguments(sqlock_registry *registry,
+                             const struct lk_lease *lease, struct lk_run *run,
+                             struct lk_arguments *arguments,
+                             sqlock_result *result, sqlock_error *err)
+{
+    lk_registry_arguments(registry, lease->key, arguments);
+    lk_argument_text(arguments, SQLOCK_P_CLIENT, lease->client_id);
+    run->arguments = arguments;
+    run->deadline_ns = lk_statement_deadline(registry);
+    return lk_registry_run(registry, SQLOCK_SQL_RELEASE, run, result, err);
+}
+
+int lk_lease_release(sqlock_registry *registry, const struct lk_lease *lease,
+                     sqlock_error *err)
+{
+    int64_t first_sent_ns = lk_boottime_ns();
+    bool was_over = first_sent_ns >= lease->deadline_boot_ns;
+    struct lk_arguments arguments;
+    struct lk_run run = {0};
+    sqlock_result result = {0};
+    bool was_uncertain;
+    int64_t affected;
+    int rc;
+
+    rc = release_arguments(registry, lease, &run, &arguments, &result, err);
+    was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    if (was_uncertain) {
+        run.is_repeatable = true;
+        rc = release_arguments(registry, lease, &run, &arguments, &result, err);
+        if (rc < 0)
+            rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                          "the connection broke under the release; if it was "
+                          "not carried out, the lease runs out by itself");
+    }
+    affected = result.affected;
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc;
+    if (affected == 0 && was_uncertain)
+        return judge_repeated_release(registry, lease, first_sent_ns, err);
+    if (affected == 0)
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease was lost before the release: what the lock "
+                        "protects may be compromised");
+    if (was_over)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease had run out before the release; nobody else "
+                        "has had the lock");
+    return 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * lease.h - the statements that begin, prolong and end a lease, and what to
+ * make of their outcomes; no locking in here
+ */
+#ifndef LK_LEASE_H
+#define LK_LEASE_H
+
+#include "locks/registry.h"
+
+/* What a claim is for, and what came of it. */
+struct lk_lease {
+    const char *key;
+    const char *name; /* as far as it fits the column; may be NULL */
+    uint32_t ttl_ms;
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t token;
+    int64_t deadline_boot_ns; /* when the holder stops believing */
+};
+
+/* The row of a key. */
+struct lk_row {
+    bool exists;
+    bool is_taken; /* CLIENT_ID is there and the lease is not over */
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t token;        /* 0: the layout has none */
+    int64_t remaining_us; /* negative when over */
+};
+
+/* Try once to take the lock for a fresh CLIENT_ID.  EBUSY: held by another;
+ * EUNCERTAIN: could not be found out, the registry knows the ghost. */
+int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
+                   sqlock_error *err);
+
+/* Begin the lease anew unless it is over: sets ttl and deadline.  EEXPIRED,
+ * ELOST; after EUNCERTAIN the deadline is one that holds in either case. */
+int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
+                   uint32_t ttl_ms, sqlock_error *err);
+
+/* Give it back.  EEXPIRED, ELOST, EUNCERTAIN. */
+int lk_lease_release(sqlock_registry *registry, const struct lk_lease *lease,
+                     sqlock_error *err);
+
+/* Look at a key's row without locking it.  Never EUNCERTAIN. */
+int lk_lease_read(sqlock_registry *registry, const char *key,
+                  int64_t deadline_ns, struct lk_row *row, sqlock_error *err);
+
+/* Free the rows of claims that came to nothing, if the database answers now. */
+void lk_ghosts_lay(sqlock_registry *registry);
+void lk_ghost_add(sqlock_registry *registry, const struct lk_lease *lease,
+                  int64_t sent_boot_ns);
+
+#endif

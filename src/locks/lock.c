@@ -1,0 +1,188 @@
+/*
+ * lock.c - handles: one per LOCK_KEY while anyone refers to it, and what can be
+ * asked of them without any I/O.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "locks/holding.h"
+
+void lk_lock_free(sqlock_lock *lock)
+{
+    if (lock == NULL)
+        return;
+    (void)pthread_mutex_destroy(&lock->mutex);
+    free(lock->name);
+    free(lock);
+}
+
+static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
+                             const char *name)
+{
+    sqlock_lock *lock = calloc(1, sizeof *lock);
+
+    if (lock == NULL)
+        return NULL;
+    (void)pthread_mutex_init(&lock->mutex, NULL);
+    lock->registry = registry;
+    memcpy(lock->key, key, sizeof lock->key);
+    lock->name = strdup(name);
+    if (lock->name == NULL) {
+        lk_lock_free(lock);
+        return NULL;
+    }
+    return lock;
+}
+
+int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
+                  const char *name, sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    sqlock_lock *lock;
+    int rc;
+
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the lock");
+    *out = NULL;
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&registry->mutex);
+    HASH_FIND_STR(registry->locks, key, lock);
+    if (lock == NULL) {
+        lock = new_lock(registry, key, name);
+        if (lock != NULL)
+            HASH_ADD_STR(registry->locks, key, lock);
+    }
+    if (lock != NULL)
+        lock->references++;
+    pthread_mutex_unlock(&registry->mutex);
+    if (lock == NULL)
+        return lk_error_nomem(err);
+    *out = lock;
+    return 0;
+}
+
+static bool is_in_use(sqlock_lock *lock)
+{
+    bool in_use;
+
+    pthread_mutex_lock(&lock->mutex);
+    in_use = lock->phase != LK_FREE || !lk_gate_is_empty(&lock->gate);
+    pthread_mutex_unlock(&lock->mutex);
+    return in_use;
+}
+
+int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
+{
+    sqlock_registry *registry;
+    int rc;
+
+    if (lock == NULL)
+        return 0;
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    registry = lock->registry;
+    pthread_mutex_lock(&registry->mutex);
+    if (lock->references > 1) {
+        lock->references--;
+    } else if (is_in_use(lock)) {
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "the last reference to a lock that is held or waited "
+                      "for: release it first");
+    } else {
+        HASH_DEL(registry->locks, lock);
+        lk_lock_free(lock);
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    return rc;
+}
+
+bool lk_is_mine(const sqlock_lock *lock)
+{
+    if (lock->phase != LK_OCCUPIED)
+        return false;
+    return lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY ||
+           lock->owner == lk_thread_id();
+}
+
+int64_t lk_remaining_ns(const sqlock_lock *lock)
+{
+    int64_t left = lock->deadline_boot_ns - lk_boottime_ns();
+
+    return lock->lost != 0 || left < 0 ? 0 : left;
+}
+
+/* What the caller has of the lock; nothing in a child process. */
+static void look(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
+                 int64_t *token)
+{
+    *count = 0;
+    *left_ns = 0;
+    *token = 0;
+    if (lk_lock_check(lock, NULL) < 0)
+        return;
+    pthread_mutex_lock(&lock->mutex);
+    if (lk_is_mine(lock)) {
+        *count = lock->hold_count;
+        *left_ns = lk_remaining_ns(lock);
+        *token = lock->token;
+    }
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+bool sqlock_is_held(sqlock_lock *lock)
+{
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+
+    look(lock, &count, &left_ns, &token);
+    return left_ns > 0;
+}
+
+uint32_t sqlock_hold_count(sqlock_lock *lock)
+{
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+
+    look(lock, &count, &left_ns, &token);
+    return count;
+}
+
+int64_t sqlock_remaining_ms(sqlock_lock *lock)
+{
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+
+    look(lock, &count, &left_ns, &token);
+    return left_ns / LK_NS_PER_MS;
+}
+
+int64_t sqlock_token(sqlock_lock *lock)
+{
+    uint32_t count;
+    int64_t left_ns;
+    int64_t token;
+
+    look(lock, &count, &left_ns, &token);
+    return token;
+}
+
+const char *sqlock_name(const sqlock_lock *lock)
+{
+    return lock != NULL ? lock->name : NULL;
+}
+
+const char *sqlock_key(const sqlock_lock *lock)
+{
+    return lock != NULL ? lock->key : NULL;
+}

@@ -1,0 +1,160 @@
+/*
+ * options.c - defaults and limits of the option structs.  Structs of an older
+ * header are shorter: what they do not have is zero, and zero is the default.
+ */
+#include "locks/options.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define TTL_DEFAULT_MS 10000u
+#define TIMEOUT_MIN_MS 10u
+#define TIMEOUT_MAX_MS 3600000u
+#define CONNECT_DEFAULT_MS 5000u
+#define STATEMENT_MIN_MS 500u /* of the default, not of what may be given */
+#define STATEMENT_MAX_MS 5000u
+#define POOL_DEFAULT 4u
+#define POOL_MAX 64u
+#define POLL_DEFAULT_MS 100u
+#define RESERVED_SUFFIX "#tx"
+
+static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
+                        uint32_t least, uint32_t most, sqlock_error *err)
+{
+    if (*value == 0)
+        *value = otherwise;
+    if (*value < least || *value > most)
+        return lk_error(err, SQLOCK_EINVAL, "%s is %u, allowed are %u to %u",
+                        name, *value, least, most);
+    return 0;
+}
+
+static int check_text(const char *name, const char *text, size_t most,
+                      sqlock_error *err)
+{
+    if (strlen(text) > most)
+        return lk_error(err, SQLOCK_EINVAL, "%s has %zu bytes, %zu are allowed",
+                        name, strlen(text), most);
+    if (!lk_utf8_is_valid(text))
+        return lk_error(err, SQLOCK_EINVAL, "%s is not valid UTF-8", name);
+    return 0;
+}
+
+static int check_region(const char *region, sqlock_error *err)
+{
+    size_t length = strlen(region);
+    size_t suffix = strlen(RESERVED_SUFFIX);
+
+    if (length == 0)
+        return lk_error(err, SQLOCK_EINVAL, "the region is empty");
+    if (length >= suffix &&
+        strcmp(region + length - suffix, RESERVED_SUFFIX) == 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "regions that end with %s are reserved",
+                        RESERVED_SUFFIX);
+    return check_text("the region", region, LK_REGION_MAX, err);
+}
+
+static int check_times(sqlock_options *options, sqlock_error *err)
+{
+    uint32_t statement;
+    int rc;
+
+    rc = check_number("ttl_ms", &options->ttl_ms, TTL_DEFAULT_MS, LK_TTL_MIN_MS,
+                      LK_TTL_MAX_MS, err);
+    if (rc < 0)
+        return rc;
+    rc = check_number("peer_ttl_ms", &options->peer_ttl_ms, TTL_DEFAULT_MS,
+                      LK_TTL_MIN_MS, LK_TTL_MAX_MS, err);
+    if (rc < 0)
+        return rc;
+    if (options->margin_ms >= options->ttl_ms)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "margin_ms is %u, it must be less than ttl_ms (%u)",
+                        options->margin_ms, options->ttl_ms);
+    rc = check_number("connect_timeout_ms", &options->connect_timeout_ms,
+                      CONNECT_DEFAULT_MS, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
+    if (rc < 0)
+        return rc;
+    statement = options->ttl_ms / 8;
+    if (statement < STATEMENT_MIN_MS)
+        statement = STATEMENT_MIN_MS;
+    if (statement > STATEMENT_MAX_MS)
+        statement = STATEMENT_MAX_MS;
+    rc = check_number("statement_timeout_ms", &options->statement_timeout_ms,
+                      statement, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
+    if (rc < 0)
+        return rc;
+    return check_number("poll_ms", &options->poll_ms, POLL_DEFAULT_MS, 1,
+                        TIMEOUT_MAX_MS, err);
+}
+
+static int check_choices(const sqlock_options *options, sqlock_error *err)
+{
+    if (options->ownership != SQLOCK_OWNED_BY_THREAD &&
+        options->ownership != SQLOCK_OWNED_BY_REGISTRY)
+        return lk_error(err, SQLOCK_EINVAL, "unknown ownership %d",
+                        (int)options->ownership);
+    if (options->key_rule != SQLOCK_KEY_CURRENT &&
+        options->key_rule != SQLOCK_KEY_LEGACY &&
+        options->key_rule != SQLOCK_KEY_RAW)
+        return lk_error(err, SQLOCK_EINVAL, "unknown key rule %d",
+                        (int)options->key_rule);
+    return 0;
+}
+
+int lk_options_complete(sqlock_options *out, const sqlock_options *given,
+                        sqlock_error *err)
+{
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    if (given != NULL) {
+        if (given->size < sizeof given->size || given->size > sizeof *out)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "sqlock_options.size is %zu: begin with "
+                            "SQLOCK_OPTIONS_INIT",
+                            given->size);
+        memcpy(out, given, given->size);
+    }
+    out->size = sizeof *out;
+    if (out->region == NULL)
+        out->region = "DEFAULT";
+    if (out->table_prefix == NULL)
+        out->table_prefix = "INT_";
+    if (out->holder_note == NULL)
+        out->holder_note = "";
+    rc = check_region(out->region, err);
+    if (rc < 0)
+        return rc;
+    rc = check_text("holder_note", out->holder_note, LK_NOTE_MAX, err);
+    if (rc < 0)
+        return rc;
+    rc = check_number("pool_size", &out->pool_size, POOL_DEFAULT, 1, POOL_MAX,
+                      err);
+    if (rc < 0)
+        return rc;
+    rc = check_choices(out, err);
+    if (rc < 0)
+        return rc;
+    return check_times(out, err);
+}
+
+int lk_ttl_check(uint32_t *out, uint32_t given, uint32_t otherwise,
+                 sqlock_error *err)
+{
+    *out = given;
+    return check_number("ttl_ms", out, otherwise, LK_TTL_MIN_MS, LK_TTL_MAX_MS,
+                        err);
+}
+
+uint32_t lk_margin_ms(const sqlock_options *options, uint32_t ttl_ms)
+{
+    uint32_t twentieth = ttl_ms / 20;
+
+    if (options->margin_ms != 0 && options->margin_ms < ttl_ms)
+        return options->margin_ms;
+    return twentieth > 1 ? twentieth : 1;
+}

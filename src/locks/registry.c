@@ -1,0 +1,274 @@
+/*
+ * registry.c - opening and closing a registry, and what every call on it needs:
+ * is it usable in this process, which statement, until when.
+ */
+#include "locks/registry.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "locks/layout.h"
+#include "locks/lease.h"
+
+/* The longest a lock statement may wait for a row that a transaction has
+ * locked: an attempt answers "busy" then. */
+#define LOCK_TIMEOUT_MS 1000u
+
+int lk_registry_check(const sqlock_registry *registry, sqlock_error *err)
+{
+    if (registry == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the registry is NULL");
+    if (registry->pid != getpid())
+        return lk_error(err, SQLOCK_EFORK,
+                        "this registry belongs to process %ld, which opened "
+                        "it: open another one in the child",
+                        (long)registry->pid);
+    return 0;
+}
+
+int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
+{
+    if (lock == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the lock is NULL");
+    return lk_registry_check(lock->registry, err);
+}
+
+uint64_t lk_thread_id(void)
+{
+    static atomic_uint_fast64_t last;
+    static _Thread_local uint64_t id;
+
+    if (id == 0)
+        id = atomic_fetch_add(&last, 1) + 1;
+    return id;
+}
+
+void lk_registry_arguments(const sqlock_registry *registry, const char *key,
+                           struct lk_arguments *out)
+{
+    memset(out, 0, sizeof *out);
+    lk_argument_text(out, SQLOCK_P_KEY, key);
+    lk_argument_text(out, SQLOCK_P_REGION, registry->region);
+    lk_argument_integer(out, SQLOCK_P_PEER_TTL_US,
+                        (int64_t)registry->options.peer_ttl_ms * 1000);
+}
+
+int64_t lk_statement_deadline(const sqlock_registry *registry)
+{
+    return lk_after_ms(sqlock_monotonic_ns(),
+                       registry->options.statement_timeout_ms);
+}
+
+int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
+                    struct lk_run *run, sqlock_result *result,
+                    sqlock_error *err)
+{
+    run->statement = &registry->statements[kind];
+    return lk_db_run(&registry->db, run, result, err);
+}
+
+/* "host pid program note", as far as it fits. */
+static int describe_holder(sqlock_registry *registry)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    char raw[1024];
+    size_t length;
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(raw, sizeof raw, "%s %ld %s%s%s", host, (long)registry->pid,
+                   program_invocation_short_name,
+                   registry->options.holder_note[0] != '\0' ? " " : "",
+                   registry->options.holder_note);
+    lk_text_escape(registry->who, sizeof registry->who, raw);
+    /* An escape sequence may have been cut; whole characters never are. */
+    length = lk_utf8_prefix(registry->who, sizeof registry->who - 1);
+    registry->who[length] = '\0';
+    return 0;
+}
+
+static int copy_options(sqlock_registry *registry,
+                        const sqlock_options *options, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_options_complete(&registry->options, options, err);
+    if (rc < 0)
+        return rc;
+    registry->region = strdup(registry->options.region);
+    if (registry->region == NULL)
+        return lk_error_nomem(err);
+    rc = describe_holder(registry);
+    /* The caller's strings are not kept. */
+    registry->options.region = registry->region;
+    registry->options.holder_note = "";
+    return rc;
+}
+
+static int open_database(sqlock_registry *registry, const char *url,
+                         sqlock_error *err)
+{
+    struct lk_pool_options pool = {
+        .size = registry->options.pool_size,
+        .connect_timeout_ms = registry->options.connect_timeout_ms,
+        .statement_timeout_ms = registry->options.statement_timeout_ms,
+        .lock_timeout_ms = registry->options.statement_timeout_ms / 2,
+    };
+    int rc;
+
+    if (pool.lock_timeout_ms > LOCK_TIMEOUT_MS)
+        pool.lock_timeout_ms = LOCK_TIMEOUT_MS;
+    rc = lk_db_init(&registry->db, url, &pool, err);
+    if (rc < 0)
+        return rc;
+    return lk_table_from_prefix(&registry->table,
+                                registry->options.table_prefix,
+                                registry->db.driver->dialect, err);
+}
+
+static int find_table(sqlock_registry *registry, sqlock_error *err)
+{
+    int64_t deadline = lk_after_ms(sqlock_monotonic_ns(),
+                                   registry->options.connect_timeout_ms);
+    int rc;
+
+    rc = lk_layout_detect(&registry->db, &registry->table, deadline,
+                          &registry->layout, err);
+    if (rc == SQLOCK_ENOTFOUND)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "there is no table %s in this database: create it with "
+                      "`sqlock init` or sqlock_schema_create()",
+                      registry->table.plain);
+    return rc;
+}
+
+static int render_statements(sqlock_registry *registry, sqlock_error *err)
+{
+    const sqlock_dialect *dialect = registry->db.driver->dialect;
+
+    for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
+        const sqlock_template *template =
+            &dialect->statements[registry->layout][kind];
+        int rc =
+            lk_statement_render(&registry->statements[kind], dialect, template,
+                                registry->table.quoted, kind + 1);
+
+        if (rc < 0)
+            return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
+                            registry->db.driver->name, sqlock_strerror(rc));
+    }
+    return 0;
+}
+
+/* A look at a key that nobody uses: may this login read the table at all? */
+static int check_access(sqlock_registry *registry, sqlock_error *err)
+{
+    struct lk_row row;
+
+    return lk_lease_read(registry, "sqlock-open",
+                         lk_statement_deadline(registry), &row, err);
+}
+
+static void free_registry(sqlock_registry *registry)
+{
+    if (registry == NULL)
+        return;
+    for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
+        lk_statement_clear(&registry->statements[kind]);
+    if (registry->db.driver != NULL)
+        lk_db_clear(&registry->db);
+    while (registry->ghosts != NULL) {
+        struct lk_ghost *next = registry->ghosts->next;
+
+        free(registry->ghosts);
+        registry->ghosts = next;
+    }
+    (void)pthread_mutex_destroy(&registry->mutex);
+    free(registry->region);
+    free(registry);
+}
+
+int sqlock_registry_open(sqlock_registry **out, const char *url,
+                         const sqlock_options *options, sqlock_error *err)
+{
+    sqlock_registry *registry;
+    int rc;
+
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the registry");
+    *out = NULL;
+    registry = calloc(1, sizeof *registry);
+    if (registry == NULL)
+        return lk_error_nomem(err);
+    registry->pid = getpid();
+    (void)pthread_mutex_init(&registry->mutex, NULL);
+    rc = copy_options(registry, options, err);
+    if (rc == 0)
+        rc = open_database(registry, url, err);
+    if (rc == 0)
+        rc = find_table(registry, err);
+    if (rc == 0)
+        rc = render_statements(registry, err);
+    if (rc == 0)
+        rc = check_access(registry, err);
+    if (rc == 0) {
+        *out = registry;
+        registry = NULL;
+    }
+    free_registry(registry);
+    return rc;
+}
+
+/* Give back the lease of a lock that somebody still holds. */
+static int release_held(sqlock_lock *lock, sqlock_error *err)
+{
+    struct lk_lease lease = {
+        .key = lock->key,
+        .ttl_ms = lock->ttl_ms,
+        .token = lock->token,
+        .deadline_boot_ns = lock->deadline_boot_ns,
+    };
+
+    if (lock->phase != LK_OCCUPIED || lock->lost == SQLOCK_ELOST)
+        return 0;
+    memcpy(lease.client_id, lock->client_id, sizeof lease.client_id);
+    return lk_lease_release(lock->registry, &lease, err);
+}
+
+int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
+{
+    sqlock_lock *lock;
+    sqlock_lock *next;
+    int result = 0;
+    int rc;
+
+    if (registry == NULL)
+        return 0;
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    HASH_ITER(hh, registry->locks, lock, next)
+    {
+        rc = release_held(lock, result == 0 ? err : NULL);
+        if (result == 0)
+            result = rc;
+        HASH_DEL(registry->locks, lock);
+        lk_lock_free(lock);
+    }
+    if (result == 0)
+        lk_ghosts_lay(registry);
+    free_registry(registry);
+    return result;
+}
+
+sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)
+{
+    return registry != NULL ? registry->layout : SQLOCK_LAYOUT_SQLOCK;
+}

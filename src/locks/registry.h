@@ -1,0 +1,93 @@
+/*
+ * registry.h - what a registry and a lock are made of; for src/locks only
+ *
+ * Order of mutexes: registry, then lock.  No mutex is held during I/O.
+ */
+#ifndef LK_REGISTRY_H
+#define LK_REGISTRY_H
+
+#include <pthread.h>
+#include <sys/types.h>
+#include <uthash.h>
+
+#include "db/db.h"
+#include "db/table.h"
+#include "locks/gate.h"
+#include "locks/options.h"
+#include "sqlock.h"
+
+#define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', who */
+#define LK_WHO_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
+
+/* A claim whose outcome could not be found out: its row is freed as soon as the
+ * database answers again, or runs out. */
+struct lk_ghost {
+    struct lk_ghost *next;
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t over_boot_ns; /* it has run out by then */
+};
+
+struct sqlock_registry {
+    pid_t pid; /* of the process that opened it (F17) */
+    sqlock_options options;
+    char *region;          /* options' strings are copies */
+    char who[LK_WHO_SIZE]; /* "host pid program note" */
+    sqlock_layout layout;
+    struct lk_table table;
+    struct lk_db db;
+    struct lk_statement statements[SQLOCK_SQL_KINDS];
+    pthread_mutex_t mutex; /* of what follows */
+    struct sqlock_lock *locks;
+    struct lk_ghost *ghosts;
+};
+
+enum lk_phase {
+    LK_FREE,     /* nobody of this process is at it */
+    LK_BUSY,     /* somebody is claiming or releasing it */
+    LK_OCCUPIED, /* acquired and not yet released, whatever the lease says */
+};
+
+struct sqlock_lock {
+    sqlock_registry *registry;
+    char key[SQLOCK_KEY_SIZE];
+    char *name;
+    UT_hash_handle hh;
+    uint32_t references; /* under the registry's mutex */
+
+    pthread_mutex_t mutex; /* of what follows */
+    struct lk_gate gate;
+    enum lk_phase phase;
+    uint64_t owner; /* lk_thread_id(), where threads own */
+    uint32_t hold_count;
+    /* the lease */
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t token;
+    uint32_t ttl_ms;
+    int64_t deadline_boot_ns; /* when the holder stops believing */
+    int lost;                 /* 0, ELOST, EEXPIRED: sticky */
+};
+
+/* 0, EINVAL (NULL), EFORK. */
+int lk_registry_check(const sqlock_registry *registry, sqlock_error *err);
+int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
+
+/* Never given twice in a process, unlike a pthread_t. */
+uint64_t lk_thread_id(void);
+
+/* The arguments that every statement about a key of this registry has. */
+void lk_registry_arguments(const sqlock_registry *registry, const char *key,
+                           struct lk_arguments *out);
+
+/* A deadline one statement from now. */
+int64_t lk_statement_deadline(const sqlock_registry *registry);
+
+/* Run a statement of the registry.  The result is to be cleared. */
+int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
+                    struct lk_run *run, sqlock_result *result,
+                    sqlock_error *err);
+
+/* Free the lock's memory; nobody may refer to it. */
+void lk_lock_free(sqlock_lock *lock);
+
+#endif

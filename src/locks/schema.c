@@ -1,0 +1,174 @@
+/*
+ * schema.c - the lock table's SQL: as text, applied, checked.  Works from a
+ * URL, because a registry cannot be opened before the table is there.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "db/driver.h"
+#include "locks/layout.h"
+#include "locks/options.h"
+
+/* What a call that takes a URL works with. */
+struct place {
+    sqlock_options options;
+    struct lk_table table;
+    struct lk_db db;
+    int64_t deadline_ns;
+};
+
+static int check_layout(sqlock_layout layout, sqlock_error *err)
+{
+    if ((int)layout < 0 || (int)layout >= SQLOCK_LAYOUTS)
+        return lk_error(err, SQLOCK_EINVAL, "unknown table layout %d",
+                        (int)layout);
+    return 0;
+}
+
+static int render(char **text, const sqlock_dialect *dialect,
+                  const struct lk_table *table, sqlock_layout layout,
+                  sqlock_error *err)
+{
+    if (dialect->schema[layout] == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "this driver has no such table layout");
+    *text = lk_schema_render(dialect->schema[layout], table->plain);
+    return *text != NULL ? 0 : lk_error_nomem(err);
+}
+
+int sqlock_schema_text(char **text, const char *url,
+                       const sqlock_options *options, sqlock_layout layout,
+                       sqlock_error *err)
+{
+    const sqlock_driver *driver;
+    sqlock_options complete;
+    struct lk_table table;
+    int rc;
+
+    if (text == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+    *text = NULL;
+    rc = check_layout(layout, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_options_complete(&complete, options, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_driver_find(&driver, url, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_table_from_prefix(&table, complete.table_prefix, driver->dialect,
+                              err);
+    if (rc < 0)
+        return rc;
+    return render(text, driver->dialect, &table, layout, err);
+}
+
+static int open_place(struct place *place, const char *url,
+                      const sqlock_options *options, sqlock_error *err)
+{
+    struct lk_pool_options pool = {.size = 1};
+    int rc;
+
+    rc = lk_options_complete(&place->options, options, err);
+    if (rc < 0)
+        return rc;
+    pool.connect_timeout_ms = place->options.connect_timeout_ms;
+    /* DDL waits for other sessions longer than a lock statement may. */
+    pool.statement_timeout_ms = place->options.connect_timeout_ms;
+    pool.lock_timeout_ms = place->options.connect_timeout_ms;
+    rc = lk_db_init(&place->db, url, &pool, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_table_from_prefix(&place->table, place->options.table_prefix,
+                              place->db.driver->dialect, err);
+    if (rc < 0) {
+        lk_db_clear(&place->db);
+        return rc;
+    }
+    place->deadline_ns = lk_after_ms(
+        sqlock_monotonic_ns(), 2 * (int64_t)place->options.connect_timeout_ms);
+    return 0;
+}
+
+static int report_missing(const struct lk_table *table, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "there is no table %s in this database: create it with "
+                    "`sqlock init` or sqlock_schema_create()",
+                    table->plain);
+}
+
+int sqlock_schema_check(const char *url, const sqlock_options *options,
+                        sqlock_layout *layout, sqlock_error *err)
+{
+    sqlock_layout found;
+    struct place place;
+    int rc;
+
+    rc = open_place(&place, url, options, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_layout_detect(&place.db, &place.table, place.deadline_ns, &found,
+                          err);
+    if (rc == SQLOCK_ENOTFOUND)
+        rc = report_missing(&place.table, err);
+    if (rc == 0 && layout != NULL)
+        *layout = found;
+    lk_db_clear(&place.db);
+    return rc;
+}
+
+static int create_in(struct place *place, sqlock_layout layout,
+                     sqlock_error *err)
+{
+    char *script = NULL;
+    sqlock_layout found;
+    int rc;
+
+    rc = lk_layout_detect(&place->db, &place->table, place->deadline_ns, &found,
+                          err);
+    if (rc == SQLOCK_ENOTFOUND) {
+        rc = render(&script, place->db.driver->dialect, &place->table, layout,
+                    err);
+        if (rc == 0)
+            rc = lk_db_run_script(&place->db, script, place->deadline_ns, err);
+        free(script);
+        /* EBUSY: somebody creates the same table at this moment. */
+        if (rc < 0 && rc != SQLOCK_EBUSY)
+            return rc;
+        rc = lk_layout_detect(&place->db, &place->table, place->deadline_ns,
+                              &found, err);
+        if (rc == SQLOCK_ENOTFOUND)
+            rc = report_missing(&place->table, err);
+    }
+    if (rc == 0 && found != layout)
+        rc = lk_error(err, SQLOCK_ECONFLICT,
+                      "the table %s exists in another layout",
+                      place->table.plain);
+    return rc;
+}
+
+int sqlock_schema_create(const char *url, const sqlock_options *options,
+                         sqlock_layout layout, sqlock_error *err)
+{
+    struct place place;
+    int rc;
+
+    rc = check_layout(layout, err);
+    if (rc < 0)
+        return rc;
+    rc = open_place(&place, url, options, err);
+    if (rc < 0)
+        return rc;
+    rc = create_in(&place, layout, err);
+    lk_db_clear(&place.db);
+    return rc;
+}
+
+void sqlock_free(void *memory)
+{
+    free(memory);
+}
