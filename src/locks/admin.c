@@ -31,12 +31,13 @@ static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
 }
 
 /* HOLDER begins with its CLIENT_ID; where it does not, somebody took the lock
- * who does not know the column: a Spring peer. */
-static const char *holder_of(const sqlock_info *info, const sqlock_value *cell)
+ * who does not know the column: a Spring peer.  Its own layouts have none. */
+static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
+                             sqlock_layout layout)
 {
     size_t length = strlen(info->client_id);
 
-    if (length == 0)
+    if (length == 0 || layout != SQLOCK_LAYOUT_SQLOCK)
         return NULL;
     if (cell->type == SQLOCK_TEXT &&
         strncmp(cell->text, info->client_id, length) == 0 &&
@@ -53,7 +54,8 @@ static int copy_text(char **out, const char *text)
     return *out != NULL ? 0 : SQLOCK_ENOMEM;
 }
 
-static int info_from_cells(sqlock_info *out, const sqlock_value *cells)
+static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
+                           sqlock_layout layout)
 {
     int64_t remaining_us = integer_of(&cells[3]);
     int rc;
@@ -75,7 +77,7 @@ static int info_from_cells(sqlock_info *out, const sqlock_value *cells)
     rc = copy_text(&out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     if (rc == 0)
-        rc = copy_text(&out->holder, holder_of(out, &cells[7]));
+        rc = copy_text(&out->holder, holder_of(out, &cells[7], layout));
     return rc;
 }
 
@@ -110,9 +112,9 @@ static int read_rows(sqlock_registry *registry, sqlock_statement_kind kind,
 }
 
 /* Append a page of info rows; `last` becomes the key of the last one. */
-static int append_page(sqlock_info **rows, size_t *count,
-                       const sqlock_result *page, char last[SQLOCK_KEY_SIZE],
-                       sqlock_error *err)
+static int append_page(const sqlock_registry *registry, sqlock_info **rows,
+                       size_t *count, const sqlock_result *page,
+                       char last[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
     sqlock_info *grown;
 
@@ -126,7 +128,8 @@ static int append_page(sqlock_info **rows, size_t *count,
     *rows = grown;
     for (size_t row = 0; row < page->rows; row++) {
         int rc =
-            info_from_cells(&grown[*count], &page->cells[row * page->columns]);
+            info_from_cells(&grown[*count], &page->cells[row * page->columns],
+                            registry->layout);
 
         (*count)++;
         if (rc < 0)
@@ -160,7 +163,7 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
         lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, LIST_PAGE);
         rc = read_rows(registry, SQLOCK_SQL_LIST, &arguments, &page, err);
         if (rc == 0)
-            rc = append_page(&found, &number, &page, last, err);
+            rc = append_page(registry, &found, &number, &page, last, err);
         page_rows = page.rows;
         sqlock_result_clear(&page);
     } while (rc == 0 && page_rows == LIST_PAGE);
@@ -186,7 +189,7 @@ static int show_key(sqlock_registry *registry, const char *key,
     lk_registry_arguments(registry, key, &arguments);
     rc = read_rows(registry, SQLOCK_SQL_READ, &arguments, &result, err);
     if (rc == 0)
-        rc = append_page(&row, &count, &result, last, err);
+        rc = append_page(registry, &row, &count, &result, last, err);
     sqlock_result_clear(&result);
     if (rc == 0 && count == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "%s has no row for %s",
