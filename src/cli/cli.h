@@ -1,0 +1,198 @@
+/*
+ * cli.h - what the files of the sqlock command share
+ *
+ * The command is a client of sqlock.h and of nothing else in this tree.  Data
+ * goes to stdout, everything said about it goes to stderr, one line each.
+ */
+#ifndef SQLOCK_CLI_H
+#define SQLOCK_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <popt.h>
+
+#include "sqlock.h"
+
+/* Exit statuses; the texts are in status.c. */
+enum {
+    CLI_OK = 0,
+    CLI_NO = 1,        /* no such lock, or not in the state expected */
+    CLI_USAGE = 64,    /* EX_USAGE */
+    CLI_DATABASE = 69, /* EX_UNAVAILABLE */
+    CLI_SYSTEM = 71,   /* EX_OSERR */
+    CLI_OUTPUT = 74,   /* EX_IOERR */
+    CLI_BUSY = 75,     /* EX_TEMPFAIL */
+    CLI_LOST = 76,     /* EX_PROTOCOL */
+    CLI_DENIED = 77,   /* EX_NOPERM */
+    CLI_UNRUNNABLE = 126,
+    CLI_NOT_FOUND = 127,
+    CLI_SIGNALLED = 128 /* and the signal's number */
+};
+
+/* Options with a value that every command has; also their popt values. */
+enum {
+    CLI_URL = 1,
+    CLI_REGION,
+    CLI_PREFIX,
+    CLI_RULE,
+    CLI_PEER_TTL,
+    CLI_GLOBALS, /* one past the last */
+    CLI_OWN = 32 /* popt value of a command's own first option */
+};
+
+/* One run of the program. */
+typedef struct cli {
+    const struct cli_command *command;
+    char *globals[CLI_GLOBALS]; /* by CLI_URL ...; NULL: not given */
+    int json;
+    int quiet;
+    int verbose;
+    int help;
+    int version;
+    poptContext context; /* owns the arguments */
+    const char **args;   /* what is no option, NULL at the end */
+    size_t count;        /* of args */
+    char **child;        /* what follows "--", for `run`; NULL: no "--" */
+} cli;
+
+typedef struct cli_command {
+    const char *name;
+    const char *summary;
+    const char *help;
+    bool has_child; /* "--" ends its arguments, a command line follows */
+    const struct poptOption *options; /* its own; NULL: none */
+    char **values;                    /* of its options, by val - CLI_OWN */
+    size_t value_count;
+    int (*run)(cli *app);
+} cli_command;
+
+extern const cli_command cli_init;
+extern const cli_command cli_run;
+extern const cli_command cli_ls;
+extern const cli_command cli_show;
+extern const cli_command cli_break;
+extern const cli_command cli_reap;
+extern const cli_command cli_key;
+
+/* ----------------------------------------------------------- arguments -- */
+
+/** Read the options of the program and of its command; @p words has the
+ *  command's name first.  @return CLI_OK or CLI_USAGE, having said why */
+int cli_parse(cli *app, char **words);
+
+/** Free what cli_parse() made. */
+void cli_parse_clear(cli *app);
+
+/** Bring the command's name to the front of @p words, the options before it
+ *  behind it.  @return false: there is no command among them */
+bool cli_command_first(char **words);
+
+/** Demand so many arguments.  @return CLI_OK or CLI_USAGE, having said why */
+int cli_want_args(const cli *app, size_t count, const char *what);
+
+/** "90", "1.5", "250ms", "10m", "2h", "1d" as milliseconds; no unit: seconds.
+ *  @return false: not a duration */
+bool cli_parse_duration(const char *text, int64_t *ms);
+
+/** A whole number in decimal.  @return false: not one, or too big */
+bool cli_parse_int64(const char *text, int64_t *number);
+
+/** "sqlock", "spring7", "spring6".  @return false: none of them */
+bool cli_parse_layout(const char *text, sqlock_layout *layout);
+const char *cli_layout_name(sqlock_layout layout);
+
+/** "current", "legacy", "raw".  @return false: none of them */
+bool cli_parse_rule(const char *text, sqlock_key_rule *rule);
+
+/* ------------------------------------------------------------- secrets -- */
+
+/** Copy the arguments, then overwrite in the originals what may hold a
+ *  password, so that `ps` shows it no longer.  @return NULL: out of memory */
+char **cli_take_arguments(int argc, char **argv);
+void cli_free_arguments(char **words);
+
+/** A word of the command line, fit to be shown: URLs lose all but the scheme.
+ *  Valid until the next call. */
+const char *cli_shown(const char *word);
+
+/** The variable that the URL's password_env names, or NULL; to be freed. */
+char *cli_password_variable(const char *url);
+
+/* ------------------------------------------------------------ messages -- */
+
+/** "sqlock: ..." on stderr: always, unless --quiet, only with --verbose. */
+void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_set_verbosity(bool quiet, bool verbose);
+bool cli_is_verbose(void);
+
+/** The exit status of a result code of the library. */
+int cli_status_of(int code);
+
+/** Say what went wrong.  @return cli_status_of() */
+int cli_fail(const sqlock_error *err);
+
+/* -------------------------------------------------------------- common -- */
+
+/** The URL to work with, or NULL, having said that there is none. */
+const char *cli_url(const cli *app);
+
+/** The region in use. */
+const char *cli_region(const cli *app);
+
+/** Options of a registry from the global options.  @return CLI_OK or CLI_USAGE,
+ *  having said why */
+int cli_registry_options(const cli *app, sqlock_options *options);
+
+/** Open the registry.  @return CLI_OK or an exit status, having said why */
+int cli_open(const cli *app, sqlock_registry **registry);
+
+/* -------------------------------------------------------------- output -- */
+
+/** @p text with control characters, invisible characters and bytes that are no
+ *  UTF-8 escaped; to be freed.  NULL: out of memory. */
+char *cli_escape(const char *text);
+
+/** How many columns escaped text takes on a terminal. */
+size_t cli_width(const char *text);
+
+/** At most so many columns of escaped text, the cut marked; to be freed. */
+char *cli_cut(const char *text, size_t width);
+
+/* A table of text cells; cells are owned, NULL prints as "-". */
+typedef struct cli_table {
+    const char *const *heads;
+    size_t columns;
+    unsigned flexible; /* bits: columns that may be cut to fit a terminal */
+    unsigned right;    /* bits: columns aligned to the right */
+    size_t rows;
+    char **cells; /* rows x columns */
+} cli_table;
+
+/** @return false: out of memory */
+bool cli_table_init(cli_table *table, size_t rows);
+void cli_table_print(const cli_table *table);
+void cli_table_clear(cli_table *table);
+
+/** Whether stdout may be coloured. */
+bool cli_has_colour(void);
+
+/** Printed forms of a row's parts; to be freed, NULL: nothing to show. */
+char *cli_time_text(int64_t at_us, bool exact);
+char *cli_duration_text(int64_t ms);
+char *cli_number_text(int64_t number);
+const char *cli_state_name(sqlock_state state);
+
+struct json_t;
+/** One row as a JSON object; NULL: out of memory. */
+struct json_t *cli_info_json(const sqlock_info *row);
+struct json_t *cli_json_text(const char *text);
+
+/** Write a JSON value to stdout and let go of it.  @return CLI_OK, or an exit
+ *  status, having said why */
+int cli_print_json(struct json_t *value);
+
+#endif

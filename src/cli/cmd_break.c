@@ -1,0 +1,127 @@
+/*
+ * cmd_break.c - `sqlock break`: end somebody else's lease, if it is still the
+ * one that was looked at.
+ */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum { TOKEN, CLIENT_ID, REASON, VALUES };
+
+static char *values[VALUES];
+static int is_now;
+
+static const struct poptOption break_options[] = {
+    {"token", 0, POPT_ARG_STRING, NULL, CLI_OWN + TOKEN, NULL, NULL},
+    {"client-id", 0, POPT_ARG_STRING, NULL, CLI_OWN + CLIENT_ID, NULL, NULL},
+    {"reason", 0, POPT_ARG_STRING, NULL, CLI_OWN + REASON, NULL, NULL},
+    {"now", 0, POPT_ARG_NONE, &is_now, 0, NULL, NULL},
+    POPT_TABLEEND};
+
+static int read_options(const cli *app, sqlock_break_options *options)
+{
+    int status = cli_want_args(app, 1, "KEY");
+
+    if (status != CLI_OK)
+        return status;
+    *options = (sqlock_break_options)SQLOCK_BREAK_INIT;
+    if (values[TOKEN] == NULL && values[CLIENT_ID] == NULL) {
+        cli_error("break: say whose lease, with --token (or --client-id on a "
+                  "Spring table) as `sqlock show` prints it");
+        return CLI_USAGE;
+    }
+    if (values[TOKEN] != NULL &&
+        (!cli_parse_int64(values[TOKEN], &options->token) ||
+         options->token <= 0)) {
+        cli_error("break: --token must be a number above 0");
+        return CLI_USAGE;
+    }
+    if (values[REASON] == NULL || *values[REASON] == '\0') {
+        cli_error("break: --reason is missing: it is kept with the row");
+        return CLI_USAGE;
+    }
+    options->client_id = values[CLIENT_ID];
+    options->reason = values[REASON];
+    options->now = is_now != 0;
+    return CLI_OK;
+}
+
+static int report(const cli *app, const sqlock_break_options *options)
+{
+    if (options->now)
+        cli_note("broken; the lock is free now, although its old holder may "
+                 "still believe that it holds it");
+    else
+        cli_note("broken; the lock passes on when the old lease would have "
+                 "ended");
+    if (!app->json)
+        return CLI_OK;
+    return cli_print_json(json_pack("{s:o, s:b, s:b}", "name",
+                                    cli_json_text(app->args[0]), "broken", 1,
+                                    "now", options->now ? 1 : 0));
+}
+
+static int run_break(cli *app)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_break_options options;
+    sqlock_error err = {0};
+    int status;
+    int rc;
+
+    status = read_options(app, &options);
+    if (status != CLI_OK)
+        return status;
+    status = cli_open(app, &registry);
+    if (status != CLI_OK)
+        return status;
+    rc = sqlock_break(registry, app->args[0], &options, &err);
+    if (rc == SQLOCK_ENOTFOUND) {
+        cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
+        status = CLI_NO;
+    } else if (rc == SQLOCK_ECONFLICT) {
+        cli_error("\"%s\" is not held by that owner any more, nothing was "
+                  "done: look with `sqlock show`",
+                  app->args[0]);
+        status = CLI_NO;
+    } else if (rc < 0) {
+        status = cli_fail(&err);
+    } else {
+        status = report(app, &options);
+    }
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+const cli_command cli_break = {
+    .name = "break",
+    .summary = "end somebody else's lease",
+    .help =
+        "Usage: sqlock break KEY --token T --reason TEXT [--now]\n"
+        "       sqlock break KEY --client-id ID --reason TEXT [--now]\n"
+        "End the lease of another owner.  At its next renewal or release it "
+        "finds\n"
+        "itself lost; the lock passes on when the lease would have ended "
+        "anyway.\n"
+        "\n"
+        "      --token T        the token that the holder has, from `sqlock "
+        "show`: if\n"
+        "                       it is another's by now, nothing is done and "
+        "the exit\n"
+        "                       status is 1\n"
+        "      --client-id ID   the same, on a Spring table, which has no "
+        "tokens\n"
+        "      --reason TEXT    up to 80 bytes, kept with the row\n"
+        "      --now            free the lock at once.  Unsafe: the old holder "
+        "works on\n"
+        "                       until it finds out\n"
+        "\n"
+        "JSON: { name, broken, now }.\n",
+    .options = break_options,
+    .values = values,
+    .value_count = VALUES,
+    .run = run_break,
+};

@@ -1,0 +1,111 @@
+/*
+ * cmd_init.c - `sqlock init`: create the lock table, or print the SQL that
+ * does.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jansson.h>
+
+static char *values[1];
+static int is_print;
+
+static const struct poptOption init_options[] = {
+    {"print", 0, POPT_ARG_NONE, &is_print, 0, NULL, NULL},
+    {"layout", 0, POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL},
+    POPT_TABLEEND};
+
+static int print_schema(const cli *app, const char *url,
+                        const sqlock_options *options, sqlock_layout layout)
+{
+    sqlock_error err = {0};
+    char *text = NULL;
+    int status = CLI_OK;
+    int rc;
+
+    rc = sqlock_schema_text(&text, url, options, layout, &err);
+    if (rc < 0)
+        return cli_fail(&err);
+    if (app->json)
+        status = cli_print_json(json_pack("{s:s, s:o}", "layout",
+                                          cli_layout_name(layout), "sql",
+                                          cli_json_text(text)));
+    else
+        fputs(text, stdout);
+    sqlock_free(text);
+    return status;
+}
+
+static int create_schema(const cli *app, const char *url,
+                         const sqlock_options *options, sqlock_layout layout)
+{
+    sqlock_error err = {0};
+    int rc;
+
+    rc = sqlock_schema_create(url, options, layout, &err);
+    if (rc < 0)
+        return cli_fail(&err);
+    cli_note("the lock table is there, in the layout %s",
+             cli_layout_name(layout));
+    if (layout != SQLOCK_LAYOUT_SPRING6)
+        cli_note("Spring Integration before 7 must not use this table: two "
+                 "could hold one lock; for it, use --layout spring6");
+    if (!app->json)
+        return CLI_OK;
+    return cli_print_json(
+        json_pack("{s:s}", "layout", cli_layout_name(layout)));
+}
+
+static int run_init(cli *app)
+{
+    sqlock_layout layout = SQLOCK_LAYOUT_SQLOCK;
+    sqlock_options options;
+    const char *url;
+    int status;
+
+    status = cli_want_args(app, 0, "");
+    if (status != CLI_OK)
+        return status;
+    if (values[0] != NULL && !cli_parse_layout(values[0], &layout)) {
+        cli_error("init: --layout must be sqlock, spring7 or spring6");
+        return CLI_USAGE;
+    }
+    url = cli_url(app);
+    if (url == NULL)
+        return CLI_USAGE;
+    status = cli_registry_options(app, &options);
+    if (status != CLI_OK)
+        return status;
+    if (is_print)
+        return print_schema(app, url, &options, layout);
+    return create_schema(app, url, &options, layout);
+}
+
+const cli_command cli_init = {
+    .name = "init",
+    .summary = "create the lock table, or print its SQL",
+    .help =
+        "Usage: sqlock init [--print] [--layout sqlock|spring7|spring6]\n"
+        "Create the lock table where there is none, and check it.\n"
+        "\n"
+        "      --print    print the SQL instead; needs no connection: --url "
+        "mysql: will\n"
+        "                 do\n"
+        "      --layout sqlock    ours: tokens, names; Spring Integration 7 "
+        "may share it\n"
+        "               spring7   five columns, as Spring Integration 7 makes "
+        "it\n"
+        "               spring6   four columns: the only one that Spring "
+        "Integration 5\n"
+        "                         and 6 may share; expiry then goes by "
+        "--peer-ttl\n"
+        "\n"
+        "Exit status 1: the table is there, in another layout.\n"
+        "JSON: { layout }, with --print { layout, sql }.\n",
+    .options = init_options,
+    .values = values,
+    .value_count = 1,
+    .run = run_init,
+};

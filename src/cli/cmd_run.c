@@ -1,0 +1,203 @@
+/*
+ * cmd_run.c - `sqlock run`: its options.  The work is done in run_loop.c.
+ */
+#include "run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TTL_DEFAULT_MS ((int64_t)30000)
+#define TTL_LEAST_MS ((int64_t)1000) /* starting a process takes time, too */
+#define TTL_MOST_MS ((int64_t)7 * 86400000)
+#define GRACE_DEFAULT_MOST_MS ((int64_t)10000)
+#define NOTE_MAX 80
+
+enum { WAIT, TTL, GRACE, BUSY_STATUS, VALUES };
+
+static char *values[VALUES];
+static int is_impatient;
+
+static const struct poptOption options_table[] = {
+    {"wait", 'w', POPT_ARG_STRING, NULL, CLI_OWN + WAIT, NULL, NULL},
+    {"no-wait", 'n', POPT_ARG_NONE, &is_impatient, 0, NULL, NULL},
+    {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN + TTL, NULL, NULL},
+    {"grace", 0, POPT_ARG_STRING, NULL, CLI_OWN + GRACE, NULL, NULL},
+    {"conflict-exit-code", 'E', POPT_ARG_STRING, NULL, CLI_OWN + BUSY_STATUS,
+     NULL, NULL},
+    POPT_TABLEEND};
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    if (value < least)
+        return least;
+    return value > most ? most : value;
+}
+
+/* A time option; @p ms keeps its default where the option is not given. */
+static bool read_time(int which, const char *name, int64_t least, int64_t most,
+                      int64_t *ms)
+{
+    int64_t given;
+
+    if (values[which] == NULL)
+        return true;
+    if (!cli_parse_duration(values[which], &given)) {
+        cli_error("run: %s must be a time, such as 30, 1.5 or 250ms", name);
+        return false;
+    }
+    if (given < least || given > most) {
+        cli_error("run: %s must be from %gs to %gs", name, (double)least / 1000,
+                  (double)most / 1000);
+        return false;
+    }
+    *ms = given;
+    return true;
+}
+
+static bool read_times(run_options *options)
+{
+    int64_t ttl_ms = TTL_DEFAULT_MS;
+
+    options->wait_ms = is_impatient ? 0 : SQLOCK_FOREVER;
+    if (is_impatient && values[WAIT] != NULL) {
+        cli_error("run: --wait and --no-wait exclude each other");
+        return false;
+    }
+    if (!read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms) ||
+        !read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms))
+        return false;
+    /* Three renewals, a quarter of the TTL apart, come before the grace. */
+    options->grace_ms = clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
+    if (!read_time(GRACE, "--grace (at most half of --ttl)", 0, ttl_ms / 2,
+                   &options->grace_ms))
+        return false;
+    options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
+    options->registry.ttl_ms = (uint32_t)ttl_ms;
+    options->registry.connect_timeout_ms =
+        (uint32_t)clamp(ttl_ms / 4, 1000, 5000);
+    return true;
+}
+
+static int read_options(const cli *app, run_options *options)
+{
+    int64_t busy_status = CLI_BUSY;
+    int status;
+
+    if (app->child == NULL || app->child[0] == NULL) {
+        cli_error("run: the command is missing: sqlock run KEY -- COMMAND ...");
+        return CLI_USAGE;
+    }
+    status = cli_want_args(app, 1, "KEY");
+    if (status != CLI_OK)
+        return status;
+    options->name = app->args[0];
+    options->command = app->child;
+    options->url = cli_url(app);
+    if (options->url == NULL)
+        return CLI_USAGE;
+    status = cli_registry_options(app, &options->registry);
+    if (status != CLI_OK)
+        return status;
+    if (!read_times(options))
+        return CLI_USAGE;
+    if (values[BUSY_STATUS] != NULL &&
+        (!cli_parse_int64(values[BUSY_STATUS], &busy_status) ||
+         busy_status < 0 || busy_status > 255)) {
+        cli_error("run: --conflict-exit-code must be from 0 to 255");
+        return CLI_USAGE;
+    }
+    options->busy_status = (int)busy_status;
+    return CLI_OK;
+}
+
+/* The program's name, for whoever looks at the holder; never its arguments,
+ * which may hold secrets. */
+static void write_note(const char *command, char note[NOTE_MAX + 1])
+{
+    const char *slash = strrchr(command, '/');
+    const char *name = slash != NULL ? slash + 1 : command;
+    const char *at;
+
+    note[0] = '\0';
+    for (at = name; *at != '\0'; at++) {
+        if (*at < ' ' || *at > '~')
+            return;
+    }
+    (void)snprintf(note, NOTE_MAX + 1, "%s", name);
+}
+
+static int run_run(cli *app)
+{
+    run_options options = {.name = NULL};
+    char note[NOTE_MAX + 1];
+    int status;
+
+    status = read_options(app, &options);
+    if (status != CLI_OK)
+        return status;
+    write_note(options.command[0], note);
+    options.registry.holder_note = note[0] != '\0' ? note : NULL;
+    return run_loop(&options);
+}
+
+const cli_command cli_run = {
+    .name = "run",
+    .summary = "run a command while holding a lock",
+    .help =
+        "Usage: sqlock run [OPTIONS] KEY -- COMMAND [ARGUMENT...]\n"
+        "Wait for the lock KEY, run COMMAND, give the lock back.\n"
+        "\n"
+        "  -w, --wait TIME       give up after this time; without it, wait as "
+        "long as it\n"
+        "                        takes\n"
+        "  -n, --no-wait         give up at once\n"
+        "  -E, --conflict-exit-code CODE\n"
+        "                        exit status when the lock was not to be had; "
+        "75\n"
+        "  -t, --ttl TIME        lease length, from 1 second; 30.  Renewed "
+        "every quarter\n"
+        "                        of it; after a crash, others wait so long\n"
+        "      --grace TIME      between TERM and KILL; a fifth of the TTL, "
+        "10 at most\n"
+        "\n"
+        "COMMAND is run without a shell, in a process group of its own, with\n"
+        "SQLOCK_KEY (the LOCK_KEY), SQLOCK_NAME, SQLOCK_REGION and "
+        "SQLOCK_TOKEN "
+        "(the\n"
+        "fencing token) in its environment; SQLOCK_URL and the variable named "
+        "by the\n"
+        "URL's password_env are taken out.  Its standard files are untouched.  "
+        "HUP, INT,\n"
+        "QUIT, TERM, USR1, USR2 and TSTP are passed on to the group.\n"
+        "\n"
+        "When the lease is lost, or cannot be renewed before it ends, COMMAND "
+        "and all\n"
+        "that descends from it get TERM, and KILL before the lease's end; the "
+        "exit\n"
+        "status is 76.  Processes that COMMAND leaves in its group when it "
+        "ends "
+        "are\n"
+        "ended in the same way, with the lock still held, before it is given "
+        "back; what\n"
+        "has left the group (a daemon) is then left alone.  If sqlock itself "
+        "is "
+        "killed\n"
+        "with KILL, COMMAND is killed, but not what it has started.\n"
+        "\n"
+        "A machine that is frozen or suspended may wake up after its lease: "
+        "where that\n"
+        "must do no harm, let COMMAND pass SQLOCK_TOKEN along with its writes "
+        "and refuse\n"
+        "smaller ones.\n"
+        "\n"
+        "Exit status: COMMAND's own; 128+N when signal N ended it; 64 usage; "
+        "69 database\n"
+        "unreachable or in error; 75 (or -E) lock not to be had in time; 76 "
+        "lease lost;\n"
+        "77 no permission; 126 COMMAND cannot be run; 127 COMMAND not found.\n",
+    .has_child = true,
+    .options = options_table,
+    .values = values,
+    .value_count = VALUES,
+    .run = run_run,
+};

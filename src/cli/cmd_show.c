@@ -1,0 +1,83 @@
+/*
+ * cmd_show.c - `sqlock show`: one lock, everything that is known of it.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+static void print_text(const char *label, const char *text)
+{
+    char *escaped = text != NULL ? cli_escape(text) : NULL;
+
+    printf("%-10s %s\n", label, escaped != NULL ? escaped : "-");
+    free(escaped);
+}
+
+static void print_owned(const char *label, char *text)
+{
+    print_text(label, text);
+    free(text);
+}
+
+static void print_row(const char *region, const sqlock_info *row)
+{
+    bool is_held = row->state == SQLOCK_HELD;
+
+    print_text("name", row->name);
+    print_text("key", row->key);
+    print_text("region", region);
+    print_text("state", cli_state_name(row->state));
+    print_text("holder", row->holder);
+    print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
+    print_owned("token", row->token != 0 ? cli_number_text(row->token) : NULL);
+    print_owned("acquired", cli_time_text(row->acquired_at_us, true));
+    print_owned("expires", cli_time_text(row->expires_at_us, true));
+    print_owned("remaining",
+                is_held ? cli_duration_text(row->remaining_ms) : NULL);
+}
+
+static int run_show(cli *app)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_info *row = NULL;
+    sqlock_error err = {0};
+    int status;
+    int rc;
+
+    status = cli_want_args(app, 1, "KEY");
+    if (status != CLI_OK)
+        return status;
+    status = cli_open(app, &registry);
+    if (status != CLI_OK)
+        return status;
+    rc = sqlock_show(registry, app->args[0], &row, &err);
+    if (rc == SQLOCK_ENOTFOUND) {
+        cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
+        status = CLI_NO;
+    } else if (rc < 0) {
+        status = cli_fail(&err);
+    } else if (app->json) {
+        status = cli_print_json(cli_info_json(row));
+    } else {
+        print_row(cli_region(app), row);
+    }
+    sqlock_info_free(row, 1);
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+const cli_command cli_show = {
+    .name = "show",
+    .summary = "show one lock",
+    .help = "Usage: sqlock show KEY [--json]\n"
+            "Show all that is known of the lock KEY (a name, or a LOCK_KEY as "
+            "`ls` shows\n"
+            "it).  Exit status 1: there is no such lock.\n"
+            "\n"
+            "JSON: { key, name, state, holder, client_id, token, acquired_at,\n"
+            "expires_at, remaining_ms }, null where not known.\n",
+    .run = run_show,
+};

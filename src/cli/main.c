@@ -1,0 +1,162 @@
+/*
+ * main.c - the sqlock command: a table of commands, and what they share at the
+ * beginning and the end.  It does no work on locks; each command has a file.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const cli_command *const commands[] = {
+    &cli_init, &cli_run, &cli_ls, &cli_show, &cli_break, &cli_reap, &cli_key,
+};
+#define COMMANDS (sizeof commands / sizeof commands[0])
+
+static const char program_help[] =
+    "\n"
+    "Options, before or behind the command:\n"
+    "      --url URL             database; or the variable SQLOCK_URL\n"
+    "      --region NAME         region of the locks; or SQLOCK_REGION; "
+    "DEFAULT\n"
+    "      --table-prefix TEXT   INT_ makes INT_LOCK; app.INT_ names a schema "
+    "too\n"
+    "      --rule RULE           how a name becomes a LOCK_KEY: current, "
+    "legacy,"
+    "\n"
+    "                            raw\n"
+    "      --peer-ttl TIME       TTL of the Spring peers, on the spring6 "
+    "layout\n"
+    "      --json                print data as JSON\n"
+    "  -q, --quiet               say nothing but errors\n"
+    "  -v, --verbose             say what is being done\n"
+    "  -h, --help                this text, or the command's\n"
+    "  -V, --version             versions of the library and its drivers\n"
+    "\n"
+    "URL is one of\n"
+    "  postgresql://user@host:port,host2:port2/db?...\n"
+    "  mysql://user@host:port/db?socket=...&tls=verify&ca=...\n"
+    "  sqlite:path\n"
+    "Keep the password out of --url: other users can read a command line "
+    "while\n"
+    "the program starts.  Put the URL into SQLOCK_URL, or leave the password "
+    "to\n"
+    "PGPASSFILE, to ~/.my.cnf, or to a variable named by the URL parameter\n"
+    "password_env=NAME.\n"
+    "\n"
+    "TIME is in seconds, or has a unit: 250ms, 1.5s, 10m, 2h, 1d.\n"
+    "\n"
+    "Exit status: 0 done, 1 no such lock or not in that state, 64 usage,\n"
+    "69 database unreachable or in error, 71 out of a system resource,\n"
+    "74 output failed, 77 no permission; `sqlock run --help` has its own.\n";
+
+static void print_help(const cli *app)
+{
+    size_t i;
+
+    if (app->command != NULL) {
+        printf("%s\nOptions of every command: see `sqlock --help`.\n",
+               app->command->help);
+        return;
+    }
+    printf("Usage: sqlock [OPTIONS] COMMAND ...\n"
+           "Locks kept in the SQL database an application already has.\n\n");
+    for (i = 0; i < COMMANDS; i++)
+        printf("  %-6s %s\n", commands[i]->name, commands[i]->summary);
+    fputs(program_help, stdout);
+}
+
+static void print_version(void)
+{
+    const char *driver;
+    size_t i;
+
+    printf("sqlock %s\n", sqlock_version());
+    for (i = 0;; i++) {
+        driver = sqlock_driver_info(i);
+        if (driver == NULL)
+            break;
+        printf("  %s\n", driver);
+    }
+}
+
+static const cli_command *find_command(const char *name)
+{
+    size_t i;
+
+    for (i = 0; i < COMMANDS; i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+/* Were one of them closed, a database connection could become stderr. */
+static void occupy_standard_files(void)
+{
+    int fd;
+
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        (void)close(fd);
+}
+
+static int dispatch(cli *app, char **words)
+{
+    bool has_command = cli_command_first(words);
+    int status;
+
+    if (has_command) {
+        app->command = find_command(words[1]);
+        if (app->command == NULL) {
+            cli_error("unknown command \"%s\"; see `sqlock --help`",
+                      cli_shown(words[1]));
+            return CLI_USAGE;
+        }
+        words++;
+    }
+    status = cli_parse(app, words);
+    if (status != CLI_OK)
+        return status;
+    cli_set_verbosity(app->quiet != 0, app->verbose != 0);
+    if (app->help || app->version) {
+        if (app->help)
+            print_help(app);
+        else
+            print_version();
+        return CLI_OK;
+    }
+    if (!has_command) {
+        cli_error("a command is missing; see `sqlock --help`");
+        return CLI_USAGE;
+    }
+    return app->command->run(app);
+}
+
+int main(int argc, char **argv)
+{
+    cli app = {.command = NULL};
+    char **words;
+    int status;
+
+    words = cli_take_arguments(argc, argv);
+    occupy_standard_files();
+    if (words == NULL) {
+        cli_error("out of memory");
+        return CLI_SYSTEM;
+    }
+    status = dispatch(&app, words);
+    cli_parse_clear(&app);
+    cli_free_arguments(words);
+
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == CLI_OK) {
+        cli_error("cannot write the output: %s", strerror(errno));
+        status = CLI_OUTPUT;
+    }
+    return status;
+}

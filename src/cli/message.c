@@ -1,0 +1,107 @@
+/*
+ * message.c - what the command says, on stderr: "sqlock: " and one line, in
+ * one write, so that it does not mix with what a child writes there.  Never on
+ * stdout, never more than one line, nothing that a terminal would obey.
+ */
+#include "cli.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static bool is_quiet;
+static bool is_verbose;
+
+void cli_set_verbosity(bool quiet, bool verbose)
+{
+    is_quiet = quiet;
+    is_verbose = verbose && !quiet;
+}
+
+bool cli_is_verbose(void)
+{
+    return is_verbose;
+}
+
+static void say(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+static void say(const char *format, va_list arguments)
+{
+    char text[1024];
+    char *escaped;
+
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    escaped = cli_escape(text);
+    (void)dprintf(STDERR_FILENO, "sqlock: %s\n",
+                  escaped != NULL ? escaped : "out of memory");
+    free(escaped);
+}
+
+void cli_error(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+}
+
+void cli_note(const char *format, ...)
+{
+    va_list arguments;
+
+    if (is_quiet)
+        return;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+}
+
+void cli_info(const char *format, ...)
+{
+    va_list arguments;
+
+    if (!is_verbose)
+        return;
+    va_start(arguments, format);
+    say(format, arguments);
+    va_end(arguments);
+}
+
+int cli_status_of(int code)
+{
+    switch (code) {
+    case 0:
+        return CLI_OK;
+    case SQLOCK_EBUSY:
+    case SQLOCK_ETIMEDOUT:
+        return CLI_BUSY;
+    case SQLOCK_ELOST:
+    case SQLOCK_EEXPIRED:
+        return CLI_LOST;
+    case SQLOCK_EACCESS:
+        return CLI_DENIED;
+    case SQLOCK_EINVAL:
+    case SQLOCK_ENOTSUP:
+        return CLI_USAGE;
+    case SQLOCK_ENOTFOUND:
+    case SQLOCK_ECONFLICT:
+    case SQLOCK_EINUSE:
+        return CLI_NO;
+    case SQLOCK_ENOMEM:
+        return CLI_SYSTEM;
+    default:
+        return CLI_DATABASE;
+    }
+}
+
+int cli_fail(const sqlock_error *err)
+{
+    const char *text =
+        err->message[0] != '\0' ? err->message : sqlock_strerror(err->code);
+
+    cli_error("%s", text);
+    return cli_status_of(err->code);
+}

@@ -1,0 +1,93 @@
+/*
+ * secret.c - keeps the password of a URL out of sight: out of the process list
+ * as soon as the program runs, and out of what it says.  Between execve() and
+ * here it can be seen; --help says what to use instead.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Where the word may hold a URL: behind "--url=", or all of it. */
+static char *secret_in(char *word, bool is_value)
+{
+    if (is_value)
+        return word;
+    if (strncmp(word, "--url=", 6) == 0)
+        return word + 6;
+    return strstr(word, "://") != NULL ? word : NULL;
+}
+
+static void hide(char *text)
+{
+    size_t length = strlen(text);
+
+    explicit_bzero(text, length);
+    memcpy(text, "***", length < 3 ? length : 3);
+}
+
+char **cli_take_arguments(int argc, char **argv)
+{
+    char **words = calloc((size_t)argc + 2, sizeof *words);
+    bool is_value = false;
+    char *secret;
+    int i;
+
+    if (words == NULL)
+        return NULL;
+    for (i = 0; i < argc; i++) {
+        words[i] = strdup(argv[i]);
+        if (words[i] == NULL) {
+            cli_free_arguments(words);
+            return NULL;
+        }
+    }
+    /* The words behind "--" are the user's command: passed on as they are. */
+    for (i = 1; i < argc && strcmp(words[i], "--") != 0; i++) {
+        secret = secret_in(argv[i], is_value);
+        is_value = strcmp(words[i], "--url") == 0;
+        if (secret != NULL)
+            hide(secret);
+    }
+    return words;
+}
+
+void cli_free_arguments(char **words)
+{
+    size_t i;
+
+    for (i = 0; words[i] != NULL; i++) {
+        explicit_bzero(words[i], strlen(words[i]));
+        free(words[i]);
+    }
+    free(words);
+}
+
+const char *cli_shown(const char *word)
+{
+    static char shown[48];
+    const char *colon = strstr(word, "://");
+
+    if (colon == NULL)
+        return word;
+    (void)snprintf(shown, sizeof shown, "%.*s://***",
+                   colon - word < 24 ? (int)(colon - word) : 24, word);
+    return shown;
+}
+
+char *cli_password_variable(const char *url)
+{
+    static const char parameter[] = "password_env=";
+    const char *at = strchr(url, '?');
+
+    while (at != NULL) {
+        at++;
+        if (strncmp(at, parameter, sizeof parameter - 1) == 0) {
+            at += sizeof parameter - 1;
+            return strndup(at, strcspn(at, "&#"));
+        }
+        at = strchr(at, '&');
+    }
+    return NULL;
+}

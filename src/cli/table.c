@@ -1,0 +1,130 @@
+/*
+ * table.c - rows of text on stdout: cut to the width of a terminal, whole when
+ * stdout is anything else.
+ */
+#include "cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define GAP 2
+#define LEAST 8 /* columns that a cut cell keeps */
+#define COLUMNS_MAX 8
+
+bool cli_table_init(cli_table *table, size_t rows)
+{
+    table->rows = rows;
+    table->cells = NULL;
+    if (rows == 0)
+        return true;
+    table->cells = calloc(rows * table->columns, sizeof *table->cells);
+    return table->cells != NULL;
+}
+
+void cli_table_clear(cli_table *table)
+{
+    size_t i;
+
+    for (i = 0; table->cells != NULL && i < table->rows * table->columns; i++)
+        free(table->cells[i]);
+    free(table->cells);
+    table->cells = NULL;
+}
+
+bool cli_has_colour(void)
+{
+    const char *terminal = getenv("TERM");
+    const char *no_colour = getenv("NO_COLOR");
+
+    return isatty(STDOUT_FILENO) && (no_colour == NULL || *no_colour == '\0') &&
+           terminal != NULL && strcmp(terminal, "dumb") != 0;
+}
+
+/* 0: no limit. */
+static size_t terminal_width(void)
+{
+    struct winsize size = {0};
+
+    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col;
+}
+
+/* Take from the widest flexible column until all of them fit. */
+static void shrink(const cli_table *table, size_t *widths, size_t limit)
+{
+    size_t total = (table->columns - 1) * GAP;
+    size_t widest;
+    size_t i;
+
+    for (i = 0; i < table->columns; i++)
+        total += widths[i];
+    while (total > limit) {
+        widest = table->columns;
+        for (i = 0; i < table->columns; i++) {
+            if ((table->flexible & (1U << i)) == 0 || widths[i] <= LEAST)
+                continue;
+            if (widest == table->columns || widths[i] > widths[widest])
+                widest = i;
+        }
+        if (widest == table->columns)
+            return;
+        widths[widest]--;
+        total--;
+    }
+}
+
+static void print_cell(const cli_table *table, size_t column, const char *text,
+                       size_t width)
+{
+    bool is_right = (table->right & (1U << column)) != 0;
+    bool is_last = column + 1 == table->columns;
+    char *cut = cli_cut(text, width);
+    size_t pad = 0;
+
+    if (cut != NULL && cli_width(cut) < width)
+        pad = width - cli_width(cut);
+    if (is_right)
+        printf("%*s", (int)pad, "");
+    fputs(cut != NULL ? cut : text, stdout);
+    if (!is_right && !is_last)
+        printf("%*s", (int)pad, "");
+    if (!is_last)
+        printf("%*s", GAP, "");
+    free(cut);
+}
+
+void cli_table_print(const cli_table *table)
+{
+    size_t widths[COLUMNS_MAX] = {0};
+    size_t limit = terminal_width();
+    bool has_colour = cli_has_colour();
+    const char *cell;
+    size_t row;
+    size_t i;
+
+    for (i = 0; i < table->columns; i++)
+        widths[i] = cli_width(table->heads[i]);
+    for (i = 0; i < table->rows * table->columns; i++) {
+        cell = table->cells[i] != NULL ? table->cells[i] : "-";
+        if (cli_width(cell) > widths[i % table->columns])
+            widths[i % table->columns] = cli_width(cell);
+    }
+    if (limit > 0)
+        shrink(table, widths, limit);
+
+    fputs(has_colour ? "\033[1m" : "", stdout);
+    for (i = 0; i < table->columns; i++)
+        print_cell(table, i, table->heads[i], widths[i]);
+    fputs(has_colour ? "\033[0m\n" : "\n", stdout);
+    for (row = 0; row < table->rows; row++) {
+        for (i = 0; i < table->columns; i++) {
+            cell = table->cells[row * table->columns + i];
+            print_cell(table, i, cell != NULL ? cell : "-", widths[i]);
+        }
+        fputc('\n', stdout);
+    }
+}

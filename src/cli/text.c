@@ -1,0 +1,163 @@
+/*
+ * text.c - text that came from elsewhere, made fit for a terminal (F79): what
+ * it would obey or hide is shown as an escape, and widths are counted in
+ * columns.  Output is UTF-8 whatever the locale, so that it is the same in a
+ * cron job and in a shell.
+ */
+#include "cli.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+/* Decode one character.  Returns its length, 0 where there is no valid one. */
+static size_t decode(const char *text, uint32_t *character)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length;
+    size_t i;
+
+    if (at[0] < 0x80) {
+        *character = at[0];
+        return 1;
+    }
+    if (at[0] >= 0xc2 && at[0] < 0xe0)
+        length = 2;
+    else if (at[0] >= 0xe0 && at[0] < 0xf0)
+        length = 3;
+    else if (at[0] >= 0xf0 && at[0] < 0xf5)
+        length = 4;
+    else
+        return 0;
+    *character = at[0] & (0xffU >> (length + 1));
+    for (i = 1; i < length; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        *character = (*character << 6) | (at[i] & 0x3fU);
+    }
+    if (*character < least[length] || *character > 0x10ffff ||
+        (*character >= 0xd800 && *character < 0xe000))
+        return 0;
+    return length;
+}
+
+/* Controls, and what hides or turns around the text next to it. */
+static bool is_harmful(uint32_t character)
+{
+    static const struct {
+        uint32_t first;
+        uint32_t last;
+    } ranges[] = {
+        {0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},
+        {0x61c, 0x61c},   {0x115f, 0x1160},   {0x180e, 0x180e},
+        {0x200b, 0x200f}, {0x2028, 0x202e},   {0x2060, 0x206f},
+        {0x3164, 0x3164}, {0xe000, 0xf8ff},   {0xfeff, 0xfeff},
+        {0xfff0, 0xffff}, {0xe0000, 0xe0fff}, {0xf0000, 0x10ffff},
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        if (character >= ranges[i].first && character <= ranges[i].last)
+            return true;
+    }
+    return false;
+}
+
+char *cli_escape(const char *text)
+{
+    /* The longest escape of one byte is "\xff"; of two, "\u{9f}"; of three,
+     * "\u{ffff}"; of four, "\u{10ffff}": never more than four times. */
+    size_t size = strlen(text) * 4 + 1;
+    char *escaped = malloc(size);
+    char *to = escaped;
+    uint32_t character;
+    size_t length;
+    int written;
+
+    if (escaped == NULL)
+        return NULL;
+    for (; *text != '\0'; text += length) {
+        length = decode(text, &character);
+        if (length > 0 && !is_harmful(character)) {
+            memcpy(to, text, length);
+            to += length;
+            continue;
+        }
+        if (length < 2) {
+            length = 1;
+            written = snprintf(to, size - (size_t)(to - escaped), "\\x%02x",
+                               (unsigned)(unsigned char)*text);
+        } else {
+            written = snprintf(to, size - (size_t)(to - escaped), "\\u{%x}",
+                               (unsigned)character);
+        }
+        to += written;
+    }
+    *to = '\0';
+    return escaped;
+}
+
+/* Columns of one character.  wcwidth() answers for the thread's locale. */
+static size_t columns_of(uint32_t character)
+{
+    static locale_t utf8;
+    locale_t before;
+    int columns;
+
+    if (character < 0x80)
+        return 1;
+    if (utf8 == (locale_t)0)
+        utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (utf8 == (locale_t)0)
+        return 1;
+    before = uselocale(utf8);
+    columns = wcwidth((wchar_t)character);
+    (void)uselocale(before);
+    return columns >= 0 ? (size_t)columns : 1;
+}
+
+size_t cli_width(const char *text)
+{
+    uint32_t character;
+    size_t width = 0;
+    size_t length;
+
+    for (; *text != '\0'; text += length) {
+        length = decode(text, &character);
+        width += length == 0 ? 1 : columns_of(character);
+        if (length == 0)
+            length = 1;
+    }
+    return width;
+}
+
+char *cli_cut(const char *text, size_t width)
+{
+    static const char mark[] = "\u2026";
+    const char *at = text;
+    uint32_t character;
+    size_t used = 0;
+    size_t length;
+    char *cut;
+
+    if (cli_width(text) <= width)
+        return strdup(text);
+    while (*at != '\0') {
+        length = decode(at, &character);
+        if (length == 0)
+            break;
+        if (used + columns_of(character) + 1 > width)
+            break;
+        used += columns_of(character);
+        at += length;
+    }
+    cut = malloc((size_t)(at - text) + sizeof mark);
+    if (cut == NULL)
+        return NULL;
+    memcpy(cut, text, (size_t)(at - text));
+    memcpy(cut + (at - text), mark, sizeof mark);
+    return cut;
+}
