@@ -24,7 +24,7 @@
 
 enum {
     PROCESSES = 4,
-    ORDERS = 4000,
+    ORDERS = 10000,
     ITEMS = 200,
     BAR_WIDTH = 40,
     EXIT_USAGE = 2
@@ -357,7 +357,8 @@ static void name_tables(struct settings *to)
 
     /* Names that nobody else has: what was created here is dropped at the end
        without asking. */
-    (void)getrandom(&number, sizeof number, 0);
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
+        number = (uint32_t)getpid(); /* no kernel refuses so few bytes */
     (void)snprintf(to->shop_table, sizeof to->shop_table,
                    "demo_stock_%08" PRIx32, number);
     (void)snprintf(to->lock_prefix, sizeof to->lock_prefix,
