@@ -2,13 +2,14 @@
 #
 # Variables a user may set, on the command line or in the environment:
 #   CC CFLAGS CPPFLAGS LDFLAGS    ours come first, so that yours win
-#   PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR DESTDIR
+#   PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DESTDIR
 #   DRIVERS="sqlite postgres mysql"            what is compiled in
 #   MYSQL_CLIENT=auto|libmariadb|mysqlclient   client library of mysql:// URLs
 #   MYSQL_CLIENT_TREE=DIR  libmysqlclient of a tree that
 #                          tests/servers/fetch-mysql.sh has unpacked
 #   SAN=address,undefined|thread  WERROR=1  V=1  SETUP=no  BUILD=DIR
 
+SHORT_FLAGS := $(firstword -$(MAKEFLAGS))
 .DELETE_ON_ERROR:
 .SUFFIXES:
 MAKEFLAGS += --no-builtin-rules
@@ -19,6 +20,7 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
+DATADIR ?= $(PREFIX)/share
 DRIVERS ?= sqlite postgres mysql
 MYSQL_CLIENT ?= auto
 MYSQL_CLIENT_TREE ?=
@@ -51,29 +53,29 @@ SONAME := libsqlock.so.$(SOVERSION)
 # ------------------------------------------------- what these goals call for
 
 GOALS := $(or $(MAKECMDGOALS),all)
-# Goals that compile nothing need no library to be there.
-COMPILES := $(filter-out clean help setup format format-check uninstall \
-	campaign asan tsan valgrind,$(GOALS))
-SHORT_FLAGS := $(firstword -$(filter-out --%,$(MAKEFLAGS)))
+# These compile nothing themselves and need no library to be there.
+COMPILES := $(filter-out clean help setup format format-check uninstall asan \
+	tsan valgrind campaign test-mysql docker-test,$(GOALS))
 DRY_RUN := $(findstring n,$(SHORT_FLAGS))
 
-SETUP_FOR := $(if $(filter demo,$(GOALS)),build) \
-	$(if $(filter test check bench asan tsan campaign valgrind test-mysql \
-	docker-test tests-build,$(GOALS)),build test) \
-	$(if $(filter lint,$(GOALS)),build lint) \
+SETUP_LEVELS ?= build test
+LEVELS := $(sort \
+	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
+	$(if $(filter demo,$(GOALS)),build) \
+	$(if $(filter test check tests-build asan tsan valgrind campaign bench, \
+		$(GOALS)),build test) \
+	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter format format-check,$(GOALS)),format) \
-	$(if $(filter valgrind,$(GOALS)),valgrind)
-# Before the libraries are looked for below, hence not a rule.  `all` and
-# `install` are not in the list: they never install a package.
-ifneq ($(strip $(SETUP_FOR)),)
+	$(if $(filter valgrind,$(GOALS)),valgrind))
+# Here and not in a rule, because the libraries are looked for just below.
+# `all` and `install` never come here: they install no package.
+ifneq ($(LEVELS),)
 ifeq ($(filter no,$(SETUP))$(DRY_RUN),)
-ifneq ($(wildcard .ci/setup.sh),)
 $(shell DRIVERS='$(DRIVERS)' MYSQL_CLIENT='$(MYSQL_CLIENT)' \
 	MYSQL_CLIENT_TREE='$(MYSQL_CLIENT_TREE)' CC='$(CC)' \
-	bash .ci/setup.sh $(SETUP_FOR) >&2)
+	bash .ci/setup.sh $(LEVELS) >&2)
 ifneq ($(.SHELLSTATUS),0)
 $(error setup failed; SETUP=no goes on without it)
-endif
 endif
 endif
 endif
@@ -133,10 +135,10 @@ endif
 
 VARIANT_CLIENT := $(if $(filter mysqlclient,$(MYSQL_LIBRARY)),mysqlclient)
 comma := ,
+space := $(subst ,, )
 VARIANT_SAN := $(if $(SAN),$(if $(findstring address,$(SAN)),asan,$(if \
 	$(findstring thread,$(SAN)),tsan,$(subst $(comma),-,$(SAN)))))
-SPACE := $(subst x, ,x)
-VARIANT := $(subst $(SPACE),-,$(strip $(VARIANT_CLIENT) $(VARIANT_SAN)))
+VARIANT := $(subst $(space),-,$(strip $(VARIANT_CLIENT) $(VARIANT_SAN)))
 BUILD ?= build
 B := $(BUILD)$(addprefix /,$(VARIANT))
 
@@ -172,27 +174,26 @@ ALL_LDFLAGS := $(LINK) -pie $(LDFLAGS)
 SO_LDFLAGS := $(LINK) $(if $(SAN),,-Wl,-z,defs) -shared \
 	-Wl,-soname,$(SONAME) $(LDFLAGS)
 CLI_LIBS := -lpopt -ljansson
-TEST_LIBS := -lcmocka -ljansson
+TEST_LIBS := -lcmocka -ljansson -lm
 
-# libmysqlclient of another distribution's tree, by that tree's own libc: its
-# headers must not shadow the host's, and RPATH must win over the host's path.
+# libmysqlclient of a tree that fetch-mysql.sh has unpacked, run by that tree's
+# own C library: RPATH must win over the host's path, RUNPATH would not.
 ifneq ($(FROM_TREE),)
 TREE := $(abspath $(MYSQL_CLIENT_TREE))
-TREE_SO := $(firstword $(wildcard $(TREE)/usr/lib/*/libmysqlclient.so.*))
-TREE_LIB := $(patsubst %/,%,$(dir $(TREE_SO)))
-TREE_LD := $(firstword $(wildcard $(TREE_LIB)/ld-linux*.so.*))
+TREE_SO := $(firstword $(wildcard $(TREE)/lib/libmysqlclient.so.*))
+TREE_LD := $(firstword $(wildcard $(TREE)/lib/ld-linux*.so.*))
 ifeq ($(and $(TREE_SO),$(TREE_LD)),)
 $(error MYSQL_CLIENT_TREE=$(MYSQL_CLIENT_TREE): no libmysqlclient in it)
 endif
 DEP_LIBS += $(TREE_SO)
-ALL_CPPFLAGS += -I$B/inc/mysql -I$B/inc
-LINK_TREE := -Wl,--allow-shlib-undefined -Wl,--dynamic-linker=$(TREE_LD) \
-	-Wl,--disable-new-dtags -Wl,-rpath,$(TREE_LIB)
-ALL_LDFLAGS += $(LINK_TREE)
+ALL_CPPFLAGS += -I$(TREE)/include -I$(TREE)/include/mysql
+ALL_LDFLAGS += -Wl,--allow-shlib-undefined \
+	-Wl,--dynamic-linker=$(TREE_LD) -Wl,--disable-new-dtags \
+	-Wl,-rpath,$(TREE)/lib
 SO_LDFLAGS += -Wl,--allow-shlib-undefined
 endif
 
-Q := $(if $(filter 1,$(V)),,@)
+QUIET := $(if $(filter 1,$(V)),,@)
 say = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(SHORT_FLAGS)),,printf '  %-7s %s\n' '$(1)' '$(2)';))
 
 # -------------------------------------------------------------------- files
@@ -258,19 +259,15 @@ $B/.install: FORCE
 COMPILE = $(call say,CC,$@)mkdir -p $(@D) && $(CC) $(ALL_CPPFLAGS) $(1) \
 	$(ALL_CFLAGS) -MMD -MP -c $< -o $@
 
-INC := $(if $(FROM_TREE),$B/inc/mysql)
-$B/inc/mysql:
-	@mkdir -p $(@D) && ln -sfn $(TREE)/usr/include/mysql $@
-
-$(LIB_OBJ): $B/obj/%.o: %.c $B/.flags | $(INC)
+$(LIB_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc)
 # A string literal longer than the 4095 bytes that C11 promises is no trouble.
-$(GEN_OBJ): $B/obj/gen/%.o: $B/gen/%.c $B/.flags | $(INC)
+$(GEN_OBJ): $B/obj/gen/%.o: $B/gen/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
 # Programs see the public headers and nothing else.
 $(CLI_OBJ) $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(COMPILE)
-$(TEST_OBJ): $B/obj/%.o: %.c $B/.flags | $(INC)
+$(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc -Itests)
 
 # sql/DB/NAME.sql becomes `const char lk_sql_DB_NAME[]`.
@@ -340,9 +337,143 @@ $(TESTS): $B/tests/%: $$(call objects,tests/%/*.c) $(SUPPORT_OBJ) $(STATIC) $B/.
 -include $(patsubst %.o,%.d,$(LIB_OBJ) $(GEN_OBJ) $(CLI_OBJ) $(EXAMPLE_OBJ) \
 	$(TEST_OBJ))
 
+# -------------------------------------------------------- running the tests
+
+.PHONY: setup
+setup: ## Install what the build and the tests need (apt, as root or sudo -n)
+	@echo "  all there: $(LEVELS)"
+
+SUITES ?= unit drivers conformance stress cli install demo
+# The programs of the suites that are programs.
+SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
+NEEDS_ALL := $(if $(filter cli install demo,$(SUITES)),all)
+RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
+
+.PHONY: test check
+test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" chooses
+	+@$(RUN) bash tests/run.sh $(SUITES)
+check: test
+
+# Words of make's own that name the same build in another variant.
+AGAIN = $(MAKE) --no-print-directory SETUP=no
+SAN_SUITES ?= unit drivers conformance
+
+.PHONY: asan tsan valgrind campaign
+asan: ## Unit, driver and conformance suites under ASan and UBSan
+	+@$(AGAIN) SAN=address,undefined SUITES='$(SAN_SUITES)' test
+tsan: ## The same under ThreadSanitizer
+	+@$(AGAIN) SAN=thread SUITES='$(SAN_SUITES)' test
+valgrind: ## Unit suite under valgrind
+	+@WRAP='valgrind -q --leak-check=full --show-leak-kinds=definite,possible \
+	--errors-for-leak-kinds=definite --error-exitcode=99 \
+	--child-silent-after-fork=yes' $(AGAIN) SUITES=unit test
+campaign: ## Stress suites at full length (long)
+	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) SUITES=stress test
+
+export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
+export UBSAN_OPTIONS ?= print_stacktrace=1
+export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
+
+.PHONY: headers exports
+headers: ## Each public header compiles alone as C99, C11 and C++11
+	@CC='$(CC)' bash tests/install/headers.sh
+exports: $(SHARED) $(STATIC) ## The exported symbols are the headers'
+	@SQLOCK_BUILD=$B CC='$(CC)' bash tests/install/exports.sh
+
+.PHONY: demo bench
+DEMO := $B/bin/examples/stock_deduction
+demo: $(DEMO) ## Sell stock without and with the lock; URL=... names a server
+	@$(DEMO) $(if $(URL),--url '$(URL)') $(DEMO_FLAGS)
+
+BENCH_JSON ?= $B/bench.json
+bench: $B/tests/bench ## Measure against the bare statements, on all databases
+	@SQLOCK_TEST_DURABLE=1 bash tests/servers/with.sh $B/tests/bench \
+	--json $(BENCH_JSON) $(BENCH_FLAGS)
+
+MYSQL_TREE ?= $(BUILD)/servers/mysql
+MYSQL_SUITES ?= drivers conformance
+.PHONY: test-mysql docker-test
+test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
+	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
+	+@SQLOCK_TEST_SERVERS='mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
+	$(AGAIN) MYSQL_CLIENT=libmariadb MYSQL_CLIENT_TREE= \
+	SUITES='$(MYSQL_SUITES)' test
+	+@SQLOCK_TEST_SERVERS='mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
+	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
+	SUITES='$(MYSQL_SUITES)' test
+docker-test: ## Conformance suite on the servers of docker/compose.yaml
+	+@MAKE='$(MAKE)' bash docker/test.sh
+
+# ------------------------------------------------------------------- checks
+
+CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format) \
+	clang-format)
+CLANG_TIDY ?= $(firstword $(shell command -v clang-tidy-14 clang-tidy) \
+	clang-tidy)
+FORMATTED = $(shell find include src tests -name '*.[ch]')
+
+.PHONY: format format-check
+format: ## Format the sources
+	$(QUIET)$(CLANG_FORMAT) -i $(FORMATTED)
+format-check: ## Fail if `make format` would change a source
+	$(QUIET)$(CLANG_FORMAT) --dry-run -Werror $(FORMATTED)
+
+# One process per file: several files in one give false reports.
+TIDY_SRC := $(LIB_SRC) $(CLI_SRC) $(EXAMPLE_SRC) $(SUPPORT_SRC) $(SUITE_SRC)
+TIDY := $(TIDY_SRC:%=$B/lint/%.tidy)
+HEADERS = $(shell find include src tests -name '*.h')
+$(TIDY): $B/lint/%.tidy: % .clang-tidy $(HEADERS)
+	$(call say,TIDY,$*)mkdir -p $(@D) && $(CLANG_TIDY) --quiet \
+	--warnings-as-errors='*' $< -- -std=gnu11 $(ALL_CPPFLAGS) -Isrc -Itests \
+	>$@.log 2>&1 || { cat $@.log; exit 1; }
+	@touch $@
+
+.PHONY: lint lint-cppcheck lint-rules lint-scripts
+lint: lint-rules lint-scripts lint-cppcheck $(TIDY) ## clang-tidy, cppcheck, shellcheck and the house's rules
+lint-cppcheck:
+	$(call say,CPPCHECK,src tests)mkdir -p $B/lint/cppcheck && cppcheck \
+	--quiet --error-exitcode=1 --enable=warning,performance,portability \
+	--std=c11 --inline-suppr --suppress=missingIncludeSystem \
+	--cppcheck-build-dir=$B/lint/cppcheck -D_GNU_SOURCE -Iinclude -Isrc \
+	-Itests src $(sort $(dir $(SUPPORT_SRC) $(SUITE_SRC)))
+lint-rules:
+	$(call say,RULES,src tests)bash tests/lint/rules.sh
+lint-scripts:
+	$(call say,SHELL,scripts)shellcheck --external-sources \
+	--severity=warning $(shell find .ci tests docker -name '*.sh') .ci/run
+
+# ------------------------------------------------------------------ install
+
+D = $(DESTDIR)
+SQL_FILES := $(wildcard sql/*/*.sql)
+MANUALS := $(wildcard src/cli/*.1)
+.PHONY: install uninstall
+install: all ## Into PREFIX (/usr/local), below DESTDIR
+	$(QUIET)install -d $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(BINDIR)
+	$(QUIET)install -m 644 include/sqlock.h include/sqlock_driver.h \
+		$(D)$(INCLUDEDIR)
+	$(QUIET)install -m 644 $(STATIC) $(D)$(LIBDIR)
+	$(QUIET)install -m 755 $(SHARED) $(D)$(LIBDIR)
+	$(QUIET)ln -sf $(notdir $(SHARED)) $(D)$(LIBDIR)/$(SONAME)
+	$(QUIET)ln -sf $(SONAME) $(D)$(LIBDIR)/libsqlock.so
+	$(QUIET)install -m 644 $(PC) $(D)$(LIBDIR)/pkgconfig
+	$(QUIET)$(if $(CLI),install -m 755 $(CLI) $(D)$(BINDIR))
+	$(QUIET)for f in $(SQL_FILES); do \
+		install -D -m 644 $$f $(D)$(DATADIR)/sqlock/$$f || exit 1; done
+	$(QUIET)$(if $(MANUALS),install -d $(D)$(MANDIR)/man1 && \
+		install -m 644 $(MANUALS) $(D)$(MANDIR)/man1)
+
+uninstall: ## Remove what install put there
+	$(QUIET)rm -f $(D)$(INCLUDEDIR)/sqlock.h $(D)$(INCLUDEDIR)/sqlock_driver.h \
+		$(D)$(LIBDIR)/libsqlock.a $(D)$(LIBDIR)/libsqlock.so \
+		$(D)$(LIBDIR)/$(SONAME) $(D)$(LIBDIR)/$(notdir $(SHARED)) \
+		$(D)$(LIBDIR)/pkgconfig/sqlock.pc $(D)$(BINDIR)/sqlock \
+		$(MANUALS:src/cli/%=$(D)$(MANDIR)/man1/%)
+	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock
+
 .PHONY: clean
 clean: ## Remove everything that was built
-	rm -rf build
+	rm -rf $(BUILD)
 
 .PHONY: help
 help: ## This list

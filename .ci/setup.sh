@@ -1,0 +1,191 @@
+#!/usr/bin/env bash
+# setup.sh LEVEL...: what the build, the tests or the checks need, from apt.
+#
+# Looks first and does nothing when all is there.  Installs as root or through
+# `sudo -n`, never with a prompt; otherwise prints the names of the packages.
+# No package here starts a service or makes a user: PostgreSQL's server package
+# would do both, so that one is unpacked under build/ instead.
+#
+# Levels: build test lint format clang valgrind
+# Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+: "${DRIVERS=sqlite postgres mysql}" "${MYSQL_CLIENT:=auto}"
+: "${MYSQL_CLIENT_TREE:=}" "${CC:=cc}"
+PATH=$PATH:/usr/sbin:/sbin
+missing=()
+
+need() { # PACKAGE, to be called when something is not there
+    missing+=("$1")
+}
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+wants() { # DRIVER
+    case " $DRIVERS " in
+    *" $1 "*) return 0 ;;
+    *) return 1 ;;
+    esac
+}
+
+module() { # PKG-CONFIG-MODULE PACKAGE
+    pkg-config --exists "$1" 2>/dev/null || need "$2"
+}
+
+header() { # HEADER PACKAGE
+    # shellcheck disable=SC2086 # CC may have words: "ccache gcc"
+    printf '#include <stddef.h>\n#include <sys/types.h>\n#include <%s>\n' "$1" |
+        $CC -E -x c - >/dev/null 2>&1 || need "$2"
+}
+
+# The first of these packages that apt knows: some are called otherwise in
+# other releases.
+known() {
+    local name
+    for name in "$@"; do
+        if [ -n "$(apt-cache show "$name" 2>/dev/null | head -c 1)" ]; then
+            echo "$name"
+            return
+        fi
+    done
+    echo "$1"
+}
+
+probe_build() {
+    if ! have "${CC%% *}"; then
+        case $CC in
+        clang*) need clang ;;
+        *) need gcc ;;
+        esac
+        need libc6-dev
+    elif ! echo 'int main(void){return 0;}' |
+        $CC -x c - -o /dev/null 2>/dev/null; then
+        need libc6-dev
+    fi
+    have pkg-config || need pkg-config
+    ! wants sqlite || module sqlite3 libsqlite3-dev
+    ! wants postgres || module libpq libpq-dev
+    if wants mysql && [ -z "$MYSQL_CLIENT_TREE" ]; then
+        case $MYSQL_CLIENT in
+        mysqlclient) module mysqlclient libmysqlclient-dev ;;
+        libmariadb) module libmariadb libmariadb-dev ;;
+        *) pkg-config --exists libmariadb 2>/dev/null ||
+            module mysqlclient libmariadb-dev ;;
+        esac
+    fi
+    module uuid uuid-dev
+    module liburiparser liburiparser-dev
+    module popt libpopt-dev
+    module jansson libjansson-dev
+    header uthash.h uthash-dev
+    header md5.h libmd-dev
+}
+
+probe_test() {
+    module cmocka libcmocka-dev
+    if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
+        # A server says nothing sensible about UTC without it.
+        [ -e /usr/share/zoneinfo/UTC ] || need tzdata
+    fi
+    if wants mysql && [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ]; then
+        if ! have mariadbd && ! have mysqld; then
+            need "$(known mariadb-server-core mariadb-server-core-10.6 \
+                mariadb-server-core-10.5)"
+        fi
+        if ! have mariadb && ! have mysql; then
+            need "$(known mariadb-client-core mariadb-client-core-10.6 \
+                mariadb-client-core-10.5)"
+        fi
+    fi
+}
+
+# One major version formats and checks alike everywhere.
+probe_format() {
+    have clang-format-14 ||
+        { clang-format --version 2>/dev/null | grep -q 'version 14\.'; } ||
+        need clang-format-14
+}
+
+probe_lint() {
+    have clang-tidy-14 || have clang-tidy || need clang-tidy-14
+    have cppcheck || need cppcheck
+    have shellcheck || need shellcheck
+}
+
+probe_clang() {
+    have clang || need clang
+}
+
+probe_valgrind() {
+    have valgrind || need valgrind
+}
+
+probe() {
+    local level
+    missing=()
+    for level in "$@"; do
+        case $level in
+        build | test | lint | format | clang | valgrind) "probe_$level" ;;
+        *)
+            echo "setup: no level $level" >&2
+            exit 2
+            ;;
+        esac
+    done
+}
+
+install_missing() {
+    local as_root=()
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q
+        -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=120)
+
+    if ! have apt-get; then
+        echo "setup: no apt-get here; install what these Debian packages hold:"
+        echo "    ${missing[*]}"
+        return 1
+    fi
+    if [ "$(id -u)" -ne 0 ]; then
+        if ! sudo -n true 2>/dev/null; then
+            echo "setup: not root, and sudo asks for a password; please run:"
+            echo "    apt-get install --no-install-recommends ${missing[*]}"
+            return 1
+        fi
+        as_root=(sudo -n)
+    fi
+    echo "setup: apt-get install ${missing[*]}"
+    "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends \
+        "${missing[@]}" >build/setup.log 2>&1 && return 0
+    # No package lists yet, or lists that name what the mirror has replaced.
+    "${as_root[@]}" "${apt[@]}" update >>build/setup.log 2>&1
+    probe "$@" # the lists may know a better name
+    [ ${#missing[@]} -gt 0 ] || return 0
+    "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends \
+        "${missing[@]}" >>build/setup.log 2>&1 && return 0
+    tail -n 20 build/setup.log
+    echo "setup: apt-get failed, see build/setup.log"
+    return 1
+}
+
+probe "$@"
+if [ ${#missing[@]} -gt 0 ]; then
+    mkdir -p build
+    install_missing "$@" || exit 1
+    hash -r
+    probe "$@"
+    if [ ${#missing[@]} -gt 0 ]; then
+        echo "setup: still not found after installing: ${missing[*]}"
+        exit 1
+    fi
+fi
+
+case " $* " in
+*" test "*)
+    if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
+        bash tests/servers/fetch-postgres.sh || exit 1
+    fi
+    ;;
+esac
+exit 0

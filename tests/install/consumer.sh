@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# consumer.sh: install into an empty root, and build a program there with
+# pkg-config alone, in C and C++, against the shared and the static library.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${SQLOCK_BUILD:-build}
+make=${MAKE:-make}
+
+work=$(mktemp -d /tmp/sqlock-install.XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+status=0
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        echo "ok - $what"
+    else
+        cat "$work/out"
+        echo "not ok - $what"
+        status=1
+    fi
+}
+
+# SETUP=no: a test installs no packages.
+build_args=(SETUP=no "DESTDIR=$root" PREFIX=/opt/sqlock "BUILD=$work/build"
+    LIBDIR=/opt/sqlock/lib/here)
+# A copy, so that another prefix does not touch what was built.
+cp -a "$build" "$work/build"
+check "make install DESTDIR=... PREFIX=... LIBDIR=..." \
+    "$make" --no-print-directory -s install "${build_args[@]}"
+(cd "$root" && find . ! -type d | sort) >"$work/installed"
+check "nothing is installed outside the prefix" \
+    test -z "$(grep -v '^\./opt/sqlock/' "$work/installed")"
+check "no installed text names the staging directory" \
+    bash -c '! grep -rIl -e "$1" "$2"' - "$work" "$root"
+
+export PKG_CONFIG_SYSROOT_DIR=$root
+export PKG_CONFIG_LIBDIR=$root/opt/sqlock/lib/here/pkgconfig
+unset PKG_CONFIG_PATH
+lib=$root/opt/sqlock/lib/here
+mkdir "$work/app"
+cp tests/install/consumer.c "$work/app/app.c"
+cp tests/install/consumer.c "$work/app/app.cc"
+cd "$work/app" || exit 1
+
+check "pkg-config knows the version" test "$(pkg-config --modversion sqlock)" \
+    = "$(sed -n 's/^Version: //p' "$lib/pkgconfig/sqlock.pc")"
+check "pkg-config names the MySQL client library" \
+    test -n "$(pkg-config --variable=mysql_client sqlock)" -o \
+    "$(pkg-config --variable=drivers sqlock | grep -c mysql)" = 0
+# shellcheck disable=SC2046 # lists of flags
+check "a C program builds against the shared library" \
+    ${CC:-cc} -std=c99 -Wall -Wextra -Werror app.c -o shared \
+    $(pkg-config --cflags --libs sqlock)
+check "it runs on SQLite" env LD_LIBRARY_PATH="$lib" ./shared sqlite:shared.db
+check "it needs the soname" bash -c \
+    'readelf -d shared | grep -q "NEEDED.*libsqlock\.so\.[0-9.]*\]"'
+check "it needs no client library itself" bash -c \
+    '! readelf -d shared | grep -E "NEEDED.*(libpq|maria|mysql|sqlite3)"'
+# shellcheck disable=SC2046
+check "a C++ program builds against the shared library" \
+    ${CXX:-c++} -std=c++11 -Wall -Wextra app.cc -o shared++ \
+    $(pkg-config --cflags --libs sqlock)
+check "it runs on SQLite" \
+    env LD_LIBRARY_PATH="$lib" ./shared++ sqlite:shared++.db
+# Without the shared library only the static one is found.
+mkdir away && mv "$lib"/libsqlock.so* away/
+# shellcheck disable=SC2046
+check "a C program builds against the static library" \
+    ${CC:-cc} -std=c99 app.c -o static \
+    $(pkg-config --static --cflags --libs sqlock)
+check "it runs on SQLite" ./static sqlite:static.db
+mv away/libsqlock.so* "$lib"/
+
+cd - >/dev/null || exit 1
+command=$root/opt/sqlock/bin/sqlock
+check "the installed command runs" "$command" --version
+check "make uninstall" \
+    "$make" --no-print-directory -s uninstall "${build_args[@]}"
+check "make uninstall leaves nothing" \
+    test -z "$(find "$root" ! -type d -o -name '*sqlock*' ! -path \
+        "$root/opt/sqlock")"
+exit $status

@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# run.sh SUITE...: run test suites and count what passed, failed and was skipped.
+#
+# A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts
+# tests/SUITE/*.sh, one after another.  Database servers are started once, by
+# tests/servers/with.sh, for the suites that want them.  The last line says
+#     N passed, N failed, N skipped
+# and the exit status is 0 only if something ran, nothing failed, no suite ran
+# nothing, and, under SKIPS_FAIL=1, nothing was skipped.
+#
+# A program speaks cmocka's standard output.  A script prints lines "ok - what",
+# "not ok - what", "skip - what"; one that prints none of them counts as one
+# test by its exit status, 77 being a skip.
+#
+# Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
+# SUITE_SECONDS (limit of each program or script, 600), SQLOCK_SCALE (test or
+# campaign), SKIPS_FAIL, V=1 (show all output).
+# Scripts find the command in $SQLOCK and first on PATH, and the root of the
+# sources as their working directory.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+build=${SQLOCK_BUILD:-build}
+case $build in
+/*) ;;
+*) build=$PWD/$build ;;
+esac
+: "${SUITE_SECONDS:=600}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
+export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
+export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
+export PATH=$build/bin:$PATH
+
+[ $# -gt 0 ] || {
+    echo "usage: run.sh SUITE..." >&2
+    exit 2
+}
+
+# These use no server.
+for suite in "$@"; do
+    case $suite in
+    unit | install | demo | lint) ;;
+    *)
+        if [ -z "${SQLOCK_TEST_SERVED:-}" ]; then
+            SQLOCK_TEST_SERVED=1 exec bash tests/servers/with.sh \
+                bash tests/run.sh "$@"
+        fi
+        ;;
+    esac
+done
+
+scratch=$(mktemp -d /tmp/sqlock-run.XXXXXX) || exit 1
+trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$scratch}
+export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL:-sqlite:$SQLOCK_TEST_DIR/test.db}
+logs=$build/log
+mkdir -p "$logs"
+
+# Print "PASSED FAILED SKIPPED": of a log and its program's exit status.
+count() { # LOG STATUS
+    awk -v status="$2" '
+    function result(kind) {
+        n[kind]++
+        open = 0
+    }
+    { sub(/\r$/, "") }
+    /^\[ RUN      \]/ { if (open) result("failed"); open = 1; spoke = 1; next }
+    # Names come again in the summary of a group, when no test is open.
+    open && /^\[       OK \]/ { result("passed"); next }
+    open && /^\[  SKIPPED \]/ { result("skipped"); next }
+    open && /^\[  FAILED  \]/ { result("failed"); next }
+    /^\[  FAILED  \] GROUP (SETUP|TEARDOWN)/ { result("failed"); next }
+    /^ok([ :]|$)/ { result("passed"); spoke = 1; next }
+    /^not ok([ :]|$)/ { result("failed"); spoke = 1; next }
+    /^skip([ :]|$)/ { result("skipped"); spoke = 1; next }
+    END {
+        if (open)
+            result("failed")
+        if (!spoke && status == 0)
+            n["passed"]++
+        else if (!spoke && status == 77)
+            n["skipped"]++
+        else if (status != 0 && !n["failed"])
+            n["failed"]++ # ended by a signal, a sanitizer, the time limit
+        print n["passed"] + 0, n["failed"] + 0, n["skipped"] + 0
+    }' "$1"
+}
+
+# What went wrong: the lines around failures, or the end of the log.
+show_failure() { # LOG STATUS
+    echo "---- $1 (exit status $2$([ "$2" -ne 124 ] || echo ', time is up'))"
+    if [ "$(wc -l <"$1")" -le 120 ]; then
+        cat "$1"
+    else
+        grep -nE -B 12 -A 3 \
+            '^\[  (FAILED|ERROR) |^not ok|ERROR: .*Sanitizer|WARNING: Thread' \
+            "$1" | tail -n 150
+        echo "---- its last lines"
+        tail -n 20 "$1"
+    fi
+    echo "----"
+}
+
+rows=()
+passed=0 failed=0 skipped=0 empty=0
+
+# Run one program or script under the time limit, in a process group of its own
+# that is ended with it.
+run_one() { # NAME COMMAND...
+    local name=$1 log=$logs/${1//\//-}.log status began=$SECONDS p f s
+    shift
+    refresh_pids
+    [ ! -t 1 ] || printf '  %-24s ...\r' "$name"
+    timeout -k 10 "$SUITE_SECONDS" "$@" >"$log" 2>&1 </dev/null
+    status=$?
+    read -r p f s < <(count "$log" "$status")
+    rows+=("$(printf '%-26s %7d %7d %7d %6ds' "$name" "$p" "$f" "$s" \
+        $((SECONDS - began)))")
+    [ "$V" != 1 ] || cat "$log"
+    if [ "$f" -gt 0 ]; then
+        show_failure "$log" "$status"
+    elif [ "$s" -gt 0 ]; then
+        grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn | head -n 5
+    fi
+    printf '  %-24s %d passed, %d failed, %d skipped (%d s)\n' "$name" "$p" \
+        "$f" "$s" $((SECONDS - began))
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    [ $((p + f + s)) -gt 0 ] || empty=$((empty + 1))
+}
+
+# A suite before this one may have made a server start again.
+refresh_pids() {
+    if [ -r "${SQLOCK_TEST_POSTGRES_PIDFILE:-}" ]; then
+        SQLOCK_TEST_POSTGRES_PID=$(cat "$SQLOCK_TEST_POSTGRES_PIDFILE")
+        export SQLOCK_TEST_POSTGRES_PID
+    fi
+    if [ -r "${SQLOCK_TEST_MYSQL_PIDFILE:-}" ]; then
+        SQLOCK_TEST_MYSQL_PID=$(cat "$SQLOCK_TEST_MYSQL_PIDFILE")
+        export SQLOCK_TEST_MYSQL_PID
+    fi
+}
+
+for suite in "$@"; do
+    ran=0
+    if [ -x "$build/tests/$suite" ]; then
+        # shellcheck disable=SC2086 # WRAP is a command and its arguments
+        run_one "$suite" $WRAP "$build/tests/$suite"
+        ran=1
+    fi
+    for script in tests/"$suite"/*.sh; do
+        [ -e "$script" ] || continue
+        case ${script##*/} in
+        lib.sh | common.sh) continue ;;
+        esac
+        name=${script#tests/}
+        run_one "${name%.sh}" bash "$script"
+        ran=1
+    done
+    if [ "$ran" -eq 0 ]; then
+        echo "  $suite: no such suite in $build/tests or tests/$suite"
+        empty=$((empty + 1))
+    fi
+done
+
+printf '\n%-26s %7s %7s %7s %7s\n' suite passed failed skipped seconds
+printf '%s\n' "${rows[@]}"
+[ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
+[ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||
+    echo "skipped tests count as failures here"
+echo
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ] && [ "$empty" -eq 0 ] && [ "$passed" -gt 0 ] &&
+    { [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ]; }

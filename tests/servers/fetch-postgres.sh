@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# fetch-postgres.sh: where PostgreSQL's server programs are, after unpacking
+# them under build/servers/postgres when there are none.  Prints nothing;
+# postgres-bin.sh says where they are.
+#
+# Debian's server package would start a service and make a user, so it is not
+# installed: it and those libraries it needs that are not here are downloaded
+# and unpacked.  PostgreSQL finds its files relative to its programs.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+tree=build/servers/postgres
+
+bash tests/servers/postgres-bin.sh >/dev/null && exit 0
+
+if ! command -v apt-get >/dev/null; then
+    echo "tests: no PostgreSQL server programs (initdb, postgres) here;"
+    echo "    put them on PATH or set SQLOCK_TEST_POSTGRES_URL"
+    exit 1
+fi
+
+# The packages that would be installed: libraries, server and client only.
+# libllvm serves just-in-time compilation, which the tests switch off.
+wanted() {
+    local server
+    server=$(apt-cache depends postgresql 2>/dev/null |
+        sed -n 's/^ *Depends: \(postgresql-[0-9][0-9]*\)$/\1/p' | head -n 1)
+    [ -n "$server" ] || return 1
+    apt-get -s install --no-install-recommends "$server" 2>/dev/null |
+        sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
+        grep -E "^(lib|postgresql-(client-)?[0-9]+$)" |
+        grep -vE '^lib(llvm|perl|python|clang)|-perl$'
+}
+
+packages=$(wanted)
+if [ -z "$packages" ]; then
+    # No package lists yet: only root can have them.
+    if [ "$(id -u)" -eq 0 ]; then
+        apt-get -q update >/dev/null 2>&1
+    else
+        sudo -n apt-get -q update >/dev/null 2>&1
+    fi
+    packages=$(wanted)
+fi
+if [ -z "$packages" ]; then
+    echo "tests: apt knows no PostgreSQL server; install its programs (initdb,"
+    echo "    postgres) or set SQLOCK_TEST_POSTGRES_URL"
+    exit 1
+fi
+
+echo "setup: unpacking PostgreSQL under $tree: " $packages
+rm -rf "$tree" "$tree.new"
+mkdir -p "$tree.new/debs"
+(
+    cd "$tree.new/debs" || exit 1
+    # As root apt would download as another user, who may not write here.
+    # shellcheck disable=SC2086 # a list of names
+    apt-get -q -o APT::Sandbox::User=root download $packages
+) >"$tree.new/log" 2>&1 || {
+    # Lists that name what the mirror has replaced.
+    [ "$(id -u)" -eq 0 ] && apt-get -q update >/dev/null 2>&1
+    (
+        cd "$tree.new/debs" || exit 1
+        # shellcheck disable=SC2086
+        apt-get -q -o APT::Sandbox::User=root download $(cd ../../../.. &&
+            wanted)
+    ) >"$tree.new/log" 2>&1 || {
+        tail -n 5 "$tree.new/log"
+        echo "tests: cannot download PostgreSQL's packages"
+        exit 1
+    }
+}
+for deb in "$tree.new"/debs/*.deb; do
+    dpkg-deb -x "$deb" "$tree.new" || exit 1
+done
+rm -rf "$tree.new"/debs "$tree.new"/usr/share/{doc,man,locale,lintian}
+mv "$tree.new" "$tree"
+
+bash tests/servers/postgres-bin.sh >/dev/null || {
+    echo "tests: no usable PostgreSQL among the unpacked packages"
+    exit 1
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# mariadb.sh DIR: a private MariaDB in DIR; see common.sh.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/servers/common.sh
+. "$here/common.sh"
+
+dir=$1
+make_home "$dir"
+PATH=$PATH:/usr/sbin:/sbin
+server=$(command -v mariadbd || command -v mysqld) || fail "no MariaDB server"
+shell=$(command -v mariadb || command -v mysql) || fail "no MariaDB shell"
+install=$(command -v mariadb-install-db || command -v mysql_install_db) ||
+    fail "no mariadb-install-db"
+user_password=$(password)
+admin_password=$(password)
+port=$(free_port)
+socket=$dir/run/s
+
+trap 'end_server TERM' TERM INT
+trap 'rm -rf "$dir"' EXIT
+
+cd / || exit 1
+"${as_server[@]}" "$install" --no-defaults --datadir="$dir/data" \
+    --auth-root-authentication-method=normal --skip-test-db \
+    --innodb-log-file-size=8M >"$dir/log" 2>&1 || {
+    tail -n 20 "$dir/log" >&2
+    fail "$install failed"
+}
+
+# A zone that is not UTC and not of whole hours shows what depends on it.
+settings=(--datadir="$dir/data" --socket="$socket" --bind-address=127.0.0.1
+    --skip-name-resolve --default-time-zone=+05:30 --max-connections=200
+    --innodb-buffer-pool-size=64M --innodb-log-file-size=8M --skip-log-bin
+    --pid-file="$dir/run/pid")
+if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
+    settings+=(--innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=OFF)
+fi
+
+launch() {
+    [ -e "$dir/env" ] || port=$(free_port)
+    "${as_server[@]}" setpriv --pdeathsig TERM "$server" --no-defaults \
+        "${settings[@]}" --port="$port" >>"$dir/log" 2>&1 &
+    server_pid=$!
+}
+
+answers() {
+    if [ -e "$dir/env" ]; then
+        "$shell" --no-defaults -S "$socket" -u root "-p$admin_password" \
+            -e 'SELECT 1'
+        return
+    fi
+    # The last line closes the door that the lines before it came through.
+    "$shell" --no-defaults -S "$socket" -u root <<SQL
+CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
+CREATE OR REPLACE USER sqlock_test@'%' IDENTIFIED BY '$user_password';
+GRANT ALL ON sqlock.* TO sqlock_test@'%';
+CREATE OR REPLACE USER root@'%' IDENTIFIED BY '$admin_password';
+GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
+ALTER USER root@localhost IDENTIFIED BY '$admin_password';
+SQL
+}
+
+publish() {
+    local at=127.0.0.1:$port/sqlock
+    echo "SQLOCK_TEST_MYSQL_URL='mysql://sqlock_test:$user_password@$at'"
+    echo "SQLOCK_TEST_MYSQL_ADMIN_URL='mysql://root:$admin_password@$at'"
+    echo "SQLOCK_TEST_MYSQL_SOCKET='$socket'"
+    echo "SQLOCK_TEST_MYSQL_PID='$server_pid'"
+    echo "SQLOCK_TEST_MYSQL_PIDFILE='$dir/pid'"
+}
+
+supervise "$dir"

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# postgres.sh DIR: a private PostgreSQL in DIR; see common.sh.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/servers/common.sh
+. "$here/common.sh"
+
+dir=$1
+make_home "$dir"
+bin=$(bash "$here/postgres-bin.sh") || fail "no PostgreSQL server programs"
+# The tree with the programs, their libraries and their data files in it.
+tree=${bin%/usr/lib/postgresql/*}/usr
+if [ "$bin" != "$tree${bin#"$tree"}" ] || [ ! -d "$tree" ]; then
+    tree=$bin
+fi
+case $tree in
+*/build/servers/postgres/usr)
+    inside=${bin#"$tree"/}
+    tree=$(reachable "$tree" "$inside/postgres" "$dir")
+    bin=$tree/$inside
+    LD_LIBRARY_PATH=$(printf '%s:' "$tree"/lib/*-linux-gnu*)$tree/lib
+    export LD_LIBRARY_PATH
+    ;;
+esac
+
+user_password=$(password)
+admin_password=$(password)
+port=$(free_port)
+# The tests must not depend on the caller's settings.
+unset PGHOST PGPORT PGUSER PGDATABASE PGPASSWORD PGOPTIONS PGSERVICE PGTZ
+psql=("$bin/psql" -X -q -h "$dir/run" -U postgres -d postgres)
+
+trap 'end_server INT' TERM INT
+trap 'rm -rf "$dir"' EXIT
+
+cd / || exit 1
+"${as_server[@]}" "$bin/initdb" -D "$dir/data" -U postgres -N -E UTF8 \
+    --locale=C --auth-local=trust --auth-host=scram-sha-256 \
+    >"$dir/log" 2>&1 || {
+    tail -n 20 "$dir/log" >&2
+    fail "initdb failed"
+}
+
+# A zone that is not UTC and not of whole hours shows what depends on it.
+settings=(listen_addresses=127.0.0.1 "unix_socket_directories=$dir/run"
+    max_connections=200 shared_buffers=32MB jit=off timezone=Asia/Kolkata)
+if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
+    settings+=(fsync=off full_page_writes=off)
+fi
+
+launch() {
+    [ -e "$dir/env" ] || port=$(free_port)
+    "${as_server[@]}" setpriv --pdeathsig INT "$bin/postgres" -D "$dir/data" \
+        -p "$port" "${settings[@]/#/--}" >>"$dir/log" 2>&1 &
+    server_pid=$!
+}
+
+answers() {
+    if [ -e "$dir/env" ]; then
+        "${psql[@]}" -p "$port" -c 'SELECT 1'
+        return
+    fi
+    "${psql[@]}" -p "$port" -v ON_ERROR_STOP=1 <<SQL
+ALTER ROLE postgres PASSWORD '$admin_password';
+DROP DATABASE IF EXISTS sqlock;
+DROP ROLE IF EXISTS sqlock_test;
+CREATE ROLE sqlock_test LOGIN PASSWORD '$user_password';
+CREATE DATABASE sqlock OWNER sqlock_test;
+SQL
+}
+
+publish() {
+    local at=127.0.0.1:$port/sqlock
+    echo "SQLOCK_TEST_POSTGRES_URL='postgresql://sqlock_test:$user_password@$at'"
+    echo "SQLOCK_TEST_POSTGRES_ADMIN_URL='postgresql://postgres:$admin_password@$at'"
+    echo "SQLOCK_TEST_POSTGRES_SOCKET='$dir/run'"
+    echo "SQLOCK_TEST_POSTGRES_PID='$server_pid'"
+    echo "SQLOCK_TEST_POSTGRES_PIDFILE='$dir/pid'"
+}
+
+supervise "$dir"

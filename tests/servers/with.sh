@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# with.sh COMMAND...: run a command with private database servers.
+#
+# Starts PostgreSQL and MariaDB under a new directory in /tmp, unless
+# SQLOCK_TEST_POSTGRES_URL and SQLOCK_TEST_MYSQL_URL name servers already, and
+# removes them when the command ends or this script is interrupted.  Servers run
+# as `nobody` when this is root.  The command finds in its environment
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_URL        an ordinary user of database sqlock
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_ADMIN_URL  an administrator
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_SOCKET     Unix socket (libpq: its folder)
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_PID        the server's process
+#     SQLOCK_TEST_{POSTGRES,MYSQL}_PIDFILE    the same, also after a restart
+#     SQLOCK_TEST_SQLITE_URL SQLOCK_TEST_DIR  a file, and a scratch directory
+#
+# SQLOCK_TEST_SERVERS="postgres mariadb" chooses (mysql: Oracle's, of the tree
+# SQLOCK_TEST_MYSQL_TREE); SQLOCK_TEST_DURABLE=1 makes commits wait for the disk.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+[ $# -gt 0 ] || {
+    echo "usage: with.sh COMMAND..." >&2
+    exit 2
+}
+
+servers=${SQLOCK_TEST_SERVERS-postgres mariadb}
+[ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ] || servers=${servers//postgres/}
+if [ -n "${SQLOCK_TEST_MYSQL_URL:-}" ]; then
+    servers=${servers//mariadb/}
+    servers=${servers//mysql/}
+fi
+
+base=$(mktemp -d /tmp/sqlock.XXXXXX) || exit 1
+chmod 711 "$base"
+pids=()
+command_pid=
+
+cleanup() {
+    local pid
+    trap '' INT TERM
+    for pid in "${pids[@]}"; do
+        kill -TERM "$pid" 2>/dev/null
+    done
+    for pid in "${pids[@]}"; do
+        wait "$pid" 2>/dev/null
+    done
+    rm -rf "$base"
+}
+interrupted() { # SIGNAL
+    [ -z "$command_pid" ] || kill -"$1" -- "-$command_pid" 2>/dev/null
+    exit $((128 + $(kill -l "$1")))
+}
+trap cleanup EXIT
+trap 'interrupted INT' INT
+trap 'interrupted TERM' TERM
+
+for server in $servers; do
+    mkdir "$base/$server"
+    # Without us the server ends, too.
+    setpriv --pdeathsig TERM bash "$here/$server.sh" "$base/$server" &
+    pids+=($!)
+    started="${started-} $server"
+done
+i=0
+for server in ${started-}; do
+    end=$((SECONDS + 120))
+    until [ -e "$base/$server/env" ]; do
+        if ! kill -0 "${pids[i]}" 2>/dev/null || [ "$SECONDS" -ge "$end" ]; then
+            echo "with.sh: no $server; its tests will be skipped" >&2
+            break
+        fi
+        sleep 0.05
+    done
+    if [ -e "$base/$server/env" ]; then
+        set -a
+        # shellcheck disable=SC1090,SC1091 # written by the server's script
+        . "$base/$server/env"
+        set +a
+    fi
+    i=$((i + 1))
+done
+
+mkdir "$base/scratch"
+export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$base/scratch}
+export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL:-sqlite:$SQLOCK_TEST_DIR/test.db}
+
+# In a process group of its own, so that an interruption reaches all of it.
+set -m
+setpriv --pdeathsig TERM "$@" &
+command_pid=$!
+set +m
+wait "$command_pid"
