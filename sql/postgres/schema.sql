@@ -1,0 +1,22 @@
+-- The lock table of sqlock for PostgreSQL 12 and later.
+-- A Spring Integration 7 JdbcLockRegistry may share it; an older one may not:
+-- it does not know EXPIRED_AFTER.
+-- Times are UTC, by the database's clock.  A free row stays: it keeps the last
+-- fencing token of its key.  Each acquire and release leaves a dead row version:
+-- room in the page and an early vacuum keep the table small.
+CREATE TABLE IF NOT EXISTS INT_LOCK (
+    LOCK_KEY      CHAR(36)     NOT NULL,
+    REGION        VARCHAR(100) NOT NULL,
+    CLIENT_ID     CHAR(36),
+    CREATED_DATE  TIMESTAMP    NOT NULL,
+    EXPIRED_AFTER TIMESTAMP    NOT NULL,
+    FENCE         BIGINT       DEFAULT 0 NOT NULL,
+    LOCK_NAME     VARCHAR(255),
+    HOLDER        VARCHAR(255),
+    PRIMARY KEY (LOCK_KEY, REGION),
+    CHECK (CLIENT_ID IS NULL OR EXPIRED_AFTER > CREATED_DATE)
+) WITH (
+    fillfactor = 70,
+    autovacuum_vacuum_scale_factor = 0,
+    autovacuum_vacuum_threshold = 1000
+);

@@ -1,0 +1,208 @@
+/*
+ * driver.c - the PostgreSQL driver's table of functions, and the small ones
+ *
+ * Settings are made on the session by SQL, not by startup options, which
+ * poolers refuse.  None needs a privilege.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "drivers/postgres/postgres.h"
+#include "drivers/postgres/session.h"
+
+/* ------------------------------------------------------------ the session -- */
+
+/* synchronous_commit: a lock that a crash or failover forgets is given twice,
+ * so settings that do not wait for the log are raised; remote_apply stays. */
+#define SETTINGS                                                               \
+    "SELECT set_config('default_transaction_isolation', 'read committed', "    \
+    "false), set_config('TimeZone', 'UTC', false), "                           \
+    "set_config('client_min_messages', 'warning', false), "                    \
+    "set_config('lock_timeout', '%u', false), "                                \
+    "set_config('statement_timeout', '%u', false), "                           \
+    "CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') "     \
+    "THEN set_config('synchronous_commit', 'on', false) END"
+
+/* Ends a statement whose client is gone (F39); from PostgreSQL 14 on, and not
+ * on every system it runs on. */
+#define CHECK_CLIENT                                                           \
+    ", CASE WHEN current_setting('client_connection_check_interval', true) "   \
+    "= '0' THEN set_config('client_connection_check_interval', '500', false) " \
+    "END"
+
+static int apply_settings(lk_pg *session, const sqlock_connect *how,
+                          sqlock_error *err)
+{
+    char text[1024];
+    int rc;
+
+    (void)snprintf(text, sizeof text, SETTINGS CHECK_CLIENT,
+                   how->lock_timeout_ms, how->statement_timeout_ms);
+    rc = lk_pg_simple(session, text, how->deadline_ns, NULL, err);
+    if (rc == 0 || session->dead)
+        return rc;
+    (void)snprintf(text, sizeof text, SETTINGS, how->lock_timeout_ms,
+                   how->statement_timeout_ms);
+    return lk_pg_simple(session, text, how->deadline_ns, NULL, err);
+}
+
+static int pg_open(void *connection, const char *url, const sqlock_connect *how,
+                   sqlock_error *err)
+{
+    lk_pg *session = connection;
+    int rc;
+
+    rc = lk_pg_connect(session, url, how->deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = apply_settings(session, how, err);
+    /* Of the caller's statements, none was sent. */
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = SQLOCK_EUNREACHABLE;
+    if (rc < 0 && err != NULL)
+        err->code = rc;
+    return rc;
+}
+
+/* The goodbye goes out if the socket takes it at once; the socket is set not to
+ * block.  A child process must not say it in its parent's name (F17): there
+ * the session is left alone. */
+static void pg_close(void *connection)
+{
+    lk_pg *session = connection;
+
+    if (session->conn != NULL && session->pid == getpid())
+        PQfinish(session->conn);
+    session->conn = NULL;
+    session->dead = true;
+}
+
+static bool pg_is_alive(void *connection)
+{
+    return lk_pg_is_alive(connection);
+}
+
+static void pg_abort(void *connection)
+{
+    lk_pg_abort(connection);
+}
+
+static void *pg_native(void *connection)
+{
+    lk_pg *session = connection;
+
+    return session->conn;
+}
+
+/* ----------------------------------------------------------- transactions -- */
+
+static PGTransactionStatusType state_of(const lk_pg *session)
+{
+    return session->conn == NULL ? PQTRANS_UNKNOWN
+                                 : PQtransactionStatus(session->conn);
+}
+
+static int pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    lk_pg *session = connection;
+
+    if (state_of(session) == PQTRANS_INTRANS ||
+        state_of(session) == PQTRANS_INERROR)
+        return lk_error(err, SQLOCK_EINVAL, "there is a transaction already");
+    return lk_pg_simple(session, "BEGIN ISOLATION LEVEL READ COMMITTED",
+                        deadline_ns, NULL, err);
+}
+
+static int pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    lk_pg *session = connection;
+    char tag[16];
+    int rc;
+
+    if (state_of(session) == PQTRANS_IDLE)
+        return lk_error(err, SQLOCK_EINVAL, "there is no transaction");
+    rc = lk_pg_simple(session, "COMMIT", deadline_ns, tag, err);
+    if (rc < 0)
+        return rc;
+    /* After an error in it, COMMIT rolls back and says so only here (F26). */
+    if (strcmp(tag, "COMMIT") != 0)
+        return lk_error(err, SQLOCK_EDATABASE,
+                        "rolled back instead of committed: a statement of the "
+                        "transaction had failed");
+    return 0;
+}
+
+static int pg_rollback(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    lk_pg *session = connection;
+
+    if (state_of(session) == PQTRANS_IDLE)
+        return 0;
+    return lk_pg_simple(session, "ROLLBACK", deadline_ns, NULL, err);
+}
+
+/* ----------------------------------------------------------- descriptions -- */
+
+static char client_text[32];
+
+static void write_client_text(void)
+{
+    int version = PQlibVersion();
+
+    (void)snprintf(client_text, sizeof client_text, "libpq %d.%d",
+                   version / 10000, version % 10000);
+}
+
+static const char *pg_client(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    (void)pthread_once(&once, write_client_text);
+    return client_text;
+}
+
+static void pg_describe(void *connection, sqlock_description *description)
+{
+    lk_pg *session = connection;
+    const char *version;
+
+    memset(description, 0, sizeof *description);
+    (void)snprintf(description->client, sizeof description->client, "%s",
+                   pg_client());
+    if (session->conn == NULL)
+        return;
+    /* "15.18 (Debian 15.18-0+deb12u1)" */
+    version = PQparameterStatus(session->conn, "server_version");
+    if (version != NULL)
+        (void)snprintf(description->server, sizeof description->server,
+                       "PostgreSQL %.*s", (int)strcspn(version, " "), version);
+    if (PQsslInUse(session->conn))
+        (void)snprintf(description->tls, sizeof description->tls, "%s %s",
+                       PQsslAttribute(session->conn, "protocol"),
+                       PQsslAttribute(session->conn, "cipher"));
+    description->connection_id = PQbackendPID(session->conn);
+}
+
+const sqlock_driver lk_driver_postgres = {
+    .size = sizeof(sqlock_driver),
+    .name = "postgres",
+    .schemes = "postgresql|postgres",
+    .connection_bytes = sizeof(lk_pg),
+    .capabilities = SQLOCK_CAP_KEEPS_DEADLINE,
+    .dialect = &lk_pg_dialect,
+    .client = pg_client,
+    .check_url = lk_pg_check_url,
+    .open = pg_open,
+    .close = pg_close,
+    .is_alive = pg_is_alive,
+    .execute = lk_pg_execute,
+    .begin = pg_begin,
+    .commit = pg_commit,
+    .rollback = pg_rollback,
+    .abort = pg_abort,
+    .native = pg_native,
+    .describe = pg_describe,
+};

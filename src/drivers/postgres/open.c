@@ -1,0 +1,417 @@
+/*
+ * open.c - from a URL to a connected session
+ *
+ * The URL is libpq's own; only password_env is ours.  The hosts of a list are
+ * tried one by one, each with its share of the time: libpq's asynchronous
+ * interface has no limit per host, and one that does not answer would use up
+ * the deadline of those behind it.
+ *
+ * A host name is resolved inside libpq, which blocks for as long as the
+ * resolver does.  Give addresses (hostaddr=) where that matters.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/url.h"
+#include "drivers/postgres/session.h"
+
+#define TRUE_PREFIX "postgresql://"
+#define SHORT_PREFIX "postgres://"
+
+/* A URL, read. */
+struct target {
+    PQconninfoOption *options; /* as in the URL, decoded */
+    char *variable;            /* of password_env, or NULL */
+};
+
+static void wipe(char *text)
+{
+    if (text != NULL)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+static void target_clear(struct target *target)
+{
+    PQconninfoFree(target->options);
+    free(target->variable);
+}
+
+/* -------------------------------------------------------------- the URL -- */
+
+/* Behind the scheme, or NULL. */
+static const char *authority_of(const char *url)
+{
+    if (strncmp(url, TRUE_PREFIX, strlen(TRUE_PREFIX)) == 0)
+        return url + strlen(TRUE_PREFIX);
+    if (strncmp(url, SHORT_PREFIX, strlen(SHORT_PREFIX)) == 0)
+        return url + strlen(SHORT_PREFIX);
+    return NULL;
+}
+
+/* Behind user and password, the way libpq finds them. */
+static const char *hosts_of(const char *authority)
+{
+    size_t length = strcspn(authority, "@/");
+
+    return authority[length] == '@' ? authority + length + 1 : authority;
+}
+
+/* A password with a bare '@' or '/' makes libpq take a part of it for a host,
+ * which would then show up in its messages.  So refuse what looks like it. */
+static int check_shape(const char *url, sqlock_error *err)
+{
+    const char *authority = authority_of(url);
+    const char *hosts;
+
+    if (authority == NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a PostgreSQL URL begins with " TRUE_PREFIX);
+    hosts = hosts_of(authority);
+    if (memchr(hosts, '@', strcspn(hosts, "?")) != NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a '@' behind the host: write @ as %%40 and / as %%2F "
+                        "in user and password");
+    return 0;
+}
+
+/* A copy without user and password and without any parameter that might hold
+ * one, for libpq to complain about. */
+static char *without_secrets(const char *url)
+{
+    const char *at = hosts_of(authority_of(url));
+    size_t length = strcspn(at, "?");
+    size_t size = strlen(TRUE_PREFIX) + strlen(at) + 1;
+    char *copy = malloc(size);
+    size_t used;
+    char separator = '?';
+
+    if (copy == NULL)
+        return NULL;
+    used = (size_t)snprintf(copy, size, TRUE_PREFIX "%.*s", (int)length, at);
+    for (at += length; *at != '\0'; at += length) {
+        at++; /* ? or & */
+        length = strcspn(at, "&");
+        if (memmem(at, length, "pass", 4) != NULL)
+            continue;
+        used += (size_t)snprintf(copy + used, size - used, "%c%.*s", separator,
+                                 (int)length, at);
+        separator = '&';
+    }
+    return copy;
+}
+
+static int explain_refusal(const char *url, sqlock_error *err)
+{
+    char *clean = without_secrets(url);
+    PQconninfoOption *options;
+    char *text = NULL;
+    int rc;
+
+    if (clean == NULL)
+        return lk_error_nomem(err);
+    options = PQconninfoParse(clean, &text);
+    if (options == NULL && text != NULL)
+        rc = lk_error(err, SQLOCK_EINVAL, "the PostgreSQL URL: %s", text);
+    else
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the PostgreSQL URL: user or password is not "
+                      "percent-encoded as it must be");
+    PQconninfoFree(options);
+    PQfreemem(text);
+    free(clean);
+    return rc;
+}
+
+static const char *option(const struct target *target, const char *keyword)
+{
+    const PQconninfoOption *entry = target->options;
+
+    for (; entry != NULL && entry->keyword != NULL; entry++) {
+        if (strcmp(entry->keyword, keyword) == 0)
+            return entry->val;
+    }
+    return NULL;
+}
+
+/* user:password without @host is read as host:port: never repeat that. */
+static int check_port(const struct target *target, sqlock_error *err)
+{
+    const char *port = option(target, "port");
+
+    if (port != NULL && port[strspn(port, "0123456789,")] != '\0')
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the PostgreSQL URL: the port is no number (user and "
+                        "password end with @)");
+    return 0;
+}
+
+static int target_read(struct target *target, const char *url,
+                       sqlock_error *err)
+{
+    char *rest = NULL;
+    char *text = NULL;
+    int rc;
+
+    memset(target, 0, sizeof *target);
+    rc = check_shape(url, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_url_take(url, "password_env", &rest, &target->variable, err);
+    if (rc < 0)
+        return rc;
+
+    target->options = PQconninfoParse(rest, &text);
+    if (target->options == NULL)
+        rc = explain_refusal(rest, err);
+    else
+        rc = check_port(target, err);
+    wipe(text); /* may repeat the URL */
+    wipe(rest);
+    return rc;
+}
+
+int lk_pg_check_url(const char *url, sqlock_error *err)
+{
+    struct target target;
+    int rc = target_read(&target, url, err);
+
+    target_clear(&target);
+    return rc;
+}
+
+/* ------------------------------------------------------------- the hosts -- */
+
+/* A setting of the URL, or else of the environment; a service file goes before
+ * the environment, and is libpq's. */
+static const char *setting(const struct target *target, const char *keyword,
+                           const char *variable)
+{
+    const char *value = option(target, keyword);
+
+    if (value != NULL && value[0] != '\0')
+        return value;
+    if (option(target, "service") != NULL || getenv("PGSERVICE") != NULL)
+        return NULL;
+    return getenv(variable);
+}
+
+static size_t count_of(const char *list)
+{
+    size_t count = 1;
+
+    for (; list != NULL && *list != '\0'; list++)
+        count += *list == ',';
+    return count;
+}
+
+/* Copy entry `index` of a list; a list of one is for all. */
+static char *entry_of(const char *list, size_t index)
+{
+    if (list == NULL)
+        return NULL;
+    if (count_of(list) == 1)
+        index = 0;
+    for (; index > 0; index--)
+        list = strchr(list, ',') + 1;
+    return strndup(list, strcspn(list, ","));
+}
+
+/* The parameters of one attempt; they point into the target and the texts. */
+struct attempt {
+    char *host, *hostaddr, *port;
+    const char **keywords;
+    const char **values;
+    size_t count;
+};
+
+static void attempt_clear(struct attempt *attempt)
+{
+    free(attempt->host);
+    free(attempt->hostaddr);
+    free(attempt->port);
+    free(attempt->keywords);
+    free(attempt->values);
+}
+
+/* Later ones override earlier ones; NULL and "" are passed over. */
+static void add(struct attempt *attempt, const char *keyword, const char *value)
+{
+    attempt->keywords[attempt->count] = keyword;
+    attempt->values[attempt->count] = value;
+    attempt->count++;
+}
+
+static size_t count_hosts(const struct target *target)
+{
+    size_t hosts = count_of(setting(target, "host", "PGHOST"));
+    size_t addresses = count_of(setting(target, "hostaddr", "PGHOSTADDR"));
+    size_t count = hosts > addresses ? hosts : addresses;
+    size_t ports = count_of(setting(target, "port", "PGPORT"));
+
+    /* Lists that do not match are left to libpq, which says so. */
+    if ((hosts != 1 && hosts != count) ||
+        (addresses != 1 && addresses != count) ||
+        (ports != 1 && ports != count))
+        return 1;
+    return count;
+}
+
+static int fill_attempt(struct attempt *attempt, const struct target *target,
+                        size_t index, size_t hosts)
+{
+    const PQconninfoOption *entry;
+    size_t room = 8;
+
+    for (entry = target->options; entry->keyword != NULL; entry++)
+        room++;
+    attempt->keywords = calloc(room, sizeof *attempt->keywords);
+    attempt->values = calloc(room, sizeof *attempt->values);
+    if (attempt->keywords == NULL || attempt->values == NULL)
+        return SQLOCK_ENOMEM;
+
+    add(attempt, "fallback_application_name", "sqlock");
+    if (hosts > 1 &&
+        setting(target, "target_session_attrs", "PGTARGETSESSIONATTRS") == NULL)
+        add(attempt, "target_session_attrs", "read-write");
+    for (entry = target->options; entry->keyword != NULL; entry++) {
+        const char *keyword = entry->keyword;
+
+        if (hosts > 1 &&
+            (strcmp(keyword, "host") == 0 || strcmp(keyword, "hostaddr") == 0 ||
+             strcmp(keyword, "port") == 0))
+            continue;
+        add(attempt, keyword, entry->val);
+    }
+    add(attempt, "client_encoding", "UTF8");
+    if (target->variable != NULL)
+        add(attempt, "password", getenv(target->variable));
+    if (hosts == 1)
+        return 0;
+
+    attempt->host = entry_of(setting(target, "host", "PGHOST"), index);
+    attempt->hostaddr =
+        entry_of(setting(target, "hostaddr", "PGHOSTADDR"), index);
+    attempt->port = entry_of(setting(target, "port", "PGPORT"), index);
+    add(attempt, "host", attempt->host);
+    add(attempt, "hostaddr", attempt->hostaddr);
+    add(attempt, "port", attempt->port);
+    return 0;
+}
+
+/* ----------------------------------------------------------- connecting -- */
+
+/* Drive libpq until it is connected. */
+static int finish_connecting(lk_pg *session, int64_t deadline_ns,
+                             sqlock_error *err)
+{
+    PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+    short events;
+    int outcome;
+
+    for (;;) {
+        switch (state) {
+        case PGRES_POLLING_OK:
+            return 0;
+        case PGRES_POLLING_READING:
+            events = POLLIN;
+            break;
+        case PGRES_POLLING_WRITING:
+            events = POLLOUT;
+            break;
+        default:
+            return lk_pg_connect_error(session->conn, err);
+        }
+        outcome = lk_pg_wait(session, PQsocket(session->conn), events,
+                             deadline_ns, NULL);
+        if (outcome == LK_PG_ABORTED)
+            return lk_error(err, SQLOCK_ECANCELED,
+                            "connecting to PostgreSQL was cancelled");
+        if (outcome == LK_PG_TIME_IS_UP)
+            return lk_error(err, SQLOCK_EUNREACHABLE,
+                            "cannot connect to PostgreSQL: no answer in time");
+        state = PQconnectPoll(session->conn);
+    }
+}
+
+static int try_host(lk_pg *session, const struct target *target, size_t index,
+                    size_t hosts, int64_t deadline_ns, sqlock_error *err)
+{
+    struct attempt attempt = {0};
+    int rc;
+
+    rc = fill_attempt(&attempt, target, index, hosts);
+    if (rc < 0) {
+        rc = lk_error_nomem(err);
+        goto out;
+    }
+    session->conn = PQconnectStartParams(attempt.keywords, attempt.values, 0);
+    if (session->conn == NULL) {
+        rc = lk_error_nomem(err);
+        goto out;
+    }
+    lk_pg_watch_notices(session);
+    if (PQstatus(session->conn) == CONNECTION_BAD) {
+        rc = lk_pg_connect_error(session->conn, err);
+        goto out;
+    }
+    /* Only a verbose message tells the SQLSTATE of a refusal. */
+    (void)PQsetErrorVerbosity(session->conn, PQERRORS_VERBOSE);
+    rc = finish_connecting(session, deadline_ns, err);
+    if (rc < 0)
+        goto out;
+    (void)PQsetErrorVerbosity(session->conn, PQERRORS_DEFAULT);
+    if (PQsetnonblocking(session->conn, 1) != 0)
+        rc = lk_pg_connect_error(session->conn, err);
+out:
+    if (rc < 0) {
+        PQfinish(session->conn);
+        session->conn = NULL;
+    }
+    attempt_clear(&attempt);
+    return rc;
+}
+
+static int try_hosts(lk_pg *session, const struct target *target,
+                     int64_t deadline_ns, sqlock_error *err)
+{
+    size_t hosts = count_hosts(target);
+    int rc = SQLOCK_EUNREACHABLE;
+    size_t i;
+
+    for (i = 0; i < hosts; i++) {
+        int64_t now = sqlock_monotonic_ns();
+        int64_t share = (deadline_ns - now) / (int64_t)(hosts - i);
+
+        rc = try_host(session, target, i, hosts, now + share, err);
+        if (rc != SQLOCK_EUNREACHABLE && rc != SQLOCK_ERESOURCE)
+            break;
+    }
+    return rc;
+}
+
+int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
+                  sqlock_error *err)
+{
+    struct target target;
+    int rc;
+
+    rc = target_read(&target, url, err);
+    if (rc < 0)
+        goto out;
+    if (target.variable != NULL && getenv(target.variable) == NULL) {
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the environment variable %s of password_env is not set",
+                      target.variable);
+        goto out;
+    }
+    session->pid = getpid();
+    rc = try_hosts(session, &target, deadline_ns, err);
+out:
+    target_clear(&target);
+    return rc;
+}

@@ -1,0 +1,180 @@
+/*
+ * outcome.c - what became of a statement or a connection attempt
+ *
+ * Decided by SQLSTATE, never by text, which comes in the server's language.
+ * It sends nothing.
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "drivers/postgres/session.h"
+
+static const struct {
+    const char *prefix;
+    int code;
+} classes[] = {
+    {"40001", SQLOCK_ERETRY},     /* serialization_failure */
+    {"40P01", SQLOCK_ERETRY},     /* deadlock_detected */
+    {"55P03", SQLOCK_EBUSY},      /* lock_not_available */
+    {"23505", SQLOCK_EBUSY},      /* unique_violation */
+    {"57014", SQLOCK_ECANCELED},  /* query_canceled */
+    {"25P04", SQLOCK_ECANCELED},  /* transaction_timeout */
+    {"25006", SQLOCK_EREADONLY},  /* read_only_sql_transaction */
+    {"53", SQLOCK_ERESOURCE},     /* insufficient_resources */
+    {"28", SQLOCK_EACCESS},       /* invalid_authorization */
+    {"42501", SQLOCK_EACCESS},    /* insufficient_privilege */
+    {"42P01", SQLOCK_ESCHEMA},    /* undefined_table */
+    {"42703", SQLOCK_ESCHEMA},    /* undefined_column */
+    {"3D000", SQLOCK_ESCHEMA},    /* invalid_catalog_name */
+    {"3F000", SQLOCK_ESCHEMA},    /* invalid_schema_name */
+    {"57P", SQLOCK_EUNCERTAIN},   /* the server goes away */
+    {"25P03", SQLOCK_EUNCERTAIN}, /* idle_in_transaction_session_timeout */
+    {"08", SQLOCK_EUNCERTAIN},    /* connection exceptions */
+};
+
+int lk_pg_code_of(const char *sqlstate)
+{
+    size_t i;
+
+    if (sqlstate == NULL || sqlstate[0] == '\0')
+        return SQLOCK_EUNCERTAIN;
+    for (i = 0; i < sizeof classes / sizeof *classes; i++) {
+        if (strncmp(sqlstate, classes[i].prefix, strlen(classes[i].prefix)) ==
+            0)
+            return classes[i].code;
+    }
+    return SQLOCK_EDATABASE;
+}
+
+static bool equals(const char *text, const char *other)
+{
+    return text != NULL && strcmp(text, other) == 0;
+}
+
+/* FATAL and PANIC end the session. */
+static bool ends_session(const PGresult *result)
+{
+    const char *severity =
+        PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+
+    return equals(severity, "FATAL") || equals(severity, "PANIC");
+}
+
+/* A cancelled wait for a synchronous standby is told by a warning that comes
+ * with the success: 01000, or 57P01 when the backend is being ended.  A warning
+ * that a trigger raises is 01000 too, but tells its context. */
+static bool tells_unsafe_commit(const PGresult *notice)
+{
+    const char *severity =
+        PQresultErrorField(notice, PG_DIAG_SEVERITY_NONLOCALIZED);
+    const char *sqlstate = PQresultErrorField(notice, PG_DIAG_SQLSTATE);
+
+    if (!equals(severity, "WARNING"))
+        return false;
+    if (equals(sqlstate, "57P01"))
+        return true;
+    return equals(sqlstate, "01000") &&
+           PQresultErrorField(notice, PG_DIAG_CONTEXT) == NULL;
+}
+
+static void on_notice(void *argument, const PGresult *notice)
+{
+    lk_pg *session = argument;
+
+    /* An error outside any statement comes as a notice: the server's goodbye
+     * to an idle session. */
+    if (ends_session(notice))
+        session->dead = true;
+    if (session->watches_commit && tells_unsafe_commit(notice))
+        session->unsafe_commit = true;
+}
+
+void lk_pg_watch_notices(lk_pg *session)
+{
+    (void)PQsetNoticeReceiver(session->conn, on_notice, session);
+}
+
+/* The first line of text, without what only an error log needs. */
+static int first_line(const char *text)
+{
+    size_t length = strcspn(text, "\r\n");
+
+    return length > 400 ? 400 : (int)length;
+}
+
+int lk_pg_statement_error(lk_pg *session, const PGresult *result, int lost,
+                          sqlock_error *err)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    int code = lk_pg_code_of(sqlstate);
+
+    if (sqlstate == NULL)
+        sqlstate = "";
+    if (text == NULL)
+        text = PQresultErrorMessage(result);
+    if (text == NULL || text[0] == '\0')
+        text = "no answer";
+
+    memset(session->sqlstate, 0, sizeof session->sqlstate);
+    memcpy(session->sqlstate, sqlstate,
+           strnlen(sqlstate, sizeof session->sqlstate - 1));
+
+    if (PQstatus(session->conn) != CONNECTION_OK || ends_session(result))
+        code = SQLOCK_EUNCERTAIN;
+    if (code != SQLOCK_EUNCERTAIN)
+        return sqlock_error_set(err, code, 0, sqlstate, "%.*s",
+                                first_line(text), text);
+    session->dead = true;
+    return sqlock_error_set(err, lost, 0, sqlstate,
+                            "lost the connection to PostgreSQL: %.*s",
+                            first_line(text), text);
+}
+
+/* libpq keeps the SQLSTATE of a refused connection to itself, but writes it
+ * into a verbose message: "FATAL:  28P01: password authentication failed".
+ * Finds the code, or returns NULL. */
+static const char *find_sqlstate(const char *text)
+{
+    const char *p = text;
+    size_t i;
+
+    for (p = strstr(p, ":  "); p != NULL; p = strstr(p, ":  ")) {
+        p += 3;
+        i = 0;
+        while (i < 5 &&
+               (isupper((unsigned char)p[i]) || isdigit((unsigned char)p[i])))
+            i++;
+        if (i == 5 && p[5] == ':')
+            return p;
+    }
+    return NULL;
+}
+
+int lk_pg_connect_error(PGconn *conn, sqlock_error *err)
+{
+    const char *text = PQerrorMessage(conn);
+    const char *found = find_sqlstate(text);
+    char sqlstate[6] = "";
+    int code = SQLOCK_EUNREACHABLE;
+
+    if (found != NULL) {
+        memcpy(sqlstate, found, 5);
+        code = lk_pg_code_of(sqlstate);
+        text = found + 5 + strspn(found + 5, ": ");
+    }
+    if (found == NULL && PQconnectionNeedsPassword(conn) != 0)
+        code = SQLOCK_EACCESS; /* libpq's own refusal has no SQLSTATE */
+    switch (code) {
+    case SQLOCK_EACCESS:
+    case SQLOCK_ESCHEMA:
+    case SQLOCK_ERESOURCE:
+        break;
+    default: /* nothing was sent, whatever it was */
+        code = SQLOCK_EUNREACHABLE;
+        break;
+    }
+    return sqlock_error_set(err, code, 0, sqlstate,
+                            "cannot connect to PostgreSQL: %.*s",
+                            first_line(text), text);
+}

@@ -1,0 +1,94 @@
+/*
+ * session.h - one PostgreSQL session, shared by the files of this driver
+ *
+ * wait.c waits for its socket, open.c makes it, query.c runs statements on it,
+ * outcome.c says what became of them; driver.c puts these together.
+ */
+#ifndef LK_POSTGRES_SESSION_H
+#define LK_POSTGRES_SESSION_H
+
+#include <libpq-fe.h>
+#include <sys/types.h>
+
+#include "sqlock_driver.h"
+
+/* All zero is a session that was never opened. */
+typedef struct lk_pg {
+    PGconn *conn;
+    pid_t pid; /* the process that opened it (F17) */
+
+    /* Under the mutex of wait.c, for abort from another thread. */
+    int fd;       /* valid while waiting */
+    bool waiting; /* in poll(): libpq cannot close or replace the socket now */
+    bool aborted; /* for good */
+
+    bool dead;           /* not to be used any more, only closed */
+    bool watches_commit; /* a warning now means an unsafe commit (F58) */
+    bool unsafe_commit;  /* ... and there was one */
+    char sqlstate[6];    /* of the last statement that failed, or "" */
+
+    /* Prepared statements: the hash of the text by id - 1, 0 for none. */
+    uint64_t prepared[SQLOCK_STATEMENT_IDS];
+    unsigned generation; /* part of their names */
+} lk_pg;
+
+/* ---------------------------------------------------------------- wait.c -- */
+
+enum { LK_PG_READY = 1, LK_PG_TIME_IS_UP = 0, LK_PG_ABORTED = -1 };
+
+/* Wait until fd is ready for events.  *ready (may be NULL) gets poll's revents. */
+int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
+               short *ready);
+
+/* From any thread: end the wait that goes on and forbid every later one. */
+void lk_pg_abort(lk_pg *session);
+
+bool lk_pg_is_aborted(lk_pg *session);
+
+/* ------------------------------------------------------------- outcome.c -- */
+
+/* Follow what the server says on the side; prints nothing. */
+void lk_pg_watch_notices(lk_pg *session);
+
+/* The result code of a failed statement, by SQLSTATE ("" when there is none).
+ * What it cannot place on the safe side is EUNCERTAIN. */
+int lk_pg_code_of(const char *sqlstate);
+
+/* Fill err from a PGRES_FATAL_ERROR and keep its SQLSTATE; `lost` is the code
+ * for "the outcome is not known". */
+int lk_pg_statement_error(lk_pg *session, const PGresult *result, int lost,
+                          sqlock_error *err);
+
+/* Fill err from a connection that could not be made. */
+int lk_pg_connect_error(PGconn *conn, sqlock_error *err);
+
+/* ---------------------------------------------------------------- open.c -- */
+
+int lk_pg_check_url(const char *url, sqlock_error *err);
+
+/* Connect to the first host that accepts; settings are not made yet. */
+int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
+                  sqlock_error *err);
+
+/* --------------------------------------------------------------- query.c -- */
+
+bool lk_pg_is_alive(lk_pg *session);
+
+/* Whether a statement can be sent now: 0, EUNREACHABLE, ECANCELED. */
+int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err);
+
+/* One simple query of ours; *tag (may be NULL) gets the command tag. */
+int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
+                 char tag[16], sqlock_error *err);
+
+/* The driver's execute. */
+int lk_pg_execute(void *connection, const sqlock_statement *statement,
+                  const sqlock_value *parameters, size_t count,
+                  int64_t deadline_ns, sqlock_result *result,
+                  sqlock_error *err);
+
+/* ------------------------------------------------------------- dialect.c -- */
+
+extern const sqlock_dialect lk_pg_dialect;
+
+#endif /* LK_POSTGRES_SESSION_H */

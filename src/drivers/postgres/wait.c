@@ -1,0 +1,87 @@
+/*
+ * wait.c - waiting for the socket until a deadline, and being woken from it
+ *
+ * libpq may close its socket in any of its calls and open another one.  So a
+ * descriptor is handed to abort only while this thread sits in poll(), which is
+ * when libpq cannot touch it: abort never shuts down somebody else's file.
+ */
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "drivers/postgres/session.h"
+
+/* One for all sessions: it is held for a few instructions, and a session of
+ * zero bytes has none that was initialised. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static bool begin_waiting(lk_pg *session, int fd)
+{
+    bool allowed;
+
+    pthread_mutex_lock(&mutex);
+    allowed = !session->aborted;
+    session->fd = fd;
+    session->waiting = allowed;
+    pthread_mutex_unlock(&mutex);
+    return allowed;
+}
+
+static bool end_waiting(lk_pg *session)
+{
+    bool aborted;
+
+    pthread_mutex_lock(&mutex);
+    session->waiting = false;
+    aborted = session->aborted;
+    pthread_mutex_unlock(&mutex);
+    return !aborted;
+}
+
+int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
+               short *ready)
+{
+    struct pollfd entry = {.fd = fd, .events = events};
+    struct timespec left;
+    int64_t left_ns;
+    int count;
+
+    do {
+        left_ns = deadline_ns - sqlock_monotonic_ns();
+        if (left_ns <= 0)
+            return LK_PG_TIME_IS_UP;
+        left.tv_sec = (time_t)(left_ns / 1000000000);
+        left.tv_nsec = (long)(left_ns % 1000000000);
+
+        if (!begin_waiting(session, fd))
+            return LK_PG_ABORTED;
+        count = ppoll(&entry, 1, &left, NULL);
+        if (!end_waiting(session))
+            return LK_PG_ABORTED;
+        /* A signal, or poll() out of memory: look at the clock and go on. */
+    } while (count <= 0);
+
+    if (ready != NULL)
+        *ready = entry.revents;
+    return LK_PG_READY;
+}
+
+void lk_pg_abort(lk_pg *session)
+{
+    pthread_mutex_lock(&mutex);
+    session->aborted = true;
+    if (session->waiting)
+        (void)shutdown(session->fd, SHUT_RDWR);
+    pthread_mutex_unlock(&mutex);
+}
+
+bool lk_pg_is_aborted(lk_pg *session)
+{
+    bool aborted;
+
+    pthread_mutex_lock(&mutex);
+    aborted = session->aborted;
+    pthread_mutex_unlock(&mutex);
+    return aborted;
+}
