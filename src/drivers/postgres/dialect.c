@@ -36,13 +36,13 @@ extern const char lk_sql_postgres_schema_spring6[];
     "UPDATE {table} SET " lease " WHERE " THE_ROW                              \
     " AND CLIENT_ID = {3} AND " ends " >= " NOW
 
+/* clang-format off */
 #define INFO(token, ends, names)                                               \
     "SELECT LOCK_KEY, CLIENT_ID, " token ", "                                  \
-    "CASE WHEN CLIENT_ID IS NULL THEN least(-1, " IN_US(                       \
-        ends " - " NOW) ") "                                                   \
-                        "ELSE " IN_US(ends " - " NOW) " END, " IN_US(          \
-                            "CREATED_DATE") ", " IN_US(ends) ", " names        \
-                                                             " FROM {table}"
+    "CASE WHEN CLIENT_ID IS NULL THEN least(-1, " IN_US(ends " - " NOW) ") "   \
+    "ELSE " IN_US(ends " - " NOW) " END, " IN_US("CREATED_DATE") ", "          \
+    IN_US(ends) ", " names " FROM {table}"
+/* clang-format on */
 
 #define READ(info) info " WHERE " THE_ROW
 #define LIST(info)                                                             \

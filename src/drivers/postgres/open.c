@@ -79,30 +79,41 @@ static int check_shape(const char *url, sqlock_error *err)
     return 0;
 }
 
-/* A copy without user and password and without any parameter that might hold
- * one, for libpq to complain about. */
+/* Whether a parameter of the query is "keyword=...", and how long that is. */
+static size_t keyword_length(const char *parameter)
+{
+    size_t length = strspn(parameter, "abcdefghijklmnopqrstuvwxyz_");
+
+    return parameter[length] == '=' ? length + 1 : 0;
+}
+
+/* A copy without user, password and the values of parameters, for libpq to
+ * complain about: its messages repeat what they are about. */
 static char *without_secrets(const char *url)
 {
     const char *at = hosts_of(authority_of(url));
     size_t length = strcspn(at, "?");
-    size_t size = strlen(TRUE_PREFIX) + strlen(at) + 1;
-    char *copy = malloc(size);
-    size_t used;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
     char separator = '?';
 
-    if (copy == NULL)
+    if (out == NULL)
         return NULL;
-    used = (size_t)snprintf(copy, size, TRUE_PREFIX "%.*s", (int)length, at);
-    for (at += length; *at != '\0'; at += length) {
+    (void)fprintf(out, TRUE_PREFIX "%.*s", (int)length, at);
+    for (at += length; *at != '\0'; at += strcspn(at, "&")) {
         at++; /* ? or & */
-        length = strcspn(at, "&");
-        if (memmem(at, length, "pass", 4) != NULL)
+        length = keyword_length(at);
+        if (length == 0)
             continue;
-        used += (size_t)snprintf(copy + used, size - used, "%c%.*s", separator,
-                                 (int)length, at);
+        (void)fprintf(out, "%c%.*s", separator, (int)length, at);
         separator = '&';
     }
-    return copy;
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
 
 static int explain_refusal(const char *url, sqlock_error *err)
@@ -119,8 +130,8 @@ static int explain_refusal(const char *url, sqlock_error *err)
         rc = lk_error(err, SQLOCK_EINVAL, "the PostgreSQL URL: %s", text);
     else
         rc = lk_error(err, SQLOCK_EINVAL,
-                      "the PostgreSQL URL: user or password is not "
-                      "percent-encoded as it must be");
+                      "the PostgreSQL URL: a part is not percent-encoded as it "
+                      "must be, or a parameter is not keyword=value");
     PQconninfoFree(options);
     PQfreemem(text);
     free(clean);
