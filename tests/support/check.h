@@ -16,6 +16,18 @@
 
 #include "sqlock.h"
 
+/* The tests of one file. */
+struct suite {
+    const char *name;
+    const struct CMUnitTest *tests;
+    size_t count;
+};
+#define SUITE(name_, tests_)                                                   \
+    {                                                                          \
+        .name = (name_), .tests = (tests_),                                    \
+        .count = sizeof(tests_) / sizeof(tests_)[0]                            \
+    }
+
 /* Longer than anything that is waited for takes on a busy machine. */
 #define PATIENCE_MS 30000
 

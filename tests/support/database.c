@@ -61,10 +61,27 @@ const char *database_admin_url(const struct database *database)
     return url != NULL ? url : database_url(database);
 }
 
+/* A file follows the server over a restart. */
+static pid_t pid_of_file(const char *path)
+{
+    long pid = 0;
+    FILE *file = path != NULL ? fopen(path, "r") : NULL;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%ld", &pid) != 1)
+        pid = 0;
+    (void)fclose(file);
+    return (pid_t)pid;
+}
+
 pid_t database_pid(const struct database *database)
 {
+    const char *file = from_environment(database, "PIDFILE");
     const char *text = from_environment(database, "PID");
 
+    if (file != NULL)
+        return pid_of_file(file);
     return text == NULL ? 0 : (pid_t)strtol(text, NULL, 10);
 }
 

@@ -6,6 +6,8 @@
  *     SQLOCK_TEST_NAME_ADMIN_URL  the same database as its administrator;
  *                                 without it, the first one is tried
  *     SQLOCK_TEST_NAME_PID        the server's process, where it may be stopped
+ *     SQLOCK_TEST_NAME_PIDFILE    the same; and a server that ends is started
+ *                                 again, with its new number in this file
  *
  * SQL goes through the driver's own functions, past everything above them.
  */
@@ -40,7 +42,7 @@ extern const struct database databases[DATABASES];
 const char *database_url(const struct database *database);
 const char *database_admin_url(const struct database *database);
 
-/* 0 when not known. */
+/* 0 when not known, or while it starts again. */
 pid_t database_pid(const struct database *database);
 
 /* A session for plain SQL. */

@@ -1,0 +1,164 @@
+/*
+ * test_arguments.c - NULL in every place of every public function: a negative
+ * code, nothing written where there is nothing, no crash
+ *
+ * With an open registry the same is done by the conformance suite.
+ */
+#include "unit.h"
+
+#include "sqlock_driver.h"
+
+#define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
+
+static void test_opening_without_a_place_or_a_url(void **state)
+{
+    sqlock_registry *registry = (sqlock_registry *)1;
+    sqlock_error err = {0};
+    int rc = sqlock_registry_open(NULL, "sqlite:x", NULL, &err);
+
+    (void)state;
+    assert_refused(rc);
+    rc = sqlock_registry_open(&registry, NULL, NULL, &err);
+    assert_refused(rc);
+    assert_null(registry);
+    rc = sqlock_registry_open(NULL, NULL, NULL, NULL);
+    assert_int_equal(rc, SQLOCK_EINVAL);
+}
+
+static void test_nothing_may_be_closed_dropped_and_freed(void **state)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_registry_close(NULL, &err);
+
+    (void)state;
+    assert_lock_ok(rc, &err);
+    rc = sqlock_drop(NULL, &err);
+    assert_lock_ok(rc, &err);
+    assert_int_equal(sqlock_registry_close(NULL, NULL), 0);
+    assert_int_equal(sqlock_drop(NULL, NULL), 0);
+    sqlock_free(NULL);
+    sqlock_info_free(NULL, 0);
+    sqlock_info_free(NULL, 3);
+}
+
+static void test_locks_without_a_registry(void **state)
+{
+    sqlock_lock *lock = (sqlock_lock *)1;
+    sqlock_error err = {0};
+    int rc = sqlock_obtain(&lock, NULL, "name", &err);
+
+    (void)state;
+    assert_refused(rc);
+    assert_null(lock);
+    rc = sqlock_obtain(NULL, NULL, "name", &err);
+    assert_refused(rc);
+    rc = sqlock_acquire(NULL, 0, NULL, &err);
+    assert_refused(rc);
+    rc = sqlock_release(NULL, &err);
+    assert_refused(rc);
+    rc = sqlock_renew(NULL, 0, &err);
+    assert_refused(rc);
+    rc = sqlock_acquire(NULL, 0, NULL, NULL);
+    assert_int_equal(rc, SQLOCK_EINVAL);
+}
+
+static void test_questions_about_nothing(void **state)
+{
+    (void)state;
+    assert_false(sqlock_is_held(NULL));
+    assert_int_equal(sqlock_hold_count(NULL), 0);
+    assert_int_equal(sqlock_remaining_ms(NULL), 0);
+    assert_int_equal(sqlock_token(NULL), 0);
+    (void)sqlock_name(NULL);
+    (void)sqlock_key(NULL);
+    (void)sqlock_registry_layout(NULL);
+}
+
+static void test_administration_without_a_registry(void **state)
+{
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    sqlock_info *rows = (sqlock_info *)1;
+    sqlock_error err = {0};
+    int64_t removed = 7;
+    size_t count = 7;
+    int rc = sqlock_list(NULL, &rows, &count, &err);
+
+    (void)state;
+    assert_refused(rc);
+    rc = sqlock_show(NULL, "name", &rows, &err);
+    assert_refused(rc);
+    expected.token = 1;
+    rc = sqlock_break(NULL, "name", &expected, &err);
+    assert_refused(rc);
+    rc = sqlock_reap(NULL, 0, &removed, &err);
+    assert_refused(rc);
+    assert_int_equal(removed, 7); /* scalars stay untouched on failure */
+}
+
+static void test_schema_calls_without_arguments(void **state)
+{
+    sqlock_layout layout = SQLOCK_LAYOUT_SPRING6;
+    sqlock_error err = {0};
+    char *text = (char *)1;
+    int rc =
+        sqlock_schema_text(NULL, "sqlite:", NULL, SQLOCK_LAYOUT_SQLOCK, &err);
+
+    (void)state;
+    assert_refused(rc);
+    rc = sqlock_schema_text(&text, NULL, NULL, SQLOCK_LAYOUT_SQLOCK, &err);
+    assert_refused(rc);
+    assert_null(text);
+    rc = sqlock_schema_create(NULL, NULL, SQLOCK_LAYOUT_SQLOCK, &err);
+    assert_refused(rc);
+    rc = sqlock_schema_check(NULL, NULL, &layout, &err);
+    assert_refused(rc);
+    assert_int_equal(layout, SQLOCK_LAYOUT_SPRING6);
+}
+
+static void test_keys_without_arguments(void **state)
+{
+    char key[SQLOCK_KEY_SIZE] = "unchanged";
+    sqlock_error err = {0};
+    int rc = sqlock_key_of(NULL, "name", SQLOCK_KEY_CURRENT, &err);
+
+    (void)state;
+    assert_refused(rc);
+    rc = sqlock_key_of(key, NULL, SQLOCK_KEY_CURRENT, &err);
+    assert_refused(rc);
+    rc = sqlock_key_of(key, NULL, SQLOCK_KEY_RAW, NULL);
+    assert_int_equal(rc, SQLOCK_EINVAL);
+    assert_string_equal(key, "unchanged");
+}
+
+static void test_results_without_arguments(void **state)
+{
+    sqlock_result result = {0};
+
+    (void)state;
+    sqlock_result_clear(NULL);
+    sqlock_result_clear(&result);
+    assert_int_equal(result.rows, 0);
+}
+
+static void test_drivers_without_arguments(void **state)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_driver_register(NULL, &err);
+
+    (void)state;
+    assert_refused(rc);
+    assert_int_equal(sqlock_driver_register(NULL, NULL), SQLOCK_EINVAL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_opening_without_a_place_or_a_url),
+    cmocka_unit_test(test_nothing_may_be_closed_dropped_and_freed),
+    cmocka_unit_test(test_locks_without_a_registry),
+    cmocka_unit_test(test_questions_about_nothing),
+    cmocka_unit_test(test_administration_without_a_registry),
+    cmocka_unit_test(test_schema_calls_without_arguments),
+    cmocka_unit_test(test_keys_without_arguments),
+    cmocka_unit_test(test_results_without_arguments),
+    cmocka_unit_test(test_drivers_without_arguments),
+};
+const struct suite suite_arguments = SUITE("arguments", tests);

@@ -1,0 +1,96 @@
+/*
+ * test_clock.c - arithmetic on deadlines: it saturates and never wraps
+ */
+#include "unit.h"
+
+#include "base/clock.h"
+#include "sqlock_driver.h"
+
+static void test_deadlines_saturate(void **state)
+{
+    static const struct {
+        int64_t from;
+        int64_t ms;
+        int64_t expected;
+    } rows[] = {
+        {0, 0, 0},
+        {0, 1, 1000000},
+        {5, 3, 3000005},
+        {0, INT64_MAX, LK_NEVER},
+        {1, INT64_MAX, LK_NEVER},
+        {INT64_MAX, 0, LK_NEVER},
+        {INT64_MAX, INT64_MAX, LK_NEVER},
+        {INT64_MAX - 999999, 1, LK_NEVER},
+        {INT64_MAX - 3000000, 1, INT64_MAX - 2000000},
+        {0, INT64_MAX / 1000000 + 1, LK_NEVER},
+        {1000, INT64_MAX / 1000000, LK_NEVER},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (lk_after_ms(rows[i].from, rows[i].ms) != rows[i].expected)
+            fail_msg("row %zu gave %lld", i,
+                     (long long)lk_after_ms(rows[i].from, rows[i].ms));
+}
+
+static void test_a_deadline_never_lies_before_its_start(void **state)
+{
+    int64_t ms;
+
+    (void)state;
+    for (ms = 1; ms > 0 && ms < INT64_MAX / 3; ms *= 3) {
+        int64_t now = sqlock_monotonic_ns();
+
+        assert_true(lk_after_ms(now, ms) > now);
+        assert_true(lk_after_ms(now, ms - 1) <= lk_after_ms(now, ms));
+    }
+}
+
+static void test_the_sooner_deadline(void **state)
+{
+    (void)state;
+    assert_true(lk_sooner(1, 2) == 1);
+    assert_true(lk_sooner(2, 1) == 1);
+    assert_true(lk_sooner(LK_NEVER, 7) == 7);
+    assert_true(lk_sooner(LK_NEVER, LK_NEVER) == LK_NEVER);
+}
+
+static void test_clocks_go_forward(void **state)
+{
+    int64_t monotonic = sqlock_monotonic_ns();
+    int64_t boot = lk_boottime_ns();
+    int i;
+
+    (void)state;
+    for (i = 0; i < 1000; i++) {
+        assert_true(sqlock_monotonic_ns() >= monotonic);
+        assert_true(lk_boottime_ns() >= boot);
+        monotonic = sqlock_monotonic_ns();
+        boot = lk_boottime_ns();
+    }
+    lk_sleep_until(monotonic); /* past: returns */
+    lk_sleep_until(sqlock_monotonic_ns() + 2000000);
+    assert_true(sqlock_monotonic_ns() >= monotonic + 2000000);
+}
+
+static void test_timespec_of_a_deadline(void **state)
+{
+    struct timespec at = lk_timespec(INT64_C(3000000007));
+
+    (void)state;
+    assert_int_equal(at.tv_sec, 3);
+    assert_int_equal(at.tv_nsec, 7);
+    at = lk_timespec(LK_NEVER);
+    assert_true(at.tv_sec > 0);
+    assert_in_range(at.tv_nsec, 0, 999999999);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_deadlines_saturate),
+    cmocka_unit_test(test_a_deadline_never_lies_before_its_start),
+    cmocka_unit_test(test_the_sooner_deadline),
+    cmocka_unit_test(test_clocks_go_forward),
+    cmocka_unit_test(test_timespec_of_a_deadline),
+};
+const struct suite suite_clock = SUITE("clock", tests);

@@ -1,0 +1,189 @@
+/*
+ * test_driver.c - registering drivers: what is incomplete or taken is refused
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+/* A whole driver under another name, to take something away from. */
+static sqlock_driver copy(const char *schemes)
+{
+    sqlock_driver driver = *lk_drivers[0];
+
+    driver.name = "copy";
+    driver.schemes = schemes;
+    return driver;
+}
+
+static void expect_refused(const sqlock_driver *driver, int expected)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_driver_register(driver, &err);
+
+    assert_code(expected, rc, &err);
+}
+
+static void test_a_driver_without_a_function_is_refused(void **state)
+{
+    sqlock_driver driver;
+
+    (void)state;
+#define WITHOUT(member)                                                        \
+    do {                                                                       \
+        driver = copy("hole");                                                 \
+        driver.member = NULL;                                                  \
+        expect_refused(&driver, SQLOCK_EINVAL);                                \
+    } while (0)
+    WITHOUT(name);
+    WITHOUT(schemes);
+    WITHOUT(dialect);
+    WITHOUT(client);
+    WITHOUT(check_url);
+    WITHOUT(open);
+    WITHOUT(close);
+    WITHOUT(is_alive);
+    WITHOUT(execute);
+    WITHOUT(begin);
+    WITHOUT(commit);
+    WITHOUT(rollback);
+    WITHOUT(abort);
+    WITHOUT(native);
+    WITHOUT(describe);
+#undef WITHOUT
+    driver = copy("hole");
+    driver.size = 0;
+    expect_refused(&driver, SQLOCK_EINVAL);
+    driver = copy("hole");
+    driver.connection_bytes = 0;
+    expect_refused(&driver, SQLOCK_EINVAL);
+    expect_refused(NULL, SQLOCK_EINVAL);
+}
+
+static void test_a_driver_without_a_statement_is_refused(void **state)
+{
+    size_t layout;
+    size_t kind;
+
+    (void)state;
+    for (layout = 0; layout < SQLOCK_LAYOUTS; layout++)
+        for (kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
+            sqlock_driver driver = copy("hole");
+            sqlock_dialect dialect = *driver.dialect;
+
+            dialect.statements[layout][kind].text = NULL;
+            driver.dialect = &dialect;
+            expect_refused(&driver, SQLOCK_EINVAL);
+        }
+}
+
+static void test_a_scheme_that_is_taken_is_refused(void **state)
+{
+    sqlock_driver driver;
+    char schemes[128];
+    size_t i;
+
+    (void)state;
+    for (i = 0; lk_drivers[i] != NULL; i++) {
+        driver = copy(lk_drivers[i]->schemes);
+        expect_refused(&driver, SQLOCK_ECONFLICT);
+        (void)snprintf(schemes, sizeof schemes, "unheard-of|%s",
+                       lk_drivers[i]->schemes);
+        driver = copy(schemes);
+        expect_refused(&driver, SQLOCK_ECONFLICT);
+    }
+    /* none of its schemes may have stayed */
+    assert_int_not_equal(sqlock_schema_check("unheard-of:x", NULL, NULL, NULL),
+                         0);
+    {
+        const sqlock_driver *found;
+
+        assert_int_equal(lk_driver_find(&found, "unheard-of:x", NULL),
+                         SQLOCK_ENOTSUP);
+    }
+}
+
+static void test_a_whole_driver_is_taken_once(void **state)
+{
+    static sqlock_driver driver;
+    const sqlock_driver *found;
+    sqlock_error err = {0};
+    size_t last = 0;
+    int rc;
+
+    (void)state;
+    driver = copy("unit-copy|unit.copy+2");
+    rc = sqlock_driver_register(&driver, &err);
+    assert_lock_ok(rc, &err);
+    assert_int_equal(lk_driver_find(&found, "unit-copy:", NULL), 0);
+    assert_ptr_equal(found, &driver);
+    assert_int_equal(lk_driver_find(&found, "unit.copy+2://h/d", NULL), 0);
+    assert_ptr_equal(found, &driver);
+    expect_refused(&driver, SQLOCK_ECONFLICT);
+    while (sqlock_driver_info(last + 1) != NULL)
+        last++;
+    assert_int_equal(strncmp(sqlock_driver_info(last), "copy (", 6), 0);
+}
+
+static void test_driver_info_lists_what_is_compiled_in(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; lk_drivers[i] != NULL; i++) {
+        const char *info = sqlock_driver_info(i);
+        char expected[64];
+
+        assert_non_null(info);
+        assert_true(check_one_line(info));
+        (void)snprintf(expected, sizeof expected, "%s (", lk_drivers[i]->name);
+        assert_int_equal(strncmp(info, expected, strlen(expected)), 0);
+        assert_int_equal(info[strlen(info) - 1], ')');
+        assert_ptr_equal(info, sqlock_driver_info(i));
+    }
+    assert_null(sqlock_driver_info(1000));
+    assert_null(sqlock_driver_info((size_t)-1));
+}
+
+static void test_a_url_finds_its_driver_by_scheme(void **state)
+{
+    static const struct {
+        const char *url;
+        int expected;
+    } rows[] = {
+        {"oracle://h/d", SQLOCK_ENOTSUP},
+        {"postgres", SQLOCK_EINVAL},
+        {"", SQLOCK_EINVAL},
+        {":", SQLOCK_EINVAL},
+        {"://h", SQLOCK_EINVAL},
+        {"/var/db", SQLOCK_EINVAL},
+        {"my sql://h", SQLOCK_EINVAL},
+        {"sqlit:x", SQLOCK_ENOTSUP},
+        {"sqlitee:x", SQLOCK_ENOTSUP},
+        {"\xff:x", SQLOCK_EINVAL},
+        {"x\x1b:y", SQLOCK_EINVAL},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const sqlock_driver *found = lk_drivers[0];
+        sqlock_error err = {0};
+        int rc = lk_driver_find(&found, rows[i].url, &err);
+
+        assert_code(rows[i].expected, rc, &err);
+        assert_null(found);
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_driver_without_a_function_is_refused),
+    cmocka_unit_test(test_a_driver_without_a_statement_is_refused),
+    cmocka_unit_test(test_a_scheme_that_is_taken_is_refused),
+    cmocka_unit_test(test_a_whole_driver_is_taken_once),
+    cmocka_unit_test(test_driver_info_lists_what_is_compiled_in),
+    cmocka_unit_test(test_a_url_finds_its_driver_by_scheme),
+};
+const struct suite suite_driver = SUITE("drivers", tests);

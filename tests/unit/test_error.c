@@ -1,0 +1,185 @@
+/*
+ * test_error.c - texts of codes, and what sqlock_error_set() makes of messages
+ */
+#include "unit.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "sqlock_driver.h"
+
+static const int codes[] = {
+#define SQLOCK_X(name, value, text) (value),
+    SQLOCK_ERRORS(SQLOCK_X)
+#undef SQLOCK_X
+};
+
+static void test_every_code_is_negative_and_has_its_own_text(void **state)
+{
+    size_t count = sizeof codes / sizeof *codes;
+    size_t i;
+    size_t k;
+
+    (void)state;
+    assert_int_equal(count, 21);
+    for (i = 0; i < count; i++) {
+        assert_true(codes[i] < 0);
+        assert_true(check_one_line(sqlock_strerror(codes[i])));
+        for (k = 0; k < i; k++) {
+            assert_int_not_equal(codes[i], codes[k]);
+            assert_string_not_equal(sqlock_strerror(codes[i]),
+                                    sqlock_strerror(codes[k]));
+        }
+    }
+}
+
+static void test_texts_are_those_of_the_header(void **state)
+{
+    (void)state;
+#define SQLOCK_X(name, value, text)                                            \
+    assert_string_equal(sqlock_strerror(SQLOCK_##name), text);
+    SQLOCK_ERRORS(SQLOCK_X)
+#undef SQLOCK_X
+}
+
+static void test_unknown_codes_have_a_text_too(void **state)
+{
+    static const int unknown[] = {1, 42, -22, -1000, INT_MAX, INT_MIN};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        assert_true(check_one_line(sqlock_strerror(unknown[i])));
+    assert_true(check_one_line(sqlock_strerror(0)));
+}
+
+static void test_set_fills_and_returns(void **state)
+{
+    sqlock_error err;
+    int rc;
+
+    (void)state;
+    memset(&err, 'x', sizeof err);
+    rc = sqlock_error_set(&err, SQLOCK_EDATABASE, 1146, "42S02",
+                          "table %s is %d", "T", 7);
+    assert_int_equal(rc, SQLOCK_EDATABASE);
+    assert_int_equal(err.code, SQLOCK_EDATABASE);
+    assert_int_equal(err.native, 1146);
+    assert_string_equal(err.sqlstate, "42S02");
+    assert_string_equal(err.message, "table T is 7");
+    rc = sqlock_error_set(&err, SQLOCK_EBUSY, 0, NULL, "busy");
+    assert_int_equal(rc, SQLOCK_EBUSY);
+    assert_string_equal(err.sqlstate, "");
+    assert_int_equal(sqlock_error_set(NULL, -4, 0, NULL, "%s", "nobody"), -4);
+}
+
+static void test_an_overlong_sqlstate_is_cut(void **state)
+{
+    sqlock_error err = {0};
+
+    (void)state;
+    (void)sqlock_error_set(&err, -1, 0, "420000000000", "x");
+    assert_string_equal(err.sqlstate, "42000");
+}
+
+static bool is_plain(const char *message)
+{
+    const unsigned char *p;
+
+    for (p = (const unsigned char *)message; *p != '\0'; p++)
+        if (*p < 0x20 || *p == 0x7f)
+            return false;
+    return true;
+}
+
+/* A server's message could otherwise forge log lines or drive a terminal. */
+static void test_F79_every_control_byte_is_escaped(void **state)
+{
+    unsigned byte;
+
+    (void)state;
+    for (byte = 1; byte < 256; byte++) {
+        sqlock_error err = {0};
+        char text[8] = {'<', (char)byte, '>', '\0'};
+
+        (void)sqlock_error_set(&err, -1, 0, NULL, "%s", text);
+        assert_true(is_plain(err.message));
+        if (byte >= 0x80) /* no byte above ASCII is UTF-8 by itself */
+            assert_null(strchr(err.message, (int)(char)byte));
+        assert_int_equal(err.message[0], '<');
+        assert_int_equal(err.message[strlen(err.message) - 1], '>');
+    }
+}
+
+static void test_F79_terminal_sequences_and_lines_are_disarmed(void **state)
+{
+    sqlock_error err = {0};
+
+    (void)state;
+    (void)sqlock_error_set(&err, -1, 0, NULL, "%s",
+                           "a\x1b[2J\x1b]0;t\x07\r\nforged: line\n\n");
+    assert_true(is_plain(err.message));
+    assert_contains(err.message, "forged: line");
+    /* C1 controls are two bytes in UTF-8: CSI */
+    (void)sqlock_error_set(&err, -1, 0, NULL, "%s",
+                           "a\xc2\x9b"
+                           "2J");
+    assert_null(strstr(err.message, "\xc2\x9b"));
+}
+
+static void test_F79_valid_utf8_stays(void **state)
+{
+    sqlock_error err = {0};
+
+    (void)state;
+    (void)sqlock_error_set(&err, -1, 0, NULL, "%s",
+                           "Stra\xc3\x9f"
+                           "e \xf0\x9f\x94\x92");
+    assert_string_equal(err.message, "Stra\xc3\x9f"
+                                     "e \xf0\x9f\x94\x92");
+}
+
+static void test_long_messages_are_cut_to_whole_characters(void **state)
+{
+    char text[4096];
+    sqlock_error err = {0};
+    size_t shift;
+    size_t i;
+
+    (void)state;
+    for (shift = 0; shift < 4; shift++) {
+        memset(text, 'a', shift);
+        for (i = shift; i + 4 < sizeof text; i += 4)
+            memcpy(text + i, "\xf0\x9f\x94\x92", 4);
+        text[i] = '\0';
+        (void)sqlock_error_set(&err, -1, 0, NULL, "%s", text);
+        assert_true(strlen(err.message) < sizeof err.message);
+        assert_true(strlen(err.message) > sizeof err.message - 8);
+        assert_int_equal((strlen(err.message) - shift) % 4, 0);
+    }
+}
+
+static void test_version_is_that_of_the_header(void **state)
+{
+    char expected[64];
+
+    (void)state;
+    (void)snprintf(expected, sizeof expected, "%d.%d.%d", SQLOCK_VERSION_MAJOR,
+                   SQLOCK_VERSION_MINOR, SQLOCK_VERSION_PATCH);
+    assert_string_equal(sqlock_version(), expected);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_every_code_is_negative_and_has_its_own_text),
+    cmocka_unit_test(test_texts_are_those_of_the_header),
+    cmocka_unit_test(test_unknown_codes_have_a_text_too),
+    cmocka_unit_test(test_set_fills_and_returns),
+    cmocka_unit_test(test_an_overlong_sqlstate_is_cut),
+    cmocka_unit_test(test_F79_every_control_byte_is_escaped),
+    cmocka_unit_test(test_F79_terminal_sequences_and_lines_are_disarmed),
+    cmocka_unit_test(test_F79_valid_utf8_stays),
+    cmocka_unit_test(test_long_messages_are_cut_to_whole_characters),
+    cmocka_unit_test(test_version_is_that_of_the_header),
+};
+const struct suite suite_error = SUITE("errors", tests);

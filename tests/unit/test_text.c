@@ -1,0 +1,140 @@
+/*
+ * test_text.c - UTF-8: what is valid, where it may be cut, how it is shown
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/random.h"
+#include "base/text.h"
+
+/* U+code as UTF-8 by the textbook, also where it is not valid. */
+static void encode(unsigned code, char out[5])
+{
+    if (code < 0x80) {
+        out[0] = (char)code;
+        out[1] = '\0';
+    } else if (code < 0x800) {
+        out[0] = (char)(0xc0 | code >> 6);
+        out[1] = (char)(0x80 | (code & 0x3f));
+        out[2] = '\0';
+    } else if (code < 0x10000) {
+        out[0] = (char)(0xe0 | code >> 12);
+        out[1] = (char)(0x80 | (code >> 6 & 0x3f));
+        out[2] = (char)(0x80 | (code & 0x3f));
+        out[3] = '\0';
+    } else {
+        out[0] = (char)(0xf0 | code >> 18);
+        out[1] = (char)(0x80 | (code >> 12 & 0x3f));
+        out[2] = (char)(0x80 | (code >> 6 & 0x3f));
+        out[3] = (char)(0x80 | (code & 0x3f));
+        out[4] = '\0';
+    }
+}
+
+static void test_every_code_point_is_judged_right(void **state)
+{
+    unsigned code;
+
+    (void)state;
+    for (code = 1; code < 0x120000; code++) {
+        bool surrogate = code >= 0xd800 && code <= 0xdfff;
+        bool valid = !surrogate && code <= 0x10ffff;
+        char text[5];
+
+        encode(code, text);
+        if (lk_utf8_is_valid(text) != valid)
+            fail_msg("U+%X is judged wrong", code);
+        if (lk_utf8_length(text) != (valid ? strlen(text) : 0))
+            fail_msg("U+%X has the wrong length", code);
+    }
+    assert_true(lk_utf8_is_valid(""));
+    assert_int_equal(lk_utf8_length(""), 0);
+}
+
+static void test_prefix_ends_with_a_whole_character(void **state)
+{
+    static const char text[] = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x94\x92z";
+    static const size_t expected[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
+    size_t limit;
+
+    (void)state;
+    for (limit = 0; limit < sizeof expected / sizeof *expected; limit++)
+        assert_int_equal(lk_utf8_prefix(text, limit), expected[limit]);
+}
+
+static void test_escape_fits_any_size(void **state)
+{
+    static const char text[] = "ab\x01\xc3\xa9\xff";
+    size_t size;
+
+    (void)state;
+    for (size = 1; size < 20; size++) {
+        char out[24];
+
+        memset(out, '#', sizeof out);
+        lk_text_escape(out, size, text);
+        assert_true(strlen(out) < size);
+        assert_int_equal(out[size], '#');
+        assert_true(check_one_line(out) || out[0] == '\0');
+        assert_true(lk_utf8_is_valid(out));
+    }
+    lk_text_escape(NULL, 0, text);
+}
+
+static void test_escape_is_readable(void **state)
+{
+    char out[64];
+
+    (void)state;
+    lk_text_escape(out, sizeof out, "ab\x01\xc3\xa9\xff\x7f");
+    assert_string_equal(out, "ab\\x01\xc3\xa9\\xff\\x7f");
+}
+
+static void test_random_ids_are_uuids_and_never_the_same(void **state)
+{
+    char last[SQLOCK_KEY_SIZE] = "";
+    int i;
+
+    (void)state;
+    for (i = 0; i < 1000; i++) {
+        char id[SQLOCK_KEY_SIZE];
+
+        lk_random_uuid(id);
+        assert_int_equal(strlen(id), 36);
+        assert_int_equal(strspn(id, "0123456789abcdef-"), 36);
+        assert_int_equal(id[14], '4');
+        assert_non_null(strchr("89ab", id[19]));
+        assert_string_not_equal(id, last);
+        memcpy(last, id, sizeof last);
+    }
+}
+
+static void test_random_numbers_keep_their_bounds(void **state)
+{
+    bool low = false;
+    bool high = false;
+    int i;
+
+    (void)state;
+    for (i = 0; i < 10000; i++) {
+        int64_t number = lk_random_between(3, 6);
+
+        assert_in_range(number, 3, 6);
+        low = low || number == 3;
+        high = high || number == 6;
+    }
+    assert_true(low && high);
+    assert_int_equal(lk_random_between(7, 7), 7);
+    assert_true(lk_random_between(0, INT64_MAX) >= 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_every_code_point_is_judged_right),
+    cmocka_unit_test(test_prefix_ends_with_a_whole_character),
+    cmocka_unit_test(test_escape_fits_any_size),
+    cmocka_unit_test(test_escape_is_readable),
+    cmocka_unit_test(test_random_ids_are_uuids_and_never_the_same),
+    cmocka_unit_test(test_random_numbers_keep_their_bounds),
+};
+const struct suite suite_text = SUITE("text", tests);

@@ -1,0 +1,20 @@
+/*
+ * unit.h - the suites of this program
+ */
+#ifndef TESTS_UNIT_H
+#define TESTS_UNIT_H
+
+#include "support/check.h"
+
+extern const struct suite suite_key;
+extern const struct suite suite_error;
+extern const struct suite suite_text;
+extern const struct suite suite_url;
+extern const struct suite suite_clock;
+extern const struct suite suite_table;
+extern const struct suite suite_statement;
+extern const struct suite suite_options;
+extern const struct suite suite_driver;
+extern const struct suite suite_arguments;
+
+#endif
