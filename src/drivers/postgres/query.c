@@ -80,7 +80,8 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
 static int lose(lk_pg *session, int code, const char *reason, sqlock_error *err)
 {
     session->dead = true;
-    return lk_error(err, code, "lost the connection to PostgreSQL: %s", reason);
+    return lk_error(err, code, "lost the connection to PostgreSQL: %.*s",
+                    (int)strcspn(reason, "\n"), reason);
 }
 
 /* Wait until the next result can be read without blocking. */
@@ -192,9 +193,11 @@ static int end_watching(lk_pg *session, int rc, sqlock_error *err)
 /* libpq could not even queue it: without its end the server does nothing. */
 static int not_sent(lk_pg *session, sqlock_error *err)
 {
+    const char *reason = PQerrorMessage(session->conn);
+
     session->dead = true;
-    return lk_error(err, SQLOCK_EUNREACHABLE, "cannot send to PostgreSQL: %s",
-                    PQerrorMessage(session->conn));
+    return lk_error(err, SQLOCK_EUNREACHABLE, "cannot send to PostgreSQL: %.*s",
+                    (int)strcspn(reason, "\n"), reason);
 }
 
 int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
