@@ -19,7 +19,8 @@ enum {
     THINK_NS = 1000000, /* between reading the stock and writing it */
     WAIT_MS = 30000,    /* for an item that another worker deals with */
     POLL_MS = 10,       /* an item is locked for a few milliseconds */
-    MOST_UNITS = 5      /* in one order */
+    MOST_UNITS = 5,     /* in one order */
+    LEASE_OVER = 1      /* begin the order again */
 };
 
 struct order {
@@ -92,7 +93,8 @@ static void think(const struct worker *worker, const struct order *order)
         (void)pthread_barrier_wait(&worker->run->board->meet);
 }
 
-/* Read, think, write.  @p lock is NULL in the run without it. */
+/* Read, think, write.  @p lock is NULL in the run without it.
+ * @return 0, -1, LEASE_OVER: nothing was written */
 static int deduct(struct worker *worker, const struct order *order,
                   sqlock_lock *lock)
 {
@@ -108,7 +110,7 @@ static int deduct(struct worker *worker, const struct order *order,
     }
     /* A worker that was held up for longer than its lease must not write. */
     if (lock != NULL && sqlock_remaining_ms(lock) == 0)
-        return complain(worker, order, "write", "the lease is over");
+        return LEASE_OVER;
     stock.quantity -= order->units;
     stock.sales++;
     if (shop_write(&worker->shop, order->item, &stock) < 0)
@@ -124,6 +126,7 @@ static int deal_under_lock(struct worker *worker, const struct order *order)
     sqlock_lock *lock = NULL;
     sqlock_error err;
     char name[40];
+    int released;
     int rc;
 
     (void)snprintf(name, sizeof name, "item/%" PRId64, order->item);
@@ -137,11 +140,27 @@ static int deal_under_lock(struct worker *worker, const struct order *order)
         goto out;
     }
     rc = deduct(worker, order, lock);
-    /* Not 0 would mean that somebody else may have been let in. */
-    if (sqlock_release(lock, &err) < 0)
-        rc = complain(worker, order, "release", err.message);
+    released = sqlock_release(lock, &err);
+    if (released < 0)
+        (void)complain(worker, order, "release", err.message);
+    /* Only then may somebody else have been let in before the write.  After
+       any other failure the row runs out by itself, and the sale stands. */
+    if (rc == 0 && released == SQLOCK_ELOST)
+        rc = -1;
 out:
     (void)sqlock_drop(lock, NULL);
+    return rc;
+}
+
+static int deal(struct worker *worker, const struct order *order)
+{
+    int rc;
+
+    if (!worker->run->is_locked)
+        return deduct(worker, order, NULL);
+    do {
+        rc = deal_under_lock(worker, order);
+    } while (rc == LEASE_OVER);
     return rc;
 }
 
@@ -182,8 +201,7 @@ static int work(struct worker *worker)
          number += settings->processes) {
         struct order order = draw_order(settings, number);
 
-        rc = worker->run->is_locked ? deal_under_lock(worker, &order)
-                                    : deduct(worker, &order, NULL);
+        rc = deal(worker, &order);
         atomic_fetch_add(&board->done, 1);
     }
     board->finished_ns[worker->index] = demo_now_ns();
