@@ -8,6 +8,7 @@
 # and unpacked.  PostgreSQL finds its files relative to its programs.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
+root=$PWD
 tree=build/servers/postgres
 
 bash tests/servers/postgres-bin.sh >/dev/null && exit 0
@@ -31,47 +32,41 @@ wanted() {
         grep -vE '^lib(llvm|perl|python|clang)|-perl$'
 }
 
-packages=$(wanted)
-if [ -z "$packages" ]; then
-    # No package lists yet: only root can have them.
+refresh() {
     if [ "$(id -u)" -eq 0 ]; then
         apt-get -q update >/dev/null 2>&1
     else
         sudo -n apt-get -q update >/dev/null 2>&1
     fi
-    packages=$(wanted)
-fi
-if [ -z "$packages" ]; then
+}
+
+# Into the present folder.  As root apt would download as another user, who may
+# not write here.
+download() {
+    wanted | xargs apt-get -q -o APT::Sandbox::User=root download >log 2>&1
+}
+
+# No package lists yet, or lists that name what the mirror has replaced.
+[ -n "$(wanted)" ] || refresh
+if [ -z "$(wanted)" ]; then
     echo "tests: apt knows no PostgreSQL server; install its programs (initdb,"
     echo "    postgres) or set SQLOCK_TEST_POSTGRES_URL"
     exit 1
 fi
 
-echo "setup: unpacking PostgreSQL under $tree: " $packages
+echo "setup: unpacking PostgreSQL's packages under $tree"
 rm -rf "$tree" "$tree.new"
 mkdir -p "$tree.new/debs"
-(
-    cd "$tree.new/debs" || exit 1
-    # As root apt would download as another user, who may not write here.
-    # shellcheck disable=SC2086 # a list of names
-    apt-get -q -o APT::Sandbox::User=root download $packages
-) >"$tree.new/log" 2>&1 || {
-    # Lists that name what the mirror has replaced.
-    [ "$(id -u)" -eq 0 ] && apt-get -q update >/dev/null 2>&1
-    (
-        cd "$tree.new/debs" || exit 1
-        # shellcheck disable=SC2086
-        apt-get -q -o APT::Sandbox::User=root download $(cd ../../../.. &&
-            wanted)
-    ) >"$tree.new/log" 2>&1 || {
-        tail -n 5 "$tree.new/log"
-        echo "tests: cannot download PostgreSQL's packages"
-        exit 1
-    }
+cd "$tree.new/debs" || exit 1
+download || { refresh && download; } || {
+    tail -n 5 log
+    echo "tests: cannot download PostgreSQL's packages"
+    exit 1
 }
-for deb in "$tree.new"/debs/*.deb; do
-    dpkg-deb -x "$deb" "$tree.new" || exit 1
+for deb in *.deb; do
+    dpkg-deb -x "$deb" .. || exit 1
 done
+cd "$root" || exit 1
 rm -rf "$tree.new"/debs "$tree.new"/usr/share/{doc,man,locale,lintian}
 mv "$tree.new" "$tree"
 

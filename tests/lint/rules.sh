@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# rules.sh: the house's rules that no compiler checks: which way includes point,
+# calls that are not made, how long files get.  Prints each breach as
+# file:line: what; exit status 1 if there is any.
+#
+# A comment "lint: allow NAME" on the line lets one call of NAME through; it has
+# to say why.
+set -u
+cd "${1:-$(dirname "$0")/../..}" || exit 1
+breaches=$(mktemp) || exit 1
+trap 'rm -f "$breaches"' EXIT
+
+mapfile -t sources < <(find include src -name '*.[ch]' 2>/dev/null | sort)
+mapfile -t all < <(find include src tests .ci docker sql Makefile \
+    \( -name '*.[ch]' -o -name '*.sh' -o -name '*.sql' -o -name Makefile \) \
+    2>/dev/null | sort)
+
+# ------------------------------------------------- includes point one way --
+
+# The folders of src that a file of this folder may include.
+may_use() { # FOLDER
+    case $1 in
+    base) echo base ;;
+    drivers/*) echo "base $1" ;;
+    db) echo "base db" ;;
+    locks) echo "base db locks" ;;
+    tx) echo "base db locks tx" ;;
+    stock) echo "base db tx stock" ;;
+    cli | examples/* | examples) echo "$1" ;;
+    *) echo "" ;;
+    esac
+}
+
+for file in "${sources[@]}"; do
+    case $file in
+    include/*) folder= ;;
+    src/drivers/*/* | src/examples/*/*)
+        folder=${file#src/}
+        rest=${folder#*/*/}
+        folder=${folder%/"$rest"}
+        ;;
+    src/*)
+        folder=${file#src/}
+        folder=${folder%%/*}
+        ;;
+    esac
+    allowed=$(may_use "$folder")
+    here=${file%/*}
+    while IFS=: read -r line text; do
+        name=${text#*\"}
+        name=${name%%\"*}
+        if [ -e "include/$name" ]; then
+            continue
+        elif [ -e "$here/$name" ]; then
+            target=$here/$name
+        else
+            target=src/$name
+        fi
+        ok=
+        for folder_ok in $allowed; do
+            case $target in
+            "src/$folder_ok"/*) ok=yes ;;
+            esac
+        done
+        [ -n "$ok" ] ||
+            echo "$file:$line: includes $name, which is not below it"
+    done < <(grep -nE '^ *# *include *"' "$file")
+    # A database is reached through its driver only; examples are applications.
+    case $file in
+    src/drivers/* | src/examples/*) ;;
+    *)
+        grep -nE '^ *# *include *<(libpq-fe|libpq/|postgresql/|mysql|mariadb|sqlite3)' \
+            "$file" | while IFS=: read -r line text; do
+            echo "$file:$line: a client library outside src/drivers"
+        done
+        ;;
+    esac
+done >>"$breaches"
+
+# ------------------------------------------------------ calls not made ----
+
+banned='strcpy|strcat|sprintf|vsprintf|gets|atoi|atol|atoll|atof|strtok|system'
+banned+='|popen|rand|srand|random|time|sleep|usleep|localtime|gmtime|asctime'
+banned+='|ctime|tmpnam|mktemp|alloca|PQescape[A-Za-z]*|mysql_real_escape[a-z_]*'
+banned+='|mysql_escape_string'
+
+# Without comments and strings, with lines as they were.
+code_of() { # FILE
+    sed -e 's/\\./__/g' -e 's/"[^"]*"/""/g' "$1" | awk '
+    {
+        out = ""
+        while (length($0) > 0) {
+            if (inside) {
+                at = index($0, "*/")
+                if (at == 0) { $0 = ""; break }
+                $0 = substr($0, at + 2); inside = 0
+                continue
+            }
+            at = index($0, "/*"); to = index($0, "//")
+            if (to > 0 && (at == 0 || to < at)) {
+                out = out substr($0, 1, to - 1); break
+            }
+            if (at == 0) { out = out $0; break }
+            out = out substr($0, 1, at - 1)
+            $0 = substr($0, at + 2); inside = 1
+        }
+        print out
+    }'
+}
+
+allowed_here() { # FILE LINE NAME
+    sed -n "$2p" "$1" | grep -q "lint: allow $3\\>"
+}
+
+for file in "${sources[@]}"; do
+    pattern="(^|[^A-Za-z0-9_>.])($banned)[ ]*\\("
+    case $file in
+    src/base/*) ;;
+    *) pattern="(^|[^A-Za-z0-9_>.])($banned|strto[a-z]+)[ ]*\\(" ;;
+    esac
+    code_of "$file" | grep -nE "$pattern" | while IFS=: read -r line text; do
+        name=$(sed -E "s/.*$pattern.*/\\2/" <<<"$text")
+        allowed_here "$file" "$line" "$name" ||
+            echo "$file:$line: $name() is not used here"
+    done
+    # The library neither prints nor ends the program.
+    case $file in
+    src/cli/* | src/examples/* | include/*) ;;
+    *)
+        code_of "$file" |
+            grep -nE '(^|[^A-Za-z0-9_])(printf|puts|putchar|perror|exit|abort|setlocale|signal|atexit) *\(|\<(stdout|stderr)\>' |
+            while IFS=: read -r line text; do
+                case $text in
+                *'->abort('* | *'.abort('*) continue ;;
+                esac
+                echo "$file:$line: the library does not print, exit or handle signals"
+            done
+        ;;
+    esac
+done >>"$breaches"
+
+# --------------------------------------------------------------- texts ----
+
+for file in "${all[@]}"; do
+    lines=$(wc -l <"$file")
+    case $file in
+    *.c | *.h)
+        # The contracts are read in one piece.
+        [ "$lines" -le 600 ] || [ "${file%/*}" = include ] ||
+            echo "$file:$lines: more than 600 lines"
+        ;;
+    esac
+    grep -nE '\<(TODO|FIXME|XXX)\>' "$file" | while IFS=: read -r line text; do
+        case $file in
+        tests/lint/rules.sh) continue ;;
+        esac
+        echo "$file:$line: an open end"
+    done
+    case $file in
+    Makefile) ;;
+    *) grep -nP '\t| +$' "$file" | while IFS=: read -r line text; do
+        echo "$file:$line: a tab or a blank at the end"
+    done ;;
+    esac
+done >>"$breaches"
+
+# A .c file opens with what it is for.
+for file in "${sources[@]}"; do
+    [ "$(head -c 2 "$file")" = "/*" ] ||
+        echo "$file:1: does not open with a comment"
+done >>"$breaches"
+
+[ ! -s "$breaches" ] || {
+    cat "$breaches"
+    exit 1
+}
