@@ -25,7 +25,7 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define NOT_OVER(ends) "CLIENT_ID IS NOT NULL AND " ends " >= " NOW
 
 /* Losing a release in a crash leaves a row that runs out, so it need not wait
- * for the disk.  The setting ends with the statement's own transaction; inside
+ * for the disk, nor for a standby.  The setting ends with the statement's own transaction; inside
  * a longer one it would hold until that one's end. */
 #define NEED_NOT_BE_DURABLE                                                    \
     " RETURNING set_config('synchronous_commit', 'off', true)"
@@ -219,7 +219,8 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_READ] = { .text = READ(FIVE_INFO) },
             [SQLOCK_SQL_LIST] = { .text = LIST(FIVE_INFO) },
             [SQLOCK_SQL_BREAK] = { .text =
-                "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW
+                "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "
+                "greatest(CREATED_DATE + " US("1") ", " NOW ")"
                 SPRING_BROKEN("EXPIRED_AFTER") },
             [SQLOCK_SQL_BREAK_NOW] = { .text =
                 "DELETE FROM {table}" SPRING_BROKEN("EXPIRED_AFTER") },
