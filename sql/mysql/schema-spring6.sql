@@ -1,0 +1,11 @@
+-- The lock table of Spring Integration 5.4 to 6.5 for MySQL and MariaDB, the
+-- only one that may be shared with these versions.  Whoever contends decides
+-- by its own time to live whether a lock has run out.
+
+CREATE TABLE IF NOT EXISTS INT_LOCK (
+    LOCK_KEY CHAR(36) NOT NULL,
+    REGION VARCHAR(100) NOT NULL,
+    CLIENT_ID CHAR(36),
+    CREATED_DATE DATETIME(6) NOT NULL,
+    PRIMARY KEY (LOCK_KEY, REGION)
+) ENGINE=InnoDB;

@@ -1,0 +1,184 @@
+/*
+ * client.c - what the two client libraries do differently
+ *
+ * MariaDB Connector/C when its version macro is there, or else Oracle's
+ * libmysqlclient.  Seen with 3.3.20 and 9.7.4.
+ */
+#include "drivers/mysql/client.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#ifdef MARIADB_PACKAGE_VERSION_ID
+#define CLIENT_LIBRARY "libmariadb"
+#else
+#define CLIENT_LIBRARY "libmysqlclient"
+#endif
+
+/* No row of ours comes near; a rogue server's must not fill the memory. */
+#define PACKET_MAX (16UL * 1024 * 1024)
+
+static char client_name[64];
+static bool library_is_ready;
+static pthread_once_t library_once = PTHREAD_ONCE_INIT;
+
+#ifndef MARIADB_PACKAGE_VERSION_ID
+/* libmysqlclient keeps memory for each thread that used it. */
+static pthread_key_t thread_key;
+
+static void end_thread(void *ignored)
+{
+    (void)ignored;
+    mysql_thread_end();
+}
+#endif
+
+/* mysql_library_init() is not safe against itself, so it is never left to
+   mysql_init(). */
+static void start_library(void)
+{
+    struct sigaction before;
+    bool restore = sigaction(SIGPIPE, NULL, &before) == 0;
+    const char *version;
+
+    library_is_ready = mysql_library_init(0, NULL, NULL) == 0;
+#ifndef MARIADB_PACKAGE_VERSION_ID
+    library_is_ready =
+        library_is_ready && pthread_key_create(&thread_key, end_thread) == 0;
+#endif
+    /* A library must not change what signals do to the program. */
+    if (restore)
+        (void)sigaction(SIGPIPE, &before, NULL);
+    version = mysql_get_client_info();
+    (void)snprintf(client_name, sizeof client_name, CLIENT_LIBRARY " %.*s",
+                   (int)strcspn(version, "-"), version);
+}
+
+const char *lk_mysql_client_name(void)
+{
+    (void)pthread_once(&library_once, start_library);
+    return client_name;
+}
+
+int lk_mysql_client_enter(sqlock_error *err)
+{
+    (void)pthread_once(&library_once, start_library);
+    if (!library_is_ready)
+        return lk_error(err, SQLOCK_ENOMEM,
+                        "the MySQL client library cannot be initialized");
+#ifndef MARIADB_PACKAGE_VERSION_ID
+    if (pthread_getspecific(thread_key) == NULL) {
+        if (mysql_thread_init() ||
+            pthread_setspecific(thread_key, &thread_key) != 0)
+            return lk_error_nomem(err);
+    }
+#endif
+    return 0;
+}
+
+#ifdef MARIADB_PACKAGE_VERSION_ID
+
+/* Connector/C takes up TLS whenever it is "enforced", but then goes on without
+   it where the server has none: that is `prefer`.  The certificate is checked
+   only with the last option, by default from 3.4 on. */
+static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
+                   sqlock_error *err)
+{
+    lk_mysql_bool enforce = target->tls != LK_MYSQL_TLS_OFF;
+    lk_mysql_bool verify = target->tls == LK_MYSQL_TLS_VERIFY;
+
+    (void)err;
+    mysql_optionsv(mysql, MYSQL_OPT_SSL_ENFORCE, &enforce);
+    mysql_optionsv(mysql, MYSQL_OPT_SSL_VERIFY_SERVER_CERT, &verify);
+    return 0;
+}
+
+/* Everything but the plugins that send the password as it is.  Without TLS,
+   sha2 passwords go out under the server's RSA key. */
+static void set_authentication(MYSQL *mysql)
+{
+    mysql_optionsv(mysql, MARIADB_OPT_RESTRICTED_AUTH,
+                   "mysql_native_password,caching_sha2_password,"
+                   "sha256_password,client_ed25519,parsec,auth_gssapi_client");
+}
+
+int lk_mysql_client_socket(MYSQL *mysql)
+{
+    return mysql_get_socket(mysql);
+}
+
+#else /* libmysqlclient */
+
+static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
+                   sqlock_error *err)
+{
+    unsigned int mode = SSL_MODE_PREFERRED;
+
+    switch (target->tls) {
+    case LK_MYSQL_TLS_OFF:
+        mode = SSL_MODE_DISABLED;
+        break;
+    case LK_MYSQL_TLS_PREFER:
+        break;
+    case LK_MYSQL_TLS_REQUIRE:
+        mode = SSL_MODE_REQUIRED;
+        break;
+    case LK_MYSQL_TLS_VERIFY:
+        if (target->ca == NULL)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "tls=verify needs ca=FILE with this client "
+                            "library (" CLIENT_LIBRARY ")");
+        mode = SSL_MODE_VERIFY_IDENTITY;
+        break;
+    }
+    mysql_options(mysql, MYSQL_OPT_SSL_MODE, &mode);
+    return 0;
+}
+
+static void set_authentication(MYSQL *mysql)
+{
+    unsigned int attempts = 1;
+
+    /* A timeout is one wait, not several in a row. */
+    mysql_options(mysql, MYSQL_OPT_RETRY_COUNT, &attempts);
+}
+
+int lk_mysql_client_socket(MYSQL *mysql)
+{
+    return mysql->net.fd;
+}
+
+#endif
+
+int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
+                             sqlock_error *err)
+{
+    lk_mysql_bool no = 0;
+    unsigned int infile = 0;
+    unsigned long packet = PACKET_MAX;
+    int rc;
+
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    /* Off anyway; libmysqlclient complains aloud when it is mentioned. */
+    mysql_options(mysql, MYSQL_OPT_RECONNECT, &no);
+#else
+    mysql_options(mysql, MYSQL_ENABLE_CLEARTEXT_PLUGIN, &no);
+#endif
+    mysql_options(mysql, MYSQL_OPT_LOCAL_INFILE, &infile);
+    mysql_options(mysql, MYSQL_OPT_MAX_ALLOWED_PACKET, &packet);
+    set_authentication(mysql);
+    rc = set_tls(mysql, target, err);
+    if (rc < 0 || target->tls == LK_MYSQL_TLS_OFF)
+        return rc;
+    if (target->ca != NULL)
+        mysql_options(mysql, MYSQL_OPT_SSL_CA, target->ca);
+    if (target->cert != NULL)
+        mysql_options(mysql, MYSQL_OPT_SSL_CERT, target->cert);
+    if (target->key != NULL)
+        mysql_options(mysql, MYSQL_OPT_SSL_KEY, target->key);
+    return 0;
+}

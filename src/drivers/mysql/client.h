@@ -1,0 +1,36 @@
+/*
+ * client.h - what the two client libraries do differently
+ *
+ * MariaDB Connector/C and Oracle's libmysqlclient share their function names,
+ * so a build has exactly one of them.  Nothing outside client.c asks which.
+ */
+#ifndef LK_MYSQL_CLIENT_H
+#define LK_MYSQL_CLIENT_H
+
+#include <mysql.h>
+
+#include "drivers/mysql/target.h"
+
+#ifdef MARIADB_PACKAGE_VERSION_ID
+typedef my_bool lk_mysql_bool;
+#else
+typedef bool lk_mysql_bool;
+#endif
+
+/** "libmariadb 3.3.20": a constant. */
+const char *lk_mysql_client_name(void);
+
+/** Make the library ready for the process and the calling thread; cheap after
+ *  the first time.  @return 0, ENOMEM */
+int lk_mysql_client_enter(sqlock_error *err);
+
+/** Switch off what a server or a default could switch on, and set TLS up as
+ *  @p target asks, whether or not the library obeys: the cipher has to be
+ *  looked at after connecting.  @return 0, EINVAL, ENOMEM */
+int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
+                             sqlock_error *err);
+
+/** The connection's socket, or -1. */
+int lk_mysql_client_socket(MYSQL *mysql);
+
+#endif /* LK_MYSQL_CLIENT_H */

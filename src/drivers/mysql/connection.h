@@ -1,0 +1,63 @@
+/*
+ * connection.h - one connection, shared by the files of this driver
+ *
+ * All zero is a connection that was never opened.
+ */
+#ifndef LK_MYSQL_CONNECTION_H
+#define LK_MYSQL_CONNECTION_H
+
+#include <stdatomic.h>
+
+#include "drivers/mysql/client.h"
+#include "drivers/mysql/errors.h"
+#include "sqlock_driver.h"
+
+struct lk_mysql_connection {
+    MYSQL *mysql;
+    MYSQL_STMT *prepared[SQLOCK_STATEMENT_IDS + 1]; /* by statement id */
+    unsigned long thread_id; /* of the session that was opened */
+    bool in_transaction;     /* between begin and commit or rollback */
+    bool is_rolled_back;     /* it was, by an error, and nobody said so yet */
+    bool is_broken;          /* not in step with the server any more */
+    atomic_bool was_aborted; /* by another thread */
+    int alarm;               /* a second descriptor of the socket ... */
+    bool has_alarm;          /* ... when there is one */
+    sqlock_description description;
+};
+
+/** Take the error of the last call; marks the connection when it is broken.
+ *  @return its class */
+int lk_mysql_fail(struct lk_mysql_connection *connection,
+                  enum lk_mysql_stage stage, sqlock_error *err);
+
+/** The same for a prepared statement. */
+int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
+                            MYSQL_STMT *statement, enum lk_mysql_stage stage,
+                            sqlock_error *err);
+
+/** Whether the connection may be used at all, before anything is sent.
+ *  @return 0, ECANCELED (the deadline has passed), EUNREACHABLE, ENOMEM */
+int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
+                   sqlock_error *err);
+
+/** Whether the server has said nothing since it was last asked: when it does,
+ *  it says goodbye (F45). */
+bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection);
+
+/** Let abort() reach the connection from now on.
+ *  @return 0, ERESOURCE, EUNREACHABLE (it was aborted) */
+int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
+                       sqlock_error *err);
+
+/** Log in and set the session up.  @return as sqlock_driver.open */
+int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
+                     const sqlock_connect *how, sqlock_error *err);
+
+/** As sqlock_driver.execute. */
+int lk_mysql_execute(struct lk_mysql_connection *connection,
+                     const sqlock_statement *statement,
+                     const sqlock_value *parameters, size_t count,
+                     int64_t deadline_ns, sqlock_result *result,
+                     sqlock_error *err);
+
+#endif /* LK_MYSQL_CONNECTION_H */

@@ -1,0 +1,32 @@
+/*
+ * defaults.h - user, password and address from an option file
+ */
+#ifndef LK_MYSQL_DEFAULTS_H
+#define LK_MYSQL_DEFAULTS_H
+
+#include "sqlock.h"
+
+/* Embed it zeroed. */
+struct lk_mysql_defaults {
+    char *user;
+    char *password;
+    char *host;
+    char *port;
+    char *socket;
+};
+
+/**
+ * Read ~/.my.cnf: group client, then @p group unless it is NULL; what comes
+ * later wins.  A file that is missing, not readable, or writable by everybody
+ * is passed over, as MySQL's own programs do.
+ *
+ * @param[out] out to be given to lk_mysql_defaults_clear(), also after a failure
+ * @return 0, ENOMEM
+ */
+int lk_mysql_defaults_read(struct lk_mysql_defaults *out, const char *group,
+                           sqlock_error *err);
+
+/** Free it, the password wiped. */
+void lk_mysql_defaults_clear(struct lk_mysql_defaults *defaults);
+
+#endif /* LK_MYSQL_DEFAULTS_H */

@@ -1,0 +1,283 @@
+/*
+ * dialect.c - the SQL of MySQL and MariaDB
+ *
+ * Only what both understand: no RETURNING, no alias for the new row; and not
+ * VALUES(column), which MySQL is about to drop, but the parameter again.
+ *
+ * Claims   MySQL runs assignments from left to right, each seeing the values
+ *          assigned before it.  So all that asks whether the old lease is over
+ *          comes first, then CLIENT_ID, and what follows asks only whether
+ *          CLIENT_ID is ours by now; the column that decides expiry is last.
+ *          The token travels in the insert id, set by LAST_INSERT_ID(token);
+ *          a busy claim changes nothing, and then the id means nothing.
+ * Clock    UTC_TIMESTAMP(6), which is the statement's start whatever the
+ *          session's time zone; the same for the token, so not UNIX_TIMESTAMP.
+ */
+#include "drivers/mysql/dialect.h"
+
+/* The build makes these from sql/mysql/. */
+extern const char lk_sql_mysql_schema[];
+extern const char lk_sql_mysql_schema_spring7[];
+extern const char lk_sql_mysql_schema_spring6[];
+
+/* clang-format off */
+
+#define NOW "UTC_TIMESTAMP(6)"
+#define EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
+#define MICROSECONDS(date) "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", " date ")"
+#define DATE(microseconds) "TIMESTAMPADD(MICROSECOND, " microseconds ", " EPOCH ")"
+#define LATER(microseconds) "TIMESTAMPADD(MICROSECOND, " microseconds ", " NOW ")"
+#define NOW_US MICROSECONDS(NOW)
+
+#define ROW "LOCK_KEY = {1} AND REGION = {2}"
+#define RANGE "REGION = {2} AND LOCK_KEY > {1}"
+
+/* Over when the lease ended before now, or nobody has one. */
+#define OVER(end) "(CLIENT_ID IS NULL OR " end " < " NOW ")"
+#define NOT_OVER(end) end " >= " NOW
+
+/* A table of an old Spring keeps whole seconds.  A claim sent again within the
+   same second would then change nothing and look busy; a second more makes it
+   change something. */
+#define CHANGED(column, date)                                                 \
+    "IF(MICROSECOND(" column ") = 0 AND "                                     \
+    "ABS(TIMESTAMPDIFF(MICROSECOND, " column ", " date ")) < 1000000, "       \
+    column " + INTERVAL 1 SECOND, " date ")"
+
+/* A null CLIENT_ID has no lease left even where its end lies ahead. */
+#define REMAINING(end)                                                        \
+    "IF(CLIENT_ID IS NULL, "                                                  \
+    "LEAST(-1, TIMESTAMPDIFF(MICROSECOND, " NOW ", " end ")), "               \
+    "TIMESTAMPDIFF(MICROSECOND, " NOW ", " end "))"
+
+#define INFO(token, end, name, holder)                                        \
+    "SELECT LOCK_KEY, CLIENT_ID, " token ", " REMAINING(end) ", "             \
+    MICROSECONDS("CREATED_DATE") ", " MICROSECONDS(end) ", "                  \
+    name ", " holder " FROM {table} WHERE "
+
+#define PAGE " ORDER BY LOCK_KEY LIMIT {4}"
+
+#define REAP_BOUND_TEXT                                                       \
+    "SELECT MAX(LOCK_KEY) FROM (SELECT LOCK_KEY FROM {table} WHERE " RANGE    \
+    PAGE ") AS batch"
+
+#define REAP_FROM                                                             \
+    "DELETE FROM {table} WHERE " RANGE " AND LOCK_KEY <= {9} AND "
+
+/* ---------------------------------------------------- eight columns: ours -- */
+
+#define OURS_END "EXPIRED_AFTER"
+#define OURS_INFO INFO("FENCE", OURS_END, "LOCK_NAME", "HOLDER")
+#define OURS_HELD                                                             \
+    ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL AND " NOT_OVER(OURS_END)
+#define OURS_RISE "FENCE = GREATEST(FENCE + 1, " NOW_US ")"
+
+#define OURS_CLAIM                                                            \
+    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "        \
+    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) VALUES ({1}, {2}, {3}, " NOW    \
+    ", " LATER("{4}") ", LAST_INSERT_ID(" NOW_US "), {6}, {7}) "              \
+    "ON DUPLICATE KEY UPDATE "                                                \
+    "FENCE = CASE WHEN " OVER(OURS_END)                                       \
+    " THEN LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US ")) "                  \
+    "WHEN CLIENT_ID = {3} THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, "        \
+    "CREATED_DATE = IF(" OVER(OURS_END) ", " NOW ", CREATED_DATE), "          \
+    "CLIENT_ID = IF(" OVER(OURS_END) ", {3}, CLIENT_ID), "                    \
+    "LOCK_NAME = IF(CLIENT_ID = {3}, {6}, LOCK_NAME), "                       \
+    "HOLDER = IF(CLIENT_ID = {3}, {7}, HOLDER), "                             \
+    "EXPIRED_AFTER = IF(CLIENT_ID = {3}, " LATER("{4}") ", EXPIRED_AFTER)"
+
+#define OURS_RENEW                                                            \
+    "UPDATE {table} SET EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW          \
+    " AND CLIENT_ID = {3} AND " NOT_OVER(OURS_END)
+
+/* The row stays: it is the token's high-water mark. */
+#define OURS_RELEASE                                                          \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = "    \
+    LATER("-1") " WHERE " ROW " AND CLIENT_ID = {3}"
+
+#define OURS_BREAK                                                            \
+    "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, " OURS_RISE            \
+    " WHERE " OURS_HELD
+
+#define OURS_BREAK_NOW                                                        \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, " OURS_RISE           \
+    ", EXPIRED_AFTER = " LATER("-1") " WHERE " OURS_HELD
+
+#define OURS_REAP                                                             \
+    REAP_FROM OURS_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}"
+
+/* --------------------------------------------------- five columns: Spring 7 -- */
+
+#define SPRING7_END "EXPIRED_AFTER"
+#define SPRING7_INFO                                                          \
+    INFO(MICROSECONDS("CREATED_DATE"), SPRING7_END, "NULL", "NULL")
+#define SPRING7_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING7_END)
+
+/* CREATED_DATE is the token as a date. */
+#define SPRING7_CLAIM                                                         \
+    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "        \
+    "EXPIRED_AFTER) VALUES ({1}, {2}, {3}, "                                  \
+    DATE("LAST_INSERT_ID(" NOW_US ")") ", " LATER("{4}") ") "                 \
+    "ON DUPLICATE KEY UPDATE "                                                \
+    "CREATED_DATE = CASE WHEN " OVER(SPRING7_END)                             \
+    " THEN " DATE("LAST_INSERT_ID(" NOW_US ")")                               \
+    " WHEN CLIENT_ID = {3} THEN "                                             \
+    DATE("LAST_INSERT_ID(" MICROSECONDS("CREATED_DATE") ")")                  \
+    " ELSE CREATED_DATE END, "                                                \
+    "CLIENT_ID = IF(" OVER(SPRING7_END) ", {3}, CLIENT_ID), "                 \
+    "EXPIRED_AFTER = IF(CLIENT_ID = {3}, "                                    \
+    CHANGED("EXPIRED_AFTER", LATER("{4}")) ", EXPIRED_AFTER)"
+
+#define SPRING7_RENEW OURS_RENEW
+
+#define SPRING_RELEASE "DELETE FROM {table} WHERE " ROW " AND CLIENT_ID = {3}"
+
+#define SPRING7_BREAK                                                         \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "                     \
+    "GREATEST(CREATED_DATE + INTERVAL 1 MICROSECOND, " NOW ") WHERE "         \
+    SPRING7_HELD
+
+#define SPRING7_BREAK_NOW "DELETE FROM {table} WHERE " SPRING7_HELD
+
+#define SPRING7_REAP                                                          \
+    REAP_FROM SPRING7_END " < " LATER("-{4}")                                 \
+    " AND CREATED_DATE < " LATER("-{4}")
+
+/* ----------------------------------------- four columns: Spring 5.4 to 6.5 -- */
+
+/* The contender's time to live decides: the end is CREATED_DATE + {5}. */
+#define SPRING6_END "(CREATED_DATE + INTERVAL {5} MICROSECOND)"
+#define SPRING6_DATE LATER("{4} - {5}")
+#define SPRING6_INFO INFO("NULL", SPRING6_END, "NULL", "NULL")
+#define SPRING6_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING6_END)
+
+/* The token is kept nowhere.  It is set beside CLIENT_ID, in a comparison that
+   always holds, since CREATED_DATE has other uses. */
+#define SPRING6_TOKEN "LAST_INSERT_ID(" NOW_US ") > 0"
+#define SPRING6_CLAIM                                                         \
+    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "        \
+    "VALUES ({1}, {2}, IF(" SPRING6_TOKEN ", {3}, NULL), " SPRING6_DATE ") "  \
+    "ON DUPLICATE KEY UPDATE "                                                \
+    "CLIENT_ID = IF((" OVER(SPRING6_END) " OR CLIENT_ID = {3}) AND "          \
+    SPRING6_TOKEN ", {3}, CLIENT_ID), "                                       \
+    "CREATED_DATE = IF(CLIENT_ID = {3}, "                                     \
+    CHANGED("CREATED_DATE", SPRING6_DATE) ", CREATED_DATE)"
+
+#define SPRING6_RENEW                                                         \
+    "UPDATE {table} SET CREATED_DATE = " SPRING6_DATE " WHERE " ROW           \
+    " AND CLIENT_ID = {3} AND " NOT_OVER(SPRING6_END)
+
+#define SPRING6_BREAK                                                         \
+    "UPDATE {table} SET CLIENT_ID = {3} WHERE " SPRING6_HELD
+
+#define SPRING6_BREAK_NOW "DELETE FROM {table} WHERE " SPRING6_HELD
+
+#define SPRING6_REAP REAP_FROM "CREATED_DATE < " LATER("-{4} - {5}")
+
+/* ------------------------------------------------------------- every table -- */
+
+/* Newer servers give read_only as a word. */
+#define SERVER_TEXT                                                           \
+    "SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1), "     \
+    NOW_US ", CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), "  \
+    "SUBSTRING_INDEX(VERSION(), '-', 1))"
+
+/* A key on a prefix of a column does not keep rows apart as it must. */
+#define DESCRIBE_TEXT                                                         \
+    "SELECT UPPER(c.COLUMN_NAME), LOWER(c.COLUMN_TYPE), "                     \
+    "IF(c.IS_NULLABLE = 'NO', 0, 1), "                                        \
+    "COALESCE(CAST(k.SEQ_IN_INDEX AS SIGNED), 0), "                           \
+    "CASE WHEN t.TABLE_TYPE LIKE '%VIEW' THEN 'a view' "                      \
+    "WHEN t.ENGINE = 'InnoDB' THEN NULL ELSE CONCAT("                         \
+    "IF(LEFT(t.ENGINE, 1) IN ('A', 'E', 'I', 'O'), 'an ', 'a '), "            \
+    "t.ENGINE, ' table') END "                                                \
+    "FROM information_schema.COLUMNS c "                                      \
+    "JOIN information_schema.TABLES t "                                       \
+    "ON t.TABLE_SCHEMA = c.TABLE_SCHEMA AND t.TABLE_NAME = c.TABLE_NAME "     \
+    "LEFT JOIN information_schema.STATISTICS k "                              \
+    "ON k.TABLE_SCHEMA = c.TABLE_SCHEMA AND k.TABLE_NAME = c.TABLE_NAME "     \
+    "AND k.COLUMN_NAME = c.COLUMN_NAME AND k.INDEX_NAME = 'PRIMARY' "         \
+    "AND k.SUB_PART IS NULL "                                                 \
+    "WHERE c.TABLE_SCHEMA = COALESCE({2}, DATABASE()) "                       \
+    "AND c.TABLE_NAME = {1} ORDER BY c.ORDINAL_POSITION"
+
+/* 36 characters or more; 100 or more; 255 or more. */
+#define CLIENT_TYPES                                                          \
+    "char(36)|varchar(3[6-9])|varchar([4-9][0-9])|varchar([1-9][0-9][0-9]*)"
+#define REGION_TYPES "char(1[0-9][0-9])|char(2[0-9][0-9])|"                   \
+    "varchar([1-9][0-9][0-9]*)"
+#define TEXT_TYPES                                                            \
+    "varchar(25[5-9])|varchar(2[6-9][0-9])|varchar([3-9][0-9][0-9])|"         \
+    "varchar([1-9][0-9][0-9][0-9]*)|text|mediumtext|longtext"
+/* clang-format on */
+
+static const sqlock_column columns[] = {
+    {"LOCK_KEY", CLIENT_TYPES},
+    {"REGION", REGION_TYPES},
+    {"CLIENT_ID", CLIENT_TYPES},
+    {"CREATED_DATE", "datetime|datetime([1-6])"},
+    {"EXPIRED_AFTER", "datetime|datetime([1-6])"},
+    {"FENCE", "bigint|bigint([0-9]*[0-9])"},
+    {"LOCK_NAME", TEXT_TYPES},
+    {"HOLDER", TEXT_TYPES},
+    {NULL, NULL},
+};
+
+const sqlock_dialect lk_mysql_dialect = {
+    .placeholder = SQLOCK_PLACEHOLDER_QUESTION,
+    .quote = '`',
+    .folds_to_lower = false,
+    .identifier_max = 64,
+    .columns = columns,
+    .schema =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] = lk_sql_mysql_schema,
+            [SQLOCK_LAYOUT_SPRING7] = lk_sql_mysql_schema_spring7,
+            [SQLOCK_LAYOUT_SPRING6] = lk_sql_mysql_schema_spring6,
+        },
+    .statements =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] =
+                {
+                    [SQLOCK_SQL_CLAIM] = {OURS_CLAIM, true},
+                    [SQLOCK_SQL_RENEW] = {OURS_RENEW, false},
+                    [SQLOCK_SQL_RELEASE] = {OURS_RELEASE, false},
+                    [SQLOCK_SQL_READ] = {OURS_INFO ROW, false},
+                    [SQLOCK_SQL_LIST] = {OURS_INFO RANGE PAGE, false},
+                    [SQLOCK_SQL_BREAK] = {OURS_BREAK, false},
+                    [SQLOCK_SQL_BREAK_NOW] = {OURS_BREAK_NOW, false},
+                    [SQLOCK_SQL_REAP_BOUND] = {REAP_BOUND_TEXT, false},
+                    [SQLOCK_SQL_REAP] = {OURS_REAP, false},
+                    [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
+                    [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
+                },
+            [SQLOCK_LAYOUT_SPRING7] =
+                {
+                    [SQLOCK_SQL_CLAIM] = {SPRING7_CLAIM, true},
+                    [SQLOCK_SQL_RENEW] = {SPRING7_RENEW, false},
+                    [SQLOCK_SQL_RELEASE] = {SPRING_RELEASE, false},
+                    [SQLOCK_SQL_READ] = {SPRING7_INFO ROW, false},
+                    [SQLOCK_SQL_LIST] = {SPRING7_INFO RANGE PAGE, false},
+                    [SQLOCK_SQL_BREAK] = {SPRING7_BREAK, false},
+                    [SQLOCK_SQL_BREAK_NOW] = {SPRING7_BREAK_NOW, false},
+                    [SQLOCK_SQL_REAP_BOUND] = {REAP_BOUND_TEXT, false},
+                    [SQLOCK_SQL_REAP] = {SPRING7_REAP, false},
+                    [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
+                    [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
+                },
+            [SQLOCK_LAYOUT_SPRING6] =
+                {
+                    [SQLOCK_SQL_CLAIM] = {SPRING6_CLAIM, true},
+                    [SQLOCK_SQL_RENEW] = {SPRING6_RENEW, false},
+                    [SQLOCK_SQL_RELEASE] = {SPRING_RELEASE, false},
+                    [SQLOCK_SQL_READ] = {SPRING6_INFO ROW, false},
+                    [SQLOCK_SQL_LIST] = {SPRING6_INFO RANGE PAGE, false},
+                    [SQLOCK_SQL_BREAK] = {SPRING6_BREAK, false},
+                    [SQLOCK_SQL_BREAK_NOW] = {SPRING6_BREAK_NOW, false},
+                    [SQLOCK_SQL_REAP_BOUND] = {REAP_BOUND_TEXT, false},
+                    [SQLOCK_SQL_REAP] = {SPRING6_REAP, false},
+                    [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
+                    [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
+                },
+        },
+};

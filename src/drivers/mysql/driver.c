@@ -1,0 +1,305 @@
+/*
+ * driver.c - the driver for MySQL and MariaDB: its table, and the life of a
+ * connection
+ *
+ * Calls block; a deadline is kept by another thread that calls abort, which
+ * shuts the socket down.  The server notices only when it next writes, so the
+ * session's own time limits stand behind it (F39).  Statements are in
+ * execute.c, logging in is in session.c.
+ */
+#include "drivers/mysql/mysql.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "drivers/mysql/connection.h"
+#include "drivers/mysql/dialect.h"
+
+/* Between abort() and close(): whoever shuts a socket down does so on one that
+   is still its connection's.  One for all, since all-zero connections have no
+   mutex yet, and nobody holds it for longer than a system call. */
+static pthread_mutex_t alarm_guard = PTHREAD_MUTEX_INITIALIZER;
+
+static int fail(struct lk_mysql_connection *connection, unsigned int number,
+                const char *state, const char *message,
+                enum lk_mysql_stage stage, sqlock_error *err)
+{
+    int code = lk_mysql_classify(number, stage);
+
+    if (lk_mysql_breaks(number))
+        connection->is_broken = true;
+    if (atomic_load(&connection->was_aborted) && connection->is_broken)
+        return sqlock_error_set(
+            err,
+            stage == LK_MYSQL_CONNECTING || stage == LK_MYSQL_PREPARING
+                ? SQLOCK_ECANCELED
+                : SQLOCK_EUNCERTAIN,
+            (int)number, state,
+            "no answer from the MySQL server before the deadline");
+    return sqlock_error_set(err, code, (int)number, state, "%s%s", message,
+                            lk_mysql_hint(number));
+}
+
+int lk_mysql_fail(struct lk_mysql_connection *connection,
+                  enum lk_mysql_stage stage, sqlock_error *err)
+{
+    MYSQL *mysql = connection->mysql;
+
+    return fail(connection, mysql_errno(mysql), mysql_sqlstate(mysql),
+                mysql_error(mysql), stage, err);
+}
+
+int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
+                            MYSQL_STMT *statement, enum lk_mysql_stage stage,
+                            sqlock_error *err)
+{
+    return fail(connection, mysql_stmt_errno(statement),
+                mysql_stmt_sqlstate(statement), mysql_stmt_error(statement),
+                stage, err);
+}
+
+bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection)
+{
+    struct pollfd watched = {.fd = connection->alarm, .events = POLLIN};
+
+    return poll(&watched, 1, 0) == 0;
+}
+
+int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
+                   sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_mysql_client_enter(err);
+    if (rc < 0)
+        return rc;
+    if (sqlock_monotonic_ns() >= deadline_ns)
+        return lk_error(err, SQLOCK_ECANCELED,
+                        "the deadline passed before anything was sent");
+    if (connection->is_broken || atomic_load(&connection->was_aborted) ||
+        (connection->has_alarm && !lk_mysql_is_quiet(connection))) {
+        connection->is_broken = true;
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the connection to the MySQL server is closed");
+    }
+    return 0;
+}
+
+/* The library may close its descriptor whenever a call fails, and the number
+   may then be somebody else's.  A second one of our own stays valid until we
+   close it, so abort() can use it at any time. */
+int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
+                       sqlock_error *err)
+{
+    int alarm =
+        fcntl(lk_mysql_client_socket(connection->mysql), F_DUPFD_CLOEXEC, 3);
+
+    if (alarm < 0)
+        return lk_error(err, SQLOCK_ERESOURCE,
+                        "no file descriptor left for a MySQL connection");
+    (void)pthread_mutex_lock(&alarm_guard);
+    connection->alarm = alarm;
+    connection->has_alarm = true;
+    (void)pthread_mutex_unlock(&alarm_guard);
+    if (atomic_load(&connection->was_aborted))
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "connecting to the MySQL server was given up");
+    return 0;
+}
+
+static int driver_check_url(const char *url, sqlock_error *err)
+{
+    struct lk_mysql_target target = {0};
+    int rc;
+
+    rc = lk_mysql_target_read(&target, url, err);
+    lk_mysql_target_clear(&target);
+    return rc;
+}
+
+static int driver_open(void *handle, const char *url, const sqlock_connect *how,
+                       sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    int rc;
+
+    rc = lk_mysql_client_enter(err);
+    if (rc < 0)
+        return rc;
+    connection->mysql = mysql_init(NULL);
+    if (connection->mysql == NULL)
+        return lk_error_nomem(err);
+    return lk_mysql_connect(connection, url, how, err);
+}
+
+/* The library says goodbye to the server here, and in TLS even waits to hear
+   the same: so nothing can be received any more, and when the connection is not
+   in order, nothing sent either. */
+static void driver_close(void *handle)
+{
+    struct lk_mysql_connection *connection = handle;
+    bool in_order =
+        !connection->is_broken && !atomic_load(&connection->was_aborted);
+    size_t i;
+
+    if (connection->mysql == NULL)
+        return;
+    (void)lk_mysql_client_enter(NULL);
+    if (connection->has_alarm)
+        (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
+    mysql_close(connection->mysql);
+    /* Parted from their connection, they only have memory to give back. */
+    for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++) {
+        if (connection->prepared[i] != NULL)
+            (void)mysql_stmt_close(connection->prepared[i]);
+    }
+    (void)pthread_mutex_lock(&alarm_guard);
+    if (connection->has_alarm)
+        (void)close(connection->alarm);
+    memset(connection, 0, sizeof *connection);
+    (void)pthread_mutex_unlock(&alarm_guard);
+}
+
+static bool driver_is_alive(void *handle)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    return connection->has_alarm && !connection->is_broken &&
+           !atomic_load(&connection->was_aborted) &&
+           mysql_thread_id(connection->mysql) == connection->thread_id &&
+           lk_mysql_is_quiet(connection);
+}
+
+static void driver_abort(void *handle)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    (void)pthread_mutex_lock(&alarm_guard);
+    atomic_store(&connection->was_aborted, true);
+    if (connection->has_alarm)
+        (void)shutdown(connection->alarm, SHUT_RDWR);
+    (void)pthread_mutex_unlock(&alarm_guard);
+}
+
+static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    int rc;
+
+    if (connection->in_transaction)
+        return lk_error(err, SQLOCK_EINVAL, "a transaction is open already");
+    rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    /* Should the answer be lost, there is nothing yet that could count. */
+    if (mysql_query(connection->mysql, "START TRANSACTION") != 0)
+        return lk_mysql_fail(connection, LK_MYSQL_PREPARING, err);
+    connection->in_transaction = true;
+    return 0;
+}
+
+static void forget_transaction(struct lk_mysql_connection *connection)
+{
+    connection->in_transaction = false;
+    connection->is_rolled_back = false;
+}
+
+/* InnoDB has no success with a warning at COMMIT, as PostgreSQL has; but a
+   COMMIT of nothing succeeds, so it must not be sent when the transaction is
+   gone (F41). */
+static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    int rc;
+
+    if (!connection->in_transaction)
+        return lk_error(err, SQLOCK_EINVAL, "there is no open transaction");
+    if (connection->is_rolled_back) {
+        forget_transaction(connection);
+        return lk_error(err, SQLOCK_ERETRY,
+                        "an error has rolled the transaction back");
+    }
+    rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    forget_transaction(connection);
+    if (mysql_query(connection->mysql, "COMMIT") != 0) {
+        rc = lk_mysql_fail(connection, LK_MYSQL_COMMITTING, err);
+        /* Whatever is left of it must not go on under the next statement. */
+        connection->is_broken = true;
+        return rc;
+    }
+    if (mysql_thread_id(connection->mysql) != connection->thread_id) {
+        connection->is_broken = true;
+        return lk_error(err, SQLOCK_EUNCERTAIN,
+                        "the connection was changed under the transaction");
+    }
+    return 0;
+}
+
+static int driver_rollback(void *handle, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    int rc;
+
+    if (!connection->in_transaction || connection->is_rolled_back) {
+        forget_transaction(connection);
+        return 0;
+    }
+    rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    if (mysql_query(connection->mysql, "ROLLBACK") != 0)
+        return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
+    forget_transaction(connection);
+    return 0;
+}
+
+static int driver_execute(void *handle, const sqlock_statement *statement,
+                          const sqlock_value *parameters, size_t count,
+                          int64_t deadline_ns, sqlock_result *result,
+                          sqlock_error *err)
+{
+    return lk_mysql_execute(handle, statement, parameters, count, deadline_ns,
+                            result, err);
+}
+
+static void *driver_native(void *handle)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    return connection->mysql;
+}
+
+static void driver_describe(void *handle, sqlock_description *description)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    *description = connection->description;
+}
+
+const sqlock_driver lk_driver_mysql = {
+    .size = sizeof(sqlock_driver),
+    .name = "mysql",
+    .schemes = "mysql|mariadb",
+    .connection_bytes = sizeof(struct lk_mysql_connection),
+    .capabilities = 0,
+    .dialect = &lk_mysql_dialect,
+    .client = lk_mysql_client_name,
+    .check_url = driver_check_url,
+    .open = driver_open,
+    .close = driver_close,
+    .is_alive = driver_is_alive,
+    .execute = driver_execute,
+    .begin = driver_begin,
+    .commit = driver_commit,
+    .rollback = driver_rollback,
+    .abort = driver_abort,
+    .native = driver_native,
+    .describe = driver_describe,
+};

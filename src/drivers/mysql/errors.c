@@ -1,0 +1,140 @@
+/*
+ * errors.c - what an error of MySQL means for the statement
+ *
+ * By number alone, never by text.  Server errors the table does not know are
+ * errors of the statement: the server has answered.  Errors of the client
+ * library that it does not know leave open what the server did.
+ */
+#include "drivers/mysql/errors.h"
+
+#include <stddef.h>
+
+/* clang-format off */
+static const struct {
+    unsigned int number;
+    int code;
+} table[] = {
+    /* The transaction was rolled back for another's sake. */
+    {1213, SQLOCK_ERETRY},      /* deadlock */
+    {1020, SQLOCK_ERETRY},      /* row changed since it was read */
+    {1180, SQLOCK_ERETRY},      /* error during commit (Galera) */
+    {3101, SQLOCK_ERETRY},      /* the group refused the commit */
+
+    {1205, SQLOCK_EBUSY},       /* lock wait timeout; not rolled back */
+    {3572, SQLOCK_EBUSY},       /* NOWAIT */
+    {1062, SQLOCK_EBUSY},       /* duplicate key */
+    {1586, SQLOCK_EBUSY},
+
+    {1317, SQLOCK_ECANCELED},   /* KILL QUERY */
+    {1969, SQLOCK_ECANCELED},   /* max_statement_time */
+    {3024, SQLOCK_ECANCELED},   /* max_execution_time */
+    {1028, SQLOCK_ECANCELED},   /* killed while sorting */
+
+    {1290, SQLOCK_EREADONLY},   /* --read-only */
+    {1836, SQLOCK_EREADONLY},
+    {1047, SQLOCK_EREADONLY},   /* Galera node outside the primary part */
+
+    {1021, SQLOCK_ERESOURCE},   /* disk full */
+    {1037, SQLOCK_ERESOURCE},
+    {1038, SQLOCK_ERESOURCE},
+    {1040, SQLOCK_ERESOURCE},   /* too many connections */
+    {1041, SQLOCK_ERESOURCE},
+    {1114, SQLOCK_ERESOURCE},   /* table is full */
+    {1129, SQLOCK_ERESOURCE},   /* host blocked after many errors */
+    {1135, SQLOCK_ERESOURCE},   /* cannot create a thread */
+    {1203, SQLOCK_ERESOURCE},   /* too many connections of this user */
+    {1206, SQLOCK_ERESOURCE},   /* lock table is full */
+    {1226, SQLOCK_ERESOURCE},   /* user's quota */
+    {1461, SQLOCK_ERESOURCE},   /* max_prepared_stmt_count */
+
+    {1044, SQLOCK_EACCESS},
+    {1045, SQLOCK_EACCESS},
+    {1130, SQLOCK_EACCESS},     /* this host may not connect */
+    {1142, SQLOCK_EACCESS},
+    {1143, SQLOCK_EACCESS},
+    {1227, SQLOCK_EACCESS},
+    {1251, SQLOCK_EACCESS},     /* authentication not supported by client */
+    {1370, SQLOCK_EACCESS},
+    {1524, SQLOCK_EACCESS},     /* authentication plugin not loaded */
+    {1698, SQLOCK_EACCESS},
+    {1820, SQLOCK_EACCESS},     /* password has expired */
+    {1862, SQLOCK_EACCESS},
+    {3118, SQLOCK_EACCESS},     /* account is locked */
+    {3159, SQLOCK_EACCESS},     /* server requires TLS */
+    {4151, SQLOCK_EACCESS},     /* account is locked, MariaDB */
+    {2059, SQLOCK_EACCESS},     /* authentication plugin not to be had */
+    {2061, SQLOCK_EACCESS},     /* authentication plugin: no secure channel */
+
+    {1049, SQLOCK_ESCHEMA},
+    {1054, SQLOCK_ESCHEMA},
+    {1146, SQLOCK_ESCHEMA},
+
+    /* The server ended the idle session before it saw the statement. */
+    {4031, SQLOCK_EUNREACHABLE},
+
+    {1053, SQLOCK_EUNCERTAIN},  /* shutting down */
+    {1152, SQLOCK_EUNCERTAIN},
+    {1158, SQLOCK_EUNCERTAIN},  /* network, as the server sees it */
+    {1159, SQLOCK_EUNCERTAIN},
+    {1160, SQLOCK_EUNCERTAIN},
+    {1161, SQLOCK_EUNCERTAIN},
+    {1927, SQLOCK_EUNCERTAIN},  /* KILL CONNECTION */
+    {3169, SQLOCK_EUNCERTAIN},
+};
+/* clang-format on */
+
+/* 2000 to 2999 in both libraries, 5000 to 5999 in MariaDB's. */
+static bool is_of_client(unsigned int number)
+{
+    return number == 0 || (number >= 2000 && number < 3000) ||
+           (number >= 5000 && number < 6000);
+}
+
+static int look_up(unsigned int number)
+{
+    size_t i;
+
+    for (i = 0; i < sizeof table / sizeof *table; i++) {
+        if (table[i].number == number)
+            return table[i].code;
+    }
+    return is_of_client(number) ? SQLOCK_EUNCERTAIN : SQLOCK_EDATABASE;
+}
+
+int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage)
+{
+    int code = look_up(number);
+
+    switch (stage) {
+    case LK_MYSQL_CONNECTING:
+    case LK_MYSQL_PREPARING:
+        return code == SQLOCK_EUNCERTAIN ? SQLOCK_EUNREACHABLE : code;
+    case LK_MYSQL_COMMITTING:
+        if (code == SQLOCK_ECANCELED || number == 1180)
+            return SQLOCK_EUNCERTAIN;
+        return code;
+    case LK_MYSQL_RUNNING:
+        break;
+    }
+    return code;
+}
+
+bool lk_mysql_breaks(unsigned int number)
+{
+    int code = look_up(number);
+
+    return code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE;
+}
+
+const char *lk_mysql_hint(unsigned int number)
+{
+    switch (number) {
+    case 2059:
+        return " (the client library lacks this way to log in: see its plugin "
+               "directory)";
+    case 2061:
+        return " (log in over TLS, tls=require, or over a Unix socket)";
+    default:
+        return "";
+    }
+}

@@ -1,0 +1,30 @@
+/*
+ * errors.h - what an error of MySQL means for the statement
+ */
+#ifndef LK_MYSQL_ERRORS_H
+#define LK_MYSQL_ERRORS_H
+
+#include <stdbool.h>
+
+#include "sqlock.h"
+
+/* How far things had gone. */
+enum lk_mysql_stage {
+    LK_MYSQL_CONNECTING, /* nothing can have been carried out */
+    LK_MYSQL_PREPARING,  /* the statement was not started */
+    LK_MYSQL_RUNNING,
+    LK_MYSQL_COMMITTING /* a cancelled commit may have happened */
+};
+
+#define LK_MYSQL_LOCK_WAIT_TIMEOUT 1205
+
+/** The result code for an error number, by table 2.7 of the error classes. */
+int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage);
+
+/** Whether the connection is gone, or out of step, after this error. */
+bool lk_mysql_breaks(unsigned int number);
+
+/** What to do about it, or "". */
+const char *lk_mysql_hint(unsigned int number);
+
+#endif /* LK_MYSQL_ERRORS_H */

@@ -1,0 +1,272 @@
+/*
+ * execute.c - run one statement and take what it gives
+ *
+ * Statements that come again are prepared once per connection.  Whatever
+ * happens, all results are read to their end before this returns, so that the
+ * next statement meets a connection that is in step.
+ */
+#include "drivers/mysql/connection.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "drivers/mysql/rows.h"
+
+#define PARAMETERS_MAX 64
+#define UNKNOWN_STATEMENT 1243
+#define STALE_STATEMENT 1615
+
+/* The parameters of one execution; the client library keeps pointers. */
+struct arguments {
+    MYSQL_BIND binds[PARAMETERS_MAX];
+    int64_t integers[PARAMETERS_MAX];
+};
+
+static void bind_arguments(struct arguments *to, const sqlock_value *from,
+                           size_t count)
+{
+    size_t i;
+
+    memset(to->binds, 0, count * sizeof *to->binds);
+    for (i = 0; i < count; i++) {
+        MYSQL_BIND *bind = &to->binds[i];
+
+        switch (from[i].type) {
+        case SQLOCK_NULL:
+            bind->buffer_type = MYSQL_TYPE_NULL;
+            break;
+        case SQLOCK_INT64:
+            to->integers[i] = from[i].integer;
+            bind->buffer_type = MYSQL_TYPE_LONGLONG;
+            bind->buffer = &to->integers[i];
+            break;
+        case SQLOCK_TEXT:
+            /* Read only, whatever the library's type says. */
+            bind->buffer_type = MYSQL_TYPE_STRING;
+            bind->buffer = (void *)(uintptr_t)from[i].text;
+            bind->buffer_length = from[i].length;
+            break;
+        }
+    }
+}
+
+static int prepare(struct lk_mysql_connection *connection, const char *text,
+                   size_t count, MYSQL_STMT **out, sqlock_error *err)
+{
+    MYSQL_STMT *statement = mysql_stmt_init(connection->mysql);
+    int rc = 0;
+
+    *out = NULL;
+    if (statement == NULL)
+        return lk_error_nomem(err);
+    if (mysql_stmt_prepare(statement, text, strlen(text)) != 0)
+        rc = lk_mysql_fail_statement(connection, statement, LK_MYSQL_PREPARING,
+                                     err);
+    else if (mysql_stmt_param_count(statement) != count)
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the statement wants %lu parameters, not %zu",
+                      mysql_stmt_param_count(statement), count);
+    if (rc < 0) {
+        (void)mysql_stmt_close(statement);
+        return rc;
+    }
+    *out = statement;
+    return 0;
+}
+
+/* The statement's own, prepared; of id 0 the place is used for one call. */
+static int prepare_once(struct lk_mysql_connection *connection,
+                        const sqlock_statement *statement, size_t count,
+                        sqlock_error *err)
+{
+    MYSQL_STMT **place = &connection->prepared[statement->id];
+
+    if (*place != NULL)
+        return 0;
+    return prepare(connection, statement->text, count, place, err);
+}
+
+static void unprepare(struct lk_mysql_connection *connection, uint32_t id)
+{
+    if (connection->prepared[id] != NULL)
+        (void)mysql_stmt_close(connection->prepared[id]);
+    connection->prepared[id] = NULL;
+}
+
+/* Send it.  A statement that the server has forgotten, or that no longer fits
+   its table, was not carried out, and is prepared anew, once (F56). */
+static int start(struct lk_mysql_connection *connection,
+                 const sqlock_statement *statement, struct arguments *arguments,
+                 size_t count, sqlock_error *err)
+{
+    bool again = false;
+
+    for (;;) {
+        MYSQL_STMT *prepared;
+        unsigned int number;
+        int rc;
+
+        rc = prepare_once(connection, statement, count, err);
+        if (rc < 0)
+            return rc;
+        prepared = connection->prepared[statement->id];
+        if (mysql_stmt_param_count(prepared) != count)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the statement wants %lu parameters, not %zu",
+                            mysql_stmt_param_count(prepared), count);
+        if (count > 0 && mysql_stmt_bind_param(prepared, arguments->binds))
+            return lk_mysql_fail_statement(connection, prepared,
+                                           LK_MYSQL_PREPARING, err);
+        if (mysql_stmt_execute(prepared) == 0)
+            return 0;
+        number = mysql_stmt_errno(prepared);
+        if (again || (number != UNKNOWN_STATEMENT && number != STALE_STATEMENT))
+            return lk_mysql_fail_statement(connection, prepared,
+                                           LK_MYSQL_RUNNING, err);
+        unprepare(connection, statement->id);
+        again = true;
+    }
+}
+
+/* The statement is done, so what fails from here on does not undo it. */
+static int present_insert_id(uint64_t id, sqlock_result *result,
+                             sqlock_error *err)
+{
+    sqlock_value value = {.type = SQLOCK_INT64, .integer = (int64_t)id};
+    int64_t affected = result->affected;
+    int rc;
+
+    rc = sqlock_result_start(result, 1);
+    result->affected = affected;
+    if (rc == 0 && affected > 0)
+        rc = sqlock_result_push(result, &value);
+    if (rc < 0)
+        return lk_error(err, SQLOCK_EUNCERTAIN,
+                        "out of memory for what the statement gave");
+    return 0;
+}
+
+/* What it gave: rows, or a count and an insert id. */
+static int finish(struct lk_mysql_connection *connection,
+                  const sqlock_statement *statement, sqlock_result *result,
+                  sqlock_error *err)
+{
+    MYSQL_STMT *prepared = connection->prepared[statement->id];
+    int next;
+    int rc = 0;
+
+    if (mysql_stmt_field_count(prepared) > 0) {
+        rc = lk_mysql_read_prepared(connection, prepared, result, err);
+    } else {
+        result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
+        if (statement->insert_id_is_row)
+            rc = present_insert_id(mysql_stmt_insert_id(prepared), result, err);
+    }
+    (void)mysql_stmt_free_result(prepared);
+    while (!connection->is_broken) {
+        next = mysql_stmt_next_result(prepared);
+        if (next < 0)
+            break;
+        if (next > 0 && rc == 0)
+            rc = lk_mysql_fail_statement(connection, prepared, LK_MYSQL_RUNNING,
+                                         err);
+        if (next > 0)
+            break;
+        (void)mysql_stmt_free_result(prepared);
+    }
+    return rc;
+}
+
+static int run_prepared(struct lk_mysql_connection *connection,
+                        const sqlock_statement *statement,
+                        const sqlock_value *parameters, size_t count,
+                        sqlock_result *result, sqlock_error *err)
+{
+    struct arguments arguments;
+    int rc;
+
+    bind_arguments(&arguments, parameters, count);
+    rc = start(connection, statement, &arguments, count, err);
+    if (rc == 0)
+        rc = finish(connection, statement, result, err);
+    if (statement->id == 0)
+        unprepare(connection, 0);
+    return rc;
+}
+
+/* As it is: also for statements that cannot be prepared. */
+static int run_text(struct lk_mysql_connection *connection, const char *text,
+                    sqlock_result *result, sqlock_error *err)
+{
+    MYSQL *mysql = connection->mysql;
+    int next = mysql_real_query(mysql, text, strlen(text));
+    bool is_first = true;
+    int rc = 0;
+
+    for (; next == 0; next = mysql_next_result(mysql)) {
+        sqlock_result ignored = {0};
+        int one;
+
+        one = lk_mysql_read_text(connection, is_first ? result : &ignored, err);
+        sqlock_result_clear(&ignored);
+        is_first = false;
+        if (rc == 0)
+            rc = one;
+        if (connection->is_broken)
+            return rc;
+    }
+    if (next > 0 && rc == 0)
+        rc = lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
+    return rc;
+}
+
+/* A lock wait that timed out undoes the statement alone, and 1020 perhaps as
+   well: end the whole transaction, so that half of it is never committed (F21).
+   What comes after in it is refused until the caller has ended it too. */
+static void end_transaction(struct lk_mysql_connection *connection)
+{
+    connection->is_rolled_back = true;
+    if (connection->is_broken)
+        return;
+    if (mysql_query(connection->mysql, "ROLLBACK") != 0)
+        connection->is_broken = true;
+}
+
+int lk_mysql_execute(struct lk_mysql_connection *connection,
+                     const sqlock_statement *statement,
+                     const sqlock_value *parameters, size_t count,
+                     int64_t deadline_ns, sqlock_result *result,
+                     sqlock_error *err)
+{
+    sqlock_result given = {0};
+    sqlock_error own;
+    int rc;
+
+    if (err == NULL)
+        err = &own;
+    if (statement->id > SQLOCK_STATEMENT_IDS || count > PARAMETERS_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a statement id or a number of parameters is too "
+                        "great");
+    if (connection->is_rolled_back)
+        return lk_error(err, SQLOCK_ERETRY,
+                        "an error has rolled the transaction back");
+    rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    if (statement->id == 0 && count == 0)
+        rc = run_text(connection, statement->text, &given, err);
+    else
+        rc =
+            run_prepared(connection, statement, parameters, count, &given, err);
+    if (rc < 0 && connection->in_transaction &&
+        (rc == SQLOCK_ERETRY || err->native == LK_MYSQL_LOCK_WAIT_TIMEOUT))
+        end_transaction(connection);
+    if (rc == 0 && result != NULL) {
+        sqlock_result_clear(result);
+        *result = given;
+    } else {
+        sqlock_result_clear(&given);
+    }
+    return rc;
+}

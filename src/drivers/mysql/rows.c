@@ -1,0 +1,276 @@
+/*
+ * rows.c - result sets as sqlock_results
+ *
+ * Integers become integers, everything else text.  Sizes come from the server,
+ * so nothing is read before its length is known to fit (F55).  Rows are first
+ * taken off the connection, all of them.
+ */
+#include "drivers/mysql/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define TEXT_USUAL 256
+
+struct column {
+    int64_t integer;
+    unsigned long length;
+    lk_mysql_bool is_null;
+    lk_mysql_bool is_cut;
+    char usual[TEXT_USUAL];
+    char *grown; /* for a text that is longer than usual */
+};
+
+struct reader {
+    size_t count;
+    struct column *columns;
+    MYSQL_BIND *binds;
+};
+
+static bool is_integer(enum enum_field_types type)
+{
+    switch (type) {
+    case MYSQL_TYPE_TINY:
+    case MYSQL_TYPE_SHORT:
+    case MYSQL_TYPE_INT24:
+    case MYSQL_TYPE_LONG:
+    case MYSQL_TYPE_LONGLONG:
+    case MYSQL_TYPE_YEAR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int refuse_value(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EDATABASE,
+                    "the server gave an integer that is too great, or a text "
+                    "with a NUL in it");
+}
+
+static int push_text(sqlock_result *result, const char *text, size_t length,
+                     sqlock_error *err)
+{
+    sqlock_value value = {.type = SQLOCK_TEXT, .text = text, .length = length};
+
+    if (memchr(text, '\0', length) != NULL)
+        return refuse_value(err);
+    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
+}
+
+static int push_integer(sqlock_result *result, int64_t integer,
+                        sqlock_error *err)
+{
+    sqlock_value value = {.type = SQLOCK_INT64, .integer = integer};
+
+    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
+}
+
+static int push_null(sqlock_result *result, sqlock_error *err)
+{
+    sqlock_value value = {.type = SQLOCK_NULL};
+
+    return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
+}
+
+static void reader_clear(struct reader *reader)
+{
+    size_t i;
+
+    for (i = 0; reader->columns != NULL && i < reader->count; i++)
+        free(reader->columns[i].grown);
+    free(reader->columns);
+    free(reader->binds);
+}
+
+static int reader_init(struct reader *reader, MYSQL_STMT *statement,
+                       MYSQL_RES *metadata, sqlock_error *err)
+{
+    const MYSQL_FIELD *fields = mysql_fetch_fields(metadata);
+    size_t i;
+
+    reader->count = mysql_stmt_field_count(statement);
+    if (mysql_num_fields(metadata) != reader->count)
+        return lk_error(err, SQLOCK_EDATABASE,
+                        "the server changed the number of columns");
+    reader->columns = calloc(reader->count, sizeof *reader->columns);
+    reader->binds = calloc(reader->count, sizeof *reader->binds);
+    if (reader->columns == NULL || reader->binds == NULL)
+        return lk_error_nomem(err);
+    for (i = 0; i < reader->count; i++) {
+        struct column *column = &reader->columns[i];
+        MYSQL_BIND *bind = &reader->binds[i];
+
+        bind->length = &column->length;
+        bind->is_null = &column->is_null;
+        bind->error = &column->is_cut;
+        if (is_integer(fields[i].type)) {
+            bind->buffer_type = MYSQL_TYPE_LONGLONG;
+            bind->buffer = &column->integer;
+        } else {
+            bind->buffer_type = MYSQL_TYPE_STRING;
+            bind->buffer = column->usual;
+            bind->buffer_length = sizeof column->usual;
+        }
+    }
+    return 0;
+}
+
+static int push_long_text(struct lk_mysql_connection *connection,
+                          MYSQL_STMT *statement, struct reader *reader,
+                          size_t i, sqlock_result *result, sqlock_error *err)
+{
+    struct column *column = &reader->columns[i];
+    MYSQL_BIND bind = reader->binds[i];
+    unsigned long length = column->length;
+    char *grown = realloc(column->grown, length);
+
+    if (grown == NULL)
+        return lk_error_nomem(err);
+    column->grown = grown;
+    bind.buffer = grown;
+    bind.buffer_length = length;
+    if (mysql_stmt_fetch_column(statement, &bind, (unsigned int)i, 0) != 0)
+        return lk_mysql_fail_statement(connection, statement, LK_MYSQL_RUNNING,
+                                       err);
+    return push_text(result, grown, length, err);
+}
+
+static int push_row(struct lk_mysql_connection *connection,
+                    MYSQL_STMT *statement, struct reader *reader,
+                    sqlock_result *result, sqlock_error *err)
+{
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; rc == 0 && i < reader->count; i++) {
+        const struct column *column = &reader->columns[i];
+
+        if (column->is_null)
+            rc = push_null(result, err);
+        else if (reader->binds[i].buffer_type != MYSQL_TYPE_LONGLONG &&
+                 column->length > sizeof column->usual)
+            rc = push_long_text(connection, statement, reader, i, result, err);
+        else if (column->is_cut)
+            rc = refuse_value(err);
+        else if (reader->binds[i].buffer_type == MYSQL_TYPE_LONGLONG)
+            rc = push_integer(result, column->integer, err);
+        else
+            rc = push_text(result, column->usual, column->length, err);
+    }
+    return rc;
+}
+
+int lk_mysql_read_prepared(struct lk_mysql_connection *connection,
+                           MYSQL_STMT *statement, sqlock_result *result,
+                           sqlock_error *err)
+{
+    MYSQL_RES *metadata = mysql_stmt_result_metadata(statement);
+    struct reader reader = {0};
+    int fetched;
+    int rc;
+
+    if (mysql_stmt_store_result(statement) != 0 || metadata == NULL) {
+        rc = lk_mysql_fail_statement(connection, statement, LK_MYSQL_RUNNING,
+                                     err);
+        goto out;
+    }
+    rc = reader_init(&reader, statement, metadata, err);
+    if (rc < 0)
+        goto out;
+    if (mysql_stmt_bind_result(statement, reader.binds)) {
+        rc = lk_mysql_fail_statement(connection, statement, LK_MYSQL_RUNNING,
+                                     err);
+        goto out;
+    }
+    if (sqlock_result_start(result, reader.count) < 0) {
+        rc = lk_error_nomem(err);
+        goto out;
+    }
+    while (rc == 0) {
+        fetched = mysql_stmt_fetch(statement);
+        if (fetched == MYSQL_NO_DATA)
+            break;
+        if (fetched != 0 && fetched != MYSQL_DATA_TRUNCATED)
+            rc = lk_mysql_fail_statement(connection, statement,
+                                         LK_MYSQL_RUNNING, err);
+        else
+            rc = push_row(connection, statement, &reader, result, err);
+    }
+out:
+    reader_clear(&reader);
+    if (metadata != NULL)
+        mysql_free_result(metadata);
+    return rc;
+}
+
+/* A decimal integer as the server writes it. */
+static bool read_integer(int64_t *out, const char *text, size_t length)
+{
+    bool negative = length > 0 && text[0] == '-';
+    int64_t value = 0;
+    size_t i;
+
+    for (i = negative ? 1 : 0; i < length; i++) {
+        if (text[i] < '0' || text[i] > '9' ||
+            __builtin_mul_overflow(value, 10, &value) ||
+            __builtin_sub_overflow(value, text[i] - '0', &value))
+            return false;
+    }
+    /* Gathered below zero, where there is one more. */
+    if (!negative && value == INT64_MIN)
+        return false;
+    *out = negative ? value : -value;
+    return length > (negative ? 1U : 0U);
+}
+
+static int push_text_row(MYSQL_RES *rows, MYSQL_ROW row, sqlock_result *result,
+                         sqlock_error *err)
+{
+    const MYSQL_FIELD *fields = mysql_fetch_fields(rows);
+    const unsigned long *lengths = mysql_fetch_lengths(rows);
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; rc == 0 && i < result->columns; i++) {
+        int64_t integer;
+
+        if (row[i] == NULL)
+            rc = push_null(result, err);
+        else if (!is_integer(fields[i].type))
+            rc = push_text(result, row[i], lengths[i], err);
+        else if (read_integer(&integer, row[i], lengths[i]))
+            rc = push_integer(result, integer, err);
+        else
+            rc = refuse_value(err);
+    }
+    return rc;
+}
+
+int lk_mysql_read_text(struct lk_mysql_connection *connection,
+                       sqlock_result *result, sqlock_error *err)
+{
+    MYSQL_RES *rows = mysql_store_result(connection->mysql);
+    MYSQL_ROW row;
+    int rc = 0;
+
+    if (rows == NULL) {
+        if (mysql_field_count(connection->mysql) > 0)
+            return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
+        result->affected = (int64_t)mysql_affected_rows(connection->mysql);
+        return 0;
+    }
+    if (sqlock_result_start(result, mysql_num_fields(rows)) < 0)
+        rc = lk_error_nomem(err);
+    while (rc == 0) {
+        row = mysql_fetch_row(rows);
+        if (row == NULL)
+            break;
+        rc = push_text_row(rows, row, result, err);
+    }
+    mysql_free_result(rows);
+    return rc;
+}

@@ -1,0 +1,242 @@
+/*
+ * session.c - log in, assert TLS, set the session up
+ *
+ * Everything is decided by the URL and by us: no option file is read by the
+ * client library, no default of the server's is trusted where locks depend on
+ * it.
+ */
+#include "drivers/mysql/connection.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+#define UNKNOWN_VARIABLE 1193
+#define NS_PER_SECOND INT64_C(1000000000)
+
+/* A fixed mode: strict, so that no value is cut to fit, and nothing that
+   changes what quotes, '||' or CHAR columns mean. */
+#define SQL_MODE "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
+#define ALWAYS                                                                 \
+    "NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', sql_mode "           \
+    "= " SQL_MODE
+
+/* Whole seconds, rounded up; never 0, which would mean for ever. */
+static unsigned int seconds_of_ms(int64_t ms)
+{
+    return ms <= 0 ? 1 : (unsigned int)((ms + 999) / 1000);
+}
+
+static unsigned int seconds_until(int64_t deadline_ns)
+{
+    int64_t left = deadline_ns - sqlock_monotonic_ns();
+
+    if (left > 86400 * NS_PER_SECOND)
+        left = 86400 * NS_PER_SECOND;
+    return seconds_of_ms(left / 1000000 + 1);
+}
+
+/* The client library counts in seconds.  Statements are ended in time by abort;
+   these limits stand behind it, a second later, so that the server's own come
+   first.  Connecting has nothing else. */
+static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
+{
+    unsigned int connect = seconds_until(how->deadline_ns);
+    unsigned int statement = seconds_of_ms(how->statement_timeout_ms) + 1;
+    unsigned int io = connect > statement ? connect : statement;
+
+    mysql_options(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect);
+    mysql_options(mysql, MYSQL_OPT_READ_TIMEOUT, &io);
+    mysql_options(mysql, MYSQL_OPT_WRITE_TIMEOUT, &io);
+}
+
+static void set_protocol(MYSQL *mysql, const struct lk_mysql_target *target)
+{
+    unsigned int protocol = MYSQL_PROTOCOL_TCP;
+
+    if (target->socket != NULL)
+        protocol = MYSQL_PROTOCOL_SOCKET;
+    else if (target->port == 0)
+        return; /* "localhost" is the default socket, by MySQL's custom */
+    mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
+}
+
+static bool is_mariadb(MYSQL *mysql)
+{
+    return strstr(mysql_get_server_info(mysql), "MariaDB") != NULL;
+}
+
+static int assert_tls(struct lk_mysql_connection *connection,
+                      const struct lk_mysql_target *target, sqlock_error *err)
+{
+    const char *cipher = mysql_get_ssl_cipher(connection->mysql);
+
+    if (cipher != NULL && *cipher != '\0') {
+        (void)snprintf(connection->description.tls,
+                       sizeof connection->description.tls, "%s", cipher);
+        return 0;
+    }
+    if (target->tls == LK_MYSQL_TLS_REQUIRE ||
+        target->tls == LK_MYSQL_TLS_VERIFY) {
+        connection->is_broken = true;
+        return lk_error(err, SQLOCK_EACCESS,
+                        "TLS was demanded, and the server connected without "
+                        "it");
+    }
+    return 0;
+}
+
+static int run(struct lk_mysql_connection *connection, const char *text)
+{
+    return mysql_real_query(connection->mysql, text, strlen(text));
+}
+
+/* Settings that not every server knows; "" ends them. */
+#define SETTINGS_MAX 5
+#define SETTING_SIZE 64
+
+static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
+                          MYSQL *mysql, const sqlock_connect *how)
+{
+    bool mariadb = is_mariadb(mysql);
+    unsigned int wait = seconds_of_ms(how->lock_timeout_ms);
+    size_t i = 0;
+
+    (void)snprintf(settings[i++], SETTING_SIZE, "%s = 'READ-COMMITTED'",
+                   mariadb && mysql_get_server_version(mysql) < 110100
+                       ? "tx_isolation"
+                       : "transaction_isolation");
+    (void)snprintf(settings[i++], SETTING_SIZE, "innodb_lock_wait_timeout = %u",
+                   wait);
+    (void)snprintf(settings[i++], SETTING_SIZE, "lock_wait_timeout = %u", wait);
+    if (how->statement_timeout_ms > 0) {
+        if (mariadb)
+            (void)snprintf(settings[i++], SETTING_SIZE,
+                           "max_statement_time = %u.%03u",
+                           how->statement_timeout_ms / 1000,
+                           how->statement_timeout_ms % 1000);
+        else /* of SELECT only */
+            (void)snprintf(settings[i++], SETTING_SIZE,
+                           "max_execution_time = %u",
+                           how->statement_timeout_ms);
+    }
+    settings[i][0] = '\0';
+}
+
+/* One by one: what this server does not know is left out, except for the
+   isolation level, which has its own statement. */
+static int set_separately(struct lk_mysql_connection *connection,
+                          char settings[SETTINGS_MAX][SETTING_SIZE],
+                          sqlock_error *err)
+{
+    static const char isolation[] =
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED";
+    char text[2 * SETTING_SIZE];
+    size_t i;
+
+    if (run(connection, isolation) != 0 || run(connection, "SET " ALWAYS) != 0)
+        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    for (i = 1; settings[i][0] != '\0'; i++) {
+        (void)snprintf(text, sizeof text, "SET SESSION %s", settings[i]);
+        if (run(connection, text) != 0 &&
+            mysql_errno(connection->mysql) != UNKNOWN_VARIABLE)
+            return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    }
+    return 0;
+}
+
+/* One round trip on the servers we know. */
+static int set_session(struct lk_mysql_connection *connection,
+                       const sqlock_connect *how, sqlock_error *err)
+{
+    char settings[SETTINGS_MAX][SETTING_SIZE];
+    char text[sizeof ALWAYS + SETTINGS_MAX * (SETTING_SIZE + 2)];
+    size_t used;
+    size_t i;
+
+    list_settings(settings, connection->mysql, how);
+    used = (size_t)snprintf(text, sizeof text, "SET " ALWAYS);
+    for (i = 0; settings[i][0] != '\0'; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, ", %s",
+                                 settings[i]);
+    if (run(connection, text) == 0)
+        return 0;
+    if (mysql_errno(connection->mysql) == UNKNOWN_VARIABLE)
+        return set_separately(connection, settings, err);
+    return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+}
+
+/* MariaDB before 11 calls itself 5.5.5 first, for the sake of old replicas. */
+static void describe(struct lk_mysql_connection *connection)
+{
+    static const char prefix[] = "5.5.5-";
+    const char *version = mysql_get_server_info(connection->mysql);
+
+    if (strncmp(version, prefix, sizeof prefix - 1) == 0)
+        version += sizeof prefix - 1;
+    (void)snprintf(connection->description.server,
+                   sizeof connection->description.server, "%s %.*s",
+                   is_mariadb(connection->mysql) ? "MariaDB" : "MySQL",
+                   (int)strcspn(version, "-"), version);
+    (void)snprintf(connection->description.client,
+                   sizeof connection->description.client, "%s",
+                   lk_mysql_client_name());
+    connection->thread_id = mysql_thread_id(connection->mysql);
+    connection->description.connection_id = (int64_t)connection->thread_id;
+}
+
+static int log_in(struct lk_mysql_connection *connection,
+                  const struct lk_mysql_target *target,
+                  const sqlock_connect *how, sqlock_error *err)
+{
+    MYSQL *mysql = connection->mysql;
+    int rc;
+
+    mysql_options(mysql, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    set_timeouts(mysql, how);
+    set_protocol(mysql, target);
+    rc = lk_mysql_client_restrict(mysql, target, err);
+    if (rc < 0)
+        return rc;
+    if (mysql_real_connect(mysql, target->host, target->user, target->password,
+                           target->database, target->port, target->socket,
+                           0) == NULL)
+        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    return 0;
+}
+
+int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
+                     const sqlock_connect *how, sqlock_error *err)
+{
+    struct lk_mysql_target target = {0};
+    int rc;
+
+    rc = lk_mysql_target_read(&target, url, err);
+    if (rc < 0)
+        goto out;
+    rc = lk_mysql_ready(connection, how->deadline_ns, err);
+    if (rc < 0)
+        goto out;
+    rc = log_in(connection, &target, how, err);
+    if (rc < 0)
+        goto out;
+    rc = lk_mysql_set_alarm(connection, err);
+    if (rc < 0)
+        goto out;
+    rc = assert_tls(connection, &target, err);
+    if (rc < 0)
+        goto out;
+    describe(connection);
+    rc = set_session(connection, how, err);
+    if (rc < 0)
+        goto out;
+    if (sqlock_monotonic_ns() > how->deadline_ns) {
+        connection->is_broken = true;
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the MySQL server did not let us in before the deadline");
+    }
+out:
+    lk_mysql_target_clear(&target);
+    return rc;
+}
