@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# local-images.sh: make images for compose.yaml where no registry is reachable.
+#
+# Their contents come from the Debian archive that apt uses on this machine:
+# PostgreSQL and MariaDB of the stable suite, Oracle's MySQL as
+# tests/servers/fetch-mysql.sh unpacks it.  They are named
+#     sqlock-local/postgres  sqlock-local/mariadb  sqlock-local/mysql
+# and take the same settings as the official images, as far as compose.yaml uses
+# them.  Needs root, debootstrap, and a Docker daemon of this machine; network
+# for this script only, not for the daemon.  An image that is there is kept.
+#
+# SQLOCK_TEST_MYSQL_TREE names a MySQL tree that was fetched before.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+suite=bookworm
+
+fail() {
+    echo "local-images: $*" >&2
+    exit 1
+}
+
+[ "$(id -u)" -eq 0 ] || fail "must be root, for debootstrap"
+for tool in docker debootstrap apt-get; do
+    command -v "$tool" >/dev/null || fail "$tool is missing"
+done
+docker info >/dev/null 2>&1 || fail "no Docker daemon answers"
+archive=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' |
+    awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
+[ -n "$archive" ] || fail "apt has no Debian archive to fetch from"
+
+work=$(mktemp -d /tmp/sqlock-images.XXXXXX)
+trap 'rm -rf --one-file-system "$work"' EXIT
+
+# Unpack the distribution once; each image starts from a copy.
+need_base() {
+    [ ! -d "$work/base" ] || return 0
+    echo "local-images: unpacking $suite"
+    debootstrap --variant=minbase "$suite" "$work/base" "$archive" \
+        >"$work/log" 2>&1 || {
+        tail -n 20 "$work/log" >&2
+        fail "debootstrap failed"
+    }
+    # Packages may not start services, and nobody needs a ready-made cluster.
+    printf '#!/bin/sh\nexit 101\n' >"$work/base/usr/sbin/policy-rc.d"
+    chmod 755 "$work/base/usr/sbin/policy-rc.d"
+    mkdir -p "$work/base/etc/postgresql-common"
+    echo 'create_main_cluster = false' \
+        >"$work/base/etc/postgresql-common/createcluster.conf"
+}
+
+add_packages() { # ROOT PACKAGE...
+    local root=$1
+    shift
+    DEBIAN_FRONTEND=noninteractive LC_ALL=C chroot "$root" apt-get -q install \
+        -y --no-install-recommends "$@" </dev/null >"$work/log" 2>&1 || {
+        tail -n 20 "$work/log" >&2
+        fail "cannot install $*"
+    }
+}
+
+# The tree's programs find each other by absolute paths, so those are rewritten.
+add_mysql() { # ROOT
+    local tree=${SQLOCK_TEST_MYSQL_TREE:-$work/mysql}
+    bash "$here/../tests/servers/fetch-mysql.sh" "$tree"
+    tree=$(cd "$tree" && pwd)
+    mkdir -p "$1/opt/mysql"
+    cp -a "$tree/usr" "$tree/lib" "$1/opt/mysql/"
+    local program
+    for program in mysqld mysql; do
+        sed "s#$tree#/opt/mysql#g" "$tree/$program" \
+            >"$1/usr/local/bin/$program"
+        chmod 755 "$1/usr/local/bin/$program"
+    done
+}
+
+make_image() { # NAME ENTRYPOINT COMMAND
+    local name=sqlock-local/$1 root=$work/root
+    if docker image inspect "$name" >/dev/null 2>&1; then
+        echo "local-images: $name is there"
+        return
+    fi
+    need_base
+    echo "local-images: making $name"
+    rm -rf --one-file-system "$root"
+    cp -a "$work/base" "$root"
+    case $1 in
+    postgres) add_packages "$root" postgresql ;;
+    mariadb) add_packages "$root" mariadb-server-core mariadb-client-core ;;
+    mysql) add_mysql "$root" ;;
+    esac
+    rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
+    install -m 755 "$here/images/$2" "$root/usr/local/bin/entrypoint"
+    mkdir -p "$root/docker-entrypoint-initdb.d"
+    tar -C "$root" --exclude=./dev --exclude=./proc --exclude=./sys -c . |
+        docker import --change 'ENTRYPOINT ["entrypoint"]' \
+            --change "CMD [$3]" --change "ENV PATH=$path" - "$name" >/dev/null
+}
+
+path=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin
+path+=:/usr/lib/postgresql/15/bin
+make_image postgres postgres.sh '"postgres"'
+make_image mariadb mysql.sh ''
+make_image mysql mysql.sh ''
