@@ -24,6 +24,7 @@ for tool in docker debootstrap apt-get; do
     command -v "$tool" >/dev/null || fail "$tool is missing"
 done
 docker info >/dev/null 2>&1 || fail "no Docker daemon answers"
+# shellcheck disable=SC2016 # these are apt's own
 archive=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' |
     awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
 [ -n "$archive" ] || fail "apt has no Debian archive to fetch from"

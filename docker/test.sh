@@ -40,6 +40,7 @@ for name in POSTGRES MARIADB MYSQL; do
     export "$port=${!port:-$(free_port)}"
 done
 
+# shellcheck disable=SC2317 # called by the trap
 down() {
     trap '' INT TERM
     "${compose[@]}" down --volumes --timeout 5 >/dev/null 2>&1 ||
