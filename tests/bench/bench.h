@@ -1,0 +1,150 @@
+/*
+ * bench.h - what the parts of the benchmark share
+ *
+ * A case is one operation that clients repeat.  Every measured slice of time
+ * runs between two slices of the case's baseline, on the same server, and what
+ * counts is the ratio: it moves far less than the absolute numbers do on a
+ * machine that is shared.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "histogram.h"
+
+#define BENCH_CLIENTS_MAX 64 /* as many as a registry has connections */
+#define BENCH_COUNTS_MAX 8
+#define BENCH_REPEATS_MAX 99
+#define BENCH_CASES_MAX 16
+
+/* Why a run ended early: one line. */
+struct bench_failure {
+    char text[640];
+};
+
+/** Say what went wrong, unless something was said before; returns -1. */
+int bench_fail(struct bench_failure *failure, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The server a case runs on, and how many clients there are. */
+struct bench_target {
+    const char *database;     /* "postgres" */
+    const char *url;          /* as sqlock takes it */
+    const char *lock_prefix;  /* of the table that sqlock uses */
+    const char *floor_prefix; /* of a table like it for bare statements */
+    const struct floor_driver *floor;
+    unsigned clients;
+};
+
+struct bench_case {
+    const char *name;
+    const char *what;     /* for --help */
+    const char *baseline; /* name of the case it is compared with */
+
+    /** Prepare for target->clients clients.  After a failure teardown is
+     *  called all the same. */
+    int (*setup)(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+
+    /** One operation of one client (0 to clients - 1), each in a thread of its
+     *  own, not the same in every slice.  @return 0 when it did all it should,
+     *  -1 with the reason */
+    int (*operation)(void *state, unsigned client,
+                     struct bench_failure *failure);
+
+    /** Undo setup; NULL is allowed. */
+    void (*teardown)(void *state);
+};
+
+/** All cases, the last one with a NULL name. */
+extern const struct bench_case bench_cases[];
+
+/** The case of that name, or NULL. */
+const struct bench_case *bench_case_find(const char *name);
+
+/* --------------------------------------------------------------- slices -- */
+
+/* What the clients did in one slice of time. */
+struct bench_slice {
+    double per_second; /* operations, of all clients together */
+    double client_us;  /* CPU of this process per operation */
+    uint64_t operations;
+};
+
+/**
+ * Let the clients of @p target repeat the case's operation for so long.
+ *
+ * @param latency gets every operation's duration added; may be NULL
+ * @return 0, -1 when any operation failed
+ */
+int bench_slice_run(const struct bench_case *the_case, void *state,
+                    const struct bench_target *target, double seconds,
+                    struct bench_slice *slice, struct bench_histogram *latency,
+                    struct bench_failure *failure);
+
+/* ---------------------------------------------------------------- rounds -- */
+
+struct bench_plan {
+    const struct bench_case *cases[BENCH_CASES_MAX]; /* those to be reported */
+    size_t count;
+    double seconds; /* of one slice */
+    unsigned repeats;
+};
+
+/* A case at one number of clients on one database. */
+struct bench_result {
+    const char *database;
+    unsigned clients;
+    const struct bench_case *the_case;
+    unsigned repeats;
+    double ratios[BENCH_REPEATS_MAX];
+    double per_second; /* median */
+    double client_us;  /* median */
+    double ratio;      /* median */
+    double ratio_q1;   /* a quarter of the ratios lie below, */
+    double ratio_q3;   /* and a quarter above */
+    double ratio_best; /* of the two best slices to the baseline's two best */
+    uint64_t operations;
+    struct bench_histogram latency;
+};
+
+/**
+ * Run every case of the plan between slices of its baseline.
+ *
+ * @param[out] results plan->count of them, in the plan's order
+ */
+int bench_rounds_run(const struct bench_plan *plan,
+                     const struct bench_target *target,
+                     struct bench_result *results,
+                     struct bench_failure *failure);
+
+/* ---------------------------------------------------------------- report -- */
+
+/* What is said about a server. */
+struct bench_server {
+    const char *database;
+    char version[96];
+    char settings[160]; /* those that durability depends on */
+    bool is_durable;
+};
+
+struct bench_report {
+    const struct bench_plan *plan;
+    struct bench_server servers[3];
+    size_t server_count;
+    struct bench_result *results;
+    size_t count;
+};
+
+/** The table's head, and the rows of some results. */
+void bench_report_head(void);
+void bench_report_rows(const struct bench_result *results, size_t count);
+
+/** Write everything to @p path as JSON. */
+int bench_report_json(const struct bench_report *report, const char *path,
+                      struct bench_failure *failure);
+
+#endif /* BENCH_BENCH_H */

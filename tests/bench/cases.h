@@ -1,0 +1,23 @@
+/*
+ * cases.h - the functions that the table of cases is made of
+ */
+#ifndef BENCH_CASES_H
+#define BENCH_CASES_H
+
+#include "bench.h"
+
+int floor_setup(void **state, const struct bench_target *target,
+                struct bench_failure *failure);
+void floor_teardown(void *state);
+int floor_two_updates(void *state, unsigned client,
+                      struct bench_failure *failure);
+int floor_two_selects(void *state, unsigned client,
+                      struct bench_failure *failure);
+
+int lock_setup(void **state, const struct bench_target *target,
+               struct bench_failure *failure);
+void lock_teardown(void *state);
+int lock_pair(void *state, unsigned client, struct bench_failure *failure);
+int lock_nested(void *state, unsigned client, struct bench_failure *failure);
+
+#endif /* BENCH_CASES_H */

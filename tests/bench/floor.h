@@ -1,0 +1,58 @@
+/*
+ * floor.h - the least that two durable statements cost
+ *
+ * A floor driver talks to a database through the same client library as
+ * sqlock's driver, on connections of its own, with nothing around it: it
+ * prepares one UPDATE of one row by its primary key and repeats it.  Its table
+ * has the columns and the width of the lock table.
+ */
+#ifndef BENCH_FLOOR_H
+#define BENCH_FLOOR_H
+
+#include "bench.h"
+
+#define FLOOR_REGION "DEFAULT"
+
+/* Column values of a row as wide as that of a held lock; the caller puts the
+   LOCK_KEY before them and the two times, which each database writes in its own
+   way, behind them. */
+#define FLOOR_COLUMNS                                                          \
+    "LOCK_KEY, REGION, CLIENT_ID, FENCE, LOCK_NAME, HOLDER, CREATED_DATE, "    \
+    "EXPIRED_AFTER"
+#define FLOOR_VALUES                                                           \
+    "'" FLOOR_REGION "', '00000000-0000-4000-8000-000000000000', 1, "          \
+    "'bench client', '00000000-0000-4000-8000-000000000000 host 1 bench'"
+#define FLOOR_UPDATE "FENCE = FENCE + 1"
+
+struct floor_driver {
+    const char *database; /* as in bench_target */
+
+    /** Connect client @p client, make its row and prepare; the connection is
+     *  given to close(), also after a failure. */
+    int (*open)(void **connection, const struct bench_target *target,
+                unsigned client, struct bench_failure *failure);
+    void (*close)(void *connection);
+
+    /** One autocommit UPDATE of the client's row. */
+    int (*update)(void *connection, struct bench_failure *failure);
+
+    /** SELECT 1: a round trip that writes nothing. */
+    int (*select)(void *connection, struct bench_failure *failure);
+
+    /** Which server, and whether a commit there is durable. */
+    int (*describe)(void *connection, struct bench_server *server,
+                    struct bench_failure *failure);
+
+    /** Drop prefix + LOCK. */
+    int (*drop)(void *connection, const char *prefix,
+                struct bench_failure *failure);
+};
+
+extern const struct floor_driver floor_postgres;
+extern const struct floor_driver floor_mysql;
+extern const struct floor_driver floor_sqlite;
+
+/** The driver of a database, or NULL. */
+const struct floor_driver *floor_driver_find(const char *database);
+
+#endif /* BENCH_FLOOR_H */

@@ -1,0 +1,231 @@
+/*
+ * floor_mysql.c - the floor on MySQL and MariaDB, by server-side prepared
+ * statements and blocking calls
+ *
+ * Works with Oracle's libmysqlclient and MariaDB Connector/C.  Does not speak
+ * TLS on demand: the cost of it would be the same on both sides.
+ */
+#include "floor.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mysql.h>
+
+#include "base/url.h"
+
+struct connection {
+    MYSQL *mysql;
+    MYSQL_STMT *update;
+    MYSQL_STMT *select;
+    char key[37];
+    unsigned long key_length;
+    unsigned long region_length;
+};
+
+static int fail(struct bench_failure *failure, const char *what, MYSQL *mysql)
+{
+    return bench_fail(failure, "MySQL client, %s: %s", what,
+                      mysql != NULL ? mysql_error(mysql) : "out of memory");
+}
+
+static const char *password_of(const struct lk_url *url)
+{
+    const char *variable = lk_url_parameter(url, "password_env");
+
+    if (url->password == NULL && variable != NULL)
+        return getenv(variable);
+    return url->password;
+}
+
+static int connect_to(MYSQL *mysql, const char *text,
+                      struct bench_failure *failure)
+{
+    struct lk_url url = {0};
+    sqlock_error err;
+    unsigned port = 0;
+    int rc = 0;
+
+    if (lk_url_parse(&url, text, &err) != 0) {
+        rc = bench_fail(failure, "%s", err.message);
+        goto out;
+    }
+    if (lk_url_parameter(&url, "tls") != NULL) {
+        rc = bench_fail(failure, "the bench's own connection knows no tls=");
+        goto out;
+    }
+    if (url.port != NULL)
+        port = (unsigned)strtoul(url.port, NULL, 10);
+    if (mysql_real_connect(mysql, url.host, url.user, password_of(&url),
+                           url.path[0] == '/' ? url.path + 1 : NULL, port,
+                           lk_url_parameter(&url, "socket"), 0) == NULL)
+        rc = fail(failure, "connect", mysql);
+out:
+    lk_url_clear(&url);
+    return rc;
+}
+
+static int prepare(MYSQL_STMT **out, MYSQL *mysql, const char *text,
+                   struct bench_failure *failure)
+{
+    *out = mysql_stmt_init(mysql);
+    if (*out == NULL)
+        return fail(failure, text, mysql);
+    if (mysql_stmt_prepare(*out, text, (unsigned long)strlen(text)) != 0)
+        return bench_fail(failure, "MySQL client, %s: %s", text,
+                          mysql_stmt_error(*out));
+    return 0;
+}
+
+/* The statement keeps the addresses: they lie in the connection. */
+static int bind_update(struct connection *me, struct bench_failure *failure)
+{
+    static char region[] = FLOOR_REGION;
+    MYSQL_BIND bind[2];
+
+    me->key_length = (unsigned long)strlen(me->key);
+    me->region_length = (unsigned long)strlen(region);
+    memset(bind, 0, sizeof bind);
+    bind[0].buffer_type = MYSQL_TYPE_STRING;
+    bind[0].buffer = me->key;
+    bind[0].buffer_length = me->key_length;
+    bind[0].length = &me->key_length;
+    bind[1].buffer_type = MYSQL_TYPE_STRING;
+    bind[1].buffer = region;
+    bind[1].buffer_length = me->region_length;
+    bind[1].length = &me->region_length;
+    if (mysql_stmt_bind_param(me->update, bind) != 0)
+        return bench_fail(failure, "MySQL client, bind: %s",
+                          mysql_stmt_error(me->update));
+    return 0;
+}
+
+static int mysql_open(void **out, const struct bench_target *target,
+                      unsigned client, struct bench_failure *failure)
+{
+    struct connection *me = calloc(1, sizeof *me);
+    char text[640];
+    int rc;
+
+    *out = me;
+    if (me == NULL)
+        return bench_fail(failure, "out of memory");
+    (void)snprintf(me->key, sizeof me->key, "%036u", client);
+    me->mysql = mysql_init(NULL);
+    if (me->mysql == NULL)
+        return fail(failure, "init", NULL);
+    rc = connect_to(me->mysql, target->url, failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text,
+                   "INSERT IGNORE INTO %sLOCK (" FLOOR_COLUMNS
+                   ") VALUES ('%s', " FLOOR_VALUES
+                   ", '2000-01-01', '2000-01-02')",
+                   target->floor_prefix, me->key);
+    if (mysql_query(me->mysql, text) != 0)
+        return fail(failure, text, me->mysql);
+    (void)snprintf(text, sizeof text,
+                   "UPDATE %sLOCK SET " FLOOR_UPDATE
+                   " WHERE LOCK_KEY = ? AND REGION = ?",
+                   target->floor_prefix);
+    rc = prepare(&me->update, me->mysql, text, failure);
+    if (rc == 0)
+        rc = prepare(&me->select, me->mysql, "SELECT 1", failure);
+    if (rc == 0)
+        rc = bind_update(me, failure);
+    return rc;
+}
+
+static void mysql_close_client(void *connection)
+{
+    struct connection *me = connection;
+
+    if (me == NULL)
+        return;
+    if (me->update != NULL)
+        (void)mysql_stmt_close(me->update);
+    if (me->select != NULL)
+        (void)mysql_stmt_close(me->select);
+    if (me->mysql != NULL)
+        mysql_close(me->mysql);
+    free(me);
+}
+
+static int mysql_update(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+
+    if (mysql_stmt_execute(me->update) != 0 ||
+        mysql_stmt_affected_rows(me->update) != 1)
+        return bench_fail(failure, "MySQL client, update: %s",
+                          mysql_stmt_error(me->update));
+    return 0;
+}
+
+static int mysql_select(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+
+    if (mysql_stmt_execute(me->select) != 0 ||
+        mysql_stmt_store_result(me->select) != 0 ||
+        mysql_stmt_num_rows(me->select) != 1 ||
+        mysql_stmt_free_result(me->select) != 0)
+        return bench_fail(failure, "MySQL client, select: %s",
+                          mysql_stmt_error(me->select));
+    return 0;
+}
+
+static int mysql_describe(void *connection, struct bench_server *server,
+                          struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    MYSQL_RES *result;
+    MYSQL_ROW row;
+
+    if (mysql_query(me->mysql,
+                    "SELECT @@innodb_flush_log_at_trx_commit, @@log_bin, "
+                    "@@sync_binlog, @@version_comment") != 0)
+        return fail(failure, "describe", me->mysql);
+    result = mysql_store_result(me->mysql);
+    if (result == NULL)
+        return fail(failure, "describe", me->mysql);
+    row = mysql_fetch_row(result);
+    if (row == NULL || row[0] == NULL || row[1] == NULL || row[2] == NULL) {
+        mysql_free_result(result);
+        return bench_fail(failure, "MySQL client, describe: no row");
+    }
+    (void)snprintf(server->version, sizeof server->version, "%s (%s)",
+                   mysql_get_server_info(me->mysql),
+                   row[3] != NULL ? row[3] : "");
+    (void)snprintf(server->settings, sizeof server->settings,
+                   "innodb_flush_log_at_trx_commit=%s log_bin=%s "
+                   "sync_binlog=%s",
+                   row[0], row[1], row[2]);
+    server->is_durable = strcmp(row[0], "1") == 0;
+    mysql_free_result(result);
+    return 0;
+}
+
+static int mysql_drop(void *connection, const char *prefix,
+                      struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "DROP TABLE %sLOCK", prefix);
+    if (mysql_query(me->mysql, text) != 0)
+        return fail(failure, text, me->mysql);
+    return 0;
+}
+
+const struct floor_driver floor_mysql = {
+    .database = "mysql",
+    .open = mysql_open,
+    .close = mysql_close_client,
+    .update = mysql_update,
+    .select = mysql_select,
+    .describe = mysql_describe,
+    .drop = mysql_drop,
+};

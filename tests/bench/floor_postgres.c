@@ -1,0 +1,195 @@
+/*
+ * floor_postgres.c - the floor on PostgreSQL, through libpq's blocking calls
+ *
+ * One simple-as-can-be user of libpq: connect, prepare, execute prepared.  No
+ * deadlines, no session settings.
+ */
+#include "floor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+
+#include "base/url.h"
+
+struct connection {
+    PGconn *conn;
+    char key[37];
+};
+
+static int fail(struct bench_failure *failure, const char *what,
+                const PGconn *conn)
+{
+    return bench_fail(failure, "libpq, %s: %s", what,
+                      conn != NULL ? PQerrorMessage(conn) : "out of memory");
+}
+
+/* libpq does not know sqlock's own parameter. */
+static PGconn *connect_to(const char *url, struct bench_failure *failure)
+{
+    static const char *const names[] = {"dbname", "password", NULL};
+    const char *values[] = {NULL, NULL, NULL};
+    PGconn *conn = NULL;
+    char *rest = NULL;
+    char *variable = NULL;
+    sqlock_error err;
+
+    if (lk_url_take(url, "password_env", &rest, &variable, &err) != 0) {
+        (void)bench_fail(failure, "%s", err.message);
+        return NULL;
+    }
+    values[0] = rest;
+    values[1] = variable != NULL ? getenv(variable) : NULL;
+    conn = PQconnectdbParams(names, values, 1);
+    if (PQstatus(conn) != CONNECTION_OK) {
+        (void)fail(failure, "connect", conn);
+        PQfinish(conn);
+        conn = NULL;
+    }
+    free(rest);
+    free(variable);
+    return conn;
+}
+
+static int run(PGconn *conn, const char *text, struct bench_failure *failure)
+{
+    PGresult *result = PQexec(conn, text);
+    ExecStatusType status = PQresultStatus(result);
+    int rc = 0;
+
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+        rc = fail(failure, text, conn);
+    PQclear(result);
+    return rc;
+}
+
+static int prepare(PGconn *conn, const char *name, const char *text,
+                   struct bench_failure *failure)
+{
+    PGresult *result = PQprepare(conn, name, text, 0, NULL);
+    int rc = 0;
+
+    if (PQresultStatus(result) != PGRES_COMMAND_OK)
+        rc = fail(failure, text, conn);
+    PQclear(result);
+    return rc;
+}
+
+static int postgres_open(void **out, const struct bench_target *target,
+                         unsigned client, struct bench_failure *failure)
+{
+    struct connection *me = calloc(1, sizeof *me);
+    char text[640];
+    int rc;
+
+    *out = me;
+    if (me == NULL)
+        return bench_fail(failure, "out of memory");
+    (void)snprintf(me->key, sizeof me->key, "%036u", client);
+    me->conn = connect_to(target->url, failure);
+    if (me->conn == NULL)
+        return -1;
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO %sLOCK (" FLOOR_COLUMNS
+                   ") VALUES ('%s', " FLOOR_VALUES
+                   ", '2000-01-01', '2000-01-02') "
+                   "ON CONFLICT DO NOTHING",
+                   target->floor_prefix, me->key);
+    rc = run(me->conn, text, failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text,
+                   "UPDATE %sLOCK SET " FLOOR_UPDATE
+                   " WHERE LOCK_KEY = $1 AND REGION = $2",
+                   target->floor_prefix);
+    rc = prepare(me->conn, "update_row", text, failure);
+    if (rc != 0)
+        return rc;
+    return prepare(me->conn, "select_one", "SELECT 1", failure);
+}
+
+static void postgres_close(void *connection)
+{
+    struct connection *me = connection;
+
+    if (me == NULL)
+        return;
+    PQfinish(me->conn);
+    free(me);
+}
+
+static int postgres_update(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    const char *values[] = {me->key, FLOOR_REGION};
+    PGresult *result;
+    int rc = 0;
+
+    result = PQexecPrepared(me->conn, "update_row", 2, values, NULL, NULL, 0);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK ||
+        strcmp(PQcmdTuples(result), "1") != 0)
+        rc = fail(failure, "update", me->conn);
+    PQclear(result);
+    return rc;
+}
+
+static int postgres_select(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    PGresult *result;
+    int rc = 0;
+
+    result = PQexecPrepared(me->conn, "select_one", 0, NULL, NULL, NULL, 0);
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        rc = fail(failure, "select", me->conn);
+    PQclear(result);
+    return rc;
+}
+
+static int postgres_describe(void *connection, struct bench_server *server,
+                             struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    PGresult *result;
+    const char *fsync;
+    const char *commit;
+
+    result = PQexec(me->conn, "SELECT current_setting('server_version'), "
+                              "current_setting('fsync'), "
+                              "current_setting('synchronous_commit')");
+    if (PQresultStatus(result) != PGRES_TUPLES_OK) {
+        PQclear(result);
+        return fail(failure, "describe", me->conn);
+    }
+    fsync = PQgetvalue(result, 0, 1);
+    commit = PQgetvalue(result, 0, 2);
+    (void)snprintf(server->version, sizeof server->version, "PostgreSQL %s",
+                   PQgetvalue(result, 0, 0));
+    (void)snprintf(server->settings, sizeof server->settings,
+                   "fsync=%s synchronous_commit=%s", fsync, commit);
+    server->is_durable = strcmp(fsync, "on") == 0 && strcmp(commit, "off") != 0;
+    PQclear(result);
+    return 0;
+}
+
+static int postgres_drop(void *connection, const char *prefix,
+                         struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "DROP TABLE %sLOCK", prefix);
+    return run(me->conn, text, failure);
+}
+
+const struct floor_driver floor_postgres = {
+    .database = "postgres",
+    .open = postgres_open,
+    .close = postgres_close,
+    .update = postgres_update,
+    .select = postgres_select,
+    .describe = postgres_describe,
+    .drop = postgres_drop,
+};

@@ -1,0 +1,192 @@
+/*
+ * floor_sqlite.c - the floor on SQLite: each client has a connection of its own
+ *
+ * Write-ahead log and synchronous=NORMAL, as sqlock's driver has them: durable
+ * against the death of the process, not of the machine.  Who meets another
+ * writer tries again after 50 to 200 us; SQLite's own busy timeout backs off so
+ * far that it starves clients.
+ */
+#include "floor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <sqlite3.h>
+
+#include "base/url.h"
+
+#define BUSY_TRIES 100000 /* at least 5 s */
+
+struct connection {
+    sqlite3 *db;
+    sqlite3_stmt *update;
+    sqlite3_stmt *select;
+    char key[37];
+    unsigned seed;
+};
+
+static int fail(struct bench_failure *failure, const char *what, sqlite3 *db)
+{
+    return bench_fail(failure, "SQLite, %s: %s", what, sqlite3_errmsg(db));
+}
+
+static int on_busy(void *context, int tries)
+{
+    struct connection *me = context;
+    struct timespec pause = {0, 0};
+
+    pause.tv_nsec = 50000 + rand_r(&me->seed) % 150000;
+    (void)nanosleep(&pause, NULL);
+    return tries < BUSY_TRIES;
+}
+
+static int run(sqlite3 *db, const char *text, struct bench_failure *failure)
+{
+    if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+        return fail(failure, text, db);
+    return 0;
+}
+
+static int open_file(struct connection *me, const char *text,
+                     struct bench_failure *failure)
+{
+    struct lk_url url = {0};
+    sqlock_error err;
+    int rc = 0;
+
+    if (lk_url_parse(&url, text, &err) != 0)
+        rc = bench_fail(failure, "%s", err.message);
+    else if (sqlite3_open(url.path, &me->db) != SQLITE_OK)
+        rc = fail(failure, "open", me->db);
+    else if (sqlite3_busy_handler(me->db, on_busy, me) != SQLITE_OK)
+        rc = fail(failure, "busy handler", me->db);
+    lk_url_clear(&url);
+    return rc;
+}
+
+static int prepare(sqlite3_stmt **out, sqlite3 *db, const char *text,
+                   struct bench_failure *failure)
+{
+    if (sqlite3_prepare_v3(db, text, -1, SQLITE_PREPARE_PERSISTENT, out,
+                           NULL) != SQLITE_OK)
+        return fail(failure, text, db);
+    return 0;
+}
+
+static int sqlite_open(void **out, const struct bench_target *target,
+                       unsigned client, struct bench_failure *failure)
+{
+    struct connection *me = calloc(1, sizeof *me);
+    char text[640];
+    int rc;
+
+    *out = me;
+    if (me == NULL)
+        return bench_fail(failure, "out of memory");
+    me->seed = client + 1;
+    (void)snprintf(me->key, sizeof me->key, "%036u", client);
+    rc = open_file(me, target->url, failure);
+    if (rc == 0)
+        rc = run(me->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL",
+                 failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text,
+                   "INSERT OR IGNORE INTO %sLOCK (" FLOOR_COLUMNS
+                   ") VALUES ('%s', " FLOOR_VALUES ", 1, 2)",
+                   target->floor_prefix, me->key);
+    rc = run(me->db, text, failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text,
+                   "UPDATE %sLOCK SET " FLOOR_UPDATE
+                   " WHERE LOCK_KEY = ?1 AND REGION = ?2",
+                   target->floor_prefix);
+    rc = prepare(&me->update, me->db, text, failure);
+    if (rc != 0)
+        return rc;
+    if (sqlite3_bind_text(me->update, 1, me->key, -1, SQLITE_STATIC) !=
+            SQLITE_OK ||
+        sqlite3_bind_text(me->update, 2, FLOOR_REGION, -1, SQLITE_STATIC) !=
+            SQLITE_OK)
+        return fail(failure, "bind", me->db);
+    return prepare(&me->select, me->db, "SELECT 1", failure);
+}
+
+static void sqlite_close(void *connection)
+{
+    struct connection *me = connection;
+
+    if (me == NULL)
+        return;
+    (void)sqlite3_finalize(me->update);
+    (void)sqlite3_finalize(me->select);
+    (void)sqlite3_close(me->db);
+    free(me);
+}
+
+static int sqlite_update(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    int rc = 0;
+
+    if (sqlite3_step(me->update) != SQLITE_DONE || sqlite3_changes(me->db) != 1)
+        rc = fail(failure, "update", me->db);
+    (void)sqlite3_reset(me->update);
+    return rc;
+}
+
+static int sqlite_select(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    int rc = 0;
+
+    if (sqlite3_step(me->select) != SQLITE_ROW)
+        rc = fail(failure, "select", me->db);
+    (void)sqlite3_reset(me->select);
+    return rc;
+}
+
+static int sqlite_describe(void *connection, struct bench_server *server,
+                           struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    sqlite3_stmt *statement = NULL;
+    int rc;
+
+    rc = prepare(&statement, me->db, "PRAGMA journal_mode", failure);
+    if (rc == 0 && sqlite3_step(statement) != SQLITE_ROW)
+        rc = fail(failure, "describe", me->db);
+    if (rc == 0) {
+        (void)snprintf(server->version, sizeof server->version, "SQLite %s",
+                       sqlite3_libversion());
+        (void)snprintf(server->settings, sizeof server->settings,
+                       "journal_mode=%s synchronous=NORMAL",
+                       (const char *)sqlite3_column_text(statement, 0));
+        server->is_durable = true;
+    }
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+static int sqlite_drop(void *connection, const char *prefix,
+                       struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "DROP TABLE %sLOCK", prefix);
+    return run(me->db, text, failure);
+}
+
+const struct floor_driver floor_sqlite = {
+    .database = "sqlite",
+    .open = sqlite_open,
+    .close = sqlite_close,
+    .update = sqlite_update,
+    .select = sqlite_select,
+    .describe = sqlite_describe,
+    .drop = sqlite_drop,
+};

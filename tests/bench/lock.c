@@ -1,0 +1,108 @@
+/*
+ * lock.c - the cases that use sqlock, by its public interface alone
+ *
+ * As an application with threads would: one registry for the process, with as
+ * many connections as there are clients, and each client its own lock.  All
+ * else is the default.
+ */
+#include "cases.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sqlock.h"
+
+/* Long enough for any queue before an SQLite file; no lock is ever held by
+   another. */
+#define WAIT_MS 10000
+
+struct lock_state {
+    sqlock_registry *registry;
+    unsigned clients;
+    sqlock_lock *locks[BENCH_CLIENTS_MAX];
+};
+
+static int fail(struct bench_failure *failure, const char *what, int rc,
+                const sqlock_error *err)
+{
+    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
+                      err->message);
+}
+
+int lock_setup(void **out, const struct bench_target *target,
+               struct bench_failure *failure)
+{
+    struct lock_state *state = calloc(1, sizeof *state);
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_error err = {0};
+    char name[64];
+    unsigned i;
+    int rc;
+
+    *out = state;
+    if (state == NULL)
+        return bench_fail(failure, "out of memory");
+    options.table_prefix = target->lock_prefix;
+    options.pool_size = target->clients;
+    rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
+    if (rc != 0)
+        return fail(failure, "sqlock_registry_open", rc, &err);
+    state->clients = target->clients;
+    for (i = 0; i < state->clients; i++) {
+        (void)snprintf(name, sizeof name, "bench client %u", i);
+        rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
+        if (rc != 0)
+            return fail(failure, "sqlock_obtain", rc, &err);
+    }
+    return 0;
+}
+
+void lock_teardown(void *opaque)
+{
+    struct lock_state *state = opaque;
+    unsigned i;
+
+    if (state == NULL)
+        return;
+    for (i = 0; i < state->clients; i++)
+        (void)sqlock_drop(state->locks[i], NULL);
+    (void)sqlock_registry_close(state->registry, NULL);
+    free(state);
+}
+
+static int acquire(sqlock_lock *lock, struct bench_failure *failure)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_acquire(lock, WAIT_MS, NULL, &err);
+
+    return rc == 0 ? 0 : fail(failure, "sqlock_acquire", rc, &err);
+}
+
+static int release(sqlock_lock *lock, struct bench_failure *failure)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_release(lock, &err);
+
+    return rc == 0 ? 0 : fail(failure, "sqlock_release", rc, &err);
+}
+
+int lock_pair(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    struct lock_state *state = opaque;
+    sqlock_lock *lock = state->locks[client];
+
+    if (acquire(lock, failure) != 0)
+        return -1;
+    return release(lock, failure);
+}
+
+int lock_nested(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    struct lock_state *state = opaque;
+    sqlock_lock *lock = state->locks[client];
+
+    if (acquire(lock, failure) != 0 || acquire(lock, failure) != 0 ||
+        release(lock, failure) != 0)
+        return -1;
+    return release(lock, failure);
+}

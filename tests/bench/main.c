@@ -1,0 +1,181 @@
+/*
+ * main.c - the benchmark: every database, every number of clients
+ *
+ * Prepares two tables on each database, runs the rounds there, drops the tables
+ * again.  Judges nothing: the numbers are for the reader.
+ */
+#include "floor.h"
+#include "options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sqlock.h"
+
+/* One database while it is measured. */
+struct site {
+    struct bench_target target;
+    char lock_prefix[32];
+    char floor_prefix[32];
+    bool has_lock_table;
+    bool has_floor_table;
+    void *connection; /* for the questions and the clearing up */
+};
+
+int bench_fail(struct bench_failure *failure, const char *format, ...)
+{
+    va_list arguments;
+    size_t length;
+
+    if (failure->text[0] != '\0')
+        return -1;
+    va_start(arguments, format);
+    (void)vsnprintf(failure->text, sizeof failure->text, format, arguments);
+    va_end(arguments);
+    length = strlen(failure->text);
+    while (length > 0 && failure->text[length - 1] == '\n')
+        failure->text[--length] = '\0';
+    return -1;
+}
+
+static int create_table(const char *url, const char *prefix, bool *is_there,
+                        struct bench_failure *failure)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_error err = {0};
+    int rc;
+
+    options.table_prefix = prefix;
+    rc = sqlock_schema_create(url, &options, SQLOCK_LAYOUT_SQLOCK, &err);
+    if (rc != 0)
+        return bench_fail(failure, "sqlock_schema_create: %s", err.message);
+    *is_there = true;
+    return 0;
+}
+
+/* The process id keeps the tables apart from everybody else's. */
+static int open_site(struct site *site, enum bench_database database,
+                     const char *url, struct bench_failure *failure)
+{
+    long pid = (long)getpid();
+    int rc;
+
+    memset(site, 0, sizeof *site);
+    (void)snprintf(site->lock_prefix, sizeof site->lock_prefix, "BENCH%ld_",
+                   pid);
+    (void)snprintf(site->floor_prefix, sizeof site->floor_prefix, "FLOOR%ld_",
+                   pid);
+    site->target.database = bench_database_name(database);
+    site->target.url = url;
+    site->target.lock_prefix = site->lock_prefix;
+    site->target.floor_prefix = site->floor_prefix;
+    site->target.floor = floor_driver_find(site->target.database);
+    if (site->target.floor == NULL)
+        return bench_fail(failure, "this build has no driver for it");
+    rc = create_table(url, site->floor_prefix, &site->has_floor_table, failure);
+    if (rc == 0)
+        rc = create_table(url, site->lock_prefix, &site->has_lock_table,
+                          failure);
+    if (rc == 0)
+        rc = site->target.floor->open(&site->connection, &site->target,
+                                      BENCH_CLIENTS_MAX, failure);
+    return rc;
+}
+
+static void close_site(struct site *site)
+{
+    const struct floor_driver *floor = site->target.floor;
+    struct bench_failure failure = {""};
+
+    if (site->connection == NULL)
+        return;
+    if (site->has_lock_table &&
+        floor->drop(site->connection, site->lock_prefix, &failure) != 0)
+        (void)fprintf(stderr, "bench: %s\n", failure.text);
+    if (site->has_floor_table &&
+        floor->drop(site->connection, site->floor_prefix, &failure) != 0)
+        (void)fprintf(stderr, "bench: %s\n", failure.text);
+    floor->close(site->connection);
+}
+
+static int measure(struct bench_report *report, struct site *site,
+                   const struct bench_options *options,
+                   struct bench_failure *failure)
+{
+    struct bench_server *server = &report->servers[report->server_count];
+    struct bench_result *results;
+    size_t i;
+    int rc;
+
+    server->database = site->target.database;
+    rc = site->target.floor->describe(site->connection, server, failure);
+    if (rc != 0)
+        return rc;
+    report->server_count++;
+    printf("%s: %s, %s\n", server->database, server->version, server->settings);
+    if (!server->is_durable)
+        printf("%s: COMMITS ARE NOT DURABLE: the ratios say little\n",
+               server->database);
+    bench_report_head();
+    for (i = 0; i < options->client_counts && rc == 0; i++) {
+        site->target.clients = options->clients[i];
+        results = &report->results[report->count];
+        rc = bench_rounds_run(report->plan, &site->target, results, failure);
+        if (rc == 0) {
+            bench_report_rows(results, report->plan->count);
+            report->count += report->plan->count;
+        }
+    }
+    printf("\n");
+    return rc;
+}
+
+static int run(struct bench_report *report, const struct bench_options *options,
+               struct bench_failure *failure)
+{
+    struct site site;
+    enum bench_database database;
+    int rc = 0;
+
+    for (database = 0; database < BENCH_DATABASES && rc == 0; database++) {
+        if (options->urls[database] == NULL)
+            continue;
+        rc = open_site(&site, database, options->urls[database], failure);
+        if (rc == 0)
+            rc = measure(report, &site, options, failure);
+        close_site(&site);
+    }
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct bench_options options;
+    struct bench_report report = {0};
+    struct bench_failure failure = {""};
+    int rc;
+
+    rc = bench_options_read(&options, argc, argv, &failure);
+    if (rc != 0 || options.is_help)
+        goto out;
+    report.plan = &options.plan;
+    report.results =
+        calloc(BENCH_DATABASES * options.client_counts * options.plan.count,
+               sizeof *report.results);
+    if (report.results == NULL) {
+        rc = bench_fail(&failure, "out of memory");
+        goto out;
+    }
+    rc = run(&report, &options, &failure);
+    if (rc == 0 && options.json != NULL)
+        rc = bench_report_json(&report, options.json, &failure);
+out:
+    if (rc != 0)
+        (void)fprintf(stderr, "bench: %s\n", failure.text);
+    free(report.results);
+    bench_options_clear(&options);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,276 @@
+/*
+ * options.c - read the command line of the benchmark
+ *
+ * Checks values by themselves; whether a server can be reached is found out
+ * when it is used.
+ */
+#include "options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SECONDS_DEFAULT 0.25
+#define REPEATS_DEFAULT 7
+
+static const struct {
+    const char *name;
+    const char *variable;
+} databases[BENCH_DATABASES] = {
+    {"postgres", "SQLOCK_TEST_POSTGRES_URL"},
+    {"mysql", "SQLOCK_TEST_MYSQL_URL"},
+    {"sqlite", "SQLOCK_TEST_SQLITE_URL"},
+};
+
+enum {
+    OPTION_SECONDS = 256,
+    OPTION_REPEATS,
+    OPTION_CLIENTS,
+    OPTION_CASES,
+    OPTION_JSON,
+    OPTION_HELP
+};
+
+static const struct option long_options[] = {
+    {"postgres", required_argument, NULL, BENCH_POSTGRES},
+    {"mysql", required_argument, NULL, BENCH_MYSQL},
+    {"sqlite", required_argument, NULL, BENCH_SQLITE},
+    {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"repeats", required_argument, NULL, OPTION_REPEATS},
+    {"clients", required_argument, NULL, OPTION_CLIENTS},
+    {"cases", required_argument, NULL, OPTION_CASES},
+    {"json", required_argument, NULL, OPTION_JSON},
+    {"help", no_argument, NULL, OPTION_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+const char *bench_database_name(enum bench_database database)
+{
+    return databases[database].name;
+}
+
+static void print_help(void)
+{
+    const struct bench_case *at;
+
+    printf("usage: bench [--postgres URL] [--mysql URL] [--sqlite PATH]\n"
+           "             [--clients N,N...] [--cases NAME,NAME...|all]\n"
+           "             [--seconds S] [--repeats N] [--json FILE] [--help]\n"
+           "\n"
+           "Measures sqlock against the bare statements of the same client\n"
+           "library on the same server, in slices of time that alternate.\n"
+           "Without a database in the arguments it takes those of\n"
+           "SQLOCK_TEST_POSTGRES_URL, SQLOCK_TEST_MYSQL_URL and\n"
+           "SQLOCK_TEST_SQLITE_URL.  Makes two tables of its own there, and\n"
+           "drops them.\n"
+           "\n"
+           "  --clients   threads at a time, up to %d each; 1,4,16\n"
+           "  --cases     what to measure; all\n"
+           "  --seconds   length of one slice; %.2f\n"
+           "  --repeats   slices of each case, up to %d; %d\n"
+           "  --json      write the results there as well\n"
+           "\n"
+           "Cases (ratio to):\n",
+           BENCH_CLIENTS_MAX, SECONDS_DEFAULT, BENCH_REPEATS_MAX,
+           REPEATS_DEFAULT);
+    for (at = bench_cases; at->name != NULL; at++)
+        printf("  %-12s %s (%s)\n", at->name, at->what, at->baseline);
+}
+
+static int read_number(unsigned *out, const char *text, unsigned limit,
+                       const char *what, struct bench_failure *failure)
+{
+    char *end = NULL;
+    unsigned long value;
+
+    errno = 0;
+    value = strtoul(text, &end, 10);
+    if (errno != 0 || end == text || *end != '\0' || text[0] == '-' ||
+        value < 1 || value > limit)
+        return bench_fail(failure, "%s: a number from 1 to %u, not \"%s\"",
+                          what, limit, text);
+    *out = (unsigned)value;
+    return 0;
+}
+
+static int read_seconds(double *out, const char *text,
+                        struct bench_failure *failure)
+{
+    char *end = NULL;
+
+    *out = strtod(text, &end);
+    if (end == text || *end != '\0' || !(*out >= 0.01 && *out <= 600.0))
+        return bench_fail(failure, "--seconds: 0.01 to 600, not \"%s\"", text);
+    return 0;
+}
+
+/* Both lists are cut in place: arguments belong to the program. */
+static int read_clients(struct bench_options *options, char *list,
+                        struct bench_failure *failure)
+{
+    char *rest = NULL;
+    char *word = strtok_r(list, ",", &rest);
+    int rc;
+
+    options->client_counts = 0;
+    for (; word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        if (options->client_counts == BENCH_COUNTS_MAX)
+            return bench_fail(failure, "--clients: %d numbers at most",
+                              BENCH_COUNTS_MAX);
+        rc = read_number(&options->clients[options->client_counts], word,
+                         BENCH_CLIENTS_MAX, "--clients", failure);
+        if (rc != 0)
+            return rc;
+        options->client_counts++;
+    }
+    if (options->client_counts == 0)
+        return bench_fail(failure, "--clients: no number");
+    return 0;
+}
+
+static int add_case(struct bench_plan *plan, const struct bench_case *the_case,
+                    struct bench_failure *failure)
+{
+    if (plan->count == BENCH_CASES_MAX)
+        return bench_fail(failure, "--cases: %d at most", BENCH_CASES_MAX);
+    plan->cases[plan->count] = the_case;
+    plan->count++;
+    return 0;
+}
+
+static int read_cases(struct bench_plan *plan, char *list,
+                      struct bench_failure *failure)
+{
+    const struct bench_case *at;
+    char *rest = NULL;
+    char *word;
+    int rc = 0;
+
+    plan->count = 0;
+    if (list == NULL || strcmp(list, "all") == 0) {
+        for (at = bench_cases; at->name != NULL && rc == 0; at++)
+            rc = add_case(plan, at, failure);
+        return rc;
+    }
+    word = strtok_r(list, ",", &rest);
+    for (; word != NULL && rc == 0; word = strtok_r(NULL, ",", &rest)) {
+        at = bench_case_find(word);
+        rc = at == NULL ? bench_fail(failure, "--cases: no case \"%s\"", word)
+                        : add_case(plan, at, failure);
+    }
+    if (rc == 0 && plan->count == 0)
+        rc = bench_fail(failure, "--cases: no name");
+    return rc;
+}
+
+static int take_url(char **out, const char *prefix, const char *value,
+                    struct bench_failure *failure)
+{
+    free(*out);
+    *out = NULL;
+    if (asprintf(out, "%s%s", prefix, value) < 0) {
+        *out = NULL;
+        return bench_fail(failure, "out of memory");
+    }
+    return 0;
+}
+
+static int read_option(struct bench_options *out, int option, char *value,
+                       struct bench_failure *failure)
+{
+    switch (option) {
+    case BENCH_POSTGRES:
+    case BENCH_MYSQL:
+        return take_url(&out->urls[option], "", value, failure);
+    case BENCH_SQLITE:
+        return take_url(
+            &out->urls[option],
+            strncmp(value, "sqlite:", 7) == 0 ? "" : "sqlite:", value, failure);
+    case OPTION_SECONDS:
+        return read_seconds(&out->plan.seconds, value, failure);
+    case OPTION_REPEATS:
+        return read_number(&out->plan.repeats, value, BENCH_REPEATS_MAX,
+                           "--repeats", failure);
+    case OPTION_CLIENTS:
+        return read_clients(out, value, failure);
+    case OPTION_CASES:
+        return read_cases(&out->plan, value, failure);
+    case OPTION_JSON:
+        out->json = value;
+        return 0;
+    case OPTION_HELP:
+        out->is_help = true;
+        print_help();
+        return 0;
+    default:
+        return bench_fail(failure, "see --help"); /* getopt has said why */
+    }
+}
+
+static int read_environment(struct bench_options *out,
+                            struct bench_failure *failure)
+{
+    const char *value;
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; i < BENCH_DATABASES && rc == 0; i++) {
+        value = getenv(databases[i].variable);
+        if (value != NULL && value[0] != '\0')
+            rc = take_url(&out->urls[i], "", value, failure);
+    }
+    return rc;
+}
+
+static bool names_a_database(const struct bench_options *options)
+{
+    size_t i;
+
+    for (i = 0; i < BENCH_DATABASES; i++) {
+        if (options->urls[i] != NULL)
+            return true;
+    }
+    return false;
+}
+
+int bench_options_read(struct bench_options *out, int argc, char **argv,
+                       struct bench_failure *failure)
+{
+    static const unsigned clients[] = {1, 4, 16};
+    int option;
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    memcpy(out->clients, clients, sizeof clients);
+    out->client_counts = sizeof clients / sizeof clients[0];
+    out->plan.seconds = SECONDS_DEFAULT;
+    out->plan.repeats = REPEATS_DEFAULT;
+    rc = read_cases(&out->plan, NULL, failure);
+    while (rc == 0 && !out->is_help) {
+        option = getopt_long(argc, argv, "", long_options, NULL);
+        if (option == -1)
+            break;
+        rc = read_option(out, option, optarg, failure);
+    }
+    if (rc != 0 || out->is_help)
+        return rc;
+    if (optind < argc)
+        return bench_fail(failure, "\"%s\" is no option; see --help",
+                          argv[optind]);
+    if (!names_a_database(out))
+        rc = read_environment(out, failure);
+    if (rc == 0 && !names_a_database(out))
+        rc = bench_fail(failure, "no database to measure; see --help");
+    return rc;
+}
+
+void bench_options_clear(struct bench_options *options)
+{
+    size_t i;
+
+    for (i = 0; i < BENCH_DATABASES; i++)
+        free(options->urls[i]);
+    memset(options, 0, sizeof *options);
+}

@@ -1,0 +1,38 @@
+/*
+ * options.h - the command line of the benchmark
+ */
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include "bench.h"
+
+enum bench_database {
+    BENCH_POSTGRES,
+    BENCH_MYSQL,
+    BENCH_SQLITE,
+    BENCH_DATABASES
+};
+
+struct bench_options {
+    char *urls[BENCH_DATABASES]; /* NULL: not measured */
+    unsigned clients[BENCH_COUNTS_MAX];
+    size_t client_counts;
+    struct bench_plan plan;
+    const char *json; /* NULL: none */
+    bool is_help;     /* it was printed, nothing else to do */
+};
+
+/** "postgres", "mysql" or "sqlite". */
+const char *bench_database_name(enum bench_database database);
+
+/**
+ * Read the command line; where it names no database, the environment.
+ *
+ * @param[out] out to be given to bench_options_clear(), also after a failure
+ */
+int bench_options_read(struct bench_options *out, int argc, char **argv,
+                       struct bench_failure *failure);
+
+void bench_options_clear(struct bench_options *options);
+
+#endif /* BENCH_OPTIONS_H */

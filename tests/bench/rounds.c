@@ -1,0 +1,216 @@
+/*
+ * rounds.c - interleave slices of cases and their baselines
+ *
+ * In each round every case runs once, just behind and just before a slice of
+ * its baseline; its ratio is that to the mean of the two.  The median over the
+ * rounds is what is reported.  Knows nothing about databases or output.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A case that is set up: in the plan, or only somebody's baseline. */
+struct actor {
+    const struct bench_case *the_case;
+    void *state;
+};
+
+struct stage {
+    const struct bench_plan *plan;
+    const struct bench_target *target;
+    struct actor actors[2 * BENCH_CASES_MAX];
+    size_t count;
+    const struct actor *last; /* whose slice ran last, */
+    struct bench_slice slice; /* and what came out */
+};
+
+/* What the rounds of one case gave. */
+struct samples {
+    double own[BENCH_REPEATS_MAX];
+    double baseline[2 * BENCH_REPEATS_MAX];
+    double client_us[BENCH_REPEATS_MAX];
+};
+
+static int compare_doubles(const void *left, const void *right)
+{
+    double a = *(const double *)left;
+    double b = *(const double *)right;
+
+    return (a > b) - (a < b);
+}
+
+/* The value that the fraction @p part of all lies below, between neighbours. */
+static double quantile(const double *values, size_t count, double part)
+{
+    double sorted[BENCH_REPEATS_MAX];
+    double at = part * (double)(count - 1);
+    size_t below = (size_t)at;
+    size_t above = below + 1 < count ? below + 1 : below;
+
+    memcpy(sorted, values, count * sizeof *sorted);
+    qsort(sorted, count, sizeof *sorted, compare_doubles);
+    return sorted[below] +
+           (sorted[above] - sorted[below]) * (at - (double)below);
+}
+
+static double median(const double *values, size_t count)
+{
+    return quantile(values, count, 0.5);
+}
+
+static double best_two(const double *values, size_t count)
+{
+    double first = 0.0;
+    double second = 0.0;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (values[i] > first) {
+            second = first;
+            first = values[i];
+        } else if (values[i] > second) {
+            second = values[i];
+        }
+    }
+    return count > 1 ? (first + second) / 2.0 : first;
+}
+
+static struct actor *find_actor(struct stage *stage,
+                                const struct bench_case *the_case)
+{
+    size_t i;
+
+    for (i = 0; i < stage->count; i++) {
+        if (stage->actors[i].the_case == the_case)
+            return &stage->actors[i];
+    }
+    return NULL;
+}
+
+static int add_actor(struct stage *stage, const struct bench_case *the_case,
+                     struct bench_failure *failure)
+{
+    struct actor *actor;
+    struct bench_slice slice;
+    double seconds = stage->plan->seconds;
+    int rc;
+
+    if (find_actor(stage, the_case) != NULL)
+        return 0;
+    actor = &stage->actors[stage->count];
+    actor->the_case = the_case;
+    stage->count++;
+    rc = the_case->setup(&actor->state, stage->target, failure);
+    if (rc != 0)
+        return rc;
+    /* Connections are opened and statements prepared at first use. */
+    return bench_slice_run(the_case, actor->state, stage->target,
+                           seconds < 0.2 ? seconds : 0.2, &slice, NULL,
+                           failure);
+}
+
+static int run_actor(struct stage *stage, const struct actor *actor,
+                     struct bench_histogram *latency,
+                     struct bench_failure *failure)
+{
+    stage->last = actor;
+    return bench_slice_run(actor->the_case, actor->state, stage->target,
+                           stage->plan->seconds, &stage->slice, latency,
+                           failure);
+}
+
+static int run_case(struct stage *stage, size_t round,
+                    struct bench_result *result, struct samples *samples,
+                    struct bench_failure *failure)
+{
+    const struct actor *own = find_actor(stage, result->the_case);
+    const struct actor *baseline =
+        find_actor(stage, bench_case_find(result->the_case->baseline));
+    double *around = &samples->baseline[2 * round];
+    int rc;
+
+    /* The baseline's slice behind the case before is as good as a new one. */
+    if (stage->last != baseline) {
+        rc = run_actor(stage, baseline, NULL, failure);
+        if (rc != 0)
+            return rc;
+    }
+    around[0] = stage->slice.per_second;
+    rc = run_actor(stage, own, &result->latency, failure);
+    if (rc != 0)
+        return rc;
+    samples->own[round] = stage->slice.per_second;
+    samples->client_us[round] = stage->slice.client_us;
+    result->operations += stage->slice.operations;
+    rc = run_actor(stage, baseline, NULL, failure);
+    if (rc != 0)
+        return rc;
+    around[1] = stage->slice.per_second;
+    result->ratios[round] = samples->own[round] * 2.0 / (around[0] + around[1]);
+    return 0;
+}
+
+static void summarize(struct bench_result *result,
+                      const struct samples *samples)
+{
+    size_t count = result->repeats;
+
+    result->per_second = median(samples->own, count);
+    result->client_us = median(samples->client_us, count);
+    result->ratio = median(result->ratios, count);
+    result->ratio_q1 = quantile(result->ratios, count, 0.25);
+    result->ratio_q3 = quantile(result->ratios, count, 0.75);
+    result->ratio_best =
+        best_two(samples->own, count) / best_two(samples->baseline, 2 * count);
+}
+
+static int run_rounds(struct stage *stage, struct bench_result *results,
+                      struct samples *samples, struct bench_failure *failure)
+{
+    size_t round;
+    size_t i;
+    int rc;
+
+    for (round = 0; round < stage->plan->repeats; round++) {
+        for (i = 0; i < stage->plan->count; i++) {
+            rc = run_case(stage, round, &results[i], &samples[i], failure);
+            if (rc != 0)
+                return rc;
+        }
+    }
+    return 0;
+}
+
+int bench_rounds_run(const struct bench_plan *plan,
+                     const struct bench_target *target,
+                     struct bench_result *results,
+                     struct bench_failure *failure)
+{
+    struct stage stage = {.plan = plan, .target = target};
+    struct samples *samples = NULL;
+    size_t i;
+    int rc = 0;
+
+    samples = calloc(plan->count, sizeof *samples);
+    if (samples == NULL)
+        return bench_fail(failure, "out of memory");
+    for (i = 0; i < plan->count && rc == 0; i++) {
+        results[i].database = target->database;
+        results[i].clients = target->clients;
+        results[i].the_case = plan->cases[i];
+        results[i].repeats = plan->repeats;
+        rc = add_actor(&stage, bench_case_find(plan->cases[i]->baseline),
+                       failure);
+        if (rc == 0)
+            rc = add_actor(&stage, plan->cases[i], failure);
+    }
+    if (rc == 0)
+        rc = run_rounds(&stage, results, samples, failure);
+    for (i = 0; i < plan->count && rc == 0; i++)
+        summarize(&results[i], &samples[i]);
+    for (i = 0; i < stage.count; i++)
+        stage.actors[i].the_case->teardown(stage.actors[i].state);
+    free(samples);
+    return rc;
+}

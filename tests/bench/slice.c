@@ -1,0 +1,139 @@
+/*
+ * slice.c - let clients repeat an operation for a while
+ *
+ * A client is a thread here; what it gives back is plain data, so that clients
+ * can also be processes that share it.  Says nothing about which slices are
+ * compared: see rounds.c.
+ */
+#include "bench.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct client {
+    const struct bench_case *the_case;
+    void *state;
+    unsigned number;
+    int64_t duration_ns;
+    pthread_barrier_t *start;
+    atomic_bool *stop; /* somebody failed */
+
+    int rc;
+    uint64_t operations;
+    int64_t elapsed_ns;
+    struct bench_failure failure;
+    struct bench_histogram latency;
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void *client_main(void *argument)
+{
+    struct client *me = argument;
+    int64_t begin;
+    int64_t before;
+    int64_t after;
+
+    (void)pthread_barrier_wait(me->start);
+    begin = clock_ns(CLOCK_MONOTONIC);
+    after = begin;
+    while (after - begin < me->duration_ns && !atomic_load(me->stop)) {
+        before = after;
+        me->rc = me->the_case->operation(me->state, me->number, &me->failure);
+        after = clock_ns(CLOCK_MONOTONIC);
+        if (me->rc != 0) {
+            atomic_store(me->stop, true);
+            break;
+        }
+        me->operations++;
+        bench_histogram_add(&me->latency, after - before);
+    }
+    me->elapsed_ns = after - begin;
+    return NULL;
+}
+
+/* The threads that could be started wait at the barrier for all: when one is
+   missing, nothing can be measured and nobody could let them go. */
+static void start_clients(struct client *clients, pthread_t *threads,
+                          unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; i++) {
+        if (pthread_create(&threads[i], NULL, client_main, &clients[i]) != 0)
+            abort();
+    }
+}
+
+static int collect(const struct client *clients, unsigned count,
+                   struct bench_slice *slice, struct bench_histogram *latency,
+                   struct bench_failure *failure)
+{
+    unsigned i;
+
+    memset(slice, 0, sizeof *slice);
+    for (i = 0; i < count; i++) {
+        if (clients[i].rc != 0)
+            return bench_fail(failure, "%s, client %u: %s",
+                              clients[i].the_case->name, i,
+                              clients[i].failure.text);
+    }
+    for (i = 0; i < count; i++) {
+        slice->operations += clients[i].operations;
+        slice->per_second +=
+            (double)clients[i].operations * 1e9 / (double)clients[i].elapsed_ns;
+        if (latency != NULL)
+            bench_histogram_merge(latency, &clients[i].latency);
+    }
+    return 0;
+}
+
+int bench_slice_run(const struct bench_case *the_case, void *state,
+                    const struct bench_target *target, double seconds,
+                    struct bench_slice *slice, struct bench_histogram *latency,
+                    struct bench_failure *failure)
+{
+    unsigned count = target->clients;
+    pthread_t threads[BENCH_CLIENTS_MAX];
+    pthread_barrier_t start;
+    atomic_bool stop = false;
+    struct client *clients;
+    int64_t cpu_ns;
+    unsigned i;
+    int rc;
+
+    clients = calloc(count, sizeof *clients);
+    if (clients == NULL)
+        return bench_fail(failure, "out of memory");
+    (void)pthread_barrier_init(&start, NULL, count + 1);
+    for (i = 0; i < count; i++) {
+        clients[i].the_case = the_case;
+        clients[i].state = state;
+        clients[i].number = i;
+        clients[i].duration_ns = (int64_t)(seconds * 1e9);
+        clients[i].start = &start;
+        clients[i].stop = &stop;
+    }
+    start_clients(clients, threads, count);
+    cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    (void)pthread_barrier_wait(&start);
+    for (i = 0; i < count; i++)
+        (void)pthread_join(threads[i], NULL);
+    cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+    (void)pthread_barrier_destroy(&start);
+
+    rc = collect(clients, count, slice, latency, failure);
+    if (rc == 0)
+        slice->client_us = (double)cpu_ns / 1e3 / (double)slice->operations;
+    free(clients);
+    return rc;
+}
