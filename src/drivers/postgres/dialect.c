@@ -145,11 +145,22 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define SPRING_BROKEN(ends)                                                    \
     " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW
 
-/* Five columns: CREATED_DATE is the token. */
+/* Five columns: CREATED_DATE is the token.
+ *
+ * What is to be inserted is computed once; when the insertion then waits for a
+ * row that is being deleted, others can claim and release meanwhile, and their
+ * tokens would be later ones.  So claims of a key take turns from before the
+ * clock is read until they commit. */
+#define TAKE_TURNS                                                             \
+    "pg_advisory_xact_lock(hashtextextended({2}::varchar, "                    \
+    "hashbpchar({1})::bigint))"
+#define NOW_IN_TURN "CASE WHEN " TAKE_TURNS " IS NOT NULL THEN " NOW " END"
+
 #define FIVE_TOKEN IN_US("CREATED_DATE")
 #define FIVE_INFO INFO(FIVE_TOKEN, "EXPIRED_AFTER", NO_NAMES)
 #define FIVE_CLAIM                                                             \
-    SPRING_CLAIM("CREATED_DATE, EXPIRED_AFTER", NOW ", " NOW " + " US("{4}"),  \
+    SPRING_CLAIM("CREATED_DATE, EXPIRED_AFTER",                                \
+                 NOW_IN_TURN ", " NOW " + " US("{4}"),                         \
                  "L.EXPIRED_AFTER < " NOW,                                     \
                  "CREATED_DATE = CASE WHEN " STILL_ITS_OWN                     \
                  " THEN L.CREATED_DATE ELSE " NOW " END, " OURS_LEASE,         \
