@@ -51,6 +51,19 @@
 #define SQLOCK_API __attribute__((visibility("default")))
 #define SQLOCK_MUSTUSE SQLOCK_API __attribute__((warn_unused_result))
 
+/* An option struct that is all defaults. */
+#ifdef __cplusplus
+#define SQLOCK_SIZED(type)                                                     \
+    {                                                                          \
+        sizeof(type)                                                           \
+    }
+#else
+#define SQLOCK_SIZED(type)                                                     \
+    {                                                                          \
+        .size = sizeof(type)                                                   \
+    }
+#endif
+
 #define SQLOCK_VERSION_MAJOR 0
 #define SQLOCK_VERSION_MINOR 1
 #define SQLOCK_VERSION_PATCH 0
@@ -165,13 +178,18 @@ typedef struct sqlock_options {
     uint32_t statement_timeout_ms; /* one statement, 10 ms to 1 hour; TTL / 8
                                       within 500 to 5000 */
     uint32_t poll_ms;              /* pause between looks at a held lock; 100 */
+    uint32_t keep_period_ms;       /* how often the keeper renews; at most a
+                                      third of the TTL; a quarter of each
+                                      lease's */
+    bool observe_before_steal;     /* take over an expired lease only after its
+                                      row has stayed unchanged for a TTL (the
+                                      peers' on the four-column layout) on this
+                                      host's clock: for peers whose clocks are
+                                      not known */
     sqlock_log_fn log; /* may be called from any thread; NULL: silent */
     void *log_context;
 } sqlock_options;
-#define SQLOCK_OPTIONS_INIT                                                    \
-    {                                                                          \
-        .size = sizeof(sqlock_options)                                         \
-    }
+#define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 
 /**
  * Open the lock table that @p url leads to and find out its layout.
@@ -230,15 +248,29 @@ SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
  */
 SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
 
+/**
+ * Called once when a lease is over before it was released: code is ELOST or
+ * EEXPIRED.  No later than 50 ms after the holder's own deadline, whatever the
+ * database does.  It runs on a thread of the library and delays the signals of
+ * other locks, so it should be short; it may query the lock, and must not
+ * acquire, renew, release or drop it.  sqlock_release() waits until it has
+ * returned.
+ */
+typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
+
 /** Options of one acquisition; zero means the default in every field. */
 typedef struct sqlock_acquire_options {
     size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
     uint32_t ttl_ms; /* lease length of this acquisition; the registry's */
+    bool keep;       /* renew it in the background until it is released */
+    bool fenced;     /* the application guards its writes by the token: a step
+                        of the database's clock does not end the lease */
+    uint32_t max_hold_ms;   /* with keep: renew no longer than this after the
+                               acquisition; 0: no limit */
+    sqlock_lost_fn on_lost; /* NULL: nobody is called */
+    void *lost_context;
 } sqlock_acquire_options;
-#define SQLOCK_ACQUIRE_INIT                                                    \
-    {                                                                          \
-        .size = sizeof(sqlock_acquire_options)                                 \
-    }
+#define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
 /**
  * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER
@@ -301,6 +333,17 @@ SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
  *  than every token given for this lock before.  On Spring's layouts it is the
  *  database's clock alone, in microseconds. */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
+
+/**
+ * A descriptor that poll(2) finds readable once the lease is over before it was
+ * released, for event loops: an eventfd, cleared by the next acquisition.  Owned
+ * by the lock; do not read or close it.
+ *
+ * @param[out] fd valid while the caller has a reference
+ * @return 0, EINVAL, EFORK, ERESOURCE
+ */
+SQLOCK_MUSTUSE int sqlock_lost_fd(int *fd, sqlock_lock *lock,
+                                  sqlock_error *err);
 
 /** The name it was obtained by first, and its LOCK_KEY; valid while the caller
  *  has a reference. */
@@ -396,10 +439,7 @@ typedef struct sqlock_break_options {
     bool now;              /* free the lock at once.  Unsafe: the old holder may
                               still believe */
 } sqlock_break_options;
-#define SQLOCK_BREAK_INIT                                                      \
-    {                                                                          \
-        .size = sizeof(sqlock_break_options)                                   \
-    }
+#define SQLOCK_BREAK_INIT SQLOCK_SIZED(sqlock_break_options)
 
 /**
  * End another owner's lease: its next renewal or release finds it lost.  The

@@ -157,6 +157,30 @@ typedef enum sqlock_statement_kind {
      * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
      * null.  No row: no such table. */
     SQLOCK_SQL_DESCRIBE,
+
+    /*
+     * Many leases in one statement.  {1} is a JSON array of objects, sorted by
+     * key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us, and
+     * for a claim "n" LOCK_NAME and "h" HOLDER.  Rows of other regions than {2}
+     * are never touched; keys are touched in order.
+     */
+    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or, where the
+     * database cannot say so in the same statement, no rows and `affected`: 0
+     * when none was granted. */
+    SQLOCK_SQL_CLAIM_MANY,
+    /* RENEW for each, with its own TTL; a row that somebody has locked is passed
+     * over where the database can do so in the statement, or else the statement
+     * answers EBUSY.  Rows: LOCK_KEY and now in us of each renewed; or one row
+     * with now in us, and `affected`: how many changed. */
+    SQLOCK_SQL_RENEW_MANY,
+    /* RELEASE for each.  Rows: LOCK_KEY of each; or no rows and `affected`. */
+    SQLOCK_SQL_RELEASE_MANY,
+    /* The info row of each. */
+    SQLOCK_SQL_READ_MANY,
+    /* Lock the rows of those that nobody has locked, for the transaction, and
+     * pass over the others.  Rows: LOCK_KEY.  NULL where RENEW_MANY passes over
+     * them itself or rows are not locked one by one. */
+    SQLOCK_SQL_LOCK_MANY,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 

@@ -20,8 +20,10 @@
 int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err)
 {
+    struct lk_pool_options reserved = *options;
     int rc;
 
+    reserved.size = 1;
     memset(db, 0, sizeof *db);
     rc = lk_driver_find(&db->driver, url, err);
     if (rc < 0)
@@ -33,8 +35,10 @@ int lk_db_init(struct lk_db *db, const char *url,
     if (rc < 0)
         return rc;
     rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
+    if (rc == 0)
+        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, url, &reserved);
     if (rc < 0) {
-        lk_watchdog_stop(&db->dog);
+        lk_db_clear(db);
         return lk_error_nomem(err);
     }
     return 0;
@@ -42,6 +46,7 @@ int lk_db_init(struct lk_db *db, const char *url,
 
 void lk_db_clear(struct lk_db *db)
 {
+    lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
     lk_watchdog_stop(&db->dog);
 }
@@ -68,34 +73,36 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-static void finish(struct lk_db *db, struct lk_connection *connection, int rc)
+static void finish(struct lk_pool *pool, struct lk_connection *connection,
+                   int rc)
 {
     if (connection_is_useless(rc) ||
-        (rc < 0 && !db->driver->is_alive(connection->state)))
-        lk_pool_discard(&db->pool, connection);
+        (rc < 0 && !pool->driver->is_alive(connection->state)))
+        lk_pool_discard(pool, connection);
     else
-        lk_pool_give(&db->pool, connection);
+        lk_pool_give(pool, connection);
 }
 
 static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
     sqlock_value values[LK_PLACES_MAX];
+    struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     struct lk_connection *connection = NULL;
     int64_t limit;
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
-    rc = lk_pool_take(&db->pool, run->deadline_ns, &connection, err);
+    rc = lk_pool_take(pool, run->deadline_ns, &connection, err);
     if (rc < 0)
         return rc;
-    limit = lk_after_ms(sqlock_monotonic_ns(),
-                        db->pool.options.statement_timeout_ms);
+    limit =
+        lk_after_ms(sqlock_monotonic_ns(), pool->options.statement_timeout_ms);
     run->sent_boot_ns = lk_boottime_ns();
     rc = execute(db, connection, &run->statement->sent, values,
                  run->statement->count, lk_sooner(limit, run->deadline_ns),
                  result, err);
-    finish(db, connection, rc);
+    finish(pool, connection, rc);
     return rc;
 }
 
@@ -160,7 +167,7 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
     if (rc == 0) {
         rc = run_script_on(db, connection, copy, deadline_ns, err);
-        finish(db, connection, rc);
+        finish(&db->pool, connection, rc);
     }
     free(copy);
     return rc;

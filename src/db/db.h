@@ -14,6 +14,7 @@ struct lk_db {
     const sqlock_driver *driver;
     struct lk_watchdog dog;
     struct lk_pool pool;
+    struct lk_pool reserved; /* one connection, for the keeper alone (F35) */
 };
 
 /* Finds the driver and checks the URL; connects to nothing yet. */
@@ -28,6 +29,7 @@ struct lk_run {
     int64_t deadline_ns;  /* CLOCK_MONOTONIC, of the whole */
     bool is_repeatable;   /* may be sent again after EUNCERTAIN: it reads, or
                              does the same twice */
+    bool is_reserved;     /* on the keeper's connection */
     int64_t sent_boot_ns; /* out: CLOCK_BOOTTIME before it was last sent */
 };
 

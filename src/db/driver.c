@@ -88,7 +88,8 @@ static bool has_all_statements(const sqlock_dialect *dialect)
 {
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
         for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
-            if (dialect->statements[i][kind].text == NULL)
+            if (dialect->statements[i][kind].text == NULL &&
+                kind < SQLOCK_SQL_CLAIM_MANY)
                 return false;
     return true;
 }

@@ -6,11 +6,10 @@
  */
 #include "db/watchdog.h"
 
-#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
+#include "base/thread.h"
 
 static void abort_overdue(struct lk_watchdog *dog)
 {
@@ -47,19 +46,6 @@ static void *watch_calls(void *argument)
     return NULL;
 }
 
-static int start_thread(struct lk_watchdog *dog)
-{
-    sigset_t all, before;
-    int rc;
-
-    /* The application's signals are for the application's threads. */
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&dog->thread, NULL, watch_calls, dog);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return rc;
-}
-
 int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
                       sqlock_error *err)
 {
@@ -76,12 +62,11 @@ int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&dog->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
-    rc = start_thread(dog);
-    if (rc != 0) {
+    rc = lk_thread_start(&dog->thread, watch_calls, dog, err);
+    if (rc < 0) {
         (void)pthread_cond_destroy(&dog->changed);
         (void)pthread_mutex_destroy(&dog->mutex);
-        return lk_error(err, SQLOCK_ERESOURCE, "cannot start a thread: %s",
-                        strerror(rc));
+        return rc;
     }
     dog->is_running = true;
     return 0;

@@ -121,7 +121,8 @@ static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
 }
 
 /* Called with the mutex held. */
-static void hold(sqlock_lock *lock, const struct lk_lease *lease)
+static void hold(sqlock_lock *lock, const struct lk_lease *lease,
+                 const sqlock_acquire_options *options)
 {
     lock->phase = LK_OCCUPIED;
     lock->owner = lk_thread_id();
@@ -131,17 +132,46 @@ static void hold(sqlock_lock *lock, const struct lk_lease *lease)
     lock->ttl_ms = lease->ttl_ms;
     lock->deadline_boot_ns = lease->deadline_boot_ns;
     lock->lost = 0;
+    lock->is_fenced = options->fenced;
+    lock->max_hold_ms = options->max_hold_ms;
+    lock->acquired_boot_ns = lk_boottime_ns();
+    lock->on_lost = options->on_lost;
+    lock->lost_context = options->lost_context;
+    lk_lost_fd_clear(lock);
     if (lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
         lk_gate_wake_all(&lock->gate); /* it is theirs as well */
 }
 
+/* Watching and renewing, as the acquisition asked for. */
+static int begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
+                      sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    int rc = 0;
+
+    if (options->keep || options->on_lost != NULL || lock->lost_fd >= 0)
+        rc = lk_sentinel_watch(&registry->sentinel, lock, err);
+    if (rc == 0 && options->keep)
+        rc = lk_keeper_keep(&registry->keeper, lock, err);
+    return rc;
+}
+
+/* In this order: no renewal begins after the first, no callback runs after the
+ * second (F4). */
+static void end_care(sqlock_lock *lock)
+{
+    lk_keeper_forget(&lock->registry->keeper, lock);
+    lk_sentinel_forget(&lock->registry->sentinel, lock);
+}
+
+/* The options of this call in `complete`, its TTL filled in. */
 static int check_acquire(const sqlock_lock *lock, int64_t wait_ms,
                          const sqlock_acquire_options *options,
-                         uint32_t *ttl_ms, sqlock_error *err)
+                         sqlock_acquire_options *complete, sqlock_error *err)
 {
-    uint32_t given = 0;
     int rc;
 
+    memset(complete, 0, sizeof *complete);
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
@@ -151,44 +181,35 @@ static int check_acquire(const sqlock_lock *lock, int64_t wait_ms,
                         "SQLOCK_FOREVER",
                         (long long)wait_ms);
     if (options != NULL) {
-        if (options->size < sizeof options->size + sizeof options->ttl_ms ||
+        if (options->size < sizeof options->size ||
             options->size > sizeof *options)
             return lk_error(err, SQLOCK_EINVAL,
                             "sqlock_acquire_options.size is %zu: begin with "
                             "SQLOCK_ACQUIRE_INIT",
                             options->size);
-        given = options->ttl_ms;
+        memcpy(complete, options, options->size);
     }
-    return lk_ttl_check(ttl_ms, given, lock->registry->options.ttl_ms, err);
+    return lk_ttl_check(&complete->ttl_ms, complete->ttl_ms,
+                        lock->registry->options.ttl_ms, err);
 }
 
-int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
-                   const sqlock_acquire_options *options, sqlock_error *err)
+/* The lock's phase is LK_BUSY, for the caller: take the row. */
+static int take(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+                const sqlock_acquire_options *options, sqlock_error *err)
 {
-    struct lk_lease lease = {0};
-    int64_t deadline_ns;
+    struct lk_lease lease = {
+        .key = lock->key,
+        .name = lock->name,
+        .ttl_ms = options->ttl_ms,
+    };
     int rc;
 
-    rc = check_acquire(lock, wait_ms, options, &lease.ttl_ms, err);
-    if (rc < 0)
-        return rc;
-    deadline_ns = wait_ms == SQLOCK_FOREVER
-                      ? LK_NEVER
-                      : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    rc = enter(lock, wait_ms, deadline_ns, err);
-    if (rc < 0)
-        return rc;
-    if (rc == ENTRY_AGAIN)
-        return 0;
-
     lk_ghosts_lay(lock->registry);
-    lease.key = lock->key;
-    lease.name = lock->name;
     rc = claim_until(lock, &lease, wait_ms, deadline_ns, err);
 
     pthread_mutex_lock(&lock->mutex);
     if (rc == 0)
-        hold(lock, &lease);
+        hold(lock, &lease, options);
     else
         leave(lock);
     pthread_mutex_unlock(&lock->mutex);
@@ -233,25 +254,23 @@ static int begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
     return rc;
 }
 
-int sqlock_release(sqlock_lock *lock, sqlock_error *err)
+static int give_back(sqlock_lock *lock, sqlock_error *err)
 {
     struct lk_lease lease;
     int lost = 0;
     int rc;
 
-    rc = lk_lock_check(lock, err);
-    if (rc < 0)
-        return rc;
     rc = begin_release(lock, &lease, &lost, err);
     if (rc <= 0)
         return rc;
 
+    end_care(lock);
+    rc = lk_lease_release(lock->registry, &lease, err);
+    /* Given up by ourselves, it may well have been ours still. */
     if (lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the release: what the lock "
                       "protects may be compromised");
-    else
-        rc = lk_lease_release(lock->registry, &lease, err);
 
     pthread_mutex_lock(&lock->mutex);
     lock->hold_count = 0;
@@ -260,6 +279,40 @@ int sqlock_release(sqlock_lock *lock, sqlock_error *err)
     leave(lock);
     pthread_mutex_unlock(&lock->mutex);
     return rc;
+}
+
+int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
+                   const sqlock_acquire_options *options, sqlock_error *err)
+{
+    sqlock_acquire_options complete;
+    int64_t deadline_ns;
+    int rc;
+
+    rc = check_acquire(lock, wait_ms, options, &complete, err);
+    if (rc < 0)
+        return rc;
+    deadline_ns = wait_ms == SQLOCK_FOREVER
+                      ? LK_NEVER
+                      : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
+    rc = enter(lock, wait_ms, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    if (rc == ENTRY_AGAIN)
+        return 0;
+    rc = take(lock, wait_ms, deadline_ns, &complete, err);
+    if (rc < 0)
+        return rc;
+    rc = begin_care(lock, &complete, err);
+    if (rc < 0)
+        (void)give_back(lock, NULL); /* not held as it was asked for */
+    return rc;
+}
+
+int sqlock_release(sqlock_lock *lock, sqlock_error *err)
+{
+    int rc = lk_lock_check(lock, err);
+
+    return rc < 0 ? rc : give_back(lock, err);
 }
 
 /* What a renewal needs, or why there is none. */
@@ -309,5 +362,6 @@ int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
             lock->lost = rc;
     }
     pthread_mutex_unlock(&lock->mutex);
+    lk_sentinel_look(&lock->registry->sentinel);
     return rc;
 }

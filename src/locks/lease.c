@@ -18,8 +18,8 @@
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
-static int64_t believe_until(const sqlock_registry *registry, int64_t sent_ns,
-                             uint32_t ttl_ms)
+int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_ns,
+                         uint32_t ttl_ms)
 {
     uint32_t margin = lk_margin_ms(&registry->options, ttl_ms);
 
@@ -104,7 +104,7 @@ static int judge_claim(sqlock_registry *registry, struct lk_lease *lease,
                         registry->table.plain, result->rows);
     lease->token = result->cells[0].integer;
     lease->deadline_boot_ns =
-        believe_until(registry, sent_boot_ns, lease->ttl_ms);
+        lk_believe_until(registry, sent_boot_ns, lease->ttl_ms);
     return 0;
 }
 
@@ -185,7 +185,7 @@ static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
         return lk_error(err, SQLOCK_EEXPIRED,
                         "the lease ran out before it was renewed");
     /* Renewed twice within the column's resolution (F19): what the row says. */
-    lease->deadline_boot_ns = believe_until(
+    lease->deadline_boot_ns = lk_believe_until(
         registry, asked_ns, (uint32_t)(row.remaining_us / 1000 + 1));
     return 0;
 }
@@ -207,13 +207,13 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
     /* A renewal may shorten a lease: until it is known whether it did, the
      * sooner deadline holds. */
     lease->deadline_boot_ns =
-        lk_sooner(old_deadline, believe_until(registry, before_ns, ttl_ms));
+        lk_sooner(old_deadline, lk_believe_until(registry, before_ns, ttl_ms));
     run.deadline_ns = lk_statement_deadline(registry);
     rc = lk_registry_run(registry, SQLOCK_SQL_RENEW, &run, &result, err);
     if (rc == 0 && result.affected > 0) {
         lease->ttl_ms = ttl_ms;
         lease->deadline_boot_ns =
-            believe_until(registry, run.sent_boot_ns, ttl_ms);
+            lk_believe_until(registry, run.sent_boot_ns, ttl_ms);
     } else if (rc == 0) {
         rc = judge_unchanged(registry, lease, err);
     } else if (rc != SQLOCK_EUNCERTAIN) {

@@ -26,6 +26,10 @@ struct lk_row {
     int64_t remaining_us; /* negative when over */
 };
 
+/* When a holder stops believing in a lease that was asked for at a moment. */
+int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_boot_ns,
+                         uint32_t ttl_ms);
+
 /* Try once to take the lock for a fresh CLIENT_ID.  EBUSY: held by another;
  * EUNCERTAIN: could not be found out, the registry knows the ghost. */
 int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,

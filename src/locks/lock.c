@@ -2,8 +2,11 @@
  * lock.c - handles: one per LOCK_KEY while anyone refers to it, and what can be
  * asked of them without any I/O.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -14,6 +17,8 @@ void lk_lock_free(sqlock_lock *lock)
     if (lock == NULL)
         return;
     (void)pthread_mutex_destroy(&lock->mutex);
+    if (lock->lost_fd >= 0)
+        (void)close(lock->lost_fd);
     free(lock->name);
     free(lock);
 }
@@ -27,6 +32,7 @@ static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
         return NULL;
     (void)pthread_mutex_init(&lock->mutex, NULL);
     lock->registry = registry;
+    lock->lost_fd = -1;
     memcpy(lock->key, key, sizeof lock->key);
     lock->name = strdup(name);
     if (lock->name == NULL) {
@@ -78,6 +84,15 @@ static bool is_in_use(sqlock_lock *lock)
     return in_use;
 }
 
+/* Called with the registry's mutex held. */
+static void free_if_unused(sqlock_registry *registry, sqlock_lock *lock)
+{
+    if (lock->references > 0 || lock->pins > 0)
+        return;
+    HASH_DEL(registry->locks, lock);
+    lk_lock_free(lock);
+}
+
 int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
 {
     sqlock_registry *registry;
@@ -97,11 +112,17 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
                       "the last reference to a lock that is held or waited "
                       "for: release it first");
     } else {
-        HASH_DEL(registry->locks, lock);
-        lk_lock_free(lock);
+        lock->references = 0;
+        free_if_unused(registry, lock);
     }
     pthread_mutex_unlock(&registry->mutex);
     return rc;
+}
+
+void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock)
+{
+    lock->pins--;
+    free_if_unused(registry, lock);
 }
 
 bool lk_is_mine(const sqlock_lock *lock)
@@ -175,6 +196,47 @@ int64_t sqlock_token(sqlock_lock *lock)
 
     look(lock, &count, &left_ns, &token);
     return token;
+}
+
+void lk_lost_fd_raise(sqlock_lock *lock)
+{
+    uint64_t one = 1;
+
+    if (lock->lost_fd >= 0)
+        (void)!write(lock->lost_fd, &one, sizeof one);
+}
+
+void lk_lost_fd_clear(sqlock_lock *lock)
+{
+    uint64_t count;
+
+    if (lock->lost_fd >= 0)
+        (void)!read(lock->lost_fd, &count, sizeof count);
+}
+
+int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
+{
+    bool is_occupied;
+    int rc;
+
+    if (fd == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the descriptor");
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&lock->mutex);
+    if (lock->lost_fd < 0)
+        lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    *fd = lock->lost_fd;
+    is_occupied = lock->phase == LK_OCCUPIED;
+    pthread_mutex_unlock(&lock->mutex);
+    if (*fd < 0)
+        return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
+                        strerror(errno));
+    /* Asked for while it is held: from now on somebody wants to know. */
+    if (is_occupied)
+        return lk_sentinel_watch(&lock->registry->sentinel, lock, err);
+    return 0;
 }
 
 const char *sqlock_name(const sqlock_lock *lock)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,21 @@ static int describe_holder(sqlock_registry *registry)
     return 0;
 }
 
+void lk_registry_log(const sqlock_registry *registry, const char *format, ...)
+{
+    char raw[512];
+    char line[512];
+    va_list arguments;
+
+    if (registry->options.log == NULL)
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(raw, sizeof raw, format, arguments);
+    va_end(arguments);
+    lk_text_escape(line, sizeof line, raw);
+    registry->options.log(registry->options.log_context, line);
+}
+
 static int copy_options(sqlock_registry *registry,
                         const sqlock_options *options, sqlock_error *err)
 {
@@ -156,10 +172,12 @@ static int render_statements(sqlock_registry *registry, sqlock_error *err)
     for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
         const sqlock_template *template =
             &dialect->statements[registry->layout][kind];
-        int rc =
-            lk_statement_render(&registry->statements[kind], dialect, template,
-                                registry->table.quoted, kind + 1);
+        int rc;
 
+        if (template->text == NULL)
+            continue;
+        rc = lk_statement_render(&registry->statements[kind], dialect, template,
+                                 registry->table.quoted, kind + 1);
         if (rc < 0)
             return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
                             registry->db.driver->name, sqlock_strerror(rc));
@@ -180,6 +198,8 @@ static void free_registry(sqlock_registry *registry)
 {
     if (registry == NULL)
         return;
+    lk_keeper_stop(&registry->keeper);
+    lk_sentinel_stop(&registry->sentinel);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&registry->statements[kind]);
     if (registry->db.driver != NULL)
@@ -209,6 +229,8 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
         return lk_error_nomem(err);
     registry->pid = getpid();
     (void)pthread_mutex_init(&registry->mutex, NULL);
+    lk_sentinel_init(&registry->sentinel);
+    lk_keeper_init(&registry->keeper, registry);
     rc = copy_options(registry, options, err);
     if (rc == 0)
         rc = open_database(registry, url, err);
@@ -236,7 +258,7 @@ static int release_held(sqlock_lock *lock, sqlock_error *err)
         .deadline_boot_ns = lock->deadline_boot_ns,
     };
 
-    if (lock->phase != LK_OCCUPIED || lock->lost == SQLOCK_ELOST)
+    if (lock->phase != LK_OCCUPIED)
         return 0;
     memcpy(lease.client_id, lock->client_id, sizeof lease.client_id);
     return lk_lease_release(lock->registry, &lease, err);
@@ -254,6 +276,8 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     rc = lk_registry_check(registry, err);
     if (rc < 0)
         return rc;
+    lk_keeper_stop(&registry->keeper);
+    lk_sentinel_stop(&registry->sentinel);
     HASH_ITER(hh, registry->locks, lock, next)
     {
         rc = release_held(lock, result == 0 ? err : NULL);

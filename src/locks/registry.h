@@ -1,7 +1,8 @@
 /*
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
- * Order of mutexes: registry, then lock.  No mutex is held during I/O.
+ * Order of mutexes: keeper, sentinel, registry, then lock.  None is held during
+ * I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
@@ -13,7 +14,9 @@
 #include "db/db.h"
 #include "db/table.h"
 #include "locks/gate.h"
+#include "locks/keeper.h"
 #include "locks/options.h"
+#include "locks/sentinel.h"
 #include "sqlock.h"
 
 #define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', who */
@@ -37,6 +40,8 @@ struct sqlock_registry {
     struct lk_table table;
     struct lk_db db;
     struct lk_statement statements[SQLOCK_SQL_KINDS];
+    struct lk_sentinel sentinel;
+    struct lk_keeper keeper;
     pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
     struct lk_ghost *ghosts;
@@ -54,6 +59,7 @@ struct sqlock_lock {
     char *name;
     UT_hash_handle hh;
     uint32_t references; /* under the registry's mutex */
+    uint32_t pins;       /* likewise: batches of the keeper it is in */
 
     pthread_mutex_t mutex; /* of what follows */
     struct lk_gate gate;
@@ -66,6 +72,16 @@ struct sqlock_lock {
     uint32_t ttl_ms;
     int64_t deadline_boot_ns; /* when the holder stops believing */
     int lost;                 /* 0, ELOST, EEXPIRED: sticky */
+    int lost_fd;              /* -1: nobody has asked for it */
+    /* as the acquisition asked for */
+    bool is_fenced;
+    uint32_t max_hold_ms;
+    int64_t acquired_boot_ns;
+    sqlock_lost_fn on_lost;
+    void *lost_context;
+
+    struct lk_watched watched; /* under the sentinel's mutex */
+    struct lk_kept kept;       /* under the keeper's mutex */
 };
 
 /* 0, EINVAL (NULL), EFORK. */
@@ -89,5 +105,13 @@ int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
 
 /* Free the lock's memory; nobody may refer to it. */
 void lk_lock_free(sqlock_lock *lock);
+
+/* Called with the registry's mutex held: one pin less; the last one frees a lock
+ * that nobody refers to. */
+void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock);
+
+/* One line to the application's log, if it has one. */
+void lk_registry_log(const sqlock_registry *registry, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

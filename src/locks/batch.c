@@ -1,0 +1,309 @@
+/*
+ * batch.c - many leases in one statement.  The leases go in as one JSON array,
+ * sorted by key, so that two batches never wait for each other crosswise; what
+ * comes back is matched by key, and whatever a statement did not say is read
+ * from the rows afterwards.
+ */
+#include "locks/batch.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+#define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
+
+static int by_key(const void *a, const void *b)
+{
+    const struct lk_item *left = a;
+    const struct lk_item *right = b;
+
+    return strcmp(left->lease.key, right->lease.key);
+}
+
+void lk_batch_sort(struct lk_batch *batch)
+{
+    qsort(batch->items, batch->count, sizeof *batch->items, by_key);
+}
+
+static struct lk_item *find(const struct lk_batch *batch,
+                            const sqlock_value *key)
+{
+    struct lk_item wanted = {.lease = {.key = key->text}};
+
+    if (key->type != SQLOCK_TEXT)
+        return NULL;
+    return bsearch(&wanted, batch->items, batch->count, sizeof wanted, by_key);
+}
+
+/* --- the array --- */
+
+/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h". */
+static json_t *json_of(const sqlock_registry *registry,
+                       const struct lk_lease *lease, bool is_claim)
+{
+    char holder[LK_HOLDER_SIZE];
+    json_t *object;
+
+    object = json_pack("{s:s, s:s, s:I}", "k", lease->key, "c",
+                       lease->client_id, "t", (json_int_t)lease->ttl_ms * 1000);
+    if (object == NULL || !is_claim)
+        return object;
+    (void)snprintf(holder, sizeof holder, "%s %s", lease->client_id,
+                   registry->who);
+    if (json_object_set_new(object, "h", json_string(holder)) < 0 ||
+        json_object_set_new(
+            object, "n",
+            json_stringn(lease->name,
+                         lk_utf8_prefix(lease->name, NAME_BYTES))) < 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+/* To be freed; NULL when out of memory. */
+static char *json_of_all(const sqlock_registry *registry,
+                         const struct lk_batch *batch, bool is_claim)
+{
+    json_t *array = json_array();
+    char *text = NULL;
+    size_t i = 0;
+
+    for (; array != NULL && i < batch->count; i++) {
+        const struct lk_lease *lease = &batch->items[i].lease;
+
+        /* Takes the object over, also when it is NULL. */
+        if (json_array_append_new(array, json_of(registry, lease, is_claim)) <
+            0)
+            break;
+    }
+    if (array != NULL && i == batch->count)
+        text = json_dumps(array, JSON_COMPACT);
+    json_decref(array);
+    return text;
+}
+
+/* --- running --- */
+
+static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
+                    struct lk_batch *batch, bool is_repeatable,
+                    sqlock_result *result, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = batch->deadline_ns,
+        .is_repeatable = is_repeatable,
+        .is_reserved = batch->is_reserved,
+    };
+    char *array = json_of_all(registry, batch, kind == SQLOCK_SQL_CLAIM_MANY);
+    int rc;
+
+    if (registry->statements[kind].text == NULL) {
+        free(array);
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver has no statement for many leases");
+    }
+    if (array == NULL)
+        return lk_error_nomem(err);
+    lk_registry_arguments(registry, array, &arguments);
+    rc = lk_registry_run(registry, kind, &run, result, err);
+    batch->sent_boot_ns = run.sent_boot_ns;
+    batch->answered_boot_ns = lk_boottime_ns();
+    free(array);
+    return rc;
+}
+
+/* Rows that name a key, or only one that does not (the insert id). */
+static bool names_keys(const sqlock_result *result)
+{
+    return result->columns > 1;
+}
+
+/* --- claiming --- */
+
+static void grant(const sqlock_registry *registry, struct lk_item *item,
+                  int64_t token, int64_t sent_boot_ns)
+{
+    item->rc = 0;
+    item->lease.token = token;
+    item->lease.deadline_boot_ns =
+        lk_believe_until(registry, sent_boot_ns, item->lease.ttl_ms);
+}
+
+/* Read what the statement did not say: whose the rows are now. */
+static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
+                       int64_t sent_boot_ns, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    rc = run_many(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
+        const sqlock_value *cells = &result.cells[row * result.columns];
+        struct lk_item *item = find(batch, &cells[0]);
+
+        if (item != NULL && cells[1].type == SQLOCK_TEXT &&
+            strcmp(cells[1].text, item->lease.client_id) == 0 &&
+            cells[3].integer >= 0)
+            grant(registry, item, cells[2].integer, sent_boot_ns);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int take_grants(sqlock_registry *registry, struct lk_batch *batch,
+                       const sqlock_result *result, sqlock_error *err)
+{
+    int64_t sent_boot_ns = batch->sent_boot_ns;
+
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].rc = SQLOCK_EBUSY;
+    if (!names_keys(result))
+        return result->affected == 0
+                   ? 0
+                   : read_claims(registry, batch, sent_boot_ns, err);
+    for (size_t row = 0; row < result->rows; row++) {
+        const sqlock_value *cells = &result->cells[row * result->columns];
+        struct lk_item *item = find(batch, &cells[0]);
+
+        if (item != NULL)
+            grant(registry, item, cells[1].integer, sent_boot_ns);
+    }
+    return 0;
+}
+
+int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
+                   sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    for (size_t i = 0; i < batch->count; i++)
+        lk_random_uuid(batch->items[i].lease.client_id);
+    rc = run_many(registry, SQLOCK_SQL_CLAIM_MANY, batch, false, &result, err);
+    if (rc == SQLOCK_EUNCERTAIN) {
+        batch->deadline_ns = lk_statement_deadline(registry);
+        rc = run_many(registry, SQLOCK_SQL_CLAIM_MANY, batch, true, &result,
+                      err);
+        if (rc < 0)
+            rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                          "the connection broke under the claim, and the "
+                          "database did not say in time what became of it");
+    }
+    if (rc == 0)
+        rc = take_grants(registry, batch, &result, err);
+    if (rc < 0 && rc != SQLOCK_EBUSY)
+        for (size_t i = 0; i < batch->count; i++)
+            lk_ghost_add(registry, &batch->items[i].lease, batch->sent_boot_ns);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- renewing --- */
+
+static void renewed(const sqlock_registry *registry, struct lk_item *item,
+                    int64_t sent_boot_ns)
+{
+    item->rc = 0;
+    item->lease.deadline_boot_ns =
+        lk_believe_until(registry, sent_boot_ns, item->lease.ttl_ms);
+}
+
+static void take_renewals(const sqlock_registry *registry,
+                          struct lk_batch *batch, const sqlock_result *result)
+{
+    if (result->rows > 0)
+        batch->now_us = result->cells[names_keys(result) ? 1 : 0].integer;
+    if (!names_keys(result)) {
+        if (result->affected != (int64_t)batch->count)
+            return;
+        for (size_t i = 0; i < batch->count; i++)
+            renewed(registry, &batch->items[i], batch->sent_boot_ns);
+        return;
+    }
+    for (size_t row = 0; row < result->rows; row++) {
+        struct lk_item *item =
+            find(batch, &result->cells[row * result->columns]);
+
+        if (item != NULL)
+            renewed(registry, item, batch->sent_boot_ns);
+    }
+}
+
+/* An item that was not renewed, by its row: still ours, as long as it says. */
+static void judge(const sqlock_registry *registry, struct lk_item *item,
+                  const sqlock_value *cells, int64_t asked_boot_ns)
+{
+    int64_t remaining_us = cells[3].integer;
+
+    if (cells[1].type != SQLOCK_TEXT ||
+        strcmp(cells[1].text, item->lease.client_id) != 0) {
+        item->rc = SQLOCK_ELOST;
+    } else if (remaining_us < 0) {
+        item->rc = SQLOCK_EEXPIRED;
+    } else {
+        item->rc = 0;
+        item->lease.deadline_boot_ns = lk_believe_until(
+            registry, asked_boot_ns, (uint32_t)(remaining_us / 1000 + 1));
+    }
+}
+
+static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
+                          sqlock_error *err)
+{
+    struct lk_batch rest = *batch;
+    sqlock_result result = {0};
+    int rc;
+
+    rest.count = 0;
+    rest.items = calloc(batch->count, sizeof *rest.items);
+    if (rest.items == NULL)
+        return lk_error_nomem(err);
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->items[i].rc != 0)
+            rest.items[rest.count++] = batch->items[i];
+    rc = run_many(registry, SQLOCK_SQL_READ_MANY, &rest, true, &result, err);
+    for (size_t i = 0; rc == 0 && i < rest.count; i++) {
+        sqlock_value key = {.type = SQLOCK_TEXT,
+                            .text = rest.items[i].lease.key};
+
+        find(batch, &key)->rc = SQLOCK_ELOST; /* where there is no row */
+    }
+    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
+        const sqlock_value *cells = &result.cells[row * result.columns];
+        struct lk_item *item = find(batch, &cells[0]);
+
+        if (item != NULL)
+            judge(registry, item, cells, rest.sent_boot_ns);
+    }
+    sqlock_result_clear(&result);
+    free(rest.items);
+    return rc;
+}
+
+int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
+                   sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool is_complete = true;
+    int rc;
+
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
+    rc = run_many(registry, SQLOCK_SQL_RENEW_MANY, batch, true, &result, err);
+    if (rc == 0)
+        take_renewals(registry, batch, &result);
+    sqlock_result_clear(&result);
+    for (size_t i = 0; i < batch->count; i++)
+        is_complete = is_complete && batch->items[i].rc == 0;
+    if (rc == 0 && !is_complete)
+        rc = read_unrenewed(registry, batch, err);
+    return rc;
+}

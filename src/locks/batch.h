@@ -1,0 +1,47 @@
+/*
+ * batch.h - many leases in one statement
+ */
+#ifndef LK_BATCH_H
+#define LK_BATCH_H
+
+#include "locks/lease.h"
+
+/* The most in one statement; more are sent in several. */
+#define LK_BATCH_MAX 10000
+
+/* One lease of a batch, and what became of it. */
+struct lk_item {
+    struct lk_lease lease;
+    int rc;
+    void *owner; /* whoever made the batch */
+};
+
+struct lk_batch {
+    struct lk_item *items; /* sorted by key, each key once */
+    size_t count;
+    int64_t deadline_ns;
+    bool is_reserved; /* on the keeper's connection */
+    /* out, of a renewal: the database's clock and when it was read */
+    int64_t now_us; /* 0: not said */
+    int64_t sent_boot_ns, answered_boot_ns;
+};
+
+void lk_batch_sort(struct lk_batch *batch);
+
+/*
+ * All return 0 when the database answered, and then each item's rc says what
+ * became of it, as in lease.h; or why it did not answer.
+ *
+ * Claim: fresh CLIENT_IDs.  EBUSY.  After EUNCERTAIN the ghosts are known.
+ * Renew: with each lease's own TTL.  0 (a row that a transaction has locked is
+ * passed over: its deadline stays), EEXPIRED, ELOST.
+ * Release: EEXPIRED, ELOST.
+ */
+int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
+                   sqlock_error *err);
+int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
+                   sqlock_error *err);
+int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
+                     sqlock_error *err);
+
+#endif

@@ -1,0 +1,314 @@
+/*
+ * keeper.c - renewing every kept lease of a registry in one statement a period,
+ * on a connection of its own.  It goes on through errors until the deadlines
+ * (F5); it does not declare a lease lost for want of an answer: that is the
+ * sentinel's, at the deadline.
+ */
+#include "locks/keeper.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "locks/batch.h"
+#include "locks/holding.h"
+
+/* A renewal that failed or was passed over is tried again after this part of
+ * the period, so that two full attempts fit before any deadline. */
+#define RETRY_PART 8
+
+void lk_keeper_init(struct lk_keeper *keeper, sqlock_registry *registry)
+{
+    memset(keeper, 0, sizeof *keeper);
+    keeper->registry = registry;
+    (void)pthread_mutex_init(&keeper->mutex, NULL);
+}
+
+/* Called with the mutex held: leases that nothing but time protects. */
+static void give_up_unfenced(struct lk_keeper *keeper)
+{
+    sqlock_lock *lock;
+
+    DL_FOREACH2(keeper->kept, lock, kept.next)
+    {
+        pthread_mutex_lock(&lock->mutex);
+        if (lock->phase == LK_OCCUPIED && !lock->is_fenced && lock->lost == 0)
+            lock->lost = SQLOCK_ELOST;
+        pthread_mutex_unlock(&lock->mutex);
+    }
+}
+
+static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
+{
+    uint32_t period_ms = registry->options.keep_period_ms;
+
+    if (period_ms == 0 || period_ms > ttl_ms / 3)
+        period_ms = ttl_ms / 4;
+    return (int64_t)period_ms * LK_NS_PER_MS;
+}
+
+/* When a lease that was renewed last for its present deadline is due. */
+static int64_t due_at(const sqlock_lock *lock)
+{
+    int64_t began = lock->deadline_boot_ns -
+                    ((int64_t)lock->ttl_ms -
+                     lk_margin_ms(&lock->registry->options, lock->ttl_ms)) *
+                        LK_NS_PER_MS;
+
+    return began + period_ns(lock->registry, lock->ttl_ms);
+}
+
+static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
+{
+    if (lock->phase != LK_OCCUPIED || lk_remaining_ns(lock) == 0)
+        return false;
+    return lock->max_hold_ms == 0 ||
+           now < lk_after_ms(lock->acquired_boot_ns, lock->max_hold_ms);
+}
+
+/* Called with the lock's mutex held. */
+static void add_item(struct lk_batch *batch, sqlock_lock *lock)
+{
+    struct lk_item *item = &batch->items[batch->count++];
+
+    memset(item, 0, sizeof *item);
+    item->owner = lock;
+    item->lease.key = lock->key;
+    item->lease.ttl_ms = lock->ttl_ms;
+    item->lease.token = lock->token;
+    item->lease.deadline_boot_ns = lock->deadline_boot_ns;
+    memcpy(item->lease.client_id, lock->client_id,
+           sizeof item->lease.client_id);
+    lock->pins++;
+}
+
+/* Called with the keeper's and the registry's mutex held: when the first of all
+ * leases is due; with is_now, what is to be renewed goes into the batch. */
+static int64_t collect(struct lk_keeper *keeper, struct lk_batch *batch,
+                       bool is_now)
+{
+    int64_t now = lk_boottime_ns();
+    int64_t soonest = LK_NEVER;
+    sqlock_lock *lock;
+
+    DL_FOREACH2(keeper->kept, lock, kept.next)
+    {
+        pthread_mutex_lock(&lock->mutex);
+        if (may_be_renewed(lock, now)) {
+            int64_t due = due_at(lock);
+            int64_t slack = period_ns(keeper->registry, lock->ttl_ms) / 2;
+
+            soonest = lk_sooner(soonest, due);
+            if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)
+                add_item(batch, lock);
+        }
+        pthread_mutex_unlock(&lock->mutex);
+    }
+    return soonest;
+}
+
+/* When a lease is due, all that will be within half a period go with it, so
+ * that leases taken one after another soon share one statement.  The locks of a
+ * batch are pinned: nobody frees them meanwhile.  Returns when the first is
+ * due. */
+static int64_t gather(struct lk_keeper *keeper, struct lk_batch *batch)
+{
+    int64_t soonest;
+
+    pthread_mutex_lock(&keeper->mutex);
+    pthread_mutex_lock(&keeper->registry->mutex);
+    soonest = collect(keeper, batch, false);
+    if (soonest <= lk_boottime_ns()) {
+        batch->items =
+            calloc(keeper->count < LK_BATCH_MAX ? keeper->count : LK_BATCH_MAX,
+                   sizeof *batch->items);
+        if (batch->items != NULL)
+            (void)collect(keeper, batch, true);
+    }
+    pthread_mutex_unlock(&keeper->registry->mutex);
+    pthread_mutex_unlock(&keeper->mutex);
+    return soonest;
+}
+
+static int64_t shortest_period(const struct lk_keeper *keeper,
+                               const struct lk_batch *batch)
+{
+    int64_t shortest = LK_NEVER;
+
+    for (size_t i = 0; i < batch->count; i++)
+        shortest = lk_sooner(shortest, period_ns(keeper->registry,
+                                                 batch->items[i].lease.ttl_ms));
+    return shortest;
+}
+
+/* Tell the lock what became of its lease, unless it is another one by now. */
+static void apply(const struct lk_item *item)
+{
+    sqlock_lock *lock = item->owner;
+
+    pthread_mutex_lock(&lock->mutex);
+    if (lock->phase == LK_OCCUPIED && lock->lost == 0 &&
+        strcmp(lock->client_id, item->lease.client_id) == 0) {
+        if (item->rc == 0)
+            lock->deadline_boot_ns = item->lease.deadline_boot_ns;
+        else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
+            lock->lost = item->rc;
+    }
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
+{
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < batch->count; i++)
+        lk_lock_unpin(registry, batch->items[i].owner);
+    pthread_mutex_unlock(&registry->mutex);
+}
+
+/* The database's clock has stepped: its leases end by the new time. */
+static void report_step(struct lk_keeper *keeper, int64_t step_us,
+                        const struct lk_batch *batch)
+{
+    sqlock_registry *registry = keeper->registry;
+    int64_t margin_us = LK_NEVER;
+
+    for (size_t i = 0; i < batch->count; i++)
+        margin_us = lk_sooner(
+            margin_us,
+            INT64_C(1000) *
+                lk_margin_ms(&registry->options, batch->items[i].lease.ttl_ms));
+    if (step_us <= margin_us && step_us >= -margin_us)
+        return;
+    lk_registry_log(registry,
+                    "the database's clock stepped by %lld ms against this "
+                    "host's: leases that are not fenced are given up",
+                    (long long)(step_us / 1000));
+    pthread_mutex_lock(&keeper->mutex);
+    give_up_unfenced(keeper);
+    pthread_mutex_unlock(&keeper->mutex);
+}
+
+static int64_t renew(struct lk_keeper *keeper, struct lk_batch *batch)
+{
+    sqlock_registry *registry = keeper->registry;
+    int64_t period = shortest_period(keeper, batch);
+    int64_t step_us = 0;
+    int rc;
+
+    batch->is_reserved = true;
+    batch->deadline_ns = lk_sooner(lk_statement_deadline(registry),
+                                   sqlock_monotonic_ns() + period / 2);
+    lk_batch_sort(batch);
+    rc = lk_batch_renew(registry, batch, NULL);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++)
+        apply(&batch->items[i]);
+    if (rc == 0 && batch->now_us != 0)
+        step_us =
+            lk_dbclock_observe(&keeper->clock, batch->now_us,
+                               batch->sent_boot_ns, batch->answered_boot_ns);
+    if (step_us != 0)
+        report_step(keeper, step_us, batch);
+    unpin(registry, batch);
+    lk_sentinel_look(&registry->sentinel);
+    return lk_boottime_ns() + period / RETRY_PART;
+}
+
+static bool is_stopping(struct lk_keeper *keeper)
+{
+    bool stopping;
+
+    pthread_mutex_lock(&keeper->mutex);
+    stopping = keeper->is_stopping;
+    pthread_mutex_unlock(&keeper->mutex);
+    return stopping;
+}
+
+static void *keep_leases(void *argument)
+{
+    struct lk_keeper *keeper = argument;
+    int64_t not_before = 0; /* one attempt follows another not too soon */
+
+    while (!is_stopping(keeper)) {
+        struct lk_batch batch = {0};
+        int64_t now = lk_boottime_ns();
+        int64_t wake;
+
+        if (now < not_before) {
+            lk_alarm_sleep(&keeper->alarm, not_before);
+            continue;
+        }
+        wake = gather(keeper, &batch);
+        if (batch.count > 0)
+            not_before = renew(keeper, &batch);
+        else
+            lk_alarm_sleep(&keeper->alarm, wake);
+        free(batch.items);
+    }
+    return NULL;
+}
+
+/* Called with the mutex held. */
+static int start(struct lk_keeper *keeper, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_alarm_open(&keeper->alarm, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_thread_start(&keeper->thread, keep_leases, keeper, err);
+    if (rc < 0) {
+        lk_alarm_close(&keeper->alarm);
+        return rc;
+    }
+    keeper->is_running = true;
+    return 0;
+}
+
+void lk_keeper_stop(struct lk_keeper *keeper)
+{
+    bool was_running;
+
+    pthread_mutex_lock(&keeper->mutex);
+    was_running = keeper->is_running;
+    keeper->is_running = false;
+    keeper->is_stopping = true;
+    pthread_mutex_unlock(&keeper->mutex);
+    if (was_running) {
+        lk_alarm_poke(&keeper->alarm);
+        pthread_join(keeper->thread, NULL);
+        lk_alarm_close(&keeper->alarm);
+    }
+}
+
+int lk_keeper_keep(struct lk_keeper *keeper, sqlock_lock *lock,
+                   sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&keeper->mutex);
+    if (!keeper->is_running)
+        rc = start(keeper, err);
+    if (rc == 0 && !lock->kept.is_listed) {
+        DL_APPEND2(keeper->kept, lock, kept.previous, kept.next);
+        lock->kept.is_listed = true;
+        keeper->count++;
+    }
+    pthread_mutex_unlock(&keeper->mutex);
+    if (rc == 0)
+        lk_alarm_poke(&keeper->alarm);
+    return rc;
+}
+
+void lk_keeper_forget(struct lk_keeper *keeper, sqlock_lock *lock)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    if (lock->kept.is_listed) {
+        DL_DELETE2(keeper->kept, lock, kept.previous, kept.next);
+        lock->kept.is_listed = false;
+        keeper->count--;
+    }
+    pthread_mutex_unlock(&keeper->mutex);
+}

@@ -1,0 +1,41 @@
+/*
+ * keeper.h - the thread that renews leases in the background
+ */
+#ifndef LK_KEEPER_H
+#define LK_KEEPER_H
+
+#include <pthread.h>
+
+#include "base/alarm.h"
+#include "locks/dbclock.h"
+#include "sqlock.h"
+
+/* A lock's place in the keeper's list; embedded in the lock. */
+struct lk_kept {
+    struct sqlock_lock *next, *previous;
+    bool is_listed;
+};
+
+struct lk_keeper {
+    struct sqlock_registry *registry;
+    pthread_mutex_t mutex;
+    pthread_t thread;
+    struct lk_alarm alarm;
+    struct sqlock_lock *kept;
+    size_t count;
+    struct lk_dbclock clock; /* the thread's own */
+    bool is_running;
+    bool is_stopping;
+};
+
+void lk_keeper_init(struct lk_keeper *keeper, struct sqlock_registry *registry);
+void lk_keeper_stop(struct lk_keeper *keeper); /* once or more */
+
+/* Begin and end to renew a lock's lease.  A renewal that is in flight when it
+ * ends cannot hit anybody else's lease: it carries the CLIENT_ID.
+ * 0, ERESOURCE. */
+int lk_keeper_keep(struct lk_keeper *keeper, struct sqlock_lock *lock,
+                   sqlock_error *err);
+void lk_keeper_forget(struct lk_keeper *keeper, struct sqlock_lock *lock);
+
+#endif

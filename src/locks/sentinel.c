@@ -1,0 +1,181 @@
+/*
+ * sentinel.c - sleeping until the soonest deadline of the watched leases, then
+ * telling those who are over.  Renewals move deadlines forth without waking it:
+ * it wakes at the old one, looks, and sleeps on.
+ */
+#include "locks/sentinel.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "locks/holding.h"
+#include "locks/registry.h"
+
+void lk_sentinel_init(struct lk_sentinel *sentinel)
+{
+    memset(sentinel, 0, sizeof *sentinel);
+    (void)pthread_mutex_init(&sentinel->mutex, NULL);
+    (void)pthread_cond_init(&sentinel->idle, NULL);
+}
+
+/* What to tell about a lock, copied so that it is told without any mutex. */
+struct message {
+    sqlock_lock *lock;
+    sqlock_lost_fn on_lost;
+    void *context;
+    int code;
+};
+
+/* Whether the lease is over; then *message says so, or else *deadline when it
+ * will be. */
+static bool is_over(sqlock_lock *lock, int64_t *deadline,
+                    struct message *message)
+{
+    bool over;
+
+    pthread_mutex_lock(&lock->mutex);
+    over = lock->phase == LK_OCCUPIED && lk_remaining_ns(lock) == 0;
+    *deadline = lock->phase == LK_OCCUPIED ? lock->deadline_boot_ns : LK_NEVER;
+    if (over) {
+        if (lock->lost == 0)
+            lock->lost = SQLOCK_EEXPIRED;
+        lk_lost_fd_raise(lock);
+        message->lock = lock;
+        message->on_lost = lock->on_lost;
+        message->context = lock->lost_context;
+        message->code = lock->lost;
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return over;
+}
+
+/* Called with the sentinel's mutex held: the first lease that is over leaves
+ * the list; false: none is, and *soonest is when to look again. */
+static bool take_one_over(struct lk_sentinel *sentinel, struct message *message,
+                          int64_t *soonest)
+{
+    sqlock_lock *lock;
+
+    *soonest = LK_NEVER;
+    DL_FOREACH2(sentinel->watched, lock, watched.next)
+    {
+        int64_t deadline;
+
+        if (is_over(lock, &deadline, message)) {
+            DL_DELETE2(sentinel->watched, lock, watched.previous, watched.next);
+            lock->watched.is_listed = false;
+            return true;
+        }
+        *soonest = lk_sooner(*soonest, deadline);
+    }
+    return false;
+}
+
+/* Called with the sentinel's mutex held, which is let go during the call. */
+static void tell(struct lk_sentinel *sentinel, const struct message *message)
+{
+    if (message->on_lost == NULL)
+        return;
+    sentinel->calling = message->lock;
+    pthread_mutex_unlock(&sentinel->mutex);
+    message->on_lost(message->context, message->lock, message->code);
+    pthread_mutex_lock(&sentinel->mutex);
+    sentinel->calling = NULL;
+    pthread_cond_broadcast(&sentinel->idle);
+}
+
+static void *watch_leases(void *argument)
+{
+    struct lk_sentinel *sentinel = argument;
+
+    pthread_mutex_lock(&sentinel->mutex);
+    while (!sentinel->is_stopping) {
+        struct message message = {0};
+        int64_t soonest;
+
+        /* The list may change during a call, so each look starts over. */
+        while (take_one_over(sentinel, &message, &soonest))
+            tell(sentinel, &message);
+        pthread_mutex_unlock(&sentinel->mutex);
+        lk_alarm_sleep(&sentinel->alarm, soonest);
+        pthread_mutex_lock(&sentinel->mutex);
+    }
+    pthread_mutex_unlock(&sentinel->mutex);
+    return NULL;
+}
+
+/* Called with the mutex held. */
+static int start(struct lk_sentinel *sentinel, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_alarm_open(&sentinel->alarm, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_thread_start(&sentinel->thread, watch_leases, sentinel, err);
+    if (rc < 0) {
+        lk_alarm_close(&sentinel->alarm);
+        return rc;
+    }
+    sentinel->is_running = true;
+    return 0;
+}
+
+void lk_sentinel_stop(struct lk_sentinel *sentinel)
+{
+    bool was_running;
+
+    pthread_mutex_lock(&sentinel->mutex);
+    was_running = sentinel->is_running;
+    sentinel->is_running = false;
+    sentinel->is_stopping = true;
+    pthread_mutex_unlock(&sentinel->mutex);
+    if (was_running) {
+        lk_alarm_poke(&sentinel->alarm);
+        pthread_join(sentinel->thread, NULL);
+        lk_alarm_close(&sentinel->alarm);
+    }
+}
+
+int lk_sentinel_watch(struct lk_sentinel *sentinel, sqlock_lock *lock,
+                      sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&sentinel->mutex);
+    if (!sentinel->is_running)
+        rc = start(sentinel, err);
+    if (rc == 0 && !lock->watched.is_listed) {
+        DL_APPEND2(sentinel->watched, lock, watched.previous, watched.next);
+        lock->watched.is_listed = true;
+    }
+    pthread_mutex_unlock(&sentinel->mutex);
+    if (rc == 0)
+        lk_alarm_poke(&sentinel->alarm);
+    return rc;
+}
+
+void lk_sentinel_forget(struct lk_sentinel *sentinel, sqlock_lock *lock)
+{
+    pthread_mutex_lock(&sentinel->mutex);
+    while (sentinel->calling == lock)
+        pthread_cond_wait(&sentinel->idle, &sentinel->mutex);
+    if (lock->watched.is_listed) {
+        DL_DELETE2(sentinel->watched, lock, watched.previous, watched.next);
+        lock->watched.is_listed = false;
+    }
+    pthread_mutex_unlock(&sentinel->mutex);
+}
+
+void lk_sentinel_look(struct lk_sentinel *sentinel)
+{
+    bool is_running;
+
+    pthread_mutex_lock(&sentinel->mutex);
+    is_running = sentinel->is_running;
+    pthread_mutex_unlock(&sentinel->mutex);
+    if (is_running)
+        lk_alarm_poke(&sentinel->alarm);
+}
