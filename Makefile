@@ -104,6 +104,7 @@ PACKAGE_libmariadb := libmariadb-dev
 PACKAGE_mysqlclient := libmysqlclient-dev
 PACKAGE_uuid := uuid-dev
 PACKAGE_liburiparser := liburiparser-dev
+PACKAGE_jansson := libjansson-dev
 
 UNKNOWN := $(filter-out sqlite postgres mysql,$(DRIVERS))
 ifneq ($(UNKNOWN),)
@@ -113,7 +114,7 @@ endif
 ENABLED := $(strip $(foreach d,sqlite postgres mysql,$(filter $(d),$(DRIVERS))))
 FROM_TREE := $(and $(filter mysql,$(ENABLED)),$(MYSQL_CLIENT_TREE))
 MODULES := $(foreach d,$(ENABLED),$(if $(and $(FROM_TREE), \
-	$(filter mysql,$(d))),,$(MODULE_$(d)))) uuid liburiparser
+	$(filter mysql,$(d))),,$(MODULE_$(d)))) uuid liburiparser jansson
 
 ifneq ($(COMPILES),)
 ifeq ($(shell command -v $(PKG_CONFIG)),)
