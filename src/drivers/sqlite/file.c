@@ -3,11 +3,13 @@
  * would exclude nobody, or not reliably; SQLite itself would accept it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/url.h"
@@ -108,6 +110,8 @@ static int unreachable(const char *what, const char *path, int error,
 
     if (error == EACCES || error == EPERM)
         code = SQLOCK_EACCESS;
+    else if (error == EROFS)
+        code = SQLOCK_EREADONLY;
     else if (error == ENOMEM)
         code = SQLOCK_ERESOURCE;
     return sqlock_error_set(err, code, error, NULL, "SQLite: %s %s: %s", what,
@@ -138,6 +142,9 @@ int lk_sqlite_check_file(const char *path, sqlock_error *err)
             rc = unreachable("the file", path, errno, err);
     } else if (errno != ENOENT) {
         rc = unreachable("the file", path, errno, err);
+    } else if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
+        /* SQLite would say that the file does not exist. */
+        rc = unreachable("no file can be made in", directory, errno, err);
     }
     if (rc == 0 && lk_sqlite_is_network((unsigned long)system.f_type))
         rc = lk_error(err, SQLOCK_ENOTSUP,
