@@ -398,10 +398,10 @@ MYSQL_SUITES ?= drivers conformance
 .PHONY: test-mysql docker-test
 test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
-	+@SQLOCK_TEST_SERVERS='mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
+	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT=libmariadb MYSQL_CLIENT_TREE= \
 	SUITES='$(MYSQL_SUITES)' test
-	+@SQLOCK_TEST_SERVERS='mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
+	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
 docker-test: ## Conformance suite on the servers of docker/compose.yaml

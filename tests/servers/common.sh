@@ -18,6 +18,12 @@ fail() {
     exit 1
 }
 
+# The programs are not on this machine.
+absent() {
+    echo "${0##*/}: $*" >&2
+    exit 77
+}
+
 # Make DIR ours, with DIR/data for the server's user.
 make_home() { # DIR
     mkdir -p "$1/data" "$1/run" || exit 1
@@ -86,7 +92,8 @@ supervise() { # DIR
         launch
         if wait_for 60 "$server_pid" answers; then
             echo "$server_pid" >"$dir/pid.new" && mv "$dir/pid.new" "$dir/pid"
-            publish >"$dir/env.new" && mv "$dir/env.new" "$dir/env"
+            (umask 077 && publish >"$dir/env.new") &&
+                mv "$dir/env.new" "$dir/env"
             failures=0
         elif [ -z "$ending" ]; then
             # The port was taken, or a killed server's children live on.

@@ -29,7 +29,7 @@ wanted() {
     apt-get -s install --no-install-recommends "$server" 2>/dev/null |
         sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
         grep -E "^(lib|postgresql-(client-)?[0-9]+$)" |
-        grep -vE '^lib(llvm|perl|python|clang)|-perl$'
+        grep -vE '^lib(llvm|clang|z3|gdbm|perl|python)|-perl$'
 }
 
 refresh() {
@@ -67,6 +67,11 @@ for deb in *.deb; do
     dpkg-deb -x "$deb" .. || exit 1
 done
 cd "$root" || exit 1
+# Where /lib is a link to /usr/lib, packages may still use the one or the other.
+if [ -d "$tree.new/lib" ]; then
+    cp -a "$tree.new"/lib/. "$tree.new/usr/lib/" || exit 1
+    rm -rf "$tree.new/lib"
+fi
 rm -rf "$tree.new"/debs "$tree.new"/usr/share/{doc,man,locale,lintian}
 mv "$tree.new" "$tree"
 

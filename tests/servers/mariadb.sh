@@ -8,10 +8,10 @@ here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
 make_home "$dir"
 PATH=$PATH:/usr/sbin:/sbin
-server=$(command -v mariadbd || command -v mysqld) || fail "no MariaDB server"
-shell=$(command -v mariadb || command -v mysql) || fail "no MariaDB shell"
+server=$(command -v mariadbd || command -v mysqld) || absent "no MariaDB server"
+shell=$(command -v mariadb || command -v mysql) || absent "no MariaDB shell"
 install=$(command -v mariadb-install-db || command -v mysql_install_db) ||
-    fail "no mariadb-install-db"
+    absent "no mariadb-install-db"
 user_password=$(password)
 admin_password=$(password)
 port=$(free_port)
@@ -21,8 +21,9 @@ trap 'end_server TERM' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
+# --force: whether this host's name can be looked up does not matter.
 "${as_server[@]}" "$install" --no-defaults --datadir="$dir/data" \
-    --auth-root-authentication-method=normal --skip-test-db \
+    --auth-root-authentication-method=normal --skip-test-db --force \
     --innodb-log-file-size=8M >"$dir/log" 2>&1 || {
     tail -n 20 "$dir/log" >&2
     fail "$install failed"

@@ -7,21 +7,22 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 dir=$1
 make_home "$dir"
-bin=$(bash "$here/postgres-bin.sh") || fail "no PostgreSQL server programs"
-# The tree with the programs, their libraries and their data files in it.
-tree=${bin%/usr/lib/postgresql/*}/usr
-if [ "$bin" != "$tree${bin#"$tree"}" ] || [ ! -d "$tree" ]; then
-    tree=$bin
-fi
-case $tree in
-*/build/servers/postgres/usr)
-    inside=${bin#"$tree"/}
+bin=$(bash "$here/postgres-bin.sh") ||
+    absent "no PostgreSQL server programs"
+# Unpacked ones bring their libraries.
+case $bin in
+*/build/servers/postgres/usr/*)
+    inside=${bin##*/build/servers/postgres/usr/}
+    tree=${bin%/"$inside"}
     tree=$(reachable "$tree" "$inside/postgres" "$dir")
     bin=$tree/$inside
     LD_LIBRARY_PATH=$(printf '%s:' "$tree"/lib/*-linux-gnu*)$tree/lib
     export LD_LIBRARY_PATH
     ;;
 esac
+for program in initdb postgres psql; do
+    "$bin/$program" --version >/dev/null || fail "$bin/$program does not run"
+done
 
 user_password=$(password)
 admin_password=$(password)

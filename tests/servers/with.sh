@@ -60,13 +60,11 @@ for server in $servers; do
     started="${started-} $server"
 done
 i=0
+# Wait until each has said where it is, or has given up.
 for server in ${started-}; do
     end=$((SECONDS + 120))
-    until [ -e "$base/$server/env" ]; do
-        if ! kill -0 "${pids[i]}" 2>/dev/null || [ "$SECONDS" -ge "$end" ]; then
-            echo "with.sh: no $server; its tests will be skipped" >&2
-            break
-        fi
+    until [ -e "$base/$server/env" ] || [ "$SECONDS" -ge "$end" ] ||
+        ! kill -0 "${pids[i]}" 2>/dev/null; do
         sleep 0.05
     done
     if [ -e "$base/$server/env" ]; then
@@ -74,6 +72,14 @@ for server in ${started-}; do
         # shellcheck disable=SC1090,SC1091 # written by the server's script
         . "$base/$server/env"
         set +a
+    else
+        kill "${pids[i]}" 2>/dev/null
+        wait "${pids[i]}"
+        [ $? -eq 77 ] || {
+            echo "with.sh: $server does not start" >&2
+            exit 1
+        }
+        echo "with.sh: no $server here: its tests are skipped" >&2
     fi
     i=$((i + 1))
 done
