@@ -55,15 +55,15 @@ SONAME := libsqlock.so.$(SOVERSION)
 GOALS := $(or $(MAKECMDGOALS),all)
 # These compile nothing themselves and need no library to be there.
 COMPILES := $(filter-out clean help setup format format-check uninstall asan \
-	tsan valgrind campaign test-mysql docker-test,$(GOALS))
+	tsan valgrind campaign test-mysql,$(GOALS))
 DRY_RUN := $(findstring n,$(SHORT_FLAGS))
 
 SETUP_LEVELS ?= build test
 LEVELS := $(sort \
 	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
 	$(if $(filter demo,$(GOALS)),build) \
-	$(if $(filter test check tests-build asan tsan valgrind campaign bench, \
-		$(GOALS)),build test) \
+	$(if $(filter test check tests-build asan tsan valgrind campaign bench \
+		test-mysql docker-test,$(GOALS)),build test) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter format format-check,$(GOALS)),format) \
 	$(if $(filter valgrind,$(GOALS)),valgrind))
@@ -404,8 +404,8 @@ test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
-docker-test: ## Conformance suite on the servers of docker/compose.yaml
-	+@MAKE='$(MAKE)' bash docker/test.sh
+docker-test: $(filter $B/tests/conformance,$(TESTS)) ## Conformance suite on the servers of docker/compose.yaml
+	@SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
 
 # ------------------------------------------------------------------- checks
 
