@@ -2,9 +2,9 @@
  * dialect.c - the SQL that PostgreSQL gets
  *
  * The three layouts share their statements and differ in a few expressions:
- * where the lease ends (ENDS), and what writes it.  "Now" is clock_timestamp(),
- * which is read when it is evaluated, after a wait for a row lock too; now() and
- * what was computed for EXCLUDED would be stale (F9, F10).
+ * where the lease ends, and what writes it.  "Now" is clock_timestamp(), read
+ * when it is evaluated, also behind a wait for a row lock; now(), and what was
+ * computed for EXCLUDED, would be stale (F9, F10).
  *
  * No parameter is ever cast to text: a LOCK_KEY of type text does not use the
  * primary key, which is CHAR.
@@ -16,35 +16,75 @@ extern const char lk_sql_postgres_schema[];
 extern const char lk_sql_postgres_schema_spring7[];
 extern const char lk_sql_postgres_schema_spring6[];
 
+/* clang-format off */
 #define NOW "(clock_timestamp() AT TIME ZONE 'UTC')"
 #define US(number) "(" number ") * interval '1 microsecond'"
 #define IN_US(value) "(extract(epoch FROM " value ") * 1000000)::bigint"
 #define NOW_US IN_US("clock_timestamp()")
 
 #define THE_ROW "LOCK_KEY = {1} AND REGION = {2}"
-#define NOT_OVER(ends) "CLIENT_ID IS NOT NULL AND " ends " >= " NOW
 
 /* Losing a release in a crash leaves a row that runs out, so it need not wait
- * for the disk, nor for a standby.  The setting ends with the statement's own transaction; inside
- * a longer one it would hold until that one's end. */
-#define NEED_NOT_BE_DURABLE                                                    \
-    " RETURNING set_config('synchronous_commit', 'off', true)"
+ * for the disk, nor for a standby.  The setting ends with the statement's own
+ * transaction; inside a longer one it would hold until that one's end. */
+#define NEED_NOT_BE_DURABLE "set_config('synchronous_commit', 'off', true)"
 
-/* ------------------------------------------------- what the layouts share -- */
+/* Many leases: {1} is JSON.  To lock rows in the order of their keys they are
+ * sorted here; what is read of the clock per item is read behind the sort. */
+#define ITEMS                                                                  \
+    "json_to_recordset({1}::json) "                                            \
+    "AS J (k char(36), c char(36), t bigint, n varchar, h varchar)"
+#define IS_ITEM(row) row ".LOCK_KEY = J.k AND " row ".REGION = {2}"
+
+/* The rows that items own, locked in order. */
+#define OWN_ITEMS(condition, skip)                                             \
+    "WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t FROM " ITEMS " "             \
+    "JOIN {table} AS T ON " IS_ITEM("T") " WHERE T.CLIENT_ID = J.c "           \
+    condition "ORDER BY T.LOCK_KEY FOR NO KEY UPDATE OF T" skip ") "
+#define IS_OWN_ITEM(row) IS_ITEM(row) " AND " row ".CLIENT_ID = J.c"
+
+/* ------------------------------------------------ what the layouts share -- */
+
+#define CLAIM(columns)                                                         \
+    "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, " columns ") "
+
+/* `born` is the clock, read once per item, just before it is inserted. */
+#define ONE(values) "VALUES ({1}, {2}, {3}, " values ")"
+#define EACH(values, born)                                                     \
+    "SELECT J.k, {2}::varchar, J.c, " values " FROM "                          \
+    "(SELECT J.k, J.c, J.t, J.n, J.h, " born " AS born FROM " ITEMS            \
+    " ORDER BY J.k) AS J"
+
+#define OR_TAKE_OVER(ends, set)                                                \
+    " ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                           \
+    "CLIENT_ID = EXCLUDED.CLIENT_ID, " set " WHERE L.CLIENT_ID IS NULL "       \
+    "OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR L." ends " < " NOW " RETURNING "
 
 #define RENEW(ends, lease)                                                     \
     "UPDATE {table} SET " lease " WHERE " THE_ROW                              \
     " AND CLIENT_ID = {3} AND " ends " >= " NOW
 
-/* clang-format off */
+/* A row that somebody has locked is passed over. */
+#define RENEW_MANY(ends, lease)                                                \
+    OWN_ITEMS("AND T." ends " >= " NOW " ", " SKIP LOCKED")                    \
+    "UPDATE {table} AS T SET " lease " FROM J WHERE " IS_OWN_ITEM("T")         \
+    " AND T." ends " >= " NOW " RETURNING T.LOCK_KEY, " NOW_US
+
+#define RELEASE_MANY(verb, set)                                                \
+    OWN_ITEMS("", "") verb " {table} AS T " set " J WHERE " IS_OWN_ITEM("T")   \
+    " RETURNING CASE WHEN " NEED_NOT_BE_DURABLE " = 'off' "                    \
+    "THEN T.LOCK_KEY END"
+
 #define INFO(token, ends, names)                                               \
     "SELECT LOCK_KEY, CLIENT_ID, " token ", "                                  \
     "CASE WHEN CLIENT_ID IS NULL THEN least(-1, " IN_US(ends " - " NOW) ") "   \
     "ELSE " IN_US(ends " - " NOW) " END, " IN_US("CREATED_DATE") ", "          \
     IN_US(ends) ", " names " FROM {table}"
-/* clang-format on */
 
 #define READ(info) info " WHERE " THE_ROW
+#define READ_MANY(info)                                                        \
+    info " WHERE REGION = {2} "                                                \
+    "AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM " ITEMS "))"
 #define LIST(info)                                                             \
     info " WHERE REGION = {2} AND LOCK_KEY > {1} ORDER BY LOCK_KEY LIMIT {4}"
 
@@ -55,6 +95,96 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define REAP(ends)                                                             \
     "DELETE FROM {table} WHERE REGION = {2} AND LOCK_KEY > {1} "               \
     "AND LOCK_KEY <= {9} AND " ends " < " NOW " - " US("{4}")
+
+/* ------------------------------------------------------------ our layout -- */
+
+#define ENDS "EXPIRED_AFTER"
+#define LEASE(ttl) "EXPIRED_AFTER = " NOW " + " ttl
+#define STILL_ITS_OWN                                                          \
+    "L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= " NOW
+#define BORN_UNLESS_OWN                                                        \
+    "CREATED_DATE = CASE WHEN " STILL_ITS_OWN " THEN L.CREATED_DATE "          \
+    "ELSE " NOW " END"
+/* What an item's TTL was: both are computed from one reading of the clock. */
+#define TTL_OF_ITEM "(EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)"
+#define JUST_PAST "EXPIRED_AFTER = " NOW " - " US("1")
+#define RAISED(fence) "greatest(" fence " + 1, " NOW_US ")"
+
+#define OURS_INFO INFO("FENCE", ENDS, "LOCK_NAME, HOLDER")
+#define OURS_INTO CLAIM("CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER")
+#define OURS_TAKE_OVER(ttl)                                                    \
+    OR_TAKE_OVER(ENDS, BORN_UNLESS_OWN ", " LEASE(ttl) ", "                    \
+        "FENCE = CASE WHEN " STILL_ITS_OWN " THEN L.FENCE "                    \
+        "ELSE " RAISED("L.FENCE") " END, "                                     \
+        "LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER")
+
+#define OURS_CLAIM                                                             \
+    OURS_INTO ONE(NOW ", " NOW " + " US("{4}") ", " NOW_US ", {6}, {7}")       \
+    OURS_TAKE_OVER(US("{4}")) "L.FENCE"
+#define OURS_CLAIM_MANY                                                        \
+    OURS_INTO                                                                  \
+    EACH("J.born, J.born + " US("J.t") ", " NOW_US ", J.n, J.h", NOW)          \
+    OURS_TAKE_OVER(TTL_OF_ITEM) "L.LOCK_KEY, L.FENCE"
+
+#define OURS_FREE "SET CLIENT_ID = NULL, HOLDER = NULL, " JUST_PAST
+#define OURS_RELEASE                                                           \
+    "UPDATE {table} " OURS_FREE " WHERE " THE_ROW " AND CLIENT_ID = {3}"       \
+    " RETURNING " NEED_NOT_BE_DURABLE
+
+#define OURS_BREAK(set)                                                        \
+    "UPDATE {table} SET " set ", HOLDER = {7}, FENCE = " RAISED("FENCE")       \
+    " WHERE " THE_ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL "            \
+    "AND EXPIRED_AFTER >= " NOW
+
+/* ------------------------------------------------------ Spring's layouts -- */
+
+#define NO_NAMES "NULL, NULL"
+
+#define SPRING_RELEASE                                                         \
+    "DELETE FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3}"                \
+    " RETURNING " NEED_NOT_BE_DURABLE
+
+#define SPRING_BROKEN(ends)                                                    \
+    " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW
+
+/* Five columns: CREATED_DATE is the token.
+ *
+ * What is to be inserted is computed once; when the insertion then waits for a
+ * row that is being deleted, others can claim and release meanwhile, and their
+ * tokens would be later ones.  So claims of a key take turns from before the
+ * clock is read until they commit. */
+#define NOW_IN_TURN(key)                                                       \
+    "CASE WHEN pg_advisory_xact_lock(hashtextextended({2}::varchar, "          \
+    "hashbpchar(" key ")::bigint)) IS NOT NULL THEN " NOW " END"
+
+#define FIVE_TOKEN IN_US("CREATED_DATE")
+#define FIVE_INFO INFO(FIVE_TOKEN, ENDS, NO_NAMES)
+#define FIVE_INTO CLAIM("CREATED_DATE, EXPIRED_AFTER")
+#define FIVE_TAKE_OVER(ttl)                                                    \
+    OR_TAKE_OVER(ENDS, BORN_UNLESS_OWN ", " LEASE(ttl))
+#define FIVE_CLAIM                                                             \
+    FIVE_INTO ONE(NOW_IN_TURN("{1}") ", " NOW " + " US("{4}"))                 \
+    FIVE_TAKE_OVER(US("{4}")) IN_US("L.CREATED_DATE")
+#define FIVE_CLAIM_MANY                                                        \
+    FIVE_INTO EACH("J.born, J.born + " US("J.t"), NOW_IN_TURN("J.k"))          \
+    FIVE_TAKE_OVER(TTL_OF_ITEM) "L.LOCK_KEY, " IN_US("L.CREATED_DATE")
+
+/* Four columns: the contender's TTL decides, so a lease of another length is
+ * written as one that began at another time.  Of many, that time is computed
+ * before a wait for the row, but after the statement was sent, so the holder
+ * does not believe longer. */
+#define FOUR_ENDS "CREATED_DATE + " US("{5}")
+#define FOUR_LEASE(ttl) "CREATED_DATE = " NOW " + " US(ttl " - {5}")
+#define FOUR_INFO INFO("NULL::bigint", "(" FOUR_ENDS ")", NO_NAMES)
+#define FOUR_CLAIM                                                             \
+    CLAIM("CREATED_DATE") ONE(NOW " + " US("{4} - {5}"))                       \
+    OR_TAKE_OVER(FOUR_ENDS, FOUR_LEASE("{4}")) NOW_US
+#define FOUR_CLAIM_MANY                                                        \
+    CLAIM("CREATED_DATE") EACH("J.born + " US("J.t - {5}"), NOW)               \
+    OR_TAKE_OVER(FOUR_ENDS, "CREATED_DATE = EXCLUDED.CREATED_DATE")            \
+    "L.LOCK_KEY, " NOW_US
+
+/* ---------------------------------------------- the server and the table -- */
 
 #define SERVER                                                                 \
     "SELECT CASE WHEN pg_is_in_recovery() "                                    \
@@ -85,98 +215,7 @@ extern const char lk_sql_postgres_schema_spring6[];
     "AND CASE WHEN {2}::name IS NULL THEN pg_table_is_visible(C.oid) "         \
     "ELSE N.nspname = {2}::name END ORDER BY A.attnum"
 
-/* ------------------------------------------------------------- our layout -- */
-
-#define OURS_LEASE "EXPIRED_AFTER = " NOW " + " US("{4}")
-#define OURS_INFO INFO("FENCE", "EXPIRED_AFTER", "LOCK_NAME, HOLDER")
-#define NEXT_TOKEN(fence) "greatest(" fence " + 1, " NOW_US ")"
-#define STILL_ITS_OWN                                                          \
-    "L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= " NOW
-#define JUST_PAST "EXPIRED_AFTER = " NOW " - " US("1")
-#define OURS_BROKEN                                                            \
-    " WHERE " THE_ROW " AND FENCE = {8} AND " NOT_OVER("EXPIRED_AFTER")
-
-#define OURS_CLAIM                                                             \
-    "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "    \
-    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) VALUES ({1}, {2}, {3}, " NOW     \
-    ", " NOW                                                                   \
-    " + " US("{4}") ", " NOW_US ", {6}, {7}) "                                 \
-                    "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "            \
-                    "CLIENT_ID = EXCLUDED.CLIENT_ID, "                         \
-                    "CREATED_DATE = CASE WHEN " STILL_ITS_OWN                  \
-                    " THEN L.CREATED_DATE ELSE " NOW " END, " OURS_LEASE ", "  \
-                    "FENCE = CASE WHEN " STILL_ITS_OWN                         \
-                    " THEN L.FENCE ELSE " NEXT_TOKEN(                          \
-                        "L.FENCE") " END, "                                    \
-                                   "LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = " \
-                                   "EXCLUDED.HOLDER "                          \
-                                   "WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID " \
-                                   "= EXCLUDED.CLIENT_ID "                     \
-                                   "OR L.EXPIRED_AFTER < " NOW                 \
-                                   " RETURNING L.FENCE"
-
-#define OURS_RELEASE                                                           \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, " JUST_PAST           \
-    " WHERE " THE_ROW " AND CLIENT_ID = {3}" NEED_NOT_BE_DURABLE
-
-#define OURS_BREAK                                                             \
-    "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, "                       \
-    "FENCE = " NEXT_TOKEN("FENCE") OURS_BROKEN
-
-#define OURS_BREAK_NOW                                                         \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, " JUST_PAST ", "       \
-    "FENCE = " NEXT_TOKEN("FENCE") OURS_BROKEN
-
-/* --------------------------------------------------------- Spring's layouts -- */
-
-#define NO_NAMES "NULL, NULL"
-
-#define SPRING_CLAIM(columns, values, over, set, token)                        \
-    "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, " columns ") "     \
-    "VALUES ({1}, {2}, {3}, " values ") "                                      \
-    "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
-    "CLIENT_ID = EXCLUDED.CLIENT_ID, " set " WHERE L.CLIENT_ID IS NULL "       \
-    "OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR " over " RETURNING " token
-
-#define SPRING_RELEASE                                                         \
-    "DELETE FROM {table} WHERE " THE_ROW                                       \
-    " AND CLIENT_ID = {3}" NEED_NOT_BE_DURABLE
-
-#define SPRING_BROKEN(ends)                                                    \
-    " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW
-
-/* Five columns: CREATED_DATE is the token.
- *
- * What is to be inserted is computed once; when the insertion then waits for a
- * row that is being deleted, others can claim and release meanwhile, and their
- * tokens would be later ones.  So claims of a key take turns from before the
- * clock is read until they commit. */
-#define TAKE_TURNS                                                             \
-    "pg_advisory_xact_lock(hashtextextended({2}::varchar, "                    \
-    "hashbpchar({1})::bigint))"
-#define NOW_IN_TURN "CASE WHEN " TAKE_TURNS " IS NOT NULL THEN " NOW " END"
-
-#define FIVE_TOKEN IN_US("CREATED_DATE")
-#define FIVE_INFO INFO(FIVE_TOKEN, "EXPIRED_AFTER", NO_NAMES)
-#define FIVE_CLAIM                                                             \
-    SPRING_CLAIM("CREATED_DATE, EXPIRED_AFTER",                                \
-                 NOW_IN_TURN ", " NOW " + " US("{4}"),                         \
-                 "L.EXPIRED_AFTER < " NOW,                                     \
-                 "CREATED_DATE = CASE WHEN " STILL_ITS_OWN                     \
-                 " THEN L.CREATED_DATE ELSE " NOW " END, " OURS_LEASE,         \
-                 IN_US("L.CREATED_DATE"))
-
-/* Four columns: the contender's TTL decides, so a lease of another length is
- * written as one that began at another time. */
-#define FOUR_ENDS "CREATED_DATE + " US("{5}")
-#define FOUR_BEGINS NOW " + " US("{4} - {5}")
-#define FOUR_LEASE "CREATED_DATE = " FOUR_BEGINS
-#define FOUR_INFO INFO("NULL::bigint", "(" FOUR_ENDS ")", NO_NAMES)
-#define FOUR_CLAIM                                                             \
-    SPRING_CLAIM("CREATED_DATE", FOUR_BEGINS, "L." FOUR_ENDS " < " NOW,        \
-                 FOUR_LEASE, NOW_US)
-
-/* ---------------------------------------------------------------- the table -- */
+/* clang-format on */
 
 /* CHAR(36) of the scripts; a table made by hand may say VARCHAR or TEXT. */
 #define KEY_TYPES "character(36)|character varying|character varying(*)|text"
@@ -211,39 +250,53 @@ const sqlock_dialect lk_pg_dialect = {
     .statements = {
         [SQLOCK_LAYOUT_SQLOCK] = {
             [SQLOCK_SQL_CLAIM] = { .text = OURS_CLAIM },
-            [SQLOCK_SQL_RENEW] = { .text = RENEW("EXPIRED_AFTER", OURS_LEASE) },
+            [SQLOCK_SQL_RENEW] = { .text = RENEW(ENDS, LEASE(US("{4}"))) },
             [SQLOCK_SQL_RELEASE] = { .text = OURS_RELEASE },
             [SQLOCK_SQL_READ] = { .text = READ(OURS_INFO) },
             [SQLOCK_SQL_LIST] = { .text = LIST(OURS_INFO) },
-            [SQLOCK_SQL_BREAK] = { .text = OURS_BREAK },
-            [SQLOCK_SQL_BREAK_NOW] = { .text = OURS_BREAK_NOW },
+            [SQLOCK_SQL_BREAK] = { .text = OURS_BREAK("CLIENT_ID = {3}") },
+            [SQLOCK_SQL_BREAK_NOW] = { .text =
+                OURS_BREAK("CLIENT_ID = NULL, " JUST_PAST) },
             [SQLOCK_SQL_REAP_BOUND] = { .text = REAP_BOUND },
-            [SQLOCK_SQL_REAP] = { .text = REAP("EXPIRED_AFTER")
+            [SQLOCK_SQL_REAP] = { .text = REAP(ENDS)
                                   " AND FENCE < " NOW_US " - {4}" },
             [SQLOCK_SQL_SERVER] = { .text = SERVER },
             [SQLOCK_SQL_DESCRIBE] = { .text = DESCRIBE },
+            [SQLOCK_SQL_CLAIM_MANY] = { .text = OURS_CLAIM_MANY },
+            [SQLOCK_SQL_RENEW_MANY] = { .text =
+                RENEW_MANY(ENDS, LEASE(US("J.t"))) },
+            [SQLOCK_SQL_RELEASE_MANY] = { .text =
+                RELEASE_MANY("UPDATE", OURS_FREE " FROM") },
+            [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(OURS_INFO) },
         },
         [SQLOCK_LAYOUT_SPRING7] = {
             [SQLOCK_SQL_CLAIM] = { .text = FIVE_CLAIM },
-            [SQLOCK_SQL_RENEW] = { .text = RENEW("EXPIRED_AFTER", OURS_LEASE) },
+            [SQLOCK_SQL_RENEW] = { .text = RENEW(ENDS, LEASE(US("{4}"))) },
             [SQLOCK_SQL_RELEASE] = { .text = SPRING_RELEASE },
             [SQLOCK_SQL_READ] = { .text = READ(FIVE_INFO) },
             [SQLOCK_SQL_LIST] = { .text = LIST(FIVE_INFO) },
             [SQLOCK_SQL_BREAK] = { .text =
                 "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "
                 "greatest(CREATED_DATE + " US("1") ", " NOW ")"
-                SPRING_BROKEN("EXPIRED_AFTER") },
+                SPRING_BROKEN(ENDS) },
             [SQLOCK_SQL_BREAK_NOW] = { .text =
-                "DELETE FROM {table}" SPRING_BROKEN("EXPIRED_AFTER") },
+                "DELETE FROM {table}" SPRING_BROKEN(ENDS) },
             [SQLOCK_SQL_REAP_BOUND] = { .text = REAP_BOUND },
-            [SQLOCK_SQL_REAP] = { .text = REAP("EXPIRED_AFTER")
+            [SQLOCK_SQL_REAP] = { .text = REAP(ENDS)
                                   " AND CREATED_DATE < " NOW " - " US("{4}") },
             [SQLOCK_SQL_SERVER] = { .text = SERVER },
             [SQLOCK_SQL_DESCRIBE] = { .text = DESCRIBE },
+            [SQLOCK_SQL_CLAIM_MANY] = { .text = FIVE_CLAIM_MANY },
+            [SQLOCK_SQL_RENEW_MANY] = { .text =
+                RENEW_MANY(ENDS, LEASE(US("J.t"))) },
+            [SQLOCK_SQL_RELEASE_MANY] = { .text =
+                RELEASE_MANY("DELETE FROM", "USING") },
+            [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(FIVE_INFO) },
         },
         [SQLOCK_LAYOUT_SPRING6] = {
             [SQLOCK_SQL_CLAIM] = { .text = FOUR_CLAIM },
-            [SQLOCK_SQL_RENEW] = { .text = RENEW(FOUR_ENDS, FOUR_LEASE) },
+            [SQLOCK_SQL_RENEW] = { .text =
+                RENEW(FOUR_ENDS, FOUR_LEASE("{4}")) },
             [SQLOCK_SQL_RELEASE] = { .text = SPRING_RELEASE },
             [SQLOCK_SQL_READ] = { .text = READ(FOUR_INFO) },
             [SQLOCK_SQL_LIST] = { .text = LIST(FOUR_INFO) },
@@ -256,6 +309,12 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_REAP] = { .text = REAP(FOUR_ENDS) },
             [SQLOCK_SQL_SERVER] = { .text = SERVER },
             [SQLOCK_SQL_DESCRIBE] = { .text = DESCRIBE },
+            [SQLOCK_SQL_CLAIM_MANY] = { .text = FOUR_CLAIM_MANY },
+            [SQLOCK_SQL_RENEW_MANY] = { .text =
+                RENEW_MANY(FOUR_ENDS, FOUR_LEASE("J.t")) },
+            [SQLOCK_SQL_RELEASE_MANY] = { .text =
+                RELEASE_MANY("DELETE FROM", "USING") },
+            [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(FOUR_INFO) },
         },
     },
 };

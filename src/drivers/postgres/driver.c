@@ -13,7 +13,7 @@
 #include "drivers/postgres/postgres.h"
 #include "drivers/postgres/session.h"
 
-/* ------------------------------------------------------------ the session -- */
+/* ----------------------------------------------------------- the session -- */
 
 /* synchronous_commit: a lock that a crash or failover forgets is given twice,
  * so settings that do not wait for the log are raised; remote_apply stays. */
@@ -97,7 +97,7 @@ static void *pg_native(void *connection)
     return session->conn;
 }
 
-/* ----------------------------------------------------------- transactions -- */
+/* ---------------------------------------------------------- transactions -- */
 
 static PGTransactionStatusType state_of(const lk_pg *session)
 {
@@ -144,7 +144,7 @@ static int pg_rollback(void *connection, int64_t deadline_ns, sqlock_error *err)
     return lk_pg_simple(session, "ROLLBACK", deadline_ns, NULL, err);
 }
 
-/* ----------------------------------------------------------- descriptions -- */
+/* ---------------------------------------------------------- descriptions -- */
 
 static char client_text[32];
 

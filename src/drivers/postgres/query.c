@@ -255,7 +255,7 @@ static int fill_arguments(struct arguments *arguments,
     return 0;
 }
 
-/* ---------------------------------------------------------------- results -- */
+/* --------------------------------------------------------------- results -- */
 
 /* Digits as the server writes them; it never writes more than fit. */
 static int64_t integer_of(const char *text)
@@ -392,7 +392,7 @@ static bool forget_stale(lk_pg *session, uint32_t id)
     return false;
 }
 
-/* -------------------------------------------------------------- execution -- */
+/* ------------------------------------------------------------- execution -- */
 
 static int send_statement(lk_pg *session, const sqlock_statement *statement,
                           const struct arguments *arguments)

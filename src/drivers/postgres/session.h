@@ -36,7 +36,7 @@ typedef struct lk_pg {
 
 enum { LK_PG_READY = 1, LK_PG_TIME_IS_UP = 0, LK_PG_ABORTED = -1 };
 
-/* Wait until fd is ready for events.  *ready (may be NULL) gets poll's revents. */
+/* Wait until fd is ready for events; *ready (may be NULL) gets revents. */
 int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
                short *ready);
 
