@@ -265,6 +265,7 @@ typedef struct sqlock_acquire_options {
     bool keep;       /* renew it in the background until it is released */
     bool fenced;     /* the application guards its writes by the token: a step
                         of the database's clock does not end the lease */
+    bool partial;    /* sqlock_acquire_many() only: keep those that are free */
     uint32_t max_hold_ms;   /* with keep: renew no longer than this after the
                                acquisition; 0: no limit */
     sqlock_lost_fn on_lost; /* NULL: nobody is called */
@@ -349,6 +350,45 @@ SQLOCK_MUSTUSE int sqlock_lost_fd(int *fd, sqlock_lock *lock,
  *  has a reference. */
 SQLOCK_API const char *sqlock_name(const sqlock_lock *lock);
 SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
+
+/* ----------------------------------------------------------- many locks -- */
+
+/* The most locks of one call. */
+#define SQLOCK_MANY_MAX 10000
+
+/**
+ * Take all of @p locks, each given once and all of one registry, in one
+ * statement (on MySQL one more, for the tokens), whatever their order: keys are
+ * sorted, so that two callers never wait for each other crosswise.  All or
+ * nothing, unless `partial` is set: then those that are free are taken, and
+ * @p wait_ms must be 0.  A lock that is owned already counts one more.
+ *
+ * @param[out] results of each lock, as sqlock_acquire() gives them; may be NULL
+ * @return 0 when all were taken; EBUSY, ETIMEDOUT (with `partial`, EBUSY: at
+ *         least one was not), or as sqlock_acquire(): then none was
+ */
+SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
+                                       int64_t wait_ms,
+                                       const sqlock_acquire_options *options,
+                                       int *results, sqlock_error *err);
+
+/**
+ * Undo one acquire of each, in one statement.
+ *
+ * @param[out] results of each lock, as sqlock_release() gives them; may be NULL
+ * @return 0 or the first of the results that is not
+ */
+SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
+                                       int *results, sqlock_error *err);
+
+/**
+ * Let the lease of each begin anew with its own TTL, in one statement.
+ *
+ * @param[out] results of each lock, as sqlock_renew() gives them; may be NULL
+ * @return 0 or the first of the results that is not
+ */
+SQLOCK_MUSTUSE int sqlock_renew_many(sqlock_lock *const *locks, size_t count,
+                                     int *results, sqlock_error *err);
 
 /* ------------------------------------------------------- administration -- */
 

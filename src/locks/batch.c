@@ -307,3 +307,104 @@ int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
         rc = read_unrenewed(registry, batch, err);
     return rc;
 }
+
+/* --- releasing --- */
+
+/* An item that no row named: freed all the same, or lost before? */
+static void judge_release(struct lk_item *item, const sqlock_value *cells,
+                          bool was_uncertain)
+{
+    bool is_free = cells != NULL && cells[1].type != SQLOCK_TEXT;
+
+    if (is_free && cells[2].integer == item->lease.token)
+        item->rc = 0;
+    else
+        item->rc = was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
+}
+
+static int read_unreleased(sqlock_registry *registry, struct lk_batch *batch,
+                           int64_t first_sent_ns, bool was_uncertain,
+                           sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    batch->deadline_ns = lk_statement_deadline(registry);
+    rc = run_many(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+
+        /* No row: deleted before anybody could have taken it, or after. */
+        if (item->rc == SQLOCK_EBUSY)
+            item->rc = first_sent_ns < item->lease.deadline_boot_ns &&
+                               registry->layout != SQLOCK_LAYOUT_SQLOCK
+                           ? 0
+                           : SQLOCK_ELOST;
+    }
+    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
+        const sqlock_value *cells = &result.cells[row * result.columns];
+        struct lk_item *item = find(batch, &cells[0]);
+
+        if (item != NULL && !item->is_settled)
+            judge_release(item, cells, was_uncertain);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* True when every item is settled. */
+static bool take_releases(struct lk_batch *batch, const sqlock_result *result)
+{
+    size_t settled = 0;
+
+    if (result->columns == 0 && result->affected == (int64_t)batch->count) {
+        for (size_t i = 0; i < batch->count; i++)
+            batch->items[i].rc = 0;
+        return true;
+    }
+    for (size_t row = 0; row < result->rows; row++) {
+        struct lk_item *item =
+            find(batch, &result->cells[row * result->columns]);
+
+        if (item != NULL && !item->is_settled) {
+            item->rc = 0;
+            item->is_settled = true;
+            settled++;
+        }
+    }
+    return settled == batch->count;
+}
+
+int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
+                     sqlock_error *err)
+{
+    int64_t first_sent_ns = lk_boottime_ns();
+    sqlock_result result = {0};
+    bool was_uncertain;
+    bool is_complete = false;
+    int rc;
+
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
+        batch->items[i].is_settled = false;
+    }
+    rc =
+        run_many(registry, SQLOCK_SQL_RELEASE_MANY, batch, false, &result, err);
+    was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    if (was_uncertain) {
+        batch->deadline_ns = lk_statement_deadline(registry);
+        rc = run_many(registry, SQLOCK_SQL_RELEASE_MANY, batch, true, &result,
+                      err);
+    }
+    if (rc == 0)
+        is_complete = take_releases(batch, &result);
+    sqlock_result_clear(&result);
+    if (rc == 0 && !is_complete)
+        rc =
+            read_unreleased(registry, batch, first_sent_ns, was_uncertain, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++)
+        if (batch->items[i].rc == 0 &&
+            first_sent_ns >= batch->items[i].lease.deadline_boot_ns)
+            batch->items[i].rc = SQLOCK_EEXPIRED;
+    return rc;
+}

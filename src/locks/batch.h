@@ -13,7 +13,8 @@
 struct lk_item {
     struct lk_lease lease;
     int rc;
-    void *owner; /* whoever made the batch */
+    bool is_settled; /* rc is known for certain */
+    void *owner;     /* whoever made the batch */
 };
 
 struct lk_batch {

@@ -36,6 +36,7 @@ static void row_from_cells(struct lk_row *row, const sqlock_value *cells)
                        cells[1].text);
     row->token = cells[2].type == SQLOCK_INT64 ? cells[2].integer : 0;
     row->remaining_us = cells[3].integer;
+    row->expires_at_us = cells[5].integer;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
 }
 

@@ -24,6 +24,7 @@ struct lk_row {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;        /* 0: the layout has none */
     int64_t remaining_us; /* negative when over */
+    int64_t expires_at_us;
 };
 
 /* When a holder stops believing in a lease that was asked for at a moment. */

@@ -1,0 +1,180 @@
+/*
+ * entry.c - who of this process has a say about a lock: entering, holding and
+ * leaving it.  No I/O in here.
+ */
+#include "locks/entry.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+int lk_not_in_time(int64_t wait_ms, sqlock_error *err)
+{
+    if (wait_ms == 0)
+        return lk_error(err, SQLOCK_EBUSY, "the lock is held by another owner");
+    return lk_error(err, SQLOCK_ETIMEDOUT,
+                    "the lock was not free within %lld ms", (long long)wait_ms);
+}
+
+/* Called with the mutex held: nobody of this process is at it any more; the
+ * first one that waits is next. */
+void lk_leave(sqlock_lock *lock)
+{
+    lock->phase = lk_gate_pass(&lock->gate) ? LK_BUSY : LK_FREE;
+}
+
+/* Called with the mutex held. */
+static int enter_again(sqlock_lock *lock, sqlock_error *err)
+{
+    if (lock->lost == SQLOCK_ELOST)
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease of this lock is lost: release it first");
+    if (lk_remaining_ns(lock) == 0)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease of this lock ran out: release it first");
+    if (lock->hold_count == UINT32_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock has been acquired too often");
+    lock->hold_count++;
+    return LK_ENTRY_AGAIN;
+}
+
+/* Wait for the threads of this process that came before. */
+int lk_enter(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+             sqlock_error *err)
+{
+    enum lk_call call = LK_CALL_NONE;
+    int rc;
+
+    pthread_mutex_lock(&lock->mutex);
+    for (;;) {
+        if (call != LK_CALL_TURN && lk_is_mine(lock)) {
+            rc = enter_again(lock, err);
+            break;
+        }
+        if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
+            lock->phase = LK_BUSY;
+            rc = LK_ENTRY_CLAIM;
+            break;
+        }
+        if (wait_ms != 0)
+            call = lk_gate_wait(&lock->gate, &lock->mutex, deadline_ns);
+        if (call == LK_CALL_NONE) {
+            rc = lk_not_in_time(wait_ms, err);
+            break;
+        }
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return rc;
+}
+
+/* Called with the mutex held. */
+void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
+             const sqlock_acquire_options *options)
+{
+    lock->phase = LK_OCCUPIED;
+    lock->owner = lk_thread_id();
+    lock->hold_count = 1;
+    memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
+    lock->token = lease->token;
+    lock->ttl_ms = lease->ttl_ms;
+    lock->deadline_boot_ns = lease->deadline_boot_ns;
+    lock->lost = 0;
+    lock->is_fenced = options->fenced;
+    lock->max_hold_ms = options->max_hold_ms;
+    lock->acquired_boot_ns = lk_boottime_ns();
+    lock->on_lost = options->on_lost;
+    lock->lost_context = options->lost_context;
+    lk_lost_fd_clear(lock);
+    if (lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+        lk_gate_wake_all(&lock->gate); /* it is theirs as well */
+}
+
+/* Watching and renewing, as the acquisition asked for. */
+int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
+                  sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    int rc = 0;
+
+    if (options->keep || options->on_lost != NULL || lock->lost_fd >= 0)
+        rc = lk_sentinel_watch(&registry->sentinel, lock, err);
+    if (rc == 0 && options->keep)
+        rc = lk_keeper_keep(&registry->keeper, lock, err);
+    return rc;
+}
+
+/* In this order: no renewal begins after the first, no callback runs after the
+ * second (F4). */
+void lk_end_care(sqlock_lock *lock)
+{
+    lk_keeper_forget(&lock->registry->keeper, lock);
+    lk_sentinel_forget(&lock->registry->sentinel, lock);
+}
+
+/* Called with the mutex held. */
+void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out)
+{
+    memset(out, 0, sizeof *out);
+    out->key = lock->key;
+    out->ttl_ms = lock->ttl_ms;
+    out->token = lock->token;
+    out->deadline_boot_ns = lock->deadline_boot_ns;
+    memcpy(out->client_id, lock->client_id, sizeof out->client_id);
+}
+
+int lk_not_owner(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EOWNER,
+                    "the calling thread does not own this lock");
+}
+
+/* Count one less.  0: nested, all done; 1: the outermost one, phase LK_BUSY. */
+int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
+                     sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&lock->mutex);
+    if (!lk_is_mine(lock)) {
+        rc = lk_not_owner(err);
+    } else if (lock->hold_count > 1) {
+        lock->hold_count--;
+    } else {
+        lk_copy_lease(lock, lease);
+        *lost = lock->lost;
+        lock->phase = LK_BUSY;
+        rc = 1;
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return rc;
+}
+
+void lk_end_release(sqlock_lock *lock)
+{
+    pthread_mutex_lock(&lock->mutex);
+    lock->hold_count = 0;
+    lock->lost = 0;
+    lock->token = 0;
+    lk_leave(lock);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease, sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&lock->mutex);
+    if (!lk_is_mine(lock))
+        rc = lk_not_owner(err);
+    else if (lock->lost == SQLOCK_ELOST)
+        rc = lk_error(err, SQLOCK_ELOST, "the lease of this lock is lost");
+    else if (lk_remaining_ns(lock) == 0)
+        rc = lk_error(err, SQLOCK_EEXPIRED,
+                      "the lease ran out before it was renewed");
+    else
+        lk_copy_lease(lock, lease);
+    pthread_mutex_unlock(&lock->mutex);
+    return rc;
+}

@@ -1,0 +1,62 @@
+/*
+ * entry.h - the turns of a process's threads at a lock, and what is kept of it
+ * while one of them has it
+ */
+#ifndef LK_ENTRY_H
+#define LK_ENTRY_H
+
+#include "locks/holding.h"
+#include "locks/lease.h"
+
+enum lk_entry {
+    LK_ENTRY_AGAIN, /* nested: counted, nothing to send */
+    LK_ENTRY_CLAIM  /* the lock's phase is LK_BUSY, for the caller */
+};
+
+/* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
+int lk_enter(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+             sqlock_error *err);
+
+/* With the mutex held: the caller's turn is over; the first one that waits is
+ * next. */
+void lk_leave(sqlock_lock *lock);
+
+/* With the mutex held: the caller's turn became a lease. */
+void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
+             const sqlock_acquire_options *options);
+
+/* Watching and renewing, as the acquisition asked for.  0, ERESOURCE. */
+int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
+                  sqlock_error *err);
+
+/* No renewal begins and no callback runs after it (F4). */
+void lk_end_care(sqlock_lock *lock);
+
+/* Count one less.  0: nested, all done; 1: the outermost one, whose lease is
+ * copied and whose turn it is, until lk_end_release(); EOWNER. */
+int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
+                     sqlock_error *err);
+void lk_end_release(sqlock_lock *lock);
+
+/* The lease to renew.  0, EOWNER, EEXPIRED, ELOST. */
+int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease,
+                   sqlock_error *err);
+
+/* With the mutex held. */
+void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out);
+
+/* EBUSY or ETIMEDOUT; EOWNER. */
+int lk_not_in_time(int64_t wait_ms, sqlock_error *err);
+int lk_not_owner(sqlock_error *err);
+
+/* An acquire call's options, completed.  EINVAL, EFORK. */
+int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
+                     const sqlock_acquire_options *options,
+                     sqlock_acquire_options *complete, sqlock_error *err);
+
+/* Look at the row, without locking anything, until it may be claimed.
+ * 0: it looks free; EBUSY, ETIMEDOUT, or as lk_lease_read(). */
+int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+                    sqlock_error *err);
+
+#endif

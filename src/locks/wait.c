@@ -1,0 +1,81 @@
+/*
+ * wait.c - waiting for another process's row: looking at it without locking
+ * anything, no longer than its lease, nor than the caller wants to wait.
+ *
+ * Observing before stealing is for peers whose clocks are not known: an expired
+ * row is believed only after it has stayed the same for a TTL on this host's
+ * own clock, whatever its time stamp says.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "locks/entry.h"
+
+/* An expired row as it was first seen. */
+struct sighting {
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t expires_at_us;
+    int64_t since_ns; /* CLOCK_MONOTONIC; 0: none yet */
+};
+
+/* How long a row must stay unchanged: the TTL by which its owner renews it. */
+static int64_t patience_ns(const sqlock_registry *registry)
+{
+    uint32_t ttl_ms = registry->layout == SQLOCK_LAYOUT_SPRING6
+                          ? registry->options.peer_ttl_ms
+                          : registry->options.ttl_ms;
+
+    return (int64_t)ttl_ms * LK_NS_PER_MS;
+}
+
+/* How long to go on looking at a row that is expired by its time stamp, in ns;
+ * 0: it may be taken over. */
+static int64_t observe(const sqlock_registry *registry, struct sighting *seen,
+                       const struct lk_row *row)
+{
+    int64_t now = sqlock_monotonic_ns();
+    int64_t left;
+
+    if (!registry->options.observe_before_steal || row->client_id[0] == '\0')
+        return 0;
+    if (seen->since_ns == 0 || seen->expires_at_us != row->expires_at_us ||
+        strcmp(seen->client_id, row->client_id) != 0) {
+        memcpy(seen->client_id, row->client_id, sizeof seen->client_id);
+        seen->expires_at_us = row->expires_at_us;
+        seen->since_ns = now;
+    }
+    left = seen->since_ns + patience_ns(registry) - now;
+    return left > 0 ? left : 0;
+}
+
+int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+                    sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    int64_t poll_us = (int64_t)registry->options.poll_ms * 1000;
+    struct sighting seen = {0};
+
+    for (;;) {
+        int64_t pause_ns =
+            lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
+        struct lk_row row;
+        int64_t left_ns;
+        int64_t now;
+        int rc;
+
+        rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
+                           &row, err);
+        if (rc < 0)
+            return rc;
+        left_ns = row.is_taken ? (row.remaining_us + 1) * LK_NS_PER_US
+                               : observe(registry, &seen, &row);
+        if (left_ns == 0)
+            return 0;
+        now = sqlock_monotonic_ns();
+        if (now >= deadline_ns)
+            return lk_not_in_time(wait_ms, err);
+        lk_sleep_until(
+            lk_sooner(now + lk_sooner(pause_ns, left_ns), deadline_ns));
+    }
+}
