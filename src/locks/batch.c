@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "db/transaction.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
@@ -91,6 +92,23 @@ static char *json_of_all(const sqlock_registry *registry,
 
 /* --- running --- */
 
+/* The arguments of a statement about all; *array is to be freed. */
+static int many_arguments(const sqlock_registry *registry,
+                          sqlock_statement_kind kind,
+                          const struct lk_batch *batch, char **array,
+                          struct lk_arguments *arguments, sqlock_error *err)
+{
+    *array = NULL;
+    if (registry->statements[kind].text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver has no statement for many leases");
+    *array = json_of_all(registry, batch, kind == SQLOCK_SQL_CLAIM_MANY);
+    if (*array == NULL)
+        return lk_error_nomem(err);
+    lk_registry_arguments(registry, *array, arguments);
+    return 0;
+}
+
 static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
                     struct lk_batch *batch, bool is_repeatable,
                     sqlock_result *result, sqlock_error *err)
@@ -102,18 +120,35 @@ static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
         .is_repeatable = is_repeatable,
         .is_reserved = batch->is_reserved,
     };
-    char *array = json_of_all(registry, batch, kind == SQLOCK_SQL_CLAIM_MANY);
+    char *array;
     int rc;
 
-    if (registry->statements[kind].text == NULL) {
-        free(array);
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver has no statement for many leases");
-    }
-    if (array == NULL)
-        return lk_error_nomem(err);
-    lk_registry_arguments(registry, array, &arguments);
-    rc = lk_registry_run(registry, kind, &run, result, err);
+    rc = many_arguments(registry, kind, batch, &array, &arguments, err);
+    if (rc == 0)
+        rc = lk_registry_run(registry, kind, &run, result, err);
+    batch->sent_boot_ns = run.sent_boot_ns;
+    batch->answered_boot_ns = lk_boottime_ns();
+    free(array);
+    return rc;
+}
+
+static int run_many_in(sqlock_registry *registry, sqlock_statement_kind kind,
+                       struct lk_transaction *transaction,
+                       struct lk_batch *batch, sqlock_result *result,
+                       sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .statement = &registry->statements[kind],
+        .arguments = &arguments,
+        .deadline_ns = batch->deadline_ns,
+    };
+    char *array;
+    int rc;
+
+    rc = many_arguments(registry, kind, batch, &array, &arguments, err);
+    if (rc == 0)
+        rc = lk_transaction_run(transaction, &run, result, err);
     batch->sent_boot_ns = run.sent_boot_ns;
     batch->answered_boot_ns = lk_boottime_ns();
     free(array);
@@ -288,6 +323,69 @@ static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
     return rc;
 }
 
+/* Lock what nobody has locked and keep only those; two statements, in the
+ * transaction of the renewal. */
+static int lock_unlocked(sqlock_registry *registry,
+                         struct lk_transaction *transaction,
+                         struct lk_batch *batch, struct lk_batch *free_rows,
+                         sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    rc = run_many_in(registry, SQLOCK_SQL_LOCK_MANY, transaction, batch,
+                     &result, err);
+    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
+        const struct lk_item *item =
+            find(batch, &result.cells[row * result.columns]);
+
+        if (item != NULL)
+            free_rows->items[free_rows->count++] = *item;
+    }
+    sqlock_result_clear(&result);
+    lk_batch_sort(free_rows);
+    return rc;
+}
+
+/* A row of the batch is locked by somebody's transaction, and the database can
+ * pass over it only when reading (InnoDB). */
+static int renew_unlocked(sqlock_registry *registry, struct lk_batch *batch,
+                          sqlock_error *err)
+{
+    struct lk_transaction transaction = {0};
+    struct lk_batch free_rows = *batch;
+    sqlock_result result = {0};
+    int rc;
+
+    free_rows.count = 0;
+    free_rows.items = calloc(batch->count, sizeof *free_rows.items);
+    if (free_rows.items == NULL)
+        return lk_error_nomem(err);
+    rc = lk_transaction_begin(&transaction, &registry->db, batch->is_reserved,
+                              batch->deadline_ns, err);
+    if (rc == 0)
+        rc = lock_unlocked(registry, &transaction, batch, &free_rows, err);
+    if (rc == 0 && free_rows.count > 0)
+        rc = run_many_in(registry, SQLOCK_SQL_RENEW_MANY, &transaction,
+                         &free_rows, &result, err);
+    if (rc == 0)
+        rc = lk_transaction_commit(&transaction, batch->deadline_ns, err);
+    else
+        lk_transaction_rollback(&transaction, batch->deadline_ns);
+    if (rc == 0)
+        take_renewals(registry, &free_rows, &result);
+    for (size_t i = 0; rc == 0 && i < free_rows.count; i++) {
+        const struct lk_item *item = &free_rows.items[i];
+        sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
+
+        if (item->rc == 0)
+            *find(batch, &key) = *item;
+    }
+    sqlock_result_clear(&result);
+    free(free_rows.items);
+    return rc;
+}
+
 int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
                    sqlock_error *err)
 {
@@ -300,6 +398,9 @@ int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
     rc = run_many(registry, SQLOCK_SQL_RENEW_MANY, batch, true, &result, err);
     if (rc == 0)
         take_renewals(registry, batch, &result);
+    else if (rc == SQLOCK_EBUSY &&
+             registry->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
+        rc = renew_unlocked(registry, batch, err);
     sqlock_result_clear(&result);
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc == 0;

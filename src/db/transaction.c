@@ -1,0 +1,96 @@
+/*
+ * transaction.c - begin, run, commit or roll back on one connection of a pool.
+ * A connection whose transaction could not be ended properly is not used again.
+ */
+#include "db/transaction.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static bool is_useless(int rc)
+{
+    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
+}
+
+static void end(struct lk_transaction *transaction, bool is_usable)
+{
+    if (is_usable)
+        lk_pool_give(transaction->pool, transaction->connection);
+    else
+        lk_pool_discard(transaction->pool, transaction->connection);
+    transaction->connection = NULL;
+}
+
+int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
+                         bool is_reserved, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    struct lk_connection *connection;
+    int rc;
+
+    memset(transaction, 0, sizeof *transaction);
+    transaction->db = db;
+    transaction->pool = is_reserved ? &db->reserved : &db->pool;
+    rc = lk_pool_take(transaction->pool, deadline_ns, &connection, err);
+    if (rc < 0)
+        return rc;
+    transaction->connection = connection;
+    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
+                    deadline_ns);
+    rc = db->driver->begin(connection->state, deadline_ns, err);
+    lk_watchdog_disarm(&db->dog, &connection->watch);
+    if (rc < 0)
+        end(transaction, !is_useless(rc));
+    return rc;
+}
+
+int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
+                       sqlock_result *result, sqlock_error *err)
+{
+    struct lk_connection *connection = transaction->connection;
+    struct lk_db *db = transaction->db;
+    sqlock_value values[LK_PLACES_MAX];
+    int rc;
+
+    lk_statement_order(run->statement, run->arguments, values);
+    run->sent_boot_ns = lk_boottime_ns();
+    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
+                    run->deadline_ns);
+    rc = db->driver->execute(connection->state, &run->statement->sent, values,
+                             run->statement->count, run->deadline_ns, result,
+                             err);
+    lk_watchdog_disarm(&db->dog, &connection->watch);
+    return rc;
+}
+
+int lk_transaction_commit(struct lk_transaction *transaction,
+                          int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_connection *connection = transaction->connection;
+    struct lk_db *db = transaction->db;
+    int rc;
+
+    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
+                    deadline_ns);
+    rc = db->driver->commit(connection->state, deadline_ns, err);
+    lk_watchdog_disarm(&db->dog, &connection->watch);
+    end(transaction, rc == 0);
+    return rc;
+}
+
+void lk_transaction_rollback(struct lk_transaction *transaction,
+                             int64_t deadline_ns)
+{
+    struct lk_connection *connection = transaction->connection;
+    struct lk_db *db = transaction->db;
+    int rc;
+
+    if (connection == NULL)
+        return;
+    lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
+                    deadline_ns);
+    rc = db->driver->rollback(connection->state, deadline_ns, NULL);
+    lk_watchdog_disarm(&db->dog, &connection->watch);
+    end(transaction, rc == 0);
+}

@@ -1,0 +1,32 @@
+/*
+ * transaction.h - several statements on one connection, all or nothing
+ */
+#ifndef LK_TRANSACTION_H
+#define LK_TRANSACTION_H
+
+#include "db/db.h"
+
+struct lk_transaction {
+    struct lk_db *db;
+    struct lk_pool *pool;
+    struct lk_connection *connection; /* NULL: none is open */
+};
+
+/* Begin on a connection of the pool, or on the keeper's.  As the driver. */
+int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
+                         bool is_reserved, int64_t deadline_ns,
+                         sqlock_error *err);
+
+/* One statement, not tried again.  After an error the transaction can only be
+ * rolled back. */
+int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
+                       sqlock_result *result, sqlock_error *err);
+
+/* End it and give the connection back, or discard it.  A commit is 0 only when
+ * the server said so. */
+int lk_transaction_commit(struct lk_transaction *transaction,
+                          int64_t deadline_ns, sqlock_error *err);
+void lk_transaction_rollback(struct lk_transaction *transaction,
+                             int64_t deadline_ns);
+
+#endif
