@@ -10,6 +10,10 @@
  *          CLIENT_ID is ours by now; the column that decides expiry is last.
  *          The token travels in the insert id, set by LAST_INSERT_ID(token);
  *          a busy claim changes nothing, and then the id means nothing.
+ * Batches  JSON_TABLE gives the leases in the order of the array, and comes
+ *          first in each join, so rows are locked in the order of their keys.
+ *          Its columns have the collation of our tables: with another one
+ *          than Spring's tables, the join reads the whole of the table.
  * Clock    UTC_TIMESTAMP(6), which is the statement's start whatever the
  *          session's time zone; the same for the token, so not UNIX_TIMESTAMP.
  */
@@ -30,6 +34,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define NOW_US MICROSECONDS(NOW)
 
 #define ROW "LOCK_KEY = {1} AND REGION = {2}"
+#define TABLE_WHERE "{table} WHERE "
 #define RANGE "REGION = {2} AND LOCK_KEY > {1}"
 
 /* Over when the lease ended before now, or nobody has one. */
@@ -53,7 +58,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define INFO(token, end, name, holder)                                        \
     "SELECT LOCK_KEY, CLIENT_ID, " token ", " REMAINING(end) ", "             \
     MICROSECONDS("CREATED_DATE") ", " MICROSECONDS(end) ", "                  \
-    name ", " holder " FROM {table} WHERE "
+    name ", " holder " FROM "
 
 #define PAGE " ORDER BY LOCK_KEY LIMIT {4}"
 
@@ -72,19 +77,26 @@ extern const char lk_sql_mysql_schema_spring6[];
     ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL AND " NOT_OVER(OURS_END)
 #define OURS_RISE "FENCE = GREATEST(FENCE + 1, " NOW_US ")"
 
-#define OURS_CLAIM                                                            \
+#define OURS_COLUMNS                                                          \
     "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "        \
-    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) VALUES ({1}, {2}, {3}, " NOW    \
-    ", " LATER("{4}") ", LAST_INSERT_ID(" NOW_US "), {6}, {7}) "              \
-    "ON DUPLICATE KEY UPDATE "                                                \
+    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) "
+#define OURS_VALUES(key, client, us, name, holder)                            \
+    key ", {2}, " client ", " NOW ", " LATER(us) ", "                         \
+    "LAST_INSERT_ID(" NOW_US "), " name ", " holder
+#define OURS_TAKEOVER(client, us, name, holder)                               \
+    " ON DUPLICATE KEY UPDATE "                                               \
     "FENCE = CASE WHEN " OVER(OURS_END)                                       \
     " THEN LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US ")) "                  \
-    "WHEN CLIENT_ID = {3} THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, "        \
+    "WHEN CLIENT_ID = " client " THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, " \
     "CREATED_DATE = IF(" OVER(OURS_END) ", " NOW ", CREATED_DATE), "          \
-    "CLIENT_ID = IF(" OVER(OURS_END) ", {3}, CLIENT_ID), "                    \
-    "LOCK_NAME = IF(CLIENT_ID = {3}, {6}, LOCK_NAME), "                       \
-    "HOLDER = IF(CLIENT_ID = {3}, {7}, HOLDER), "                             \
-    "EXPIRED_AFTER = IF(CLIENT_ID = {3}, " LATER("{4}") ", EXPIRED_AFTER)"
+    "CLIENT_ID = IF(" OVER(OURS_END) ", " client ", CLIENT_ID), "             \
+    "LOCK_NAME = IF(CLIENT_ID = " client ", " name ", LOCK_NAME), "           \
+    "HOLDER = IF(CLIENT_ID = " client ", " holder ", HOLDER), "               \
+    "EXPIRED_AFTER = IF(CLIENT_ID = " client ", " LATER(us)                   \
+    ", EXPIRED_AFTER)"
+#define OURS_CLAIM                                                            \
+    OURS_COLUMNS "VALUES (" OURS_VALUES("{1}", "{3}", "{4}", "{6}", "{7}")    \
+    ")" OURS_TAKEOVER("{3}", "{4}", "{6}", "{7}")
 
 #define OURS_RENEW                                                            \
     "UPDATE {table} SET EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW          \
@@ -114,19 +126,25 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING7_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING7_END)
 
 /* CREATED_DATE is the token as a date. */
-#define SPRING7_CLAIM                                                         \
+#define SPRING7_COLUMNS                                                       \
     "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "        \
-    "EXPIRED_AFTER) VALUES ({1}, {2}, {3}, "                                  \
-    DATE("LAST_INSERT_ID(" NOW_US ")") ", " LATER("{4}") ") "                 \
-    "ON DUPLICATE KEY UPDATE "                                                \
+    "EXPIRED_AFTER) "
+#define SPRING7_VALUES(key, client, us)                                       \
+    key ", {2}, " client ", " DATE("LAST_INSERT_ID(" NOW_US ")") ", "         \
+    LATER(us)
+#define SPRING7_TAKEOVER(client, us)                                          \
+    " ON DUPLICATE KEY UPDATE "                                               \
     "CREATED_DATE = CASE WHEN " OVER(SPRING7_END)                             \
     " THEN " DATE("LAST_INSERT_ID(" NOW_US ")")                               \
-    " WHEN CLIENT_ID = {3} THEN "                                             \
+    " WHEN CLIENT_ID = " client " THEN "                                      \
     DATE("LAST_INSERT_ID(" MICROSECONDS("CREATED_DATE") ")")                  \
     " ELSE CREATED_DATE END, "                                                \
-    "CLIENT_ID = IF(" OVER(SPRING7_END) ", {3}, CLIENT_ID), "                 \
-    "EXPIRED_AFTER = IF(CLIENT_ID = {3}, "                                    \
-    CHANGED("EXPIRED_AFTER", LATER("{4}")) ", EXPIRED_AFTER)"
+    "CLIENT_ID = IF(" OVER(SPRING7_END) ", " client ", CLIENT_ID), "          \
+    "EXPIRED_AFTER = IF(CLIENT_ID = " client ", "                             \
+    CHANGED("EXPIRED_AFTER", LATER(us)) ", EXPIRED_AFTER)"
+#define SPRING7_CLAIM                                                         \
+    SPRING7_COLUMNS "VALUES (" SPRING7_VALUES("{1}", "{3}", "{4}") ")"        \
+    SPRING7_TAKEOVER("{3}", "{4}")
 
 #define SPRING7_RENEW OURS_RENEW
 
@@ -147,24 +165,29 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 /* The contender's time to live decides: the end is CREATED_DATE + {5}. */
 #define SPRING6_END "(CREATED_DATE + INTERVAL {5} MICROSECOND)"
-#define SPRING6_DATE LATER("{4} - {5}")
+#define SPRING6_DATE(us) LATER(us " - {5}")
 #define SPRING6_INFO INFO("NULL", SPRING6_END, "NULL", "NULL")
 #define SPRING6_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING6_END)
 
 /* The token is kept nowhere.  It is set beside CLIENT_ID, in a comparison that
    always holds, since CREATED_DATE has other uses. */
 #define SPRING6_TOKEN "LAST_INSERT_ID(" NOW_US ") > 0"
+#define SPRING6_COLUMNS                                                       \
+    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "
+#define SPRING6_VALUES(key, client, us)                                       \
+    key ", {2}, IF(" SPRING6_TOKEN ", " client ", NULL), " SPRING6_DATE(us)
+#define SPRING6_TAKEOVER(client, us)                                          \
+    " ON DUPLICATE KEY UPDATE "                                               \
+    "CLIENT_ID = IF((" OVER(SPRING6_END) " OR CLIENT_ID = " client ") AND "   \
+    SPRING6_TOKEN ", " client ", CLIENT_ID), "                                \
+    "CREATED_DATE = IF(CLIENT_ID = " client ", "                              \
+    CHANGED("CREATED_DATE", SPRING6_DATE(us)) ", CREATED_DATE)"
 #define SPRING6_CLAIM                                                         \
-    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "        \
-    "VALUES ({1}, {2}, IF(" SPRING6_TOKEN ", {3}, NULL), " SPRING6_DATE ") "  \
-    "ON DUPLICATE KEY UPDATE "                                                \
-    "CLIENT_ID = IF((" OVER(SPRING6_END) " OR CLIENT_ID = {3}) AND "          \
-    SPRING6_TOKEN ", {3}, CLIENT_ID), "                                       \
-    "CREATED_DATE = IF(CLIENT_ID = {3}, "                                     \
-    CHANGED("CREATED_DATE", SPRING6_DATE) ", CREATED_DATE)"
+    SPRING6_COLUMNS "VALUES (" SPRING6_VALUES("{1}", "{3}", "{4}") ")"        \
+    SPRING6_TAKEOVER("{3}", "{4}")
 
 #define SPRING6_RENEW                                                         \
-    "UPDATE {table} SET CREATED_DATE = " SPRING6_DATE " WHERE " ROW           \
+    "UPDATE {table} SET CREATED_DATE = " SPRING6_DATE("{4}") " WHERE " ROW           \
     " AND CLIENT_ID = {3} AND " NOT_OVER(SPRING6_END)
 
 #define SPRING6_BREAK                                                         \
@@ -173,6 +196,56 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING6_BREAK_NOW "DELETE FROM {table} WHERE " SPRING6_HELD
 
 #define SPRING6_REAP REAP_FROM "CREATED_DATE < " LATER("-{4} - {5}")
+
+/* ----------------------------------------------------------------- batches -- */
+
+#define ASCII "CHARACTER SET ascii COLLATE ascii_bin"
+#define UTF8 "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+#define LEASES(charset)                                                       \
+    "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " charset " PATH '$.k', "     \
+    "c CHAR(36) " charset " PATH '$.c', t BIGINT PATH '$.t', "                \
+    "n VARCHAR(255) " UTF8 " PATH '$.n', "                                    \
+    "h VARCHAR(255) " UTF8 " PATH '$.h')) j"
+#define OURS_LEASES LEASES(ASCII)
+#define SPRING_LEASES LEASES(UTF8)
+
+/* `leases` first, whatever the optimizer thinks. */
+#define JOINED(leases)                                                        \
+    leases " STRAIGHT_JOIN {table} t ON LOCK_KEY = j.k AND REGION = {2} "
+#define OF_LEASE "CLIENT_ID = j.c"
+
+/* The end counted from a now that travels in the insert id. */
+#define ANSWERED(us) DATE("LAST_INSERT_ID(" NOW_US ") + " us)
+
+#define OURS_CLAIM_MANY                                                       \
+    OURS_COLUMNS "SELECT " OURS_VALUES("j.k", "j.c", "j.t", "j.n", "j.h")     \
+    " FROM " OURS_LEASES OURS_TAKEOVER("j.c", "j.t", "j.n", "j.h")
+#define SPRING7_CLAIM_MANY                                                    \
+    SPRING7_COLUMNS "SELECT " SPRING7_VALUES("j.k", "j.c", "j.t")             \
+    " FROM " SPRING_LEASES SPRING7_TAKEOVER("j.c", "j.t")
+#define SPRING6_CLAIM_MANY                                                    \
+    SPRING6_COLUMNS "SELECT " SPRING6_VALUES("j.k", "j.c", "j.t")             \
+    " FROM " SPRING_LEASES SPRING6_TAKEOVER("j.c", "j.t")
+
+#define RENEW_MANY(leases)                                                    \
+    "UPDATE " JOINED(leases) "SET EXPIRED_AFTER = " ANSWERED("j.t")           \
+    " WHERE " OF_LEASE " AND " NOT_OVER("EXPIRED_AFTER")
+#define SPRING6_RENEW_MANY                                                    \
+    "UPDATE " JOINED(SPRING_LEASES)                                           \
+    "SET CREATED_DATE = " ANSWERED("j.t - {5}")                               \
+    " WHERE " OF_LEASE " AND " NOT_OVER(SPRING6_END)
+
+#define OURS_RELEASE_MANY                                                     \
+    "UPDATE " JOINED(OURS_LEASES) "SET CLIENT_ID = NULL, HOLDER = NULL, "     \
+    "EXPIRED_AFTER = " LATER("-1") " WHERE " OF_LEASE
+#define SPRING_RELEASE_MANY                                                   \
+    "DELETE t FROM " JOINED(SPRING_LEASES) "WHERE " OF_LEASE
+
+/* MySQL must be told not to lock `j`; MariaDB knows no such clause, and passes
+   over comments for this version. */
+#define LOCK_MANY(leases)                                                     \
+    "SELECT LOCK_KEY FROM " JOINED(leases) "WHERE " OF_LEASE                  \
+    " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"
 
 /* ------------------------------------------------------------- every table -- */
 
@@ -242,42 +315,63 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_CLAIM] = {OURS_CLAIM, true},
                     [SQLOCK_SQL_RENEW] = {OURS_RENEW, false},
                     [SQLOCK_SQL_RELEASE] = {OURS_RELEASE, false},
-                    [SQLOCK_SQL_READ] = {OURS_INFO ROW, false},
-                    [SQLOCK_SQL_LIST] = {OURS_INFO RANGE PAGE, false},
+                    [SQLOCK_SQL_READ] = {OURS_INFO TABLE_WHERE ROW, false},
+                    [SQLOCK_SQL_LIST] = {OURS_INFO TABLE_WHERE RANGE PAGE,
+                                         false},
                     [SQLOCK_SQL_BREAK] = {OURS_BREAK, false},
                     [SQLOCK_SQL_BREAK_NOW] = {OURS_BREAK_NOW, false},
                     [SQLOCK_SQL_REAP_BOUND] = {REAP_BOUND_TEXT, false},
                     [SQLOCK_SQL_REAP] = {OURS_REAP, false},
                     [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
                     [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
+                    [SQLOCK_SQL_CLAIM_MANY] = {OURS_CLAIM_MANY, false},
+                    [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY(OURS_LEASES), true},
+                    [SQLOCK_SQL_RELEASE_MANY] = {OURS_RELEASE_MANY, false},
+                    [SQLOCK_SQL_READ_MANY] = {OURS_INFO JOINED(OURS_LEASES),
+                                              false},
+                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY(OURS_LEASES), false},
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
                     [SQLOCK_SQL_CLAIM] = {SPRING7_CLAIM, true},
                     [SQLOCK_SQL_RENEW] = {SPRING7_RENEW, false},
                     [SQLOCK_SQL_RELEASE] = {SPRING_RELEASE, false},
-                    [SQLOCK_SQL_READ] = {SPRING7_INFO ROW, false},
-                    [SQLOCK_SQL_LIST] = {SPRING7_INFO RANGE PAGE, false},
+                    [SQLOCK_SQL_READ] = {SPRING7_INFO TABLE_WHERE ROW, false},
+                    [SQLOCK_SQL_LIST] = {SPRING7_INFO TABLE_WHERE RANGE PAGE,
+                                         false},
                     [SQLOCK_SQL_BREAK] = {SPRING7_BREAK, false},
                     [SQLOCK_SQL_BREAK_NOW] = {SPRING7_BREAK_NOW, false},
                     [SQLOCK_SQL_REAP_BOUND] = {REAP_BOUND_TEXT, false},
                     [SQLOCK_SQL_REAP] = {SPRING7_REAP, false},
                     [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
                     [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
+                    [SQLOCK_SQL_CLAIM_MANY] = {SPRING7_CLAIM_MANY, false},
+                    [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY(SPRING_LEASES), true},
+                    [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
+                    [SQLOCK_SQL_READ_MANY] =
+                        {SPRING7_INFO JOINED(SPRING_LEASES), false},
+                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY(SPRING_LEASES), false},
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
                     [SQLOCK_SQL_CLAIM] = {SPRING6_CLAIM, true},
                     [SQLOCK_SQL_RENEW] = {SPRING6_RENEW, false},
                     [SQLOCK_SQL_RELEASE] = {SPRING_RELEASE, false},
-                    [SQLOCK_SQL_READ] = {SPRING6_INFO ROW, false},
-                    [SQLOCK_SQL_LIST] = {SPRING6_INFO RANGE PAGE, false},
+                    [SQLOCK_SQL_READ] = {SPRING6_INFO TABLE_WHERE ROW, false},
+                    [SQLOCK_SQL_LIST] = {SPRING6_INFO TABLE_WHERE RANGE PAGE,
+                                         false},
                     [SQLOCK_SQL_BREAK] = {SPRING6_BREAK, false},
                     [SQLOCK_SQL_BREAK_NOW] = {SPRING6_BREAK_NOW, false},
                     [SQLOCK_SQL_REAP_BOUND] = {REAP_BOUND_TEXT, false},
                     [SQLOCK_SQL_REAP] = {SPRING6_REAP, false},
                     [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
                     [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
+                    [SQLOCK_SQL_CLAIM_MANY] = {SPRING6_CLAIM_MANY, false},
+                    [SQLOCK_SQL_RENEW_MANY] = {SPRING6_RENEW_MANY, true},
+                    [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
+                    [SQLOCK_SQL_READ_MANY] =
+                        {SPRING6_INFO JOINED(SPRING_LEASES), false},
+                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY(SPRING_LEASES), false},
                 },
         },
 };

@@ -81,7 +81,12 @@ int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
     if (sqlock_monotonic_ns() >= deadline_ns)
         return lk_error(err, SQLOCK_ECANCELED,
                         "the deadline passed before anything was sent");
-    if (connection->is_broken || atomic_load(&connection->was_aborted) ||
+    if (atomic_load(&connection->was_aborted) && !connection->is_broken) {
+        connection->is_broken = true;
+        return lk_error(err, SQLOCK_ECANCELED,
+                        "the statement was given up before it was sent");
+    }
+    if (connection->is_broken ||
         (connection->has_alarm && !lk_mysql_is_quiet(connection))) {
         connection->is_broken = true;
         return lk_error(err, SQLOCK_EUNREACHABLE,
