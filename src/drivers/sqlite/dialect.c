@@ -23,12 +23,17 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define IS_OWN                                                                 \
     "t.CLIENT_ID = excluded.CLIENT_ID "                                        \
     "AND t.EXPIRED_AFTER >= excluded.CREATED_DATE"
+#define WHERE_MAY_HAVE                                                         \
+    "WHERE t.CLIENT_ID IS NULL "                                               \
+    "OR t.EXPIRED_AFTER < excluded.CREATED_DATE "                              \
+    "OR t.CLIENT_ID = excluded.CLIENT_ID "
 
-#define CLAIM_SQLOCK                                                           \
+#define INSERT_SQLOCK                                                          \
     "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "    \
-    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) "                                \
-    "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
-    "{6}, {7}) "                                                               \
+    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) "
+
+/* Ends before the columns that are returned. */
+#define ON_CONFLICT_SQLOCK                                                     \
     "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
     "CREATED_DATE = CASE WHEN " IS_OWN " THEN t.CREATED_DATE "                 \
     "ELSE excluded.CREATED_DATE END, "                                         \
@@ -36,11 +41,13 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "ELSE max(t.FENCE + 1, excluded.FENCE) END, "                              \
     "CLIENT_ID = excluded.CLIENT_ID, "                                         \
     "EXPIRED_AFTER = excluded.EXPIRED_AFTER, "                                 \
-    "LOCK_NAME = excluded.LOCK_NAME, HOLDER = excluded.HOLDER "                \
-    "WHERE t.CLIENT_ID IS NULL "                                               \
-    "OR t.EXPIRED_AFTER < excluded.CREATED_DATE "                              \
-    "OR t.CLIENT_ID = excluded.CLIENT_ID "                                     \
-    "RETURNING FENCE"
+    "LOCK_NAME = excluded.LOCK_NAME, HOLDER = excluded.HOLDER " WHERE_MAY_HAVE \
+    "RETURNING "
+
+#define CLAIM_SQLOCK                                                           \
+    INSERT_SQLOCK                                                              \
+    "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
+    "{6}, {7}) " ON_CONFLICT_SQLOCK "FENCE"
 
 #define RENEW_EXPIRED_AFTER                                                    \
     "UPDATE {table} SET EXPIRED_AFTER = sqlock_now() + {4} " WHERE_ROW         \
@@ -77,19 +84,21 @@ extern const char lk_sql_sqlite_schema_spring6[];
 /* --------------------------------------------------- Spring, five columns -- */
 
 /* The token of an acquisition is its CREATED_DATE. */
-#define CLAIM_SPRING7                                                          \
+#define INSERT_SPRING7                                                         \
     "INSERT INTO {table} AS t "                                                \
-    "(LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) "              \
-    "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}) "                \
+    "(LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) "
+
+#define ON_CONFLICT_SPRING7                                                    \
     "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
     "CREATED_DATE = CASE WHEN " IS_OWN " THEN t.CREATED_DATE "                 \
     "ELSE excluded.CREATED_DATE END, "                                         \
     "CLIENT_ID = excluded.CLIENT_ID, "                                         \
-    "EXPIRED_AFTER = excluded.EXPIRED_AFTER "                                  \
-    "WHERE t.CLIENT_ID IS NULL "                                               \
-    "OR t.EXPIRED_AFTER < excluded.CREATED_DATE "                              \
-    "OR t.CLIENT_ID = excluded.CLIENT_ID "                                     \
-    "RETURNING CREATED_DATE"
+    "EXPIRED_AFTER = excluded.EXPIRED_AFTER " WHERE_MAY_HAVE "RETURNING "
+
+#define CLAIM_SPRING7                                                          \
+    INSERT_SPRING7                                                             \
+    "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + "                     \
+    "{4}) " ON_CONFLICT_SPRING7 "CREATED_DATE"
 
 #define INFO_SPRING7                                                           \
     "SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, " REMAINING ", CREATED_DATE, "  \
@@ -108,14 +117,18 @@ extern const char lk_sql_sqlite_schema_spring6[];
 
 /* A lease ends at CREATED_DATE + {5}: CREATED_DATE is written so that this is
  * now + {4}, as far in the future as it may be. */
-#define CLAIM_SPRING6                                                          \
-    "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "    \
-    "VALUES ({1}, {2}, {3}, sqlock_now() + {4} - {5}) "                        \
+#define INSERT_SPRING6                                                         \
+    "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "
+
+#define ON_CONFLICT_SPRING6                                                    \
     "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
     "CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE "    \
     "WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + {5} < sqlock_now() "        \
-    "OR t.CLIENT_ID = excluded.CLIENT_ID "                                     \
-    "RETURNING sqlock_now()"
+    "OR t.CLIENT_ID = excluded.CLIENT_ID RETURNING "
+
+#define CLAIM_SPRING6                                                          \
+    INSERT_SPRING6 "VALUES ({1}, {2}, {3}, sqlock_now() + {4} - "              \
+                   "{5}) " ON_CONFLICT_SPRING6 "sqlock_now()"
 
 #define RENEW_SPRING6                                                          \
     "UPDATE {table} SET CREATED_DATE = sqlock_now() + {4} - {5} " WHERE_ROW    \
@@ -133,6 +146,60 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define REAP_SPRING6                                                           \
     "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
     "AND CREATED_DATE + {5} < sqlock_now() - {4}"
+
+/* ------------------------------------------------- many leases at once -- */
+
+/* {1} is an array of objects; each row is found by the primary key. */
+#define ITEMS "json_each({1}) AS j"
+#define ITEM_KEY "json_extract(j.value, '$.k')"
+#define ITEM_CLIENT "json_extract(j.value, '$.c')"
+#define ITEM_TTL "json_extract(j.value, '$.t')"
+#define ITEM_NAME "json_extract(j.value, '$.n')"
+#define ITEM_HOLDER "json_extract(j.value, '$.h')"
+
+#define WHERE_ITEM "WHERE t.LOCK_KEY = " ITEM_KEY " AND t.REGION = {2} "
+#define WHERE_ITEM_OWN WHERE_ITEM "AND t.CLIENT_ID = " ITEM_CLIENT " "
+
+/* "WHERE true": without it, ON would be read as a join's. */
+#define CLAIM_MANY_SQLOCK                                                      \
+    INSERT_SQLOCK "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT ", sqlock_now(), "  \
+                  "sqlock_now() + " ITEM_TTL ", sqlock_now(), " ITEM_NAME      \
+                  ", " ITEM_HOLDER " FROM " ITEMS                              \
+                  " WHERE true " ON_CONFLICT_SQLOCK "LOCK_KEY, FENCE"
+
+#define CLAIM_MANY_SPRING7                                                     \
+    INSERT_SPRING7 "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT ", sqlock_now(), " \
+                   "sqlock_now() + " ITEM_TTL " FROM " ITEMS                   \
+                   " WHERE true " ON_CONFLICT_SPRING7 "LOCK_KEY, CREATED_DATE"
+
+#define CLAIM_MANY_SPRING6                                                     \
+    INSERT_SPRING6 "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT                    \
+                   ", sqlock_now() + " ITEM_TTL " - {5} FROM " ITEMS           \
+                   " WHERE true " ON_CONFLICT_SPRING6 "LOCK_KEY, sqlock_now()"
+
+#define RENEW_MANY_EXPIRED_AFTER                                               \
+    "UPDATE {table} AS t SET EXPIRED_AFTER = sqlock_now() + " ITEM_TTL         \
+    " FROM " ITEMS " " WHERE_ITEM_OWN "AND t.EXPIRED_AFTER >= sqlock_now() "   \
+    "RETURNING LOCK_KEY, sqlock_now()"
+
+#define RENEW_MANY_SPRING6                                                     \
+    "UPDATE {table} AS t SET CREATED_DATE = sqlock_now() + " ITEM_TTL          \
+    " - {5} FROM " ITEMS " " WHERE_ITEM_OWN                                    \
+    "AND t.CREATED_DATE + {5} >= sqlock_now() "                                \
+    "RETURNING LOCK_KEY, sqlock_now()"
+
+#define RELEASE_MANY_SQLOCK                                                    \
+    "UPDATE {table} AS t SET CLIENT_ID = NULL, HOLDER = NULL, "                \
+    "EXPIRED_AFTER = sqlock_now() - 1 FROM " ITEMS " " WHERE_ITEM_OWN          \
+    "RETURNING LOCK_KEY"
+
+#define RELEASE_MANY_SPRING                                                    \
+    "DELETE FROM {table} WHERE (LOCK_KEY, REGION, CLIENT_ID) IN "              \
+    "(SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT " FROM " ITEMS ") "              \
+    "RETURNING LOCK_KEY"
+
+#define WHERE_MANY                                                             \
+    "WHERE REGION = {2} AND LOCK_KEY IN (SELECT " ITEM_KEY " FROM " ITEMS ")"
 
 /* --------------------------------------------------------------- several -- */
 
@@ -205,6 +272,13 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_REAP] = {.text = REAP_SQLOCK},
                     [SQLOCK_SQL_SERVER] = {.text = SERVER},
                     [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+                    [SQLOCK_SQL_CLAIM_MANY] = {.text = CLAIM_MANY_SQLOCK},
+                    [SQLOCK_SQL_RENEW_MANY] = {.text =
+                                                   RENEW_MANY_EXPIRED_AFTER},
+                    [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SQLOCK},
+                    [SQLOCK_SQL_READ_MANY] = {.text = INFO_SQLOCK WHERE_MANY},
+                    /* One lock for the whole file: there is no row to pass over. */
+                    [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
@@ -219,6 +293,13 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_REAP] = {.text = REAP_SPRING7},
                     [SQLOCK_SQL_SERVER] = {.text = SERVER},
                     [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+                    [SQLOCK_SQL_CLAIM_MANY] = {.text = CLAIM_MANY_SPRING7},
+                    [SQLOCK_SQL_RENEW_MANY] = {.text =
+                                                   RENEW_MANY_EXPIRED_AFTER},
+                    [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SPRING},
+                    [SQLOCK_SQL_READ_MANY] = {.text = INFO_SPRING7 WHERE_MANY},
+                    /* One lock for the whole file: there is no row to pass over. */
+                    [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
@@ -233,6 +314,12 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_REAP] = {.text = REAP_SPRING6},
                     [SQLOCK_SQL_SERVER] = {.text = SERVER},
                     [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+                    [SQLOCK_SQL_CLAIM_MANY] = {.text = CLAIM_MANY_SPRING6},
+                    [SQLOCK_SQL_RENEW_MANY] = {.text = RENEW_MANY_SPRING6},
+                    [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SPRING},
+                    [SQLOCK_SQL_READ_MANY] = {.text = INFO_SPRING6 WHERE_MANY},
+                    /* One lock for the whole file: there is no row to pass over. */
+                    [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
         },
 };
