@@ -1,0 +1,93 @@
+/*
+ * main.c - the driver suite: the contract of sqlock_driver.h, the same tests on
+ * every driver whose database the environment names
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TESTS_MAX 400
+
+static struct CMUnitTest tests[TESTS_MAX];
+static size_t count;
+
+static const sqlock_layout layouts[SQLOCK_LAYOUTS] = {
+    SQLOCK_LAYOUT_SQLOCK, SQLOCK_LAYOUT_SPRING7, SQLOCK_LAYOUT_SPRING6};
+static const char *const layout_names[SQLOCK_LAYOUTS] = {"sqlock", "spring7",
+                                                         "spring6"};
+static size_t layout; /* of the tests that are being added */
+static bool is_by_layout;
+
+static void add(const char *name, CMUnitTestFunction function)
+{
+    struct CMUnitTest *test = &tests[count];
+    char *full = NULL;
+
+    if (count == TESTS_MAX)
+        abort();
+    if (asprintf(&full, "%s: %s%s%s", subject.database->name,
+                 is_by_layout ? layout_names[layout] : "",
+                 is_by_layout ? ": " : "", name) < 0)
+        abort();
+    test->name = full;
+    test->test_func = function;
+    test->setup_func = test_open;
+    test->teardown_func = test_close;
+    /* cmocka hands it to test_open(), which only reads it. */
+    memcpy(&test->initial_state, &(const void *){&layouts[layout]},
+           sizeof(void *));
+    count++;
+}
+
+static int run_on(const struct database *database)
+{
+    int failures;
+
+    subject.database = database;
+    count = 0;
+    layout = 0;
+    is_by_layout = false;
+    add_vtable_tests(add);
+    add_value_tests(add);
+    add_transaction_tests(add);
+    add_limit_tests(add);
+    add_error_tests(add);
+    if (database->bit == ON_SQLITE)
+        add_sqlite_tests(add);
+    is_by_layout = true;
+    for (layout = 0; layout < SQLOCK_LAYOUTS; layout++) {
+        add_statement_tests(add);
+        add_reap_tests(add);
+        add_race_tests(add);
+        add_many_tests(add);
+    }
+    failures = _cmocka_run_group_tests(database->name, tests, count, suite_open,
+                                       suite_close);
+    for (size_t i = 0; i < count; i++) {
+        /* Ours, from asprintf(). */
+        void *name;
+
+        memcpy(&name, &tests[i].name, sizeof name);
+        free(name);
+    }
+    return failures;
+}
+
+int main(void)
+{
+    int failures = 0;
+
+    for (size_t i = 0; i < DATABASES; i++) {
+        if (database_url(&databases[i]) != NULL) {
+            failures += run_on(&databases[i]);
+        } else {
+            print_message("skipped: %s: SQLOCK_TEST_%s_URL is not set\n",
+                          databases[i].name, databases[i].variable);
+            if (check_skips_fail())
+                failures++;
+        }
+    }
+    return failures == 0 ? 0 : 1;
+}

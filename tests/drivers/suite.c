@@ -1,0 +1,440 @@
+/*
+ * suite.c - fixtures and shorthand of the driver suite; see suite.h
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "db/driver.h"
+
+struct subject subject;
+
+/* Ids of session_values(), behind those of the dialect's statements. */
+#define VALUES_IDS_FROM 50
+
+static const struct spelling spellings[] = {
+    {
+        .bit = ON_POSTGRES,
+        .text_type = "TEXT",
+        .slow = "SELECT pg_sleep(60)",
+        .set_zone = "SET TIME ZONE 'Asia/Tokyo'",
+        .own_id = "SELECT pg_backend_pid()",
+        .in_flight =
+            "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' "
+            "AND query LIKE '%pg_sleep%' AND pid = ",
+    },
+    {
+        .bit = ON_MYSQL,
+        .text_type = "TEXT CHARACTER SET utf8mb4",
+        .slow = "SELECT SLEEP(60)",
+        .set_zone = "SET time_zone = '+09:00'",
+        .own_id = "SELECT CONNECTION_ID()",
+        .in_flight = "SELECT count(*) FROM information_schema.PROCESSLIST "
+                     "WHERE INFO LIKE '%SLEEP%' AND ID = ",
+    },
+    {
+        .bit = ON_SQLITE,
+        .text_type = "TEXT",
+        .slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM "
+                "n LIMIT 4000000000) SELECT count(*) FROM n",
+    },
+};
+
+/* ------------------------------------------------------------- sessions -- */
+
+int session_open_at(struct session *session, const char *url,
+                    uint32_t lock_timeout_ms)
+{
+    sqlock_connect how = {.size = sizeof how,
+                          .deadline_ns = check_deadline_ns(DEADLINE_MS),
+                          .statement_timeout_ms = 2 * DEADLINE_MS,
+                          .lock_timeout_ms = lock_timeout_ms};
+    int rc;
+
+    memset(session, 0, sizeof *session);
+    session->connection = calloc(1, subject.driver->connection_bytes);
+    assert_non_null(session->connection);
+    rc = subject.driver->open(session->connection, url, &how, &session->err);
+    session->is_open = rc == 0;
+    return rc;
+}
+
+void session_open(struct session *session)
+{
+    assert_lock_ok(session_open_at(session, subject.url, LOCK_TIMEOUT_MS),
+                   &session->err);
+}
+
+void session_close(struct session *session)
+{
+    if (session->connection != NULL)
+        subject.driver->close(session->connection);
+    free(session->connection);
+    sqlock_result_clear(&session->result);
+    memset(session, 0, sizeof *session);
+}
+
+int session_send(struct session *session, const sqlock_statement *statement,
+                 const sqlock_value *values, size_t count, int64_t deadline_ns)
+{
+    sqlock_result_clear(&session->result);
+    return subject.driver->execute(session->connection, statement, values,
+                                   count, deadline_ns, &session->result,
+                                   &session->err);
+}
+
+int session_try(struct session *session, const char *format, ...)
+{
+    char text[8192];
+    sqlock_statement statement = {.text = text};
+    va_list args;
+    int length;
+
+    va_start(args, format);
+    length = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof text)
+        return sqlock_error_set(&session->err, SQLOCK_EINVAL, 0, NULL,
+                                "the test's statement is too long");
+    return session_send(session, &statement, NULL, 0,
+                        check_deadline_ns(DEADLINE_MS));
+}
+
+int session_values(struct session *session, uint32_t id, const char *template,
+                   const struct lk_arguments *arguments)
+{
+    const sqlock_template source = {.text = template};
+    sqlock_value ordered[LK_PLACES_MAX];
+    struct lk_statement statement;
+    int rc;
+
+    rc = lk_statement_render(&statement, subject.driver->dialect, &source,
+                             subject.values.quoted,
+                             id == 0 ? 0 : id + VALUES_IDS_FROM);
+    if (rc == 0) {
+        lk_statement_order(&statement, arguments, ordered);
+        rc = session_send(session, &statement.sent, ordered, statement.count,
+                          check_deadline_ns(DEADLINE_MS));
+    }
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+int64_t session_integer(struct session *session, const char *text)
+{
+    session_run(session, "%s", text);
+    return cell_integer(session, 0, 0);
+}
+
+int session_begin(struct session *session)
+{
+    return subject.driver->begin(session->connection,
+                                 check_deadline_ns(DEADLINE_MS), &session->err);
+}
+
+int session_commit(struct session *session)
+{
+    return subject.driver->commit(
+        session->connection, check_deadline_ns(DEADLINE_MS), &session->err);
+}
+
+int session_rollback(struct session *session)
+{
+    return subject.driver->rollback(
+        session->connection, check_deadline_ns(DEADLINE_MS), &session->err);
+}
+
+const sqlock_value *cell(const struct session *session, size_t row,
+                         size_t column)
+{
+    const sqlock_result *result = &session->result;
+
+    if (row >= result->rows || column >= result->columns)
+        fail_msg("no cell %zu,%zu in %zu rows of %zu columns", row, column,
+                 result->rows, result->columns);
+    return &result->cells[row * result->columns + column];
+}
+
+int64_t cell_integer(const struct session *session, size_t row, size_t column)
+{
+    const sqlock_value *value = cell(session, row, column);
+
+    assert_int_equal(value->type, SQLOCK_INT64);
+    return value->integer;
+}
+
+const char *cell_text(const struct session *session, size_t row, size_t column)
+{
+    const sqlock_value *value = cell(session, row, column);
+
+    if (value->type == SQLOCK_NULL)
+        return NULL;
+    assert_int_equal(value->type, SQLOCK_TEXT);
+    assert_int_equal(strlen(value->text), value->length);
+    return value->text;
+}
+
+/* --------------------------------------------- statements of the dialect -- */
+
+struct lk_arguments arguments_for(const struct test *test, const char *client,
+                                  int64_t duration_us)
+{
+    struct lk_arguments arguments;
+
+    memset(&arguments, 0, sizeof arguments);
+    lk_argument_text(&arguments, SQLOCK_P_KEY, test->key);
+    lk_argument_text(&arguments, SQLOCK_P_REGION, REGION);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, client);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, duration_us);
+    lk_argument_integer(&arguments, SQLOCK_P_PEER_TTL_US, PEER_TTL_US);
+    lk_argument_text(&arguments, SQLOCK_P_NAME, "a name");
+    lk_argument_text(&arguments, SQLOCK_P_HOLDER, "a holder");
+    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);
+    lk_argument_text(&arguments, SQLOCK_P_OTHER, "");
+    return arguments;
+}
+
+int statement_try(struct session *session, const struct test *test,
+                  sqlock_statement_kind kind,
+                  const struct lk_arguments *arguments)
+{
+    const struct lk_statement *statement =
+        &subject.statements[test->layout][kind];
+    sqlock_value ordered[LK_PLACES_MAX];
+
+    if (statement->text == NULL)
+        return sqlock_error_set(&session->err, SQLOCK_ENOTSUP, 0, NULL,
+                                "the dialect has no statement %d", (int)kind);
+    lk_statement_order(statement, arguments, ordered);
+    return session_send(session, &statement->sent, ordered, statement->count,
+                        check_deadline_ns(DEADLINE_MS));
+}
+
+int64_t claim(struct session *session, const struct test *test,
+              const char *client, int64_t ttl_us)
+{
+    struct lk_arguments arguments = arguments_for(test, client, ttl_us);
+    int64_t token;
+
+    assert_lock_ok(statement_try(session, test, SQLOCK_SQL_CLAIM, &arguments),
+                   &session->err);
+    if (session->result.rows == 0)
+        return 0;
+    assert_int_equal(session->result.rows, 1);
+    assert_int_equal(session->result.columns, 1);
+    token = cell_integer(session, 0, 0);
+    assert_less(0, token);
+    return token;
+}
+
+static int64_t affected_by(struct session *session, const struct test *test,
+                           sqlock_statement_kind kind, const char *client,
+                           int64_t duration_us)
+{
+    struct lk_arguments arguments = arguments_for(test, client, duration_us);
+
+    assert_lock_ok(statement_try(session, test, kind, &arguments),
+                   &session->err);
+    return session->result.affected;
+}
+
+int64_t renew(struct session *session, const struct test *test,
+              const char *client, int64_t ttl_us)
+{
+    return affected_by(session, test, SQLOCK_SQL_RENEW, client, ttl_us);
+}
+
+int64_t release(struct session *session, const struct test *test,
+                const char *client)
+{
+    return affected_by(session, test, SQLOCK_SQL_RELEASE, client, 0);
+}
+
+bool read_row(struct session *session, const struct test *test)
+{
+    struct lk_arguments arguments = arguments_for(test, test->client_a, 0);
+
+    assert_lock_ok(statement_try(session, test, SQLOCK_SQL_READ, &arguments),
+                   &session->err);
+    if (session->result.rows == 0)
+        return false;
+    assert_int_equal(session->result.rows, 1);
+    assert_int_equal(session->result.columns, INFO_COLUMNS);
+    return true;
+}
+
+int64_t remaining_us(struct session *session, const struct test *test)
+{
+    assert_true(read_row(session, test));
+    return cell_integer(session, 0, INFO_REMAINING);
+}
+
+void await_expiry(struct session *session, const struct test *test)
+{
+    assert_becomes_true(remaining_us(session, test) < 0, PATIENCE_MS);
+}
+
+int64_t now_us(struct session *session)
+{
+    struct test test = {.layout = SQLOCK_LAYOUT_SQLOCK};
+    struct lk_arguments arguments = arguments_for(&test, "", 0);
+
+    assert_lock_ok(statement_try(session, &test, SQLOCK_SQL_SERVER, &arguments),
+                   &session->err);
+    return cell_integer(session, 0, 1);
+}
+
+void next_key(char key[SQLOCK_KEY_SIZE])
+{
+    (void)snprintf(key, SQLOCK_KEY_SIZE, "%08x-0000-4000-8000-%012lx",
+                   ++subject.serial, (unsigned long)getpid());
+}
+
+/* ------------------------------------------------------------- fixtures -- */
+
+static void drop_tables(struct session *session)
+{
+    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
+        (void)session_try(session, "DROP TABLE %s", subject.tables[i].quoted);
+    (void)session_try(session, "DROP TABLE %s", subject.values.quoted);
+}
+
+static int create_table(struct session *session, size_t layout)
+{
+    char *text = lk_schema_render(subject.driver->dialect->schema[layout],
+                                  subject.tables[layout].plain);
+    char *at = text;
+    char *end;
+    int rc = 0;
+
+    while (rc == 0 && at != NULL && (end = strstr(at, ";\n")) != NULL) {
+        *end = '\0';
+        rc = session_try(session, "%s", at);
+        at = end + 2;
+    }
+    if (rc < 0)
+        print_error("schema %zu: %s\n", layout, session->err.message);
+    free(text);
+    return rc;
+}
+
+static int render_all(size_t layout)
+{
+    const sqlock_dialect *dialect = subject.driver->dialect;
+    char prefix[32];
+    int rc;
+
+    (void)snprintf(prefix, sizeof prefix, "DS%ldL%zu_", (long)getpid(), layout);
+    rc = lk_table_from_prefix(&subject.tables[layout], prefix, dialect, NULL);
+    for (size_t kind = 0; rc == 0 && kind < SQLOCK_SQL_KINDS; kind++) {
+        if (dialect->statements[layout][kind].text == NULL)
+            continue;
+        rc = lk_statement_render(
+            &subject.statements[layout][kind], dialect,
+            &dialect->statements[layout][kind], subject.tables[layout].quoted,
+            (uint32_t)(layout * SQLOCK_SQL_KINDS + kind + 1));
+    }
+    return rc;
+}
+
+static int prepare_database(struct session *session)
+{
+    char prefix[32];
+    int rc = 0;
+
+    (void)snprintf(prefix, sizeof prefix, "DS%ldV_", (long)getpid());
+    if (lk_table_from_prefix(&subject.values, prefix, subject.driver->dialect,
+                             NULL) < 0)
+        return -1;
+    for (size_t i = 0; rc == 0 && i < SQLOCK_LAYOUTS; i++)
+        rc = render_all(i);
+    if (rc < 0) {
+        print_error("a template cannot be rendered: %d\n", rc);
+        return -1;
+    }
+    drop_tables(session);
+    for (size_t i = 0; rc == 0 && i < SQLOCK_LAYOUTS; i++)
+        rc = create_table(session, i);
+    if (rc == 0)
+        rc = session_try(session,
+                         "CREATE TABLE %s (K VARCHAR(36) NOT NULL PRIMARY KEY, "
+                         "I BIGINT, T %s)",
+                         subject.values.quoted, subject.spelling->text_type);
+    if (rc < 0)
+        print_error("%s\n", session->err.message);
+    return rc;
+}
+
+int suite_open(void **state)
+{
+    const struct database *database = subject.database;
+    struct session session;
+    sqlock_error err;
+    int rc;
+
+    (void)state;
+    subject.url = database_url(database);
+    for (size_t i = 0; i < sizeof spellings / sizeof *spellings; i++)
+        if (spellings[i].bit == database->bit)
+            subject.spelling = &spellings[i];
+    if (lk_driver_find(&subject.driver, subject.url, &err) < 0) {
+        print_error("%s\n", err.message);
+        return -1;
+    }
+    rc = session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
+    if (rc < 0)
+        print_error("%s: %s\n", database->name, session.err.message);
+    else
+        rc = prepare_database(&session);
+    session_close(&session);
+    return rc;
+}
+
+int suite_close(void **state)
+{
+    struct session session;
+    int rc;
+
+    (void)state;
+    rc = session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
+    if (rc == 0)
+        drop_tables(&session);
+    session_close(&session);
+    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
+        for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
+            lk_statement_clear(&subject.statements[i][kind]);
+    memset(&subject, 0, sizeof subject);
+    return rc;
+}
+
+/* The state is the layout on the way in. */
+int test_open(void **state)
+{
+    struct test *test = calloc(1, sizeof *test);
+
+    if (test == NULL)
+        return -1;
+    test->layout =
+        *state == NULL ? SQLOCK_LAYOUT_SQLOCK : *(const sqlock_layout *)*state;
+    *state = test;
+    session_open(&test->a);
+    session_open(&test->b);
+    next_key(test->key);
+    lk_random_uuid(test->client_a);
+    lk_random_uuid(test->client_b);
+    return 0;
+}
+
+int test_close(void **state)
+{
+    struct test *test = *state;
+
+    session_close(&test->a);
+    session_close(&test->b);
+    free(test);
+    return 0;
+}

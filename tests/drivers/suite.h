@@ -1,0 +1,167 @@
+/*
+ * suite.h - the contract of sqlock_driver.h, tried on one driver
+ *
+ * Two connections a and b straight through the vtable, nothing of the library
+ * above it but the rendering of templates; tables of the three layouts and one
+ * of plain values.  Each test gets fresh connections and a lock nobody has
+ * used.
+ */
+#ifndef TESTS_DRIVERS_SUITE_H
+#define TESTS_DRIVERS_SUITE_H
+
+#include "db/statement.h"
+#include "db/table.h"
+#include "support/check.h"
+#include "support/database.h"
+#include "support/workers.h"
+
+#define DEADLINE_MS 20000
+#define LOCK_TIMEOUT_MS 10000
+#define REGION "R"
+#define SECOND_US INT64_C(1000000)
+#define LONG_US (60 * SECOND_US)
+#define PEER_TTL_US (10 * SECOND_US)
+
+/* What the databases spell differently. */
+struct spelling {
+    unsigned bit;
+    const char *text_type; /* of 10 000 bytes of any UTF-8 */
+    const char *slow;      /* a statement that takes a minute */
+    const char *set_zone;  /* NULL: sessions have none */
+    const char *own_id;    /* SQL: this session's number, or NULL */
+    const char *in_flight; /* SQL that ends before a session's number: 1
+                                  when it runs the slow statement; NULL: there
+                                  is no server */
+};
+
+/* One driver under test, for as long as its group runs. */
+struct subject {
+    const struct database *database;
+    const struct spelling *spelling;
+    const sqlock_driver *driver;
+    const char *url;
+    struct lk_table tables[SQLOCK_LAYOUTS];
+    struct lk_table values; /* I BIGINT, T text, K VARCHAR(36) PRIMARY KEY */
+    struct lk_statement statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
+    unsigned serial;
+};
+extern struct subject subject;
+
+/* A connection, and what its last call gave. */
+struct session {
+    void *connection;
+    bool is_open;
+    sqlock_result result;
+    sqlock_error err;
+};
+
+/* What a test gets as its state. */
+struct test {
+    sqlock_layout layout;
+    struct session a, b;
+    char key[SQLOCK_KEY_SIZE];
+    char client_a[SQLOCK_KEY_SIZE];
+    char client_b[SQLOCK_KEY_SIZE];
+};
+
+/* Group and test fixtures. */
+int suite_open(void **state);
+int suite_close(void **state);
+int test_open(void **state);
+int test_close(void **state);
+
+/* Open with that wait for locks; a code. */
+int session_open_at(struct session *session, const char *url,
+                    uint32_t lock_timeout_ms);
+void session_open(struct session *session);
+void session_close(struct session *session);
+
+/* Send; a code.  The result is in session->result. */
+int session_send(struct session *session, const sqlock_statement *statement,
+                 const sqlock_value *values, size_t count, int64_t deadline_ns);
+int session_try(struct session *session, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The same template language as a dialect's, on the table of values. */
+int session_values(struct session *session, uint32_t id, const char *template,
+                   const struct lk_arguments *arguments);
+
+/* These fail the test when the statement does. */
+#define session_run(session, ...)                                              \
+    assert_lock_ok(session_try((session), __VA_ARGS__), &(session)->err)
+int64_t session_integer(struct session *session, const char *text);
+
+/* Transactions, with the usual deadline. */
+int session_begin(struct session *session);
+int session_commit(struct session *session);
+int session_rollback(struct session *session);
+
+/* A cell of the last result; out of range fails the test. */
+const sqlock_value *cell(const struct session *session, size_t row,
+                         size_t column);
+int64_t cell_integer(const struct session *session, size_t row, size_t column);
+const char *cell_text(const struct session *session, size_t row,
+                      size_t column); /* NULL for null */
+
+/* --------------------------------------------- statements of the dialect -- */
+
+/* Columns of an info row. */
+enum {
+    INFO_KEY,
+    INFO_CLIENT,
+    INFO_TOKEN,
+    INFO_REMAINING,
+    INFO_ACQUIRED,
+    INFO_EXPIRES,
+    INFO_NAME,
+    INFO_HOLDER,
+    INFO_COLUMNS
+};
+
+/* Arguments for this test's lock and client `client`: every one is set. */
+struct lk_arguments arguments_for(const struct test *test, const char *client,
+                                  int64_t duration_us);
+
+/* Run a statement of the test's layout; a code. */
+int statement_try(struct session *session, const struct test *test,
+                  sqlock_statement_kind kind,
+                  const struct lk_arguments *arguments);
+
+/* Whether the claim was granted, and with which token: 0 when busy. */
+int64_t claim(struct session *session, const struct test *test,
+              const char *client, int64_t ttl_us);
+/* How many rows were affected. */
+int64_t renew(struct session *session, const struct test *test,
+              const char *client, int64_t ttl_us);
+int64_t release(struct session *session, const struct test *test,
+                const char *client);
+/* Whether there is a row; it is in session->result. */
+bool read_row(struct session *session, const struct test *test);
+int64_t remaining_us(struct session *session, const struct test *test);
+
+/* Ask the database until the lease is over. */
+void await_expiry(struct session *session, const struct test *test);
+
+/* The database's clock as the dialect reads it. */
+int64_t now_us(struct session *session);
+
+/* A key that sorts behind those made before, of 36 characters. */
+void next_key(char key[SQLOCK_KEY_SIZE]);
+
+/* ---------------------------------------------------------- the test files -- */
+
+/* Each hands its tests to `add`. */
+typedef void (*add_fn)(const char *name, CMUnitTestFunction function);
+void add_vtable_tests(add_fn add);
+void add_value_tests(add_fn add);
+void add_transaction_tests(add_fn add);
+void add_limit_tests(add_fn add);
+void add_error_tests(add_fn add);
+void add_sqlite_tests(add_fn add);
+/* Once per layout. */
+void add_statement_tests(add_fn add);
+void add_reap_tests(add_fn add);
+void add_race_tests(add_fn add);
+void add_many_tests(add_fn add);
+
+#endif

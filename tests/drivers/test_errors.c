@@ -1,0 +1,305 @@
+/*
+ * test_errors.c - errors become outcomes, told in one line, without secrets,
+ * and never printed
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/url.h"
+
+#define SECRET "sEcReT99"
+
+static void test_duplicate_key_is_busy(void **state)
+{
+    struct test *test = *state;
+
+    session_run(&test->a, "INSERT INTO %s (K) VALUES ('%s')",
+                subject.values.quoted, test->key);
+    assert_code(SQLOCK_EBUSY,
+                session_try(&test->b, "INSERT INTO %s (K) VALUES ('%s')",
+                            subject.values.quoted, test->key),
+                &test->b.err);
+    assert_int_not_equal(
+        test->b.err.native != 0 || test->b.err.sqlstate[0] != '\0', 0);
+    session_run(&test->b, "SELECT 1");
+}
+
+static void test_missing_table_is_a_schema_error(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_ESCHEMA,
+                session_try(&test->a, "SELECT 1 FROM no_such_table_here"),
+                &test->a.err);
+    assert_contains(test->a.err.message, "no_such_table_here");
+    session_run(&test->a, "SELECT 1");
+}
+
+static void test_missing_column_is_a_schema_error(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_ESCHEMA,
+                session_try(&test->a, "SELECT no_such_column_here FROM %s",
+                            subject.values.quoted),
+                &test->a.err);
+    assert_code(SQLOCK_ESCHEMA,
+                session_try(&test->a,
+                            "INSERT INTO %s (no_such_column_here) VALUES (1)",
+                            subject.values.quoted),
+                &test->a.err);
+}
+
+static void test_missing_table_is_noticed_in_prepared_statements(void **state)
+{
+    struct test *test = *state;
+    sqlock_statement statement = {.text = "SELECT 1 FROM no_such_table_here",
+                                  .id = SQLOCK_STATEMENT_IDS};
+
+    for (size_t i = 0; i < 2; i++)
+        assert_code(SQLOCK_ESCHEMA,
+                    session_send(&test->a, &statement, NULL, 0,
+                                 check_deadline_ns(DEADLINE_MS)),
+                    &test->a.err);
+    session_run(&test->a, "SELECT 1");
+}
+
+static void test_syntax_error_is_a_database_error(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_EDATABASE, session_try(&test->a, "SELEKT 1"),
+                &test->a.err);
+    session_run(&test->a, "SELECT 1");
+}
+
+static void test_value_for_a_null_is_a_database_error(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_EDATABASE,
+                session_try(&test->a, "INSERT INTO %s (K) VALUES (NULL)",
+                            subject.values.quoted),
+                &test->a.err);
+}
+
+static void test_message_is_one_line(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_ESCHEMA,
+                session_try(&test->a, "SELECT 1\nFROM\n\n"
+                                      "  no_such_table_here\n\n"),
+                &test->a.err);
+    assert_code(SQLOCK_EDATABASE,
+                session_try(&test->a, "SELECT\n\x01'%s\nSELEKT", test->key),
+                &test->a.err);
+}
+
+static void test_error_may_be_left_out(void **state)
+{
+    struct test *test = *state;
+    const sqlock_statement statement = {.text = "SELEKT"};
+
+    assert_int_equal(subject.driver->execute(
+                         test->a.connection, &statement, NULL, 0,
+                         check_deadline_ns(DEADLINE_MS), &test->a.result, NULL),
+                     SQLOCK_EDATABASE);
+}
+
+/* ---------------------------------------------------------- logging in -- */
+
+/* A URL with other parts; NULL keeps one.  Another host also drops what leads
+ * past it, such as a socket. */
+static void other_url(char *out, size_t size, const char *from,
+                      const char *user, const char *password, const char *host,
+                      const char *database)
+{
+    struct lk_url url;
+    const char *separator = "?";
+    size_t used;
+
+    assert_int_equal(lk_url_parse(&url, from, NULL), 0);
+    if (user == NULL)
+        user = url.user == NULL ? "" : url.user;
+    if (password == NULL)
+        password = url.password == NULL ? "" : url.password;
+    used = (size_t)snprintf(
+        out, size, "%s://%s%s%s@%s%s%s%s%s", url.scheme, user,
+        password[0] != '\0' ? ":" : "", password,
+        host != NULL       ? host
+        : url.host == NULL ? ""
+                           : url.host,
+        url.port == NULL ? "" : ":", url.port == NULL ? "" : url.port,
+        database == NULL ? "" : "/", database == NULL ? url.path : database);
+    for (size_t i = 0; i < url.count && used < size; i++) {
+        const char *name = url.parameters[i].name;
+
+        if (host != NULL &&
+            (strcmp(name, "host") == 0 || strcmp(name, "socket") == 0))
+            continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%s=%s", separator,
+                                 name, url.parameters[i].value);
+        separator = "&";
+    }
+    assert_true(used < size);
+    lk_url_clear(&url);
+}
+
+static void check_refused(int expected, const char *url)
+{
+    struct session session;
+    int rc = session_open_at(&session, url, LOCK_TIMEOUT_MS);
+    sqlock_error err = session.err;
+
+    session_close(&session);
+    assert_code(expected, rc, &err);
+    assert_lacks(err.message, SECRET);
+}
+
+static void test_wrong_login_is_refused_without_the_password(void **state)
+{
+    char url[1024];
+
+    (void)state;
+    if (subject.database->bit == ON_SQLITE)
+        return; /* there are no logins */
+    other_url(url, sizeof url, subject.url, "no_such_user", SECRET, NULL, NULL);
+    check_refused(SQLOCK_EACCESS, url);
+}
+
+static void test_unknown_host_is_unreachable(void **state)
+{
+    char url[1024];
+
+    (void)state;
+    if (subject.database->bit == ON_SQLITE)
+        return; /* there is no host */
+    other_url(url, sizeof url, subject.url, NULL, SECRET,
+              "no-such-host.invalid", NULL);
+    check_refused(SQLOCK_EUNREACHABLE, url);
+}
+
+/* Nobody listens on port 1. */
+static void test_closed_port_is_unreachable(void **state)
+{
+    char url[1024];
+
+    (void)state;
+    if (subject.database->bit == ON_SQLITE)
+        return; /* there is no port */
+    (void)snprintf(url, sizeof url, "%.*s://user:" SECRET "@127.0.0.1:1/db",
+                   (int)strcspn(subject.url, ":"), subject.url);
+    check_refused(SQLOCK_EUNREACHABLE, url);
+}
+
+static void test_unknown_database_is_a_schema_error(void **state)
+{
+    char url[1024];
+
+    (void)state;
+    if (subject.database->bit == ON_SQLITE)
+        return; /* a file that does not exist is made */
+    /* To the others some servers do not even say that it is missing. */
+    other_url(url, sizeof url, database_admin_url(subject.database), NULL, NULL,
+              NULL, "no_such_database");
+    check_refused(SQLOCK_ESCHEMA, url);
+}
+
+static void test_failed_open_leaves_no_descriptor(void **state)
+{
+    char url[1024];
+    int before, after;
+
+    (void)state;
+    (void)snprintf(url, sizeof url, "%.*s://user:" SECRET "@127.0.0.1:1/db",
+                   (int)strcspn(subject.url, ":"), subject.url);
+    if (subject.database->bit == ON_SQLITE)
+        (void)snprintf(url, sizeof url, "sqlite:/no/such/directory/db");
+    check_refused(SQLOCK_EUNREACHABLE, url); /* whatever is opened once */
+    before = dup(0);
+    (void)close(before);
+    for (size_t i = 0; i < 5; i++)
+        check_refused(SQLOCK_EUNREACHABLE, url);
+    after = dup(0);
+    (void)close(after);
+    assert_int_equal(after, before);
+}
+
+/* ------------------------------------------------------------ keeping still */
+
+/* What a server would say aloud: notices, warnings, errors. */
+static void provoke(void)
+{
+    struct session session;
+    char url[1024];
+
+    (void)session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
+    (void)session_try(&session, "DROP TABLE IF EXISTS no_such_table_here");
+    (void)session_try(&session, "SELECT 1 FROM no_such_table_here");
+    (void)session_try(&session, "SELEKT");
+    if (subject.database->bit == ON_POSTGRES)
+        (void)session_try(&session,
+                          "DO $$ BEGIN RAISE WARNING 'heard'; END $$");
+    (void)session_begin(&session);
+    (void)session_begin(&session);
+    (void)session_commit(&session);
+    (void)session_commit(&session);
+    session_close(&session);
+    (void)snprintf(url, sizeof url, "%.*s://user:" SECRET "@127.0.0.1:1/db",
+                   (int)strcspn(subject.url, ":"), subject.url);
+    (void)session_open_at(&session, url, LOCK_TIMEOUT_MS);
+    session_close(&session);
+}
+
+static void test_nothing_is_printed(void **state)
+{
+    FILE *file = tmpfile();
+    char text[256] = "";
+    int out = dup(STDOUT_FILENO);
+    int errors = dup(STDERR_FILENO);
+    size_t length;
+
+    (void)state;
+    assert_non_null(file);
+    assert_true(out >= 0 && errors >= 0);
+    (void)fflush(NULL);
+    assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
+    assert_true(dup2(fileno(file), STDERR_FILENO) >= 0);
+    provoke();
+    (void)fflush(NULL);
+    (void)dup2(out, STDOUT_FILENO);
+    (void)dup2(errors, STDERR_FILENO);
+    (void)close(out);
+    (void)close(errors);
+    rewind(file);
+    length = fread(text, 1, sizeof text - 1, file);
+    text[length] = '\0';
+    (void)fclose(file);
+    assert_string_equal(text, "");
+}
+
+void add_error_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    ADD(duplicate_key_is_busy);
+    ADD(missing_table_is_a_schema_error);
+    ADD(missing_column_is_a_schema_error);
+    ADD(missing_table_is_noticed_in_prepared_statements);
+    ADD(syntax_error_is_a_database_error);
+    ADD(value_for_a_null_is_a_database_error);
+    ADD(message_is_one_line);
+    ADD(error_may_be_left_out);
+    ADD(wrong_login_is_refused_without_the_password);
+    ADD(unknown_host_is_unreachable);
+    ADD(closed_port_is_unreachable);
+    ADD(unknown_database_is_a_schema_error);
+    ADD(failed_open_leaves_no_descriptor);
+    ADD(nothing_is_printed);
+#undef ADD
+}

@@ -1,0 +1,244 @@
+/*
+ * test_limits.c - deadlines, abort, and connections that break
+ *
+ * "In time" is proved by the outcome: each slow statement would succeed after a
+ * minute, and none of these tests lets it.
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* A statement on its way in a thread of its own. */
+struct flight {
+    struct session *session;
+    int64_t deadline_ns;
+    atomic_bool is_over;
+    int rc;
+};
+
+static int fly(struct worker *worker)
+{
+    struct flight *flight = worker->context;
+    const sqlock_statement slow = {.text = subject.spelling->slow};
+
+    flight->rc =
+        session_send(flight->session, &slow, NULL, 0, flight->deadline_ns);
+    atomic_store(&flight->is_over, true);
+    return 0;
+}
+
+static bool abort_once(struct flight *flight)
+{
+    if (atomic_load(&flight->is_over))
+        return true;
+    subject.driver->abort(flight->session->connection);
+    return false;
+}
+
+static void check_ended(struct flight *flight)
+{
+    assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, flight->rc,
+                   &flight->session->err);
+    assert_int_equal(flight->session->result.rows, 0);
+}
+
+/* The connection is of use, or known not to be; never in between. */
+static void check_state(struct session *session)
+{
+    int rc;
+
+    if (!subject.driver->is_alive(session->connection)) {
+        rc = session_try(session, "SELECT 1");
+        if (rc != SQLOCK_ECANCELED)
+            assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc,
+                           &session->err);
+        return;
+    }
+    assert_int_equal(session_integer(session, "SELECT 41 + 1"), 42);
+}
+
+static void test_nothing_is_sent_after_the_deadline(void **state)
+{
+    struct test *test = *state;
+    char text[1024];
+    const sqlock_statement statement = {.text = text};
+    int rc;
+
+    (void)snprintf(text, sizeof text, "INSERT INTO %s (K) VALUES ('%s')",
+                   subject.values.quoted, test->key);
+    rc = session_send(&test->a, &statement, NULL, 0, sqlock_monotonic_ns() - 1);
+    assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNREACHABLE, rc, &test->a.err);
+    session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
+                subject.values.quoted, test->key);
+    assert_int_equal(cell_integer(&test->b, 0, 0), 0);
+}
+
+static void test_statement_ends_at_its_deadline(void **state)
+{
+    struct test *test = *state;
+    struct flight flight = {.session = &test->a};
+    struct worker worker;
+
+    flight.deadline_ns = check_deadline_ns(300);
+    worker_start(&worker, fly, &flight);
+    /* What a thread of the library does for a driver that does not keep its
+     * deadlines itself. */
+    if ((subject.driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) == 0) {
+        (void)wait_until(atomic_load(&flight.is_over) ||
+                             sqlock_monotonic_ns() >= flight.deadline_ns,
+                         PATIENCE_MS);
+        (void)wait_until(abort_once(&flight), PATIENCE_MS);
+    }
+    worker_join(&worker);
+    check_ended(&flight);
+    check_state(&test->a);
+}
+
+static void test_abort_ends_a_statement_in_flight(void **state)
+{
+    struct test *test = *state;
+    struct flight flight = {.session = &test->a, .deadline_ns = INT64_MAX};
+    struct worker worker;
+
+    worker_start(&worker, fly, &flight);
+    assert_becomes_true(abort_once(&flight), PATIENCE_MS);
+    worker_join(&worker);
+    check_ended(&flight);
+    check_state(&test->a);
+}
+
+/* b waits for a's row (SQLite: for the file) without end. */
+static int wait_for_lock(struct worker *worker)
+{
+    struct flight *flight = worker->context;
+    struct test *test = (struct test *)(void *)((char *)flight->session -
+                                                offsetof(struct test, b));
+    struct lk_arguments arguments =
+        arguments_for(test, test->client_b, LONG_US);
+
+    flight->rc =
+        statement_try(flight->session, test, SQLOCK_SQL_CLAIM, &arguments);
+    atomic_store(&flight->is_over, true);
+    return 0;
+}
+
+static void test_abort_ends_a_wait_for_a_lock(void **state)
+{
+    struct test *test = *state;
+    struct flight flight = {.session = &test->b};
+    struct worker worker;
+
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    worker_start(&worker, wait_for_lock, &flight);
+    assert_becomes_true(abort_once(&flight), PATIENCE_MS);
+    worker_join(&worker);
+    check_ended(&flight);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    check_state(&test->b);
+    assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
+}
+
+/* What was given up does not go on and take the lock later (F39): the server
+ * stops it too, or it finds the lock held. */
+static void test_abandoned_claim_is_not_granted_unseen(void **state)
+{
+    struct test *test = *state;
+    struct flight flight = {.session = &test->b};
+    struct worker worker;
+    int64_t token;
+
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
+    worker_start(&worker, wait_for_lock, &flight);
+    assert_becomes_true(abort_once(&flight), PATIENCE_MS);
+    worker_join(&worker);
+    assert_lock_ok(session_commit(&test->a), &test->a.err);
+    token = claim(&test->a, test, test->client_a, LONG_US);
+    assert_less(0, token);
+    assert_true(read_row(&test->a, test));
+    assert_string_equal(cell_text(&test->a, 0, INFO_CLIENT), test->client_a);
+}
+
+/* From the server's side; a user may end its own sessions. */
+static void end_session(int64_t id)
+{
+    struct sql sql;
+
+    assert_int_equal(sql_open(&sql, subject.database, subject.url), 0);
+    (void)sql_try(&sql, NULL,
+                  subject.database->bit == ON_POSTGRES
+                      ? "SELECT pg_terminate_backend(%lld)"
+                      : "KILL %lld",
+                  (long long)id);
+    sql_close(&sql);
+}
+
+static int64_t id_of(struct session *session)
+{
+    sqlock_description description;
+
+    subject.driver->describe(session->connection, &description);
+    assert_less(0, description.connection_id);
+    return description.connection_id;
+}
+
+static void test_idle_connection_that_was_ended_is_not_alive(void **state)
+{
+    struct test *test = *state;
+    int rc;
+
+    if (subject.spelling->in_flight == NULL)
+        return; /* there is no server to end it */
+    end_session(id_of(&test->a));
+    assert_becomes_true(!subject.driver->is_alive(test->a.connection),
+                        PATIENCE_MS);
+    rc = session_try(&test->a, "SELECT 1");
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &test->a.err);
+    rc = session_begin(&test->a);
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &test->a.err);
+}
+
+static bool is_in_flight(struct session *session, int64_t id)
+{
+    if (session_try(session, "%s%lld", subject.spelling->in_flight,
+                    (long long)id) < 0)
+        return false;
+    return cell_integer(session, 0, 0) > 0;
+}
+
+static void test_connection_that_breaks_in_flight_is_uncertain(void **state)
+{
+    struct test *test = *state;
+    struct flight flight = {.session = &test->a};
+    struct worker worker;
+    int64_t id;
+
+    if (subject.spelling->in_flight == NULL)
+        return; /* there is no server to end it */
+    flight.deadline_ns = check_deadline_ns(2 * PATIENCE_MS);
+    id = id_of(&test->a);
+    worker_start(&worker, fly, &flight);
+    assert_becomes_true(is_in_flight(&test->b, id), PATIENCE_MS);
+    end_session(id);
+    worker_join(&worker);
+    assert_code(SQLOCK_EUNCERTAIN, flight.rc, &test->a.err);
+    assert_false(subject.driver->is_alive(test->a.connection));
+}
+
+void add_limit_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    ADD(nothing_is_sent_after_the_deadline);
+    ADD(statement_ends_at_its_deadline);
+    ADD(abort_ends_a_statement_in_flight);
+    ADD(abort_ends_a_wait_for_a_lock);
+    ADD(abandoned_claim_is_not_granted_unseen);
+    ADD(idle_connection_that_was_ended_is_not_alive);
+    ADD(connection_that_breaks_in_flight_is_uncertain);
+#undef ADD
+}

@@ -1,0 +1,370 @@
+/*
+ * test_many.c - the statements that take many leases at once do to each what
+ * their single sisters do, and nothing to any other
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ITEMS 5
+#define JSON_SIZE 4096
+
+/* Locks of a test's own, by rising key. */
+struct batch {
+    char keys[ITEMS][SQLOCK_KEY_SIZE];
+    char json[JSON_SIZE];
+};
+
+/* JSON of items [from, to) for a client; name as JSON text. */
+static void write_json(struct batch *batch, size_t from, size_t to,
+                       const char *client, int64_t ttl_us, const char *name)
+{
+    size_t used = 0;
+
+    for (size_t i = from; i < to; i++)
+        used += (size_t)snprintf(
+            batch->json + used, sizeof batch->json - used,
+            "%s{\"k\":\"%s\",\"c\":\"%s\",\"t\":%lld,\"n\":\"%s\","
+            "\"h\":\"%s host 1\"}",
+            i == from ? "[" : ",", batch->keys[i], client, (long long)ttl_us,
+            name, client);
+    assert_true(used + 2 < sizeof batch->json);
+    memcpy(batch->json + used, "]", 2);
+}
+
+static void make_batch(struct batch *batch)
+{
+    for (size_t i = 0; i < ITEMS; i++)
+        next_key(batch->keys[i]);
+}
+
+static int many_in(struct session *session, const struct test *test,
+                   sqlock_statement_kind kind, const struct batch *batch,
+                   const char *region)
+{
+    struct lk_arguments arguments = arguments_for(test, "", 0);
+
+    lk_argument_text(&arguments, SQLOCK_P_KEY, batch->json);
+    lk_argument_text(&arguments, SQLOCK_P_REGION, region);
+    return statement_try(session, test, kind, &arguments);
+}
+
+static void many(struct session *session, const struct test *test,
+                 sqlock_statement_kind kind, const struct batch *batch)
+{
+    assert_lock_ok(many_in(session, test, kind, batch, REGION), &session->err);
+}
+
+/* Rows that name keys name so many; a database that cannot say which tells by
+ * `affected` whether there were any. */
+static void check_count(const struct session *session, size_t count)
+{
+    if (session->result.rows > 0 && session->result.affected == 0 &&
+        session->result.columns == 1 &&
+        cell(session, 0, 0)->type == SQLOCK_INT64)
+        fail_msg("%s", "one row of the clock, and nothing affected");
+    if (session->result.rows > 0 && cell(session, 0, 0)->type == SQLOCK_TEXT)
+        assert_int_equal(session->result.rows, count);
+    else
+        assert_int_equal(session->result.affected > 0, count > 0);
+}
+
+/* The info row of an item, as it is now, in a's result. */
+static void read_item(struct test *test, const struct batch *batch, size_t i)
+{
+    (void)snprintf(test->key, sizeof test->key, "%s", batch->keys[i]);
+    assert_true(read_row(&test->a, test));
+}
+
+static bool client_is(struct test *test, const struct batch *batch, size_t i,
+                      const char *client)
+{
+    const char *found;
+
+    read_item(test, batch, i);
+    found = cell_text(&test->a, 0, INFO_CLIENT);
+    return found != NULL && strcmp(found, client) == 0;
+}
+
+static void claim_item(struct test *test, const struct batch *batch, size_t i,
+                       const char *client, int64_t ttl_us)
+{
+    (void)snprintf(test->key, sizeof test->key, "%s", batch->keys[i]);
+    assert_less(0, claim(&test->b, test, client, ttl_us));
+}
+
+static void test_many_new_locks_are_granted(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    check_count(&test->b, ITEMS);
+    for (size_t i = 0; i < test->b.result.rows; i++)
+        assert_less(0, cell_integer(&test->b, i, 1));
+    for (size_t i = 0; i < ITEMS; i++) {
+        assert_true(client_is(test, &batch, i, test->client_a));
+        assert_less(0, cell_integer(&test->a, 0, INFO_REMAINING));
+        assert_less(cell_integer(&test->a, 0, INFO_REMAINING), LONG_US + 1);
+    }
+}
+
+static void test_many_are_granted_but_what_another_holds(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    claim_item(test, &batch, 2, test->client_b, LONG_US);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    check_count(&test->b, ITEMS - 1);
+    for (size_t i = 0; i < test->b.result.rows; i++)
+        assert_string_not_equal(cell_text(&test->b, i, 0), batch.keys[2]);
+    for (size_t i = 0; i < ITEMS; i++)
+        assert_true(client_is(test, &batch, i,
+                              i == 2 ? test->client_b : test->client_a));
+}
+
+static void test_none_of_many_is_granted_where_all_are_held(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    write_json(&batch, 0, ITEMS, test->client_b, LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    assert_int_equal(test->b.result.rows, 0);
+    assert_int_equal(test->b.result.affected, 0);
+    for (size_t i = 0; i < ITEMS; i++)
+        assert_true(client_is(test, &batch, i, test->client_b));
+}
+
+/* An uncertain claim is sent again. */
+static void test_many_claimed_again_keep_their_tokens(void **state)
+{
+    struct test *test = *state;
+    int64_t tokens[ITEMS];
+    struct batch batch;
+
+    make_batch(&batch);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    for (size_t i = 0; i < ITEMS; i++) {
+        read_item(test, &batch, i);
+        tokens[i] = test->layout == SQLOCK_LAYOUT_SPRING6
+                        ? 0
+                        : cell_integer(&test->a, 0, INFO_TOKEN);
+    }
+    write_json(&batch, 0, ITEMS, test->client_a, 2 * LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    check_count(&test->b, ITEMS);
+    for (size_t i = 0; i < ITEMS; i++) {
+        read_item(test, &batch, i);
+        if (test->layout != SQLOCK_LAYOUT_SPRING6)
+            assert_int_equal(cell_integer(&test->a, 0, INFO_TOKEN), tokens[i]);
+        assert_less(LONG_US, cell_integer(&test->a, 0, INFO_REMAINING));
+    }
+}
+
+static void test_tokens_of_many_rise(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    for (size_t i = 0; i < ITEMS; i++)
+        claim_item(test, &batch, i, test->client_b, 1000);
+    if (test->layout == SQLOCK_LAYOUT_SPRING6)
+        return; /* no column keeps them */
+    for (size_t i = 0; i < ITEMS; i++) {
+        int64_t token;
+
+        read_item(test, &batch, i);
+        token = cell_integer(&test->a, 0, INFO_TOKEN);
+        await_expiry(&test->a, test);
+        write_json(&batch, i, i + 1, test->client_a, LONG_US, "n");
+        many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+        check_count(&test->b, 1);
+        read_item(test, &batch, i);
+        assert_less(token, cell_integer(&test->a, 0, INFO_TOKEN));
+        if (test->b.result.rows > 0)
+            assert_int_equal(cell_integer(&test->b, 0, 1),
+                             cell_integer(&test->a, 0, INFO_TOKEN));
+    }
+}
+
+static void test_many_names_are_read_from_json(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US,
+               "it's \\\"a\\\" \\\\ n\xc3\xa4me \\u00e9 \xf0\x9f\x94\x92");
+    many(&test->b, test, SQLOCK_SQL_CLAIM_MANY, &batch);
+    if (test->layout != SQLOCK_LAYOUT_SQLOCK)
+        return; /* no column for it */
+    read_item(test, &batch, 0);
+    assert_string_equal(cell_text(&test->a, 0, INFO_NAME),
+                        "it's \"a\" \\ n\xc3\xa4me \xc3\xa9 "
+                        "\xf0\x9f\x94\x92");
+    assert_memory_equal(cell_text(&test->a, 0, INFO_HOLDER), test->client_a,
+                        strlen(test->client_a));
+}
+
+static void test_many_are_renewed_but_what_is_not_held(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    claim_item(test, &batch, 0, test->client_a, LONG_US);
+    claim_item(test, &batch, 1, test->client_b, LONG_US);
+    claim_item(test, &batch, 2, test->client_a, 1000);
+    await_expiry(&test->a, test);
+    claim_item(test, &batch, 3, test->client_a, LONG_US);
+    /* There is no row of the last one. */
+    write_json(&batch, 0, ITEMS, test->client_a, 2 * LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_RENEW_MANY, &batch);
+    check_count(&test->b, 2);
+    read_item(test, &batch, 0);
+    assert_less(LONG_US, cell_integer(&test->a, 0, INFO_REMAINING));
+    assert_true(client_is(test, &batch, 1, test->client_b));
+    assert_less(cell_integer(&test->a, 0, INFO_REMAINING), LONG_US + 1);
+    read_item(test, &batch, 2);
+    assert_less(cell_integer(&test->a, 0, INFO_REMAINING), 0);
+    read_item(test, &batch, 3);
+    assert_less(LONG_US, cell_integer(&test->a, 0, INFO_REMAINING));
+}
+
+static void test_many_are_released_but_what_another_holds(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    for (size_t i = 0; i < ITEMS; i++)
+        claim_item(test, &batch, i, i == 3 ? test->client_b : test->client_a,
+                   LONG_US);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US, "n");
+    many(&test->b, test, SQLOCK_SQL_RELEASE_MANY, &batch);
+    check_count(&test->b, ITEMS - 1);
+    assert_true(client_is(test, &batch, 3, test->client_b));
+    many(&test->b, test, SQLOCK_SQL_RELEASE_MANY, &batch);
+    assert_int_equal(test->b.result.rows, 0);
+    assert_int_equal(test->b.result.affected, 0);
+    for (size_t i = 0; i < ITEMS; i++)
+        if (i != 3)
+            claim_item(test, &batch, i, test->client_b, LONG_US);
+}
+
+static void test_many_are_read(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+    bool seen[ITEMS] = {false};
+
+    make_batch(&batch);
+    for (size_t i = 0; i + 1 < ITEMS; i++)
+        claim_item(test, &batch, i, test->client_b, LONG_US);
+    write_json(&batch, 0, ITEMS, test->client_a, LONG_US, "n");
+    many(&test->a, test, SQLOCK_SQL_READ_MANY, &batch);
+    assert_int_equal(test->a.result.rows, ITEMS - 1);
+    assert_int_equal(test->a.result.columns, INFO_COLUMNS);
+    for (size_t row = 0; row < test->a.result.rows; row++) {
+        assert_string_equal(cell_text(&test->a, row, INFO_CLIENT),
+                            test->client_b);
+        for (size_t i = 0; i < ITEMS; i++)
+            if (strcmp(cell_text(&test->a, row, INFO_KEY), batch.keys[i]) == 0)
+                seen[i] = true;
+    }
+    for (size_t i = 0; i < ITEMS; i++)
+        assert_int_equal(seen[i], i + 1 < ITEMS);
+}
+
+static void test_many_of_another_region_are_left_alone(void **state)
+{
+    static const sqlock_statement_kind kinds[] = {SQLOCK_SQL_RENEW_MANY,
+                                                  SQLOCK_SQL_RELEASE_MANY};
+    struct test *test = *state;
+    struct batch batch;
+
+    make_batch(&batch);
+    for (size_t i = 0; i < ITEMS; i++)
+        claim_item(test, &batch, i, test->client_a, LONG_US);
+    write_json(&batch, 0, ITEMS, test->client_a, 2 * LONG_US, "n");
+    for (size_t k = 0; k < 2; k++) {
+        assert_lock_ok(many_in(&test->b, test, kinds[k], &batch, "elsewhere"),
+                       &test->b.err);
+        assert_int_equal(test->b.result.affected, 0);
+    }
+    assert_lock_ok(
+        many_in(&test->b, test, SQLOCK_SQL_READ_MANY, &batch, "elsewhere"),
+        &test->b.err);
+    assert_int_equal(test->b.result.rows, 0);
+    for (size_t i = 0; i < ITEMS; i++) {
+        assert_true(client_is(test, &batch, i, test->client_a));
+        assert_less(cell_integer(&test->a, 0, INFO_REMAINING), LONG_US + 1);
+    }
+}
+
+/* A row that somebody has locked is passed over, by the statement itself or
+ * with the statement that looks which rows are free; or the answer is EBUSY.
+ * The others are never held up for good. */
+static void test_renewal_of_many_passes_a_locked_row(void **state)
+{
+    struct test *test = *state;
+    struct batch batch;
+    struct session other;
+    int rc;
+
+    if (subject.database->bit == ON_SQLITE)
+        return; /* rows are not locked one by one */
+    make_batch(&batch);
+    for (size_t i = 0; i < ITEMS; i++)
+        claim_item(test, &batch, i, test->client_a, LONG_US);
+    assert_lock_ok(session_open_at(&other, subject.url, 300), &other.err);
+    assert_lock_ok(session_begin(&test->b), &test->b.err);
+    (void)snprintf(test->key, sizeof test->key, "%s", batch.keys[2]);
+    assert_int_equal(renew(&test->b, test, test->client_a, LONG_US), 1);
+    write_json(&batch, 0, ITEMS, test->client_a, 2 * LONG_US, "n");
+    rc = many_in(&other, test, SQLOCK_SQL_RENEW_MANY, &batch, REGION);
+    assert_code_of(0, SQLOCK_EBUSY, rc, &other.err);
+    if (rc == 0)
+        check_count(&other, ITEMS - 1);
+    if (rc == SQLOCK_EBUSY) {
+        assert_lock_ok(session_begin(&other), &other.err);
+        assert_lock_ok(
+            many_in(&other, test, SQLOCK_SQL_LOCK_MANY, &batch, REGION),
+            &other.err);
+        assert_int_equal(other.result.rows, ITEMS - 1);
+        assert_lock_ok(session_rollback(&other), &other.err);
+    }
+    assert_lock_ok(session_rollback(&test->b), &test->b.err);
+    many(&other, test, SQLOCK_SQL_RENEW_MANY, &batch);
+    check_count(&other, ITEMS);
+    session_close(&other);
+}
+
+void add_many_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    ADD(many_new_locks_are_granted);
+    ADD(many_are_granted_but_what_another_holds);
+    ADD(none_of_many_is_granted_where_all_are_held);
+    ADD(many_claimed_again_keep_their_tokens);
+    ADD(tokens_of_many_rise);
+    ADD(many_names_are_read_from_json);
+    ADD(many_are_renewed_but_what_is_not_held);
+    ADD(many_are_released_but_what_another_holds);
+    ADD(many_are_read);
+    ADD(many_of_another_region_are_left_alone);
+    ADD(renewal_of_many_passes_a_locked_row);
+#undef ADD
+}

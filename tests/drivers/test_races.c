@@ -1,0 +1,192 @@
+/*
+ * test_races.c - two sessions at once, and which clock decides
+ */
+#include "drivers/suite.h"
+
+#include <string.h>
+
+#define ROUNDS 200
+#define TRIES 50
+
+/* What one of the two contenders works with. */
+struct contender {
+    struct test *test;
+    struct session *session;
+    const char *client;
+    int64_t token;  /* 0: busy */
+    unsigned again; /* how often it had to try again */
+};
+
+struct race {
+    struct contender contenders[2];
+};
+
+/* A deadlock or a busy file is no answer yet: the library tries again. */
+static int contend(struct worker *worker)
+{
+    struct race *race = worker->context;
+    struct contender *self = &race->contenders[worker->index];
+    struct lk_arguments arguments =
+        arguments_for(self->test, self->client, LONG_US);
+    int rc = SQLOCK_ERETRY;
+
+    self->token = 0;
+    for (unsigned i = 0;
+         i < TRIES && (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY); i++) {
+        rc = statement_try(self->session, self->test, SQLOCK_SQL_CLAIM,
+                           &arguments);
+        if (rc < 0)
+            self->again++;
+    }
+    if (rc < 0)
+        return worker_fail(worker, "%d: %s", rc, self->session->err.message);
+    if (self->session->result.rows == 1)
+        self->token = self->session->result.cells[0].integer;
+    return 0;
+}
+
+static void test_of_two_claims_at_once_one_is_granted(void **state)
+{
+    struct test *test = *state;
+    struct race race = {
+        .contenders = {
+            {.test = test, .session = &test->a, .client = test->client_a},
+            {.test = test, .session = &test->b, .client = test->client_b}}};
+    int64_t last = 0;
+
+    for (size_t round = 0; round < ROUNDS; round++) {
+        struct workers workers;
+        const struct contender *winner;
+
+        /* Every other round finds the row that the one before has left. */
+        if (round % 2 == 0) {
+            next_key(test->key);
+            last = 0;
+        }
+        workers_start(&workers, 2, contend, &race);
+        workers_join(&workers);
+        assert_int_equal((race.contenders[0].token != 0) +
+                             (race.contenders[1].token != 0),
+                         1);
+        winner = &race.contenders[race.contenders[0].token != 0 ? 0 : 1];
+        assert_less(last, winner->token);
+        last = winner->token;
+        assert_int_equal(release(winner->session, test, winner->client), 1);
+    }
+    print_message("%u + %u claims had to be sent again\n",
+                  race.contenders[0].again, race.contenders[1].again);
+}
+
+/* The release of one and the claim of the other: whichever is first, the lock
+ * is held by nobody or by the other, never by the one that let go. */
+static int let_go_or_take(struct worker *worker)
+{
+    struct race *race = worker->context;
+    struct contender *self = &race->contenders[worker->index];
+    struct lk_arguments arguments;
+    int rc = SQLOCK_ERETRY;
+
+    if (worker->index == 1)
+        return contend(worker);
+    arguments = arguments_for(self->test, self->client, 0);
+    for (unsigned i = 0;
+         i < TRIES && (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY); i++)
+        rc = statement_try(self->session, self->test, SQLOCK_SQL_RELEASE,
+                           &arguments);
+    if (rc < 0)
+        return worker_fail(worker, "%d: %s", rc, self->session->err.message);
+    if (self->session->result.affected != 1)
+        return worker_fail(worker, "the release affected %lld rows",
+                           (long long)self->session->result.affected);
+    return 0;
+}
+
+static void test_release_beside_a_claim_is_never_lost(void **state)
+{
+    struct test *test = *state;
+    struct race race = {
+        .contenders = {
+            {.test = test, .session = &test->a, .client = test->client_a},
+            {.test = test, .session = &test->b, .client = test->client_b}}};
+
+    for (size_t round = 0; round < ROUNDS / 4; round++) {
+        struct workers workers;
+
+        assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+        workers_start(&workers, 2, let_go_or_take, &race);
+        workers_join(&workers);
+        if (race.contenders[1].token == 0)
+            assert_less(0, claim(&test->b, test, test->client_b, LONG_US));
+        assert_int_equal(release(&test->a, test, test->client_a), 0);
+        assert_int_equal(release(&test->b, test, test->client_b), 1);
+    }
+}
+
+/* F9: a transaction's clock stands still on some servers. */
+static void test_old_transaction_sees_an_expired_lease(void **state)
+{
+    struct test *test = *state;
+    int64_t token = claim(&test->a, test, test->client_a, SECOND_US / 4);
+
+    assert_lock_ok(session_begin(&test->b), &test->b.err);
+    session_run(&test->b, "SELECT 1");
+    await_expiry(&test->a, test);
+    assert_less(remaining_us(&test->b, test), 0);
+    assert_less(token, claim(&test->b, test, test->client_b, LONG_US));
+    assert_lock_ok(session_commit(&test->b), &test->b.err);
+}
+
+static void test_old_transaction_writes_a_whole_lease(void **state)
+{
+    struct test *test = *state;
+    const int64_t ttl_us = SECOND_US;
+    int64_t began, now;
+
+    assert_lock_ok(session_begin(&test->b), &test->b.err);
+    session_run(&test->b, "SELECT 1");
+    began = now_us(&test->a);
+    assert_becomes_true(now_us(&test->a) > began + ttl_us / 2, PATIENCE_MS);
+    now = now_us(&test->a);
+    assert_less(now - 1, claim(&test->b, test, test->client_b, ttl_us));
+    assert_true(read_row(&test->b, test));
+    assert_less(now + ttl_us - 1, cell_integer(&test->b, 0, INFO_EXPIRES));
+    assert_int_equal(renew(&test->b, test, test->client_b, LONG_US), 1);
+    assert_true(read_row(&test->b, test));
+    assert_less(now + LONG_US - 1, cell_integer(&test->b, 0, INFO_EXPIRES));
+    assert_lock_ok(session_commit(&test->b), &test->b.err);
+    assert_less(0, remaining_us(&test->a, test));
+}
+
+static void test_zone_of_a_session_does_not_matter(void **state)
+{
+    struct test *test = *state;
+    int64_t token;
+
+    if (subject.spelling->set_zone == NULL)
+        return; /* sessions have none: nothing could differ */
+    session_run(&test->b, "%s", subject.spelling->set_zone);
+    token = claim(&test->a, test, test->client_a, LONG_US);
+    assert_less(0, remaining_us(&test->b, test));
+    assert_less(remaining_us(&test->b, test), LONG_US + 1);
+    assert_true(read_row(&test->b, test));
+    assert_less(cell_integer(&test->b, 0, INFO_EXPIRES),
+                now_us(&test->a) + LONG_US + 1);
+    assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_less(token, claim(&test->b, test, test->client_b, LONG_US));
+    assert_less(0, remaining_us(&test->a, test));
+    assert_less(remaining_us(&test->a, test), LONG_US + 1);
+    assert_int_equal(renew(&test->b, test, test->client_b, LONG_US), 1);
+    assert_less(remaining_us(&test->a, test), LONG_US + 1);
+}
+
+void add_race_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    ADD(of_two_claims_at_once_one_is_granted);
+    ADD(release_beside_a_claim_is_never_lost);
+    ADD(old_transaction_sees_an_expired_lease);
+    ADD(old_transaction_writes_a_whole_lease);
+    ADD(zone_of_a_session_does_not_matter);
+#undef ADD
+}

@@ -1,0 +1,474 @@
+/*
+ * test_sqlite.c - what only SQLite's driver promises: files
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The tests are built without SQLite too; then nobody calls these. */
+#if __has_include(<sqlite3.h>)
+#include "drivers/sqlite/connection.h"
+#define HAS_SQLITE 1
+#else
+#define HAS_SQLITE 0
+#endif
+
+#if HAS_SQLITE
+
+#define UNPRIVILEGED 65534
+
+/* A directory of the test's own, and a path in it. */
+struct place {
+    char directory[256];
+    char path[300];
+    char url[320];
+};
+
+static void place_make(struct place *place)
+{
+    const char *parent = getenv("SQLOCK_TEST_DIR");
+
+    (void)snprintf(place->directory, sizeof place->directory,
+                   "%s/sqlite-XXXXXX",
+                   parent != NULL && *parent != '\0' ? parent : "/tmp");
+    assert_non_null(mkdtemp(place->directory));
+    (void)snprintf(place->path, sizeof place->path, "%s/locks.db",
+                   place->directory);
+    (void)snprintf(place->url, sizeof place->url, "sqlite:%s", place->path);
+}
+
+static void place_remove(struct place *place)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-journal",
+                                           ".old"};
+    char path[400];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        (void)snprintf(path, sizeof path, "%s%s", place->path, suffixes[i]);
+        (void)unlink(path);
+    }
+    assert_int_equal(rmdir(place->directory), 0);
+}
+
+static int open_and_close(const char *url, sqlock_error *err)
+{
+    struct session session;
+    int rc = session_open_at(&session, url, LOCK_TIMEOUT_MS);
+
+    *err = session.err;
+    session_close(&session);
+    return rc;
+}
+
+/* ------------------------------------------------------------------ URLs -- */
+
+static void test_url_that_excludes_nobody_is_refused(void **state)
+{
+    static const char *const urls[] = {
+        "sqlite:",
+        "sqlite::memory:",
+        "sqlite://",
+        "sqlite:///%00x",
+        "sqlite://host/path",
+        "sqlite:a?mode=memory",
+        "sqlite:file:a",
+        "sqlite:a#b",
+        "sqlite:a?",
+        "sqlite:%3Amemory:",
+        "sqlite:file%3Aa?vfs=x",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        sqlock_error err = {.code = 0};
+        int rc = subject.driver->check_url(urls[i], &err);
+
+        if (rc != SQLOCK_EINVAL)
+            print_error("%s\n", urls[i]);
+        assert_code(SQLOCK_EINVAL, rc, &err);
+    }
+}
+
+static void test_every_way_to_write_a_path_is_the_same_file(void **state)
+{
+    struct place place;
+    struct session session;
+    char url[600];
+
+    (void)state;
+    place_make(&place);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(url, sizeof url, i == 0 ? "sqlite:%s" : "sqlite://%s",
+                       place.path);
+        assert_lock_ok(session_open_at(&session, url, LOCK_TIMEOUT_MS),
+                       &session.err);
+        session_run(&session, "CREATE TABLE IF NOT EXISTS seen (i INTEGER)");
+        session_run(&session, "INSERT INTO seen VALUES (1)");
+        assert_int_equal(session_integer(&session, "SELECT count(*) FROM seen"),
+                         i + 1);
+        session_close(&session);
+    }
+    place_remove(&place);
+}
+
+static void test_escapes_in_a_path_are_decoded(void **state)
+{
+    struct place place;
+    struct stat status;
+    char url[600], path[600];
+    sqlock_error err;
+
+    (void)state;
+    place_make(&place);
+    (void)snprintf(url, sizeof url, "sqlite:%s/a%%20b%%3Fc%%25",
+                   place.directory);
+    (void)snprintf(path, sizeof path, "%s/a b?c%%", place.directory);
+    assert_lock_ok(open_and_close(url, &err), &err);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(unlink(path), 0);
+    place_remove(&place);
+}
+
+/* ----------------------------------------------------------------- files -- */
+
+static void test_missing_directory_is_unreachable(void **state)
+{
+    sqlock_error err;
+
+    (void)state;
+    assert_code(SQLOCK_EUNREACHABLE,
+                open_and_close("sqlite:/no/such/directory/db", &err), &err);
+    assert_contains(err.message, "/no/such/directory");
+}
+
+static void test_directory_is_no_database(void **state)
+{
+    struct place place;
+    char url[600];
+    sqlock_error err;
+
+    (void)state;
+    place_make(&place);
+    (void)snprintf(url, sizeof url, "sqlite:%s", place.directory);
+    assert_code(SQLOCK_EDATABASE, open_and_close(url, &err), &err);
+    assert_contains(err.message, "directory");
+    place_remove(&place);
+}
+
+static void test_other_file_is_no_database(void **state)
+{
+    struct place place;
+    sqlock_error err;
+    FILE *file;
+
+    (void)state;
+    place_make(&place);
+    file = fopen(place.path, "w");
+    assert_non_null(file);
+    for (size_t i = 0; i < 1000; i++)
+        (void)fputs("this is no database\n", file);
+    assert_int_equal(fclose(file), 0);
+    assert_code(SQLOCK_EDATABASE, open_and_close(place.url, &err), &err);
+    assert_contains(err.message, place.path);
+    place_remove(&place);
+}
+
+/* Run in a child that is not root; what it returns. */
+static int unprivileged(int (*body)(const struct place *),
+                        const struct place *place)
+{
+    int status = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (geteuid() == 0 &&
+            (setgid(UNPRIVILEGED) != 0 || setuid(UNPRIVILEGED) != 0))
+            _exit(99);
+        _exit(-body(place));
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return -WEXITSTATUS(status);
+}
+
+static int body_open(const struct place *place)
+{
+    sqlock_error err;
+
+    return open_and_close(place->url, &err);
+}
+
+static void test_directory_without_the_right_is_refused(void **state)
+{
+    struct place place;
+
+    (void)state;
+    place_make(&place);
+    assert_int_equal(chmod(place.directory, 0), 0);
+    assert_int_equal(unprivileged(body_open, &place), SQLOCK_EACCESS);
+    assert_int_equal(chmod(place.directory, 0555), 0);
+    assert_int_equal(unprivileged(body_open, &place), SQLOCK_EACCESS);
+    assert_int_equal(chmod(place.directory, 0755), 0);
+    place_remove(&place);
+}
+
+static void test_file_without_the_right_is_refused(void **state)
+{
+    struct place place;
+    sqlock_error err;
+
+    (void)state;
+    place_make(&place);
+    assert_lock_ok(open_and_close(place.url, &err), &err);
+    assert_int_equal(chmod(place.directory, 0755), 0);
+    assert_int_equal(chmod(place.path, 0), 0);
+    assert_int_equal(unprivileged(body_open, &place), SQLOCK_EACCESS);
+    place_remove(&place);
+}
+
+/* 0 when the role is told and a write is refused as such. */
+static int body_read_only(const struct place *place)
+{
+    struct session session;
+    int rc = session_open_at(&session, place->url, LOCK_TIMEOUT_MS);
+
+    if (rc == 0)
+        rc = session_try(&session, "SELECT sqlock_readonly()");
+    if (rc == 0 && session.result.cells[0].integer != 1)
+        rc = -98;
+    if (rc == 0) {
+        rc = session_try(&session, "INSERT INTO t VALUES (1)");
+        rc = rc == SQLOCK_EREADONLY ? 0 : rc == 0 ? -97 : rc;
+    }
+    session_close(&session);
+    return rc;
+}
+
+static void test_file_that_cannot_be_written_is_read_only(void **state)
+{
+    struct place place;
+    struct session session;
+
+    (void)state;
+    place_make(&place);
+    assert_lock_ok(session_open_at(&session, place.url, LOCK_TIMEOUT_MS),
+                   &session.err);
+    assert_int_equal(session_integer(&session, "SELECT sqlock_readonly()"), 0);
+    session_run(&session, "CREATE TABLE t (i INTEGER)");
+    session_close(&session);
+    assert_int_equal(chmod(place.directory, 0755), 0);
+    assert_int_equal(chmod(place.path, 0444), 0);
+    assert_int_equal(unprivileged(body_read_only, &place), 0);
+    place_remove(&place);
+}
+
+/* Two files of one name exclude nobody: a connection to the old one is no
+ * longer of use. */
+static void test_replaced_file_is_noticed(void **state)
+{
+    struct place place;
+    struct session session;
+    char old[400];
+
+    (void)state;
+    place_make(&place);
+    assert_lock_ok(session_open_at(&session, place.url, LOCK_TIMEOUT_MS),
+                   &session.err);
+    session_run(&session, "CREATE TABLE t (i INTEGER)");
+    assert_true(subject.driver->is_alive(session.connection));
+    (void)snprintf(old, sizeof old, "%s.old", place.path);
+    assert_int_equal(rename(place.path, old), 0);
+    assert_false(subject.driver->is_alive(session.connection));
+    session_close(&session);
+    place_remove(&place);
+}
+
+static void test_network_file_systems_are_known(void **state)
+{
+    (void)state;
+    assert_true(lk_sqlite_is_network(0x6969));
+    assert_true(lk_sqlite_is_network(0x517b));
+    assert_true(lk_sqlite_is_network(0xfe534d42));
+    assert_true(lk_sqlite_is_network(0xff534d42));
+    assert_true(lk_sqlite_is_network(0x65735546));
+    assert_false(lk_sqlite_is_network(0xef53));     /* ext4 */
+    assert_false(lk_sqlite_is_network(0x01021994)); /* tmpfs */
+    assert_false(lk_sqlite_is_network(0x794c7630)); /* overlayfs */
+}
+
+/* ------------------------------------------------------------ the session */
+
+static void test_schema_sets_the_write_ahead_log(void **state)
+{
+    struct test *test = *state;
+
+    session_run(&test->a, "PRAGMA journal_mode");
+    assert_string_equal(cell_text(&test->a, 0, 0), "wal");
+    assert_int_equal(session_integer(&test->a, "PRAGMA synchronous"), 1);
+    assert_int_equal(session_integer(&test->a, "PRAGMA foreign_keys"), 0);
+}
+
+struct wait {
+    struct test *test;
+    atomic_bool is_over;
+};
+
+static int claim_later(struct worker *worker)
+{
+    struct wait *wait = worker->context;
+    struct lk_arguments arguments =
+        arguments_for(wait->test, wait->test->client_b, LONG_US);
+    int rc =
+        statement_try(&wait->test->b, wait->test, SQLOCK_SQL_CLAIM, &arguments);
+
+    atomic_store(&wait->is_over, true);
+    return rc == 0
+               ? 0
+               : worker_fail(worker, "%d: %s", rc, wait->test->b.err.message);
+}
+
+/* The clock of a statement that had to wait for the file: a lease is counted
+ * from when the lock was had, not from when it was asked for. */
+static void test_clock_is_read_after_the_wait_for_the_file(void **state)
+{
+    struct test *test = *state;
+    struct wait wait = {.test = test};
+    struct worker worker;
+    int64_t began, ended;
+
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    worker_start(&worker, claim_later, &wait);
+    began = now_us(&test->a);
+    assert_becomes_true(now_us(&test->a) > began + SECOND_US / 4, PATIENCE_MS);
+    assert_false(atomic_load(&wait.is_over));
+    ended = now_us(&test->a);
+    assert_lock_ok(session_commit(&test->a), &test->a.err);
+    worker_join(&worker);
+    assert_int_equal(test->b.result.rows, 1);
+    assert_less(ended - 1, cell_integer(&test->b, 0, 0));
+    assert_true(read_row(&test->b, test));
+    assert_less(ended - 1, cell_integer(&test->b, 0, INFO_ACQUIRED));
+    assert_less(ended + LONG_US - 1, cell_integer(&test->b, 0, INFO_EXPIRES));
+}
+
+static void test_statement_has_one_now(void **state)
+{
+    struct test *test = *state;
+    int64_t first;
+
+    session_run(&test->a,
+                "WITH RECURSIVE n(i, t) AS (SELECT 1, sqlock_now() UNION ALL "
+                "SELECT i + 1, sqlock_now() FROM n LIMIT 20000) "
+                "SELECT min(t), max(t) FROM n");
+    first = cell_integer(&test->a, 0, 0);
+    assert_int_equal(cell_integer(&test->a, 0, 1), first);
+    assert_becomes_true(now_us(&test->a) > first, PATIENCE_MS);
+}
+
+/* A row that cannot be handed up must not have been written: nobody would know
+ * of the lock. */
+static void test_unreadable_returning_row_is_not_written(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_EDATABASE,
+                session_try(&test->a,
+                            "INSERT INTO %s (K) VALUES ('%s') "
+                            "RETURNING 'a' || char(0) || 'b'",
+                            subject.values.quoted, test->key),
+                &test->a.err);
+    session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
+                subject.values.quoted, test->key);
+    assert_int_equal(cell_integer(&test->b, 0, 0), 0);
+    session_run(&test->a, "INSERT INTO %s (K) VALUES ('%s')",
+                subject.values.quoted, test->key);
+}
+
+static void test_second_statement_in_a_text_is_refused(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_EINVAL,
+                session_try(&test->a, "SELECT 1; DELETE FROM %s",
+                            subject.values.quoted),
+                &test->a.err);
+    session_run(&test->a, "SELECT 1;\n");
+}
+
+/* F69: a read that becomes a write in a transaction of the caller's own making
+ * is told to start over, and the transaction is gone. */
+static void test_stale_transaction_is_to_be_run_again(void **state)
+{
+    struct test *test = *state;
+
+    session_run(&test->a, "BEGIN");
+    session_run(&test->a, "SELECT count(*) FROM %s", subject.values.quoted);
+    session_run(&test->b, "INSERT INTO %s (K) VALUES ('%s')",
+                subject.values.quoted, test->key);
+    assert_code(SQLOCK_ERETRY,
+                session_try(&test->a, "UPDATE %s SET I = 1 WHERE K = '%s'",
+                            subject.values.quoted, test->key),
+                &test->a.err);
+    session_run(&test->b, "UPDATE %s SET I = 2 WHERE K = '%s'",
+                subject.values.quoted, test->key);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(session_commit(&test->a), &test->a.err);
+}
+
+/* The CHECK constraints keep out what would be no lease. */
+static void test_schema_refuses_what_is_no_lease(void **state)
+{
+    static const char *const rows[] = {
+        "'k', 'r', 'c', 10, 10, 0",   "'k', 'r', 'c', 'now', 20, 0",
+        "'k', 'r', 'c', 10, 20.5, 0", "'k', 'r', 'c', 10, 20, 'x'",
+        "'k', NULL, 'c', 10, 20, 0",  "x'6b', 'r', 'c', 10, 20, 0",
+    };
+    struct test *test = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_code(SQLOCK_EDATABASE,
+                    session_try(&test->a,
+                                "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, "
+                                "CREATED_DATE, EXPIRED_AFTER, FENCE) "
+                                "VALUES (%s)",
+                                subject.tables[0].quoted, rows[i]),
+                    &test->a.err);
+}
+
+#endif /* HAS_SQLITE */
+
+void add_sqlite_tests(add_fn add)
+{
+#if HAS_SQLITE
+#define ADD(name) add(#name, test_##name)
+    ADD(url_that_excludes_nobody_is_refused);
+    ADD(every_way_to_write_a_path_is_the_same_file);
+    ADD(escapes_in_a_path_are_decoded);
+    ADD(missing_directory_is_unreachable);
+    ADD(directory_is_no_database);
+    ADD(other_file_is_no_database);
+    ADD(directory_without_the_right_is_refused);
+    ADD(file_without_the_right_is_refused);
+    ADD(file_that_cannot_be_written_is_read_only);
+    ADD(replaced_file_is_noticed);
+    ADD(network_file_systems_are_known);
+    ADD(schema_sets_the_write_ahead_log);
+    ADD(clock_is_read_after_the_wait_for_the_file);
+    ADD(statement_has_one_now);
+    ADD(unreadable_returning_row_is_not_written);
+    ADD(second_statement_in_a_text_is_refused);
+    ADD(stale_transaction_is_to_be_run_again);
+    ADD(schema_refuses_what_is_no_lease);
+#undef ADD
+#else
+    (void)add;
+#endif
+}

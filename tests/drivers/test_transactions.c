@@ -1,0 +1,151 @@
+/*
+ * test_transactions.c - begin, commit and rollback say what happened
+ */
+#include "drivers/suite.h"
+
+#include <string.h>
+
+/* How many rows of the table of values have this key, seen from b. */
+static int64_t seen_by_other(struct test *test, const char *key)
+{
+    session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
+                subject.values.quoted, key);
+    return cell_integer(&test->b, 0, 0);
+}
+
+static int insert(struct session *session, const char *key)
+{
+    return session_try(session, "INSERT INTO %s (K) VALUES ('%s')",
+                       subject.values.quoted, key);
+}
+
+static void test_commit_shows_what_was_written(void **state)
+{
+    struct test *test = *state;
+
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 0);
+    assert_lock_ok(session_commit(&test->a), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 1);
+}
+
+static void test_rollback_takes_back_what_was_written(void **state)
+{
+    struct test *test = *state;
+
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 0);
+    /* Autocommit again. */
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 1);
+}
+
+static void test_rollback_without_a_transaction_is_fine(void **state)
+{
+    struct test *test = *state;
+
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    session_run(&test->a, "SELECT 1");
+}
+
+/* F26: what a server has rolled back was not committed, whatever it calls the
+ * answer.  Servers that undo the one statement alone may commit the rest. */
+static void test_commit_after_an_error_tells_the_truth(void **state)
+{
+    struct test *test = *state;
+    char other[SQLOCK_KEY_SIZE];
+    int rc;
+
+    next_key(other);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(insert(&test->a, other), &test->a.err);
+    assert_code(SQLOCK_EBUSY, insert(&test->a, test->key), &test->a.err);
+    rc = session_commit(&test->a);
+    assert_int_equal(seen_by_other(test, other), rc == 0);
+    if (subject.database->bit == ON_POSTGRES)
+        assert_int_not_equal(rc, 0);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    session_run(&test->a, "SELECT 1");
+}
+
+static void test_transaction_goes_with_its_connection(void **state)
+{
+    struct test *test = *state;
+    struct session session;
+
+    session_open(&session);
+    assert_lock_ok(session_begin(&session), &session.err);
+    assert_lock_ok(insert(&session, test->key), &session.err);
+    session_close(&session);
+    assert_int_equal(seen_by_other(test, test->key), 0);
+    /* The server lets go of the row before long. */
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+}
+
+/* READ COMMITTED: each statement sees what was committed before it (SQLite has
+ * its write lock, and nobody commits meanwhile). */
+static void test_each_statement_sees_what_is_committed(void **state)
+{
+    struct test *test = *state;
+
+    if (subject.database->bit == ON_SQLITE)
+        return;
+    assert_lock_ok(session_begin(&test->b), &test->b.err);
+    assert_int_equal(seen_by_other(test, test->key), 0);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 1);
+    assert_lock_ok(session_commit(&test->b), &test->b.err);
+}
+
+/* The row that a claims stays locked until its commit; b gives up in time, and
+ * is served afterwards. */
+static void test_wait_for_a_row_lock_ends_as_busy(void **state)
+{
+    struct test *test = *state;
+    struct session *b = &test->b;
+    struct lk_arguments arguments =
+        arguments_for(test, test->client_b, LONG_US);
+
+    session_close(b);
+    assert_lock_ok(session_open_at(b, subject.url, 300), &b->err);
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_code(SQLOCK_EBUSY,
+                statement_try(b, test, SQLOCK_SQL_CLAIM, &arguments), &b->err);
+    assert_true(subject.driver->is_alive(b->connection));
+    assert_lock_ok(session_commit(&test->a), &test->a.err);
+    assert_less(0, claim(b, test, test->client_b, LONG_US));
+}
+
+/* Reading waits for nobody, so a look at a lock cannot be held up. */
+static void test_read_passes_a_locked_row(void **state)
+{
+    struct test *test = *state;
+
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_int_equal(renew(&test->a, test, test->client_a, 2 * LONG_US), 1);
+    assert_true(read_row(&test->b, test));
+    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), test->client_a);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+}
+
+void add_transaction_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    ADD(commit_shows_what_was_written);
+    ADD(rollback_takes_back_what_was_written);
+    ADD(rollback_without_a_transaction_is_fine);
+    ADD(commit_after_an_error_tells_the_truth);
+    ADD(transaction_goes_with_its_connection);
+    ADD(each_statement_sees_what_is_committed);
+    ADD(wait_for_a_row_lock_ends_as_busy);
+    ADD(read_passes_a_locked_row);
+#undef ADD
+}

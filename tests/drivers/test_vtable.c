@@ -1,0 +1,163 @@
+/*
+ * test_vtable.c - what a driver is, before anything is sent
+ */
+#include "drivers/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void test_every_function_is_there(void **state)
+{
+    const sqlock_driver *driver = subject.driver;
+
+    (void)state;
+    assert_int_equal(driver->size, sizeof *driver);
+    assert_non_null(driver->name);
+    assert_non_null(driver->schemes);
+    assert_true(driver->connection_bytes > 0);
+    assert_non_null(driver->dialect);
+    assert_non_null(driver->client);
+    assert_non_null(driver->check_url);
+    assert_non_null(driver->open);
+    assert_non_null(driver->close);
+    assert_non_null(driver->is_alive);
+    assert_non_null(driver->execute);
+    assert_non_null(driver->begin);
+    assert_non_null(driver->commit);
+    assert_non_null(driver->rollback);
+    assert_non_null(driver->abort);
+    assert_non_null(driver->native);
+    assert_non_null(driver->describe);
+}
+
+/* No layout of a driver that is shipped lacks a statement or a schema. */
+static void test_every_statement_and_schema_is_there(void **state)
+{
+    const sqlock_dialect *dialect = subject.driver->dialect;
+    size_t columns = 0;
+
+    (void)state;
+    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
+        assert_non_null(dialect->schema[i]);
+        assert_contains(dialect->schema[i], "INT_LOCK");
+        assert_contains(dialect->schema[i], ";\n");
+        for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
+            if (kind == SQLOCK_SQL_LOCK_MANY)
+                continue; /* may be left out on purpose */
+            if (dialect->statements[i][kind].text == NULL)
+                fail_msg("layout %zu lacks statement %zu", i, kind);
+        }
+    }
+    assert_true(dialect->quote == '"' || dialect->quote == '`');
+    assert_true(dialect->identifier_max >= 32);
+    while (dialect->columns[columns].name != NULL)
+        columns++;
+    assert_int_equal(columns, 8);
+}
+
+static void test_server_and_describe_are_the_same_in_every_layout(void **state)
+{
+    const sqlock_dialect *dialect = subject.driver->dialect;
+
+    (void)state;
+    for (size_t i = 1; i < SQLOCK_LAYOUTS; i++) {
+        assert_string_equal(dialect->statements[i][SQLOCK_SQL_SERVER].text,
+                            dialect->statements[0][SQLOCK_SQL_SERVER].text);
+        assert_string_equal(dialect->statements[i][SQLOCK_SQL_DESCRIBE].text,
+                            dialect->statements[0][SQLOCK_SQL_DESCRIBE].text);
+    }
+}
+
+static void test_closing_what_was_never_opened_is_harmless(void **state)
+{
+    void *connection = calloc(1, subject.driver->connection_bytes);
+
+    (void)state;
+    assert_non_null(connection);
+    subject.driver->close(connection);
+    subject.driver->close(connection);
+    free(connection);
+}
+
+static void test_aborting_what_was_never_opened_is_harmless(void **state)
+{
+    void *connection = calloc(1, subject.driver->connection_bytes);
+
+    (void)state;
+    assert_non_null(connection);
+    subject.driver->abort(connection);
+    subject.driver->close(connection);
+    free(connection);
+}
+
+static void test_an_open_connection_is_alive_and_has_a_handle(void **state)
+{
+    struct test *test = *state;
+
+    assert_true(subject.driver->is_alive(test->a.connection));
+    assert_non_null(subject.driver->native(test->a.connection));
+    session_run(&test->a, "SELECT 1");
+    assert_true(subject.driver->is_alive(test->a.connection));
+}
+
+static void test_description_names_server_client_and_session(void **state)
+{
+    struct test *test = *state;
+    sqlock_description description;
+    int64_t id = 0;
+
+    memset(&description, 'x', sizeof description);
+    subject.driver->describe(test->a.connection, &description);
+    assert_true(check_one_line(description.server));
+    assert_true(check_one_line(description.client));
+    assert_non_null(memchr(description.tls, '\0', sizeof description.tls));
+    if (subject.spelling->own_id != NULL)
+        id = session_integer(&test->a, subject.spelling->own_id);
+    assert_int_equal(description.connection_id, id);
+    assert_true(check_one_line(subject.driver->client()));
+    assert_ptr_equal(subject.driver->client(), subject.driver->client());
+}
+
+static void test_url_of_the_suite_is_accepted(void **state)
+{
+    sqlock_error err;
+
+    (void)state;
+    assert_lock_ok(subject.driver->check_url(subject.url, &err), &err);
+}
+
+static void test_bad_url_is_refused_without_its_password(void **state)
+{
+    static const char *const tails[] = {
+        "://user:sEcReT99@[::1/db", "://user:sEcReT99@host:port/db",
+        "://user:sEcReT99%zz@host/db",
+        "://user:sEcReT99@host/db?no_such_parameter=1"};
+    char url[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof tails / sizeof *tails; i++) {
+        sqlock_error err = {.code = 0};
+        size_t scheme = strcspn(subject.url, ":");
+
+        (void)snprintf(url, sizeof url, "%.*s%s", (int)scheme, subject.url,
+                       tails[i]);
+        assert_code(SQLOCK_EINVAL, subject.driver->check_url(url, &err), &err);
+        assert_lacks(err.message, "sEcReT99");
+    }
+}
+
+void add_vtable_tests(add_fn add)
+{
+#define ADD(name) add(#name, test_##name)
+    ADD(every_function_is_there);
+    ADD(every_statement_and_schema_is_there);
+    ADD(server_and_describe_are_the_same_in_every_layout);
+    ADD(closing_what_was_never_opened_is_harmless);
+    ADD(aborting_what_was_never_opened_is_harmless);
+    ADD(an_open_connection_is_alive_and_has_a_handle);
+    ADD(description_names_server_client_and_session);
+    ADD(url_of_the_suite_is_accepted);
+    ADD(bad_url_is_refused_without_its_password);
+#undef ADD
+}
