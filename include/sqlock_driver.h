@@ -237,7 +237,12 @@ typedef struct sqlock_description {
 enum {
     /* execute, begin, commit, rollback keep their deadline by themselves.
      * Without it a thread of the library calls abort at the deadline. */
-    SQLOCK_CAP_KEEPS_DEADLINE = 1 << 0
+    SQLOCK_CAP_KEEPS_DEADLINE = 1 << 0,
+    /* The database has one writer at a time: a process sends its writes on one
+     * connection and commits those that have gathered together.  A statement
+     * that fails with EBUSY, EDATABASE, ESCHEMA or EINVAL must leave the
+     * transaction usable.  Goes with SQLOCK_CAP_KEEPS_DEADLINE. */
+    SQLOCK_CAP_ONE_WRITER = 1 << 1
 };
 
 /*

@@ -34,6 +34,7 @@ int lk_db_init(struct lk_db *db, const char *url,
     rc = lk_watchdog_start(&db->dog, db->driver, err);
     if (rc < 0)
         return rc;
+    lk_group_init(&db->group);
     rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
     if (rc == 0)
         rc = lk_pool_init(&db->reserved, db->driver, &db->dog, url, &reserved);
@@ -48,6 +49,7 @@ void lk_db_clear(struct lk_db *db)
 {
     lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
+    lk_group_clear(&db->group);
     lk_watchdog_stop(&db->dog);
 }
 
@@ -83,6 +85,30 @@ static void finish(struct lk_pool *pool, struct lk_connection *connection,
         lk_pool_give(pool, connection);
 }
 
+static bool goes_in_group(const struct lk_db *db, const struct lk_run *run)
+{
+    return run->is_write &&
+           (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+}
+
+static int run_in_group(struct lk_db *db, struct lk_run *run,
+                        const sqlock_value *values, sqlock_result *result,
+                        sqlock_error *err)
+{
+    struct lk_request request = {
+        .statement = &run->statement->sent,
+        .values = values,
+        .count = run->statement->count,
+        .deadline_ns = run->deadline_ns,
+        .result = result,
+        .err = err,
+    };
+    int rc = lk_group_run(&db->group, &db->reserved, &request);
+
+    run->sent_boot_ns = request.sent_boot_ns;
+    return rc;
+}
+
 static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
@@ -93,6 +119,8 @@ static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
+    if (goes_in_group(db, run))
+        return run_in_group(db, run, values, result, err);
     rc = lk_pool_take(pool, run->deadline_ns, &connection, err);
     if (rc < 0)
         return rc;

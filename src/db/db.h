@@ -5,6 +5,7 @@
 #ifndef LK_DB_H
 #define LK_DB_H
 
+#include "db/group.h"
 #include "db/pool.h"
 #include "db/statement.h"
 #include "db/watchdog.h"
@@ -14,7 +15,9 @@ struct lk_db {
     const sqlock_driver *driver;
     struct lk_watchdog dog;
     struct lk_pool pool;
-    struct lk_pool reserved; /* one connection, for the keeper alone (F35) */
+    struct lk_pool reserved; /* one connection, for the keeper alone (F35); all
+                                writes, where there is one writer */
+    struct lk_group group;
 };
 
 /* Finds the driver and checks the URL; connects to nothing yet. */
@@ -26,10 +29,11 @@ void lk_db_clear(struct lk_db *db);
 struct lk_run {
     const struct lk_statement *statement;
     const struct lk_arguments *arguments;
-    int64_t deadline_ns;  /* CLOCK_MONOTONIC, of the whole */
-    bool is_repeatable;   /* may be sent again after EUNCERTAIN: it reads, or
+    int64_t deadline_ns; /* CLOCK_MONOTONIC, of the whole */
+    bool is_repeatable;  /* may be sent again after EUNCERTAIN: it reads, or
                              does the same twice */
-    bool is_reserved;     /* on the keeper's connection */
+    bool is_reserved;    /* on the keeper's connection */
+    bool is_write;
     int64_t sent_boot_ns; /* out: CLOCK_BOOTTIME before it was last sent */
 };
 

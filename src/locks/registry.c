@@ -68,11 +68,18 @@ int64_t lk_statement_deadline(const sqlock_registry *registry)
                        registry->options.statement_timeout_ms);
 }
 
+static bool is_write_statement(sqlock_statement_kind kind)
+{
+    return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_LIST &&
+           kind != SQLOCK_SQL_REAP_BOUND && kind != SQLOCK_SQL_READ_MANY;
+}
+
 int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
                     struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
     run->statement = &registry->statements[kind];
+    run->is_write = is_write_statement(kind);
     return lk_db_run(&registry->db, run, result, err);
 }
 

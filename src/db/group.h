@@ -1,0 +1,42 @@
+/*
+ * group.h - writes of one process to a database that has one writer (SQLite):
+ * whoever comes first commits for all who came meanwhile
+ */
+#ifndef LK_GROUP_H
+#define LK_GROUP_H
+
+#include "db/pool.h"
+#include "sqlock_driver.h"
+
+/* One statement that waits for its turn; on its caller's stack. */
+struct lk_request {
+    const sqlock_statement *statement;
+    const sqlock_value *values;
+    size_t count;
+    int64_t deadline_ns;
+    sqlock_result *result;
+    sqlock_error *err;
+    int64_t sent_boot_ns; /* out: before the transaction began */
+    int rc;               /* out */
+
+    struct lk_request *next;
+    pthread_cond_t changed;
+    bool is_done;
+    bool is_leader; /* its thread runs the next group */
+};
+
+struct lk_group {
+    pthread_mutex_t mutex;
+    struct lk_request *first, *last;
+    bool is_led;
+};
+
+void lk_group_init(struct lk_group *group);
+void lk_group_clear(struct lk_group *group);
+
+/* Run a statement, alone or together with others, on a connection of the pool.
+ * 0 only once it is committed. */
+int lk_group_run(struct lk_group *group, struct lk_pool *pool,
+                 struct lk_request *request);
+
+#endif
