@@ -167,6 +167,7 @@ static int mysql_shop_open(struct shop *shop, const char *url)
     unsigned seconds = CONNECT_SECONDS;
     struct mysql_shop *own;
     struct address address;
+    const char *version;
     int64_t port = 0;
     int rc;
 
@@ -195,11 +196,10 @@ static int mysql_shop_open(struct shop *shop, const char *url)
     /* Connector/C before 3.4 goes on without TLS where the server has none. */
     if (wants_tls(&address) && mysql_get_ssl_cipher(own->connection) == NULL)
         return shop_fail(shop, "MySQL: the server does not speak TLS");
-    (void)snprintf(shop->server, sizeof shop->server, "%s %s",
-                   strstr(mysql_get_server_info(own->connection), "MariaDB")
-                       ? "MariaDB"
-                       : "MySQL",
-                   mysql_get_server_info(own->connection));
+    version = mysql_get_server_info(own->connection);
+    (void)snprintf(shop->server, sizeof shop->server, "%s %.*s",
+                   strstr(version, "MariaDB") != NULL ? "MariaDB" : "MySQL",
+                   (int)strcspn(version, "-"), version);
     return 0;
 }
 
