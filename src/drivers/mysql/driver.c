@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
+#include "drivers/mysql/sigpipe.h"
 
 /* Between abort() and close(): whoever shuts a socket down does so on one that
    is still its connection's.  One for all, since all-zero connections have no
@@ -131,6 +132,7 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
                        sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
+    struct lk_mysql_sigpipe held;
     int rc;
 
     rc = lk_mysql_client_enter(err);
@@ -139,7 +141,10 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     connection->mysql = mysql_init(NULL);
     if (connection->mysql == NULL)
         return lk_error_nomem(err);
-    return lk_mysql_connect(connection, url, how, err);
+    lk_mysql_sigpipe_hold(&held);
+    rc = lk_mysql_connect(connection, url, how, err);
+    lk_mysql_sigpipe_release(&held, rc < 0);
+    return rc;
 }
 
 /* The library says goodbye to the server here, and in TLS even waits to hear
@@ -150,11 +155,13 @@ static void driver_close(void *handle)
     struct lk_mysql_connection *connection = handle;
     bool in_order =
         !connection->is_broken && !atomic_load(&connection->was_aborted);
+    struct lk_mysql_sigpipe held;
     size_t i;
 
     if (connection->mysql == NULL)
         return;
     (void)lk_mysql_client_enter(NULL);
+    lk_mysql_sigpipe_hold(&held);
     if (connection->has_alarm)
         (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
     mysql_close(connection->mysql);
@@ -163,6 +170,7 @@ static void driver_close(void *handle)
         if (connection->prepared[i] != NULL)
             (void)mysql_stmt_close(connection->prepared[i]);
     }
+    lk_mysql_sigpipe_release(&held, true);
     (void)pthread_mutex_lock(&alarm_guard);
     if (connection->has_alarm)
         (void)close(connection->alarm);
@@ -191,6 +199,19 @@ static void driver_abort(void *handle)
     (void)pthread_mutex_unlock(&alarm_guard);
 }
 
+static int query(struct lk_mysql_connection *connection, const char *text,
+                 enum lk_mysql_stage stage, sqlock_error *err)
+{
+    struct lk_mysql_sigpipe held;
+    int rc = 0;
+
+    lk_mysql_sigpipe_hold(&held);
+    if (mysql_query(connection->mysql, text) != 0)
+        rc = lk_mysql_fail(connection, stage, err);
+    lk_mysql_sigpipe_release(&held, rc < 0);
+    return rc;
+}
+
 static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
@@ -202,10 +223,9 @@ static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
     if (rc < 0)
         return rc;
     /* Should the answer be lost, there is nothing yet that could count. */
-    if (mysql_query(connection->mysql, "START TRANSACTION") != 0)
-        return lk_mysql_fail(connection, LK_MYSQL_PREPARING, err);
-    connection->in_transaction = true;
-    return 0;
+    rc = query(connection, "START TRANSACTION", LK_MYSQL_PREPARING, err);
+    connection->in_transaction = rc == 0;
+    return rc;
 }
 
 static void forget_transaction(struct lk_mysql_connection *connection)
@@ -233,8 +253,8 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
     if (rc < 0)
         return rc;
     forget_transaction(connection);
-    if (mysql_query(connection->mysql, "COMMIT") != 0) {
-        rc = lk_mysql_fail(connection, LK_MYSQL_COMMITTING, err);
+    rc = query(connection, "COMMIT", LK_MYSQL_COMMITTING, err);
+    if (rc < 0) {
         /* Whatever is left of it must not go on under the next statement. */
         connection->is_broken = true;
         return rc;
@@ -259,10 +279,10 @@ static int driver_rollback(void *handle, int64_t deadline_ns, sqlock_error *err)
     rc = lk_mysql_ready(connection, deadline_ns, err);
     if (rc < 0)
         return rc;
-    if (mysql_query(connection->mysql, "ROLLBACK") != 0)
-        return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
-    forget_transaction(connection);
-    return 0;
+    rc = query(connection, "ROLLBACK", LK_MYSQL_RUNNING, err);
+    if (rc == 0)
+        forget_transaction(connection);
+    return rc;
 }
 
 static int driver_execute(void *handle, const sqlock_statement *statement,
@@ -270,8 +290,15 @@ static int driver_execute(void *handle, const sqlock_statement *statement,
                           int64_t deadline_ns, sqlock_result *result,
                           sqlock_error *err)
 {
-    return lk_mysql_execute(handle, statement, parameters, count, deadline_ns,
-                            result, err);
+    struct lk_mysql_connection *connection = handle;
+    struct lk_mysql_sigpipe held;
+    int rc;
+
+    lk_mysql_sigpipe_hold(&held);
+    rc = lk_mysql_execute(connection, statement, parameters, count, deadline_ns,
+                          result, err);
+    lk_mysql_sigpipe_release(&held, connection->is_broken);
+    return rc;
 }
 
 static void *driver_native(void *handle)

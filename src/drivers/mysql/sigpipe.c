@@ -1,0 +1,47 @@
+/*
+ * sigpipe.c - keep SIGPIPE away from the program
+ *
+ * In TLS both client libraries write through OpenSSL, which does not ask the
+ * kernel to leave the signal out, and OpenSSL even writes (an alert) while it
+ * reads from a connection that was cut.  By default that would end the program.
+ * Changing what the signal does is not a library's business, so it is blocked
+ * in the calling thread for the time of a call, and taken away if it came.
+ */
+#include "drivers/mysql/sigpipe.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <time.h>
+
+static bool is_pending(void)
+{
+    sigset_t pending;
+
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+}
+
+void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held)
+{
+    sigset_t pipe;
+
+    (void)sigemptyset(&pipe);
+    (void)sigaddset(&pipe, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &pipe, &held->before);
+    /* Somebody else's stays where it is. */
+    held->was_pending =
+        sigismember(&held->before, SIGPIPE) == 1 && is_pending();
+}
+
+void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held,
+                              bool happened)
+{
+    static const struct timespec at_once = {0, 0};
+    sigset_t pipe;
+
+    if (happened && !held->was_pending && is_pending()) {
+        (void)sigemptyset(&pipe);
+        (void)sigaddset(&pipe, SIGPIPE);
+        (void)sigtimedwait(&pipe, NULL, &at_once);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+}
