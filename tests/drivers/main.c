@@ -17,7 +17,6 @@ static const sqlock_layout layouts[SQLOCK_LAYOUTS] = {
     SQLOCK_LAYOUT_SQLOCK, SQLOCK_LAYOUT_SPRING7, SQLOCK_LAYOUT_SPRING6};
 static const char *const layout_names[SQLOCK_LAYOUTS] = {"sqlock", "spring7",
                                                          "spring6"};
-static size_t layout; /* of the tests that are being added */
 static bool is_by_layout;
 
 static void add(const char *name, CMUnitTestFunction function)
@@ -28,7 +27,7 @@ static void add(const char *name, CMUnitTestFunction function)
     if (count == TESTS_MAX)
         abort();
     if (asprintf(&full, "%s: %s%s%s", subject.database->name,
-                 is_by_layout ? layout_names[layout] : "",
+                 is_by_layout ? layout_names[subject.layout] : "",
                  is_by_layout ? ": " : "", name) < 0)
         abort();
     test->name = full;
@@ -36,7 +35,7 @@ static void add(const char *name, CMUnitTestFunction function)
     test->setup_func = test_open;
     test->teardown_func = test_close;
     /* cmocka hands it to test_open(), which only reads it. */
-    memcpy(&test->initial_state, &(const void *){&layouts[layout]},
+    memcpy(&test->initial_state, &(const void *){&layouts[subject.layout]},
            sizeof(void *));
     count++;
 }
@@ -47,7 +46,7 @@ static int run_on(const struct database *database)
 
     subject.database = database;
     count = 0;
-    layout = 0;
+    subject.layout = SQLOCK_LAYOUT_SQLOCK;
     is_by_layout = false;
     add_vtable_tests(add);
     add_value_tests(add);
@@ -57,7 +56,8 @@ static int run_on(const struct database *database)
     if (database->bit == ON_SQLITE)
         add_sqlite_tests(add);
     is_by_layout = true;
-    for (layout = 0; layout < SQLOCK_LAYOUTS; layout++) {
+    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
+        subject.layout = layouts[i];
         add_statement_tests(add);
         add_reap_tests(add);
         add_race_tests(add);

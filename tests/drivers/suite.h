@@ -44,6 +44,7 @@ struct subject {
     struct lk_table values; /* I BIGINT, T text, K VARCHAR(36) PRIMARY KEY */
     struct lk_statement statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
     unsigned serial;
+    sqlock_layout layout; /* of the tests that are being added */
 };
 extern struct subject subject;
 

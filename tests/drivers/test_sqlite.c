@@ -12,15 +12,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The tests are built without SQLite too; then nobody calls these. */
-#if __has_include(<sqlite3.h>)
-#include "drivers/sqlite/connection.h"
-#define HAS_SQLITE 1
-#else
-#define HAS_SQLITE 0
-#endif
-
-#if HAS_SQLITE
+/* Of the driver's inside; weak, for builds without that driver, which do not
+ * run these tests. */
+bool lk_sqlite_is_network(unsigned long file_system) __attribute__((weak));
 
 #define UNPRIVILEGED 65534
 
@@ -335,6 +329,45 @@ static int claim_later(struct worker *worker)
                : worker_fail(worker, "%d: %s", rc, wait->test->b.err.message);
 }
 
+static int become_wal(struct worker *worker)
+{
+    struct session *session = worker->context;
+    int rc = session_try(session, "PRAGMA journal_mode=WAL");
+
+    return rc == 0 ? 0
+                   : worker_fail(worker, "%d: %s", rc, session->err.message);
+}
+
+/* Two programs that make the same new file at once: SQLite itself would answer
+ * busy at once. */
+static void test_change_to_wal_waits_for_the_file(void **state)
+{
+    struct place place;
+    struct session first, second;
+    struct worker worker;
+    int64_t began;
+
+    (void)state;
+    place_make(&place);
+    assert_lock_ok(session_open_at(&first, place.url, LOCK_TIMEOUT_MS),
+                   &first.err);
+    assert_lock_ok(session_open_at(&second, place.url, LOCK_TIMEOUT_MS),
+                   &second.err);
+    session_run(&first, "CREATE TABLE t (i INTEGER)");
+    assert_lock_ok(session_begin(&first), &first.err);
+    worker_start(&worker, become_wal, &second);
+    began = session_integer(&first, "SELECT sqlock_now()");
+    assert_becomes_true(session_integer(&first, "SELECT sqlock_now()") >
+                            began + SECOND_US / 10,
+                        PATIENCE_MS);
+    assert_lock_ok(session_commit(&first), &first.err);
+    worker_join(&worker);
+    assert_string_equal(cell_text(&second, 0, 0), "wal");
+    session_close(&first);
+    session_close(&second);
+    place_remove(&place);
+}
+
 /* The clock of a statement that had to wait for the file: a lease is counted
  * from when the lock was had, not from when it was asked for. */
 static void test_clock_is_read_after_the_wait_for_the_file(void **state)
@@ -392,6 +425,57 @@ static void test_unreadable_returning_row_is_not_written(void **state)
                 subject.values.quoted, test->key);
 }
 
+/* SQLOCK_CAP_ONE_WRITER: several statements of different callers share a
+ * transaction. */
+static void test_failed_statement_takes_back_only_itself(void **state)
+{
+    struct test *test = *state;
+    struct session *a = &test->a;
+    const char *table = subject.values.quoted;
+
+    assert_lock_ok(session_begin(a), &a->err);
+    session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'shared')", table,
+                test->key);
+    assert_code(
+        SQLOCK_EBUSY,
+        session_try(a, "INSERT INTO %s (K) VALUES ('%s')", table, test->key),
+        &a->err);
+    assert_code(SQLOCK_EDATABASE,
+                session_try(a, "INSERT INTO %s (K) VALUES (NULL)", table),
+                &a->err);
+    assert_code(SQLOCK_ESCHEMA, session_try(a, "SELECT 1 FROM no_such_table"),
+                &a->err);
+    assert_code(SQLOCK_EINVAL, session_try(a, "SELECT 1; SELECT 2"), &a->err);
+    next_key(test->key);
+    session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'shared')", table,
+                test->key);
+    assert_lock_ok(session_commit(a), &a->err);
+    session_run(&test->b, "SELECT count(*) FROM %s WHERE T = 'shared'", table);
+    assert_int_equal(cell_integer(&test->b, 0, 0), 2);
+}
+
+/* ... and where it takes all of it back, the code says so. */
+static void test_lost_transaction_is_told(void **state)
+{
+    struct test *test = *state;
+    struct session *a = &test->a;
+
+    assert_lock_ok(session_begin(a), &a->err);
+    session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'lost')",
+                subject.values.quoted, test->key);
+    next_key(test->key);
+    assert_code(SQLOCK_ECANCELED,
+                session_try(a,
+                            "INSERT INTO %s (K, T) VALUES ('%s', 'lost') "
+                            "RETURNING 'a' || char(0) || 'b'",
+                            subject.values.quoted, test->key),
+                &a->err);
+    assert_int_not_equal(session_commit(a), 0);
+    session_run(&test->b, "SELECT count(*) FROM %s WHERE T = 'lost'",
+                subject.values.quoted);
+    assert_int_equal(cell_integer(&test->b, 0, 0), 0);
+}
+
 static void test_second_statement_in_a_text_is_refused(void **state)
 {
     struct test *test = *state;
@@ -443,11 +527,8 @@ static void test_schema_refuses_what_is_no_lease(void **state)
                     &test->a.err);
 }
 
-#endif /* HAS_SQLITE */
-
 void add_sqlite_tests(add_fn add)
 {
-#if HAS_SQLITE
 #define ADD(name) add(#name, test_##name)
     ADD(url_that_excludes_nobody_is_refused);
     ADD(every_way_to_write_a_path_is_the_same_file);
@@ -461,14 +542,14 @@ void add_sqlite_tests(add_fn add)
     ADD(replaced_file_is_noticed);
     ADD(network_file_systems_are_known);
     ADD(schema_sets_the_write_ahead_log);
+    ADD(change_to_wal_waits_for_the_file);
     ADD(clock_is_read_after_the_wait_for_the_file);
     ADD(statement_has_one_now);
     ADD(unreadable_returning_row_is_not_written);
+    ADD(failed_statement_takes_back_only_itself);
+    ADD(lost_transaction_is_told);
     ADD(second_statement_in_a_text_is_refused);
     ADD(stale_transaction_is_to_be_run_again);
     ADD(schema_refuses_what_is_no_lease);
 #undef ADD
-#else
-    (void)add;
-#endif
 }

@@ -15,18 +15,22 @@
 #define NAP_MAX_NS (200 * LK_NS_PER_US)
 #define OPS_BETWEEN_LOOKS 1000 /* of SQLite's virtual machine, some 50 us */
 
+bool lk_sqlite_call_nap(struct lk_sqlite *c)
+{
+    int64_t now_ns = sqlock_monotonic_ns();
+
+    if (now_ns >= c->give_up_ns || atomic_load(&c->is_aborted))
+        return false;
+    lk_sleep_until(lk_sooner(now_ns + lk_random_between(NAP_MIN_NS, NAP_MAX_NS),
+                             c->give_up_ns));
+    return true;
+}
+
 /* Somebody has the lock: 1 to try again, 0 to give up with SQLITE_BUSY. */
 static int on_busy(void *context, int count)
 {
-    struct lk_sqlite *c = context;
-    int64_t now_ns = sqlock_monotonic_ns();
-
     (void)count;
-    if (now_ns >= c->give_up_ns || atomic_load(&c->is_aborted))
-        return 0;
-    lk_sleep_until(lk_sooner(now_ns + lk_random_between(NAP_MIN_NS, NAP_MAX_NS),
-                             c->give_up_ns));
-    return 1;
+    return lk_sqlite_call_nap(context);
 }
 
 /* Not 0 ends the statement with SQLITE_INTERRUPT. */

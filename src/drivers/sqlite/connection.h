@@ -46,6 +46,8 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
                          sqlock_error *err);
 void lk_sqlite_call_end(struct lk_sqlite *c);
 void lk_sqlite_call_install(struct lk_sqlite *c);
+/* Wait a moment for the file's lock; false when it is time to give up. */
+bool lk_sqlite_call_nap(struct lk_sqlite *c);
 
 /* execute.c: run a statement to its end, within a call.  @p result may be
  * NULL. */

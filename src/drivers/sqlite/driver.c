@@ -198,18 +198,36 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
     return lk_sqlite_run(c, &statement, NULL, 0, NULL, err);
 }
 
+/* A statement that fails takes back only itself, and whoever shares the
+ * transaction goes on (SQLOCK_CAP_ONE_WRITER).  Where SQLite has rolled all of
+ * it back, after an interrupt or by a trigger, the code must say so, or what
+ * follows would be committed on its own. */
+static int tell_rolled_back(int rc, sqlock_error *err)
+{
+    if (rc != SQLOCK_EBUSY && rc != SQLOCK_EDATABASE && rc != SQLOCK_ESCHEMA &&
+        rc != SQLOCK_EINVAL)
+        return rc;
+    return lk_error(err, SQLOCK_ECANCELED,
+                    "SQLite rolled the transaction back: %s",
+                    err == NULL ? "" : err->message);
+}
+
 static int sqlite_execute(void *connection, const sqlock_statement *statement,
                           const sqlock_value *parameters, size_t count,
                           int64_t deadline_ns, sqlock_result *result,
                           sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
+    bool was_in_transaction;
     int rc;
 
     rc = lk_sqlite_call_begin(c, deadline_ns, err);
     if (rc < 0)
         return rc;
+    was_in_transaction = sqlite3_get_autocommit(c->db) == 0;
     rc = lk_sqlite_run(c, statement, parameters, count, result, err);
+    if (rc < 0 && was_in_transaction && sqlite3_get_autocommit(c->db) != 0)
+        rc = tell_rolled_back(rc, err);
     /* ERETRY says that the transaction is gone (F69). */
     if (rc == SQLOCK_ERETRY)
         (void)roll_back(c, NULL);

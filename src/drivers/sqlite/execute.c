@@ -129,10 +129,25 @@ static int give_up(struct lk_sqlite *c, sqlite3_stmt *prepared, int code,
                     "the result of a written row could not be read");
 }
 
+/* The first step takes the locks.  A few statements, the change to WAL among
+ * them, do not ask the busy handler: then the wait is here.  Within a
+ * transaction it would be a deadlock. */
+static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
+{
+    int step = sqlite3_step(prepared);
+
+    while (step == SQLITE_BUSY && sqlite3_get_autocommit(c->db) != 0 &&
+           lk_sqlite_call_nap(c)) {
+        (void)sqlite3_reset(prepared);
+        step = sqlite3_step(prepared);
+    }
+    return step;
+}
+
 static int collect(struct lk_sqlite *c, sqlite3_stmt *prepared,
                    sqlock_result *result, sqlock_error *err)
 {
-    int step = sqlite3_step(prepared);
+    int step = first_step(c, prepared);
     int rc;
 
     /* Only now: the first step is where a changed table is noticed. */
