@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "histogram.h"
 
@@ -36,6 +37,7 @@ struct bench_target {
     const char *lock_prefix;  /* of the table that sqlock uses */
     const char *floor_prefix; /* of a table like it for bare statements */
     const struct floor_driver *floor;
+    pid_t server_pid; /* 0: not known */
     unsigned clients;
 };
 
@@ -70,7 +72,8 @@ const struct bench_case *bench_case_find(const char *name);
 /* What the clients did in one slice of time. */
 struct bench_slice {
     double per_second; /* operations, of all clients together */
-    double client_us;  /* CPU of this process per operation */
+    double client_us;  /* CPU of this process per operation, */
+    double server_us;  /* and of the server; negative: not known */
     uint64_t operations;
 };
 
@@ -103,6 +106,7 @@ struct bench_result {
     double ratios[BENCH_REPEATS_MAX];
     double per_second; /* median */
     double client_us;  /* median */
+    double server_us;  /* median; negative: not known */
     double ratio;      /* median */
     double ratio_q1;   /* a quarter of the ratios lie below, */
     double ratio_q3;   /* and a quarter above */

@@ -58,8 +58,10 @@ static int create_table(const char *url, const char *prefix, bool *is_there,
 
 /* The process id keeps the tables apart from everybody else's. */
 static int open_site(struct site *site, enum bench_database database,
-                     const char *url, struct bench_failure *failure)
+                     const struct bench_options *options,
+                     struct bench_failure *failure)
 {
+    const char *url = options->urls[database];
     long pid = (long)getpid();
     int rc;
 
@@ -70,6 +72,7 @@ static int open_site(struct site *site, enum bench_database database,
                    pid);
     site->target.database = bench_database_name(database);
     site->target.url = url;
+    site->target.server_pid = options->server_pids[database];
     site->target.lock_prefix = site->lock_prefix;
     site->target.floor_prefix = site->floor_prefix;
     site->target.floor = floor_driver_find(site->target.database);
@@ -143,7 +146,7 @@ static int run(struct bench_report *report, const struct bench_options *options,
     for (database = 0; database < BENCH_DATABASES && rc == 0; database++) {
         if (options->urls[database] == NULL)
             continue;
-        rc = open_site(&site, database, options->urls[database], failure);
+        rc = open_site(&site, database, options, failure);
         if (rc == 0)
             rc = measure(report, &site, options, failure);
         close_site(&site);

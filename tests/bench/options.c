@@ -18,10 +18,11 @@
 static const struct {
     const char *name;
     const char *variable;
+    const char *pid_variable;
 } databases[BENCH_DATABASES] = {
-    {"postgres", "SQLOCK_TEST_POSTGRES_URL"},
-    {"mysql", "SQLOCK_TEST_MYSQL_URL"},
-    {"sqlite", "SQLOCK_TEST_SQLITE_URL"},
+    {"postgres", "SQLOCK_TEST_POSTGRES_URL", "SQLOCK_TEST_POSTGRES_PID"},
+    {"mysql", "SQLOCK_TEST_MYSQL_URL", "SQLOCK_TEST_MYSQL_PID"},
+    {"sqlite", "SQLOCK_TEST_SQLITE_URL", NULL},
 };
 
 enum {
@@ -63,8 +64,9 @@ static void print_help(void)
            "library on the same server, in slices of time that alternate.\n"
            "Without a database in the arguments it takes those of\n"
            "SQLOCK_TEST_POSTGRES_URL, SQLOCK_TEST_MYSQL_URL and\n"
-           "SQLOCK_TEST_SQLITE_URL.  Makes two tables of its own there, and\n"
-           "drops them.\n"
+           "SQLOCK_TEST_SQLITE_URL, and tells the server's CPU time where\n"
+           "SQLOCK_TEST_POSTGRES_PID or SQLOCK_TEST_MYSQL_PID is set.  Makes\n"
+           "two tables of its own in each database, and drops them.\n"
            "\n"
            "  --clients   threads at a time, up to %d each; 1,4,16\n"
            "  --cases     what to measure; all\n"
@@ -209,17 +211,29 @@ static int read_option(struct bench_options *out, int option, char *value,
     }
 }
 
+/* Only for the servers of the environment: those of the arguments may run
+   anywhere.  What is no number is not known. */
+static pid_t read_pid(enum bench_database database)
+{
+    const char *variable = databases[database].pid_variable;
+    const char *value = variable != NULL ? getenv(variable) : NULL;
+
+    return value != NULL ? (pid_t)strtol(value, NULL, 10) : 0;
+}
+
 static int read_environment(struct bench_options *out,
                             struct bench_failure *failure)
 {
     const char *value;
-    size_t i;
+    enum bench_database i;
     int rc = 0;
 
     for (i = 0; i < BENCH_DATABASES && rc == 0; i++) {
         value = getenv(databases[i].variable);
-        if (value != NULL && value[0] != '\0')
-            rc = take_url(&out->urls[i], "", value, failure);
+        if (value == NULL || value[0] == '\0')
+            continue;
+        rc = take_url(&out->urls[i], "", value, failure);
+        out->server_pids[i] = read_pid(i);
     }
     return rc;
 }

@@ -14,7 +14,8 @@ enum bench_database {
 };
 
 struct bench_options {
-    char *urls[BENCH_DATABASES]; /* NULL: not measured */
+    char *urls[BENCH_DATABASES];        /* NULL: not measured */
+    pid_t server_pids[BENCH_DATABASES]; /* 0: not known */
     unsigned clients[BENCH_COUNTS_MAX];
     size_t client_counts;
     struct bench_plan plan;

@@ -13,31 +13,38 @@
 
 void bench_report_head(void)
 {
-    printf("%-9s %7s  %-12s %10s %7s %15s %7s %9s %9s %8s  %s\n", "database",
-           "clients", "case", "ops/s", "ratio", "half of them", "best",
-           "p50 us", "p99 us", "cpu us", "ratio to");
+    printf("%61s %19s %15s\n", "", "latency in us", "CPU us per op");
+    printf("%-9s %7s  %-12s %8s %7s %13s %7s %9s %9s %7s %7s  %s\n", "database",
+           "clients", "case", "ops/s", "ratio", "half of them", "best", "p50",
+           "p99", "client", "server", "ratio to");
+}
+
+static void print_row(const struct bench_result *row)
+{
+    char half[32];
+    char server[32] = "-";
+
+    (void)snprintf(half, sizeof half, "%.2f - %.2f", row->ratio_q1,
+                   row->ratio_q3);
+    if (row->server_us >= 0.0)
+        (void)snprintf(server, sizeof server, "%.0f", row->server_us);
+    printf("%-9s %7u  %-12s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %7.0f %7s  %s\n",
+           row->database, row->clients, row->the_case->name, row->per_second,
+           row->ratio, half, row->ratio_best,
+           US(bench_histogram_quantile(&row->latency, 0.50)),
+           US(bench_histogram_quantile(&row->latency, 0.99)), row->client_us,
+           server,
+           row->the_case == bench_case_find(row->the_case->baseline)
+               ? "itself: the noise"
+               : row->the_case->baseline);
 }
 
 void bench_report_rows(const struct bench_result *results, size_t count)
 {
-    const struct bench_result *at;
-    char half[32];
     size_t i;
 
-    for (i = 0; i < count; i++) {
-        at = &results[i];
-        (void)snprintf(half, sizeof half, "%.2f - %.2f", at->ratio_q1,
-                       at->ratio_q3);
-        printf(
-            "%-9s %7u  %-12s %10.0f %7.2f %15s %7.2f %9.1f %9.1f %8.1f  %s\n",
-            at->database, at->clients, at->the_case->name, at->per_second,
-            at->ratio, half, at->ratio_best,
-            US(bench_histogram_quantile(&at->latency, 0.50)),
-            US(bench_histogram_quantile(&at->latency, 0.99)), at->client_us,
-            at->the_case == bench_case_find(at->the_case->baseline)
-                ? "itself: the noise"
-                : at->the_case->baseline);
-    }
+    for (i = 0; i < count; i++)
+        print_row(&results[i]);
     (void)fflush(stdout);
 }
 
@@ -52,20 +59,23 @@ static json_t *json_of_result(const struct bench_result *result)
 {
     const struct bench_histogram *latency = &result->latency;
     json_t *ratios = json_array();
+    json_t *server_us =
+        result->server_us < 0.0 ? json_null() : json_real(result->server_us);
     unsigned i;
 
     for (i = 0; i < result->repeats; i++)
         (void)json_array_append_new(ratios, json_real(result->ratios[i]));
     return json_pack(
-        "{s:s, s:i, s:s, s:s, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:f, s:f, "
+        "{s:s, s:i, s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:f, "
+        "s:f, "
         "s:f, s:f, "
         "s:I}",
         "database", result->database, "clients", (int)result->clients, "case",
         result->the_case->name, "baseline", result->the_case->baseline,
-        "ops_per_s", result->per_second, "ratio", result->ratio, "ratio_q1",
-        result->ratio_q1, "ratio_q3", result->ratio_q3, "ratio_best",
-        result->ratio_best, "ratios", ratios, "p50_us",
-        US(bench_histogram_quantile(latency, 0.50)), "p99_us",
+        "server_cpu_us", server_us, "ops_per_s", result->per_second, "ratio",
+        result->ratio, "ratio_q1", result->ratio_q1, "ratio_q3",
+        result->ratio_q3, "ratio_best", result->ratio_best, "ratios", ratios,
+        "p50_us", US(bench_histogram_quantile(latency, 0.50)), "p99_us",
         US(bench_histogram_quantile(latency, 0.99)), "p999_us",
         US(bench_histogram_quantile(latency, 0.999)), "max_us",
         US((double)latency->max_ns), "client_cpu_us", result->client_us,

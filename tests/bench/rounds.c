@@ -30,6 +30,7 @@ struct samples {
     double own[BENCH_REPEATS_MAX];
     double baseline[2 * BENCH_REPEATS_MAX];
     double client_us[BENCH_REPEATS_MAX];
+    double server_us[BENCH_REPEATS_MAX];
 };
 
 static int compare_doubles(const void *left, const void *right)
@@ -142,6 +143,7 @@ static int run_case(struct stage *stage, size_t round,
         return rc;
     samples->own[round] = stage->slice.per_second;
     samples->client_us[round] = stage->slice.client_us;
+    samples->server_us[round] = stage->slice.server_us;
     result->operations += stage->slice.operations;
     rc = run_actor(stage, baseline, NULL, failure);
     if (rc != 0)
@@ -158,6 +160,7 @@ static void summarize(struct bench_result *result,
 
     result->per_second = median(samples->own, count);
     result->client_us = median(samples->client_us, count);
+    result->server_us = median(samples->server_us, count);
     result->ratio = median(result->ratios, count);
     result->ratio_q1 = quantile(result->ratios, count, 0.25);
     result->ratio_q3 = quantile(result->ratios, count, 0.75);

@@ -6,6 +6,7 @@
  * compared: see rounds.c.
  */
 #include "bench.h"
+#include "cpu.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -107,7 +108,8 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     pthread_barrier_t start;
     atomic_bool stop = false;
     struct client *clients;
-    int64_t cpu_ns;
+    int64_t client_ns;
+    int64_t server_ns;
     unsigned i;
     int rc;
 
@@ -124,16 +126,21 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
         clients[i].stop = &stop;
     }
     start_clients(clients, threads, count);
-    cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    server_ns = bench_cpu_of(target->server_pid);
+    client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     (void)pthread_barrier_wait(&start);
     for (i = 0; i < count; i++)
         (void)pthread_join(threads[i], NULL);
-    cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns;
+    client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - client_ns;
+    if (server_ns >= 0)
+        server_ns = bench_cpu_of(target->server_pid) - server_ns;
     (void)pthread_barrier_destroy(&start);
 
     rc = collect(clients, count, slice, latency, failure);
-    if (rc == 0)
-        slice->client_us = (double)cpu_ns / 1e3 / (double)slice->operations;
+    if (rc == 0) {
+        slice->client_us = (double)client_ns / 1e3 / (double)slice->operations;
+        slice->server_us = (double)server_ns / 1e3 / (double)slice->operations;
+    }
     free(clients);
     return rc;
 }
