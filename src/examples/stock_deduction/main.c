@@ -316,9 +316,9 @@ static int read_options(struct settings *to, int argc, char *argv[])
 /* Make a directory for the SQLite file.  @return its URL, or NULL */
 static const char *make_directory(char *path, size_t size)
 {
-    static char url[800];
+    static char url[860];
     char file[280];
-    size_t scheme = strlen("sqlite:");
+    char encoded[3 * sizeof file];
     const char *parent = getenv("TMPDIR");
 
     if (parent == NULL || parent[0] != '/')
@@ -330,8 +330,8 @@ static const char *make_directory(char *path, size_t size)
         return NULL;
     }
     (void)snprintf(file, sizeof file, "%s/shop.db", path);
-    memcpy(url, "sqlite:", scheme);
-    shop_url_encode(url + scheme, sizeof url - scheme, file);
+    shop_url_encode(encoded, sizeof encoded, file);
+    (void)snprintf(url, sizeof url, "sqlite:%s", encoded);
     return url;
 }
 
