@@ -146,13 +146,29 @@ static int present_insert_id(uint64_t id, sqlock_result *result,
     return 0;
 }
 
-/* What it gave: rows, or a count and an insert id. */
+/* Read on until there is nothing more to come. */
+static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
+                 sqlock_error *err)
+{
+    int next;
+
+    do {
+        (void)mysql_stmt_free_result(prepared);
+        next = mysql_stmt_next_result(prepared);
+    } while (next == 0);
+    return next < 0 ? 0
+                    : lk_mysql_fail_statement(connection, prepared,
+                                              LK_MYSQL_RUNNING, err);
+}
+
+/* What it gave: rows, or a count and an insert id.  Where the server ends a
+   result with an error, Connector/C believes that rows are still to come, and
+   would wait for them when the statement is used again: so it is not. */
 static int finish(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, sqlock_result *result,
                   sqlock_error *err)
 {
     MYSQL_STMT *prepared = connection->prepared[statement->id];
-    int next;
     int rc = 0;
 
     if (mysql_stmt_field_count(prepared) > 0) {
@@ -162,18 +178,10 @@ static int finish(struct lk_mysql_connection *connection,
         if (statement->insert_id_is_row)
             rc = present_insert_id(mysql_stmt_insert_id(prepared), result, err);
     }
-    (void)mysql_stmt_free_result(prepared);
-    while (!connection->is_broken) {
-        next = mysql_stmt_next_result(prepared);
-        if (next < 0)
-            break;
-        if (next > 0 && rc == 0)
-            rc = lk_mysql_fail_statement(connection, prepared, LK_MYSQL_RUNNING,
-                                         err);
-        if (next > 0)
-            break;
-        (void)mysql_stmt_free_result(prepared);
-    }
+    if (rc == 0)
+        rc = drain(connection, prepared, err);
+    if (rc < 0)
+        unprepare(connection, statement->id);
     return rc;
 }
 
