@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tap.h"
+
 const char *layout_name(sqlock_layout layout)
 {
     static const char *const names[SQLOCK_LAYOUTS] = {"sqlock", "spring7",
@@ -46,6 +48,19 @@ sqlock_registry *fixture_registry(struct fixture *fixture,
                                   const sqlock_options *options)
 {
     return fixture_registry_at(fixture, fixture->url, options);
+}
+
+sqlock_registry *fixture_tapped(struct fixture *fixture,
+                                const sqlock_options *options)
+{
+    char url[1024];
+    sqlock_registry *registry;
+
+    tap_install();
+    registry =
+        fixture_registry_at(fixture, tap_url(url, fixture->url), options);
+    tap_reset();
+    return registry;
 }
 
 void registry_end(sqlock_registry *registry)

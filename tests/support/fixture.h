@@ -54,6 +54,9 @@ sqlock_registry *fixture_registry(struct fixture *fixture,
                                   const sqlock_options *options);
 sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
                                      const sqlock_options *options);
+/* The same through the tap (tap.h), with tap_reset(). */
+sqlock_registry *fixture_tapped(struct fixture *fixture,
+                                const sqlock_options *options);
 void registry_end(sqlock_registry *registry);
 
 /* These fail the test when they do not succeed. */

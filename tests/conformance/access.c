@@ -1,0 +1,432 @@
+/*
+ * access.c - databases that cannot be reached, or do not let us: a code that
+ * tells which, one line, and never a password in it
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CANARY "c4naryPassw0rd"
+
+/* scheme://user:password@host:port/database, taken apart. */
+struct parts {
+    char scheme[16];
+    char user[64];
+    char password[64];
+    char host[64];
+    char port[8];
+    char database[64];
+};
+
+static void take_apart(const char *url, struct parts *parts)
+{
+    if (sscanf(url, "%15[^:]://%63[^:]:%63[^@]@%63[^:/]:%7[0-9]/%63[^?]",
+               parts->scheme, parts->user, parts->password, parts->host,
+               parts->port, parts->database) != 6)
+        skip_or_fail("the URL has another form than scheme://u:p@h:port/db");
+}
+
+static const char *put_together(const struct parts *parts, char url[512])
+{
+    (void)snprintf(url, 512, "%s://%s:%s@%s:%s/%s", parts->scheme, parts->user,
+                   parts->password, parts->host, parts->port, parts->database);
+    return url;
+}
+
+static int open_at(struct fixture *f, const char *url)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = (sqlock_registry *)1;
+    int rc;
+
+    options.connect_timeout_ms = 3000;
+    rc = sqlock_registry_open(&registry, url, &options, &f->err);
+    if (rc == 0)
+        registry_end(registry);
+    else
+        assert_null(registry);
+    return rc;
+}
+
+static void test_a_wrong_password_is_no_access(void **state)
+{
+    struct fixture *f = *state;
+    struct parts parts;
+    char url[512];
+    int rc;
+
+    take_apart(f->url, &parts);
+    (void)snprintf(parts.password, sizeof parts.password, CANARY);
+    rc = open_at(f, put_together(&parts, url));
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    assert_lacks(f->err.message, CANARY);
+    rc = sqlock_schema_check(url, NULL, NULL, &f->err);
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    assert_lacks(f->err.message, CANARY);
+    rc = sqlock_schema_create(url, NULL, SQLOCK_LAYOUT_SQLOCK, &f->err);
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    assert_lacks(f->err.message, CANARY);
+}
+
+static void test_an_unknown_host_is_unreachable(void **state)
+{
+    struct fixture *f = *state;
+    struct parts parts;
+    char url[512];
+    int rc;
+
+    take_apart(f->url, &parts);
+    (void)snprintf(parts.host, sizeof parts.host, "no-such-host.invalid");
+    rc = open_at(f, put_together(&parts, url));
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_lacks(f->err.message, parts.password);
+}
+
+static void test_a_port_where_nobody_listens_is_unreachable(void **state)
+{
+    struct fixture *f = *state;
+    struct parts parts;
+    char url[512];
+    int rc;
+
+    take_apart(f->url, &parts);
+    (void)snprintf(parts.port, sizeof parts.port, "1");
+    rc = open_at(f, put_together(&parts, url));
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_lacks(f->err.message, parts.password);
+}
+
+static void test_an_unknown_database_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct parts parts;
+    char url[512];
+    int rc;
+
+    take_apart(f->url, &parts);
+    (void)snprintf(parts.database, sizeof parts.database, "no_such_database");
+    rc = open_at(f, put_together(&parts, url));
+    /* MySQL does not tell strangers what there is */
+    assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EACCESS, rc, &f->err);
+    assert_lacks(f->err.message, parts.password);
+}
+
+static void test_bad_urls_are_refused_in_one_line(void **state)
+{
+    static const char *const rests[] = {
+        "://u:" CANARY "@h:notaport/d", "://u:" CANARY "@[::1/d",
+        "://u:" CANARY "%zz@h/d",       "://u:" CANARY "@h/d?nonsense=1",
+        "://u:" CANARY "@h:99999/d",
+    };
+    struct fixture *f = *state;
+    struct parts parts;
+    char url[512];
+    size_t i;
+
+    take_apart(f->url, &parts);
+    for (i = 0; i < sizeof rests / sizeof *rests; i++) {
+        int rc;
+
+        (void)snprintf(url, sizeof url, "%s%s", parts.scheme, rests[i]);
+        rc = open_at(f, url);
+        if (rc != SQLOCK_EINVAL)
+            print_error("%s\n", url);
+        /* libpq looks at some parts of a URL only when it connects */
+        assert_code_of(SQLOCK_EINVAL, SQLOCK_EUNREACHABLE, rc, &f->err);
+        assert_lacks(f->err.message, CANARY);
+    }
+}
+
+/* --- sessions of another login, made by the administrator --- */
+
+struct login {
+    struct sql admin;
+    struct parts parts;
+    char url[512];
+};
+
+static void login_make(struct login *login, struct fixture *f, const char *name)
+{
+    int rc;
+
+    memset(login, 0, sizeof *login);
+    take_apart(f->url, &login->parts);
+    rc = sql_open(&login->admin, f->database, database_admin_url(f->database));
+    assert_lock_ok(rc, &login->admin.err);
+    (void)snprintf(login->parts.user, sizeof login->parts.user, "u%ld_%s",
+                   (long)getpid(), name);
+    (void)snprintf(login->parts.password, sizeof login->parts.password, CANARY);
+    if (f->database->bit == ON_POSTGRES)
+        rc = sql_try(&login->admin, NULL, "CREATE ROLE %s LOGIN PASSWORD '%s'",
+                     login->parts.user, CANARY);
+    else
+        rc = sql_try(&login->admin, NULL, "CREATE USER %s IDENTIFIED BY '%s'",
+                     login->parts.user, CANARY);
+    if (rc == SQLOCK_EACCESS) {
+        sql_close(&login->admin);
+        skip_or_fail("there is no administrator's URL");
+    }
+    assert_lock_ok(rc, &login->admin.err);
+    (void)put_together(&login->parts, login->url);
+}
+
+static void login_grant(struct login *login, const char *what,
+                        const char *table)
+{
+    (void)sql_run(&login->admin, "GRANT %s ON %s TO %s", what, table,
+                  login->parts.user);
+}
+
+static void login_drop(struct login *login, const struct fixture *f)
+{
+    if (f->database->bit == ON_POSTGRES)
+        (void)sql_try(&login->admin, NULL, "DROP OWNED BY %s",
+                      login->parts.user);
+    (void)sql_run(&login->admin, "DROP %s %s",
+                  f->database->bit == ON_POSTGRES ? "ROLE" : "USER",
+                  login->parts.user);
+    sql_close(&login->admin);
+}
+
+static void test_no_privilege_on_the_table_is_no_access(void **state)
+{
+    struct fixture *f = *state;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "none");
+    rc = open_at(f, login.url);
+    login_drop(&login, f);
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    assert_lacks(f->err.message, CANARY);
+}
+
+static void test_no_privilege_to_write_is_no_access(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "reader");
+    login_grant(&login, "SELECT", f->table);
+    rc = sqlock_registry_open(&registry, login.url, &options, &f->err);
+    if (rc == 0) {
+        sqlock_lock *lock = lock_obtain(registry, f->name);
+        sqlock_info *rows;
+        size_t count;
+
+        rc = sqlock_list(registry, &rows, &count, &f->err);
+        assert_lock_ok(rc, &f->err);
+        sqlock_info_free(rows, count);
+        rc = lock_try(lock, 0, 0, &f->err);
+        registry_end(registry);
+    }
+    login_drop(&login, f);
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+}
+
+/* The least rights that grants.sql gives are enough, reaping apart. */
+static void test_the_least_rights_are_enough(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    sqlock_lock *mine = lock_obtain(f->a, f->name);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "least");
+    login_grant(&login,
+                f->layout == SQLOCK_LAYOUT_SQLOCK
+                    ? "SELECT, INSERT, UPDATE"
+                    : "SELECT, INSERT, UPDATE, DELETE",
+                f->table);
+    registry = fixture_registry_at(f, login.url, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK) {
+        lock_take(mine, 0);
+        expected.token = sqlock_token(mine);
+        expected.now = true;
+        rc = sqlock_break(registry, f->name, &expected, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_code(SQLOCK_ELOST, sqlock_release(mine, &f->err), &f->err);
+        rc = sqlock_reap(registry, SQLOCK_RETENTION_DEFAULT_MS, NULL, &f->err);
+        assert_code(SQLOCK_EACCESS, rc, &f->err);
+    }
+    lock_drop(mine);
+    registry_end(registry);
+    login_drop(&login, f);
+}
+
+/* --- read-only servers (F59) --- */
+
+static int acquire_once(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int rc = lock_try(lock, 0, 0, &f->err);
+
+    if (rc == 0)
+        lock_give(lock);
+    lock_drop(lock);
+    return rc;
+}
+
+static void test_F59_a_read_only_login_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "ro");
+    login_grant(&login, "SELECT, INSERT, UPDATE", f->table);
+    (void)sql_run(&login.admin,
+                  "ALTER ROLE %s SET default_transaction_read_only = on",
+                  login.parts.user);
+    rc = open_at(f, login.url);
+    login_drop(&login, f);
+    assert_code(SQLOCK_EREADONLY, rc, &f->err);
+}
+
+/* The whole server, while nobody else of this suite uses it. */
+static void test_F59_a_read_only_server_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_error acquiring = {0};
+    sqlock_registry *before = fixture_registry(f, &options);
+    struct sql admin;
+    int opened;
+    int acquired;
+    int rc = sql_open(&admin, f->database, database_admin_url(f->database));
+
+    assert_lock_ok(rc, &admin.err);
+    rc = sql_try(&admin, NULL, "SET GLOBAL read_only = 1");
+    if (rc == SQLOCK_EACCESS) {
+        sql_close(&admin);
+        registry_end(before);
+        skip_or_fail("there is no administrator's URL");
+    }
+    assert_lock_ok(rc, &admin.err);
+    acquired = acquire_once(f, before);
+    acquiring = f->err;
+    opened = open_at(f, f->url);
+    (void)sql_run(&admin, "SET GLOBAL read_only = 0");
+    sql_close(&admin);
+    assert_code(SQLOCK_EREADONLY, acquired, &acquiring);
+    assert_code(SQLOCK_EREADONLY, opened, &f->err);
+    assert_int_equal(acquire_once(f, before), 0);
+    registry_end(before);
+}
+
+/* --- files --- */
+
+static void test_files_that_cannot_be_opened(void **state)
+{
+    struct fixture *f = *state;
+    char path[300];
+    char url[320];
+    FILE *file;
+    int rc = open_at(f, "sqlite:/nonexistent/directory/file.db");
+
+    assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EUNREACHABLE, rc, &f->err);
+    rc = open_at(f, "sqlite:/");
+    assert_true(rc < 0);
+    assert_true(check_one_line(f->err.message));
+    rc = open_at(f, "sqlite:");
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = open_at(f, "sqlite:a%00b");
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = open_at(f, "sqlite:a%zz");
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+
+    (void)snprintf(path, sizeof path, "%s.not-a-database",
+                   strchr(f->url, ':') + 1);
+    file = fopen(path, "w");
+    assert_non_null(file);
+    (void)fputs("This is a text, and long enough to be looked at as if it were "
+                "the header of a database file, which has a hundred bytes.\n",
+                file);
+    (void)fclose(file);
+    (void)snprintf(url, sizeof url, "sqlite:%s", path);
+    rc = open_at(f, url);
+    (void)unlink(path);
+    assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EDATABASE, rc, &f->err);
+}
+
+/* As somebody who may not write: 0 when the code is one that says so. */
+static int open_as_nobody(struct fixture *f, const char *url)
+{
+    sqlock_registry *registry = NULL;
+    int rc;
+
+    if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0))
+        return 9;
+    rc = sqlock_registry_open(&registry, url, NULL, &f->err);
+    if (rc == 0) {
+        (void)sqlock_registry_close(registry, NULL);
+        return 1;
+    }
+    if (!check_one_line(f->err.message))
+        return 2;
+    return rc == SQLOCK_EREADONLY || rc == SQLOCK_EACCESS ? 0 : 3;
+}
+
+static void test_F59_a_read_only_file_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char directory[] = "/tmp/sqlock-ro.XXXXXX";
+    char command_path[64];
+    char url[80];
+    int status = -1;
+    pid_t pid;
+    int rc;
+
+    assert_non_null(mkdtemp(directory));
+    (void)snprintf(command_path, sizeof command_path, "%s/db", directory);
+    (void)snprintf(url, sizeof url, "sqlite:%s", command_path);
+    rc = sqlock_schema_create(url, NULL, SQLOCK_LAYOUT_SQLOCK, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(chmod(command_path, 0444), 0);
+    assert_int_equal(chmod(directory, 0555), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(open_as_nobody(f, url));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    (void)chmod(directory, 0755);
+    (void)unlink(command_path);
+    (void)rmdir(directory);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_wrong_password_is_no_access, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_an_unknown_host_is_unreachable, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_port_where_nobody_listens_is_unreachable, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_an_unknown_database_is_refused, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_bad_urls_are_refused_in_one_line, ON_SERVERS, IN_SQLOCK),
+    /* MySQL's catalogue shows a stranger no database at all. */
+    TEST_ON(test_no_privilege_on_the_table_is_no_access, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL),
+    TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL),
+    TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_F59_a_read_only_server_is_refused, ON_MYSQL, IN_SQLOCK),
+    TEST_ON(test_files_that_cannot_be_opened, ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_F59_a_read_only_file_is_refused, ON_SQLITE, IN_SQLOCK),
+};
+const struct topic topic_access = TOPIC(tests);

@@ -1,0 +1,383 @@
+/*
+ * admin.c - listing, showing and breaking locks
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SHORT_MS 150
+
+/* A registry in a region of its own, so that a list has nobody else's rows. */
+static sqlock_registry *own_region(struct fixture *f, char region[64])
+{
+    sqlock_options options = fixture_options(f);
+
+    (void)snprintf(region, 64, "region-%u", f->serial);
+    options.region = region;
+    options.holder_note = "the note";
+    return fixture_registry(f, &options);
+}
+
+static void test_an_empty_region_lists_nothing(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_info *rows = (sqlock_info *)1;
+    size_t count = 9;
+    int rc = sqlock_list(registry, &rows, &count, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 0);
+    sqlock_info_free(rows, count);
+    rc = sqlock_show(registry, f->name, &rows, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    assert_null(rows);
+    registry_end(registry);
+}
+
+static void check_held(struct fixture *f, const sqlock_info *info,
+                       const sqlock_lock *lock)
+{
+    struct row row = fixture_row(f, f->name);
+
+    assert_int_equal(info->state, SQLOCK_HELD);
+    assert_string_equal(info->key, row.key);
+    assert_string_equal(info->client_id, row.client);
+    assert_true(info->acquired_at_us == row.created_us);
+    assert_true(info->expires_at_us == row.expires_us);
+    assert_true(info->remaining_ms > 0);
+    assert_true(info->remaining_ms <= LONG_TTL_MS);
+    if (f->layout != SQLOCK_LAYOUT_SQLOCK)
+        return;
+    assert_string_equal(info->name, sqlock_name(lock));
+    assert_contains(info->holder, "the note");
+    assert_true(check_one_line(info->holder));
+}
+
+static void test_a_held_lock_is_shown(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_info *info;
+    sqlock_info *rows;
+    size_t count;
+    int rc;
+
+    lock_take(lock, 0);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    check_held(f, info, lock);
+    if (f->layout != SQLOCK_LAYOUT_SPRING6)
+        assert_true(info->token == sqlock_token(lock));
+    else
+        assert_true(info->token == 0);
+    rc = sqlock_list(registry, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 1);
+    assert_string_equal(rows[0].client_id, info->client_id);
+    sqlock_info_free(rows, count);
+    sqlock_info_free(info, 1);
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static void test_free_and_expired_locks_are_told_apart(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int64_t token;
+    sqlock_info *info;
+    int rc;
+
+    lock_take(lock, SHORT_MS);
+    token = sqlock_token(lock);
+    fixture_await_expiry(f, f->name);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(info->state, SQLOCK_EXPIRED);
+    assert_int_equal(info->remaining_ms, 0);
+    assert_string_not_equal(info->client_id, "");
+    sqlock_info_free(info, 1);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK) {
+        assert_lock_ok(rc, &f->err);
+        assert_int_equal(info->state, SQLOCK_FREE);
+        assert_string_equal(info->client_id, "");
+        assert_null(info->holder);
+        assert_true(info->token == token);
+        assert_int_equal(info->remaining_ms, 0);
+    } else {
+        assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    }
+    sqlock_info_free(info, 1);
+    registry_end(registry);
+}
+
+/* A holder that is no sqlock; Spring's layouts cannot tell. */
+static void check_stranger(const struct fixture *f, const sqlock_info *info)
+{
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_string_equal(info->holder, "peer");
+    else
+        assert_null(info->holder);
+}
+
+#define MANY 1100 /* more than a page */
+
+static void put_many(struct fixture *f, const char *region)
+{
+    int i;
+
+    assert_int_equal(sql_begin(&f->sql), 0);
+    for (i = 0; i < MANY; i++) {
+        char key[SQLOCK_KEY_SIZE];
+
+        (void)snprintf(key, sizeof key, "row-%05d", (i * 7) % MANY);
+        fixture_put_row(f, key, region, "peer-client", -1000000, 60000000);
+    }
+    assert_int_equal(sql_commit(&f->sql), 0);
+}
+
+static void test_a_long_list_comes_whole_and_by_key(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_info *rows;
+    size_t count;
+    size_t i;
+    int rc;
+
+    put_many(f, region);
+    rc = sqlock_list(registry, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, MANY);
+    for (i = 0; i < count; i++) {
+        char key[SQLOCK_KEY_SIZE];
+
+        (void)snprintf(key, sizeof key, "row-%05zu", i);
+        assert_string_equal(rows[i].key, key);
+        assert_string_equal(rows[i].client_id, "peer-client");
+        check_stranger(f, &rows[i]);
+    }
+    sqlock_info_free(rows, count);
+    registry_end(registry);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'", f->table,
+                  region);
+}
+
+/* --- breaking --- */
+
+/* Expect the holder as it is in the table. */
+static sqlock_break_options expecting(const struct row *row)
+{
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+
+    expected.token = row->fence;
+    expected.client_id = row->client;
+    return expected;
+}
+
+static void test_a_broken_holder_finds_itself_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    sqlock_break_options expected;
+    struct row before;
+    struct row after;
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    before = fixture_row(f, f->name);
+    expected = expecting(&before);
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    after = fixture_row(f, f->name);
+    assert_string_not_equal(after.client, before.client);
+    assert_true(after.expires_us == before.expires_us);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_less(before.fence, after.fence);
+    /* nobody is let in before the old lease is over */
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_drop(lock);
+    lock_drop(other);
+}
+
+static void test_a_broken_lock_passes_on_when_the_lease_is_over(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    sqlock_break_options expected;
+    struct row row;
+    int rc;
+
+    lock_take(lock, 400);
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(row.expires_us, sqlock_token(other));
+    lock_give(other);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+    lock_drop(other);
+}
+
+static void test_breaking_now_frees_at_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    sqlock_break_options expected;
+    int64_t token;
+    struct row row;
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    token = sqlock_token(lock);
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    expected.now = true;
+    expected.reason = "host burnt down";
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_take(other, 0);
+    assert_less(token, sqlock_token(other));
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_true(sqlock_is_held(other));
+    lock_give(other);
+    lock_drop(lock);
+    lock_drop(other);
+}
+
+static void test_breaking_keeps_its_reason(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_break_options expected;
+    sqlock_info *info;
+    struct row row;
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    expected.reason = "host burnt down";
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_show(f->b, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_contains(info->holder, "host burnt down");
+    sqlock_info_free(info, 1);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static void test_breaking_another_than_the_holder_is_a_conflict(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_break_options expected;
+    struct row row;
+    struct row after;
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    expected.token = row.fence + 1;
+    expected.client_id = "00000000-0000-4000-8000-000000000000";
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    expected.now = true;
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    after = fixture_row(f, f->name);
+    assert_string_equal(after.client, row.client);
+    assert_true(after.fence == row.fence);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    /* and when it is free: only our layout keeps a row */
+    expected = expecting(&row);
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_code(f->layout == SQLOCK_LAYOUT_SQLOCK ? SQLOCK_ECONFLICT
+                                                  : SQLOCK_ENOTFOUND,
+                rc, &f->err);
+    lock_drop(lock);
+}
+
+static void test_breaking_what_is_not_there(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    int rc = sqlock_break(f->a, f->name, &expected, &f->err);
+
+    assert_code(SQLOCK_EINVAL, rc, &f->err); /* whom? */
+    expected.token = 1;
+    expected.client_id = "00000000-0000-4000-8000-000000000000";
+    rc = sqlock_break(f->a, f->name, &expected, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    expected.size = 0;
+    rc = sqlock_break(f->a, f->name, &expected, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    expected.size = sizeof expected;
+    expected.reason = "this reason is far longer than the eighty bytes that "
+                      "there is room for in the row of a lock";
+    rc = sqlock_break(f->a, f->name, &expected, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    expected.reason = "\xff";
+    rc = sqlock_break(f->a, f->name, &expected, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+}
+
+static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_info *rows;
+    size_t count;
+    int rc;
+
+    fixture_put_row(f, "some-key", region, "somebody", -1000, 60000000);
+    rc = sqlock_list(registry, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 1);
+    check_stranger(f, &rows[0]);
+    sqlock_info_free(rows, count);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_an_empty_region_lists_nothing),
+    TEST(test_a_held_lock_is_shown),
+    TEST(test_free_and_expired_locks_are_told_apart),
+    TEST(test_a_long_list_comes_whole_and_by_key),
+    TEST(test_a_broken_holder_finds_itself_lost),
+    TEST(test_a_broken_lock_passes_on_when_the_lease_is_over),
+    TEST(test_breaking_now_frees_at_once),
+    TEST_ON(test_breaking_keeps_its_reason, ON_ALL, IN_SQLOCK),
+    TEST(test_breaking_another_than_the_holder_is_a_conflict),
+    TEST(test_breaking_what_is_not_there),
+    TEST(test_a_holder_that_is_no_sqlock_is_a_peer),
+};
+const struct topic topic_admin = TOPIC(tests);

@@ -1,0 +1,266 @@
+/*
+ * clocks.c - whose clock, read when, in which zone (F9, F10, F12, F14)
+ */
+#include "conformance.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/tap.h"
+#include "support/workers.h"
+
+/* What one registry has written, another one reads the same. */
+static void check_agreement(struct fixture *f, sqlock_registry *writer,
+                            sqlock_registry *reader)
+{
+    sqlock_lock *lock = lock_obtain(writer, f->name);
+    sqlock_lock *other = lock_obtain(reader, f->name);
+    int64_t now = sql_now_us(&f->sql);
+    sqlock_info *info;
+    struct row row;
+    int rc;
+
+    lock_take(lock, 20000);
+    row = fixture_row(f, f->name);
+    assert_less(now - 1000, row.expires_us - 19000000);
+    assert_less(row.expires_us, sql_now_us(&f->sql) + 20001000);
+    rc = sqlock_show(reader, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(info->state, SQLOCK_HELD);
+    assert_in_range(info->remaining_ms, 1, 20000);
+    assert_true(info->expires_at_us == row.expires_us);
+    sqlock_info_free(info, 1);
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(lock);
+    lock_drop(other);
+}
+
+/* PostgreSQL's client takes its session's zone from PGTZ; the C library of all
+ * of them from TZ. */
+static void test_F12_the_zone_of_the_client_does_not_matter(void **state)
+{
+    static const char *const zones[] = {"Asia/Tokyo", "America/New_York",
+                                        "Europe/Amsterdam", "UTC"};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    size_t i;
+
+    for (i = 0; i < sizeof zones / sizeof *zones; i++) {
+        assert_int_equal(setenv("TZ", zones[i], 1), 0);
+        assert_int_equal(setenv("PGTZ", zones[i], 1), 0);
+        tzset();
+        registry = fixture_registry(f, &options);
+        check_agreement(f, registry, f->a);
+        check_agreement(f, f->b, registry);
+        registry_end(registry);
+    }
+    assert_int_equal(unsetenv("TZ"), 0);
+    assert_int_equal(unsetenv("PGTZ"), 0);
+    tzset();
+}
+
+static int set_zone(struct fixture *f, struct sql *admin, const char *zone)
+{
+    char database[64];
+
+    if (f->database->bit == ON_MYSQL)
+        return sql_try(admin, NULL, "SET GLOBAL time_zone = '%s'", zone);
+    assert_true(sql_text(admin, database, sizeof database,
+                         "SELECT current_database()"));
+    return sql_try(admin, NULL, "ALTER DATABASE %s SET timezone = '%s'",
+                   database, zone);
+}
+
+static void test_F12_the_zone_of_the_server_does_not_matter(void **state)
+{
+    static const char *const zones[] = {"+09:00", "-05:00", "+00:00"};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    char before[64];
+    struct sql admin;
+    size_t i;
+    int rc = sql_open(&admin, f->database, database_admin_url(f->database));
+
+    assert_lock_ok(rc, &admin.err);
+    assert_true(sql_text(&admin, before, sizeof before,
+                         f->database->bit == ON_POSTGRES
+                             ? "SHOW timezone"
+                             : "SELECT @@global.time_zone"));
+    for (i = 0; i < sizeof zones / sizeof *zones; i++) {
+        sqlock_registry *registry;
+
+        rc = set_zone(f, &admin, zones[i]);
+        if (rc == SQLOCK_EACCESS) {
+            sql_close(&admin);
+            skip_or_fail("there is no administrator's URL");
+        }
+        assert_lock_ok(rc, &admin.err);
+        registry = fixture_registry(f, &options);
+        check_agreement(f, registry, f->a);
+        check_agreement(f, f->b, registry);
+        registry_end(registry);
+    }
+    rc = set_zone(f, &admin, before);
+    assert_lock_ok(rc, &admin.err);
+    sql_close(&admin);
+}
+
+/* --- F9, F10: a statement that had to wait for a row --- */
+
+struct blocked {
+    sqlock_lock *lock;
+    uint32_t ttl_ms;
+};
+
+static int acquire_blocked(struct worker *worker)
+{
+    struct blocked *blocked = worker->context;
+
+    worker_expect(
+        worker, 0,
+        lock_try(blocked->lock, PATIENCE_MS, blocked->ttl_ms, &worker->err));
+    if (!sqlock_is_held(blocked->lock) ||
+        sqlock_remaining_ms(blocked->lock) <= 0)
+        return worker_fail(worker, "granted a lease that is over");
+    worker_expect(worker, 0, sqlock_release(blocked->lock, &worker->err));
+    return 0;
+}
+
+/* Somebody's transaction has the row for longer than the lease is to be. */
+static void check_behind_a_transaction(struct fixture *f, bool commits)
+{
+    struct blocked blocked = {.ttl_ms = 400};
+    sqlock_lock *first = lock_obtain(f->b, f->name);
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct worker worker;
+    int64_t release_at;
+
+    options.statement_timeout_ms = 200;
+    registry = fixture_tapped(f, &options);
+    blocked.lock = lock_obtain(registry, f->name);
+    lock_take(first, 0);
+    lock_give(first);
+    if (!fixture_row(f, f->name).exists) /* Spring's layouts have deleted it */
+        fixture_put_row(f, sqlock_key(first), "DEFAULT", "gone", -2000000,
+                        -1000000);
+    assert_int_equal(sql_begin(&f->sql), 0);
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET CLIENT_ID = CLIENT_ID WHERE LOCK_KEY = '%s'",
+                  f->table, sqlock_key(first));
+    worker_start(&worker, acquire_blocked, &blocked);
+    release_at = check_deadline_ns(600);
+    while (check_pause(release_at))
+        continue;
+    assert_int_equal(commits ? sql_commit(&f->sql) : sql_rollback(&f->sql), 0);
+    worker_join(&worker);
+    lock_drop(first);
+    registry_end(registry);
+}
+
+static void
+test_F10_a_claim_behind_a_transaction_is_no_stale_lease(void **state)
+{
+    check_behind_a_transaction(*state, true);
+    fixture_next(*state);
+    check_behind_a_transaction(*state, false);
+}
+
+/* Whatever transactions are open elsewhere, a lease begins when its statement
+ * runs, not when a transaction did. */
+static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t before;
+    int64_t past;
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        lock_take(lock, 0);
+        lock_give(lock);
+        past = sql_now_us(&f->sql) + 120000;
+        assert_becomes_true(sql_now_us(&f->sql) > past, PATIENCE_MS);
+        /* the same connection, its session long begun */
+        before = sql_now_us(&f->sql);
+        lock_take(lock, 0);
+        assert_less(before - 1001, sqlock_token(lock));
+        assert_less(before - 1001 + LONG_TTL_MS * INT64_C(1000),
+                    fixture_row(f, f->name).expires_us);
+        lock_give(lock);
+    }
+    lock_drop(lock);
+}
+
+/* SQLite's CURRENT_TIMESTAMP has whole seconds; ours must not. */
+static void test_F14_times_are_integers_finer_than_a_second(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char type[32];
+    int64_t token;
+    int fine = 0;
+    int i;
+
+    for (i = 0; i < 5; i++) {
+        lock_take(lock, 300);
+        token = sqlock_token(lock);
+        fine += token % 1000000 != 0;
+        assert_true(sql_text(&f->sql, type, sizeof type,
+                             "SELECT typeof(CREATED_DATE) FROM %s"
+                             " WHERE LOCK_KEY = '%s'",
+                             f->table, sqlock_key(lock)));
+        assert_string_equal(type, "integer");
+        if (f->layout != SQLOCK_LAYOUT_SPRING6) {
+            struct row row = fixture_row(f, f->name);
+
+            assert_true(row.expires_us - row.created_us == 300000);
+        }
+        lock_give(lock);
+    }
+    assert_true(fine > 0);
+    lock_drop(lock);
+}
+
+/* A lease of 300 ms: neither rounded away nor up to a second. */
+static void test_F14_a_lease_shorter_than_a_second(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    int64_t granted;
+    struct row row;
+    int rc;
+
+    lock_take(lock, 300);
+    granted = sqlock_token(lock);
+    row = fixture_row(f, f->name);
+    assert_true(row.expires_us >= granted + 299000);
+    assert_true(row.expires_us <= granted + 301000);
+    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(row.expires_us, sqlock_token(other));
+    lock_give(other);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(other);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_F12_the_zone_of_the_client_does_not_matter),
+    TEST_ON(test_F12_the_zone_of_the_server_does_not_matter, ON_SERVERS,
+            IN_ALL),
+    TEST(test_F10_a_claim_behind_a_transaction_is_no_stale_lease),
+    TEST(test_F9_a_lease_begins_when_its_statement_runs),
+    TEST_ON(test_F14_times_are_integers_finer_than_a_second, ON_SQLITE, IN_ALL),
+    TEST(test_F14_a_lease_shorter_than_a_second),
+};
+const struct topic topic_clocks = TOPIC(tests);

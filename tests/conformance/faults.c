@@ -1,0 +1,306 @@
+/*
+ * faults.c - servers that stop answering (F42) and sessions that the server
+ * ends (F41)
+ */
+#include "conformance.h"
+
+#include <string.h>
+
+#include "support/server.h"
+#include "support/tap.h"
+#include "support/workers.h"
+
+static sqlock_options hasty(const struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.connect_timeout_ms = 300;
+    options.statement_timeout_ms = 200;
+    return options;
+}
+
+static bool is_outage(int rc)
+{
+    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
+}
+
+static bool recovers(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_lock *lock = lock_obtain(registry, "recovery");
+    int rc = lock_try(lock, 0, 0, &f->err);
+
+    if (rc == 0)
+        rc = sqlock_release(lock, &f->err);
+    (void)sqlock_drop(lock, NULL);
+    return rc == 0;
+}
+
+/* Every call returns while the server is still stopped. */
+static void test_F42_calls_on_a_stopped_server_return(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hasty(f);
+    sqlock_registry *registry;
+    sqlock_error errs[4] = {{0}};
+    sqlock_lock *held;
+    sqlock_lock *other;
+    char name[64];
+    int64_t left;
+    bool believed;
+    int rcs[4];
+    int i;
+
+    if (!server_can_stop(f->database))
+        skip_or_fail("the server is not ours to stop");
+    registry = fixture_registry(f, &options);
+    memcpy(name, f->name, sizeof name);
+    held = lock_obtain(registry, name);
+    fixture_next(f);
+    other = lock_obtain(registry, f->name);
+    lock_take(held, LONG_TTL_MS);
+
+    server_stop(f->database);
+    rcs[0] = lock_try(other, 0, 0, &errs[0]);
+    rcs[1] = lock_try(other, 400, 0, &errs[1]);
+    left = sqlock_remaining_ms(held);
+    rcs[2] = sqlock_renew(held, 0, &errs[2]);
+    believed = sqlock_is_held(held) && left > 0;
+    rcs[3] = sqlock_release(held, &errs[3]);
+    server_go_on();
+
+    for (i = 0; i < 4; i++)
+        assert_code_of(SQLOCK_EUNCERTAIN, SQLOCK_EUNREACHABLE, rcs[i],
+                       &errs[i]);
+    assert_true(believed); /* the old deadline stands */
+    assert_false(sqlock_is_held(held));
+    assert_false(sqlock_is_held(other));
+    assert_becomes_true(recovers(f, registry), PATIENCE_MS);
+    registry_end(registry);
+}
+
+/* Nothing that was sent and given up may grant or keep anything for long. */
+static void test_F42_what_was_given_up_leaves_no_lock_behind(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hasty(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    int rc;
+
+    if (!server_can_stop(f->database))
+        skip_or_fail("the server is not ours to stop");
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    server_stop(f->database);
+    rc = lock_try(lock, 0, 500, &f->err);
+    server_go_on();
+    assert_true(is_outage(rc));
+    /* a late claim runs out with its TTL at the latest */
+    rc = lock_try(theirs, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    lock_give(theirs);
+    lock_drop(theirs);
+    registry_end(registry);
+}
+
+static void test_F42_opening_on_a_stopped_server_returns(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hasty(f);
+    sqlock_registry *registry = (sqlock_registry *)1;
+    sqlock_error checking = {0};
+    int opened;
+    int checked;
+
+    if (!server_can_stop(f->database))
+        skip_or_fail("the server is not ours to stop");
+    server_stop(f->database);
+    opened = sqlock_registry_open(&registry, f->url, &options, &f->err);
+    checked = sqlock_schema_check(f->url, &options, NULL, &checking);
+    server_go_on();
+    assert_code(SQLOCK_EUNREACHABLE, opened, &f->err);
+    assert_null(registry);
+    assert_code(SQLOCK_EUNREACHABLE, checked, &checking);
+}
+
+/* Closing must not hang either; what is held runs out. */
+static void test_F42_closing_on_a_stopped_server_returns(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hasty(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int rc;
+
+    if (!server_can_stop(f->database))
+        skip_or_fail("the server is not ours to stop");
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 500);
+    server_stop(f->database);
+    rc = sqlock_registry_close(registry, &f->err);
+    server_go_on();
+    assert_true(rc < 0);
+    lock = lock_obtain(f->b, f->name);
+    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* A file that another writer keeps locked is SQLite's stopped server. */
+static void test_F42_a_locked_file_does_not_hang_anybody(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hasty(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *held = lock_obtain(registry, f->name);
+    sqlock_lock *other;
+    sqlock_error errs[3] = {{0}};
+    int rcs[3];
+    int i;
+
+    fixture_next(f);
+    other = lock_obtain(registry, f->name);
+    lock_take(held, LONG_TTL_MS);
+    assert_int_equal(sql_begin(&f->sql), 0);
+    rcs[0] = lock_try(other, 0, 0, &errs[0]);
+    rcs[1] = sqlock_renew(held, 0, &errs[1]);
+    rcs[2] = sqlock_release(held, &errs[2]);
+    assert_int_equal(sql_rollback(&f->sql), 0);
+    for (i = 0; i < 3; i++) {
+        assert_true(rcs[i] < 0);
+        assert_true(check_one_line(errs[i].message));
+    }
+    assert_false(sqlock_is_held(other));
+    assert_true(recovers(f, registry));
+    registry_end(registry);
+}
+
+/* --- F41: sessions ended between calls --- */
+
+static void open_admin(struct sql *admin, const struct fixture *f)
+{
+    int rc = sql_open(admin, f->database, database_admin_url(f->database));
+
+    assert_lock_ok(rc, &admin->err);
+}
+
+static void end_sessions(struct sql *admin)
+{
+    int64_t ids[16];
+    size_t count = tap_connections(ids, 16);
+
+    assert_true(count > 0);
+    server_end_sessions(admin, ids, count);
+}
+
+static void test_F41_a_session_ended_between_calls_is_not_seen(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct sql admin;
+    int round;
+    int rc;
+
+    open_admin(&admin, f);
+    for (round = 0; round < 3; round++) {
+        int64_t token;
+
+        end_sessions(&admin);
+        lock_take(lock, 0);
+        token = sqlock_token(lock);
+        end_sessions(&admin);
+        rc = sqlock_renew(lock, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_true(sqlock_token(lock) == token);
+        end_sessions(&admin);
+        lock_give(lock);
+    }
+    sql_close(&admin);
+    registry_end(registry);
+}
+
+/* All of a pool at once, and with threads in the middle of calls: what they
+ * get is a lock, or an honest error. */
+struct storm {
+    sqlock_lock *lock;
+    atomic_int inside;
+    atomic_bool over;
+};
+
+static int in_the_storm(struct worker *worker)
+{
+    struct storm *storm = worker->context;
+    int rc;
+
+    while (!atomic_load(&storm->over)) {
+        rc = lock_try(storm->lock, 200, 0, &worker->err);
+        if (rc == SQLOCK_ETIMEDOUT || is_outage(rc))
+            continue;
+        if (rc < 0)
+            return worker_fail(worker, "acquire gave %d: %s", rc,
+                               worker->err.message);
+        if (atomic_fetch_add(&storm->inside, 1) != 0)
+            return worker_fail(worker, "two owners");
+        (void)atomic_fetch_sub(&storm->inside, 1);
+        rc = sqlock_release(storm->lock, &worker->err);
+        if (rc < 0 && !is_outage(rc))
+            return worker_fail(worker, "release gave %d: %s", rc,
+                               worker->err.message);
+    }
+    return 0;
+}
+
+static void test_F41_sessions_ended_during_calls(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    struct storm storm = {.lock = lock_obtain(registry, f->name)};
+    struct worker workers[3];
+    struct sql admin;
+    size_t ended = 0;
+    unsigned i;
+
+    open_admin(&admin, f);
+    lock_take(storm.lock, 0);
+    lock_give(storm.lock);
+    for (i = 0; i < 3; i++)
+        worker_start(&workers[i], in_the_storm, &storm);
+    for (i = 0; i < check_scale(5, 100); i++) {
+        int64_t ids[16];
+        size_t count = 0;
+
+        /* threads run on this frame: nothing may fail before they are done */
+        (void)wait_until((count = tap_connections(ids, 16)) > 0, PATIENCE_MS);
+        server_end_sessions(&admin, ids, count);
+        ended += count;
+    }
+    atomic_store(&storm.over, true);
+    for (i = 0; i < 3; i++)
+        worker_join(&workers[i]);
+    assert_true(ended > 0);
+    sql_close(&admin);
+    assert_becomes_true(recovers(f, registry), PATIENCE_MS);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_F42_calls_on_a_stopped_server_return, ON_SERVERS, IN_ALL),
+    TEST_ON(test_F42_what_was_given_up_leaves_no_lock_behind, ON_SERVERS,
+            IN_ALL),
+    TEST_ON(test_F42_opening_on_a_stopped_server_returns, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_F42_closing_on_a_stopped_server_returns, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_F42_a_locked_file_does_not_hang_anybody, ON_SQLITE, IN_ALL),
+    TEST_ON(test_F41_a_session_ended_between_calls_is_not_seen, ON_SERVERS,
+            IN_ALL),
+    TEST_ON(test_F41_sessions_ended_during_calls, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_faults = TOPIC(tests);

@@ -1,0 +1,196 @@
+/*
+ * fork.c - a registry works only in the process that opened it, and a child
+ * that ends does not disturb it (F17)
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/tap.h"
+
+/* A thread cannot be started in the child of a process with threads under the
+ * thread sanitizer. */
+#if defined(__SANITIZE_THREAD__)
+#define CHILD_MAY_OPEN 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CHILD_MAY_OPEN 0
+#endif
+#endif
+#ifndef CHILD_MAY_OPEN
+#define CHILD_MAY_OPEN 1
+#endif
+
+struct scene {
+    struct fixture *fixture;
+    sqlock_registry *registry;
+    sqlock_lock *held;
+    sqlock_lock *free_one;
+};
+
+/* Run body in a child; what it returns must be 0. */
+static void in_child(int (*body)(struct scene *), struct scene *scene)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(body(scene));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (!WIFEXITED(status))
+        fail_msg("the child ended with status %d", status);
+    if (WEXITSTATUS(status) != 0)
+        fail_msg("step %d in the child went wrong", WEXITSTATUS(status));
+}
+
+static int ask_locks(struct scene *s)
+{
+    sqlock_error err = {0};
+    sqlock_lock *lock = (sqlock_lock *)1;
+
+    if (sqlock_obtain(&lock, s->registry, "x", &err) != SQLOCK_EFORK ||
+        lock != NULL || !check_one_line(err.message))
+        return 1;
+    if (sqlock_acquire(s->free_one, 0, NULL, &err) != SQLOCK_EFORK)
+        return 2;
+    if (sqlock_acquire(s->held, SQLOCK_FOREVER, NULL, &err) != SQLOCK_EFORK)
+        return 3;
+    if (sqlock_renew(s->held, 0, &err) != SQLOCK_EFORK)
+        return 4;
+    if (sqlock_release(s->held, &err) != SQLOCK_EFORK)
+        return 5;
+    if (sqlock_drop(s->free_one, &err) != SQLOCK_EFORK)
+        return 6;
+    if (sqlock_drop(s->held, NULL) != SQLOCK_EFORK)
+        return 7;
+    if (sqlock_is_held(s->held) || sqlock_remaining_ms(s->held) != 0)
+        return 8;
+    return 0;
+}
+
+static int ask_registry(struct scene *s)
+{
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    sqlock_error err = {0};
+    sqlock_info *rows = NULL;
+    size_t count = 0;
+
+    expected.token = 1;
+    expected.client_id = "x";
+    if (sqlock_list(s->registry, &rows, &count, &err) != SQLOCK_EFORK)
+        return 11;
+    if (sqlock_show(s->registry, "x", &rows, &err) != SQLOCK_EFORK)
+        return 12;
+    if (sqlock_break(s->registry, "x", &expected, &err) != SQLOCK_EFORK)
+        return 13;
+    if (sqlock_reap(s->registry, 0, NULL, &err) != SQLOCK_EFORK)
+        return 14;
+    if (sqlock_registry_close(s->registry, &err) != SQLOCK_EFORK ||
+        !check_one_line(err.message))
+        return 15;
+    return 0;
+}
+
+static int ask_everything(struct scene *s)
+{
+    int step = ask_locks(s);
+
+    return step != 0 ? step : ask_registry(s);
+}
+
+/* A registry of the child's own is another owner. */
+static int open_another(struct scene *s)
+{
+    sqlock_options options = fixture_options(s->fixture);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+
+    if (sqlock_registry_open(&registry, s->fixture->url, &options, NULL) < 0)
+        return 21;
+    if (sqlock_obtain(&lock, registry, sqlock_name(s->held), NULL) < 0)
+        return 22;
+    if (sqlock_acquire(lock, 0, NULL, NULL) != SQLOCK_EBUSY)
+        return 23;
+    if (sqlock_obtain(&lock, registry, sqlock_name(s->free_one), NULL) < 0)
+        return 24;
+    if (sqlock_acquire(lock, 0, NULL, NULL) != 0)
+        return 25;
+    if (sqlock_release(lock, NULL) != 0)
+        return 26;
+    return sqlock_registry_close(registry, NULL) == 0 ? 0 : 27;
+}
+
+static int do_nothing(struct scene *s)
+{
+    (void)s;
+    return 0;
+}
+
+static void set(struct scene *scene, struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    scene->fixture = f;
+    scene->registry = fixture_tapped(f, &options);
+    scene->held = lock_obtain(scene->registry, f->name);
+    fixture_next(f);
+    scene->free_one = lock_obtain(scene->registry, f->name);
+    lock_take(scene->held, 0);
+    tap_reset();
+}
+
+/* The parent's session and lock are as they were. */
+static void strike(struct scene *scene)
+{
+    struct fixture *f = scene->fixture;
+    int rc;
+
+    assert_true(sqlock_is_held(scene->held));
+    rc = sqlock_renew(scene->held, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_take(scene->free_one, 0);
+    lock_give(scene->free_one);
+    lock_give(scene->held);
+    assert_int_equal(tap_count(TAP_OPEN), 0);
+    registry_end(scene->registry);
+}
+
+static void test_F17_every_call_in_a_child_is_refused(void **state)
+{
+    struct scene scene;
+
+    set(&scene, *state);
+    in_child(ask_everything, &scene);
+    strike(&scene);
+}
+
+static void test_F17_a_child_that_ends_disturbs_nothing(void **state)
+{
+    struct scene scene;
+    int i;
+
+    set(&scene, *state);
+    for (i = 0; i < 3; i++)
+        in_child(do_nothing, &scene);
+    strike(&scene);
+}
+
+static void test_F17_a_child_opens_a_registry_of_its_own(void **state)
+{
+    struct scene scene;
+
+    set(&scene, *state);
+    if (CHILD_MAY_OPEN)
+        in_child(open_another, &scene);
+    strike(&scene);
+}
+
+static const struct test tests[] = {
+    TEST(test_F17_every_call_in_a_child_is_refused),
+    TEST(test_F17_a_child_that_ends_disturbs_nothing),
+    TEST(test_F17_a_child_opens_a_registry_of_its_own),
+};
+const struct topic topic_fork = TOPIC(tests);

@@ -1,0 +1,234 @@
+/*
+ * handles.c - obtaining, dropping, closing, and arguments that are none
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define FOO_KEY "acbd18db-4cc2-385c-adef-654fccc4a4d8"
+
+static void test_one_handle_for_one_key(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *foo = lock_obtain(f->a, "foo");
+    sqlock_lock *key = lock_obtain(f->a, FOO_KEY);
+    sqlock_lock *upper =
+        lock_obtain(f->a, "ACBD18DB-4CC2-385C-ADEF-654FCCC4A4D8");
+    sqlock_lock *other = lock_obtain(f->b, "foo");
+    int rc;
+
+    assert_ptr_equal(foo, key);
+    assert_ptr_equal(foo, upper);
+    assert_ptr_not_equal(foo, other);
+    assert_string_equal(sqlock_key(foo), FOO_KEY);
+    assert_string_equal(sqlock_name(upper), "foo"); /* as obtained first */
+    lock_take(foo, 0);
+    lock_take(upper, 0); /* nested, not a second owner */
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(key);
+    lock_give(foo);
+    lock_drop(foo);
+    lock_drop(key);
+    lock_drop(upper);
+    lock_drop(other);
+}
+
+static void test_name_is_copied(void **state)
+{
+    struct fixture *f = *state;
+    char name[64];
+    sqlock_lock *lock;
+
+    (void)snprintf(name, sizeof name, "%s", f->name);
+    lock = lock_obtain(f->a, name);
+    memset(name, 'x', sizeof name - 1);
+    assert_string_equal(sqlock_name(lock), f->name);
+    lock_drop(lock);
+}
+
+static void test_the_last_reference_to_a_held_lock_stays(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *again = lock_obtain(f->a, f->name);
+    int rc;
+
+    lock_take(lock, 0);
+    lock_drop(again);
+    rc = sqlock_drop(lock, &f->err);
+    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_true(sqlock_is_held(lock));
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_a_dropped_lock_can_be_obtained_anew(void **state)
+{
+    struct fixture *f = *state;
+    int i;
+
+    for (i = 0; i < 100; i++) {
+        sqlock_lock *lock = lock_obtain(f->a, f->name);
+
+        assert_int_equal(sqlock_hold_count(lock), 0);
+        lock_drop(lock);
+    }
+}
+
+static void test_closing_releases_what_is_held(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *one = lock_obtain(registry, f->name);
+    char first[64];
+    sqlock_lock *two;
+    sqlock_lock *free_one;
+
+    (void)snprintf(first, sizeof first, "%s", f->name);
+    fixture_next(f);
+    two = lock_obtain(registry, f->name);
+    fixture_next(f);
+    free_one = lock_obtain(registry, f->name);
+    assert_non_null(free_one);
+    lock_take(one, 0);
+    lock_take(two, 0);
+    lock_take(two, 0);
+    registry_end(registry);
+    one = lock_obtain(f->a, first);
+    lock_take(one, 0);
+    lock_give(one);
+    lock_drop(one);
+}
+
+static void test_closing_after_a_loss_spares_the_new_holder(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *old = lock_obtain(registry, f->name);
+    sqlock_lock *next = lock_obtain(f->a, f->name);
+    int rc;
+
+    lock_take(old, 100);
+    fixture_await_expiry(f, f->name);
+    lock_take(next, 0);
+    rc = sqlock_registry_close(registry, &f->err);
+    assert_code_of(0, SQLOCK_ELOST, rc, &f->err);
+    rc = sqlock_renew(next, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(next);
+    lock_drop(next);
+}
+
+static void test_registries_open_and_close(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    int i;
+
+    for (i = 0; i < 5; i++) {
+        sqlock_registry *registry = fixture_registry(f, &options);
+
+        assert_int_equal(sqlock_registry_layout(registry), f->layout);
+        registry_end(registry);
+    }
+}
+
+static void test_missing_arguments_with_an_open_registry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = (sqlock_lock *)1;
+    sqlock_info *rows = (sqlock_info *)1;
+    size_t count = 3;
+    int rc = sqlock_obtain(&lock, f->a, NULL, &f->err);
+
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(lock);
+    rc = sqlock_obtain(NULL, f->a, "x", &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_list(f->a, NULL, &count, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_list(f->a, &rows, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_show(f->a, NULL, &rows, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(rows);
+    rc = sqlock_show(f->a, "x", NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_break(f->a, "x", NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_reap(f->a, SQLOCK_RETENTION_DEFAULT_MS, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+}
+
+static void test_errors_may_be_left_out(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = NULL;
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    int rc = sqlock_obtain(&lock, f->a, f->name, NULL);
+
+    assert_int_equal(rc, 0);
+    rc = sqlock_acquire(lock, 0, NULL, NULL);
+    assert_int_equal(rc, 0);
+    rc = sqlock_acquire(other, 0, NULL, NULL);
+    assert_int_equal(rc, SQLOCK_EBUSY);
+    rc = sqlock_renew(lock, 0, NULL);
+    assert_int_equal(rc, 0);
+    rc = sqlock_release(lock, NULL);
+    assert_int_equal(rc, 0);
+    rc = sqlock_release(lock, NULL);
+    assert_int_equal(rc, SQLOCK_EOWNER);
+    assert_int_equal(sqlock_drop(lock, NULL), 0);
+    lock_drop(other);
+}
+
+static void test_acquire_options_out_of_bounds_are_refused(void **state)
+{
+    static const uint32_t bad_ttls[] = {1, 9, 604800001, UINT32_MAX};
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    size_t i;
+    int rc;
+
+    for (i = 0; i < sizeof bad_ttls / sizeof *bad_ttls; i++) {
+        options.ttl_ms = bad_ttls[i];
+        rc = sqlock_acquire(lock, 0, &options, &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+    }
+    options.ttl_ms = 1000;
+    options.size = 0;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    options.size = sizeof options + 1;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    assert_false(fixture_row(f, f->name).exists);
+    /* the longest one there is */
+    options.size = sizeof options;
+    options.ttl_ms = 604800000;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(sqlock_remaining_ms(lock) > 500000000);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_one_handle_for_one_key),
+    TEST(test_name_is_copied),
+    TEST(test_the_last_reference_to_a_held_lock_stays),
+    TEST(test_a_dropped_lock_can_be_obtained_anew),
+    TEST(test_closing_releases_what_is_held),
+    TEST(test_closing_after_a_loss_spares_the_new_holder),
+    TEST(test_registries_open_and_close),
+    TEST(test_missing_arguments_with_an_open_registry),
+    TEST(test_errors_may_be_left_out),
+    TEST(test_acquire_options_out_of_bounds_are_refused),
+};
+const struct topic topic_handles = TOPIC(tests);

@@ -1,0 +1,209 @@
+/*
+ * lost.c - leases that others have taken: the old holder is told so, and what
+ * it still sends misses the new one (F6, F32)
+ */
+#include "conformance.h"
+
+#include <string.h>
+
+#define SHORT_MS 150
+
+static void expect_lost(struct fixture *f, sqlock_lock *lock)
+{
+    int rc = sqlock_renew(lock, 0, &f->err);
+
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, rc, &f->err);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    assert_true(sqlock_token(lock) == 0);
+}
+
+static void test_F32_release_of_a_lost_lock_spares_the_new_holder(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *old = lock_obtain(f->a, f->name);
+    sqlock_lock *next = lock_obtain(f->b, f->name);
+    struct row row;
+    int rc;
+
+    lock_take(old, SHORT_MS);
+    fixture_await_expiry(f, f->name);
+    lock_take(next, 0);
+    row = fixture_row(f, f->name);
+    expect_lost(f, old);
+    assert_string_equal(fixture_row(f, f->name).client, row.client);
+    assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
+    assert_true(sqlock_is_held(next));
+    rc = sqlock_renew(next, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = lock_try(old, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(next);
+    lock_take(old, 0);
+    lock_give(old);
+    lock_drop(old);
+    lock_drop(next);
+}
+
+/* Also when the new holder has come and gone. */
+static void test_F32_release_after_another_has_come_and_gone(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *old = lock_obtain(f->a, f->name);
+    sqlock_lock *next = lock_obtain(f->b, f->name);
+
+    lock_take(old, SHORT_MS);
+    fixture_await_expiry(f, f->name);
+    lock_take(next, 0);
+    lock_give(next);
+    expect_lost(f, old);
+    lock_drop(old);
+    lock_drop(next);
+}
+
+/* Somebody has cleaned up expired rows, as Spring's deleteExpired does. */
+static void test_release_after_the_row_was_deleted_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+
+    lock_take(lock, SHORT_MS);
+    fixture_await_expiry(f, f->name);
+    assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
+                             f->table, sqlock_key(lock)),
+                     1);
+    expect_lost(f, lock);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_renewing_a_deleted_row_finds_it_lost_and_stays_so(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int rc;
+
+    lock_take(lock, 0);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                  sqlock_key(lock));
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    assert_int_equal(sqlock_remaining_ms(lock), 0);
+    assert_false(fixture_row(f, f->name).exists);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    lock_drop(lock);
+}
+
+/* What an old acquisition still has to say carries an identity that no later
+ * one has, not even one of the same registry. */
+static void test_F6_every_acquisition_has_an_identity_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char last[SQLOCK_KEY_SIZE] = "";
+    int i;
+
+    for (i = 0; i < 5; i++) {
+        struct row row;
+
+        lock_take(lock, 0);
+        row = fixture_row(f, f->name);
+        assert_int_equal(strlen(row.client), 36);
+        assert_string_not_equal(row.client, last);
+        memcpy(last, row.client, sizeof last);
+        lock_give(lock);
+    }
+    lock_drop(lock);
+}
+
+/* Two handles of one process, as two of Spring's would be. */
+static void test_F6_an_old_renewal_misses_the_next_owner(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *third = fixture_registry(f, &options);
+    sqlock_lock *old = lock_obtain(f->a, f->name);
+    sqlock_lock *next = lock_obtain(third, f->name);
+    struct row row;
+    int rc;
+
+    lock_take(old, LONG_TTL_MS);
+    /* the lease ends in the database while its holder still believes */
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                  sqlock_key(old));
+    lock_take(next, LONG_TTL_MS);
+    row = fixture_row(f, f->name);
+    assert_true(sqlock_is_held(old));
+    rc = sqlock_renew(old, 0, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
+    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    assert_string_equal(fixture_row(f, f->name).client, row.client);
+    rc = sqlock_renew(next, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(next);
+    lock_drop(old);
+    registry_end(third);
+}
+
+static void test_F6_an_old_release_misses_the_next_owner(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *old = lock_obtain(f->a, f->name);
+    sqlock_lock *next = lock_obtain(f->b, f->name);
+    struct row row;
+
+    lock_take(old, LONG_TTL_MS);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                  sqlock_key(old));
+    lock_take(next, LONG_TTL_MS);
+    row = fixture_row(f, f->name);
+    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    assert_string_equal(fixture_row(f, f->name).client, row.client);
+    lock_give(next);
+    lock_drop(old);
+    lock_drop(next);
+}
+
+static void test_expired_and_free_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct row row;
+    int rc;
+
+    lock_take(lock, SHORT_MS);
+    fixture_await_expiry(f, f->name);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    row = fixture_row(f, f->name);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_string_equal(row.client, "");
+    else
+        assert_false(row.exists);
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(lock);
+    lock_drop(other);
+}
+
+static const struct test tests[] = {
+    TEST(test_F32_release_of_a_lost_lock_spares_the_new_holder),
+    TEST(test_F32_release_after_another_has_come_and_gone),
+    TEST(test_release_after_the_row_was_deleted_is_lost),
+    TEST(test_renewing_a_deleted_row_finds_it_lost_and_stays_so),
+    TEST(test_F6_every_acquisition_has_an_identity_of_its_own),
+    TEST(test_F6_an_old_renewal_misses_the_next_owner),
+    TEST(test_F6_an_old_release_misses_the_next_owner),
+    TEST(test_expired_and_free_again),
+};
+const struct topic topic_lost = TOPIC(tests);

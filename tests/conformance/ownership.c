@@ -1,0 +1,236 @@
+/*
+ * ownership.c - who owns a held lock: the thread, or the registry
+ */
+#include "conformance.h"
+
+#include "support/workers.h"
+
+static void test_hold_count_follows_nesting(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    uint32_t depth;
+    int64_t token;
+    int rc;
+
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    assert_true(sqlock_token(lock) == 0);
+    assert_int_equal(sqlock_remaining_ms(lock), 0);
+    lock_take(lock, 0);
+    token = sqlock_token(lock);
+    assert_true(token > 0);
+    for (depth = 2; depth <= 10; depth++) {
+        lock_take(lock, 0);
+        assert_int_equal(sqlock_hold_count(lock), depth);
+        assert_true(sqlock_token(lock) == token);
+    }
+    for (depth = 9; depth >= 1; depth--) {
+        lock_give(lock);
+        assert_int_equal(sqlock_hold_count(lock), depth);
+        assert_true(sqlock_is_held(lock));
+        assert_true(sqlock_remaining_ms(lock) > 0);
+    }
+    lock_give(lock);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    assert_false(sqlock_is_held(lock));
+    assert_true(sqlock_token(lock) == 0);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    lock_drop(lock);
+}
+
+static void test_fewer_releases_than_acquires_keep_the_lock(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    int rc;
+
+    lock_take(lock, 0);
+    lock_take(lock, 0);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_give(lock);
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(lock);
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(other);
+    lock_drop(lock);
+}
+
+static int sees_nothing(struct worker *worker)
+{
+    sqlock_lock *lock = worker->context;
+
+    if (sqlock_is_held(lock))
+        return worker_fail(worker, "held by a thread that did not acquire");
+    if (sqlock_hold_count(lock) != 0 || sqlock_remaining_ms(lock) != 0)
+        return worker_fail(worker, "another thread's count or time");
+    return 0;
+}
+
+static void test_another_thread_holds_nothing(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct worker worker;
+
+    lock_take(lock, 0);
+    worker_start(&worker, sees_nothing, lock);
+    worker_join(&worker);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* A registry whose locks it owns itself. */
+static sqlock_registry *shared_registry(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    return fixture_registry(f, &options);
+}
+
+static int acquire_one_more(struct worker *worker)
+{
+    sqlock_lock *lock = worker->context;
+
+    if (!sqlock_is_held(lock))
+        return worker_fail(worker, "the registry holds it, and so do I");
+    worker_expect(worker, 0, lock_try(lock, 0, 0, &worker->err));
+    return 0;
+}
+
+static int release_one(struct worker *worker)
+{
+    worker_expect(worker, 0, sqlock_release(worker->context, &worker->err));
+    return 0;
+}
+
+static void test_registry_ownership_is_counted_over_threads(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *shared = shared_registry(f);
+    sqlock_lock *lock = lock_obtain(shared, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct worker worker;
+    int64_t token;
+    int rc;
+
+    lock_take(lock, 0);
+    token = sqlock_token(lock);
+    worker_start(&worker, acquire_one_more, lock);
+    worker_join(&worker);
+    assert_int_equal(sqlock_hold_count(lock), 2);
+    assert_true(sqlock_token(lock) == token);
+    lock_give(lock);
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    worker_start(&worker, release_one, lock);
+    worker_join(&worker);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    lock_take(other, 0);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(other);
+    lock_drop(other);
+    registry_end(shared);
+}
+
+static int renew_one(struct worker *worker)
+{
+    worker_expect(worker, 0, sqlock_renew(worker->context, 0, &worker->err));
+    return 0;
+}
+
+static void test_registry_ownership_lets_any_thread_renew(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *shared = shared_registry(f);
+    sqlock_lock *lock = lock_obtain(shared, f->name);
+    struct worker worker;
+    int rc;
+
+    lock_take(lock, 0);
+    worker_start(&worker, renew_one, lock);
+    worker_join(&worker);
+    worker_start(&worker, release_one, lock);
+    worker_join(&worker);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    registry_end(shared);
+}
+
+/* All threads that come get in, and one acquisition serves them all. */
+static int join_in(struct worker *worker)
+{
+    sqlock_lock *lock = worker->context;
+    int i;
+
+    for (i = 0; i < 20; i++) {
+        worker_expect(worker, 0, lock_try(lock, PATIENCE_MS, 0, &worker->err));
+        if (!sqlock_is_held(lock))
+            return worker_fail(worker, "acquired, but not held");
+        worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+    }
+    return 0;
+}
+
+static void test_registry_ownership_under_many_threads(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *shared = shared_registry(f);
+    sqlock_lock *lock = lock_obtain(shared, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct workers workers;
+
+    workers_start(&workers, 4, join_in, lock);
+    workers_join(&workers);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(other);
+    registry_end(shared);
+}
+
+static int acquire_only(struct worker *worker)
+{
+    worker_expect(worker, 0, lock_try(worker->context, 0, 0, &worker->err));
+    return 0;
+}
+
+/* Numbers of ended threads come again; ownership must not. */
+static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct worker worker;
+
+    worker_start(&worker, acquire_only, lock);
+    worker_join(&worker);
+    worker_start(&worker, sees_nothing, lock);
+    worker_join(&worker);
+    assert_false(sqlock_is_held(lock));
+    registry_end(registry); /* releases it */
+    lock = lock_obtain(f->b, f->name);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_hold_count_follows_nesting),
+    TEST(test_fewer_releases_than_acquires_keep_the_lock),
+    TEST(test_another_thread_holds_nothing),
+    TEST(test_registry_ownership_is_counted_over_threads),
+    TEST(test_registry_ownership_lets_any_thread_renew),
+    TEST(test_registry_ownership_under_many_threads),
+    TEST(test_a_thread_that_ended_passes_its_lock_to_nobody),
+};
+const struct topic topic_ownership = TOPIC(tests);

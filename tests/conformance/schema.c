@@ -1,0 +1,505 @@
+/*
+ * schema.c - creating the lock table, and refusing one that is not fit: each
+ * time with one line that says what to do (F37, F61)
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A table beside the fixture's. */
+struct place {
+    struct fixture *f;
+    char prefix[64];
+    char table[72];
+    sqlock_options options;
+};
+
+static void place_init(struct place *place, struct fixture *f)
+{
+    place->f = f;
+    (void)snprintf(place->prefix, sizeof place->prefix, "%sN%u_", f->prefix,
+                   f->serial);
+    (void)snprintf(place->table, sizeof place->table, "%sLOCK", place->prefix);
+    place->options = fixture_options(f);
+    place->options.table_prefix = place->prefix;
+}
+
+static void place_drop(struct place *place)
+{
+    (void)sql_run(&place->f->sql, "DROP TABLE %s", place->table);
+}
+
+static int check(struct place *place, sqlock_layout *layout)
+{
+    return sqlock_schema_check(place->f->url, &place->options, layout,
+                               &place->f->err);
+}
+
+/* Both doors refuse it, in one line that has those words in it. */
+static void expect_refused(struct place *place, const char *words)
+{
+    sqlock_registry *registry = (sqlock_registry *)1;
+    int rc = check(place, NULL);
+
+    assert_code(SQLOCK_ESCHEMA, rc, &place->f->err);
+    assert_contains(place->f->err.message, words);
+    rc = sqlock_registry_open(&registry, place->f->url, &place->options,
+                              &place->f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &place->f->err);
+    assert_contains(place->f->err.message, words);
+    assert_null(registry);
+}
+
+/* Column types of the database at hand. */
+struct types {
+    const char *id;   /* 36 characters */
+    const char *name; /* 100 characters */
+    const char *time;
+};
+
+static struct types types_of(const struct fixture *f)
+{
+    static const struct types postgres = {"CHAR(36)", "VARCHAR(100)",
+                                          "TIMESTAMP"};
+    static const struct types mysql = {"CHAR(36)", "VARCHAR(100)",
+                                       "DATETIME(6)"};
+    static const struct types sqlite = {"TEXT", "TEXT", "INTEGER"};
+
+    return f->database->bit == ON_POSTGRES ? postgres
+           : f->database->bit == ON_MYSQL  ? mysql
+                                           : sqlite;
+}
+
+/* A Spring table, with what the caller wants otherwise. */
+struct shape {
+    const char *create;  /* "CREATE TABLE" */
+    const char *key;     /* type of LOCK_KEY */
+    const char *created; /* type of CREATED_DATE */
+    const char *more;    /* ", EXPIRED_AFTER ..." */
+    const char *primary; /* ", PRIMARY KEY (...)" */
+    const char *tail;    /* "ENGINE=..." */
+};
+
+static struct shape good_shape(const struct fixture *f)
+{
+    struct types types = types_of(f);
+
+    return (struct shape){.create = "CREATE TABLE",
+                          .key = types.id,
+                          .created = types.time,
+                          .more = "",
+                          .primary = ", PRIMARY KEY (LOCK_KEY, REGION)",
+                          .tail = ""};
+}
+
+static void create(struct place *place, const struct shape *shape)
+{
+    struct types types = types_of(place->f);
+
+    (void)sql_run(&place->f->sql,
+                  "%s %s (LOCK_KEY %s NOT NULL, REGION %s NOT NULL,"
+                  " CLIENT_ID %s, CREATED_DATE %s NOT NULL%s%s) %s",
+                  shape->create, place->table, shape->key, types.name, types.id,
+                  shape->created, shape->more, shape->primary, shape->tail);
+}
+
+static void expect_shape_refused(struct fixture *f, const struct shape *shape,
+                                 const char *words)
+{
+    struct place place;
+
+    fixture_next(f);
+    place_init(&place, f);
+    create(&place, shape);
+    expect_refused(&place, words);
+    place_drop(&place);
+}
+
+static void test_a_missing_table_names_the_command_that_makes_it(void **state)
+{
+    struct place place;
+
+    place_init(&place, *state);
+    expect_refused(&place, place.table);
+    expect_refused(&place, "sqlock init");
+}
+
+static void test_creating_makes_a_table_that_is_found(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_layout layout = (sqlock_layout)77;
+    sqlock_registry *registry;
+    struct place place;
+    int rc;
+
+    place_init(&place, f);
+    rc = sqlock_schema_create(f->url, &place.options, f->layout, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = check(&place, &layout);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(layout, f->layout);
+    registry = fixture_registry(f, &place.options);
+    assert_int_equal(sqlock_registry_layout(registry), f->layout);
+    registry_end(registry);
+    place_drop(&place);
+}
+
+static void test_creating_again_changes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int rc;
+
+    lock_take(lock, 0);
+    rc = sqlock_schema_create(f->url, &options, f->layout, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(fixture_row(f, f->name).exists);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_creating_over_another_layout_is_a_conflict(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    int layout;
+
+    for (layout = 0; layout < SQLOCK_LAYOUTS; layout++) {
+        sqlock_layout found = (sqlock_layout)77;
+        int rc;
+
+        if (layout == (int)f->layout)
+            continue;
+        rc = sqlock_schema_create(f->url, &options, (sqlock_layout)layout,
+                                  &f->err);
+        assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+        rc = sqlock_schema_check(f->url, &options, &found, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_int_equal(found, f->layout);
+    }
+}
+
+/* Run a text statement by statement. */
+static void run_text(struct fixture *f, char *text)
+{
+    while (*text != '\0') {
+        char *end = strstr(text, ";\n");
+
+        if (end == NULL)
+            break;
+        *end = '\0';
+        (void)sql_run(&f->sql, "%s", text);
+        text = end + 2;
+    }
+}
+
+static void test_the_schema_text_can_be_run_by_hand(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_layout layout;
+    struct place place;
+    char *text;
+    int rc;
+
+    place_init(&place, f);
+    rc = sqlock_schema_text(&text, f->url, &place.options, f->layout, &f->err);
+    assert_lock_ok(rc, &f->err);
+    run_text(f, text);
+    sqlock_free(text);
+    rc = check(&place, &layout);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(layout, f->layout);
+    place_drop(&place);
+}
+
+/* The columns as Spring's documentation has them, in the database's default
+ * collation. */
+static void test_springs_own_tables_are_recognized(void **state)
+{
+    struct fixture *f = *state;
+    struct types types = types_of(f);
+    struct shape shape = good_shape(f);
+    struct place place;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    char more[80];
+
+    (void)snprintf(more, sizeof more, ", EXPIRED_AFTER %s NOT NULL",
+                   types.time);
+    if (f->layout == SQLOCK_LAYOUT_SPRING7)
+        shape.more = more;
+    place_init(&place, f);
+    create(&place, &shape);
+    registry = fixture_registry(f, &place.options);
+    assert_int_equal(sqlock_registry_layout(registry), f->layout);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    assert_code(0, sqlock_renew(lock, 0, &f->err), &f->err);
+    lock_give(lock);
+    registry_end(registry);
+    place_drop(&place);
+}
+
+static void test_F37_a_table_without_its_primary_key_is_refused(void **state)
+{
+    static const char *const keys[] = {
+        "",
+        ", PRIMARY KEY (LOCK_KEY)",
+        ", PRIMARY KEY (REGION)",
+        ", PRIMARY KEY (LOCK_KEY, REGION, CREATED_DATE)",
+        ", UNIQUE (LOCK_KEY, CREATED_DATE)",
+    };
+    struct fixture *f = *state;
+    struct shape shape = good_shape(f);
+    size_t i;
+
+    for (i = 0; i < sizeof keys / sizeof *keys; i++) {
+        shape.primary = keys[i];
+        expect_shape_refused(f, &shape, "primary key");
+    }
+}
+
+static void drop_primary_key(struct fixture *f, const char *table)
+{
+    char constraint[160];
+
+    if (f->database->bit != ON_POSTGRES) {
+        (void)sql_run(&f->sql, "ALTER TABLE %s DROP PRIMARY KEY", table);
+        return;
+    }
+    assert_true(sql_text(&f->sql, constraint, sizeof constraint,
+                         "SELECT conname FROM pg_constraint WHERE conrelid"
+                         " = '%s'::regclass AND contype = 'p'",
+                         table));
+    (void)sql_run(&f->sql, "ALTER TABLE %s DROP CONSTRAINT %s", table,
+                  constraint);
+}
+
+/* The key is dropped under us, and a row comes twice. */
+static void test_F37_two_rows_for_one_key_are_an_error(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *late = (sqlock_registry *)1;
+    sqlock_info *info = NULL;
+    struct place place;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int rc;
+
+    place_init(&place, f);
+    rc = sqlock_schema_create(f->url, &place.options, f->layout, &f->err);
+    assert_lock_ok(rc, &f->err);
+    registry = fixture_registry(f, &place.options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    drop_primary_key(f, place.table);
+    (void)sql_run(&f->sql, "INSERT INTO %s SELECT * FROM %s", place.table,
+                  place.table);
+    rc = sqlock_registry_open(&late, f->url, &place.options, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_null(late);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_null(info);
+    (void)sqlock_registry_close(registry, NULL);
+    place_drop(&place);
+}
+
+static void test_missing_columns_are_named(void **state)
+{
+    static const char *const columns[] = {"LOCK_KEY", "REGION", "CLIENT_ID",
+                                          "CREATED_DATE"};
+    struct fixture *f = *state;
+    struct types types = types_of(f);
+    size_t i;
+    size_t k;
+
+    for (i = 0; i < 4; i++) {
+        struct place place;
+        char body[400] = "";
+        size_t used = 0;
+
+        fixture_next(f);
+        place_init(&place, f);
+        for (k = 0; k < 4; k++)
+            if (k != i)
+                used += (size_t)snprintf(body + used, sizeof body - used,
+                                         "%s%s %s NOT NULL",
+                                         used > 0 ? ", " : "", columns[k],
+                                         k == 1   ? types.name
+                                         : k == 3 ? types.time
+                                                  : types.id);
+        (void)sql_run(&f->sql, "CREATE TABLE %s (%s)", place.table, body);
+        expect_refused(&place, columns[i]);
+        place_drop(&place);
+    }
+}
+
+static void test_only_some_of_our_columns_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct types types = types_of(f);
+    struct shape shape = good_shape(f);
+    char more[160];
+
+    shape.more = ", FENCE BIGINT DEFAULT 0 NOT NULL";
+    expect_shape_refused(f, &shape, "FENCE");
+    (void)snprintf(more, sizeof more,
+                   ", EXPIRED_AFTER %s NOT NULL, HOLDER VARCHAR(255)",
+                   types.time);
+    shape.more = more;
+    expect_shape_refused(f, &shape, "HOLDER");
+}
+
+static void test_wrong_types_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct types types = types_of(f);
+    struct shape shape = good_shape(f);
+    char more[160];
+
+    shape.created = "VARCHAR(40)";
+    expect_shape_refused(f, &shape, "CREATED_DATE");
+    shape = good_shape(f);
+    shape.key = "INTEGER";
+    expect_shape_refused(f, &shape, "LOCK_KEY");
+    shape = good_shape(f);
+    shape.more = ", EXPIRED_AFTER VARCHAR(40) NOT NULL";
+    expect_shape_refused(f, &shape, "EXPIRED_AFTER");
+    (void)snprintf(more, sizeof more,
+                   ", EXPIRED_AFTER %s NOT NULL, FENCE VARCHAR(20) NOT NULL,"
+                   " LOCK_NAME VARCHAR(255), HOLDER VARCHAR(255)",
+                   types.time);
+    shape.more = more;
+    expect_shape_refused(f, &shape, "FENCE");
+}
+
+/* F13: MySQL's TIMESTAMP goes through the session's zone; DATE has no time. */
+static void test_F13_types_that_lose_time_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct shape shape = good_shape(f);
+
+    shape.created = "DATE";
+    expect_shape_refused(f, &shape, "CREATED_DATE");
+    if (f->database->bit == ON_MYSQL) {
+        shape.created = "TIMESTAMP(6)";
+        expect_shape_refused(f, &shape, "CREATED_DATE");
+    }
+    if (f->database->bit == ON_SQLITE) {
+        shape.created = "TIMESTAMP";
+        expect_shape_refused(f, &shape, "CREATED_DATE");
+    }
+}
+
+static void test_F61_tables_that_forget_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct shape shape = good_shape(f);
+
+    if (f->database->bit == ON_POSTGRES) {
+        shape.create = "CREATE UNLOGGED TABLE";
+        expect_shape_refused(f, &shape, "unlogged");
+        return;
+    }
+    shape.tail = "ENGINE=MEMORY";
+    expect_shape_refused(f, &shape, "MEMORY");
+    shape.tail = "ENGINE=MyISAM";
+    expect_shape_refused(f, &shape, "MyISAM");
+}
+
+static void test_a_view_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct place place;
+
+    place_init(&place, f);
+    (void)sql_run(&f->sql, "CREATE VIEW %s AS SELECT * FROM %s", place.table,
+                  f->table);
+    expect_refused(&place, "view");
+    (void)sql_run(&f->sql, "DROP VIEW %s", place.table);
+}
+
+/* The schema in which the fixture's table is. */
+static void test_a_prefix_may_name_the_schema(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    char schema[64] = "main";
+    char prefix[128];
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    sqlock_lock *same = lock_obtain(f->a, f->name);
+    int rc;
+
+    if (f->database->bit != ON_SQLITE)
+        assert_true(sql_text(&f->sql, schema, sizeof schema, "SELECT %s",
+                             f->database->bit == ON_POSTGRES
+                                 ? "current_schema()"
+                                 : "DATABASE()"));
+    (void)snprintf(prefix, sizeof prefix, "%s.%s", schema, f->prefix);
+    options.table_prefix = prefix;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    rc = lock_try(same, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(lock);
+    lock_drop(same);
+    registry_end(registry);
+    (void)snprintf(prefix, sizeof prefix, "no_such_schema.%s", f->prefix);
+    rc = sqlock_registry_open(&registry, f->url, &options, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+}
+
+/* The table goes while the registry is open. */
+static void test_a_table_that_goes_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    struct place place;
+    int rc;
+
+    place_init(&place, f);
+    rc = sqlock_schema_create(f->url, &place.options, f->layout, &f->err);
+    assert_lock_ok(rc, &f->err);
+    registry = fixture_registry(f, &place.options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    place_drop(&place);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    (void)sqlock_registry_close(registry, NULL);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_missing_table_names_the_command_that_makes_it, ON_ALL,
+            IN_SQLOCK),
+    TEST(test_creating_makes_a_table_that_is_found),
+    TEST(test_creating_again_changes_nothing),
+    TEST(test_creating_over_another_layout_is_a_conflict),
+    TEST(test_the_schema_text_can_be_run_by_hand),
+    TEST_ON(test_springs_own_tables_are_recognized, ON_ALL, IN_SPRING),
+    TEST_ON(test_F37_a_table_without_its_primary_key_is_refused, ON_ALL,
+            IN_SQLOCK),
+    TEST_ON(test_F37_two_rows_for_one_key_are_an_error, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_missing_columns_are_named, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_only_some_of_our_columns_are_refused, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_wrong_types_are_refused, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_F13_types_that_lose_time_are_refused, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_F61_tables_that_forget_are_refused, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_view_is_refused, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_prefix_may_name_the_schema, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_table_that_goes_is_told, ON_ALL, IN_ALL),
+};
+const struct topic topic_schema = TOPIC(tests);

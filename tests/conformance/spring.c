@@ -1,0 +1,312 @@
+/*
+ * spring.c - a Spring service on the same table excludes us and is excluded
+ *
+ * Spring 5.4 to 6.5 on the four-column layout; Spring 7 on its own and ours.
+ */
+#include "conformance.h"
+
+#include <sched.h>
+#include <string.h>
+
+#include "support/peer.h"
+#include "support/workers.h"
+
+#define CLIENT_1 "11111111-aaaa-4aaa-8aaa-111111111111"
+#define CLIENT_2 "22222222-bbbb-4bbb-8bbb-222222222222"
+
+static struct peer peer_of(struct fixture *f)
+{
+    return (struct peer){.fixture = f,
+                         .sql = &f->sql,
+                         .client = CLIENT_1,
+                         .ttl_ms = PEER_TTL_MS};
+}
+
+/* What Spring's DefaultLockRepositoryTests say of two of its own, so that the
+ * peer here behaves as one. */
+static void test_the_peer_behaves_as_spring(void **state)
+{
+    struct fixture *f = *state;
+    struct peer one = peer_of(f);
+    struct peer two = peer_of(f);
+
+    two.client = CLIENT_2;
+    assert_int_equal(peer_acquire(&one, f->name), 1);
+    assert_int_equal(peer_acquire(&two, f->name), 0);
+    assert_int_equal(peer_acquire(&one, f->name), 1);
+    assert_int_equal(peer_renew(&one, f->name), 1);
+    assert_int_equal(peer_renew(&two, f->name), 0);
+    assert_int_equal(peer_release(&two, f->name), 0);
+    assert_int_equal(peer_release(&one, f->name), 1);
+    assert_int_equal(peer_acquire(&two, f->name), 1);
+    fixture_await_expiry(f, f->name);
+    assert_int_equal(peer_acquire(&one, f->name), 1);
+    assert_int_equal(peer_release(&two, f->name), 0);
+    assert_int_equal(peer_release(&one, f->name), 1);
+}
+
+static void test_a_peers_lock_is_busy_until_it_is_released(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int rc;
+
+    peer.ttl_ms = LONG_TTL_MS;
+    if (f->layout == SQLOCK_LAYOUT_SPRING6)
+        peer.ttl_ms = PEER_TTL_MS; /* we judge by what we are told */
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_our_lock_is_busy_for_a_peer_until_released(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t past_us;
+
+    lock_take(lock, LONG_TTL_MS);
+    assert_int_equal(peer_acquire(&peer, f->name), 0);
+    assert_int_equal(peer_release(&peer, f->name), 0);
+    /* longer than the peers' TTL: a lease of ours may be */
+    past_us = sql_now_us(&f->sql) + PEER_TTL_MS * 1000 + 50000;
+    assert_becomes_true(sql_now_us(&f->sql) > past_us, PATIENCE_MS);
+    assert_int_equal(peer_acquire(&peer, f->name), 0);
+    lock_give(lock);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_drop(lock);
+}
+
+static void test_a_shorter_lease_than_the_peers_ttl(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t start = sql_now_us(&f->sql);
+    struct row row;
+
+    lock_take(lock, 100);
+    row = fixture_row(f, f->name);
+    assert_less(row.expires_us, start + PEER_TTL_MS * 1000);
+    assert_int_equal(peer_acquire(&peer, f->name), 0);
+    fixture_await_expiry(f, f->name);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_drop(lock);
+}
+
+static void test_a_peers_expired_lock_is_taken_over(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct row row;
+    int rc;
+
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    row = fixture_row(f, f->name);
+    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(row.expires_us, sqlock_token(lock));
+    assert_int_equal(peer_release(&peer, f->name), 0); /* lost */
+    assert_int_equal(peer_renew(&peer, f->name), 0);
+    assert_true(sqlock_is_held(lock));
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_a_peer_takes_over_our_expired_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_info *info;
+    int rc;
+
+    lock_take(lock, 100);
+    fixture_await_expiry(f, f->name);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_string_equal(fixture_row(f, f->name).client, CLIENT_1);
+    rc = sqlock_show(f->b, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(info->state, SQLOCK_HELD);
+    assert_string_equal(info->client_id, CLIENT_1);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_string_equal(info->holder, "peer");
+    sqlock_info_free(info, 1);
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_drop(lock);
+}
+
+static void test_a_peer_that_renews_keeps_us_out(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t end_us;
+    int rc;
+
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    end_us = fixture_row(f, f->name).expires_us + 100000;
+    while (sql_now_us(&f->sql) < end_us) {
+        assert_int_equal(peer_renew(&peer, f->name), 1);
+        rc = lock_try(lock, 20, 0, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    }
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* Our release leaves the row, our layout's high-water mark of tokens. */
+static void test_a_peer_takes_the_row_we_left(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t token;
+
+    lock_take(lock, 0);
+    token = sqlock_token(lock);
+    lock_give(lock);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_take(lock, 0);
+    assert_less(token, sqlock_token(lock));
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* --- four at once --- */
+
+#define MIX_LIMIT_MS 20000
+
+struct mix {
+    struct fixture *fixture;
+    sqlock_lock *locks[2];
+    unsigned rounds;
+    atomic_int inside;
+    unsigned counter; /* not atomic: the lock guards it */
+};
+
+static int enter(struct worker *worker, struct mix *mix)
+{
+    if (atomic_fetch_add(&mix->inside, 1) != 0)
+        return worker_fail(worker, "two owners");
+    mix->counter++;
+    (void)sched_yield();
+    (void)atomic_fetch_sub(&mix->inside, 1);
+    return 0;
+}
+
+static int as_peer(struct worker *worker, struct mix *mix, struct sql *sql)
+{
+    int64_t end = check_deadline_ns(MIX_LIMIT_MS);
+    struct peer peer = peer_of(mix->fixture);
+    unsigned done = 0;
+
+    peer.sql = sql;
+    peer.client = worker->index == 0 ? CLIENT_1 : CLIENT_2;
+    peer.ttl_ms = LONG_TTL_MS;
+    while (done < mix->rounds) {
+        int rc = peer_acquire(&peer, mix->fixture->name);
+
+        if (rc == 1) {
+            rc = enter(worker, mix);
+            if (rc < 0)
+                return rc;
+            do /* Spring tries again after a deadlock */
+                rc = peer_release(&peer, mix->fixture->name);
+            while (rc == SQLOCK_ERETRY || rc == SQLOCK_EBUSY);
+            if (rc != 1)
+                return worker_fail(worker, "the peer's release gave %d", rc);
+            done++;
+        } else if (rc < 0 && rc != SQLOCK_ERETRY && rc != SQLOCK_EBUSY) {
+            return worker_fail(worker, "the peer's acquire gave %d: %s", rc,
+                               sql->err.message);
+        }
+        if (!check_pause(end))
+            return worker_fail(worker, "starved after %u rounds", done);
+    }
+    return 0;
+}
+
+static int as_ours(struct worker *worker, struct mix *mix, sqlock_lock *lock)
+{
+    unsigned i;
+    int rc;
+
+    for (i = 0; i < mix->rounds; i++) {
+        worker_expect(worker, 0, lock_try(lock, PATIENCE_MS, 0, &worker->err));
+        rc = enter(worker, mix);
+        if (rc < 0)
+            return rc;
+        worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+        (void)check_pause(INT64_MAX);
+    }
+    return 0;
+}
+
+static int mixed(struct worker *worker)
+{
+    struct mix *mix = worker->context;
+    struct sql sql;
+    int rc;
+
+    if (worker->index >= 2)
+        return as_ours(worker, mix, mix->locks[worker->index - 2]);
+    rc = sql_open(&sql, mix->fixture->database, mix->fixture->url);
+    if (rc < 0)
+        return worker_fail(worker, "no session: %s", sql.err.message);
+    rc = as_peer(worker, mix, &sql);
+    sql_close(&sql);
+    return rc;
+}
+
+static void test_peers_and_ours_exclude_each_other_under_load(void **state)
+{
+    struct fixture *f = *state;
+    struct mix mix = {.fixture = f, .rounds = check_scale(15, 500)};
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registries[2];
+    struct workers workers;
+    int i;
+
+    options.peer_ttl_ms = LONG_TTL_MS; /* nobody is to expire here */
+    for (i = 0; i < 2; i++) {
+        registries[i] = fixture_registry(f, &options);
+        mix.locks[i] = lock_obtain(registries[i], f->name);
+    }
+    workers_start(&workers, 4, mixed, &mix);
+    workers_join(&workers);
+    registry_end(registries[0]);
+    registry_end(registries[1]);
+    assert_int_equal(mix.counter, 4 * mix.rounds);
+}
+
+static const struct test tests[] = {
+    TEST(test_the_peer_behaves_as_spring),
+    TEST(test_a_peers_lock_is_busy_until_it_is_released),
+    TEST(test_our_lock_is_busy_for_a_peer_until_released),
+    TEST(test_a_shorter_lease_than_the_peers_ttl),
+    TEST(test_a_peers_expired_lock_is_taken_over),
+    TEST(test_a_peer_takes_over_our_expired_lock),
+    TEST(test_a_peer_that_renews_keeps_us_out),
+    TEST(test_a_peer_takes_the_row_we_left),
+    TEST(test_peers_and_ours_exclude_each_other_under_load),
+};
+const struct topic topic_spring = TOPIC(tests);

@@ -1,0 +1,311 @@
+/*
+ * statements.c - what the server gets to see: one statement for an acquire, one
+ * for a release, none for a nested one; and what becomes of a claim whose
+ * answer is lost
+ *
+ * Counted at the driver, by the tap.
+ */
+#include "conformance.h"
+
+#include <string.h>
+
+#include "support/tap.h"
+
+static void expect_sent(uint64_t expected)
+{
+    if (tap_sent() != expected) {
+        tap_print();
+        fail_msg("%llu statements were sent, not %llu",
+                 (unsigned long long)tap_sent(), (unsigned long long)expected);
+    }
+}
+
+/* A tapped registry whose connection is there and has prepared everything. */
+static sqlock_registry *warm(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, "warm");
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+    tap_reset();
+    return registry;
+}
+
+static void test_one_statement_each_and_none_nested(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int round;
+    int rc;
+
+    for (round = 0; round < 3; round++) {
+        tap_reset();
+        lock_take(lock, 0);
+        expect_sent(1);
+        lock_take(lock, 0);
+        (void)sqlock_is_held(lock);
+        (void)sqlock_remaining_ms(lock);
+        (void)sqlock_hold_count(lock);
+        (void)sqlock_token(lock);
+        lock_give(lock);
+        expect_sent(1);
+        rc = sqlock_renew(lock, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        expect_sent(2);
+        lock_give(lock);
+        expect_sent(3);
+        assert_int_equal(tap_count(TAP_BEGIN), 0);
+        assert_int_equal(tap_count(TAP_COMMIT), 0);
+    }
+    assert_int_equal(tap_count(TAP_OPEN), 0);
+    registry_end(registry);
+}
+
+/* Also on a connection that has prepared nothing yet. */
+static void test_one_statement_each_on_a_fresh_registry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    expect_sent(0);
+    lock_take(lock, 0);
+    expect_sent(1);
+    lock_give(lock);
+    expect_sent(2);
+    registry_end(registry);
+    expect_sent(2);
+}
+
+static void test_a_busy_try_costs_two_statements_at_most(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *theirs = lock_obtain(f->a, f->name);
+    int rc;
+
+    lock_take(theirs, 0);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_in_range(tap_sent(), 1, 2);
+    lock_give(theirs);
+    lock_drop(theirs);
+    registry_end(registry);
+}
+
+static void test_taking_over_costs_one_statement(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *theirs = lock_obtain(f->a, f->name);
+
+    lock_take(theirs, 100);
+    fixture_await_expiry(f, f->name);
+    tap_reset();
+    lock_take(lock, 0);
+    expect_sent(1);
+    lock_give(lock);
+    assert_code(SQLOCK_ELOST, sqlock_release(theirs, &f->err), &f->err);
+    lock_drop(theirs);
+    registry_end(registry);
+}
+
+/* --- answers that are lost --- */
+
+struct loss {
+    uint64_t until; /* statements up to this number lose their answer */
+    char client[3][SQLOCK_KEY_SIZE]; /* what looked like a CLIENT_ID in them */
+};
+
+static void note_client(struct loss *loss, const struct tap_event *event,
+                        const char *key)
+{
+    size_t i;
+
+    if (event->number > 3)
+        return;
+    for (i = 0; i < event->count; i++) {
+        const sqlock_value *value = &event->parameters[i];
+
+        if (value->type == SQLOCK_TEXT && value->length == 36 &&
+            strcmp(value->text, key) != 0)
+            memcpy(loss->client[event->number - 1], value->text,
+                   SQLOCK_KEY_SIZE);
+    }
+}
+
+static char current_key[SQLOCK_KEY_SIZE];
+
+static int lose_answer(void *context, const struct tap_event *event, int rc)
+{
+    struct loss *loss = context;
+
+    if (event->call != TAP_EXECUTE)
+        return rc;
+    note_client(loss, event, current_key);
+    return rc == 0 && event->number <= loss->until ? SQLOCK_EUNCERTAIN : rc;
+}
+
+static void lose(struct loss *loss, const sqlock_lock *lock, uint64_t until)
+{
+    memset(loss, 0, sizeof *loss);
+    loss->until = until;
+    memcpy(current_key, sqlock_key(lock), sizeof current_key);
+    tap_reset();
+    tap_hooks(NULL, lose_answer, loss);
+}
+
+/* The first claim took effect; sent again it meets its own row. */
+static void test_a_claim_without_an_answer_is_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *other = lock_obtain(f->a, f->name);
+    struct loss loss;
+    int rc;
+
+    lose(&loss, lock, 1);
+    lock_take(lock, 0);
+    expect_sent(2);
+    assert_string_equal(loss.client[0], loss.client[1]);
+    assert_string_equal(fixture_row(f, f->name).client, loss.client[0]);
+    assert_true(sqlock_is_held(lock));
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_true(fixture_row(f, f->name).fence == sqlock_token(lock));
+    tap_reset();
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(lock);
+    lock_drop(other);
+    registry_end(registry);
+}
+
+static void test_a_claim_that_stays_unknown_is_uncertain(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    sqlock_lock *other = lock_obtain(f->a, f->name);
+    struct loss loss;
+    int rc;
+
+    options.statement_timeout_ms = 200;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lose(&loss, lock, UINT64_MAX);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    tap_reset();
+    /* its row is there, and goes as soon as the registry is used again */
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(other);
+    registry_end(registry);
+}
+
+static void test_a_release_without_an_answer_is_found_out(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *other = lock_obtain(f->a, f->name);
+    struct loss loss;
+
+    lock_take(lock, 0);
+    lose(&loss, lock, 1);
+    lock_give(lock);
+    tap_reset();
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(other);
+    registry_end(registry);
+}
+
+static void test_a_renewal_without_an_answer_is_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct loss loss;
+    int rc;
+
+    lock_take(lock, 5000);
+    lose(&loss, lock, 1);
+    rc = sqlock_renew(lock, LONG_TTL_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(sqlock_remaining_ms(lock) > 5000);
+    tap_reset();
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static int never_sent(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE || event->call == TAP_OPEN
+               ? SQLOCK_EUNREACHABLE
+               : 0;
+}
+
+/* Nothing was sent: nobody has to wonder. */
+static void test_a_database_out_of_reach_is_unreachable(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int64_t left;
+    int rc;
+
+    options.statement_timeout_ms = 200;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    tap_hooks(never_sent, NULL, NULL);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    rc = lock_try(lock, 50, 0, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_false(sqlock_is_held(lock));
+    tap_reset();
+    assert_false(fixture_row(f, f->name).exists);
+    lock_take(lock, 0);
+    left = sqlock_remaining_ms(lock);
+    tap_hooks(never_sent, NULL, NULL);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_true(sqlock_is_held(lock)); /* the old deadline stands */
+    assert_true(sqlock_remaining_ms(lock) <= left);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    tap_reset();
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_one_statement_each_and_none_nested),
+    TEST(test_one_statement_each_on_a_fresh_registry),
+    TEST(test_a_busy_try_costs_two_statements_at_most),
+    TEST(test_taking_over_costs_one_statement),
+    TEST(test_a_claim_without_an_answer_is_sent_again),
+    TEST(test_a_claim_that_stays_unknown_is_uncertain),
+    TEST(test_a_release_without_an_answer_is_found_out),
+    TEST(test_a_renewal_without_an_answer_is_sent_again),
+    TEST(test_a_database_out_of_reach_is_unreachable),
+};
+const struct topic topic_statements = TOPIC(tests);

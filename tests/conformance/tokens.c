@@ -1,0 +1,238 @@
+/*
+ * tokens.c - fencing tokens rise strictly, whatever happens between two
+ * acquisitions (F30)
+ */
+#include "conformance.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/server.h"
+
+/* Acquire, check that the token is greater than *last, release. */
+static void check_next(sqlock_registry *registry, const char *name,
+                       int64_t *last)
+{
+    sqlock_lock *lock = lock_obtain(registry, name);
+
+    lock_take(lock, 0);
+    assert_less(*last, sqlock_token(lock));
+    *last = sqlock_token(lock);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_F30_tokens_rise_through_release(void **state)
+{
+    struct fixture *f = *state;
+    int64_t last = 0;
+    int i;
+
+    for (i = 0; i < 30; i++)
+        check_next(i % 3 ? f->a : f->b, f->name, &last);
+}
+
+static void test_F30_tokens_rise_through_takeover(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *old = lock_obtain(f->a, f->name);
+    int64_t last = 0;
+
+    check_next(f->a, f->name, &last);
+    lock_take(old, 100);
+    assert_less(last, sqlock_token(old));
+    last = sqlock_token(old);
+    fixture_await_expiry(f, f->name);
+    check_next(f->b, f->name, &last);
+    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    check_next(f->a, f->name, &last);
+    lock_drop(old);
+}
+
+static void test_F30_tokens_rise_through_break(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *old = lock_obtain(f->a, f->name);
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    struct row row;
+    int64_t last;
+    int rc;
+
+    lock_take(old, 0);
+    last = sqlock_token(old);
+    row = fixture_row(f, f->name);
+    expected.token = last;
+    expected.client_id = row.client;
+    expected.now = true;
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    check_next(f->b, f->name, &last);
+    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    check_next(f->a, f->name, &last);
+    lock_drop(old);
+}
+
+/* A reap without retention removes the row, and with it what it knew. */
+static void test_F30_tokens_rise_through_reap(void **state)
+{
+    struct fixture *f = *state;
+    int64_t last = 0;
+    int i;
+
+    for (i = 0; i < 10; i++) {
+        int64_t removed;
+        int rc;
+
+        check_next(f->a, f->name, &last);
+        rc = sqlock_reap(f->b, 0, &removed, &f->err);
+        assert_lock_ok(rc, &f->err);
+    }
+}
+
+static void test_F30_tokens_rise_through_another_registry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    int64_t last = 0;
+    int i;
+
+    for (i = 0; i < 5; i++) {
+        sqlock_registry *registry = fixture_registry(f, &options);
+
+        check_next(registry, f->name, &last);
+        registry_end(registry);
+    }
+}
+
+/* The database's clock was ahead once, on another node perhaps: the row knows.
+ */
+static void test_F30_tokens_rise_though_the_clock_fell_back(void **state)
+{
+    struct fixture *f = *state;
+    int64_t ahead;
+    int64_t last = 0;
+    int64_t removed;
+    int rc;
+
+    check_next(f->a, f->name, &last);
+    ahead = last + INT64_C(3600000000);
+    (void)sql_run(&f->sql, "UPDATE %s SET FENCE = %lld WHERE LOCK_KEY = '%s'",
+                  f->table, (long long)ahead, fixture_row(f, f->name).key);
+    last = ahead;
+    check_next(f->a, f->name, &last);
+    check_next(f->b, f->name, &last);
+    /* the row that knows it is not reaped before the clock is past it */
+    rc = sqlock_reap(f->a, 0, &removed, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(fixture_row(f, f->name).exists);
+    check_next(f->b, f->name, &last);
+    assert_true(last == ahead + 3);
+}
+
+static void test_token_stays_while_held(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t token;
+    int rc;
+
+    lock_take(lock, 0);
+    token = sqlock_token(lock);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_take(lock, 0);
+    assert_true(sqlock_token(lock) == token);
+    lock_give(lock);
+    assert_true(sqlock_token(lock) == token);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_true(fixture_row(f, f->name).fence == token);
+    lock_give(lock);
+    assert_true(sqlock_token(lock) == 0);
+    lock_drop(lock);
+}
+
+/* A session through which the server can be asked, or NULL. */
+static bool answers(const struct fixture *f)
+{
+    struct sql sql;
+    int rc = sql_open(&sql, f->database, f->url);
+
+    sql_close(&sql);
+    return rc == 0;
+}
+
+static void restart(struct fixture *f, int number)
+{
+    pid_t old = database_pid(f->database);
+
+    sql_close(&f->sql);
+    assert_int_equal(kill(old, number), 0);
+    assert_becomes_true(database_pid(f->database) != old &&
+                            database_pid(f->database) != 0,
+                        PATIENCE_MS);
+    assert_becomes_true(answers(f), PATIENCE_MS);
+    assert_int_equal(sql_open(&f->sql, f->database, f->url), 0);
+}
+
+static bool can_restart(const struct fixture *f)
+{
+    char variable[64];
+    const char *file;
+
+    (void)snprintf(variable, sizeof variable, "SQLOCK_TEST_%s_PIDFILE",
+                   f->database->variable);
+    file = getenv(variable);
+    return file != NULL && *file != '\0' && server_can_stop(f->database);
+}
+
+/* Held over it, released after it: by a clean stop and by a kill. */
+static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
+{
+    static const int numbers[] = {SIGTERM, SIGKILL};
+    struct fixture *f = *state;
+    sqlock_lock *held;
+    int64_t last = 0;
+    size_t i;
+
+    if (!can_restart(f))
+        skip_or_fail("the server is not ours to restart");
+    for (i = 0; i < 2; i++) {
+        char name[64];
+        int rc;
+
+        fixture_next(f);
+        (void)snprintf(name, sizeof name, "%s", f->name);
+        check_next(f->a, name, &last);
+        fixture_next(f);
+        held = lock_obtain(f->a, f->name);
+        lock_take(held, 0);
+        /* PostgreSQL's quick stop; MariaDB has only one */
+        restart(f, numbers[i] == SIGTERM && f->database->bit == ON_POSTGRES
+                       ? SIGINT
+                       : numbers[i]);
+        check_next(f->b, name, &last);
+        check_next(f->a, name, &last);
+        assert_true(sqlock_is_held(held));
+        rc = lock_try(lock_obtain(f->b, f->name), 0, 0, &f->err);
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        rc = sqlock_renew(held, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        lock_give(held);
+        lock_drop(held);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(test_F30_tokens_rise_through_release),
+    TEST(test_F30_tokens_rise_through_takeover),
+    TEST(test_F30_tokens_rise_through_break),
+    TEST(test_F30_tokens_rise_through_reap),
+    TEST(test_F30_tokens_rise_through_another_registry),
+    TEST_ON(test_F30_tokens_rise_though_the_clock_fell_back, ON_ALL, IN_SQLOCK),
+    TEST(test_token_stays_while_held),
+    TEST_ON(test_F30_tokens_and_leases_outlive_a_server_restart, ON_SERVERS,
+            IN_SQLOCK),
+};
+const struct topic topic_tokens = TOPIC(tests);

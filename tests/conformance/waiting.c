@@ -1,0 +1,256 @@
+/*
+ * waiting.c - how long acquire waits, and who is next
+ */
+#include "conformance.h"
+
+#include "support/tap.h"
+#include "support/workers.h"
+
+static void test_a_wait_of_zero_tries_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *mine = lock_obtain(f->a, f->name);
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    int rc;
+
+    lock_take(mine, 0);
+    rc = sqlock_acquire(theirs, 0, NULL, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(mine);
+    rc = sqlock_acquire(theirs, 0, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(theirs);
+    lock_drop(mine);
+    lock_drop(theirs);
+}
+
+static void test_a_wait_that_ends_is_a_timeout(void **state)
+{
+    static const int64_t waits[] = {1, 20, 130};
+    struct fixture *f = *state;
+    sqlock_lock *mine = lock_obtain(f->a, f->name);
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    size_t i;
+
+    lock_take(mine, 0);
+    for (i = 0; i < sizeof waits / sizeof *waits; i++) {
+        int rc = lock_try(theirs, waits[i], 0, &f->err);
+
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        assert_int_equal(sqlock_hold_count(theirs), 0);
+    }
+    lock_give(mine);
+    lock_take(theirs, 0); /* nothing stayed behind */
+    lock_give(theirs);
+    lock_drop(mine);
+    lock_drop(theirs);
+}
+
+static void test_waits_that_are_no_times_are_refused(void **state)
+{
+    static const int64_t bad[] = {-2, -1000, INT64_MIN, INT64_MIN + 1};
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    size_t i;
+
+    for (i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int rc = lock_try(lock, bad[i], 0, &f->err);
+
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_false(sqlock_is_held(lock));
+    }
+    lock_drop(lock);
+}
+
+struct wait {
+    sqlock_lock *lock;
+    int64_t wait_ms;
+    atomic_int *order;
+    int place; /* in which it was served, from 1 */
+    int expected;
+};
+
+static int wait_for_it(struct worker *worker)
+{
+    struct wait *wait = worker->context;
+    int rc = lock_try(wait->lock, wait->wait_ms, 0, &worker->err);
+
+    if (rc != wait->expected)
+        return worker_fail(worker, "acquire gave %d, not %d: %s", rc,
+                           wait->expected, worker->err.message);
+    if (rc < 0)
+        return 0;
+    if (wait->order != NULL)
+        wait->place = atomic_fetch_add(wait->order, 1) + 1;
+    worker_expect(worker, 0, sqlock_release(wait->lock, &worker->err));
+    return 0;
+}
+
+/* Start a thread that waits, in a tapped registry, for what another registry
+ * holds; it does when its second look has been sent. */
+static void start_waiting(struct worker *worker, struct wait *wait)
+{
+    tap_reset();
+    worker_start(worker, wait_for_it, wait);
+    assert_becomes_true(tap_count(TAP_EXECUTE) >= 2, PATIENCE_MS);
+}
+
+static void check_served(struct fixture *f, int64_t wait_ms)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *mine = lock_obtain(f->a, f->name);
+    struct wait wait = {.wait_ms = wait_ms};
+    struct worker worker;
+
+    wait.lock = lock_obtain(tapped, f->name);
+    lock_take(mine, 0);
+    start_waiting(&worker, &wait);
+    lock_give(mine);
+    worker_join(&worker);
+    lock_drop(mine);
+    registry_end(tapped);
+}
+
+static void test_waiting_forever_is_served_on_release(void **state)
+{
+    check_served(*state, SQLOCK_FOREVER);
+}
+
+static void test_waiting_the_longest_time_is_served_on_release(void **state)
+{
+    check_served(*state, INT64_MAX);
+    check_served(*state, INT64_MAX - 1);
+    check_served(*state, INT64_MAX / 1000000);
+}
+
+static void test_waiting_ends_when_the_holders_lease_runs_out(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *mine = lock_obtain(f->a, f->name);
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    int rc;
+
+    lock_take(mine, 150);
+    rc = lock_try(theirs, SQLOCK_FOREVER, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(theirs);
+    assert_code(SQLOCK_ELOST, sqlock_release(mine, &f->err), &f->err);
+    lock_drop(mine);
+    lock_drop(theirs);
+}
+
+#define QUEUE 5
+
+static void test_threads_of_a_registry_are_served_in_order(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct wait waits[QUEUE];
+    struct worker workers[QUEUE];
+    atomic_int order = 0;
+    int i;
+
+    lock_take(lock, 0);
+    for (i = 0; i < QUEUE; i++) {
+        waits[i] = (struct wait){
+            .lock = lock, .wait_ms = PATIENCE_MS, .order = &order};
+        worker_start(&workers[i], wait_for_it, &waits[i]);
+        assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
+    }
+    lock_give(lock);
+    for (i = 0; i < QUEUE; i++)
+        worker_join(&workers[i]);
+    for (i = 0; i < QUEUE; i++)
+        assert_int_equal(waits[i].place, i + 1);
+    lock_drop(lock);
+}
+
+static void test_one_that_gives_up_does_not_hold_up_the_rest(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct wait waits[3];
+    struct worker workers[3];
+    atomic_int order = 0;
+    int i;
+
+    lock_take(lock, 0);
+    for (i = 0; i < 3; i++) {
+        waits[i] = (struct wait){
+            .lock = lock, .wait_ms = PATIENCE_MS, .order = &order};
+        if (i == 1) {
+            waits[i].wait_ms = 150;
+            waits[i].expected = SQLOCK_ETIMEDOUT;
+        }
+        worker_start(&workers[i], wait_for_it, &waits[i]);
+        assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
+    }
+    worker_join(&workers[1]);
+    lock_give(lock);
+    worker_join(&workers[0]);
+    worker_join(&workers[2]);
+    assert_int_equal(waits[0].place, 1);
+    assert_int_equal(waits[2].place, 2);
+    lock_drop(lock);
+}
+
+/* The first one waits for the row, the next ones for it. */
+static void test_a_timeout_behind_a_waiter_of_the_same_process(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    struct wait first = {.wait_ms = PATIENCE_MS};
+    struct worker worker;
+    int rc;
+
+    first.lock = lock_obtain(tapped, f->name);
+    lock_take(theirs, 0);
+    start_waiting(&worker, &first);
+    rc = lock_try(first.lock, 30, 0, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    rc = lock_try(first.lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(theirs);
+    worker_join(&worker);
+    lock_drop(theirs);
+    registry_end(tapped);
+}
+
+static void test_a_lock_that_is_waited_for_cannot_be_dropped(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    struct wait wait = {.wait_ms = PATIENCE_MS};
+    struct worker worker;
+    int rc;
+
+    wait.lock = lock_obtain(tapped, f->name);
+    lock_take(theirs, 0);
+    start_waiting(&worker, &wait);
+    rc = sqlock_drop(wait.lock, &f->err);
+    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    lock_give(theirs);
+    worker_join(&worker);
+    lock_drop(wait.lock);
+    lock_drop(theirs);
+    registry_end(tapped);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_wait_of_zero_tries_once),
+    TEST(test_a_wait_that_ends_is_a_timeout),
+    TEST(test_waits_that_are_no_times_are_refused),
+    TEST(test_waiting_forever_is_served_on_release),
+    TEST(test_waiting_the_longest_time_is_served_on_release),
+    TEST(test_waiting_ends_when_the_holders_lease_runs_out),
+    TEST(test_threads_of_a_registry_are_served_in_order),
+    TEST(test_one_that_gives_up_does_not_hold_up_the_rest),
+    TEST(test_a_timeout_behind_a_waiter_of_the_same_process),
+    TEST(test_a_lock_that_is_waited_for_cannot_be_dropped),
+};
+const struct topic topic_waiting = TOPIC(tests);
