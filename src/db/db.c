@@ -173,7 +173,7 @@ static int run_script_on(struct lk_db *db, struct lk_connection *connection,
         char *end = strstr(script, ";\n");
 
         if (end == NULL)
-            break; /* nothing but comments after the last statement */
+            break;
         *end = '\0';
         rc = execute(db, connection, &statement, NULL, 0, deadline_ns, &result,
                      err);
@@ -183,11 +183,33 @@ static int run_script_on(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
+/* A copy without the lines that are comments: they may hold any character.
+ * NULL when out of memory. */
+static char *without_comments(const char *script)
+{
+    char *copy = malloc(strlen(script) + 1);
+    char *end = copy;
+
+    while (copy != NULL && *script != '\0') {
+        size_t length = strcspn(script, "\n");
+
+        length += script[length] == '\n';
+        if (strncmp(script, "--", 2) != 0) {
+            memcpy(end, script, length);
+            end += length;
+        }
+        script += length;
+    }
+    if (copy != NULL)
+        *end = '\0';
+    return copy;
+}
+
 int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
                      sqlock_error *err)
 {
     struct lk_connection *connection = NULL;
-    char *copy = strdup(script);
+    char *copy = without_comments(script);
     int rc;
 
     if (copy == NULL)

@@ -49,7 +49,8 @@ struct lk_run {
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err);
 
-/* Run statements that end with ";\n", one by one, on one connection. */
+/* Run statements that end with ";\n", one by one, on one connection; lines that
+ * begin with "--" are left out. */
 int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
                      sqlock_error *err);
 
