@@ -168,7 +168,11 @@ endif
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
 	$(if $(findstring undefined,$(SAN)),-fno-sanitize-recover=undefined))
 
-ALL_CPPFLAGS := -D_GNU_SOURCE -Iinclude $(DEP_CFLAGS) $(CPPFLAGS)
+WITH_sqlite := -DSQLOCK_WITH_SQLITE
+WITH_postgres := -DSQLOCK_WITH_POSTGRES
+WITH_mysql := -DSQLOCK_WITH_MYSQL
+ALL_CPPFLAGS := -D_GNU_SOURCE $(foreach d,$(ENABLED),$(WITH_$(d))) -Iinclude \
+	$(DEP_CFLAGS) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu11 $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
 	-fPIC -fvisibility=hidden -pthread $(HARDEN) $(SANITIZE) $(CFLAGS)
 LINK := -pthread -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed $(SANITIZE)
@@ -249,7 +253,7 @@ FORCE:
 stamp = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' >$@.new; \
 	if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
 $B/.flags: FORCE
-	$(call stamp,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))
+	$(call stamp,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ENABLED))
 $B/.link: FORCE
 	$(call stamp,$(CC) $(ALL_LDFLAGS) $(SO_LDFLAGS) $(DEP_LIBS) $(ENABLED) \
 	$(LIB_OBJ) $(GEN_OBJ) $(CLI_OBJ) $(TEST_OBJ))
@@ -268,8 +272,16 @@ $(LIB_OBJ): $B/obj/%.o: %.c $B/.flags
 $(GEN_OBJ): $B/obj/gen/%.o: $B/gen/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
 # Programs see the public headers and nothing else.
-$(CLI_OBJ) $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
+$(CLI_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(COMPILE)
+# An example is an application of its own, with the client libraries that it
+# was built with.
+WITH_sqlite := -DSQLOCK_WITH_SQLITE=1
+WITH_postgres := -DSQLOCK_WITH_POSTGRES=1
+WITH_mysql := -DSQLOCK_WITH_MYSQL=1
+WITH := $(foreach d,$(ENABLED),$(WITH_$(d)))
+$(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags | $(INC)
+	$(call COMPILE,$(WITH))
 $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc -Itests)
 
@@ -346,10 +358,10 @@ $(TESTS): $B/tests/%: $$(call objects,tests/%/*.c) $(SUPPORT_OBJ) $(STATIC) $B/.
 setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo "  all there: $(LEVELS)"
 
-SUITES ?= unit drivers conformance stress cli install demo
+SUITES ?= unit drivers conformance stress cli install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
-NEEDS_ALL := $(if $(filter cli install demo,$(SUITES)),all)
+NEEDS_ALL := $(if $(filter cli install demo readme,$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
 .PHONY: test check

@@ -88,6 +88,7 @@ probe_test() {
     module cmocka libcmocka-dev
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
+    have pgrep || need procps
     if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
         # A server says nothing sensible about UTC without it.
         [ -e /usr/share/zoneinfo/UTC ] || need tzdata

@@ -38,7 +38,7 @@ export PATH=$build/bin:$PATH
 # These use no server.
 for suite in "$@"; do
     case $suite in
-    unit | install | demo | lint) ;;
+    unit | install | readme) ;;
     *)
         if [ -z "${SQLOCK_TEST_SERVED:-}" ]; then
             SQLOCK_TEST_SERVED=1 exec bash tests/servers/with.sh \
