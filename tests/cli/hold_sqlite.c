@@ -1,0 +1,28 @@
+/*
+ * hold_sqlite.c - hold_sqlite FILE: keep everybody from writing to a database
+ * until stdin ends; prints "held" once it does.
+ */
+#include <stdio.h>
+
+#include <sqlite3.h>
+
+int main(int argc, char **argv)
+{
+    sqlite3 *database = NULL;
+    int rc = SQLITE_MISUSE;
+
+    if (argc == 2)
+        rc = sqlite3_open(argv[1], &database);
+    if (rc == SQLITE_OK)
+        (void)sqlite3_busy_timeout(database, 10000);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    if (rc == SQLITE_OK) {
+        puts("held");
+        (void)fflush(stdout);
+        while (getchar() != EOF)
+            continue;
+    }
+    (void)sqlite3_close(database);
+    return rc == SQLITE_OK ? 0 : 1;
+}

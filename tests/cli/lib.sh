@@ -1,0 +1,177 @@
+# lib.sh: what the scripts of this folder share.  Each is run by tests/run.sh,
+# or by hand with SQLOCK naming the command and SQLOCK_TEST_*_URL the databases.
+# shellcheck shell=bash
+
+set -u
+ulimit -c 0
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${SQLOCK:=$here/../../build/bin/sqlock}"
+unset SQLOCK_URL SQLOCK_REGION NO_COLOR
+
+dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cli.XXXXXX") || exit 1
+: "${SQLOCK_TEST_SQLITE_URL=sqlite:$dir/test.db}"
+region=cli.$$ # tables are shared, regions are not
+number=0
+failures=0
+helpers=()
+
+finish() {
+    local pid
+    for pid in "${helpers[@]}"; do
+        kill -KILL "$pid" 2>/dev/null
+    done
+    rm -rf "$dir"
+}
+trap finish EXIT
+
+ok() { # WHAT
+    number=$((number + 1))
+    echo "ok $number - ${database:+$database: }$1"
+}
+
+not_ok() { # WHAT [WHY]
+    number=$((number + 1))
+    failures=$((failures + 1))
+    echo "not ok $number - ${database:+$database: }$1${2:+: $2}"
+    [ ! -s "$dir/err" ] || sed 's/^/# stderr: /' "$dir/err"
+}
+
+skip() { # WHAT WHY
+    echo "skip - ${database:+$database: }$1: $2"
+}
+
+is() { # WHAT GOT EXPECTED
+    if [ "$2" = "$3" ]; then
+        ok "$1"
+    else
+        not_ok "$1" "got \"$2\", not \"$3\""
+    fi
+}
+
+like() { # WHAT GOT PATTERN
+    # shellcheck disable=SC2053 # it is a pattern
+    if [[ $2 == $3 ]]; then
+        ok "$1"
+    else
+        not_ok "$1" "got \"$2\", not like \"$3\""
+    fi
+}
+
+done_testing() {
+    [ "$number" -gt 0 ] || echo "not ok - nothing was tested"
+    echo "1..$number"
+    [ "$failures" -eq 0 ] && [ "$number" -gt 0 ]
+    exit
+}
+
+# The command, on the table that use() made.
+sq() {
+    "$SQLOCK" --table-prefix "$prefix" "$@"
+}
+
+# Run it; its output is in $out, its messages in $dir/err, status in $status.
+run() {
+    out=$(sq "$@" 2>"$dir/err")
+    status=$?
+    # shellcheck disable=SC2034 # for the caller
+    err=$(cat "$dir/err")
+}
+
+# Ask until it is so; fails after a long time.
+until_true() { # COMMAND...
+    local end=$((SECONDS + 30))
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
+}
+
+is_held() { # KEY
+    [ "$(sq show "$1" --json 2>/dev/null | json state)" = held ]
+}
+
+# Hold a lock in the background, as $holder, until it gets a signal.
+hold() { # KEY OPTION...
+    local key=$1
+    shift
+    env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" run "$@" \
+        "$key" -- sleep 600 2>"$dir/holder.err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true is_held "$key" || not_ok "hold $key" "it does not get the lock"
+}
+let_go() { # the holder's exit status is left in $status
+    kill -TERM "$holder"
+    wait "$holder"
+    status=$?
+}
+
+# Whether the messages are what they should be: one line, of ours.
+is_one_line() { # WHAT
+    case $(grep -c '' "$dir/err") in
+    1) like "$1" "$(cat "$dir/err")" 'sqlock: *' ;;
+    *) not_ok "$1" "not one line" ;;
+    esac
+}
+
+# The processes of a group that are alive.
+group_of() { # PGID
+    local pid
+    ps -e -o pid= -o pgid= -o stat= | while read -r pid pgid stat; do
+        [ "$pgid" != "$1" ] || [[ $stat == Z* ]] || echo "$pid"
+    done
+}
+is_alive() { # PID
+    local stat
+    stat=$(ps -o stat= -p "$1") && [[ $stat != Z* ]]
+}
+is_gone() {
+    ! is_alive "$1"
+}
+
+# Compile a helper of this folder: tool NAME LIBRARY...
+tool() {
+    local name=$1 flags=()
+    shift
+    [ $# -eq 0 ] || read -ra flags < <(pkg-config --cflags --libs "$@")
+    "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -O1 "$here/$name.c" \
+        -o "$dir/$name" "${flags[@]}" && return
+    echo "Bail out! cannot compile $name.c"
+    exit 1
+}
+json() {
+    "$dir/json" "$@"
+}
+
+# The databases there are, and for each SQLOCK_URL and $database.
+databases() {
+    [ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || echo sqlite
+    [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ] || echo postgres
+    [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ] || echo mysql
+}
+url_of() { # DATABASE
+    case $1 in
+    sqlite) echo "$SQLOCK_TEST_SQLITE_URL" ;;
+    postgres) echo "$SQLOCK_TEST_POSTGRES_URL" ;;
+    mysql) echo "$SQLOCK_TEST_MYSQL_URL" ;;
+    esac
+}
+use() { # DATABASE [LAYOUT]
+    database=$1
+    SQLOCK_URL=$(url_of "$1")
+    SQLOCK_REGION=$region
+    export SQLOCK_URL SQLOCK_REGION
+    prefix=CLI_${2:-sqlock}_
+    if ! "$SQLOCK" -q init --table-prefix "$prefix" --layout "${2:-sqlock}" \
+        2>"$dir/err"; then
+        not_ok "init" "there is no table to test with"
+        return 1
+    fi
+}
+skip_missing() {
+    local one
+    for one in sqlite postgres mysql; do
+        [ -n "$(databases | grep -x "$one")" ] ||
+            skip "$one" "there is no such database here"
+    done
+}

@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+# lost.sh: what becomes of the command when the lease is lost, when the database
+# hangs, and when sqlock is killed or frozen; and what becomes of processes that
+# the command leaves behind.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# A command that starts one process in its group and one outside of it, writes
+# their numbers and its own to $dir/pids, and ends only by a signal.
+family='sleep 600 & echo $! >"$1"; setsid sleep 600 & echo $! >>"$1"
+    echo $$ >>"$1"; mv "$1" "$2"; wait; wait'
+stubborn="trap '' TERM; $family"
+
+start_family() { # SCRIPT OPTION...
+    local script=$1
+    shift
+    rm -f "$dir/pids"
+    "$SQLOCK" --table-prefix "$prefix" run "$@" job -- sh -c "$script" sh "$dir/new" "$dir/pids" \
+        2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -e "$dir/pids" || not_ok "start" "no command"
+    mapfile -t family_pids <"$dir/pids"
+    helpers+=("${family_pids[@]}")
+}
+is_family_gone() { # WHAT
+    local pid alive=
+    for pid in "${family_pids[@]}"; do
+        ! is_alive "$pid" || alive+=" $pid"
+    done
+    is "$1" "$alive" ""
+}
+break_it() {
+    sq -q break job --token "$(sq show job --json | json token)" \
+        --reason test "$@"
+}
+
+broken() {
+    start_family "$family" -t 2
+    break_it --now
+    wait "$holder"
+    is "lost: exit status" "$?" 76
+    is_family_gone "lost: all that descends from the command is gone"
+    is_one_line "lost: it is said"
+
+    start_family "$stubborn" -t 2
+    break_it --now
+    wait "$holder"
+    is "lost, the command ignores TERM: exit status" "$?" 76
+    is_family_gone "lost, the command ignores TERM: all of it is gone"
+
+    start_family "$stubborn" -t 2 --grace 0
+    kill -STOP "${family_pids[2]}"
+    break_it --now
+    wait "$holder"
+    is "lost, the command is stopped: exit status" "$?" 76
+    is_family_gone "lost, the command is stopped: all of it is gone"
+}
+
+renewed() {
+    local other
+    other="\"$SQLOCK\" -q --url '$SQLOCK_URL' --table-prefix $prefix run -n job"
+    run run -t 1 job -- sh -c "i=0; while [ \$i -lt 5 ]; do
+        sleep 0.5; $other -- true; echo \$?; i=\$((i + 1)); done"
+    is "renewed: nobody is let in for longer than the TTL" \
+        "$(echo "$out" | sort -u)" 75
+    is "renewed: exit status" "$status" 0
+}
+
+killed() {
+    start_family "$stubborn" -t 2
+    kill -KILL "$holder"
+    wait "$holder" 2>/dev/null
+    until_true is_gone "${family_pids[2]}"
+    is_gone "${family_pids[2]}"
+    is "sqlock killed: so is the command" "$?" 0
+    kill -KILL "${family_pids[@]}" 2>/dev/null
+    run run -w 20 job -- true
+    is "sqlock killed: the lock passes on" "$status" 0
+}
+
+frozen() {
+    start_family "$family" -t 1
+    kill -STOP "$holder"
+    run run -w 20 job -- true
+    is "sqlock frozen: the lock passes on" "$status" 0
+    kill -CONT "$holder"
+    wait "$holder"
+    is "sqlock frozen: then it finds the lease lost" "$?" 76
+    is_family_gone "sqlock frozen: and ends the command"
+}
+
+left_behind() {
+    start_family "trap '' TERM; $(sed 's/wait; wait/exit 3/' <<<"$family")" \
+        -t 4 --grace 0.3
+    wait "$holder"
+    is "left behind: the command's own status" "$?" 3
+    is_gone "${family_pids[0]}"
+    is "left behind: its group is ended" "$?" 0
+    is_alive "${family_pids[1]}"
+    is "left behind: a daemon is left alone" "$?" 0
+    kill -KILL "${family_pids[1]}"
+    run run -n job -- true
+    is "left behind: the lock was given back" "$status" 0
+}
+
+# ---- a database that hangs
+
+processes_of() { # DATABASE
+    case $1 in
+    postgres)
+        echo "${SQLOCK_TEST_POSTGRES_PID:-}"
+        ps -o pid= --ppid "${SQLOCK_TEST_POSTGRES_PID:-0}"
+        ;;
+    mysql) echo "${SQLOCK_TEST_MYSQL_PID:-}" ;;
+    esac
+}
+freeze() {
+    if [ "$database" = sqlite ]; then
+        mkfifo "$dir/end"
+        "$dir/hold_sqlite" "${SQLOCK_URL#sqlite:}" <"$dir/end" >"$dir/held" &
+        helpers+=("$!")
+        exec 9>"$dir/end"
+        until_true grep -q held "$dir/held"
+        return
+    fi
+    # shellcheck disable=SC2046 # numbers
+    kill -STOP $(processes_of "$database")
+}
+thaw() {
+    if [ "$database" = sqlite ]; then
+        exec 9>&-
+        rm "$dir/end"
+        return
+    fi
+    # shellcheck disable=SC2046 # numbers
+    kill -CONT $(processes_of "$database")
+}
+
+# Whoever comes next, as soon as the database lets it.
+next_grant() {
+    until sq -q run -w 20 job -- date +%s%N >"$dir/next" 2>"$dir/next.err"; do
+        sleep 0.05
+    done
+}
+
+hung() {
+    local next last
+    if [ "$database" != sqlite ] && ! kill -0 \
+        "$(processes_of "$database" | head -n 1)" 2>/dev/null; then
+        skip "the database hangs" "its process is not ours"
+        return
+    fi
+    : >"$dir/activity"
+    rm -f "$dir/pids"
+    "$SQLOCK" --table-prefix "$prefix" run -t 2 job -- sh -c \
+        'trap "" TERM; echo $$ >"$1"
+        while :; do date +%s%N >>"$2"; sleep 0.02; done' sh "$dir/pids" \
+        "$dir/activity" 2>"$dir/err" &
+    holder=$!
+    until_true test -s "$dir/activity"
+    family_pids=("$(cat "$dir/pids")")
+    helpers+=("$holder" "${family_pids[@]}")
+    freeze
+    next_grant 9>&- &
+    next=$!
+    helpers+=("$next")
+    until_true is_gone "${family_pids[0]}"
+    is_family_gone "the database hangs: the command is ended meanwhile"
+    is "the database hangs: and its group" "$(group_of "${family_pids[0]}")" ""
+    thaw
+    wait "$holder"
+    is "the database hangs: exit status" "$?" 76
+    wait "$next"
+    last=$(tail -n 1 "$dir/activity")
+    if [ "$last" -lt "$(cat "$dir/next")" ]; then
+        ok "the database hangs: it was over before the next one began"
+    else
+        not_ok "the database hangs: it was over before the next one began" \
+            "$last, then $(cat "$dir/next")"
+    fi
+}
+
+case " $(databases | tr '\n' ' ')" in
+*" sqlite "*) tool hold_sqlite sqlite3 ;;
+esac
+for one in $(databases); do
+    use "$one" || continue
+    broken
+    renewed
+    killed
+    frozen
+    left_behind
+    hung
+done
+database=
+skip_missing
+done_testing

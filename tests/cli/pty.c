@@ -1,0 +1,97 @@
+/*
+ * pty.c - pty COLUMNS [-e TEXT -s TEXT]... COMMAND...: run a command on a
+ * terminal of its own, as the session's leader, and copy what it prints to
+ * stdout.  After each expected TEXT has been seen, the TEXT behind -s is typed
+ * ("^C" and "^Z" are those keys, "\n" is return).  Exit status: the command's,
+ * 128+N, or 99 when an expected text did not come within 20 seconds.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT_MS 20000
+
+static char seen[1 << 20];
+static size_t seen_bytes;
+
+/* Copy some output.  Returns false at its end, or when the time is up. */
+static bool copy(int terminal)
+{
+    struct pollfd file = {.fd = terminal, .events = POLLIN};
+    ssize_t got;
+
+    if (poll(&file, 1, LIMIT_MS) <= 0)
+        return false;
+    got = read(terminal, seen + seen_bytes, sizeof seen - seen_bytes - 1);
+    if (got <= 0)
+        return false;
+    (void)fwrite(seen + seen_bytes, 1, (size_t)got, stdout);
+    seen_bytes += (size_t)got;
+    seen[seen_bytes] = '\0';
+    return true;
+}
+
+static void type(int terminal, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char key = *text;
+
+        if (key == '^' && text[1] != '\0')
+            key = (char)(*++text & 0x1f);
+        else if (key == '\\' && text[1] == 'n' && text++ != NULL)
+            key = '\n';
+        if (write(terminal, &key, 1) != 1)
+            return;
+    }
+}
+
+static int status_of(pid_t pid)
+{
+    int status = 0;
+
+    (void)waitpid(pid, &status, 0);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+int main(int argc, char **argv)
+{
+    struct winsize size = {.ws_row = 24};
+    int terminal;
+    int first = 2;
+    int at;
+    pid_t pid;
+
+    if (argc < 3)
+        return 98;
+    size.ws_col = (unsigned short)strtoul(argv[1], NULL, 10);
+    while (first + 4 < argc && strcmp(argv[first], "-e") == 0)
+        first += 4;
+    pid = forkpty(&terminal, NULL, NULL, &size);
+    if (pid == 0) {
+        execvp(argv[first], argv + first);
+        _exit(127);
+    }
+    for (at = 2; at < first; at += 4) {
+        size_t from = seen_bytes;
+
+        if (at == 2)
+            from = 0;
+        while (strstr(seen + from, argv[at + 1]) == NULL) {
+            if (!copy(terminal)) {
+                (void)kill(pid, SIGKILL);
+                return 99;
+            }
+        }
+        type(terminal, argv[at + 3]);
+    }
+    while (copy(terminal))
+        continue;
+    return status_of(pid);
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# secrets.sh: passwords are neither in the process list, nor in the command's
+# environment, nor in anything that is said (F83).
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# The test's own variables hold them, too.
+for variable in $(compgen -e SQLOCK_TEST_); do
+    export -n "${variable?}"
+done
+
+# The processes of a run, by what /proc tells of them.
+cmdline_of() { # PID
+    tr '\0' ' ' <"/proc/$1/cmdline"
+}
+without() { # WHAT TEXT CANARY
+    if [ -z "$2" ]; then
+        not_ok "$1" "there is nothing to look at"
+    elif grep -qF -e "$3" <<<"$2"; then
+        not_ok "$1" "the canary is in it"
+    else
+        ok "$1"
+    fi
+}
+
+watch_run() { # URL CANARY OPTION...: with the URL in the arguments
+    local url=$1 canary=$2 child
+    shift 2
+    rm -f "$dir/pid"
+    env -u SQLOCK_URL "$SQLOCK" "$@" --table-prefix "$prefix" run secret -- \
+        sh -c 'echo $$ >"$1"; env; exec sleep 600' sh "$dir/pid" \
+        >"$dir/out" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -s "$dir/pid"
+    child=$(cat "$dir/pid")
+    without "not in the arguments of sqlock" "$(cmdline_of "$holder")" "$canary"
+    without "nor of the command" "$(cmdline_of "$child")" "$canary"
+    without "nor in the command's environment" \
+        "$(tr '\0' '\n' <"/proc/$child/environ")" "$canary"
+    like "although the lock is there" \
+        "$(tr '\0' '\n' <"/proc/$child/environ")" "*SQLOCK_TOKEN=*"
+    without "nor in the row" "$(SQLOCK_URL=$url sq show secret)" "$canary"
+    kill -TERM "$holder"
+    wait "$holder"
+    without "nor in what is printed" "$(cat "$dir/out" "$dir/err")" "$canary"
+}
+
+in_variable() { # URL CANARY
+    local child
+    rm -f "$dir/pid"
+    SQLOCK_URL=$1 "$SQLOCK" --table-prefix "$prefix" run secret -- \
+        sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -s "$dir/pid"
+    child=$(cat "$dir/pid")
+    without "SQLOCK_URL: not in the command's environment" \
+        "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
+    kill -TERM "$holder"
+    wait "$holder"
+}
+
+# The password from a variable that the URL names.
+by_name() { # URL CANARY
+    local url child
+    url=$(sed 's,//\([^:@/]*\):[^@/]*@,//\1@,' <<<"$1")
+    case $url in
+    *\?*) url+="&password_env=CLI_CANARY" ;;
+    *) url+="?password_env=CLI_CANARY" ;;
+    esac
+    rm -f "$dir/pid"
+    SQLOCK_URL=$url CLI_CANARY=$2 "$SQLOCK" --table-prefix "$prefix" run \
+        secret -- sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" \
+        2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    if ! until_true test -s "$dir/pid"; then
+        not_ok "password_env: it connects"
+        return
+    fi
+    child=$(cat "$dir/pid")
+    ok "password_env: it connects"
+    without "password_env: not in the command's environment" \
+        "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
+    kill -TERM "$holder"
+    wait "$holder"
+}
+
+# URLs that lead nowhere, or are none: whatever is said, not this.
+failures() { # SCHEME
+    local canary=c4n4ry url command
+    for url in "$1://user:$canary@:bad port/db" \
+        "$1://user:$canary@127.0.0.1:1/db?nonsense=$canary" \
+        "$1://user:$canary%zz@127.0.0.1:1/db"; do
+        for command in "ls" "init" "show x" "run x -- true"; do
+            failure "$1" "$url" "$command"
+        done
+    done
+    failure "$1" "$1://user:$canary@127.0.0.1:1/db" "run x -- true"
+    failure "$1" "$1://user:$canary@host.invalid/db" "ls"
+}
+failure() { # SCHEME URL COMMAND
+    # shellcheck disable=SC2086 # words
+    SQLOCK_URL=$2 run -v $3
+    without "$1: $3: the password is not in what is said" "$out$err" c4n4ry
+    is_one_line "$1: $3: one line"
+    # shellcheck disable=SC2086 # words
+    SQLOCK_URL='' run -v --url "$2" $3
+    without "$1: $3, URL as an argument: likewise" "$out$err" c4n4ry
+}
+
+misplaced() {
+    local canary=c4n4ry words
+    while read -r words; do
+        # shellcheck disable=SC2086 # words
+        run $words
+        is "misplaced URL: usage" "$status" 64
+        without "misplaced URL: not in what is said" "$err" "$canary"
+    done <<-END
+	--ulr=postgresql://user:$canary@host/db ls
+	postgresql://user:$canary@host/db
+	ls postgresql://user:$canary@host/db
+	ls --ulr postgresql://user:$canary@host/db
+	run k postgresql://user:$canary@host/db -- true
+	END
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    url=$SQLOCK_URL
+    case $url in
+    *://*:*@*)
+        canary=${url#*://*:}
+        canary=${canary%%@*}
+        watch_run "$url" "$canary" --url "$url"
+        watch_run "$url" "$canary" --url="$url"
+        in_variable "$url" "$canary"
+        by_name "$url" "$canary"
+        denied=${url/:$canary@/:c4n4ry@}
+        SQLOCK_URL=$denied run ls
+        without "a wrong password is not in what is said" "$out$err" c4n4ry
+        is "a wrong password" "$status" 77
+        ;;
+    sqlite:*) ;;
+    *) skip "passwords" "the URL of the test database has none" ;;
+    esac
+done
+database=
+if use "$(databases | head -n 1)"; then
+    database=
+    misplaced
+fi
+for one in $(databases | grep -v sqlite); do
+    failures "$(url_of "$one" | sed 's/:.*//')"
+done
+skip_missing
+done_testing

@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# signals.sh: signals in every state, and what the command inherits.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+start() { # OUTPUT ARGUMENT...: sqlock in the background, as $holder
+    local to=$1
+    shift
+    # A shell without job control starts background jobs with INT ignored.
+    env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" "$@" \
+        >"$dir/$to" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+}
+says() { # FILE TEXT
+    until_true grep -q "$2" "$dir/$1" || not_ok "$2" "the command does not say it"
+}
+
+passed_on() {
+    local signal
+    for signal in HUP INT QUIT TERM USR1 USR2; do
+        start out run signal -- sh -c "trap 'echo got $signal; exit 5' $signal
+            echo ready; while :; do sleep 0.02; done"
+        says out ready
+        kill -"$signal" "$holder"
+        wait "$holder"
+        is "$signal is passed on" "$?/$(tail -n 1 "$dir/out")" "5/got $signal"
+    done
+    start out run signal -- sh -c 'echo ready; exec sleep 600'
+    says out ready
+    kill -TERM "$holder"
+    wait "$holder"
+    is "a command that does not catch it" "$?" 143
+    run run -n signal -- true
+    is "the lock was given back" "$status" 0
+}
+
+while_waiting() {
+    local signal waiter
+    hold signal
+    waiter=$holder
+    for signal in HUP INT QUIT TERM USR1 USR2; do
+        start out -v run signal -- echo "it runs"
+        says err waiting
+        kill -"$signal" "$holder"
+        wait "$holder" 2>/dev/null
+        is "$signal while waiting" "$?" $((128 + $(kill -l "$signal")))
+        is "the command was not run" "$(cat "$dir/out")" ""
+    done
+    holder=$waiter
+    let_go
+    run run -n signal -- true
+    is "none of them has left the lock held" "$status" 0
+}
+
+# At any moment: nothing is left running, and the lock passes on.
+at_any_moment() {
+    local i orphans rounds=12
+    [ "${SQLOCK_SCALE:-test}" != campaign ] || rounds=100
+    for i in $(seq 1 "$rounds"); do
+        start out run -t 1 moment -- sleep "600.$$"
+        sleep "0.0$(printf '%02d' $((i % 25)))"
+        kill -TERM "$holder"
+        wait "$holder"
+        status=$?
+        [ "$status" -eq 143 ] || not_ok "TERM at any moment" "status $status"
+    done
+    orphans=$(ps -e -o args= | grep -c "^sleep 600.$$\$")
+    is "TERM at any moment leaves no command behind" "$orphans" 0
+    run run -w 20 moment -- true
+    is "TERM at any moment: the lock passes on" "$status" 0
+}
+
+ignored() {
+    (
+        trap '' HUP
+        exec "$SQLOCK" --table-prefix "$prefix" run signal -- \
+            sh -c 'echo ready; read -r line; echo "$line"'
+    ) >"$dir/out" 2>"$dir/err" < <(
+        until_true grep -q ready "$dir/out"
+        until_true test -e "$dir/sent"
+        echo "still here"
+    ) &
+    holder=$!
+    helpers+=("$holder")
+    says out ready
+    kill -HUP "$holder"
+    : >"$dir/sent"
+    wait "$holder"
+    is "HUP is ignored under nohup" "$?/$(tail -n 1 "$dir/out")" "0/still here"
+}
+
+state_is() { # PID STATE
+    [[ $(ps -o stat= -p "$1") == $2* ]]
+}
+stopped() {
+    local pid
+    start out run -t 5 signal -- sh -c 'echo $$; exec sleep 600'
+    says out '[0-9]'
+    pid=$(cat "$dir/out")
+    kill -TSTP "$holder"
+    until_true state_is "$pid" T
+    is "TSTP stops the command" "$?" 0
+    run run -n signal -- true
+    is "the lock stays held" "$status" 75
+    kill -CONT "$holder"
+    until_true state_is "$pid" S
+    is "CONT lets it go on" "$?" 0
+    kill -TSTP "$holder"
+    until_true state_is "$pid" T
+    kill -TERM "$holder"
+    wait "$holder"
+    is "TERM ends it while it is stopped" "$?" 143
+}
+
+inherited() {
+    local expected
+    printf 'a\0b\nc' >"$dir/in"
+    sq run files -- cat <"$dir/in" >"$dir/out" 2>"$dir/err"
+    cmp -s "$dir/in" "$dir/out"
+    is "stdin and stdout are untouched" "$?" 0
+    sq run files -- sh -c 'printf "x\ty" >&2' 2>"$dir/err"
+    is "stderr is untouched" "$(cat "$dir/err")" $'x\ty'
+    out=$(sq run files -- sh -c 'echo /proc/$$/fd/*' </dev/null 2>"$dir/err" |
+        sed 's,/proc/[0-9]*/fd/,,g')
+    is "no other file is open in it" "$out" "$(sh -c 'echo /proc/$$/fd/*' \
+        </dev/null 2>"$dir/err" | sed 's,/proc/[0-9]*/fd/,,g')"
+    out=$(sq run files -- sh -c '[ -e /proc/$$/fd/0 ] || echo closed' <&-)
+    is "what was closed stays closed" "$out" closed
+    expected=$(sh -c 'grep -E "^Sig(Blk|Ign)" /proc/$$/status')
+    run run files -- sh -c 'grep -E "^Sig(Blk|Ign)" /proc/$$/status'
+    is "signals are as they were" "$out" "$expected"
+    run run files -- sh -c 'ps -o pgid= -p $$ | tr -d " "; echo $$'
+    is "it leads a process group" "$(sort -u <<<"$out" | wc -l)" 1
+    run run files -- printf '%s|' 'a b' '' '*' '--' '$HOME'
+    is "arguments are untouched" "$out" 'a b||*|--|$HOME|'
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    passed_on
+    while_waiting
+    at_any_moment
+    stopped
+done
+use "$(databases | head -n 1)" && {
+    ignored
+    inherited
+}
+database=
+skip_missing
+done_testing

@@ -1,0 +1,281 @@
+#!/usr/bin/env bash
+# status.sh: exit statuses, so that a script can tell the command's failure from
+# ours.  Everything here is a table of what must come of what.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# ---- the command's own
+
+every_status() {
+    local i wrong=
+    for i in $(seq 0 255); do
+        sq run status -- sh -c "exit $i" 2>>"$dir/err"
+        status=$?
+        [ "$status" -eq "$i" ] || wrong+=" $i:$status"
+    done
+    is "the command's own status, 0 to 255" "$wrong" ""
+    is "nothing is said about it" "$(cat "$dir/err")" ""
+}
+
+every_signal() {
+    local i wrong=
+    for i in $(seq 1 64); do
+        case $i in
+        # those that do not end a process, and the two that libc keeps
+        17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;;
+        esac
+        sq run status -- sh -c "kill -$i \$\$" 2>>"$dir/err"
+        status=$?
+        [ "$status" -eq $((128 + i)) ] || wrong+=" $i:$status"
+    done
+    is "128+N for every signal that ends the command" "$wrong" ""
+}
+
+runnable() {
+    run run status -- "$dir/nothing-there"
+    is "a command that is not there" "$status" 127
+    is_one_line "and says so"
+    run run status -- nothing-of-this-name
+    is "a command not on PATH" "$status" 127
+    : >"$dir/no-program"
+    run run status -- "$dir/no-program"
+    is "a command that may not be run" "$status" 126
+    is_one_line "and says so"
+    run run -n status -- true
+    is "the lock was given back" "$status" 0
+}
+
+# ---- the lock is not to be had
+
+busy() {
+    hold busy
+    run run -n busy -- echo "it runs"
+    is "-n while another holds it" "$status" 75
+    is "the command was not run" "$out" ""
+    is_one_line "who holds it is said"
+    like "with the holder's token" "$err" \
+        "*$(sq show busy --json | json token)*"
+    run -q run -n busy -- true
+    is "--quiet -n" "$status" 75
+    is "says nothing" "$err" ""
+    run run -n -E 42 busy -- true
+    is "-E" "$status" 42
+    run run -w 0.3 busy -- true
+    is "-w while another holds it" "$status" 75
+    run run -w 300ms -E 0 busy -- true
+    is "-w and -E" "$status" 0
+    run -v run -w 0.2 busy -- true
+    is "--verbose -w" "$status" 75
+    like "says for whom it waits" "$err" "*waiting*"
+
+    "$SQLOCK" --table-prefix "$prefix" -v run -w 60 busy -- \
+        echo "it runs" >"$dir/out" 2>"$dir/waiter.err" &
+    waiter=$!
+    helpers+=("$waiter")
+    until_true grep -q waiting "$dir/waiter.err" ||
+        not_ok "a waiter" "it does not wait"
+    is "a waiter waits" "$(cat "$dir/out")" ""
+    let_go
+    is "the holder is ended by a signal" "$status" 143
+    wait "$waiter"
+    is "the waiter gets the lock" "$?" 0
+    is "and runs its command" "$(cat "$dir/out")" "it runs"
+}
+
+# Ten at once: one after another, or nine refused.
+ten() {
+    local i pids=() refused=0 ran=0
+    : >"$dir/log"
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        sq run -w 120 ten -- sh -c 'echo in; sleep 0.05; echo out' \
+            >>"$dir/log" 2>>"$dir/err" &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do
+        wait "$i" || ran=$?
+    done
+    is "ten at once all run" "$ran" 0
+    is "one after another" "$(tr -d '\n' <"$dir/log" | sed 's/inout//g')" ""
+    is "each of them" "$(grep -c in "$dir/log")" 10
+
+    hold ten
+    for i in 1 2 3 4 5 6 7 8 9; do
+        sq -q run -n ten -- true &
+        pids[i - 1]=$!
+    done
+    for i in 0 1 2 3 4 5 6 7 8; do
+        wait "${pids[i]}"
+        [ $? -ne 75 ] || refused=$((refused + 1))
+    done
+    is "nine of ten are refused with -n" "$refused" 9
+    let_go
+}
+
+# ---- usage
+
+usage() {
+    local words
+    while read -r words; do
+        # shellcheck disable=SC2086 # they are words
+        run $words
+        if [ "$status" -eq 64 ] && [ -z "$out" ] &&
+            [ "$(grep -c '' <<<"$err")" -eq 1 ]; then
+            ok "usage: $words"
+        else
+            not_ok "usage: $words" "status $status"
+        fi
+    done <<-'END'
+
+	--nonsense
+	nonsense
+	--url
+	--json
+	ls one
+	ls --token 1
+	show
+	show one two
+	key
+	key one two
+	key one --rule nonsense
+	ls --rule nonsense
+	ls --peer-ttl nonsense
+	ls --peer-ttl -1
+	reap --older-than nonsense
+	reap --older-than 10y
+	reap --older-than 99999999999999999999
+	reap one
+	init one
+	init --layout nonsense
+	init --layout
+	break
+	break one
+	break one --token 1
+	break one --reason why
+	break one --token x --reason why
+	break one --token 0 --reason why
+	break one --token 99999999999999999999 --reason why
+	run
+	run one
+	run one true
+	run one --
+	run -- true
+	run one two -- true
+	run --ttl 0.5 one -- true
+	run --ttl 8d one -- true
+	run --ttl x one -- true
+	run --ttl 10 --grace 6 one -- true
+	run --wait -1 one -- true
+	run --wait x one -- true
+	run --wait 1 --no-wait one -- true
+	run -E 256 one -- true
+	run -E -1 one -- true
+	run -E x one -- true
+	ls --url nonsense
+	ls --url nonsense://host/db
+	ls --table-prefix a;b
+	ls --region x#tx
+	END
+}
+
+help() {
+    local command
+    for command in init run ls show break reap key; do
+        run "$command" --help
+        is "$command --help" "$status" 0
+        like "$command --help is on stdout" "$out" "Usage: sqlock $command*"
+        is "$command --help: at most 80 columns" \
+            "$(awk 'length > 80' <<<"$out")" ""
+        run --help "$command"
+        like "--help $command" "$out" "Usage: sqlock $command*"
+    done
+    run --help
+    is "--help" "$status" 0
+    like "--help names the commands" "$out" "*init*run*ls*show*break*reap*key*"
+    like "--help warns of --url" "$out" "*password out of --url*"
+    run --version
+    is "--version" "$status" 0
+    like "--version names the drivers" "$out" "sqlock ?*.?*.?*
+*(*)*"
+}
+
+output_failure() {
+    [ -e /dev/full ] || return 0
+    sq ls >/dev/full 2>"$dir/err"
+    is "output that cannot be written" "$?" 74
+    is_one_line "and says so"
+    sq ls --json >/dev/full 2>"$dir/err"
+    is "JSON that cannot be written" "$?" 74
+}
+
+# ---- the database
+
+unreachable() {
+    SQLOCK_URL=$1 run run key -- echo "it runs"
+    is "unreachable: run ($1)" "$status" 69
+    is "the command was not run" "$out" ""
+    is_one_line "and says so"
+    SQLOCK_URL=$1 run ls
+    is "unreachable: ls" "$status" 69
+    SQLOCK_URL=$1 run init
+    is "unreachable: init" "$status" 69
+}
+
+denied() { # URL
+    SQLOCK_URL=$1 run run key -- echo "it runs"
+    is "no permission: run" "$status" 77
+    is "the command was not run" "$out" ""
+    is_one_line "and says so"
+    SQLOCK_URL=$1 run ls
+    is "no permission: ls" "$status" 77
+}
+
+no_table() {
+    "$SQLOCK" ls --table-prefix "CLI_NOWHERE_" >"$dir/out" 2>"$dir/err"
+    is "without a table" "$?" 69
+    is_one_line "it says so"
+    like "and what to do" "$(cat "$dir/err")" "*sqlock init*"
+}
+
+if ! use "$(databases | head -n 1)"; then
+    done_testing
+fi
+every_status
+every_signal
+runnable
+usage
+help
+output_failure
+for one in $(databases); do
+    use "$one" || continue
+    no_table
+    busy
+    ten
+    run run status -- sh -c 'exit 7'
+    is "the command's own status" "$status" 7
+done
+case " $(databases | tr '\n' ' ')" in
+*" sqlite "*)
+    database=sqlite
+    unreachable "sqlite:$dir/nowhere/x.db"
+    ;;
+esac
+case " $(databases | tr '\n' ' ')" in
+*" postgres "*)
+    database=postgres
+    unreachable "postgresql://nobody@127.0.0.1:1/none"
+    denied "$(sed 's,//[^@/]*@,//nosuchuser:wrong@,' \
+        <<<"$SQLOCK_TEST_POSTGRES_URL")"
+    ;;
+esac
+case " $(databases | tr '\n' ' ')" in
+*" mysql "*)
+    database=mysql
+    unreachable "mysql://nobody@127.0.0.1:1/none"
+    denied "$(sed 's,//[^@/]*@,//nosuchuser:wrong@,' \
+        <<<"$SQLOCK_TEST_MYSQL_URL")"
+    ;;
+esac
+database=
+skip_missing
+done_testing
