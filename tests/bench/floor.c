@@ -8,9 +8,18 @@
 #include <string.h>
 
 /* A database whose driver was left out of the build has no floor either. */
-extern const struct floor_driver floor_postgres __attribute__((weak));
-extern const struct floor_driver floor_mysql __attribute__((weak));
-extern const struct floor_driver floor_sqlite __attribute__((weak));
+static const struct floor_driver *const drivers[] = {
+#ifdef SQLOCK_WITH_POSTGRES
+    &floor_postgres,
+#endif
+#ifdef SQLOCK_WITH_MYSQL
+    &floor_mysql,
+#endif
+#ifdef SQLOCK_WITH_SQLITE
+    &floor_sqlite,
+#endif
+    NULL,
+};
 
 struct floor_state {
     const struct floor_driver *driver;
@@ -20,13 +29,11 @@ struct floor_state {
 
 const struct floor_driver *floor_driver_find(const char *database)
 {
-    const struct floor_driver *const all[] = {&floor_postgres, &floor_mysql,
-                                              &floor_sqlite};
     size_t i;
 
-    for (i = 0; i < sizeof all / sizeof all[0]; i++) {
-        if (all[i] != NULL && strcmp(all[i]->database, database) == 0)
-            return all[i];
+    for (i = 0; drivers[i] != NULL; i++) {
+        if (strcmp(drivers[i]->database, database) == 0)
+            return drivers[i];
     }
     return NULL;
 }

@@ -7,6 +7,8 @@
  */
 #include "floor.h"
 
+#ifdef SQLOCK_WITH_MYSQL
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -229,3 +231,5 @@ const struct floor_driver floor_mysql = {
     .describe = mysql_describe,
     .drop = mysql_drop,
 };
+
+#endif /* SQLOCK_WITH_MYSQL */

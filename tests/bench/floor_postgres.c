@@ -6,6 +6,8 @@
  */
 #include "floor.h"
 
+#ifdef SQLOCK_WITH_POSTGRES
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,3 +195,5 @@ const struct floor_driver floor_postgres = {
     .describe = postgres_describe,
     .drop = postgres_drop,
 };
+
+#endif /* SQLOCK_WITH_POSTGRES */

@@ -8,6 +8,8 @@
  */
 #include "floor.h"
 
+#ifdef SQLOCK_WITH_SQLITE
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,3 +192,5 @@ const struct floor_driver floor_sqlite = {
     .describe = sqlite_describe,
     .drop = sqlite_drop,
 };
+
+#endif /* SQLOCK_WITH_SQLITE */
