@@ -57,6 +57,14 @@ like() { # WHAT GOT PATTERN
     fi
 }
 
+has() { # WHAT GOT PART
+    if [[ $2 == *"$3"* ]]; then
+        ok "$1"
+    else
+        not_ok "$1" "got \"$2\", without \"$3\""
+    fi
+}
+
 done_testing() {
     [ "$number" -gt 0 ] || echo "not ok - nothing was tested"
     echo "1..$number"

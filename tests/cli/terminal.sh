@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# terminal.sh: what is printed on a terminal, and commands that are used on one.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+tool pty
+
+export TERM=xterm
+on_terminal() { # COLUMNS ARGUMENT...
+    local columns=$1
+    shift
+    out=$("$dir/pty" "$columns" "$SQLOCK" --table-prefix "$prefix" "$@")
+    status=$?
+    out=$(tr -d '\r' <<<"$out")
+}
+without_colour() {
+    sed 's/\x1b\[[0-9]*m//g'
+}
+
+too_long() { # COLUMNS
+    local LC_ALL=C.UTF-8 line
+    while IFS= read -r line; do
+        [ "${#line}" -le "$1" ] || echo "$line"
+    done
+}
+
+tables() {
+    local long=a-name-that-is-much-too-long-for-the-width-of-a-terminal-of-today
+    run run "$long" -- true
+    run run "short" -- true
+    on_terminal 72 ls
+    is "ls on a terminal" "$status" 0
+    is "ls is cut to its width" \
+        "$(without_colour <<<"$out" | too_long 72)" ""
+    like "the cut is marked" "$out" "*a-name-that*…*"
+    like "ls has colour there" "$out" $'*\033[1mNAME*'
+    run ls
+    like "elsewhere it is whole" "$out" "*$long *"
+    is "and without colour" "$(grep -c $'\033' <<<"$out")" 0
+    NO_COLOR=1 on_terminal 72 ls
+    is "NO_COLOR" "$(grep -c $'\033' <<<"$out")" 0
+    TERM=dumb on_terminal 72 ls
+    is "TERM=dumb" "$(grep -c $'\033' <<<"$out")" 0
+    on_terminal 300 ls
+    like "a wide terminal cuts nothing" "$out" "*$long *"
+}
+
+# Names are data: a terminal must not obey them (F79).
+escapes() {
+    local name=$'red\033[31m\nline\ttab\u009b\u202e\u200bend'
+    local shown='red\x1b[31m\x0aline\x09tab\u{9b}\u{202e}\u{200b}end'
+    run run "$name" -- true
+    run ls
+    has "ls escapes what a terminal would obey" "$out" "$shown "
+    is "one line each" "$(wc -l <<<"$out")" 4
+    run show "$name"
+    has "show does" "$out" "name       $shown"
+    run show "$name" --json
+    is "JSON keeps the name" "$(json name <<<"$out")" "$name"
+    is "in ASCII" "$(LC_ALL=C grep -c '[^ -~]' <<<"$out")" 0
+    run show "no $name"
+    is_one_line "messages escape it"
+    has "in the same way" "$err" "$shown"
+    run run "wide 錠前 ü" -- true
+    on_terminal 72 ls
+    like "other letters are left alone" "$out" "*wide 錠前 ü *"
+}
+
+commands() {
+    on_terminal 80 run tty -- tty
+    is "the command has the terminal" "$status" 0
+    like "as its stdin" "$out" "/dev/*"
+    out=$("$dir/pty" 80 -e ready -s 'hello\n' "$SQLOCK" \
+        --table-prefix "$prefix" run tty -- \
+        sh -c 'echo ready; read -r line; echo "got $line"')
+    is "a command that reads the terminal" "$?" 0
+    like "gets what is typed" "$out" "*got hello*"
+    out=$("$dir/pty" 80 -e ready -s '^C' "$SQLOCK" \
+        --table-prefix "$prefix" run tty -- sh -c 'echo ready; exec sleep 600')
+    is "^C ends it" "$?" 130
+    out=$("$dir/pty" 80 -e ready -s '^C' "$SQLOCK" --table-prefix "$prefix" \
+        run tty -- sh -c 'trap "echo caught; exit 4" INT; echo ready
+            while :; do sleep 0.02; done')
+    is "it may catch ^C" "$?" 4
+    run run -n tty -- true
+    is "the lock was given back" "$status" 0
+}
+
+# The user's shell, with job control.
+jobs_of_a_shell() {
+    local command
+    command="'$SQLOCK' --table-prefix $prefix run -t 20 tty -- sh -c 'echo \
+re\"\"ady; read line; echo got-\$line'"
+    out=$(PS1='$ ' "$dir/pty" 200 -e '$ ' -s "$command\\n" \
+        -e ready -s '^Z' -e Stopped -s 'fg\n' -e sqlock -s 'hello\n' \
+        -e got-hello -s 'exit\n' bash --norc --noprofile --noediting -i)
+    is "^Z and fg" "$?" 0
+    like "the command went on" "$out" "*got-hello*"
+}
+
+if use "$(databases | head -n 1)"; then
+    tables
+    escapes
+    commands
+    jobs_of_a_shell
+fi
+done_testing
