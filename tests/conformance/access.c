@@ -38,19 +38,30 @@ static const char *put_together(const struct parts *parts, char url[512])
     return url;
 }
 
-static int open_at(struct fixture *f, const char *url)
+static int open_within(struct fixture *f, const char *url, uint32_t timeout_ms)
 {
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = (sqlock_registry *)1;
     int rc;
 
-    options.connect_timeout_ms = 3000;
+    options.connect_timeout_ms = timeout_ms;
     rc = sqlock_registry_open(&registry, url, &options, &f->err);
     if (rc == 0)
         registry_end(registry);
     else
         assert_null(registry);
     return rc;
+}
+
+static int open_at(struct fixture *f, const char *url)
+{
+    return open_within(f, url, 10000);
+}
+
+/* Where nobody answers, it is tried until the time is up. */
+static int open_nowhere(struct fixture *f, const char *url)
+{
+    return open_within(f, url, 300);
 }
 
 static void test_a_wrong_password_is_no_access(void **state)
@@ -82,7 +93,7 @@ static void test_an_unknown_host_is_unreachable(void **state)
 
     take_apart(f->url, &parts);
     (void)snprintf(parts.host, sizeof parts.host, "no-such-host.invalid");
-    rc = open_at(f, put_together(&parts, url));
+    rc = open_nowhere(f, put_together(&parts, url));
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_lacks(f->err.message, parts.password);
 }
@@ -96,7 +107,7 @@ static void test_a_port_where_nobody_listens_is_unreachable(void **state)
 
     take_apart(f->url, &parts);
     (void)snprintf(parts.port, sizeof parts.port, "1");
-    rc = open_at(f, put_together(&parts, url));
+    rc = open_nowhere(f, put_together(&parts, url));
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_lacks(f->err.message, parts.password);
 }
@@ -133,7 +144,7 @@ static void test_bad_urls_are_refused_in_one_line(void **state)
         int rc;
 
         (void)snprintf(url, sizeof url, "%s%s", parts.scheme, rests[i]);
-        rc = open_at(f, url);
+        rc = open_nowhere(f, url);
         if (rc != SQLOCK_EINVAL)
             print_error("%s\n", url);
         /* libpq looks at some parts of a URL only when it connects */
@@ -339,10 +350,10 @@ static void test_files_that_cannot_be_opened(void **state)
     char path[300];
     char url[320];
     FILE *file;
-    int rc = open_at(f, "sqlite:/nonexistent/directory/file.db");
+    int rc = open_nowhere(f, "sqlite:/nonexistent/directory/file.db");
 
     assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EUNREACHABLE, rc, &f->err);
-    rc = open_at(f, "sqlite:/");
+    rc = open_nowhere(f, "sqlite:/");
     assert_true(rc < 0);
     assert_true(check_one_line(f->err.message));
     rc = open_at(f, "sqlite:");

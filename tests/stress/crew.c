@@ -1,0 +1,153 @@
+/*
+ * crew.c - see stress.h
+ */
+#include "stress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Pipes at which children report and wait; the child has only its ends. */
+struct start_line {
+    int ready[2];
+    int go[2];
+};
+
+int hand_fail(const struct hand *hand, const char *format, ...)
+{
+    va_list args;
+
+    (void)fprintf(stderr, "process %u: ", hand->index);
+    va_start(args, format);
+    (void)vfprintf(stderr, format, args);
+    va_end(args);
+    (void)fprintf(stderr, "\n");
+    return 1;
+}
+
+static int run_child(struct hand *hand, const sqlock_options *options,
+                     const struct start_line *line, hand_fn work)
+{
+    char byte = 'r';
+    int result;
+    int rc;
+
+    (void)close(line->ready[0]);
+    (void)close(line->go[1]);
+    rc = sqlock_registry_open(&hand->registry, hand->fixture->url, options,
+                              &hand->err);
+    if (rc < 0)
+        return hand_fail(hand, "open: %s", hand->err.message);
+    /* read() ends when the parent closes its end: all are there */
+    if (write(line->ready[1], &byte, 1) != 1 || read(line->go[0], &byte, 1) < 0)
+        return hand_fail(hand, "the parent is gone");
+    result = work(hand);
+    rc = sqlock_registry_close(hand->registry, &hand->err);
+    if (result == 0 && rc < 0)
+        return hand_fail(hand, "close: %s", hand->err.message);
+    return result;
+}
+
+void crew_start(struct crew *crew, struct fixture *fixture,
+                const sqlock_options *options, unsigned count, hand_fn work,
+                void *context)
+{
+    struct start_line line;
+    unsigned i;
+    char byte;
+
+    assert_true(count <= CREW_MAX);
+    crew->count = count;
+    assert_int_equal(pipe(line.ready), 0);
+    assert_int_equal(pipe(line.go), 0);
+    (void)fflush(NULL);
+    for (i = 0; i < count; i++) {
+        crew->pids[i] = fork();
+        assert_true(crew->pids[i] >= 0);
+        if (crew->pids[i] == 0) {
+            struct hand hand = {
+                .index = i, .context = context, .fixture = fixture};
+
+            _exit(run_child(&hand, options, &line, work));
+        }
+    }
+    (void)close(line.ready[1]);
+    (void)close(line.go[0]);
+    for (i = 0; i < count; i++)
+        if (read(line.ready[0], &byte, 1) != 1)
+            break; /* one has ended: crew_join() tells */
+    (void)close(line.go[1]);
+    (void)close(line.ready[0]);
+}
+
+void crew_join(struct crew *crew)
+{
+    bool ok = true;
+    unsigned i;
+
+    for (i = 0; i < crew->count; i++) {
+        int status = -1;
+
+        if (waitpid(crew->pids[i], &status, 0) != crew->pids[i] || status != 0)
+            ok = false;
+    }
+    assert_true(ok);
+}
+
+void yard_open(struct fixture *fixture, const struct database *database,
+               sqlock_layout layout)
+{
+    static unsigned serial;
+    sqlock_options options;
+    int rc;
+
+    memset(fixture, 0, sizeof *fixture);
+    fixture->database = database;
+    fixture->layout = layout;
+    fixture->url = database_url(database);
+    (void)snprintf(fixture->prefix, sizeof fixture->prefix, "S%ld_%u_",
+                   (long)getpid(), ++serial);
+    (void)snprintf(fixture->table, sizeof fixture->table, "%sLOCK",
+                   fixture->prefix);
+    fixture_next(fixture);
+    options = fixture_options(fixture);
+    rc = sqlock_schema_create(fixture->url, &options, layout, &fixture->err);
+    assert_lock_ok(rc, &fixture->err);
+}
+
+void yard_close(struct fixture *fixture)
+{
+    int rc = sql_open(&fixture->sql, fixture->database, fixture->url);
+
+    assert_lock_ok(rc, &fixture->sql.err);
+    (void)sql_run(&fixture->sql, "DROP TABLE %s", fixture->table);
+    sql_close(&fixture->sql);
+}
+
+int ledger_open(struct fixture *fixture)
+{
+    const struct ledger empty = {0};
+    const char *directory = getenv("SQLOCK_TEST_DIR");
+    char path[400];
+    int file;
+
+    (void)snprintf(path, sizeof path, "%s/%sledger.XXXXXX",
+                   directory != NULL ? directory : "/tmp", fixture->prefix);
+    file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(unlink(path), 0);
+    assert_true(ledger_write(file, &empty));
+    return file;
+}
+
+bool ledger_read(int file, struct ledger *out)
+{
+    return pread(file, out, sizeof *out, 0) == (ssize_t)sizeof *out;
+}
+
+bool ledger_write(int file, const struct ledger *ledger)
+{
+    return pwrite(file, ledger, sizeof *ledger, 0) == (ssize_t)sizeof *ledger;
+}

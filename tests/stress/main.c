@@ -1,0 +1,361 @@
+/*
+ * main.c - processes and long loops: counts are exact, tokens rise over all of
+ * them, nobody is let in twice
+ *
+ *     stress [-t PATTERN] [postgres] [mysql] [sqlite]
+ *
+ * SQLOCK_SCALE=campaign makes the loops as long as the promises say.
+ */
+#include "stress.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct database *current;
+
+/* --- a counter that only the lock guards --- */
+
+struct count_job {
+    int file;
+    unsigned rounds;
+};
+
+static int count_once(struct hand *hand, sqlock_lock *lock, int file)
+{
+    struct ledger ledger;
+    int rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &hand->err);
+
+    if (rc < 0)
+        return hand_fail(hand, "acquire %d: %s", rc, hand->err.message);
+    if (!ledger_read(file, &ledger))
+        return hand_fail(hand, "cannot read the counter");
+    if (sqlock_token(lock) <= ledger.last_token)
+        return hand_fail(hand, "token %lld after %lld",
+                         (long long)sqlock_token(lock),
+                         (long long)ledger.last_token);
+    ledger.count++;
+    ledger.last_token = sqlock_token(lock);
+    if (ledger.last_hand != hand->index + 1)
+        ledger.changes++;
+    ledger.last_hand = hand->index + 1;
+    (void)sched_yield();
+    if (!ledger_write(file, &ledger))
+        return hand_fail(hand, "cannot write the counter");
+    rc = sqlock_release(lock, &hand->err);
+    if (rc < 0)
+        return hand_fail(hand, "release %d: %s", rc, hand->err.message);
+    return 0;
+}
+
+static int count_up(struct hand *hand)
+{
+    const struct count_job *job = hand->context;
+    sqlock_lock *lock;
+    unsigned i;
+    int rc =
+        sqlock_obtain(&lock, hand->registry, hand->fixture->name, &hand->err);
+
+    for (i = 0; rc == 0 && i < job->rounds; i++) {
+        rc = count_once(hand, lock, job->file);
+        (void)check_pause(INT64_MAX); /* the others look every 2 ms */
+    }
+    return rc;
+}
+
+static void check_counter(sqlock_layout layout, unsigned processes,
+                          unsigned rounds)
+{
+    struct fixture yard;
+    struct count_job job = {.rounds = rounds};
+    sqlock_options options;
+    struct ledger ledger;
+    struct crew crew;
+
+    yard_open(&yard, current, layout);
+    options = fixture_options(&yard);
+    options.poll_ms = 2;
+    options.peer_ttl_ms = LONG_TTL_MS;
+    job.file = ledger_open(&yard);
+    crew_start(&crew, &yard, &options, processes, count_up, &job);
+    crew_join(&crew);
+    assert_true(ledger_read(job.file, &ledger));
+    assert_int_equal(ledger.count, processes * rounds);
+    /* they were in each other's way, not one after the other */
+    assert_true(ledger.changes > processes * rounds / 20);
+    (void)close(job.file);
+    yard_close(&yard);
+}
+
+static void test_two_processes_count_exactly(void **state)
+{
+    (void)state;
+    check_counter(SQLOCK_LAYOUT_SQLOCK, 2, check_scale(500, 10000));
+}
+
+static void test_two_processes_count_exactly_on_springs_tables(void **state)
+{
+    (void)state;
+    check_counter(SQLOCK_LAYOUT_SPRING7, 2, check_scale(100, 10000));
+    check_counter(SQLOCK_LAYOUT_SPRING6, 2, check_scale(100, 10000));
+}
+
+static void test_six_processes_count_exactly(void **state)
+{
+    (void)state;
+    check_counter(SQLOCK_LAYOUT_SQLOCK, 6, check_scale(50, 5000));
+}
+
+/* --- the control: the same without the lock must lose --- */
+
+struct control {
+    int file;
+    int meet[2][2]; /* a pipe to each of the two */
+};
+
+static int count_without_lock(struct hand *hand)
+{
+    const struct control *control = hand->context;
+    struct ledger ledger;
+    char byte = 'x';
+
+    if (!ledger_read(control->file, &ledger))
+        return hand_fail(hand, "cannot read the counter");
+    /* both have read before either writes */
+    if (write(control->meet[1 - hand->index][1], &byte, 1) != 1 ||
+        read(control->meet[hand->index][0], &byte, 1) != 1)
+        return hand_fail(hand, "did not meet the other one");
+    ledger.count++;
+    return ledger_write(control->file, &ledger) ? 0 : 1;
+}
+
+static void test_control_without_the_lock_loses(void **state)
+{
+    struct fixture yard;
+    struct control control;
+    sqlock_options options;
+    struct ledger ledger;
+    struct crew crew;
+    int i;
+
+    (void)state;
+    yard_open(&yard, current, SQLOCK_LAYOUT_SQLOCK);
+    options = fixture_options(&yard);
+    control.file = ledger_open(&yard);
+    for (i = 0; i < 2; i++)
+        assert_int_equal(pipe(control.meet[i]), 0);
+    crew_start(&crew, &yard, &options, 2, count_without_lock, &control);
+    crew_join(&crew);
+    assert_true(ledger_read(control.file, &ledger));
+    assert_int_equal(ledger.count, 1);
+    for (i = 0; i < 2; i++) {
+        (void)close(control.meet[i][0]);
+        (void)close(control.meet[i][1]);
+    }
+    (void)close(control.file);
+    yard_close(&yard);
+}
+
+/* --- F22: few keys, several processes, first acquisitions and reaping --- */
+
+static int crowd_few_keys(struct hand *hand)
+{
+    unsigned rounds = check_scale(60, 5000);
+    unsigned i;
+
+    for (i = 0; i < rounds; i++) {
+        char name[80];
+        sqlock_lock *lock;
+        int rc;
+
+        (void)snprintf(name, sizeof name, "%s/%u", hand->fixture->name,
+                       (hand->index + i) % 3);
+        rc = sqlock_obtain(&lock, hand->registry, name, &hand->err);
+        if (rc == 0)
+            rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &hand->err);
+        if (rc == 0)
+            rc = sqlock_release(lock, &hand->err);
+        if (rc == 0)
+            rc = sqlock_drop(lock, &hand->err);
+        if (rc == 0 && hand->index == 0)
+            rc = sqlock_reap(hand->registry, 0, NULL, &hand->err);
+        if (rc < 0)
+            return hand_fail(hand, "round %u gave %d: %s", i, rc,
+                             hand->err.message);
+    }
+    return 0;
+}
+
+static void test_F22_no_deadlock_surfaces_between_processes(void **state)
+{
+    struct fixture yard;
+    sqlock_options options;
+    struct crew crew;
+    int layout;
+
+    (void)state;
+    for (layout = 0; layout < SQLOCK_LAYOUTS; layout++) {
+        yard_open(&yard, current, (sqlock_layout)layout);
+        options = fixture_options(&yard);
+        options.poll_ms = 2;
+        options.peer_ttl_ms = LONG_TTL_MS;
+        crew_start(&crew, &yard, &options, 4, crowd_few_keys, NULL);
+        crew_join(&crew);
+        yard_close(&yard);
+    }
+}
+
+/* --- F31: one renews, one reaps --- */
+
+static int renew_and_reap(struct hand *hand)
+{
+    atomic_bool *done = hand->context;
+    unsigned rounds = check_scale(200, 1000000);
+    sqlock_lock *lock;
+    unsigned i;
+    int rc = 0;
+
+    while (hand->index == 1 && rc == 0 && !atomic_load(done))
+        rc = sqlock_reap(hand->registry, 0, NULL, &hand->err);
+    if (hand->index == 1)
+        return rc == 0 ? 0 : hand_fail(hand, "reap: %s", hand->err.message);
+    rc = sqlock_obtain(&lock, hand->registry, hand->fixture->name, &hand->err);
+    if (rc == 0)
+        rc = sqlock_acquire(lock, 0, NULL, &hand->err);
+    for (i = 0; rc == 0 && i < rounds; i++)
+        rc = sqlock_renew(lock, 0, &hand->err);
+    if (rc == 0)
+        rc = sqlock_release(lock, &hand->err);
+    atomic_store(done, true);
+    return rc == 0 ? 0 : hand_fail(hand, "round %u: %s", i, hand->err.message);
+}
+
+static void test_F31_renewing_and_reaping_in_a_tight_loop(void **state)
+{
+    struct fixture yard;
+    sqlock_options options;
+    struct crew crew;
+    atomic_bool *done = mmap(NULL, sizeof *done, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    (void)state;
+    assert_ptr_not_equal(done, MAP_FAILED);
+    atomic_init(done, false);
+    yard_open(&yard, current, SQLOCK_LAYOUT_SQLOCK);
+    options = fixture_options(&yard);
+    crew_start(&crew, &yard, &options, 2, renew_and_reap, done);
+    crew_join(&crew);
+    yard_close(&yard);
+    (void)munmap(done, sizeof *done);
+}
+
+/* --- a process that is killed while it holds --- */
+
+#define KILLED_TTL_MS 400
+
+static int hold_and_die(struct hand *hand)
+{
+    sqlock_acquire_options acquire = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock;
+    int rc =
+        sqlock_obtain(&lock, hand->registry, hand->fixture->name, &hand->err);
+
+    acquire.ttl_ms = KILLED_TTL_MS;
+    if (rc == 0)
+        rc = sqlock_acquire(lock, 0, &acquire, &hand->err);
+    if (rc < 0)
+        return hand_fail(hand, "%s", hand->err.message);
+    (void)raise(SIGKILL);
+    return 1;
+}
+
+static void test_a_killed_holder_blocks_no_longer_than_its_lease(void **state)
+{
+    struct fixture yard;
+    sqlock_options options;
+    struct crew crew;
+    sqlock_lock *lock;
+    struct row row;
+    int status = 0;
+    int rc;
+
+    (void)state;
+    yard_open(&yard, current, SQLOCK_LAYOUT_SQLOCK);
+    options = fixture_options(&yard);
+    crew_start(&crew, &yard, &options, 1, hold_and_die, NULL);
+    assert_int_equal(waitpid(crew.pids[0], &status, 0), crew.pids[0]);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    assert_int_equal(sql_open(&yard.sql, current, yard.url), 0);
+    row = fixture_row(&yard, yard.name);
+    yard.a = fixture_registry(&yard, &options);
+    lock = lock_obtain(yard.a, yard.name);
+    rc = lock_try(lock, PATIENCE_MS, 0, &yard.err);
+    assert_lock_ok(rc, &yard.err);
+    assert_less(row.expires_us, sqlock_token(lock));
+    assert_less(row.fence, sqlock_token(lock));
+    lock_give(lock);
+    registry_end(yard.a);
+    sql_close(&yard.sql);
+    yard_close(&yard);
+}
+
+static void test_database_is_named(void **state)
+{
+    (void)state;
+    skip_or_fail("SQLOCK_TEST_%s_URL is not set", current->variable);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_two_processes_count_exactly),
+    cmocka_unit_test(test_two_processes_count_exactly_on_springs_tables),
+    cmocka_unit_test(test_six_processes_count_exactly),
+    cmocka_unit_test(test_control_without_the_lock_loses),
+    cmocka_unit_test(test_F22_no_deadlock_surfaces_between_processes),
+    cmocka_unit_test(test_F31_renewing_and_reaping_in_a_tight_loop),
+    cmocka_unit_test(test_a_killed_holder_blocks_no_longer_than_its_lease),
+};
+
+static const struct CMUnitTest missing[] = {
+    cmocka_unit_test(test_database_is_named),
+};
+
+static bool is_wanted(const struct database *database, char **names, int count)
+{
+    int i;
+
+    for (i = 0; i < count; i++)
+        if (strcmp(names[i], database->name) == 0)
+            return true;
+    return count == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    int option;
+    size_t i;
+
+    while ((option = getopt(argc, argv, "t:")) != -1) {
+        if (option != 't')
+            return 2;
+        cmocka_set_test_filter(optarg);
+    }
+    for (i = 0; i < DATABASES; i++) {
+        current = &databases[i];
+        if (!is_wanted(current, argv + optind, argc - optind))
+            continue;
+        print_message("stress %s\n", current->name);
+        if (database_url(current) == NULL)
+            failed +=
+                cmocka_run_group_tests_name(current->name, missing, NULL, NULL);
+        else
+            failed +=
+                cmocka_run_group_tests_name(current->name, tests, NULL, NULL);
+    }
+    return failed == 0 ? 0 : 1;
+}
