@@ -32,22 +32,55 @@ static void stop(pid_t pid)
     (void)kill(pid, SIGSTOP);
 }
 
+/* Read "pid (program name) state parent": the name may hold anything but ')' in
+ * the servers we stop. */
+static bool read_stat(const char *path, char *status, int *parent)
+{
+    FILE *file = fopen(path, "r");
+    bool ok;
+
+    if (file == NULL)
+        return false;
+    ok = fscanf(file, "%*d (%*[^)]) %c %d", status, parent) == 2;
+    (void)fclose(file);
+    return ok;
+}
+
 static pid_t parent_of(pid_t pid)
 {
     char path[64];
+    char status;
     int parent = 0;
-    FILE *file;
 
     (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
-    file = fopen(path, "r");
-    if (file == NULL)
-        return 0;
-    /* pid (program name) state parent: the name may hold anything but ')' in
-     * the servers we stop */
-    if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1)
-        parent = 0;
-    (void)fclose(file);
-    return (pid_t)parent;
+    return read_stat(path, &status, &parent) ? (pid_t)parent : 0;
+}
+
+/* Whether every thread of it has come to a stop. */
+static bool is_stopped(pid_t pid)
+{
+    char path[300];
+    struct dirent *entry;
+    bool ok = true;
+    DIR *tasks;
+
+    (void)snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    tasks = opendir(path);
+    if (tasks == NULL)
+        return true; /* it is gone */
+    while (ok && (entry = readdir(tasks)) != NULL) {
+        char status = 'T';
+        int parent;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        (void)snprintf(path, sizeof path, "/proc/%ld/task/%s/stat", (long)pid,
+                       entry->d_name);
+        if (read_stat(path, &status, &parent))
+            ok = status == 'T' || status == 'Z' || status == 'X';
+    }
+    (void)closedir(tasks);
+    return ok;
 }
 
 void server_stop(const struct database *database)
@@ -55,9 +88,11 @@ void server_stop(const struct database *database)
     pid_t server = database_pid(database);
     struct dirent *entry;
     DIR *directory;
+    sig_atomic_t i;
 
     assert_true(server > 1);
     stop(server);
+    assert_becomes_true(is_stopped(server), PATIENCE_MS);
     directory = opendir("/proc");
     assert_non_null(directory);
     while ((entry = readdir(directory)) != NULL) {
@@ -67,6 +102,8 @@ void server_stop(const struct database *database)
             stop(pid);
     }
     (void)closedir(directory);
+    for (i = 0; i < stopped_count; i++)
+        assert_becomes_true(is_stopped(stopped[i]), PATIENCE_MS);
 }
 
 void server_go_on(void)
