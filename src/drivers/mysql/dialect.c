@@ -12,8 +12,6 @@
  *          a busy claim changes nothing, and then the id means nothing.
  * Batches  JSON_TABLE gives the leases in the order of the array, and comes
  *          first in each join, so rows are locked in the order of their keys.
- *          Its columns have the collation of our tables: with another one
- *          than Spring's tables, the join reads the whole of the table.
  * Clock    UTC_TIMESTAMP(6), which is the statement's start whatever the
  *          session's time zone; the same for the token, so not UNIX_TIMESTAMP.
  */
@@ -199,19 +197,22 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 /* ----------------------------------------------------------------- batches -- */
 
-#define ASCII "CHARACTER SET ascii COLLATE ascii_bin"
-#define UTF8 "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-#define LEASES(charset)                                                       \
-    "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " charset " PATH '$.k', "     \
-    "c CHAR(36) " charset " PATH '$.c', t BIGINT PATH '$.t', "                \
-    "n VARCHAR(255) " UTF8 " PATH '$.n', "                                    \
-    "h VARCHAR(255) " UTF8 " PATH '$.h')) j"
-#define OURS_LEASES LEASES(ASCII)
-#define SPRING_LEASES LEASES(UTF8)
+/* Compared with a column of another collation than the table's, a key would
+   not be looked up in the index.  What JSON_UNQUOTE gives has, like a literal,
+   no collation to insist on. */
+#define KEY_OF_LEASE "JSON_UNQUOTE(JSON_QUOTE(j.k))"
 
-/* `leases` first, whatever the optimizer thinks. */
-#define JOINED(leases)                                                        \
-    leases " STRAIGHT_JOIN {table} t ON LOCK_KEY = j.k AND REGION = {2} "
+#define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+#define LEASES                                                                \
+    "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " BINARY " PATH '$.k', "      \
+    "c CHAR(36) " BINARY " PATH '$.c', t BIGINT PATH '$.t', "                 \
+    "n VARCHAR(255) " BINARY " PATH '$.n', "                                  \
+    "h VARCHAR(255) " BINARY " PATH '$.h')) j"
+
+/* The leases first, whatever the optimizer thinks. */
+#define JOINED                                                                \
+    LEASES " STRAIGHT_JOIN {table} t "                                        \
+    "ON LOCK_KEY = " KEY_OF_LEASE " AND REGION = {2} "
 #define OF_LEASE "CLIENT_ID = j.c"
 
 /* The end counted from a now that travels in the insert id. */
@@ -219,32 +220,32 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 #define OURS_CLAIM_MANY                                                       \
     OURS_COLUMNS "SELECT " OURS_VALUES("j.k", "j.c", "j.t", "j.n", "j.h")     \
-    " FROM " OURS_LEASES OURS_TAKEOVER("j.c", "j.t", "j.n", "j.h")
+    " FROM " LEASES OURS_TAKEOVER("j.c", "j.t", "j.n", "j.h")
 #define SPRING7_CLAIM_MANY                                                    \
     SPRING7_COLUMNS "SELECT " SPRING7_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " SPRING_LEASES SPRING7_TAKEOVER("j.c", "j.t")
+    " FROM " LEASES SPRING7_TAKEOVER("j.c", "j.t")
 #define SPRING6_CLAIM_MANY                                                    \
     SPRING6_COLUMNS "SELECT " SPRING6_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " SPRING_LEASES SPRING6_TAKEOVER("j.c", "j.t")
+    " FROM " LEASES SPRING6_TAKEOVER("j.c", "j.t")
 
-#define RENEW_MANY(leases)                                                    \
-    "UPDATE " JOINED(leases) "SET EXPIRED_AFTER = " ANSWERED("j.t")           \
+#define RENEW_MANY                                                    \
+    "UPDATE " JOINED "SET EXPIRED_AFTER = " ANSWERED("j.t")           \
     " WHERE " OF_LEASE " AND " NOT_OVER("EXPIRED_AFTER")
 #define SPRING6_RENEW_MANY                                                    \
-    "UPDATE " JOINED(SPRING_LEASES)                                           \
+    "UPDATE " JOINED                                           \
     "SET CREATED_DATE = " ANSWERED("j.t - {5}")                               \
     " WHERE " OF_LEASE " AND " NOT_OVER(SPRING6_END)
 
 #define OURS_RELEASE_MANY                                                     \
-    "UPDATE " JOINED(OURS_LEASES) "SET CLIENT_ID = NULL, HOLDER = NULL, "     \
+    "UPDATE " JOINED "SET CLIENT_ID = NULL, HOLDER = NULL, "     \
     "EXPIRED_AFTER = " LATER("-1") " WHERE " OF_LEASE
 #define SPRING_RELEASE_MANY                                                   \
-    "DELETE t FROM " JOINED(SPRING_LEASES) "WHERE " OF_LEASE
+    "DELETE t FROM " JOINED "WHERE " OF_LEASE
 
 /* MySQL must be told not to lock `j`; MariaDB knows no such clause, and passes
    over comments for this version. */
-#define LOCK_MANY(leases)                                                     \
-    "SELECT LOCK_KEY FROM " JOINED(leases) "WHERE " OF_LEASE                  \
+#define LOCK_MANY                                                     \
+    "SELECT LOCK_KEY FROM " JOINED "WHERE " OF_LEASE                  \
     " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"
 
 /* ------------------------------------------------------------- every table -- */
@@ -325,11 +326,10 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
                     [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
                     [SQLOCK_SQL_CLAIM_MANY] = {OURS_CLAIM_MANY, false},
-                    [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY(OURS_LEASES), true},
+                    [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY, true},
                     [SQLOCK_SQL_RELEASE_MANY] = {OURS_RELEASE_MANY, false},
-                    [SQLOCK_SQL_READ_MANY] = {OURS_INFO JOINED(OURS_LEASES),
-                                              false},
-                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY(OURS_LEASES), false},
+                    [SQLOCK_SQL_READ_MANY] = {OURS_INFO JOINED, false},
+                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
@@ -346,11 +346,10 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_SERVER] = {SERVER_TEXT, false},
                     [SQLOCK_SQL_DESCRIBE] = {DESCRIBE_TEXT, false},
                     [SQLOCK_SQL_CLAIM_MANY] = {SPRING7_CLAIM_MANY, false},
-                    [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY(SPRING_LEASES), true},
+                    [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY, true},
                     [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
-                    [SQLOCK_SQL_READ_MANY] =
-                        {SPRING7_INFO JOINED(SPRING_LEASES), false},
-                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY(SPRING_LEASES), false},
+                    [SQLOCK_SQL_READ_MANY] = {SPRING7_INFO JOINED, false},
+                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
@@ -369,9 +368,8 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_CLAIM_MANY] = {SPRING6_CLAIM_MANY, false},
                     [SQLOCK_SQL_RENEW_MANY] = {SPRING6_RENEW_MANY, true},
                     [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
-                    [SQLOCK_SQL_READ_MANY] =
-                        {SPRING6_INFO JOINED(SPRING_LEASES), false},
-                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY(SPRING_LEASES), false},
+                    [SQLOCK_SQL_READ_MANY] = {SPRING6_INFO JOINED, false},
+                    [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
         },
 };
