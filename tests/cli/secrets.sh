@@ -118,13 +118,13 @@ misplaced() {
         run $words
         is "misplaced URL: usage" "$status" 64
         without "misplaced URL: not in what is said" "$err" "$canary"
-    done <<-END
-	--ulr=postgresql://user:$canary@host/db ls
-	postgresql://user:$canary@host/db
-	ls postgresql://user:$canary@host/db
-	ls --ulr postgresql://user:$canary@host/db
-	run k postgresql://user:$canary@host/db -- true
-	END
+    done <<END
+--ulr=postgresql://user:$canary@host/db ls
+postgresql://user:$canary@host/db
+ls postgresql://user:$canary@host/db
+ls --ulr postgresql://user:$canary@host/db
+run k postgresql://user:$canary@host/db -- true
+END
 }
 
 for one in $(databases); do

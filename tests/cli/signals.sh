@@ -7,6 +7,7 @@ tool json jansson
 start() { # OUTPUT ARGUMENT...: sqlock in the background, as $holder
     local to=$1
     shift
+    rm -f "$dir/$to" "$dir/err" # what says() reads must not be the last one's
     # A shell without job control starts background jobs with INT ignored.
     env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" "$@" \
         >"$dir/$to" 2>"$dir/err" &
@@ -73,6 +74,7 @@ at_any_moment() {
 }
 
 ignored() {
+    rm -f "$dir/out" "$dir/sent"
     (
         trap '' HUP
         exec "$SQLOCK" --table-prefix "$prefix" run signal -- \
@@ -128,8 +130,8 @@ inherited() {
         </dev/null 2>"$dir/err" | sed 's,/proc/[0-9]*/fd/,,g')"
     out=$(sq run files -- sh -c '[ -e /proc/$$/fd/0 ] || echo closed' <&-)
     is "what was closed stays closed" "$out" closed
-    expected=$(sh -c 'grep -E "^Sig(Blk|Ign)" /proc/$$/status')
-    run run files -- sh -c 'grep -E "^Sig(Blk|Ign)" /proc/$$/status'
+    expected=$(grep -E '^Sig(Blk|Ign)' /proc/self/status)
+    run run files -- grep -E '^Sig(Blk|Ign)' /proc/self/status
     is "signals are as they were" "$out" "$expected"
     run run files -- sh -c 'ps -o pgid= -p $$ | tr -d " "; echo $$'
     is "it leads a process group" "$(sort -u <<<"$out" | wc -l)" 1

@@ -69,6 +69,7 @@ busy() {
     is "--verbose -w" "$status" 75
     like "says for whom it waits" "$err" "*waiting*"
 
+    rm -f "$dir/waiter.err"
     "$SQLOCK" --table-prefix "$prefix" -v run -w 60 busy -- \
         echo "it runs" >"$dir/out" 2>"$dir/waiter.err" &
     waiter=$!
@@ -125,57 +126,57 @@ usage() {
         else
             not_ok "usage: $words" "status $status"
         fi
-    done <<-'END'
+    done <<'END'
 
-	--nonsense
-	nonsense
-	--url
-	--json
-	ls one
-	ls --token 1
-	show
-	show one two
-	key
-	key one two
-	key one --rule nonsense
-	ls --rule nonsense
-	ls --peer-ttl nonsense
-	ls --peer-ttl -1
-	reap --older-than nonsense
-	reap --older-than 10y
-	reap --older-than 99999999999999999999
-	reap one
-	init one
-	init --layout nonsense
-	init --layout
-	break
-	break one
-	break one --token 1
-	break one --reason why
-	break one --token x --reason why
-	break one --token 0 --reason why
-	break one --token 99999999999999999999 --reason why
-	run
-	run one
-	run one true
-	run one --
-	run -- true
-	run one two -- true
-	run --ttl 0.5 one -- true
-	run --ttl 8d one -- true
-	run --ttl x one -- true
-	run --ttl 10 --grace 6 one -- true
-	run --wait -1 one -- true
-	run --wait x one -- true
-	run --wait 1 --no-wait one -- true
-	run -E 256 one -- true
-	run -E -1 one -- true
-	run -E x one -- true
-	ls --url nonsense
-	ls --url nonsense://host/db
-	ls --table-prefix a;b
-	ls --region x#tx
-	END
+--nonsense
+nonsense
+--url
+--json
+ls one
+ls --token 1
+show
+show one two
+key
+key one two
+key one --rule nonsense
+ls --rule nonsense
+ls --peer-ttl nonsense
+ls --peer-ttl -1
+reap --older-than nonsense
+reap --older-than 10y
+reap --older-than 99999999999999999999
+reap one
+init one
+init --layout nonsense
+init --layout
+break
+break one
+break one --token 1
+break one --reason why
+break one --token x --reason why
+break one --token 0 --reason why
+break one --token 99999999999999999999 --reason why
+run
+run one
+run one true
+run one --
+run -- true
+run one two -- true
+run --ttl 0.5 one -- true
+run --ttl 8d one -- true
+run --ttl x one -- true
+run --ttl 10 --grace 6 one -- true
+run --wait -1 one -- true
+run --wait x one -- true
+run --wait 1 --no-wait one -- true
+run -E 256 one -- true
+run -E -1 one -- true
+run -E x one -- true
+ls --url nonsense
+ls --url nonsense://host/db
+ls --table-prefix a;b
+ls --region x#tx
+END
 }
 
 help() {
