@@ -253,7 +253,7 @@ FORCE:
 stamp = @mkdir -p $(@D); printf '%s\n' '$(subst ','\'',$(1))' >$@.new; \
 	if cmp -s $@.new $@; then rm -f $@.new; else mv $@.new $@; fi
 $B/.flags: FORCE
-	$(call stamp,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ENABLED))
+	$(call stamp,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS))
 $B/.link: FORCE
 	$(call stamp,$(CC) $(ALL_LDFLAGS) $(SO_LDFLAGS) $(DEP_LIBS) $(ENABLED) \
 	$(LIB_OBJ) $(GEN_OBJ) $(CLI_OBJ) $(TEST_OBJ))
@@ -272,16 +272,8 @@ $(LIB_OBJ): $B/obj/%.o: %.c $B/.flags
 $(GEN_OBJ): $B/obj/gen/%.o: $B/gen/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
 # Programs see the public headers and nothing else.
-$(CLI_OBJ): $B/obj/%.o: %.c $B/.flags
+$(CLI_OBJ) $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(COMPILE)
-# An example is an application of its own, with the client libraries that it
-# was built with.
-WITH_sqlite := -DSQLOCK_WITH_SQLITE=1
-WITH_postgres := -DSQLOCK_WITH_POSTGRES=1
-WITH_mysql := -DSQLOCK_WITH_MYSQL=1
-WITH := $(foreach d,$(ENABLED),$(WITH_$(d)))
-$(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags | $(INC)
-	$(call COMPILE,$(WITH))
 $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc -Itests)
 

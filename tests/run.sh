@@ -13,8 +13,8 @@
 # test by its exit status, 77 being a skip.
 #
 # Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
-# SUITE_SECONDS (limit of each program or script, 600), SQLOCK_SCALE (test or
-# campaign), SKIPS_FAIL, V=1 (show all output).
+# SUITE_SECONDS (limit of each program or script, 600), SUITE_JOBS (scripts at a
+# time, 4), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output).
 # Scripts find the command in $SQLOCK and first on PATH, and the root of the
 # sources as their working directory.
 set -u
@@ -25,7 +25,7 @@ case $build in
 /*) ;;
 *) build=$PWD/$build ;;
 esac
-: "${SUITE_SECONDS:=600}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
+: "${SUITE_SECONDS:=600}" "${SUITE_JOBS:=4}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 export PATH=$build/bin:$PATH
@@ -49,7 +49,15 @@ for suite in "$@"; do
 done
 
 scratch=$(mktemp -d /tmp/sqlock-run.XXXXXX) || exit 1
-trap 'rm -rf "$scratch"' EXIT
+# What is running is ended first; it ends what it has started.
+finish() {
+    trap '' INT TERM
+    # shellcheck disable=SC2046 # numbers
+    kill -TERM $(jobs -p) 2>/dev/null
+    wait
+    rm -rf "$scratch"
+}
+trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$scratch}
@@ -90,11 +98,13 @@ count() { # LOG STATUS
 # What went wrong: the lines around failures, or the end of the log.
 show_failure() { # LOG STATUS
     echo "---- $1 (exit status $2$([ "$2" -ne 124 ] || echo ', time is up'))"
-    if [ "$(wc -l <"$1")" -le 120 ]; then
+    if grep -q '^not ok' "$1"; then
+        grep -v '^ok' "$1" | tail -n 100
+    elif [ "$(wc -l <"$1")" -le 120 ]; then
         cat "$1"
     else
         grep -nE -B 12 -A 3 \
-            '^\[  (FAILED|ERROR) |^not ok|ERROR: .*Sanitizer|WARNING: Thread' \
+            '^\[  (FAILED|ERROR) |ERROR: .*Sanitizer|WARNING: Thread' \
             "$1" | tail -n 150
         echo "---- its last lines"
         tail -n 20 "$1"
@@ -102,31 +112,34 @@ show_failure() { # LOG STATUS
     echo "----"
 }
 
-rows=()
-passed=0 failed=0 skipped=0 empty=0
-
 # Run one program or script under the time limit, in a process group of its own
-# that is ended with it.
-run_one() { # NAME COMMAND...
-    local name=$1 log=$logs/${1//\//-}.log status began=$SECONDS p f s
-    shift
+# that is ended with it; leave its row of the table and its counts in files.
+run_one() { # NUMBER NAME COMMAND...
+    local number=$1 name=$2 log=$logs/${2//\//-}.log began=$SECONDS
+    local pid status p f s
+    shift 2
     refresh_pids
-    [ ! -t 1 ] || printf '  %-24s ...\r' "$name"
-    timeout -k 10 "$SUITE_SECONDS" "$@" >"$log" 2>&1 </dev/null
+    trap 'kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM INT
+    timeout -k 10 "$SUITE_SECONDS" "$@" >"$log" 2>&1 </dev/null &
+    pid=$!
+    wait "$pid"
     status=$?
     read -r p f s < <(count "$log" "$status")
-    rows+=("$(printf '%-26s %7d %7d %7d %6ds' "$name" "$p" "$f" "$s" \
-        $((SECONDS - began)))")
-    [ "$V" != 1 ] || cat "$log"
-    if [ "$f" -gt 0 ]; then
-        show_failure "$log" "$status"
-    elif [ "$s" -gt 0 ]; then
-        grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn | head -n 5
-    fi
-    printf '  %-24s %d passed, %d failed, %d skipped (%d s)\n' "$name" "$p" \
-        "$f" "$s" $((SECONDS - began))
-    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    [ $((p + f + s)) -gt 0 ] || empty=$((empty + 1))
+    {
+        [ "$V" != 1 ] || cat "$log"
+        if [ "$f" -gt 0 ]; then
+            show_failure "$log" "$status"
+        elif [ "$s" -gt 0 ]; then
+            grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn |
+                head -n 5
+        fi
+        printf '  %-24s %d passed, %d failed, %d skipped (%d s)\n' "$name" \
+            "$p" "$f" "$s" $((SECONDS - began))
+    } >"$scratch/$number.text"
+    cat "$scratch/$number.text"
+    printf '%-26s %7d %7d %7d %6ds\n' "$name" "$p" "$f" "$s" \
+        $((SECONDS - began)) >"$scratch/$number.row"
+    echo "$p $f $s" >"$scratch/$number.counts"
 }
 
 # A suite before this one may have made a server start again.
@@ -141,30 +154,54 @@ refresh_pids() {
     fi
 }
 
+started=0
+start() { # NAME COMMAND...
+    started=$((started + 1))
+    run_one "$started" "$@" &
+}
+
+# Programs run alone: they stop servers.  Scripts mostly wait, and none is in
+# the way of another.
 for suite in "$@"; do
-    ran=0
     if [ -x "$build/tests/$suite" ]; then
+        [ ! -t 1 ] || printf '  %s ...\r' "$suite"
         # shellcheck disable=SC2086 # WRAP is a command and its arguments
-        run_one "$suite" $WRAP "$build/tests/$suite"
-        ran=1
+        start "$suite" $WRAP "$build/tests/$suite"
+        wait
     fi
+done
+for suite in "$@"; do
     for script in tests/"$suite"/*.sh; do
-        [ -e "$script" ] || continue
         case ${script##*/} in
-        lib.sh | common.sh) continue ;;
+        lib.sh | common.sh | '*.sh') continue ;;
         esac
+        while [ "$(jobs -rp | wc -l)" -ge "$SUITE_JOBS" ]; do
+            wait -n
+        done
         name=${script#tests/}
-        run_one "${name%.sh}" bash "$script"
-        ran=1
+        start "${name%.sh}" bash "$script"
     done
-    if [ "$ran" -eq 0 ]; then
+done
+wait
+
+passed=0 failed=0 skipped=0 empty=0
+for suite in "$@"; do
+    if [ ! -x "$build/tests/$suite" ] &&
+        ! compgen -G "tests/$suite/*.sh" >/dev/null; then
         echo "  $suite: no such suite in $build/tests or tests/$suite"
         empty=$((empty + 1))
     fi
 done
+for ((i = 1; i <= started; i++)); do
+    read -r p f s <"$scratch/$i.counts" || p=0 f=1 s=0
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    [ $((p + f + s)) -gt 0 ] || empty=$((empty + 1))
+done
 
 printf '\n%-26s %7s %7s %7s %7s\n' suite passed failed skipped seconds
-printf '%s\n' "${rows[@]}"
+for ((i = 1; i <= started; i++)); do
+    cat "$scratch/$i.row"
+done
 [ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
 [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||
     echo "skipped tests count as failures here"
