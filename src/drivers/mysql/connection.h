@@ -12,9 +12,17 @@
 #include "drivers/mysql/errors.h"
 #include "sqlock_driver.h"
 
+/* Where a statement's rows are put; it belongs to rows.c. */
+struct lk_mysql_reader;
+
+struct lk_mysql_prepared {
+    MYSQL_STMT *statement; /* or NULL */
+    struct lk_mysql_reader *reader;
+};
+
 struct lk_mysql_connection {
     MYSQL *mysql;
-    MYSQL_STMT *prepared[SQLOCK_STATEMENT_IDS + 1]; /* by statement id */
+    struct lk_mysql_prepared prepared[SQLOCK_STATEMENT_IDS + 1]; /* by id */
     unsigned long thread_id; /* of the session that was opened */
     bool in_transaction;     /* between begin and commit or rollback */
     bool is_rolled_back;     /* it was, by an error, and nobody said so yet */
@@ -52,6 +60,9 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
 /** Log in and set the session up.  @return as sqlock_driver.open */
 int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
                      const sqlock_connect *how, sqlock_error *err);
+
+/** Let go of the statement with that id, if there is one. */
+void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
 /** As sqlock_driver.execute. */
 int lk_mysql_execute(struct lk_mysql_connection *connection,

@@ -156,7 +156,7 @@ static void driver_close(void *handle)
     bool in_order =
         !connection->is_broken && !atomic_load(&connection->was_aborted);
     struct lk_mysql_sigpipe held;
-    size_t i;
+    uint32_t i;
 
     if (connection->mysql == NULL)
         return;
@@ -166,10 +166,8 @@ static void driver_close(void *handle)
         (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
     mysql_close(connection->mysql);
     /* Parted from their connection, they only have memory to give back. */
-    for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++) {
-        if (connection->prepared[i] != NULL)
-            (void)mysql_stmt_close(connection->prepared[i]);
-    }
+    for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++)
+        lk_mysql_unprepare(connection, i);
     lk_mysql_sigpipe_release(&held, true);
     (void)pthread_mutex_lock(&alarm_guard);
     if (connection->has_alarm)

@@ -79,18 +79,21 @@ static int prepare_once(struct lk_mysql_connection *connection,
                         const sqlock_statement *statement, size_t count,
                         sqlock_error *err)
 {
-    MYSQL_STMT **place = &connection->prepared[statement->id];
+    MYSQL_STMT **place = &connection->prepared[statement->id].statement;
 
     if (*place != NULL)
         return 0;
     return prepare(connection, statement->text, count, place, err);
 }
 
-static void unprepare(struct lk_mysql_connection *connection, uint32_t id)
+void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id)
 {
-    if (connection->prepared[id] != NULL)
-        (void)mysql_stmt_close(connection->prepared[id]);
-    connection->prepared[id] = NULL;
+    struct lk_mysql_prepared *prepared = &connection->prepared[id];
+
+    if (prepared->statement != NULL)
+        (void)mysql_stmt_close(prepared->statement);
+    lk_mysql_reader_free(prepared->reader);
+    memset(prepared, 0, sizeof *prepared);
 }
 
 /* Send it.  A statement that the server has forgotten, or that no longer fits
@@ -109,7 +112,7 @@ static int start(struct lk_mysql_connection *connection,
         rc = prepare_once(connection, statement, count, err);
         if (rc < 0)
             return rc;
-        prepared = connection->prepared[statement->id];
+        prepared = connection->prepared[statement->id].statement;
         if (mysql_stmt_param_count(prepared) != count)
             return lk_error(err, SQLOCK_EINVAL,
                             "the statement wants %lu parameters, not %zu",
@@ -123,7 +126,7 @@ static int start(struct lk_mysql_connection *connection,
         if (again || (number != UNKNOWN_STATEMENT && number != STALE_STATEMENT))
             return lk_mysql_fail_statement(connection, prepared,
                                            LK_MYSQL_RUNNING, err);
-        unprepare(connection, statement->id);
+        lk_mysql_unprepare(connection, statement->id);
         again = true;
     }
 }
@@ -168,11 +171,12 @@ static int finish(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, sqlock_result *result,
                   sqlock_error *err)
 {
-    MYSQL_STMT *prepared = connection->prepared[statement->id];
+    struct lk_mysql_prepared *place = &connection->prepared[statement->id];
+    MYSQL_STMT *prepared = place->statement;
     int rc = 0;
 
     if (mysql_stmt_field_count(prepared) > 0) {
-        rc = lk_mysql_read_prepared(connection, prepared, result, err);
+        rc = lk_mysql_read_prepared(connection, place, result, err);
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
         if (statement->insert_id_is_row)
@@ -181,7 +185,7 @@ static int finish(struct lk_mysql_connection *connection,
     if (rc == 0)
         rc = drain(connection, prepared, err);
     if (rc < 0)
-        unprepare(connection, statement->id);
+        lk_mysql_unprepare(connection, statement->id);
     return rc;
 }
 
@@ -198,7 +202,7 @@ static int run_prepared(struct lk_mysql_connection *connection,
     if (rc == 0)
         rc = finish(connection, statement, result, err);
     if (statement->id == 0)
-        unprepare(connection, 0);
+        lk_mysql_unprepare(connection, 0);
     return rc;
 }
 

@@ -23,7 +23,7 @@ struct column {
     char *grown; /* for a text that is longer than usual */
 };
 
-struct reader {
+struct lk_mysql_reader {
     size_t count;
     struct column *columns;
     MYSQL_BIND *binds;
@@ -76,34 +76,54 @@ static int push_null(sqlock_result *result, sqlock_error *err)
     return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
 }
 
-static void reader_clear(struct reader *reader)
+/* Long texts are seldom: their room is given back after each result. */
+static void forget_long_texts(struct lk_mysql_reader *reader)
 {
     size_t i;
 
-    for (i = 0; reader->columns != NULL && i < reader->count; i++)
+    for (i = 0; i < reader->count; i++) {
         free(reader->columns[i].grown);
-    free(reader->columns);
-    free(reader->binds);
+        reader->columns[i].grown = NULL;
+    }
 }
 
-static int reader_init(struct reader *reader, MYSQL_STMT *statement,
-                       MYSQL_RES *metadata, sqlock_error *err)
+void lk_mysql_reader_free(struct lk_mysql_reader *reader)
 {
-    const MYSQL_FIELD *fields = mysql_fetch_fields(metadata);
+    if (reader == NULL)
+        return;
+    if (reader->columns != NULL)
+        forget_long_texts(reader);
+    free(reader->columns);
+    free(reader->binds);
+    free(reader);
+}
+
+static struct lk_mysql_reader *reader_new(size_t count)
+{
+    struct lk_mysql_reader *reader = calloc(1, sizeof *reader);
+
+    if (reader == NULL)
+        return NULL;
+    reader->count = count;
+    reader->columns = calloc(count, sizeof *reader->columns);
+    reader->binds = calloc(count, sizeof *reader->binds);
+    if (reader->columns == NULL || reader->binds == NULL) {
+        lk_mysql_reader_free(reader);
+        return NULL;
+    }
+    return reader;
+}
+
+static void point_at_columns(struct lk_mysql_reader *reader,
+                             const MYSQL_FIELD *fields)
+{
     size_t i;
 
-    reader->count = mysql_stmt_field_count(statement);
-    if (mysql_num_fields(metadata) != reader->count)
-        return lk_error(err, SQLOCK_EDATABASE,
-                        "the server changed the number of columns");
-    reader->columns = calloc(reader->count, sizeof *reader->columns);
-    reader->binds = calloc(reader->count, sizeof *reader->binds);
-    if (reader->columns == NULL || reader->binds == NULL)
-        return lk_error_nomem(err);
     for (i = 0; i < reader->count; i++) {
         struct column *column = &reader->columns[i];
         MYSQL_BIND *bind = &reader->binds[i];
 
+        memset(bind, 0, sizeof *bind);
         bind->length = &column->length;
         bind->is_null = &column->is_null;
         bind->error = &column->is_cut;
@@ -116,11 +136,42 @@ static int reader_init(struct reader *reader, MYSQL_STMT *statement,
             bind->buffer_length = sizeof column->usual;
         }
     }
+}
+
+/* The statement's reader, made or made anew, and bound.  libmysqlclient writes
+   through the pointers it was given once more when the statement is executed
+   next, so the old one goes only when it knows the new one. */
+static int bind_columns(struct lk_mysql_connection *connection,
+                        struct lk_mysql_prepared *prepared, MYSQL_RES *metadata,
+                        sqlock_error *err)
+{
+    size_t count = mysql_num_fields(metadata);
+    struct lk_mysql_reader *reader = prepared->reader;
+
+    if (mysql_stmt_field_count(prepared->statement) != count)
+        return lk_error(err, SQLOCK_EDATABASE,
+                        "the server changed the number of columns");
+    if (reader == NULL || reader->count != count) {
+        reader = reader_new(count);
+        if (reader == NULL)
+            return lk_error_nomem(err);
+    }
+    point_at_columns(reader, mysql_fetch_fields(metadata));
+    if (mysql_stmt_bind_result(prepared->statement, reader->binds)) {
+        if (reader != prepared->reader)
+            lk_mysql_reader_free(reader);
+        return lk_mysql_fail_statement(connection, prepared->statement,
+                                       LK_MYSQL_RUNNING, err);
+    }
+    if (reader != prepared->reader) {
+        lk_mysql_reader_free(prepared->reader);
+        prepared->reader = reader;
+    }
     return 0;
 }
 
 static int push_long_text(struct lk_mysql_connection *connection,
-                          MYSQL_STMT *statement, struct reader *reader,
+                          MYSQL_STMT *statement, struct lk_mysql_reader *reader,
                           size_t i, sqlock_result *result, sqlock_error *err)
 {
     struct column *column = &reader->columns[i];
@@ -140,7 +191,7 @@ static int push_long_text(struct lk_mysql_connection *connection,
 }
 
 static int push_row(struct lk_mysql_connection *connection,
-                    MYSQL_STMT *statement, struct reader *reader,
+                    MYSQL_STMT *statement, struct lk_mysql_reader *reader,
                     sqlock_result *result, sqlock_error *err)
 {
     size_t i;
@@ -165,11 +216,11 @@ static int push_row(struct lk_mysql_connection *connection,
 }
 
 int lk_mysql_read_prepared(struct lk_mysql_connection *connection,
-                           MYSQL_STMT *statement, sqlock_result *result,
-                           sqlock_error *err)
+                           struct lk_mysql_prepared *prepared,
+                           sqlock_result *result, sqlock_error *err)
 {
+    MYSQL_STMT *statement = prepared->statement;
     MYSQL_RES *metadata = mysql_stmt_result_metadata(statement);
-    struct reader reader = {0};
     int fetched;
     int rc;
 
@@ -178,15 +229,10 @@ int lk_mysql_read_prepared(struct lk_mysql_connection *connection,
                                      err);
         goto out;
     }
-    rc = reader_init(&reader, statement, metadata, err);
+    rc = bind_columns(connection, prepared, metadata, err);
     if (rc < 0)
         goto out;
-    if (mysql_stmt_bind_result(statement, reader.binds)) {
-        rc = lk_mysql_fail_statement(connection, statement, LK_MYSQL_RUNNING,
-                                     err);
-        goto out;
-    }
-    if (sqlock_result_start(result, reader.count) < 0) {
+    if (sqlock_result_start(result, prepared->reader->count) < 0) {
         rc = lk_error_nomem(err);
         goto out;
     }
@@ -198,10 +244,10 @@ int lk_mysql_read_prepared(struct lk_mysql_connection *connection,
             rc = lk_mysql_fail_statement(connection, statement,
                                          LK_MYSQL_RUNNING, err);
         else
-            rc = push_row(connection, statement, &reader, result, err);
+            rc = push_row(connection, statement, prepared->reader, result, err);
     }
+    forget_long_texts(prepared->reader);
 out:
-    reader_clear(&reader);
     if (metadata != NULL)
         mysql_free_result(metadata);
     return rc;

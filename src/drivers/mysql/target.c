@@ -15,7 +15,7 @@
 #include "drivers/mysql/defaults.h"
 
 #define PARAMETERS "socket, tls, ca, cert, key, password_env, defaults_group"
-#define DATABASE_MAX 64 /* characters, so up to four times as many bytes */
+#define DATABASE_MAX 256 /* bytes of 64 characters */
 
 static void wipe(char *text)
 {
@@ -119,7 +119,7 @@ static int read_database(struct lk_mysql_target *out, const struct lk_url *url,
         return lk_error(err, SQLOCK_EINVAL,
                         "the MySQL URL names no database: "
                         "mysql://user@host:port/database");
-    if (strchr(name, '/') != NULL || strlen(name) > 4 * DATABASE_MAX)
+    if (strchr(name, '/') != NULL || strlen(name) > DATABASE_MAX)
         return lk_error(err, SQLOCK_EINVAL,
                         "the MySQL URL has more than the name of a database "
                         "behind its host");
