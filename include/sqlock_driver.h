@@ -135,9 +135,9 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_READ,
     /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most. */
     SQLOCK_SQL_LIST,
-    /* End the lease of {1}{2} that has the token {8} (ours) or the client id
-     * {9} (Spring's layouts): CLIENT_ID becomes {3}, HOLDER {7}, the token
-     * rises, the lease's end stays.  affected: 1 or 0. */
+    /* End the lease of {1}{2}, unless it is over, that has the token {8} (ours)
+     * or the client id {9} (Spring's layouts): CLIENT_ID becomes {3}, HOLDER
+     * {7}, the token rises, the lease's end stays.  affected: 1 or 0. */
     SQLOCK_SQL_BREAK,
     /* The same, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
@@ -316,6 +316,12 @@ typedef struct sqlock_driver {
 
     /** What the connection leads to; no round trip. */
     void (*describe)(void *connection, sqlock_description *description);
+
+    /** May be NULL.  The URL as it leads to the same place from anywhere, for
+     *  one that depends on the working directory: malloc'd, or NULL in *out
+     *  when it is that already.  Called once, after check_url; connections are
+     *  opened with what it gave.  @return 0, EINVAL, ENOMEM */
+    int (*resolve_url)(const char *url, char **out, sqlock_error *err);
 } sqlock_driver;
 
 /**

@@ -17,27 +17,41 @@
 #define FIRST_PAUSE_US INT64_C(1000)
 #define LAST_PAUSE_US INT64_C(50000)
 
-int lk_db_init(struct lk_db *db, const char *url,
-               const struct lk_pool_options *options, sqlock_error *err)
+static int init_pools(struct lk_db *db, const char *url,
+                      const struct lk_pool_options *options)
 {
     struct lk_pool_options reserved = *options;
     int rc;
 
     reserved.size = 1;
+    rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
+    if (rc == 0)
+        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, url, &reserved);
+    return rc;
+}
+
+int lk_db_init(struct lk_db *db, const char *url,
+               const struct lk_pool_options *options, sqlock_error *err)
+{
+    char *resolved = NULL;
+    int rc;
+
     memset(db, 0, sizeof *db);
     rc = lk_driver_find(&db->driver, url, err);
     if (rc < 0)
         return rc;
     rc = db->driver->check_url(url, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_watchdog_start(&db->dog, db->driver, err);
-    if (rc < 0)
-        return rc;
-    lk_group_init(&db->group);
-    rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
+    if (rc == 0 && db->driver->resolve_url != NULL)
+        rc = db->driver->resolve_url(url, &resolved, err);
     if (rc == 0)
-        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, url, &reserved);
+        rc = lk_watchdog_start(&db->dog, db->driver, err);
+    if (rc < 0) {
+        free(resolved);
+        return rc;
+    }
+    lk_group_init(&db->group);
+    rc = init_pools(db, resolved != NULL ? resolved : url, options);
+    free(resolved);
     if (rc < 0) {
         lk_db_clear(db);
         return lk_error_nomem(err);

@@ -68,13 +68,15 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define BREAK_SQLOCK                                                           \
     "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, "                       \
     "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
-    "AND CLIENT_ID IS NOT NULL AND FENCE = {8}"
+    "AND CLIENT_ID IS NOT NULL AND FENCE = {8} "                               \
+    "AND EXPIRED_AFTER >= sqlock_now()"
 
 #define BREAK_NOW_SQLOCK                                                       \
     "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, "                      \
     "EXPIRED_AFTER = sqlock_now() - 1, "                                       \
     "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
-    "AND CLIENT_ID IS NOT NULL AND FENCE = {8}"
+    "AND CLIENT_ID IS NOT NULL AND FENCE = {8} "                               \
+    "AND EXPIRED_AFTER >= sqlock_now()"
 
 #define REAP_SQLOCK                                                            \
     "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
@@ -106,7 +108,8 @@ extern const char lk_sql_sqlite_schema_spring6[];
 
 #define BREAK_SPRING7                                                          \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "                      \
-    "sqlock_now() " WHERE_ROW "AND CLIENT_ID = {9}"
+    "sqlock_now() " WHERE_ROW "AND CLIENT_ID = {9} "                           \
+    "AND EXPIRED_AFTER >= sqlock_now()"
 
 #define REAP_SPRING7                                                           \
     "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
@@ -141,7 +144,8 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "CREATED_DATE + {5}, NULL, NULL FROM {table} "
 
 #define BREAK_SPRING6                                                          \
-    "UPDATE {table} SET CLIENT_ID = {3} " WHERE_ROW "AND CLIENT_ID = {9}"
+    "UPDATE {table} SET CLIENT_ID = {3} " WHERE_ROW "AND CLIENT_ID = {9} "     \
+    "AND CREATED_DATE + {5} >= sqlock_now()"
 
 #define REAP_SPRING6                                                           \
     "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
@@ -205,7 +209,12 @@ extern const char lk_sql_sqlite_schema_spring6[];
 
 #define RELEASE_SPRING "DELETE FROM {table} " WHERE_ROW "AND CLIENT_ID = {3}"
 
-#define BREAK_NOW_SPRING "DELETE FROM {table} " WHERE_ROW "AND CLIENT_ID = {9}"
+#define BREAK_NOW_SPRING7                                                      \
+    "DELETE FROM {table} " WHERE_ROW "AND CLIENT_ID = {9} "                    \
+    "AND EXPIRED_AFTER >= sqlock_now()"
+#define BREAK_NOW_SPRING6                                                      \
+    "DELETE FROM {table} " WHERE_ROW "AND CLIENT_ID = {9} "                    \
+    "AND CREATED_DATE + {5} >= sqlock_now()"
 
 #define LIST_TAIL WHERE_REGION "ORDER BY LOCK_KEY LIMIT {4}"
 
@@ -288,7 +297,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_READ] = {.text = INFO_SPRING7 WHERE_ROW},
                     [SQLOCK_SQL_LIST] = {.text = INFO_SPRING7 LIST_TAIL},
                     [SQLOCK_SQL_BREAK] = {.text = BREAK_SPRING7},
-                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SPRING},
+                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SPRING7},
                     [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND},
                     [SQLOCK_SQL_REAP] = {.text = REAP_SPRING7},
                     [SQLOCK_SQL_SERVER] = {.text = SERVER},
@@ -309,7 +318,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_READ] = {.text = INFO_SPRING6 WHERE_ROW},
                     [SQLOCK_SQL_LIST] = {.text = INFO_SPRING6 LIST_TAIL},
                     [SQLOCK_SQL_BREAK] = {.text = BREAK_SPRING6},
-                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SPRING},
+                    [SQLOCK_SQL_BREAK_NOW] = {.text = BREAK_NOW_SPRING6},
                     [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND},
                     [SQLOCK_SQL_REAP] = {.text = REAP_SPRING6},
                     [SQLOCK_SQL_SERVER] = {.text = SERVER},

@@ -332,4 +332,5 @@ const sqlock_driver lk_driver_sqlite = {
     .abort = sqlite_abort,
     .native = sqlite_native,
     .describe = sqlite_describe,
+    .resolve_url = lk_sqlite_resolve,
 };

@@ -11,9 +11,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <uriparser/Uri.h>
+
 #include "base/error.h"
 #include "base/url.h"
 #include "drivers/sqlite/connection.h"
+
+/* What uriUnixFilenameToUriStringA() may need: "file://", each byte escaped. */
+#define URI_ROOM(length) (8 + 3 * (length))
 
 static int refuse_url(const struct lk_url *url, bool has_fragment,
                       sqlock_error *err)
@@ -62,6 +67,47 @@ int lk_sqlite_path(char **path, const char *url, sqlock_error *err)
     }
 out:
     lk_url_clear(&parts);
+    return rc;
+}
+
+int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err)
+{
+    char *path = NULL;
+    char *directory = NULL;
+    char *file = NULL;
+    char *uri = NULL;
+    int rc;
+
+    *out = NULL;
+    rc = lk_sqlite_path(&path, url, err);
+    if (rc < 0 || path[0] == '/')
+        goto out;
+    directory = getcwd(NULL, 0);
+    if (directory == NULL) {
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the working directory is not to be had: name the file "
+                      "by an absolute path");
+        goto out;
+    }
+    rc = SQLOCK_ENOMEM;
+    if (asprintf(&file, "%s/%s", directory, path + strlen("./")) < 0) {
+        file = NULL;
+        goto out;
+    }
+    uri = malloc(URI_ROOM(strlen(file)));
+    if (uri == NULL || uriUnixFilenameToUriStringA(file, uri) != URI_SUCCESS ||
+        asprintf(out, "sqlite:%s", uri + strlen("file://")) < 0) {
+        *out = NULL;
+        goto out;
+    }
+    rc = 0;
+out:
+    if (rc == SQLOCK_ENOMEM)
+        (void)lk_error_nomem(err);
+    free(path);
+    free(directory);
+    free(file);
+    free(uri);
     return rc;
 }
 
