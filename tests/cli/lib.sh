@@ -17,6 +17,9 @@ helpers=()
 
 finish() {
     local pid
+    # A background job that is ended before it has become another program runs
+    # this trap, too.
+    [ "$BASHPID" = "$$" ] || return 0
     for pid in "${helpers[@]}"; do
         kill -KILL "$pid" 2>/dev/null
     done
