@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "db/driver.h"
@@ -165,6 +166,25 @@ static int tap_check_url(const char *url, sqlock_error *err)
     int rc = lk_driver_find(&real, without_prefix(url), err);
 
     return rc < 0 ? rc : real->check_url(without_prefix(url), err);
+}
+
+static int tap_resolve(const char *url, char **out, sqlock_error *err)
+{
+    const sqlock_driver *real;
+    char *resolved = NULL;
+    int rc = lk_driver_find(&real, without_prefix(url), err);
+
+    *out = NULL;
+    if (rc < 0 || real->resolve_url == NULL)
+        return rc;
+    rc = real->resolve_url(without_prefix(url), &resolved, err);
+    if (rc == 0 && resolved != NULL &&
+        asprintf(out, PREFIX "%s", resolved) < 0) {
+        *out = NULL;
+        rc = SQLOCK_ENOMEM;
+    }
+    free(resolved);
+    return rc;
 }
 
 /* Keep the list of open connections. */
@@ -347,6 +367,7 @@ static void install(size_t i, const sqlock_driver *real)
         .abort = tap_abort,
         .native = tap_native,
         .describe = tap_describe,
+        .resolve_url = tap_resolve,
     };
     rc = sqlock_driver_register(&taps[i], &err);
     assert_lock_ok(rc, &err);

@@ -150,15 +150,17 @@ static void test_every_statement_of_every_driver_can_be_rendered(void **state)
 
         for (layout = 0; layout < SQLOCK_LAYOUTS; layout++)
             for (kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
+                bool is_optional = kind >= SQLOCK_SQL_CLAIM_MANY;
                 struct lk_statement statement;
                 int rc = lk_statement_render(&statement, dialect,
                                              &dialect->statements[layout][kind],
                                              "NAME", 1);
 
-                if (rc != 0)
+                if (rc != 0 && !(is_optional && rc == SQLOCK_ENOTSUP))
                     fail_msg("%s layout %zu statement %zu: %d",
                              lk_drivers[i]->name, layout, kind, rc);
-                assert_null(strchr(statement.text, '{'));
+                if (rc == 0)
+                    assert_null(strchr(statement.text, '{'));
                 lk_statement_clear(&statement);
             }
     }
