@@ -438,12 +438,14 @@ $(TIDY): $B/lint/%.tidy: % .clang-tidy $(HEADERS)
 
 .PHONY: lint lint-cppcheck lint-rules lint-scripts
 lint: lint-rules lint-scripts lint-cppcheck $(TIDY) ## clang-tidy, cppcheck, shellcheck and the house's rules
-# Tests pass NULL on purpose; arrays handed on as pointers are indexed.
+# Tests pass NULL on purpose; arrays handed on as pointers are indexed; uthash's
+# macros look like uses of what was never set, which clang-tidy judges better.
 lint-cppcheck:
 	$(call say,CPPCHECK,src tests)mkdir -p $B/lint/cppcheck && cppcheck \
 	--quiet --error-exitcode=1 --enable=warning,performance,portability \
 	--std=c11 --inline-suppr --suppress=missingIncludeSystem \
 	--suppress=ctunullpointer --suppress=objectIndex \
+	--suppress=uninitvar --suppress=ctuuninitvar \
 	--cppcheck-build-dir=$B/lint/cppcheck -D_GNU_SOURCE -Iinclude -Isrc \
 	-Itests src $(sort $(dir $(SUPPORT_SRC) $(SUITE_SRC)))
 lint-rules:

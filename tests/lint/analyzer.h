@@ -1,15 +1,24 @@
 /*
- * analyzer.h - what the analyzer cannot see across files, told before each one
+ * analyzer.h - what the analyzer cannot see, told to it before each file
  *
  * sqlock_error_set() returns the code it was given, a negative one: without
- * that, every `return lk_error(...)` looks as if it could be a success.
+ * that, every `return lk_error(...)` looks as if it could be a success.  And
+ * uthash's way to take an entry out looks as if it left an empty table whose
+ * next entry is then used.
  */
 #ifndef LINT_ANALYZER_H
 #define LINT_ANALYZER_H
+
+#include <uthash.h>
 
 #include "sqlock_driver.h"
 
 #define sqlock_error_set(err, code, ...)                                       \
     ((void)sqlock_error_set((err), (code), __VA_ARGS__), (code))
+
+void *lint_some_pointer(void *head, const void *entry);
+
+#undef HASH_DEL
+#define HASH_DEL(head, entry) ((head) = lint_some_pointer((head), (entry)))
 
 #endif
