@@ -296,13 +296,13 @@ SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
 
 /**
  * Undo one acquire; the outermost one gives the lock back.  It is no longer
- * held afterwards whatever the result, except for EOWNER and EFORK.
+ * held afterwards whatever the result, except for EOWNER, EINUSE and EFORK.
  *
  * @return 0; EEXPIRED: the lease had run out, nobody else had the lock; ELOST:
  *         somebody else has had it, what it protects may be compromised;
  *         EUNCERTAIN, EUNREACHABLE, EBUSY (a transaction has the row locked)
  *         and other errors of the database: the row runs out by itself; EOWNER;
- *         EFORK
+ *         EINUSE: an open transaction guards it; EFORK
  */
 SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 
@@ -389,6 +389,298 @@ SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
  */
 SQLOCK_MUSTUSE int sqlock_renew_many(sqlock_lock *const *locks, size_t count,
                                      int *results, sqlock_error *err);
+
+/* --------------------------------------------------------- transactions -- */
+
+/*
+ * Locks and checks inside a transaction of the application's own, on its own
+ * tables, in the database that has the lock table.
+ *
+ * A transaction is begun on a connection of the registry, or on one that the
+ * application has open already, in its own client library.  Three ways to be
+ * right:
+ *     sqlock_tx_lock()    names (or a row) locked until the transaction ends
+ *     sqlock_tx_guard()   the database itself checks that a lease is still
+ *                         ours, and keeps it ours until the transaction ends
+ *     sqlock_tx_update()  compare-and-set by a version column
+ *
+ * A sqlock_tx belongs to one thread at a time, and ends before its registry is
+ * closed.  After a result that ends the transaction (ERETRY, ELOST, EUNCERTAIN,
+ * or a failed statement where the database then refuses all others, as
+ * PostgreSQL does) every call but the ones that end it is refused with that
+ * result.  Statements on a connection of the registry are bounded by
+ * statement_timeout_ms; on an adopted one, the application's own limits hold.
+ */
+typedef struct sqlock_tx sqlock_tx;
+
+typedef enum sqlock_type {
+    SQLOCK_NULL = 0,
+    SQLOCK_INT64,
+    SQLOCK_TEXT /* UTF-8, any bytes but NUL */
+} sqlock_type;
+
+/* A parameter or a result cell.  Other types travel as their text. */
+typedef struct sqlock_value {
+    sqlock_type type;
+    int64_t integer;  /* SQLOCK_INT64 */
+    const char *text; /* SQLOCK_TEXT: NUL-terminated, not NULL */
+    size_t length;    /* of text, in bytes, without the NUL */
+} sqlock_value;
+
+/* What a statement gave.  All zero before the first use. */
+typedef struct sqlock_result {
+    size_t rows;
+    size_t columns;
+    sqlock_value *cells; /* rows x columns, row by row */
+    int64_t affected;    /* rows inserted, changed or deleted */
+    void *memory;        /* of the cells, private to the library */
+} sqlock_result;
+
+/** Free what a result holds and zero it. */
+SQLOCK_API void sqlock_result_clear(sqlock_result *result);
+
+/** A value of each type; the text is not copied. */
+SQLOCK_API sqlock_value sqlock_integer(int64_t integer);
+SQLOCK_API sqlock_value sqlock_text(const char *text); /* NULL: null */
+
+/**
+ * Begin a transaction on a connection of the registry, READ COMMITTED.  On
+ * SQLite it has the file's write lock from here on (BEGIN IMMEDIATE).
+ *
+ * @param[out] out to be given to sqlock_tx_commit() or sqlock_tx_rollback()
+ * @return 0, EBUSY (SQLite: another writes), ENOTSUP (the driver), or as
+ *         sqlock_list()
+ */
+SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
+                                   sqlock_error *err);
+
+/**
+ * Use the application's own connection: an open PGconn *, MYSQL * or sqlite3 *
+ * of the client library that this one was built with, on the registry's
+ * database.  Its transaction is joined; where none is open one is begun, with
+ * the session's own isolation level.  Settings and handlers of the connection
+ * stay as they are; what must be set for one statement is put back after it,
+ * also after an error.  The application does not use the connection while a
+ * call on the transaction runs, and closes it after the transaction.
+ *
+ * @return 0, EINVAL (NULL; closed; a command or a result in progress; an
+ *         aborted transaction; another database; automatic reconnection),
+ *         EBUSY (SQLite: a transaction was begun and another writes), ENOTSUP,
+ *         EUNREACHABLE, ENOMEM, EFORK, EDATABASE
+ */
+SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
+                                   void *connection, sqlock_error *err);
+
+/**
+ * Commit, also a transaction that was joined, and free @p tx whatever comes.
+ * 0 is only what the server has confirmed.  After a failed guard, or another
+ * result that has ended the transaction, it is rolled back and that result is
+ * given.
+ *
+ * @return 0; EUNCERTAIN: the connection broke under the commit, which may have
+ *         happened; anything else: it is rolled back
+ */
+SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
+
+/** Roll back, also a transaction that was joined, and free @p tx.  NULL is
+ *  allowed.  @return 0; or why the server could not be told: it rolls back when
+ *  it notices that the connection is gone */
+SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
+
+/**
+ * Let go of an adopted connection and leave its transaction as it is, for the
+ * application to end; frees @p tx.  Guards end here: leave after the statements
+ * that they guard only if the application commits before it releases the lock.
+ *
+ * @return 0; EINVAL: not adopted (nothing was done); the result that a failed
+ *         guard or a lost transaction gave: roll back
+ */
+SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
+
+/**
+ * One statement with bound parameters, each written as '?' ("??" is a question
+ * mark on PostgreSQL).
+ *
+ * @param[in,out] result zeroed, or used before; NULL: not wanted
+ * @return 0; EBUSY (somebody's lock, or a duplicate key); ERETRY, ELOST (the
+ *         connection is gone; nothing of the transaction was committed); EINVAL
+ *         (the number of parameters; or the statement ended the transaction);
+ *         ESCHEMA, EACCESS, EDATABASE, ECANCELED, EREADONLY, ERESOURCE
+ */
+SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
+                                     const sqlock_value *parameters,
+                                     size_t count, sqlock_result *result,
+                                     sqlock_error *err);
+
+/**
+ * Lock names until the transaction ends.  They are others than the leases of
+ * the same names: rows of their own, made where missing.  Taken in the order of
+ * their keys.  @p wait_ms as in sqlock_acquire(), for all together; with
+ * @p skip_locked it must be 0, and those that nobody has are taken.  What was
+ * taken stays locked until the transaction ends, also after a failure.  On
+ * SQLite any lock is the file's write lock.
+ *
+ * @param[out] results of each name: 0, EBUSY, ETIMEDOUT, or why the call ended
+ *             before it; may be NULL
+ * @return 0; EBUSY (with @p skip_locked: at least one); ETIMEDOUT; ERETRY: a
+ *         deadlock, or a snapshot older than the row: roll back and run the
+ *         transaction again; or as sqlock_tx_execute().  After EBUSY and
+ *         ETIMEDOUT the transaction goes on
+ */
+SQLOCK_MUSTUSE int sqlock_tx_lock(sqlock_tx *tx, const char *const *names,
+                                  size_t count, int64_t wait_ms,
+                                  bool skip_locked, int *results,
+                                  sqlock_error *err);
+
+/* What makes a row's version. */
+typedef enum sqlock_version_kind {
+    SQLOCK_VERSION_INTEGER = 0, /* rises by one with each update */
+    SQLOCK_VERSION_TIMESTAMP,   /* of microseconds (SQLite: a text of
+                                   milliseconds); always later than before */
+    SQLOCK_VERSION_STATE /* the application's own: an update expects one value
+                            and assigns the next */
+} sqlock_version_kind;
+
+/** A table of the application.  Names are letters, digits and '_', as the
+ *  database's catalogue has them. */
+typedef struct sqlock_table {
+    size_t size;                /* sizeof(sqlock_table): the struct may grow */
+    const char *name;           /* "stock" or "schema.stock" */
+    const char *key_column;     /* unique */
+    const char *version_column; /* sqlock_tx_version(), sqlock_tx_update() */
+    sqlock_version_kind version_kind;
+    const char *fence_column;       /* sqlock_tx_fence() */
+    const char *fence_owner_column; /* likewise */
+} sqlock_table;
+#define SQLOCK_TABLE_INIT SQLOCK_SIZED(sqlock_table)
+
+/**
+ * Lock a row FOR UPDATE, or with @p share FOR SHARE, until the transaction
+ * ends.
+ *
+ * @return as sqlock_tx_lock(), and ENOTFOUND: there is no such row
+ */
+SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
+                                      const sqlock_value *key, bool share,
+                                      int64_t wait_ms, sqlock_error *err);
+
+/**
+ * Let the database check that the lease of @p lock, held by the caller, is
+ * still ours and has not run out, and keep anybody from taking it over before
+ * the transaction ends.  One statement.  The lease is not renewed meanwhile:
+ * the transaction may still commit after its end, but the lease is then over.
+ * Until the transaction ends, releasing the lock is refused with EINUSE.
+ *
+ * Under REPEATABLE READ and SERIALIZABLE guard before anything else, or a
+ * renewal that the snapshot does not have makes it ERETRY.  On SQLite the guard
+ * is the file's write lock, which stops the renewals of all leases: their TTL
+ * must exceed the transaction.
+ *
+ * @return 0; ELOST: another owner has had the lock, the message says who has it
+ *         now; EEXPIRED; EOWNER; ERETRY; EBUSY: somebody has the row locked.
+ *         After a failure the transaction does not commit through us
+ */
+SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
+                                   sqlock_error *err);
+
+/**
+ * The token form, for tables of another database than the lock's: set the fence
+ * column of a row to @p token and its owner column to @p owner, unless it has
+ * had a greater token, or the same one of another owner.
+ *
+ * @return 0, ECONFLICT, ENOTFOUND, or as sqlock_tx_execute()
+ */
+SQLOCK_MUSTUSE int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
+                                   const sqlock_value *key, int64_t token,
+                                   const char *owner, sqlock_error *err);
+
+/**
+ * The SQL that adds the fence columns of @p table, for the database of @p url
+ * (its scheme is enough).
+ *
+ * @param[out] text to be given to sqlock_free(); NULL on failure
+ */
+SQLOCK_MUSTUSE int sqlock_fence_ddl(char **text, const char *url,
+                                    const sqlock_table *table,
+                                    sqlock_error *err);
+
+/** A version as it was read: an integer, or a text of at most 63 bytes. */
+typedef struct sqlock_row_version {
+    sqlock_type type;
+    int64_t integer;
+    char text[64];
+} sqlock_row_version;
+
+/**
+ * Read the version of a row.
+ * @return 0, ENOTFOUND, EINVAL (null, or no version of that kind)
+ */
+SQLOCK_MUSTUSE int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
+                                     const sqlock_value *key,
+                                     sqlock_row_version *version,
+                                     sqlock_error *err);
+
+/* column = value */
+typedef struct sqlock_assignment {
+    const char *column;
+    sqlock_value value;
+} sqlock_assignment;
+
+/**
+ * Update a row that still has the version @p expected, and give it the next.
+ * Of a state column the next is among the assignments.
+ *
+ * @param[out] next the new version; may be NULL
+ * @return 0; ECONFLICT: it has another version; ENOTFOUND; EINVAL: no next
+ *         version (null, the greatest integer, a column that is too coarse); or
+ *         as sqlock_tx_execute()
+ */
+SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
+                                    const sqlock_value *key,
+                                    const sqlock_row_version *expected,
+                                    const sqlock_assignment *set, size_t count,
+                                    sqlock_row_version *next, sqlock_error *err);
+
+/* What sqlock_tx_retry() runs. */
+typedef struct sqlock_attempt {
+    uint32_t number;  /* from 1 */
+    bool pessimistic; /* lock the row first: too many attempts have failed */
+} sqlock_attempt;
+typedef int (*sqlock_tx_fn)(void *context, sqlock_tx *tx,
+                            const sqlock_attempt *attempt, sqlock_error *err);
+
+/** Zero means the default in every field; begin with SQLOCK_RETRY_INIT. */
+typedef struct sqlock_retry_options {
+    size_t size;                /* sizeof(sqlock_retry_options) */
+    uint32_t attempts;          /* at most; 100 */
+    uint32_t deadline_ms;       /* for all of them; 30 000 */
+    uint32_t pause_ms;          /* the longest pause; 50.  Pauses begin at 1 ms,
+                                   double, and are drawn at random */
+    uint32_t pessimistic_after; /* attempts that failed; 0: never */
+} sqlock_retry_options;
+#define SQLOCK_RETRY_INIT SQLOCK_SIZED(sqlock_retry_options)
+
+/** What came of it; filled in any case. */
+typedef struct sqlock_retry_stats {
+    uint32_t attempts;
+    uint32_t conflicts; /* ECONFLICT */
+    uint32_t retries;   /* ERETRY, EBUSY, ETIMEDOUT */
+} sqlock_retry_stats;
+
+/**
+ * Run @p fn in a transaction of its own and commit it when it returns 0, again
+ * from the start while it returns, or the commit gives, ECONFLICT, ERETRY,
+ * EBUSY or ETIMEDOUT.  @p fn must not end the transaction.
+ *
+ * @param stats may be NULL
+ * @return 0; what the last attempt gave; ECONFLICT and the like when attempts
+ *         or time have run out; EUNCERTAIN is never tried again
+ */
+SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
+                                   void *context,
+                                   const sqlock_retry_options *options,
+                                   sqlock_retry_stats *stats,
+                                   sqlock_error *err);
 
 /* ------------------------------------------------------- administration -- */
 

@@ -25,29 +25,6 @@ extern "C" {
 
 /* --------------------------------------------------------------- values -- */
 
-typedef enum sqlock_type {
-    SQLOCK_NULL = 0,
-    SQLOCK_INT64,
-    SQLOCK_TEXT /* UTF-8, any bytes but NUL */
-} sqlock_type;
-
-/* A parameter or a result cell. */
-typedef struct sqlock_value {
-    sqlock_type type;
-    int64_t integer;  /* SQLOCK_INT64 */
-    const char *text; /* SQLOCK_TEXT: NUL-terminated, not NULL */
-    size_t length;    /* of text, in bytes, without the NUL */
-} sqlock_value;
-
-/* What a statement gave.  All zero before the first use. */
-typedef struct sqlock_result {
-    size_t rows;
-    size_t columns;
-    sqlock_value *cells; /* rows x columns, row by row */
-    int64_t affected;    /* rows inserted, changed or deleted */
-    void *memory;        /* of the cells, private to the library */
-} sqlock_result;
-
 /** Begin the rows of a result of so many columns; forgets the ones before.
  *  For drivers.  @return 0, ENOMEM */
 SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
@@ -56,9 +33,6 @@ SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
  *  need not be NUL-terminated in @p value.  For drivers.  @return 0, ENOMEM */
 SQLOCK_API int sqlock_result_push(sqlock_result *result,
                                   const sqlock_value *value);
-
-/** Free what a result holds and zero it. */
-SQLOCK_API void sqlock_result_clear(sqlock_result *result);
 
 /** Fill @p err (NULL is allowed) and return @p code, so that set-and-return is
  *  one expression.  Control characters and bytes that are no UTF-8 are escaped,
@@ -212,6 +186,76 @@ typedef struct sqlock_dialect {
     sqlock_template statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
 } sqlock_dialect;
 
+/* --------------------------------------------------------- transactions -- */
+
+typedef enum sqlock_tx_state {
+    SQLOCK_TX_NONE,   /* none is open */
+    SQLOCK_TX_OPEN,   /* one that can be committed */
+    SQLOCK_TX_ABORTED /* one that can only be rolled back, or is gone without
+                         having been ended; or the connection is */
+} sqlock_tx_state;
+
+/* Statements about the lock table, for its three layouts. */
+typedef enum sqlock_tx_kind {
+    /* Make the row {1}{2} with the name {6}, free, where there is none.  NULL:
+     * rows are not locked one by one. */
+    SQLOCK_TX_SQL_SEED,
+    /* Lock the row {1}{2} against all others until the transaction ends, unless
+     * somebody has it locked.  One row; no row: somebody has, or there is no
+     * such row in the transaction's snapshot. */
+    SQLOCK_TX_SQL_LOCK,
+    /* The same, but wait for whoever has it, as `limit` says: then EBUSY. */
+    SQLOCK_TX_SQL_WAIT,
+    /* One row when the lease of {1}{2} is {3}'s, with the token {8} where the
+     * layout keeps tokens, and not over; nobody can change it then until the
+     * transaction ends.  Never waits for a row lock: no row when somebody has
+     * one. */
+    SQLOCK_TX_SQL_GUARD,
+    SQLOCK_TX_KINDS
+} sqlock_tx_kind;
+
+/* A driver's part in transactions of the application.  Templates as in a
+ * dialect; none of them leaves a trace in the session. */
+typedef struct sqlock_transactions {
+    size_t size; /* sizeof(sqlock_transactions) */
+    const char *statements[SQLOCK_LAYOUTS][SQLOCK_TX_KINDS];
+
+    /* The last cell of the first row tells which server, database and {table},
+     * in schema {1} (null: none was named), this is. */
+    const char *identity;
+    /* One text "read committed", in any case, unless the transaction reads from
+     * a snapshot that its first statement takes; takes none itself.  NULL:
+     * `identity` takes none. */
+    const char *isolation;
+
+    /* Behind a SELECT of a row: lock it but pass over it when it is locked, or
+     * wait for it.  NULL: rows are not locked one by one. */
+    const char *update_free, *update_wait;
+    const char *share_free, *share_wait;
+    /* Where there is one write lock for all: takes it and changes nothing. */
+    const char *take_write_lock;
+    uint32_t wait_unit_ms; /* what `limit` counts in; 0: nothing waits */
+
+    /* Of {column}, a point in time: in us, and the next one, later than it. */
+    const char *timestamp_us, *next_timestamp;
+    const char *fence_type, *owner_type; /* of columns */
+
+    /** Make a connection of the application's open handle; changes nothing.
+     *  @return 0, EINVAL, ... */
+    int (*adopt)(void *connection, void *native, sqlock_error *err);
+    /** Let go of it; in place of close. */
+    void (*unadopt)(void *connection);
+    /** Without a round trip. */
+    sqlock_tx_state (*state)(void *connection);
+    /** Let statements wait for somebody's lock at most @p wait_ms, a multiple of
+     *  wait_unit_ms, and end for no other limit of time, until `unlimit`, which
+     *  puts back what was set before.  The caller has a savepoint, and goes on
+     *  from there after EBUSY. */
+    int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
+                 sqlock_error *err);
+    int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
+} sqlock_transactions;
+
 /* --------------------------------------------------------------- driver -- */
 
 /* How to open a connection. */
@@ -322,6 +366,9 @@ typedef struct sqlock_driver {
      *  when it is that already.  Called once, after check_url; connections are
      *  opened with what it gave.  @return 0, EINVAL, ENOMEM */
     int (*resolve_url)(const char *url, char **out, sqlock_error *err);
+
+    /** What it can do in transactions of the application; may be NULL. */
+    const sqlock_transactions *transactions;
 } sqlock_driver;
 
 /**

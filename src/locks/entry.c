@@ -141,6 +141,9 @@ int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
         rc = lk_not_owner(err);
     } else if (lock->hold_count > 1) {
         lock->hold_count--;
+    } else if (lock->guards > 0) {
+        rc = lk_error(err, SQLOCK_EINUSE,
+                      "an open transaction guards this lock: end it first");
     } else {
         lk_copy_lease(lock, lease);
         *lost = lock->lost;
@@ -173,6 +176,9 @@ int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease, sqlock_error *err)
     else if (lk_remaining_ns(lock) == 0)
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease ran out before it was renewed");
+    else if (lock->guards > 0)
+        rc = lk_error(err, SQLOCK_EBUSY,
+                      "an open transaction guards this lock");
     else
         lk_copy_lease(lock, lease);
     pthread_mutex_unlock(&lock->mutex);

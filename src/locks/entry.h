@@ -33,7 +33,7 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
 void lk_end_care(sqlock_lock *lock);
 
 /* Count one less.  0: nested, all done; 1: the outermost one, whose lease is
- * copied and whose turn it is, until lk_end_release(); EOWNER. */
+ * copied and whose turn it is, until lk_end_release(); EOWNER, EINUSE. */
 int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
                      sqlock_error *err);
 void lk_end_release(sqlock_lock *lock);

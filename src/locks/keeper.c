@@ -63,7 +63,8 @@ static int64_t due_at(const sqlock_lock *lock)
 
 static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
 {
-    if (lock->phase != LK_OCCUPIED || lk_remaining_ns(lock) == 0)
+    if (lock->phase != LK_OCCUPIED || lock->guards > 0 ||
+        lk_remaining_ns(lock) == 0)
         return false;
     return lock->max_hold_ms == 0 ||
            now < lk_after_ms(lock->acquired_boot_ns, lock->max_hold_ms);
@@ -300,6 +301,14 @@ int lk_keeper_keep(struct lk_keeper *keeper, sqlock_lock *lock,
     if (rc == 0)
         lk_alarm_poke(&keeper->alarm);
     return rc;
+}
+
+void lk_keeper_look(struct lk_keeper *keeper)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    if (keeper->is_running)
+        lk_alarm_poke(&keeper->alarm);
+    pthread_mutex_unlock(&keeper->mutex);
 }
 
 void lk_keeper_forget(struct lk_keeper *keeper, sqlock_lock *lock)

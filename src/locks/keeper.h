@@ -38,4 +38,7 @@ int lk_keeper_keep(struct lk_keeper *keeper, struct sqlock_lock *lock,
                    sqlock_error *err);
 void lk_keeper_forget(struct lk_keeper *keeper, struct sqlock_lock *lock);
 
+/* A lease may be renewed again. */
+void lk_keeper_look(struct lk_keeper *keeper);
+
 #endif

@@ -219,6 +219,7 @@ static void free_registry(sqlock_registry *registry)
     }
     (void)pthread_mutex_destroy(&registry->mutex);
     free(registry->region);
+    free(registry->identity);
     free(registry);
 }
 

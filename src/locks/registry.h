@@ -45,6 +45,7 @@ struct sqlock_registry {
     pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
     struct lk_ghost *ghosts;
+    char *identity; /* of server and table, once a transaction has asked */
 };
 
 enum lk_phase {
@@ -73,6 +74,7 @@ struct sqlock_lock {
     int64_t deadline_boot_ns; /* when the holder stops believing */
     int lost;                 /* 0, ELOST, EEXPIRED: sticky */
     int lost_fd;              /* -1: nobody has asked for it */
+    uint32_t guards;          /* open transactions that keep it as it is */
     /* as the acquisition asked for */
     bool is_fenced;
     uint32_t max_hold_ms;

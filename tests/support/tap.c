@@ -320,6 +320,42 @@ static void tap_describe(void *connection, sqlock_description *description)
     head->real->describe(head->state, description);
 }
 
+/* The real driver's part in transactions; adopting needs to know which. */
+static sqlock_transactions transactions[DATABASES];
+
+static int tap_refuse_adopt(void *connection, void *native, sqlock_error *err)
+{
+    (void)connection;
+    (void)native;
+    return sqlock_error_set(err, SQLOCK_ENOTSUP, 0, NULL,
+                            "the tap adopts no connection");
+}
+
+static sqlock_tx_state tap_state(void *connection)
+{
+    struct head *head = connection;
+
+    if (atomic_load(&head->is_broken))
+        return SQLOCK_TX_ABORTED;
+    return head->real->transactions->state(head->state);
+}
+
+static int tap_limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
+                     sqlock_error *err)
+{
+    struct head *head = connection;
+
+    return head->real->transactions->limit(head->state, wait_ms, deadline_ns,
+                                           err);
+}
+
+static int tap_unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    struct head *head = connection;
+
+    return head->real->transactions->unlimit(head->state, deadline_ns, err);
+}
+
 /* ------------------------------------------------------------ registering -- */
 
 /* "a|b" as "tap+a|tap+b". */
@@ -346,6 +382,11 @@ static void install(size_t i, const sqlock_driver *real)
     int rc;
 
     reals[i] = real;
+    transactions[i] = *real->transactions;
+    transactions[i].adopt = tap_refuse_adopt;
+    transactions[i].state = tap_state;
+    transactions[i].limit = tap_limit;
+    transactions[i].unlimit = tap_unlimit;
     (void)snprintf(names[i], sizeof names[i], PREFIX "%s", real->name);
     prefix_schemes(schemes[i], sizeof schemes[i], real->schemes);
     taps[i] = (sqlock_driver){
@@ -368,6 +409,7 @@ static void install(size_t i, const sqlock_driver *real)
         .native = tap_native,
         .describe = tap_describe,
         .resolve_url = tap_resolve,
+        .transactions = &transactions[i],
     };
     rc = sqlock_driver_register(&taps[i], &err);
     assert_lock_ok(rc, &err);

@@ -27,6 +27,8 @@ struct lk_mysql_connection {
     bool in_transaction;     /* between begin and commit or rollback */
     bool is_rolled_back;     /* it was, by an error, and nobody said so yet */
     bool is_broken;          /* not in step with the server any more */
+    bool is_limited;         /* the caller has a savepoint */
+    char limits[2][24];      /* of time, as they were set before */
     atomic_bool was_aborted; /* by another thread */
     int alarm;               /* a second descriptor of the socket ... */
     bool has_alarm;          /* ... when there is one */
@@ -63,6 +65,12 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
 
 /** Let go of the statement with that id, if there is one. */
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
+
+/** What the driver does in the application's transactions. */
+extern const sqlock_transactions lk_mysql_transactions;
+
+/** End abort()'s reach, and make the connection all zero. */
+void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 
 /** As sqlock_driver.execute. */
 int lk_mysql_execute(struct lk_mysql_connection *connection,

@@ -118,6 +118,15 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
     return 0;
 }
 
+void lk_mysql_clear_alarm(struct lk_mysql_connection *connection)
+{
+    (void)pthread_mutex_lock(&alarm_guard);
+    if (connection->has_alarm)
+        (void)close(connection->alarm);
+    memset(connection, 0, sizeof *connection);
+    (void)pthread_mutex_unlock(&alarm_guard);
+}
+
 static int driver_check_url(const char *url, sqlock_error *err)
 {
     struct lk_mysql_target target = {0};
@@ -169,11 +178,7 @@ static void driver_close(void *handle)
     for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++)
         lk_mysql_unprepare(connection, i);
     lk_mysql_sigpipe_release(&held, true);
-    (void)pthread_mutex_lock(&alarm_guard);
-    if (connection->has_alarm)
-        (void)close(connection->alarm);
-    memset(connection, 0, sizeof *connection);
-    (void)pthread_mutex_unlock(&alarm_guard);
+    lk_mysql_clear_alarm(connection);
 }
 
 static bool driver_is_alive(void *handle)
@@ -332,4 +337,5 @@ const sqlock_driver lk_driver_mysql = {
     .abort = driver_abort,
     .native = driver_native,
     .describe = driver_describe,
+    .transactions = &lk_mysql_transactions,
 };

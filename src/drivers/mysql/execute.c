@@ -234,7 +234,8 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
 
 /* A lock wait that timed out undoes the statement alone, and 1020 perhaps as
    well: end the whole transaction, so that half of it is never committed (F21).
-   What comes after in it is refused until the caller has ended it too. */
+   What comes after in it is refused until the caller has ended it too.  Under
+   limits of its own the caller has a savepoint to go back to. */
 static void end_transaction(struct lk_mysql_connection *connection)
 {
     connection->is_rolled_back = true;
@@ -272,7 +273,8 @@ int lk_mysql_execute(struct lk_mysql_connection *connection,
         rc =
             run_prepared(connection, statement, parameters, count, &given, err);
     if (rc < 0 && connection->in_transaction &&
-        (rc == SQLOCK_ERETRY || err->native == LK_MYSQL_LOCK_WAIT_TIMEOUT))
+        (rc == SQLOCK_ERETRY || (err->native == LK_MYSQL_LOCK_WAIT_TIMEOUT &&
+                                 !connection->is_limited)))
         end_transaction(connection);
     if (rc == 0 && result != NULL) {
         sqlock_result_clear(result);

@@ -112,8 +112,10 @@ static int pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
     if (state_of(session) == PQTRANS_INTRANS ||
         state_of(session) == PQTRANS_INERROR)
         return lk_error(err, SQLOCK_EINVAL, "there is a transaction already");
-    return lk_pg_simple(session, "BEGIN ISOLATION LEVEL READ COMMITTED",
-                        deadline_ns, NULL, err);
+    return lk_pg_simple(
+        session,
+        session->is_adopted ? "BEGIN" : "BEGIN ISOLATION LEVEL READ COMMITTED",
+        deadline_ns, NULL, err);
 }
 
 static int pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
@@ -205,4 +207,5 @@ const sqlock_driver lk_driver_postgres = {
     .abort = pg_abort,
     .native = pg_native,
     .describe = pg_describe,
+    .transactions = &lk_pg_transactions,
 };

@@ -23,7 +23,7 @@ enum {
     OID_BPCHAR = 1042
 };
 
-#define PARAMETERS_MAX 16
+#define PARAMETERS_MAX 64
 #define INTEGER_SIZE 24
 
 /* Parameters as libpq takes them: text, with the type where we know better than

@@ -2,7 +2,8 @@
  * session.h - one PostgreSQL session, shared by the files of this driver
  *
  * wait.c waits for its socket, open.c makes it, query.c runs statements on it,
- * outcome.c says what became of them; driver.c puts these together.
+ * outcome.c says what became of them, adopt.c lends it from the application;
+ * driver.c puts these together.
  */
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
@@ -12,10 +13,13 @@
 
 #include "sqlock_driver.h"
 
+#define LK_PG_LIMITS 2
+
 /* All zero is a session that was never opened. */
 typedef struct lk_pg {
     PGconn *conn;
-    pid_t pid; /* the process that opened it (F17) */
+    pid_t pid;       /* the process that opened it (F17) */
+    bool is_adopted; /* the application's */
 
     /* Under the mutex of wait.c, for abort from another thread. */
     int fd;       /* valid while waiting */
@@ -30,6 +34,8 @@ typedef struct lk_pg {
     /* Prepared statements: the hash of the text by id - 1, 0 for none. */
     uint64_t prepared[SQLOCK_STATEMENT_IDS];
     unsigned generation; /* part of their names */
+
+    char limits[LK_PG_LIMITS][32]; /* of time, as they were set before */
 } lk_pg;
 
 /* ---------------------------------------------------------------- wait.c -- */
@@ -90,5 +96,9 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
 /* ------------------------------------------------------------- dialect.c -- */
 
 extern const sqlock_dialect lk_pg_dialect;
+
+/* --------------------------------------------------------------- adopt.c -- */
+
+extern const sqlock_transactions lk_pg_transactions;
 
 #endif /* LK_POSTGRES_SESSION_H */

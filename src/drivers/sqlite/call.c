@@ -64,6 +64,8 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
     if (c->lock_timeout_ms > 0)
         c->give_up_ns =
             lk_sooner(deadline_ns, lk_after_ms(now_ns, c->lock_timeout_ms));
+    if (c->is_adopted)
+        c->give_up_ns = 0;
     c->now_us = 0;
     (void)pthread_mutex_lock(&c->guard);
     atomic_store(&c->is_aborted, false);

@@ -24,7 +24,9 @@ struct lk_sqlite {
     sqlite3 *db;
     sqlite3_stmt *prepared[LK_SQLITE_STATEMENTS]; /* by id */
     int64_t lock_timeout_ms;                      /* 0: the deadline alone */
-    bool is_broken; /* of no use any more: every call is refused */
+    bool is_broken;      /* of no use any more: every call is refused */
+    bool is_adopted;     /* the application's: waits as that has set it up */
+    int busy_timeout_ms; /* of the application's, while it is taken away */
 
     /* The call in flight; only its own thread reads or writes these. */
     int64_t deadline_ns;
@@ -61,6 +63,9 @@ int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
 
 /* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
+
+/* adopt.c: transactions of the application. */
+extern const sqlock_transactions lk_sqlite_transactions;
 
 /* file.c: from a URL to a file that can hold locks. */
 int lk_sqlite_path(char **path, const char *url, sqlock_error *err);

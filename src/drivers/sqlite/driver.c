@@ -333,4 +333,5 @@ const sqlock_driver lk_driver_sqlite = {
     .native = sqlite_native,
     .describe = sqlite_describe,
     .resolve_url = lk_sqlite_resolve,
+    .transactions = &lk_sqlite_transactions,
 };

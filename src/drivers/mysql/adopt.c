@@ -1,0 +1,259 @@
+/*
+ * adopt.c - transactions of the application: its own MYSQL, and the statements
+ * that lock and guard rows in them
+ *
+ * MariaDB and MySQL each have their own words for what is wanted, in comments
+ * that the other one passes over.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "drivers/mysql/connection.h"
+#include "drivers/mysql/sigpipe.h"
+
+#define OUT_OF_SYNC 2014
+
+static bool is_in_transaction(MYSQL *mysql)
+{
+    return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
+}
+
+/* A connection that the library opens anew by itself loses its transaction, and
+   what follows is committed statement by statement (F41). */
+static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
+{
+    lk_mysql_bool reconnects = 0;
+
+    (void)mysql_get_option(mysql, MYSQL_OPT_RECONNECT, &reconnects);
+    if (reconnects)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the connection reconnects by itself, which loses "
+                        "transactions: set MYSQL_OPT_RECONNECT to 0");
+    return 0;
+}
+
+/* Its answer brings the state of the transaction, which an error before it did
+   not. */
+static int probe(MYSQL *mysql, sqlock_error *err)
+{
+    if (mysql_query(mysql, "DO 0") == 0)
+        return 0;
+    if (mysql_errno(mysql) == OUT_OF_SYNC)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a result is in progress on this connection: read it "
+                        "to its end first");
+    return sqlock_error_set(
+        err, SQLOCK_EINVAL, (int)mysql_errno(mysql), mysql_sqlstate(mysql),
+        "the MySQL connection is of no use: %s", mysql_error(mysql));
+}
+
+static int adopt(void *handle, void *native, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    struct lk_mysql_sigpipe held;
+    MYSQL *mysql = native;
+    int rc;
+
+    rc = lk_mysql_client_enter(err);
+    if (rc < 0)
+        return rc;
+    if (mysql_thread_id(mysql) == 0 || lk_mysql_client_socket(mysql) < 0)
+        return lk_error(err, SQLOCK_EINVAL, "the MySQL connection is not open");
+    rc = refuse_reconnect(mysql, err);
+    if (rc < 0)
+        return rc;
+    lk_mysql_sigpipe_hold(&held);
+    rc = probe(mysql, err);
+    lk_mysql_sigpipe_release(&held, rc < 0);
+    if (rc < 0)
+        return rc;
+    connection->mysql = mysql;
+    connection->thread_id = mysql_thread_id(mysql);
+    connection->in_transaction = is_in_transaction(mysql);
+    rc = lk_mysql_set_alarm(connection, err);
+    if (rc < 0)
+        lk_mysql_clear_alarm(connection);
+    return rc;
+}
+
+static void unadopt(void *handle)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    if (connection->mysql == NULL)
+        return;
+    for (uint32_t id = 0; id <= SQLOCK_STATEMENT_IDS; id++)
+        lk_mysql_unprepare(connection, id);
+    lk_mysql_clear_alarm(connection);
+}
+
+static sqlock_tx_state state(void *handle)
+{
+    struct lk_mysql_connection *connection = handle;
+
+    if (connection->mysql == NULL || connection->is_broken ||
+        connection->is_rolled_back || atomic_load(&connection->was_aborted) ||
+        mysql_thread_id(connection->mysql) != connection->thread_id)
+        return SQLOCK_TX_ABORTED;
+    if (!is_in_transaction(connection->mysql))
+        return SQLOCK_TX_NONE;
+    /* Begun by the application. */
+    connection->in_transaction = true;
+    return SQLOCK_TX_OPEN;
+}
+
+/* --- limits of time --- */
+
+static int run_text(struct lk_mysql_connection *connection, const char *text,
+                    int64_t deadline_ns, sqlock_result *result,
+                    sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = text};
+    struct lk_mysql_sigpipe held;
+    int rc;
+
+    lk_mysql_sigpipe_hold(&held);
+    rc = lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns, result,
+                          err);
+    lk_mysql_sigpipe_release(&held, connection->is_broken);
+    return rc;
+}
+
+/* They come from the server, and go into a text. */
+static bool is_number(const char *text)
+{
+    return *text != '\0' && text[strspn(text, "0123456789.")] == '\0';
+}
+
+/* max_statement_time is MariaDB's; MySQL's max_execution_time does not count
+   for a SELECT that locks. */
+static int set_limits(struct lk_mysql_connection *connection, const char *wait,
+                      const char *statement, int64_t deadline_ns,
+                      sqlock_error *err)
+{
+    sqlock_result result = {0};
+    char text[160];
+    int rc;
+
+    (void)snprintf(text, sizeof text,
+                   "SET innodb_lock_wait_timeout = %s "
+                   "/*M! , max_statement_time = %s */",
+                   wait, statement);
+    rc = run_text(connection, text, deadline_ns, &result, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int limit(void *handle, int64_t wait_ms, int64_t deadline_ns,
+                 sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    sqlock_result result = {0};
+    char seconds[24];
+    int rc;
+
+    rc = run_text(connection,
+                  "SELECT CAST(@@innodb_lock_wait_timeout AS CHAR) "
+                  "/*M! , CAST(@@max_statement_time AS CHAR) */",
+                  deadline_ns, &result, err);
+    (void)snprintf(connection->limits[1], sizeof connection->limits[1], "0");
+    for (size_t i = 0; rc == 0 && i < result.columns && i < 2; i++) {
+        (void)snprintf(connection->limits[i], sizeof connection->limits[i],
+                       "%s", result.cells[i].text);
+        if (!is_number(connection->limits[i]))
+            rc = lk_error(err, SQLOCK_EDATABASE,
+                          "the server gave a limit of time that is no number");
+    }
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(seconds, sizeof seconds, "%lld", (long long)wait_ms / 1000);
+    rc = set_limits(connection, seconds, "0", deadline_ns, err);
+    connection->is_limited = rc == 0;
+    return rc;
+}
+
+static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    bool was_rolled_back = connection->is_rolled_back;
+    int rc;
+
+    if (!connection->is_limited)
+        return 0;
+    connection->is_limited = false;
+    /* Also after a deadlock: settings are the session's, not the
+       transaction's. */
+    connection->is_rolled_back = false;
+    rc = set_limits(connection, connection->limits[0], connection->limits[1],
+                    deadline_ns, err);
+    connection->is_rolled_back = was_rolled_back;
+    return rc;
+}
+
+/* --- statements --- */
+
+/* clang-format off */
+#define NOW "UTC_TIMESTAMP(6)"
+#define EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
+#define THE_ROW "LOCK_KEY = {1} AND REGION = {2}"
+#define SEED(columns, values)                                                  \
+    "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE" columns ") "         \
+    "VALUES ({1}, {2}, " NOW values ") "                                       \
+    "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"
+#define LOCK "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " FOR UPDATE"
+#define SHARE " /*M! LOCK IN SHARE MODE *//*!80001 FOR SHARE */"
+#define SHARE_FREE                                                             \
+    " /*M! LOCK IN SHARE MODE SKIP LOCKED *//*!80001 FOR SHARE SKIP LOCKED */"
+#define GUARD(is_ours)                                                         \
+    "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3} AND "  \
+    is_ours SHARE_FREE
+/* clang-format on */
+
+const sqlock_transactions lk_mysql_transactions = {
+    .size = sizeof(sqlock_transactions),
+    .statements =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] =
+                {
+                    [SQLOCK_TX_SQL_SEED] =
+                        SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
+                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
+                    [SQLOCK_TX_SQL_WAIT] = LOCK,
+                    [SQLOCK_TX_SQL_GUARD] =
+                        GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
+                },
+            [SQLOCK_LAYOUT_SPRING7] =
+                {
+                    [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
+                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
+                    [SQLOCK_TX_SQL_WAIT] = LOCK,
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
+                },
+            [SQLOCK_LAYOUT_SPRING6] =
+                {
+                    [SQLOCK_TX_SQL_SEED] = SEED("", ""),
+                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
+                    [SQLOCK_TX_SQL_WAIT] = LOCK,
+                    [SQLOCK_TX_SQL_GUARD] = GUARD(
+                        "CREATED_DATE + INTERVAL {5} MICROSECOND >= " NOW),
+                },
+        },
+    .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
+                "COALESCE({1}, DATABASE()))",
+    .update_free = " FOR UPDATE SKIP LOCKED",
+    .update_wait = " FOR UPDATE",
+    .share_free = SHARE_FREE,
+    .share_wait = SHARE,
+    .wait_unit_ms = 1000,
+    .timestamp_us = "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {column})",
+    .next_timestamp = "GREATEST({column} + INTERVAL 1 MICROSECOND, " NOW ")",
+    .fence_type = "BIGINT",
+    .owner_type = "VARCHAR(255)",
+    .adopt = adopt,
+    .unadopt = unadopt,
+    .state = state,
+    .limit = limit,
+    .unlimit = unlimit,
+};

@@ -1,0 +1,191 @@
+/*
+ * adopt.c - transactions of the application: its own PGconn, and the statements
+ * that lock and guard rows in them
+ *
+ * Of the connection nothing is changed that outlives a statement: no setting but
+ * by set_config(..., true) and back again, no prepared statement, and never the
+ * notice receiver, since libpq does not tell its argument.  So a warning that a
+ * commit did not wait for its standby (F58) reaches only the application's own.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "drivers/postgres/session.h"
+
+static int adopt(void *connection, void *native, sqlock_error *err)
+{
+    lk_pg *session = connection;
+    PGconn *conn = native;
+
+    if (PQstatus(conn) != CONNECTION_OK)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the PostgreSQL connection is not open");
+#ifdef LIBPQ_HAS_PIPELINING
+    if (PQpipelineStatus(conn) != PQ_PIPELINE_OFF)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the PostgreSQL connection is in pipeline mode");
+#endif
+    switch (PQtransactionStatus(conn)) {
+    case PQTRANS_IDLE:
+    case PQTRANS_INTRANS:
+        break;
+    case PQTRANS_INERROR:
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the transaction of this connection is aborted: roll "
+                        "it back first");
+    default:
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a command is in progress on this connection: read its "
+                        "results first");
+    }
+    session->conn = conn;
+    session->pid = getpid();
+    session->is_adopted = true;
+    return 0;
+}
+
+static void unadopt(void *connection)
+{
+    memset(connection, 0, sizeof(lk_pg));
+}
+
+static sqlock_tx_state state(void *connection)
+{
+    const lk_pg *session = connection;
+
+    if (session->conn == NULL || session->dead)
+        return SQLOCK_TX_ABORTED;
+    switch (PQtransactionStatus(session->conn)) {
+    case PQTRANS_IDLE:
+        return SQLOCK_TX_NONE;
+    case PQTRANS_INTRANS:
+        return SQLOCK_TX_OPEN;
+    default:
+        return SQLOCK_TX_ABORTED;
+    }
+}
+
+/* --- limits of time --- */
+
+static sqlock_value text_value(const char *text)
+{
+    return (sqlock_value){
+        .type = SQLOCK_TEXT, .text = text, .length = strlen(text)};
+}
+
+static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
+                 sqlock_error *err)
+{
+    /* Read before they are set: a target list runs from left to right. */
+    static const sqlock_statement statement = {
+        .text = "SELECT current_setting('lock_timeout'), "
+                "current_setting('statement_timeout'), "
+                "set_config('lock_timeout', $1, true), "
+                "set_config('statement_timeout', '0', true)"};
+    lk_pg *session = connection;
+    sqlock_result result = {0};
+    char number[24];
+    sqlock_value value;
+    int rc;
+
+    (void)snprintf(number, sizeof number, "%lld", (long long)wait_ms);
+    value = text_value(number);
+    rc = lk_pg_execute(session, &statement, &value, 1, deadline_ns, &result,
+                       err);
+    for (size_t i = 0; rc == 0 && i < LK_PG_LIMITS; i++)
+        (void)snprintf(session->limits[i], sizeof session->limits[i], "%s",
+                       result.cells[i].text);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    static const sqlock_statement statement = {
+        .text = "SELECT set_config('lock_timeout', $1, true), "
+                "set_config('statement_timeout', $2, true)"};
+    lk_pg *session = connection;
+    sqlock_value values[LK_PG_LIMITS];
+    sqlock_result result = {0};
+    int rc;
+
+    for (size_t i = 0; i < LK_PG_LIMITS; i++)
+        values[i] = text_value(session->limits[i]);
+    rc = lk_pg_execute(session, &statement, values, LK_PG_LIMITS, deadline_ns,
+                       &result, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- statements --- */
+
+/* clang-format off */
+#define NOW "(clock_timestamp() AT TIME ZONE 'UTC')"
+#define THE_ROW "LOCK_KEY = {1} AND REGION = {2}"
+#define SEED(columns, values)                                                  \
+    "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE" columns ") "         \
+    "VALUES ({1}, {2}, " NOW values ") "                                       \
+    "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"
+#define LOCK "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " FOR UPDATE"
+/* FOR KEY SHARE would let a takeover pass: it changes no key. */
+#define GUARD(is_ours)                                                         \
+    "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3} AND "  \
+    is_ours " FOR SHARE SKIP LOCKED"
+
+#define IN_US(value) "(extract(epoch FROM " value ") * 1000000)::bigint"
+/* clang-format on */
+
+const sqlock_transactions lk_pg_transactions = {
+    .size = sizeof(sqlock_transactions),
+    .statements =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] =
+                {
+                    [SQLOCK_TX_SQL_SEED] =
+                        SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
+                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
+                    [SQLOCK_TX_SQL_WAIT] = LOCK,
+                    [SQLOCK_TX_SQL_GUARD] =
+                        GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
+                },
+            [SQLOCK_LAYOUT_SPRING7] =
+                {
+                    [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
+                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
+                    [SQLOCK_TX_SQL_WAIT] = LOCK,
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
+                },
+            [SQLOCK_LAYOUT_SPRING6] =
+                {
+                    [SQLOCK_TX_SQL_SEED] = SEED("", ""),
+                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
+                    [SQLOCK_TX_SQL_WAIT] = LOCK,
+                    [SQLOCK_TX_SQL_GUARD] =
+                        GUARD("CREATED_DATE + ({5}) * "
+                              "interval '1 microsecond' >= " NOW),
+                },
+        },
+    /* The table's number is different in another schema of the search path. */
+    .identity = "SELECT concat_ws(' ', current_database(), " IN_US(
+        "pg_postmaster_start_time()") ", to_regclass('{table}')::oid)",
+    .isolation = "SHOW transaction_isolation",
+    .update_free = " FOR UPDATE SKIP LOCKED",
+    .update_wait = " FOR UPDATE",
+    .share_free = " FOR SHARE SKIP LOCKED",
+    .share_wait = " FOR SHARE",
+    .wait_unit_ms = 1,
+    .timestamp_us = IN_US("{column}"),
+    /* Through no zone: whatever the column's type, its own us are moved. */
+    .next_timestamp =
+        "{column} + greatest(1, " IN_US("clock_timestamp()") " - " IN_US(
+            "{column}") ") * interval '1 microsecond'",
+    .fence_type = "BIGINT",
+    .owner_type = "VARCHAR(255)",
+    .adopt = adopt,
+    .unadopt = unadopt,
+    .state = state,
+    .limit = limit,
+    .unlimit = unlimit,
+};

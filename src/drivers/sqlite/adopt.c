@@ -1,0 +1,130 @@
+/*
+ * adopt.c - transactions of the application: its own sqlite3 handle
+ *
+ * There is one write lock for the whole file, so every lock and every guard is
+ * that one.  A handle that is not ours has none of our functions and handlers,
+ * and gets none: SQLite does not tell which were there before.  The clock is
+ * SQLite's own, in ms; whoever has the write lock may well read it a moment
+ * early.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "drivers/sqlite/connection.h"
+
+static int adopt(void *connection, void *native, sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+
+    if (sqlite3_db_readonly(native, "main") < 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the SQLite connection is not open");
+    if (pthread_mutex_init(&c->guard, NULL) != 0)
+        return lk_error_nomem(err);
+    c->db = native;
+    c->is_adopted = true;
+    atomic_store(&c->can_be_aborted, true);
+    return 0;
+}
+
+static void unadopt(void *connection)
+{
+    struct lk_sqlite *c = connection;
+
+    (void)pthread_mutex_lock(&c->guard);
+    c->db = NULL;
+    (void)pthread_mutex_unlock(&c->guard);
+    for (size_t i = 0; i < LK_SQLITE_STATEMENTS; i++) {
+        (void)sqlite3_finalize(c->prepared[i]);
+        c->prepared[i] = NULL;
+    }
+    atomic_store(&c->can_be_aborted, false);
+}
+
+static sqlock_tx_state state(void *connection)
+{
+    const struct lk_sqlite *c = connection;
+
+    if (c->db == NULL || c->is_broken)
+        return SQLOCK_TX_ABORTED;
+    return sqlite3_get_autocommit(c->db) != 0 ? SQLOCK_TX_NONE : SQLOCK_TX_OPEN;
+}
+
+/* A timeout can be read, and taken away for a while.  0 stands for none, or a
+ * busy handler of the application's own, which is left alone. */
+static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
+                 sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+    sqlite3_stmt *statement = NULL;
+
+    (void)wait_ms;
+    (void)deadline_ns;
+    c->busy_timeout_ms = 0;
+    if (sqlite3_prepare_v2(c->db, "PRAGMA busy_timeout", -1, &statement,
+                           NULL) != SQLITE_OK)
+        return lk_sqlite_failure(c, err);
+    if (sqlite3_step(statement) == SQLITE_ROW)
+        c->busy_timeout_ms = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    if (c->busy_timeout_ms > 0)
+        (void)sqlite3_busy_timeout(c->db, 0);
+    return 0;
+}
+
+static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+
+    (void)deadline_ns;
+    (void)err;
+    if (c->busy_timeout_ms > 0)
+        (void)sqlite3_busy_timeout(c->db, c->busy_timeout_ms);
+    c->busy_timeout_ms = 0;
+    return 0;
+}
+
+/* clang-format off */
+#define IN_US(date)                                                            \
+    "CAST(round((julianday(" date ") - 2440587.5) * 86400000.0) "              \
+    "AS INTEGER) * 1000"
+#define NOW IN_US("'now'")
+#define GUARD(is_ours)                                                         \
+    "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE LOCK_KEY = {1} "           \
+    "AND REGION = {2} AND CLIENT_ID = {3} AND " is_ours " RETURNING LOCK_KEY"
+/* clang-format on */
+
+const sqlock_transactions lk_sqlite_transactions = {
+    .size = sizeof(sqlock_transactions),
+    .statements =
+        {
+            [SQLOCK_LAYOUT_SQLOCK] =
+                {
+                    [SQLOCK_TX_SQL_GUARD] =
+                        GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
+                },
+            [SQLOCK_LAYOUT_SPRING7] =
+                {
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
+                },
+            [SQLOCK_LAYOUT_SPRING6] =
+                {
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("CREATED_DATE + {5} >= " NOW),
+                },
+        },
+    .identity = "PRAGMA main.database_list",
+    .take_write_lock = "DELETE FROM {table} WHERE false",
+    .timestamp_us = IN_US("{column}"),
+    .next_timestamp =
+        "strftime('%Y-%m-%d %H:%M:%f', "
+        "max(julianday('now'), julianday({column}) + 1.0 / 86400000))",
+    .fence_type = "INTEGER",
+    .owner_type = "TEXT",
+    .adopt = adopt,
+    .unadopt = unadopt,
+    .state = state,
+    .limit = limit,
+    .unlimit = unlimit,
+};

@@ -1,0 +1,140 @@
+/*
+ * fence.c - the token form of a guard: the row itself remembers the greatest
+ * token that has written to it, and whose it was, and refuses what comes after.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "db/driver.h"
+#include "tx/tx.h"
+
+#define TEXT_SIZE (10 * LK_QUOTED_SIZE)
+#define OWNER_MAX 255
+
+/* The row has not been changed: is it missing, ours already, or another's? */
+static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
+                   const sqlock_value *key, int64_t token, const char *owner,
+                   sqlock_error *err)
+{
+    sqlock_result result = {0};
+    char text[TEXT_SIZE];
+    int rc;
+
+    /* Locked, so that it is the newest one that is judged. */
+    (void)snprintf(text, sizeof text, "SELECT %s, %s FROM %s WHERE %s = ?%s",
+                   table->fence, table->owner, table->name, table->key,
+                   tx->part->update_wait != NULL ? tx->part->update_wait : "");
+    rc = lk_tx_query(tx, text, key, 1, &result, err);
+    if (rc == 0 && result.rows == 0)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
+    else if (rc == 0 && result.cells[0].type != SQLOCK_INT64)
+        rc = lk_error(err, SQLOCK_EINVAL, "the fence column has no integer");
+    else if (rc == 0 && (result.cells[0].integer != token ||
+                         result.cells[1].type != SQLOCK_TEXT ||
+                         strcmp(result.cells[1].text, owner) != 0))
+        rc = lk_error(err, SQLOCK_ECONFLICT,
+                      "the row has had token %" PRId64 " of %.100s: %" PRId64
+                      " of %.100s is refused",
+                      result.cells[0].integer,
+                      result.cells[1].type == SQLOCK_TEXT ? result.cells[1].text
+                                                          : "nobody",
+                      token, owner);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Unless the row knows better. */
+static int write_fence(sqlock_tx *tx, const struct lk_tx_table *table,
+                       const sqlock_value *key, int64_t token,
+                       const char *owner, int64_t *affected, sqlock_error *err)
+{
+    const sqlock_value values[] = {
+        sqlock_integer(token), sqlock_text(owner),    *key,
+        sqlock_integer(token), sqlock_integer(token), sqlock_text(owner),
+    };
+    sqlock_result result = {0};
+    char text[TEXT_SIZE];
+    int rc;
+
+    (void)snprintf(text, sizeof text,
+                   "UPDATE %s SET %s = ?, %s = ? WHERE %s = ? AND "
+                   "(%s IS NULL OR %s < ? OR (%s = ? AND %s = ?))",
+                   table->name, table->fence, table->owner, table->key,
+                   table->fence, table->fence, table->fence, table->owner);
+    rc = lk_tx_query(tx, text, values, sizeof values / sizeof *values, &result,
+                     err);
+    *affected = result.affected;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
+                    const sqlock_value *key, int64_t token, const char *owner,
+                    sqlock_error *err)
+{
+    struct lk_tx_table names;
+    int64_t affected = 0;
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc == 0)
+        rc = lk_tx_table_read(&names, table, LK_TX_FENCE, tx->driver->dialect,
+                              err);
+    if (rc == 0)
+        rc = lk_tx_check_value("the key", key, err);
+    if (rc == 0 && (token <= 0 || owner == NULL || *owner == '\0' ||
+                    strlen(owner) > OWNER_MAX))
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "a fence needs a token above 0 and an owner of 1 to %d "
+                      "bytes",
+                      OWNER_MAX);
+    if (rc == 0)
+        rc = write_fence(tx, &names, key, token, owner, &affected, err);
+    if (rc < 0 || affected == 1)
+        return rc;
+    if (affected > 1)
+        return lk_tx_spoil(tx,
+                           "several rows have that key: the key column must be "
+                           "unique",
+                           err);
+    return examine(tx, &names, key, token, owner, err);
+}
+
+int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
+                     sqlock_error *err)
+{
+    const sqlock_driver *driver;
+    struct lk_tx_table names;
+    char *made = NULL;
+    size_t size = 0;
+    FILE *out;
+    int rc;
+
+    if (text == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+    *text = NULL;
+    rc = lk_driver_find(&driver, url, err);
+    if (rc == 0 && driver->transactions == NULL)
+        rc = lk_error(err, SQLOCK_ENOTSUP, "the driver %s has no transactions",
+                      driver->name);
+    if (rc == 0)
+        rc = lk_tx_table_read(&names, table, LK_TX_FENCE, driver->dialect, err);
+    if (rc < 0)
+        return rc;
+    out = open_memstream(&made, &size);
+    if (out == NULL)
+        return lk_error_nomem(err);
+    (void)fprintf(out,
+                  "ALTER TABLE %s ADD COLUMN %s %s DEFAULT 0 NOT NULL;\n"
+                  "ALTER TABLE %s ADD COLUMN %s %s;\n",
+                  names.name, names.fence, driver->transactions->fence_type,
+                  names.name, names.owner, driver->transactions->owner_type);
+    if (fclose(out) != 0) {
+        free(made);
+        return lk_error_nomem(err);
+    }
+    *text = made;
+    return 0;
+}

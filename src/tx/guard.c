@@ -1,0 +1,167 @@
+/*
+ * guard.c - let the database check a lease inside the transaction, and keep it
+ * as it is until the end
+ *
+ * One statement, which locks the lease's row in share mode when the row is
+ * still ours, and waits for nobody: no row means lost, expired, locked by
+ * somebody at this moment (a renewal, as a rule), or not visible to an old
+ * snapshot.  Which one is asked on a connection of the registry.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "tx/tx.h"
+
+/* Looks after which an old snapshot cannot be blamed on a passing renewal. */
+#define SNAPSHOT_LOOKS 3
+
+/* Who has the lock now, for the message. */
+static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
+{
+    const char *holder = "nobody";
+    sqlock_info *info = NULL;
+    int rc;
+
+    rc = sqlock_show(tx->registry, lock->name, &info, NULL);
+    if (rc == 0 && info->state == SQLOCK_HELD)
+        holder = info->holder != NULL ? info->holder : info->client_id;
+    else if (rc < 0 && rc != SQLOCK_ENOTFOUND)
+        holder = "one that cannot be found out";
+    rc = lk_error(err, SQLOCK_ELOST,
+                  "the lease of %.200s is lost: it is held by %s now",
+                  lock->name, holder);
+    sqlock_info_free(info, 1);
+    return rc;
+}
+
+/* No row.  0: the lease looks all right, so it is to be tried again. */
+static int examine(sqlock_tx *tx, const sqlock_lock *lock,
+                   const struct lk_lease *lease, unsigned looks,
+                   sqlock_error *err)
+{
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(tx->registry, lock->key,
+                       lk_statement_deadline(tx->registry), &row, err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(row.client_id, lease->client_id) != 0)
+        return lost(tx, lock, err);
+    if (!row.is_taken)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease of %.200s ran out before it was guarded",
+                        lock->name);
+    rc = lk_tx_identify(tx, err);
+    if (rc == 0 && tx->is_snapshot && looks >= SNAPSHOT_LOOKS)
+        rc = lk_error(err, SQLOCK_ERETRY,
+                      "the lease of %.200s was renewed after the transaction's "
+                      "snapshot: guard first, and run it again",
+                      lock->name);
+    return rc;
+}
+
+/* 1: guarded; 0: no row. */
+static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
+                sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool has_row;
+    int rc;
+
+    rc = lk_tx_limit(tx, 0, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_tx_run(tx, SQLOCK_TX_SQL_GUARD, arguments, lk_tx_deadline(tx),
+                   &result, err);
+    (void)lk_tx_unlimit(tx, NULL);
+    has_row = result.rows > 0;
+    sqlock_result_clear(&result);
+    return rc < 0 ? rc : has_row;
+}
+
+static int guard(sqlock_tx *tx, const sqlock_lock *lock,
+                 const struct lk_lease *lease, sqlock_error *err)
+{
+    int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    struct lk_arguments arguments;
+    int64_t pause_us = 0;
+
+    lk_registry_arguments(tx->registry, lock->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, lease->token);
+    for (unsigned looks = 1;; looks++) {
+        int rc;
+
+        rc = send(tx, &arguments, err);
+        if (rc > 0)
+            return 0;
+        if (rc == 0)
+            rc = examine(tx, lock, lease, looks, err);
+        if (rc < 0 && rc != SQLOCK_EBUSY)
+            return rc;
+        if (sqlock_monotonic_ns() >= deadline_ns)
+            return lk_error(err, SQLOCK_EBUSY,
+                            "another transaction has the lease of %.200s "
+                            "locked",
+                            lock->name);
+        lk_tx_pause(&pause_us, deadline_ns);
+    }
+}
+
+static bool is_guarded(const sqlock_tx *tx, const sqlock_lock *lock)
+{
+    for (size_t i = 0; i < tx->guard_count; i++)
+        if (tx->guards[i].lock == lock)
+            return true;
+    return false;
+}
+
+static int begin_guard(sqlock_tx *tx, sqlock_lock *lock, struct lk_lease *lease,
+                       sqlock_error *err)
+{
+    struct lk_tx_guard *guards;
+
+    if (lock == NULL || lock->registry != tx->registry)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock is not one of the transaction's registry");
+    guards = realloc(tx->guards, (tx->guard_count + 1) * sizeof *guards);
+    if (guards == NULL)
+        return lk_error_nomem(err);
+    tx->guards = guards;
+    return lk_guard_begin(lock, lease, err);
+}
+
+int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
+{
+    struct lk_lease lease = {0};
+    sqlock_error own = {0};
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc < 0)
+        return rc;
+    if (lock != NULL && is_guarded(tx, lock))
+        return 0; /* as it was, until the end */
+    rc = begin_guard(tx, lock, &lease, &own);
+    if (rc == 0) {
+        rc = guard(tx, lock, &lease, &own);
+        if (rc < 0)
+            lk_guard_end(lock, lease.client_id,
+                         rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0);
+    } else if (rc == SQLOCK_ELOST) {
+        rc = lost(tx, lock, &own);
+    }
+    if (rc == 0) {
+        struct lk_tx_guard *kept = &tx->guards[tx->guard_count++];
+
+        kept->lock = lock;
+        memcpy(kept->client_id, lease.client_id, sizeof kept->client_id);
+        return 0;
+    }
+    if (err != NULL)
+        *err = own;
+    return lk_tx_end(tx, rc, &own);
+}

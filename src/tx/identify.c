@@ -1,0 +1,120 @@
+/*
+ * identify.c - is a connection of the application on the database that has the
+ * lock table?  Asked of both, in the database's own words.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tx/tx.h"
+
+static int render(const sqlock_tx *tx, struct lk_statement *out,
+                  sqlock_error *err)
+{
+    const sqlock_template template = {.text = tx->part->identity};
+    int rc = lk_statement_render(out, tx->driver->dialect, &template,
+                                 tx->registry->table.quoted, 0);
+
+    return rc < 0 ? lk_error(err, rc, "the driver's identity: %s",
+                             sqlock_strerror(rc))
+                  : 0;
+}
+
+/* The last cell of the first row; to be freed. */
+static char *answer_of(const sqlock_result *result)
+{
+    const sqlock_value *cell;
+
+    if (result->rows == 0)
+        return NULL;
+    cell = &result->cells[result->columns - 1];
+    return cell->type == SQLOCK_TEXT ? strdup(cell->text) : NULL;
+}
+
+static int ask_registry(sqlock_tx *tx, const struct lk_statement *statement,
+                        const struct lk_arguments *arguments, sqlock_error *err)
+{
+    sqlock_registry *registry = tx->registry;
+    struct lk_run run = {
+        .statement = statement,
+        .arguments = arguments,
+        .deadline_ns = lk_statement_deadline(registry),
+        .is_repeatable = true,
+    };
+    sqlock_result result = {0};
+    bool is_known;
+    char *identity;
+    int rc;
+
+    pthread_mutex_lock(&registry->mutex);
+    is_known = registry->identity != NULL;
+    pthread_mutex_unlock(&registry->mutex);
+    if (is_known)
+        return 0;
+    rc = lk_db_run(&registry->db, &run, &result, err);
+    identity = rc == 0 ? answer_of(&result) : NULL;
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc == SQLOCK_EUNCERTAIN
+                   ? lk_error(err, SQLOCK_EUNREACHABLE,
+                              "the database did not answer in time")
+                   : rc;
+    if (identity == NULL)
+        return lk_error(err, SQLOCK_EDATABASE,
+                        "the server does not say which one it is");
+    pthread_mutex_lock(&registry->mutex);
+    if (registry->identity == NULL) {
+        registry->identity = identity;
+        identity = NULL;
+    }
+    pthread_mutex_unlock(&registry->mutex);
+    free(identity);
+    return 0;
+}
+
+/* Once set, the registry's stays. */
+static bool is_same(sqlock_registry *registry, const char *identity)
+{
+    bool same;
+
+    pthread_mutex_lock(&registry->mutex);
+    same = identity != NULL && strcmp(identity, registry->identity) == 0;
+    pthread_mutex_unlock(&registry->mutex);
+    return same;
+}
+
+int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
+{
+    const struct lk_table *table = &tx->registry->table;
+    struct lk_arguments arguments = {0};
+    struct lk_statement statement;
+    sqlock_value values[LK_PLACES_MAX];
+    sqlock_result result = {0};
+    char *identity = NULL;
+    int rc;
+
+    if (tx->is_identified)
+        return 0;
+    rc = render(tx, &statement, err);
+    lk_argument_text(&arguments, SQLOCK_P_KEY,
+                     table->schema[0] != '\0' ? table->schema : NULL);
+    lk_statement_order(&statement, &arguments, values);
+    if (rc == 0)
+        rc = ask_registry(tx, &statement, &arguments, err);
+    if (rc == 0)
+        rc = lk_tx_send(tx, &statement.sent, values, statement.count,
+                        lk_tx_deadline(tx), &result, err);
+    if (rc == 0)
+        identity = answer_of(&result);
+    if (rc == 0 && !is_same(tx->registry, identity))
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the connection is of another database than the lock "
+                      "table %s, or finds another table of that name",
+                      table->plain);
+    if (rc == 0)
+        tx->is_identified = true;
+    free(identity);
+    sqlock_result_clear(&result);
+    lk_statement_clear(&statement);
+    return rc;
+}

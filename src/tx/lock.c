@@ -1,0 +1,493 @@
+/*
+ * lock.c - FOR UPDATE on names and on rows of the application, until the
+ * transaction ends
+ *
+ * A first look passes over a locked row: it cannot fail, so it needs neither a
+ * savepoint nor a setting.  What it did not get is held, missing (F25), or newer
+ * than the transaction's snapshot; only then a statement waits, in a savepoint
+ * from which the transaction goes on (F21), its limits of time set for it alone.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "tx/tx.h"
+
+/* One wait in the database; a longer one is several. */
+#define SLICE_MS INT64_C(10000)
+/* Looks at a row that nobody has and the snapshot does not show. */
+#define BLIND_LOOKS 3
+
+/* What is to be locked. */
+struct target {
+    /* a name */
+    const char *name;
+    const char *key;
+    struct lk_arguments arguments;
+    /* or a row */
+    char *free_text, *wait_text, *plain_text;
+    const sqlock_value *row_key;
+
+    unsigned blind; /* looks that saw nothing to wait for */
+};
+
+/* --- one statement each --- */
+
+/* 1: locked; 0: there was no row to lock. */
+static int try_to_lock(sqlock_tx *tx, const struct target *target, bool waits,
+                       int64_t deadline_ns, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool has_row;
+    int rc;
+
+    if (target->name != NULL)
+        rc = lk_tx_run(tx, waits ? SQLOCK_TX_SQL_WAIT : SQLOCK_TX_SQL_LOCK,
+                       &target->arguments, deadline_ns, &result, err);
+    else
+        rc = lk_tx_query(tx, waits ? target->wait_text : target->free_text,
+                         target->row_key, 1, &result, err);
+    has_row = result.rows > 0;
+    sqlock_result_clear(&result);
+    return rc < 0 ? rc : has_row;
+}
+
+/* Make the name's row where it is missing (F24), past the transaction: in it,
+ * a look at nothing could lock the gap where the row is to be. */
+static int ensure_row(sqlock_tx *tx, const struct target *target,
+                      sqlock_error *err)
+{
+    struct lk_run run = {
+        .arguments = &target->arguments,
+        .deadline_ns = lk_statement_deadline(tx->registry),
+        .is_repeatable = true,
+    };
+    sqlock_result result = {0};
+    bool exists;
+    int rc;
+
+    rc = lk_registry_run(tx->registry, SQLOCK_SQL_READ, &run, &result, err);
+    exists = result.rows > 0;
+    if (rc == 0 && !exists)
+        rc = lk_tx_run_apart(tx, SQLOCK_TX_SQL_SEED, &target->arguments,
+                             &result, err);
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* There was nothing to lock, and perhaps nothing to wait for: whether somebody
+ * else could lock it. */
+static int look_from_apart(sqlock_tx *tx, struct target *target,
+                           sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool is_free;
+    int rc;
+
+    rc = lk_tx_run_apart(tx, SQLOCK_TX_SQL_LOCK, &target->arguments, &result,
+                         err);
+    is_free = result.rows > 0;
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc;
+    target->blind = is_free ? target->blind + 1 : 0;
+    if (target->blind < BLIND_LOOKS)
+        return 0;
+    rc = lk_error(err, SQLOCK_ERETRY,
+                  "the transaction's snapshot is older than the row of %s: run "
+                  "the transaction again",
+                  target->name);
+    return lk_tx_end(tx, rc, err);
+}
+
+/* Why there was nothing to lock.  0: somebody has it, or had. */
+static int examine(sqlock_tx *tx, struct target *target, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool exists;
+    int rc;
+
+    if (target->name != NULL) {
+        rc = ensure_row(tx, target, err);
+        return rc == 0 && tx->is_snapshot ? look_from_apart(tx, target, err)
+                                          : rc;
+    }
+    rc = lk_tx_query(tx, target->plain_text, target->row_key, 1, &result, err);
+    exists = result.rows > 0;
+    sqlock_result_clear(&result);
+    if (rc == 0 && !exists)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
+    return rc;
+}
+
+/* --- waiting in the database --- */
+
+static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = text};
+
+    return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
+}
+
+/* Back to where the wait began; the transaction goes on, or is known not to. */
+static int go_back(sqlock_tx *tx, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc;
+
+    rc = savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_tx", &own);
+    if (rc == 0)
+        return 0;
+    /* The database has rolled back more than the statement. */
+    if (tx->over == 0) {
+        rc = lk_error(&own, SQLOCK_ERETRY,
+                      "the wait for a lock has ended the transaction: run it "
+                      "again");
+        lk_tx_end(tx, rc, &own);
+    }
+    if (err != NULL)
+        *err = own;
+    return tx->over;
+}
+
+/* 1: locked; 0: there is no row; EBUSY: not in this time; or the end. */
+static int wait_in_savepoint(sqlock_tx *tx, const struct target *target,
+                             int64_t wait_ms, sqlock_error *err)
+{
+    int64_t deadline_ns =
+        lk_after_ms(lk_statement_deadline(tx->registry), wait_ms);
+    int limited;
+    int rc;
+    int end;
+
+    limited = lk_tx_limit(tx, wait_ms, err);
+    rc = limited;
+    if (rc == 0)
+        rc = try_to_lock(tx, target, true,
+                         tx->is_adopted ? LK_NEVER : deadline_ns, err);
+    if (rc < 0 && tx->over == 0) {
+        end = go_back(tx, err);
+        if (end < 0)
+            rc = end;
+    }
+    if (limited == 0) {
+        bool was_over = tx->over != 0;
+        sqlock_error own = {0};
+
+        end = lk_tx_unlimit(tx, &own);
+        if (end < 0 && !was_over) {
+            rc = lk_tx_end(tx, end, &own);
+            if (err != NULL)
+                *err = own;
+        }
+    }
+    if (tx->over == 0) {
+        end = savepoint(tx, "RELEASE SAVEPOINT sqlock_tx", rc < 0 ? NULL : err);
+        if (end < 0)
+            rc = lk_tx_end(tx, end, err);
+    }
+    return rc;
+}
+
+static int wait_in_database(sqlock_tx *tx, const struct target *target,
+                            int64_t wait_ms, sqlock_error *err)
+{
+    int rc;
+
+    rc = savepoint(tx, "SAVEPOINT sqlock_tx", err);
+    if (rc < 0)
+        return rc;
+    tx->is_shielded = true;
+    rc = wait_in_savepoint(tx, target, wait_ms, err);
+    tx->is_shielded = false;
+    return rc;
+}
+
+/* The part of the time that is left which the database can count. */
+static int64_t slice_of(const sqlock_tx *tx, int64_t deadline_ns)
+{
+    int64_t unit = tx->part->wait_unit_ms;
+    int64_t left_ms;
+
+    if (deadline_ns == LK_NEVER)
+        return SLICE_MS;
+    left_ms = (deadline_ns - sqlock_monotonic_ns()) / LK_NS_PER_MS;
+    if (left_ms > SLICE_MS)
+        left_ms = SLICE_MS;
+    return left_ms <= 0 ? 0 : left_ms / unit * unit;
+}
+
+static int not_in_time(int64_t wait_ms, const char *what, sqlock_error *err)
+{
+    if (wait_ms == 0)
+        return lk_error(err, SQLOCK_EBUSY,
+                        "%s is locked by another transaction", what);
+    return lk_error(err, SQLOCK_ETIMEDOUT, "%s was not free within %lld ms",
+                    what, (long long)wait_ms);
+}
+
+static int lock_until(sqlock_tx *tx, struct target *target, int64_t wait_ms,
+                      int64_t deadline_ns, sqlock_error *err)
+{
+    const char *what = target->name != NULL ? target->name : "the row";
+    int64_t pause_us = 0;
+
+    for (;;) {
+        int64_t slice;
+        int rc;
+
+        rc = try_to_lock(tx, target, false, lk_tx_deadline(tx), err);
+        if (rc == 0)
+            rc = examine(tx, target, err);
+        else
+            return rc < 0 ? rc : 0;
+        if (rc < 0)
+            return rc;
+        if (wait_ms == 0 && target->blind == 0)
+            return not_in_time(wait_ms, what, err);
+        if (wait_ms != 0 && sqlock_monotonic_ns() >= deadline_ns)
+            return not_in_time(wait_ms, what, err);
+        slice =
+            target->blind > 0 || wait_ms == 0 ? 0 : slice_of(tx, deadline_ns);
+        if (slice > 0) {
+            rc = wait_in_database(tx, target, slice, err);
+            if (rc > 0)
+                return 0;
+            if (rc < 0 && rc != SQLOCK_EBUSY)
+                return rc;
+        }
+        if (slice == 0 || rc == 0)
+            lk_tx_pause(&pause_us, deadline_ns);
+    }
+}
+
+/* --- where there is one write lock for all --- */
+
+static int take_write_lock(sqlock_tx *tx, int64_t wait_ms, int64_t deadline_ns,
+                           sqlock_error *err)
+{
+    const sqlock_template template = {.text = tx->part->take_write_lock};
+    struct lk_statement statement;
+    int64_t pause_us = 0;
+    int rc;
+
+    rc = lk_statement_render(&statement, tx->driver->dialect, &template,
+                             tx->registry->table.quoted, 0);
+    if (rc < 0)
+        return lk_error(err, rc, "%s", sqlock_strerror(rc));
+    for (;;) {
+        rc = lk_tx_limit(tx, 0, err);
+        if (rc == 0)
+            rc = lk_tx_send(tx, &statement.sent, NULL, 0, lk_tx_deadline(tx),
+                            NULL, err);
+        (void)lk_tx_unlimit(tx, NULL);
+        if (rc != SQLOCK_EBUSY)
+            break;
+        if (wait_ms == 0 || sqlock_monotonic_ns() >= deadline_ns) {
+            rc = not_in_time(wait_ms, "the database file", err);
+            break;
+        }
+        lk_tx_pause(&pause_us, deadline_ns);
+    }
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+/* --- names --- */
+
+struct name {
+    const char *text;
+    char key[SQLOCK_KEY_SIZE];
+    size_t index; /* of the caller's */
+};
+
+static int compare_keys(const void *one, const void *other)
+{
+    const struct name *a = one;
+    const struct name *b = other;
+
+    return strcmp(a->key, b->key);
+}
+
+static int lock_name(sqlock_tx *tx, const struct name *name, int64_t wait_ms,
+                     int64_t deadline_ns, sqlock_error *err)
+{
+    struct target target = {.name = name->text, .key = name->key};
+    char shown[256];
+    int rc;
+
+    lk_registry_arguments(tx->registry, name->key, &target.arguments);
+    lk_argument_text(&target.arguments, SQLOCK_P_REGION, tx->region);
+    (void)snprintf(shown, sizeof shown, "%.*s",
+                   (int)lk_utf8_prefix(name->text, sizeof shown - 1),
+                   name->text);
+    lk_argument_text(&target.arguments, SQLOCK_P_NAME, shown);
+    rc = ensure_row(tx, &target, err);
+    return rc < 0 ? rc : lock_until(tx, &target, wait_ms, deadline_ns, err);
+}
+
+static int read_names(const sqlock_tx *tx, const char *const *names,
+                      size_t count, struct name **out, sqlock_error *err)
+{
+    int rc = 0;
+
+    *out = NULL;
+    if (names == NULL || count == 0 || count > SQLOCK_MANY_MAX)
+        return lk_error(err, SQLOCK_EINVAL, "1 to %d names can be locked",
+                        SQLOCK_MANY_MAX);
+    *out = calloc(count, sizeof **out);
+    if (*out == NULL)
+        return lk_error_nomem(err);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        (*out)[i].text = names[i];
+        (*out)[i].index = i;
+        rc = sqlock_key_of((*out)[i].key, names[i],
+                           tx->registry->options.key_rule, err);
+    }
+    qsort(*out, count, sizeof **out, compare_keys);
+    return rc;
+}
+
+static int lock_names(sqlock_tx *tx, const struct name *names, size_t count,
+                      int64_t wait_ms, bool skip_locked, int *results,
+                      sqlock_error *err)
+{
+    int64_t deadline_ns = wait_ms == SQLOCK_FOREVER
+                              ? LK_NEVER
+                              : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
+    int first = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_first = first == 0;
+        int rc;
+
+        if (tx->part->take_write_lock != NULL)
+            rc =
+                i == 0 ? take_write_lock(tx, wait_ms, deadline_ns, err) : first;
+        else if (first == 0 || skip_locked)
+            rc = lock_name(tx, &names[i], wait_ms, deadline_ns,
+                           is_first ? err : NULL);
+        else
+            rc = first;
+        if (results != NULL)
+            results[names[i].index] = rc;
+        if (rc < 0 && is_first)
+            first = rc;
+        if (rc < 0 && rc != SQLOCK_EBUSY)
+            skip_locked = false;
+    }
+    return first;
+}
+
+static int check_wait(int64_t wait_ms, bool skip_locked, sqlock_error *err)
+{
+    if (wait_ms < SQLOCK_FOREVER)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "wait_ms is %lld: use 0, a time in ms, or "
+                        "SQLOCK_FOREVER",
+                        (long long)wait_ms);
+    if (skip_locked && wait_ms != 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "with skip_locked, wait_ms must be 0");
+    return 0;
+}
+
+int sqlock_tx_lock(sqlock_tx *tx, const char *const *names, size_t count,
+                   int64_t wait_ms, bool skip_locked, int *results,
+                   sqlock_error *err)
+{
+    struct name *sorted = NULL;
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc == 0)
+        rc = check_wait(wait_ms, skip_locked, err);
+    if (rc == 0)
+        rc = read_names(tx, names, count, &sorted, err);
+    if (rc == 0)
+        rc = lk_tx_identify(tx, err);
+    if (rc == 0)
+        rc = lock_names(tx, sorted, count, wait_ms, skip_locked, results, err);
+    else
+        for (size_t i = 0; results != NULL && names != NULL && i < count; i++)
+            results[i] = rc;
+    free(sorted);
+    return rc;
+}
+
+/* --- rows of the application --- */
+
+static char *select_row(const struct lk_tx_table *table, const char *lock)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    (void)fprintf(out, "SELECT 1 FROM %s WHERE %s = ?%s", table->name,
+                  table->key, lock);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int lock_row(sqlock_tx *tx, const struct lk_tx_table *table,
+                    const sqlock_value *key, bool share, int64_t wait_ms,
+                    sqlock_error *err)
+{
+    const sqlock_transactions *part = tx->part;
+    int64_t deadline_ns = wait_ms == SQLOCK_FOREVER
+                              ? LK_NEVER
+                              : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
+    struct target target = {.row_key = key};
+    int rc = 0;
+
+    target.plain_text = select_row(table, "");
+    if (part->take_write_lock == NULL) {
+        target.free_text =
+            select_row(table, share ? part->share_free : part->update_free);
+        target.wait_text =
+            select_row(table, share ? part->share_wait : part->update_wait);
+    }
+    if (target.plain_text == NULL ||
+        (part->take_write_lock == NULL &&
+         (target.free_text == NULL || target.wait_text == NULL)))
+        rc = lk_error_nomem(err);
+    else if (part->take_write_lock == NULL)
+        rc = lock_until(tx, &target, wait_ms, deadline_ns, err);
+    else {
+        rc = take_write_lock(tx, wait_ms, deadline_ns, err);
+        if (rc == 0)
+            rc = examine(tx, &target, err);
+    }
+    free(target.plain_text);
+    free(target.free_text);
+    free(target.wait_text);
+    return rc;
+}
+
+int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
+                       const sqlock_value *key, bool share, int64_t wait_ms,
+                       sqlock_error *err)
+{
+    struct lk_tx_table names;
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc == 0)
+        rc = check_wait(wait_ms, false, err);
+    if (rc == 0)
+        rc = lk_tx_table_read(&names, table, LK_TX_KEY, tx->driver->dialect,
+                              err);
+    if (rc == 0)
+        rc = lk_tx_check_value("the key", key, err);
+    return rc < 0 ? rc : lock_row(tx, &names, key, share, wait_ms, err);
+}

@@ -1,0 +1,118 @@
+/*
+ * placeholders.c - `?` into $1, $2 for databases that number them.  It only has
+ * to know where SQL does not mean what it says: quotes, comments, and
+ * PostgreSQL's dollar quotes.
+ */
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tx/tx.h"
+
+/* Past a text in quotes; a doubled quote is two texts in a row, which is the
+ * same here.  With E'...', a backslash takes the next character along. */
+static const char *skip_quoted(const char *at, bool has_escapes)
+{
+    char quote = *at++;
+
+    while (*at != '\0' && *at != quote) {
+        if (has_escapes && *at == '\\' && at[1] != '\0')
+            at++;
+        at++;
+    }
+    return *at == '\0' ? at : at + 1;
+}
+
+/* Comments of this kind nest. */
+static const char *skip_block(const char *at)
+{
+    int depth = 0;
+
+    do {
+        if (at[0] == '/' && at[1] == '*') {
+            depth++;
+            at += 2;
+        } else if (at[0] == '*' && at[1] == '/') {
+            depth--;
+            at += 2;
+        } else {
+            at++;
+        }
+    } while (depth > 0 && *at != '\0');
+    return at;
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* $tag$ ... $tag$; at + 1 where none begins. */
+static const char *skip_dollars(const char *at)
+{
+    size_t length = 1;
+    const char *end;
+
+    if (isdigit((unsigned char)at[1]))
+        return at + 1;
+    while (is_word(at[length]))
+        length++;
+    if (at[length] != '$')
+        return at + 1;
+    length++;
+    for (end = at + length; *end != '\0'; end++)
+        if (strncmp(end, at, length) == 0)
+            return end + length;
+    return end;
+}
+
+/* Past what is not SQL; `at` itself where it is. */
+static const char *skip(const char *start, const char *at)
+{
+    bool starts_word = at == start || !is_word(at[-1]);
+
+    if (*at == '\'' || *at == '"')
+        return skip_quoted(at, *at == '\'' && at > start &&
+                                   (at[-1] == 'E' || at[-1] == 'e') &&
+                                   (at - start < 2 || !is_word(at[-2])));
+    if (at[0] == '-' && at[1] == '-')
+        return at + strcspn(at, "\n");
+    if (at[0] == '/' && at[1] == '*')
+        return skip_block(at);
+    if (*at == '$' && starts_word)
+        return skip_dollars(at);
+    return at;
+}
+
+char *lk_placeholders_number(const char *sql)
+{
+    const char *at = sql;
+    unsigned number = 0;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    while (*at != '\0') {
+        const char *end = skip(sql, at);
+
+        if (end > at) {
+            (void)fwrite(at, 1, (size_t)(end - at), out);
+            at = end;
+        } else if (at[0] == '?' && at[1] == '?') {
+            (void)fputc('?', out);
+            at += 2;
+        } else if (*at == '?') {
+            (void)fprintf(out, "$%u", ++number);
+            at++;
+        } else {
+            (void)fputc(*at++, out);
+        }
+    }
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,272 @@
+/*
+ * run.c - sending the statements of a transaction, and noticing when there is
+ * no transaction any more
+ */
+#include "tx/tx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+
+#define FIRST_PAUSE_US INT64_C(500)
+#define LAST_PAUSE_US INT64_C(20000)
+
+int64_t lk_tx_deadline(const sqlock_tx *tx)
+{
+    return tx->is_adopted ? LK_NEVER : lk_statement_deadline(tx->registry);
+}
+
+void lk_tx_pause(int64_t *pause_us, int64_t deadline_ns)
+{
+    int64_t now = sqlock_monotonic_ns();
+
+    *pause_us = *pause_us == 0 ? FIRST_PAUSE_US : *pause_us * 2;
+    if (*pause_us > LAST_PAUSE_US)
+        *pause_us = LAST_PAUSE_US;
+    lk_sleep_until(lk_sooner(deadline_ns,
+                             now + lk_random_between(*pause_us / 2, *pause_us) *
+                                       LK_NS_PER_US));
+}
+
+int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why)
+{
+    if (tx->over != 0)
+        return rc;
+    tx->over = rc;
+    memset(&tx->why, 0, sizeof tx->why);
+    if (why != NULL)
+        tx->why = *why;
+    else
+        (void)lk_error(&tx->why, rc, "%s", sqlock_strerror(rc));
+    return rc;
+}
+
+int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc = lk_error(&own, SQLOCK_EINVAL, "%s", why);
+
+    if (err != NULL)
+        *err = own;
+    return lk_tx_end(tx, rc, &own);
+}
+
+/* The transaction is not open any more. */
+static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc;
+
+    if (state == SQLOCK_TX_NONE)
+        rc = lk_error(&own, SQLOCK_EINVAL,
+                      "the transaction was ended behind our back: committed, "
+                      "rolled back, or by a statement that commits");
+    else
+        rc = lk_error(&own, SQLOCK_EINVAL,
+                      "the transaction is aborted, or its connection gone: it "
+                      "can only be rolled back");
+    if (err != NULL)
+        *err = own;
+    return lk_tx_end(tx, rc, &own);
+}
+
+int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
+{
+    sqlock_tx_state state;
+    int rc;
+
+    if (tx == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the transaction is NULL");
+    rc = lk_registry_check(tx->registry, err);
+    if (rc < 0)
+        return rc;
+    if (tx->over != 0) {
+        if (err != NULL)
+            *err = tx->why;
+        return tx->over;
+    }
+    state = tx->part->state(tx->connection->state);
+    return state == SQLOCK_TX_OPEN ? 0 : notice_end(tx, state, err);
+}
+
+/* --- sending --- */
+
+/* What a failure means for the transaction. */
+static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
+{
+    sqlock_tx_state state;
+
+    if (rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE) {
+        sqlock_error own = *err;
+
+        rc = sqlock_error_set(err, SQLOCK_ELOST, own.native, own.sqlstate,
+                              "the connection is gone, and the transaction "
+                              "with its locks; nothing of it is committed: %s",
+                              own.message);
+        return lk_tx_end(tx, rc, err);
+    }
+    if (rc == SQLOCK_ERETRY)
+        return lk_tx_end(tx, rc, err);
+    if (tx->is_shielded)
+        return rc;
+    state = tx->part->state(tx->connection->state);
+    if (state == SQLOCK_TX_OPEN)
+        return rc;
+    return rc < 0 ? lk_tx_end(tx, rc, err) : notice_end(tx, state, err);
+}
+
+int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
+               const sqlock_value *values, size_t count, int64_t deadline_ns,
+               sqlock_result *result, sqlock_error *err)
+{
+    struct lk_watchdog *dog = &tx->registry->db.dog;
+    sqlock_result ignored = {0};
+    sqlock_error own = {0};
+    int rc;
+
+    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
+                    deadline_ns);
+    rc = tx->driver->execute(tx->connection->state, statement, values, count,
+                             deadline_ns, result != NULL ? result : &ignored,
+                             &own);
+    lk_watchdog_disarm(dog, &tx->connection->watch);
+    sqlock_result_clear(&ignored);
+    rc = judge(tx, rc, &own);
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
+}
+
+int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
+                size_t count, sqlock_result *result, sqlock_error *err)
+{
+    sqlock_statement statement = {.text = text};
+    char *numbered = NULL;
+    int rc;
+
+    if (tx->driver->dialect->placeholder == SQLOCK_PLACEHOLDER_DOLLAR) {
+        numbered = lk_placeholders_number(text);
+        if (numbered == NULL)
+            return lk_error_nomem(err);
+        statement.text = numbered;
+    }
+    rc = lk_tx_send(tx, &statement, values, count, lk_tx_deadline(tx), result,
+                    err);
+    free(numbered);
+    return rc;
+}
+
+int lk_tx_run(sqlock_tx *tx, sqlock_tx_kind kind,
+              const struct lk_arguments *arguments, int64_t deadline_ns,
+              sqlock_result *result, sqlock_error *err)
+{
+    const struct lk_statement *statement = &tx->statements[kind];
+    sqlock_value values[LK_PLACES_MAX];
+
+    lk_statement_order(statement, arguments, values);
+    return lk_tx_send(tx, &statement->sent, values, statement->count,
+                      deadline_ns, result, err);
+}
+
+int lk_tx_run_apart(sqlock_tx *tx, sqlock_tx_kind kind,
+                    const struct lk_arguments *arguments, sqlock_result *result,
+                    sqlock_error *err)
+{
+    struct lk_statement statement = tx->statements[kind];
+    struct lk_run run = {
+        .statement = &statement,
+        .arguments = arguments,
+        .deadline_ns = lk_statement_deadline(tx->registry),
+        .is_repeatable = true,
+        .is_write = true,
+    };
+    int rc;
+
+    statement.sent.id = SQLOCK_SQL_KINDS + 1 + (uint32_t)kind;
+    rc = lk_db_run(&tx->registry->db, &run, result, err);
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    return rc;
+}
+
+/* --- limits --- */
+
+static bool needs_limit(const sqlock_tx *tx, int64_t wait_ms)
+{
+    /* Where nothing waits by itself, only the application's handle may. */
+    return tx->part->limit != NULL &&
+           (wait_ms > 0 || (tx->part->wait_unit_ms == 0 && tx->is_adopted));
+}
+
+int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc;
+
+    if (!needs_limit(tx, wait_ms))
+        return 0;
+    rc = tx->part->limit(tx->connection->state, wait_ms, lk_tx_deadline(tx),
+                         &own);
+    tx->is_limited = rc == 0;
+    if (rc < 0)
+        rc = judge(tx, rc, &own);
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
+}
+
+int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc;
+
+    if (!tx->is_limited)
+        return 0;
+    tx->is_limited = false;
+    rc = tx->part->unlimit(tx->connection->state, lk_tx_deadline(tx), &own);
+    if (rc < 0)
+        rc = judge(tx, rc, &own);
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
+}
+
+/* --- the public statement --- */
+
+int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
+                      const sqlock_value *parameters, size_t count,
+                      sqlock_result *result, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc < 0)
+        return rc;
+    if (sql == NULL || (parameters == NULL && count > 0))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the statement, or its parameters, "
+                        "are NULL");
+    for (size_t i = 0; i < count; i++) {
+        rc = lk_tx_check_value("a parameter", &parameters[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return lk_tx_query(tx, sql, parameters, count, result, err);
+}
+
+sqlock_value sqlock_integer(int64_t integer)
+{
+    return (sqlock_value){.type = SQLOCK_INT64, .integer = integer};
+}
+
+sqlock_value sqlock_text(const char *text)
+{
+    if (text == NULL)
+        return (sqlock_value){.type = SQLOCK_NULL};
+    return (sqlock_value){
+        .type = SQLOCK_TEXT, .text = text, .length = strlen(text)};
+}

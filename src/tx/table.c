@@ -1,0 +1,153 @@
+/*
+ * table.c - the application's tables: names that are nothing but names, and
+ * values that can be bound (F78)
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tx/tx.h"
+
+static bool is_identifier(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        bool letter =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+
+        if (!letter && (i == 0 || c < '0' || c > '9'))
+            return false;
+    }
+    return length > 0;
+}
+
+static int refuse(const char *what, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EINVAL,
+                    "%s must be letters, digits and '_', not too many", what);
+}
+
+int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
+                const sqlock_dialect *dialect, sqlock_error *err)
+{
+    size_t length = name != NULL ? strlen(name) : 0;
+
+    if (name == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
+    if (length > dialect->identifier_max || length > LK_IDENTIFIER_MAX ||
+        !is_identifier(name, length))
+        return refuse(what, err);
+    (void)snprintf(out, LK_QUOTED_SIZE, "%c%s%c", dialect->quote, name,
+                   dialect->quote);
+    return 0;
+}
+
+/* "table" or "schema.table" */
+static int quote_table(char out[LK_QUOTED_SIZE], const char *name,
+                       const sqlock_dialect *dialect, sqlock_error *err)
+{
+    const char *dot = name != NULL ? strchr(name, '.') : NULL;
+    char schema[LK_IDENTIFIER_MAX + 1];
+    char quoted[LK_QUOTED_SIZE];
+    size_t used;
+    int rc;
+
+    if (dot == NULL)
+        return lk_tx_quote(out, "the table's name", name, dialect, err);
+    if ((size_t)(dot - name) > LK_IDENTIFIER_MAX)
+        return refuse("the schema's name", err);
+    (void)snprintf(schema, sizeof schema, "%.*s", (int)(dot - name), name);
+    rc = lk_tx_quote(out, "the schema's name", schema, dialect, err);
+    if (rc == 0)
+        rc = lk_tx_quote(quoted, "the table's name", dot + 1, dialect, err);
+    if (rc < 0)
+        return rc;
+    used = strlen(out);
+    if (used + 1 + strlen(quoted) >= LK_QUOTED_SIZE)
+        return refuse("the table's name", err);
+    (void)snprintf(out + used, LK_QUOTED_SIZE - used, ".%s", quoted);
+    return 0;
+}
+
+/* Fields that an older header does not have are zero. */
+static int copy_table(sqlock_table *out, const sqlock_table *table,
+                      sqlock_error *err)
+{
+    if (table == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the table is NULL");
+    if (table->size < sizeof table->size || table->size > sizeof *out)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "sqlock_table.size is %zu: begin with "
+                        "SQLOCK_TABLE_INIT",
+                        table->size);
+    memset(out, 0, sizeof *out);
+    memcpy(out, table, table->size);
+    return 0;
+}
+
+int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
+                     unsigned wanted, const sqlock_dialect *dialect,
+                     sqlock_error *err)
+{
+    sqlock_table full;
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    rc = copy_table(&full, table, err);
+    if (rc == 0)
+        rc = quote_table(out->name, full.name, dialect, err);
+    if (rc == 0)
+        rc = lk_tx_quote(out->key, "the key column", full.key_column, dialect,
+                         err);
+    if (rc == 0 && (wanted & LK_TX_VERSION) != 0)
+        rc = lk_tx_quote(out->version, "the version column",
+                         full.version_column, dialect, err);
+    if (rc == 0 && (wanted & LK_TX_FENCE) != 0)
+        rc = lk_tx_quote(out->fence, "the fence column", full.fence_column,
+                         dialect, err);
+    if (rc == 0 && (wanted & LK_TX_FENCE) != 0)
+        rc = lk_tx_quote(out->owner, "the fence's owner column",
+                         full.fence_owner_column, dialect, err);
+    if (rc < 0)
+        return rc;
+    out->kind = full.version_kind;
+    if (out->kind != SQLOCK_VERSION_INTEGER &&
+        out->kind != SQLOCK_VERSION_TIMESTAMP &&
+        out->kind != SQLOCK_VERSION_STATE)
+        return lk_error(err, SQLOCK_EINVAL, "unknown kind of version %d",
+                        (int)out->kind);
+    return 0;
+}
+
+void lk_tx_write_expression(FILE *out, const char *template, const char *column)
+{
+    static const char mark[] = "{column}";
+
+    while (*template != '\0') {
+        if (strncmp(template, mark, sizeof mark - 1) == 0) {
+            (void)fputs(column, out);
+            template += sizeof mark - 1;
+        } else {
+            (void)fputc(*template ++, out);
+        }
+    }
+}
+
+int lk_tx_check_value(const char *what, const sqlock_value *value,
+                      sqlock_error *err)
+{
+    if (value == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
+    switch (value->type) {
+    case SQLOCK_NULL:
+    case SQLOCK_INT64:
+        return 0;
+    case SQLOCK_TEXT:
+        if (value->text != NULL && strlen(value->text) == value->length)
+            return 0;
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%s is a text without its length: use sqlock_text()",
+                        what);
+    }
+    return lk_error(err, SQLOCK_EINVAL, "%s has an unknown type", what);
+}

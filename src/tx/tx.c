@@ -1,0 +1,382 @@
+/*
+ * tx.c - beginning and ending transactions, on connections of the registry and
+ * of the application.  What a commit answers is what the server has said.
+ */
+#include "tx/tx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define SUFFIX "#tx"
+
+/* --- making and freeing --- */
+
+static int render(sqlock_tx *tx, sqlock_error *err)
+{
+    const char *const *texts = tx->part->statements[tx->registry->layout];
+
+    for (uint32_t kind = 0; kind < SQLOCK_TX_KINDS; kind++) {
+        const sqlock_template template = {.text = texts[kind]};
+        /* On the application's connection nothing stays prepared. */
+        uint32_t id = tx->is_adopted ? 0 : SQLOCK_SQL_KINDS + 1 + kind;
+        int rc;
+
+        if (texts[kind] == NULL)
+            continue;
+        rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
+                                 &template, tx->registry->table.quoted, id);
+        if (rc < 0)
+            return lk_error(err, rc,
+                            "transaction statement %u of the driver "
+                            "%s: %s",
+                            kind, tx->driver->name, sqlock_strerror(rc));
+    }
+    return 0;
+}
+
+static void free_tx(sqlock_tx *tx)
+{
+    for (size_t kind = 0; kind < SQLOCK_TX_KINDS; kind++)
+        lk_statement_clear(&tx->statements[kind]);
+    free(tx->guards);
+    free(tx->region);
+    free(tx);
+}
+
+static int new_tx(sqlock_tx **out, sqlock_registry *registry, bool is_adopted,
+                  sqlock_error *err)
+{
+    size_t length;
+    sqlock_tx *tx;
+    int rc;
+
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the transaction");
+    *out = NULL;
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    if (registry->db.driver->transactions == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s has no transactions",
+                        registry->db.driver->name);
+    tx = calloc(1, sizeof *tx);
+    length = strlen(registry->region);
+    if (tx != NULL)
+        tx->region = malloc(length + sizeof SUFFIX);
+    if (tx == NULL || tx->region == NULL) {
+        free(tx);
+        return lk_error_nomem(err);
+    }
+    memcpy(tx->region, registry->region, length);
+    memcpy(tx->region + length, SUFFIX, sizeof SUFFIX);
+    tx->registry = registry;
+    tx->driver = registry->db.driver;
+    tx->part = tx->driver->transactions;
+    tx->is_adopted = is_adopted;
+    rc = render(tx, err);
+    if (rc < 0) {
+        free_tx(tx);
+        return rc;
+    }
+    *out = tx;
+    return 0;
+}
+
+/* --- the driver's calls, watched --- */
+
+typedef int (*call_fn)(void *, int64_t, sqlock_error *);
+
+static int call(sqlock_tx *tx, call_fn function, int64_t deadline_ns,
+                sqlock_error *err)
+{
+    struct lk_watchdog *dog = &tx->registry->db.dog;
+    int rc;
+
+    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
+                    deadline_ns);
+    rc = function(tx->connection->state, deadline_ns, err);
+    lk_watchdog_disarm(dog, &tx->connection->watch);
+    return rc;
+}
+
+/* Where there is one writer at a time, the beginning is what waits for it. */
+static int begin(sqlock_tx *tx, sqlock_error *err)
+{
+    int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    int64_t pause_us = 0;
+    int rc;
+
+    rc = lk_tx_limit(tx, 0, err);
+    if (rc < 0)
+        return rc;
+    for (;;) {
+        rc = call(tx, tx->driver->begin,
+                  tx->is_adopted ? LK_NEVER : deadline_ns, err);
+        if ((rc != SQLOCK_EBUSY && rc != SQLOCK_ERETRY) ||
+            sqlock_monotonic_ns() >= deadline_ns)
+            break;
+        lk_tx_pause(&pause_us, deadline_ns);
+    }
+    (void)lk_tx_unlimit(tx, NULL);
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the connection broke before the transaction began");
+    return rc;
+}
+
+/* --- on a connection of the registry --- */
+
+static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
+{
+    struct lk_pool *pool = &tx->registry->db.pool;
+    int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    int rc;
+
+    /* An idle connection may turn out to be dead when it is first used. */
+    do {
+        rc = lk_pool_take(pool, deadline_ns, &tx->connection, err);
+        if (rc < 0)
+            return rc;
+        rc = begin(tx, err);
+        if (rc == 0)
+            return 0;
+        if (tx->driver->is_alive(tx->connection->state))
+            lk_pool_give(pool, tx->connection);
+        else
+            lk_pool_discard(pool, tx->connection);
+    } while (rc == SQLOCK_EUNREACHABLE && sqlock_monotonic_ns() < deadline_ns);
+    return rc;
+}
+
+int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
+                    sqlock_error *err)
+{
+    sqlock_tx *tx;
+    int rc;
+
+    rc = new_tx(&tx, registry, false, err);
+    if (out != NULL)
+        *out = NULL;
+    if (rc < 0)
+        return rc;
+    tx->is_identified = true;
+    rc = out == NULL
+             ? lk_error(err, SQLOCK_EINVAL, "no place for the transaction")
+             : take_and_begin(tx, err);
+    if (rc < 0) {
+        free_tx(tx);
+        return rc;
+    }
+    *out = tx;
+    return 0;
+}
+
+/* --- on the application's own --- */
+
+static void let_go(sqlock_tx *tx)
+{
+    tx->part->unadopt(tx->connection->state);
+    free(tx->connection->state);
+    free(tx->connection);
+    tx->connection = NULL;
+}
+
+static int take_over(sqlock_tx *tx, void *native, sqlock_error *err)
+{
+    int rc;
+
+    tx->connection = calloc(1, sizeof *tx->connection);
+    if (tx->connection == NULL)
+        return lk_error_nomem(err);
+    tx->connection->state = calloc(1, tx->driver->connection_bytes);
+    if (tx->connection->state == NULL) {
+        free(tx->connection);
+        return lk_error_nomem(err);
+    }
+    rc = tx->part->adopt(tx->connection->state, native, err);
+    if (rc < 0) {
+        free(tx->connection->state);
+        free(tx->connection);
+    }
+    return rc;
+}
+
+/* Whether rows may be newer than the transaction can see: then its first
+ * statement should be the guard, not a question of ours. */
+static int learn_isolation(sqlock_tx *tx, sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = tx->part->isolation};
+    sqlock_result result = {0};
+    int rc;
+
+    if (tx->part->isolation == NULL)
+        return 0;
+    rc = lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), &result, err);
+    if (rc == 0)
+        tx->is_snapshot =
+            result.rows == 0 || result.cells[0].type != SQLOCK_TEXT ||
+            strcasecmp(result.cells[0].text, "read committed") != 0;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int settle_in(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc = 0;
+
+    if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE) {
+        tx->is_shielded = true; /* no transaction yet that could end */
+        rc = lk_tx_identify(tx, err);
+        tx->is_shielded = false;
+        if (rc == 0)
+            rc = begin(tx, err);
+        return rc < 0 ? rc : learn_isolation(tx, err);
+    }
+    rc = learn_isolation(tx, err);
+    if (rc == 0 && !tx->is_snapshot)
+        rc = lk_tx_identify(tx, err);
+    return rc;
+}
+
+int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
+                    void *connection, sqlock_error *err)
+{
+    bool was_open;
+    sqlock_tx *tx;
+    int rc;
+
+    rc = new_tx(&tx, registry, true, err);
+    if (out != NULL)
+        *out = NULL;
+    if (rc < 0)
+        return rc;
+    if (out == NULL || connection == NULL)
+        rc = lk_error(err, SQLOCK_EINVAL, "no connection to adopt");
+    else
+        rc = take_over(tx, connection, err);
+    if (rc < 0) {
+        free_tx(tx);
+        return rc;
+    }
+    was_open = tx->part->state(tx->connection->state) == SQLOCK_TX_OPEN;
+    rc = settle_in(tx, err);
+    if (rc < 0) {
+        if (!was_open)
+            (void)call(tx, tx->driver->rollback, LK_NEVER, NULL);
+        let_go(tx);
+        free_tx(tx);
+        return rc;
+    }
+    *out = tx;
+    return 0;
+}
+
+/* --- ending --- */
+
+/* Give the connection back where it came from, end guards, free. */
+static void finish(sqlock_tx *tx)
+{
+    struct lk_pool *pool = &tx->registry->db.pool;
+
+    for (size_t i = 0; i < tx->guard_count; i++)
+        lk_guard_end(tx->guards[i].lock, tx->guards[i].client_id, 0);
+    if (tx->is_adopted)
+        let_go(tx);
+    else if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
+             tx->driver->is_alive(tx->connection->state))
+        lk_pool_give(pool, tx->connection);
+    else
+        lk_pool_discard(pool, tx->connection);
+    free_tx(tx);
+}
+
+static int roll_back(sqlock_tx *tx, sqlock_error *err)
+{
+    int64_t deadline_ns =
+        tx->is_adopted ? LK_NEVER : lk_statement_deadline(tx->registry);
+    int rc = call(tx, tx->driver->rollback, deadline_ns, err);
+
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the connection broke under the rollback: the server "
+                      "rolls back by itself");
+    return rc;
+}
+
+static int commit(sqlock_tx *tx, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc < 0)
+        return rc;
+    rc = call(tx, tx->driver->commit, lk_tx_deadline(tx), &own);
+    if (rc == SQLOCK_EUNREACHABLE)
+        rc = lk_error(&own, SQLOCK_ELOST,
+                      "the connection was gone before the commit was sent: "
+                      "nothing of the transaction is committed");
+    else if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(&own, SQLOCK_EUNCERTAIN,
+                      "the connection broke under the commit: it may or may "
+                      "not have happened");
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
+}
+
+static int check_end(const sqlock_tx *tx, sqlock_error *err)
+{
+    if (tx == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the transaction is NULL");
+    return lk_registry_check(tx->registry, err);
+}
+
+int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc;
+
+    rc = check_end(tx, err);
+    if (rc < 0)
+        return rc;
+    rc = commit(tx, err);
+    if (rc < 0)
+        (void)roll_back(tx, NULL);
+    finish(tx);
+    return rc;
+}
+
+int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc;
+
+    if (tx == NULL)
+        return 0;
+    rc = check_end(tx, err);
+    if (rc < 0)
+        return rc;
+    rc = roll_back(tx, err);
+    finish(tx);
+    return rc;
+}
+
+int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc;
+
+    rc = check_end(tx, err);
+    if (rc < 0)
+        return rc;
+    if (!tx->is_adopted)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "this transaction is on a connection of the registry: "
+                        "commit it or roll it back");
+    rc = lk_tx_check(tx, err);
+    finish(tx);
+    return rc;
+}

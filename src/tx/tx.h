@@ -1,0 +1,126 @@
+/*
+ * tx.h - what a transaction is made of; for src/tx only
+ *
+ * tx.c begins and ends it, run.c sends statements, lock.c locks names and rows,
+ * guard.c guards leases, table.c knows the application's tables, fence.c and
+ * version.c write to them, retry.c begins again.
+ */
+#ifndef LK_TX_H
+#define LK_TX_H
+
+#include <stdio.h>
+
+#include "locks/guarded.h"
+
+/* A lease that the transaction keeps as it is. */
+struct lk_tx_guard {
+    sqlock_lock *lock;
+    char client_id[SQLOCK_KEY_SIZE];
+};
+
+struct sqlock_tx {
+    sqlock_registry *registry;
+    const sqlock_driver *driver;
+    const sqlock_transactions *part; /* the driver's */
+    struct lk_connection *connection;
+    struct lk_statement statements[SQLOCK_TX_KINDS];
+    char *region; /* of names: "<region>#tx" */
+
+    bool is_adopted;
+    bool is_identified; /* known to be on the registry's database */
+    bool is_snapshot;   /* rows may be newer than it can see */
+    bool is_shielded;   /* within a savepoint: a statement may fail */
+    bool is_limited;    /* until lk_tx_unlimit() */
+    int over;           /* what ended it, and every later call gets */
+    sqlock_error why;
+
+    struct lk_tx_guard *guards;
+    size_t guard_count;
+};
+
+/* --- run.c --- */
+
+/* Whether a statement may be sent.  0, or what ended the transaction. */
+int lk_tx_check(sqlock_tx *tx, sqlock_error *err);
+
+/* From here on it can only be rolled back, with rc. */
+int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why);
+
+/* A statement has written what it should not have: the same. */
+int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err);
+
+/* One statement of the driver's own placeholders.  A lost connection is ELOST:
+ * nothing of the transaction is committed.  `result` is to be cleared. */
+int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
+               const sqlock_value *values, size_t count, int64_t deadline_ns,
+               sqlock_result *result, sqlock_error *err);
+/* The same by text; `?` placeholders become the driver's. */
+int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
+                size_t count, sqlock_result *result, sqlock_error *err);
+/* The same by kind. */
+int lk_tx_run(sqlock_tx *tx, sqlock_tx_kind kind,
+              const struct lk_arguments *arguments, int64_t deadline_ns,
+              sqlock_result *result, sqlock_error *err);
+/* On a connection of the registry, committed by itself. */
+int lk_tx_run_apart(sqlock_tx *tx, sqlock_tx_kind kind,
+                    const struct lk_arguments *arguments, sqlock_result *result,
+                    sqlock_error *err);
+
+/* When a statement of this transaction is given up. */
+int64_t lk_tx_deadline(const sqlock_tx *tx);
+
+/* Around statements that must not wait for a lock by the application's
+ * settings. */
+int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err);
+int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err);
+
+/* Refuse a connection of another database.  0, EINVAL. */
+int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
+
+/* A pause before the next look, never past the deadline; longer each time. */
+void lk_tx_pause(int64_t *pause_us, int64_t deadline_ns);
+
+/* --- table.c --- */
+
+/* Which columns of a sqlock_table are wanted besides the key. */
+enum {
+    LK_TX_KEY = 0,
+    LK_TX_VERSION = 1 << 0,
+    LK_TX_FENCE = 1 << 1,
+};
+
+#define LK_QUOTED_SIZE (2 * (LK_IDENTIFIER_MAX + 2) + 2)
+
+/* Checked and quoted. */
+struct lk_tx_table {
+    char name[LK_QUOTED_SIZE];
+    char key[LK_QUOTED_SIZE];
+    char version[LK_QUOTED_SIZE];
+    char fence[LK_QUOTED_SIZE];
+    char owner[LK_QUOTED_SIZE];
+    sqlock_version_kind kind;
+};
+
+int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
+                     unsigned wanted, const sqlock_dialect *dialect,
+                     sqlock_error *err);
+
+/* A name quoted.  0, EINVAL. */
+int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
+                const sqlock_dialect *dialect, sqlock_error *err);
+
+/* A template of a column made into an expression, onto a stream. */
+void lk_tx_write_expression(FILE *out, const char *template,
+                            const char *column);
+
+/* A value that can be bound.  0, EINVAL. */
+int lk_tx_check_value(const char *what, const sqlock_value *value,
+                      sqlock_error *err);
+
+/* --- placeholders.c --- */
+
+/* Each `?` of a text of SQL, but not within quotes and comments, becomes $N,
+ * `??` becomes `?`.  To be freed; NULL when out of memory. */
+char *lk_placeholders_number(const char *sql);
+
+#endif

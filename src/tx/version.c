@@ -1,0 +1,341 @@
+/*
+ * version.c - compare-and-set on the application's tables: an update that says
+ * in its own WHERE which version it was computed from (F33)
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "tx/tx.h"
+
+#define SET_MAX 32
+
+/* The column as it is compared: points in time as us, through no format of the
+ * session's. */
+static void write_version(FILE *out, const sqlock_tx *tx,
+                          const struct lk_tx_table *table)
+{
+    if (table->kind == SQLOCK_VERSION_TIMESTAMP)
+        lk_tx_write_expression(out, tx->part->timestamp_us, table->version);
+    else
+        (void)fputs(table->version, out);
+}
+
+/* --- reading --- */
+
+static int take_version(sqlock_row_version *out, const sqlock_value *cell,
+                        sqlock_version_kind kind, sqlock_error *err)
+{
+    memset(out, 0, sizeof *out);
+    if (cell->type == SQLOCK_NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the row's version is null");
+    if (cell->type == SQLOCK_TEXT && kind != SQLOCK_VERSION_STATE)
+        return lk_error(err, SQLOCK_EINVAL, "the version column is no %s",
+                        kind == SQLOCK_VERSION_INTEGER ? "integer"
+                                                       : "point in time");
+    if (cell->type == SQLOCK_TEXT && cell->length >= sizeof out->text)
+        return lk_error(err, SQLOCK_EINVAL, "the state has more than %zu bytes",
+                        sizeof out->text - 1);
+    out->type = cell->type;
+    out->integer = cell->integer;
+    if (cell->type == SQLOCK_TEXT)
+        memcpy(out->text, cell->text, cell->length);
+    return 0;
+}
+
+static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
+                        const sqlock_value *key, sqlock_row_version *out,
+                        sqlock_error *err)
+{
+    sqlock_result result = {0};
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    int rc;
+
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    (void)fputs("SELECT ", stream);
+    write_version(stream, tx, table);
+    (void)fprintf(stream, " FROM %s WHERE %s = ?", table->name, table->key);
+    if (fclose(stream) != 0) {
+        free(text);
+        return lk_error_nomem(err);
+    }
+    rc = lk_tx_query(tx, text, key, 1, &result, err);
+    free(text);
+    if (rc == 0 && result.rows == 0)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
+    else if (rc == 0 && result.rows > 1)
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "%zu rows have that key: the key column must be unique",
+                      result.rows);
+    else if (rc == 0)
+        rc = take_version(out, &result.cells[0], table->kind, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
+                      const sqlock_value *key, sqlock_row_version *version,
+                      sqlock_error *err)
+{
+    struct lk_tx_table names;
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc == 0)
+        rc = lk_tx_table_read(&names, table, LK_TX_VERSION, tx->driver->dialect,
+                              err);
+    if (rc == 0)
+        rc = lk_tx_check_value("the key", key, err);
+    if (rc == 0 && version == NULL)
+        rc = lk_error(err, SQLOCK_EINVAL, "no place for the version");
+    return rc < 0 ? rc : read_version(tx, &names, key, version, err);
+}
+
+/* --- updating --- */
+
+struct update {
+    sqlock_tx *tx;
+    struct lk_tx_table table;
+    const sqlock_value *key;
+    const sqlock_row_version *expected;
+    const sqlock_assignment *set;
+    size_t count;
+    const sqlock_value *next_state; /* among the assignments */
+    sqlock_value values[SET_MAX + 2];
+    size_t value_count;
+};
+
+static sqlock_value value_of(const sqlock_row_version *version)
+{
+    return version->type == SQLOCK_TEXT ? sqlock_text(version->text)
+                                        : sqlock_integer(version->integer);
+}
+
+static int check_expected(const struct update *update, sqlock_error *err)
+{
+    const sqlock_row_version *expected = update->expected;
+    bool is_state = update->table.kind == SQLOCK_VERSION_STATE;
+
+    if (expected == NULL || expected->type == SQLOCK_NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the expected version is null: nothing equals it");
+    if (expected->type != SQLOCK_INT64 && !is_state)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the expected version is no integer");
+    if (expected->type == SQLOCK_TEXT &&
+        memchr(expected->text, '\0', sizeof expected->text) == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the expected state has no end");
+    if (update->table.kind == SQLOCK_VERSION_INTEGER &&
+        expected->integer == INT64_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the version is the greatest integer: there is no "
+                        "next one");
+    return 0;
+}
+
+/* "SET a = ?, b = ?" */
+static int write_assignments(FILE *out, struct update *update,
+                             sqlock_error *err)
+{
+    const sqlock_dialect *dialect = update->tx->driver->dialect;
+    char quoted[LK_QUOTED_SIZE];
+    int rc;
+
+    for (size_t i = 0; i < update->count; i++) {
+        const sqlock_assignment *one = &update->set[i];
+
+        rc = lk_tx_quote(quoted, "an assignment's column", one->column, dialect,
+                         err);
+        if (rc == 0)
+            rc = lk_tx_check_value("an assignment's value", &one->value, err);
+        if (rc < 0)
+            return rc;
+        if (strcmp(quoted, update->table.version) == 0) {
+            if (update->table.kind != SQLOCK_VERSION_STATE)
+                return lk_error(err, SQLOCK_EINVAL,
+                                "the version column is assigned by itself");
+            update->next_state = &one->value;
+        }
+        (void)fprintf(out, "%s%s = ?", i > 0 ? ", " : "", quoted);
+        update->values[update->value_count++] = one->value;
+    }
+    if (update->table.kind != SQLOCK_VERSION_STATE) {
+        (void)fprintf(out, "%s%s = ", update->count > 0 ? ", " : "",
+                      update->table.version);
+        if (update->table.kind == SQLOCK_VERSION_INTEGER)
+            (void)fprintf(out, "%s + 1", update->table.version);
+        else
+            lk_tx_write_expression(out, update->tx->part->next_timestamp,
+                                   update->table.version);
+        return 0;
+    }
+    if (update->next_state == NULL || update->next_state->type == SQLOCK_NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "an update of a state must assign the next one, and it "
+                        "must not be null");
+    return 0;
+}
+
+/* To be freed; NULL with *rc set. */
+static char *write_update(struct update *update, int *rc, sqlock_error *err)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL) {
+        *rc = lk_error_nomem(err);
+        return NULL;
+    }
+    (void)fprintf(out, "UPDATE %s SET ", update->table.name);
+    *rc = write_assignments(out, update, err);
+    (void)fprintf(out, " WHERE %s = ? AND ", update->table.key);
+    write_version(out, update->tx, &update->table);
+    (void)fputs(" = ?", out);
+    update->values[update->value_count++] = *update->key;
+    update->values[update->value_count++] = value_of(update->expected);
+    if (fclose(out) != 0 && *rc == 0)
+        *rc = lk_error_nomem(err);
+    if (*rc < 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static bool is_same(const sqlock_row_version *version,
+                    const sqlock_value *value)
+{
+    if (version->type != value->type)
+        return false;
+    return version->type == SQLOCK_TEXT
+               ? strcmp(version->text, value->text) == 0
+               : version->integer == value->integer;
+}
+
+/* Nothing was changed. */
+static int examine(struct update *update, sqlock_error *err)
+{
+    sqlock_value expected = value_of(update->expected);
+    sqlock_row_version found;
+    int rc;
+
+    rc = read_version(update->tx, &update->table, update->key, &found, err);
+    if (rc < 0)
+        return rc;
+    /* MySQL does not count a row that it found as it should be. */
+    if (update->table.kind == SQLOCK_VERSION_STATE &&
+        is_same(&found, &expected) && is_same(&found, update->next_state))
+        return 0;
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "the row has another version than was expected");
+}
+
+/* The greatest integers of columns narrower than ours.  A server that is not
+ * strict leaves them as they are. */
+static bool may_be_at_limit(int64_t version)
+{
+    static const int64_t limits[] = {127,     255,      32767,     65535,
+                                     8388607, 16777215, INT32_MAX, UINT32_MAX};
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (version == limits[i])
+            return true;
+    return false;
+}
+
+/* The version there is now. */
+static int take_next(struct update *update, sqlock_row_version *next,
+                     sqlock_error *err)
+{
+    const sqlock_row_version *expected = update->expected;
+    int rc;
+
+    switch (update->table.kind) {
+    case SQLOCK_VERSION_STATE:
+        return take_version(next, update->next_state, update->table.kind, err);
+    case SQLOCK_VERSION_INTEGER:
+        if (!may_be_at_limit(expected->integer)) {
+            memset(next, 0, sizeof *next);
+            next->type = SQLOCK_INT64;
+            next->integer = expected->integer + 1;
+            return 0;
+        }
+        break;
+    case SQLOCK_VERSION_TIMESTAMP:
+        break;
+    }
+    rc = read_version(update->tx, &update->table, update->key, next, err);
+    if (rc == 0 && next->integer <= expected->integer)
+        rc = lk_tx_spoil(
+            update->tx,
+            "the version column cannot hold a version after this one: "
+            "too narrow or too coarse",
+            err);
+    return rc;
+}
+
+static int run_update(struct update *update, sqlock_row_version *next,
+                      sqlock_error *err)
+{
+    sqlock_result result = {0};
+    sqlock_row_version unwanted;
+    int64_t affected;
+    char *text;
+    int rc;
+
+    text = write_update(update, &rc, err);
+    if (text == NULL)
+        return rc;
+    rc = lk_tx_query(update->tx, text, update->values, update->value_count,
+                     &result, err);
+    free(text);
+    affected = result.affected;
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc;
+    if (affected > 1)
+        return lk_tx_spoil(update->tx,
+                           "several rows have that key: the key column must be "
+                           "unique",
+                           err);
+    if (affected == 0) {
+        rc = examine(update, err);
+        if (rc < 0)
+            return rc;
+    }
+    return take_next(update, next != NULL ? next : &unwanted, err);
+}
+
+int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
+                     const sqlock_value *key,
+                     const sqlock_row_version *expected,
+                     const sqlock_assignment *set, size_t count,
+                     sqlock_row_version *next, sqlock_error *err)
+{
+    struct update update = {
+        .tx = tx,
+        .key = key,
+        .expected = expected,
+        .set = set,
+        .count = count,
+    };
+    int rc;
+
+    rc = lk_tx_check(tx, err);
+    if (rc == 0)
+        rc = lk_tx_table_read(&update.table, table, LK_TX_VERSION,
+                              tx->driver->dialect, err);
+    if (rc == 0)
+        rc = lk_tx_check_value("the key", key, err);
+    if (rc == 0 && ((set == NULL && count > 0) || count > SET_MAX))
+        rc = lk_error(err, SQLOCK_EINVAL, "0 to %d columns can be assigned",
+                      SET_MAX);
+    if (rc == 0)
+        rc = check_expected(&update, err);
+    return rc < 0 ? rc : run_update(&update, next, err);
+}

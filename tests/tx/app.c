@@ -1,0 +1,341 @@
+/*
+ * app.c - see app.h
+ */
+#include "app.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <libpq-fe.h>
+#include <mysql.h>
+#include <sqlite3.h>
+
+#include "base/url.h"
+
+#define CELL 256
+
+/* Gathers the cells of a statement, a line each. */
+struct rows {
+    FILE *out;
+    char *text;
+    size_t size;
+    char first[CELL];
+    bool has_first;
+};
+
+static void add_cell(struct rows *rows, const char *cell, bool ends_row)
+{
+    if (cell == NULL)
+        cell = "";
+    if (!rows->has_first)
+        (void)snprintf(rows->first, sizeof rows->first, "%s", cell);
+    rows->has_first = true;
+    (void)fprintf(rows->out, "%s%c", cell, ends_row ? '\n' : ' ');
+}
+
+static int failed(struct app *app, const char *text)
+{
+    (void)snprintf(app->error, sizeof app->error, "%s", text);
+    return -1;
+}
+
+/* --- PostgreSQL --- */
+
+static int run_postgres(struct app *app, const char *sql, struct rows *rows)
+{
+    PGresult *result = PQexec(app->native, sql);
+    ExecStatusType status = PQresultStatus(result);
+    int rc = 0;
+
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
+        rc = failed(app, PQerrorMessage(app->native));
+    for (int row = 0; rc == 0 && row < PQntuples(result); row++)
+        for (int i = 0; i < PQnfields(result); i++)
+            add_cell(rows, PQgetvalue(result, row, i),
+                     i + 1 == PQnfields(result));
+    PQclear(result);
+    return rc;
+}
+
+/* --- MySQL --- */
+
+static void open_mysql(struct app *app, const char *url)
+{
+    struct lk_url parts = {0};
+    MYSQL *mysql = mysql_init(NULL);
+    unsigned protocol = MYSQL_PROTOCOL_TCP;
+
+    assert_non_null(mysql);
+    assert_int_equal(lk_url_parse(&parts, url, NULL), 0);
+    (void)mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
+    app->native = mysql_real_connect(
+        mysql, parts.host, parts.user, parts.password, parts.path + 1,
+        (unsigned)strtoul(parts.port, NULL, 10), NULL, 0);
+    if (app->native == NULL)
+        fail_msg("MySQL: %s", mysql_error(mysql));
+    lk_url_clear(&parts);
+}
+
+static int run_mysql(struct app *app, const char *sql, struct rows *rows)
+{
+    MYSQL_RES *result;
+    MYSQL_ROW row;
+
+    if (mysql_query(app->native, sql) != 0)
+        return failed(app, mysql_error(app->native));
+    result = mysql_store_result(app->native);
+    if (result == NULL)
+        return mysql_field_count(app->native) == 0
+                   ? 0
+                   : failed(app, mysql_error(app->native));
+    for (row = mysql_fetch_row(result); row != NULL;
+         row = mysql_fetch_row(result))
+        for (unsigned i = 0; i < mysql_num_fields(result); i++)
+            add_cell(rows, row[i], i + 1 == mysql_num_fields(result));
+    mysql_free_result(result);
+    return 0;
+}
+
+/* --- SQLite --- */
+
+static int run_sqlite(struct app *app, const char *sql, struct rows *rows)
+{
+    sqlite3_stmt *statement = NULL;
+    int step = sqlite3_prepare_v2(app->native, sql, -1, &statement, NULL);
+
+    if (step == SQLITE_OK)
+        step = sqlite3_step(statement);
+    while (step == SQLITE_ROW) {
+        int count = sqlite3_column_count(statement);
+
+        for (int i = 0; i < count; i++)
+            add_cell(rows, (const char *)sqlite3_column_text(statement, i),
+                     i + 1 == count);
+        step = sqlite3_step(statement);
+    }
+    (void)sqlite3_finalize(statement);
+    return step == SQLITE_DONE ? 0 : failed(app, sqlite3_errmsg(app->native));
+}
+
+/* --- any --- */
+
+static int run(struct app *app, struct rows *rows, const char *sql)
+{
+    int rc;
+
+    memset(rows, 0, sizeof *rows);
+    rows->out = open_memstream(&rows->text, &rows->size);
+    assert_non_null(rows->out);
+    switch (app->database->bit) {
+    case ON_POSTGRES:
+        rc = run_postgres(app, sql, rows);
+        break;
+    case ON_MYSQL:
+        rc = run_mysql(app, sql, rows);
+        break;
+    default:
+        rc = run_sqlite(app, sql, rows);
+        break;
+    }
+    (void)fclose(rows->out);
+    return rc;
+}
+
+static int run_format(struct app *app, struct rows *rows, const char *format,
+                      va_list arguments)
+{
+    char sql[2048];
+
+    (void)vsnprintf(sql, sizeof sql, format, arguments);
+    return run(app, rows, sql);
+}
+
+void app_open(struct app *app, const struct database *database, const char *url)
+{
+    memset(app, 0, sizeof *app);
+    app->database = database;
+    switch (database->bit) {
+    case ON_POSTGRES:
+        app->native = PQconnectdb(url);
+        if (PQstatus(app->native) != CONNECTION_OK)
+            fail_msg("PostgreSQL: %s", PQerrorMessage(app->native));
+        break;
+    case ON_MYSQL:
+        open_mysql(app, url);
+        break;
+    default:
+        assert_int_equal(sqlite3_open_v2(strchr(url, ':') + 1,
+                                         (sqlite3 **)&app->native,
+                                         SQLITE_OPEN_READWRITE, NULL),
+                         SQLITE_OK);
+        break;
+    }
+}
+
+void app_close(struct app *app)
+{
+    if (app->native == NULL)
+        return;
+    switch (app->database->bit) {
+    case ON_POSTGRES:
+        PQfinish(app->native);
+        break;
+    case ON_MYSQL:
+        mysql_close(app->native);
+        break;
+    default:
+        assert_int_equal(sqlite3_close(app->native), SQLITE_OK);
+        break;
+    }
+    app->native = NULL;
+}
+
+int app_try(struct app *app, const char *format, ...)
+{
+    struct rows rows;
+    va_list arguments;
+    int rc;
+
+    va_start(arguments, format);
+    rc = run_format(app, &rows, format, arguments);
+    va_end(arguments);
+    free(rows.text);
+    return rc;
+}
+
+void app_run(struct app *app, const char *format, ...)
+{
+    struct rows rows;
+    va_list arguments;
+    int rc;
+
+    va_start(arguments, format);
+    rc = run_format(app, &rows, format, arguments);
+    va_end(arguments);
+    free(rows.text);
+    if (rc != 0)
+        fail_msg("%s: %s", format, app->error);
+}
+
+void app_text(struct app *app, char *out, size_t size, const char *format, ...)
+{
+    struct rows rows;
+    va_list arguments;
+    int rc;
+
+    va_start(arguments, format);
+    rc = run_format(app, &rows, format, arguments);
+    va_end(arguments);
+    free(rows.text);
+    (void)snprintf(out, size, "%s", rows.first);
+    if (rc != 0)
+        fail_msg("%s: %s", format, app->error);
+}
+
+long long app_integer(struct app *app, const char *format, ...)
+{
+    struct rows rows;
+    va_list arguments;
+    int rc;
+
+    va_start(arguments, format);
+    rc = run_format(app, &rows, format, arguments);
+    va_end(arguments);
+    free(rows.text);
+    if (rc != 0 || !rows.has_first)
+        fail_msg("%s: %s", format, app->error);
+    return strtoll(rows.first, NULL, 10);
+}
+
+bool app_in_transaction(struct app *app)
+{
+    switch (app->database->bit) {
+    case ON_POSTGRES:
+        return PQtransactionStatus(app->native) != PQTRANS_IDLE;
+    case ON_MYSQL:
+        app_run(app, "DO 0"); /* an error does not tell the state */
+        return (((MYSQL *)app->native)->server_status &
+                SERVER_STATUS_IN_TRANS) != 0;
+    default:
+        return sqlite3_get_autocommit(app->native) == 0;
+    }
+}
+
+long long app_session(struct app *app)
+{
+    switch (app->database->bit) {
+    case ON_POSTGRES:
+        return PQbackendPID(app->native);
+    case ON_MYSQL:
+        return (long long)mysql_thread_id(app->native);
+    default:
+        return 0;
+    }
+}
+
+/* --- settings --- */
+
+static const char *const postgres_settings[] = {
+    "SELECT name, setting FROM pg_settings ORDER BY name",
+    "SELECT name, statement FROM pg_prepared_statements ORDER BY name",
+    "SELECT pg_my_temp_schema()",
+    "SELECT locktype, mode FROM pg_locks WHERE locktype = 'advisory' "
+    "AND pid = pg_backend_pid()",
+    NULL,
+};
+
+/* Not what counts up by itself, nor what the last statement has left. */
+static const char *const mysql_settings[] = {
+    "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
+    "('timestamp', 'rand_seed1', 'rand_seed2', 'last_insert_id', 'identity', "
+    "'error_count', 'warning_count', 'gtid_current_pos', 'gtid_binlog_pos', "
+    "'gtid_binlog_state', 'last_gtid', 'in_transaction', "
+    "'innodb_buffer_pool_load_now', 'pseudo_thread_id')",
+    "SELECT DATABASE()",
+    "SELECT LAST_INSERT_ID()",
+    NULL,
+};
+
+static const char *const sqlite_settings[] = {
+    "PRAGMA busy_timeout",
+    "PRAGMA foreign_keys",
+    "PRAGMA synchronous",
+    "PRAGMA cache_size",
+    "PRAGMA temp_store",
+    "PRAGMA locking_mode",
+    "PRAGMA journal_mode",
+    "PRAGMA recursive_triggers",
+    "PRAGMA query_only",
+    "PRAGMA defer_foreign_keys",
+    "PRAGMA trusted_schema",
+    "PRAGMA wal_autocheckpoint",
+    "SELECT name, builtin, type, narg FROM pragma_function_list "
+    "ORDER BY 1, 4",
+    "SELECT last_insert_rowid()",
+    NULL,
+};
+
+char *app_settings(struct app *app)
+{
+    const char *const *queries =
+        app->database->bit == ON_POSTGRES ? postgres_settings
+        : app->database->bit == ON_MYSQL  ? mysql_settings
+                                          : sqlite_settings;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    assert_non_null(out);
+    for (; *queries != NULL; queries++) {
+        struct rows rows;
+        int rc = run(app, &rows, *queries);
+
+        (void)fputs(rows.text, out);
+        free(rows.text);
+        if (rc != 0)
+            fail_msg("%s: %s", *queries, app->error);
+    }
+    (void)fclose(out);
+    return text;
+}

@@ -1,0 +1,44 @@
+/*
+ * app.h - an application with its own connection, in its own client library
+ *
+ * Nothing here goes through the library under test.
+ */
+#ifndef TESTS_TX_APP_H
+#define TESTS_TX_APP_H
+
+#include "support/database.h"
+
+struct app {
+    const struct database *database;
+    void *native; /* PGconn *, MYSQL *, sqlite3 * */
+    char error[256];
+};
+
+/* Fails the test when it cannot connect. */
+void app_open(struct app *app, const struct database *database,
+              const char *url);
+void app_close(struct app *app);
+
+/* One statement without parameters: 0, or -1 with app->error. */
+int app_try(struct app *app, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The same, and a failure fails the test. */
+void app_run(struct app *app, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The first cell of the first row, "" for null or none; a failure fails. */
+void app_text(struct app *app, char *out, size_t size, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+long long app_integer(struct app *app, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Whether the client library says that a transaction is open. */
+bool app_in_transaction(struct app *app);
+
+/* All settings of the session as one text, to be freed. */
+char *app_settings(struct app *app);
+
+/* Its number on the server, 0 on SQLite. */
+long long app_session(struct app *app);
+
+#endif

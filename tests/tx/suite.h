@@ -1,0 +1,59 @@
+/*
+ * suite.h - the topics of this suite: transactions on the application's tables
+ *
+ * Each test runs on each database that the environment names; those of the
+ * guard also on Spring's layouts.
+ */
+#ifndef TESTS_TX_SUITE_H
+#define TESTS_TX_SUITE_H
+
+#include "app.h"
+#include "support/fixture.h"
+
+struct test {
+    const char *name;
+    CMUnitTestFunction function;
+    unsigned databases; /* ON_... */
+    unsigned layouts;   /* IN_... */
+};
+
+struct topic {
+    const struct test *tests;
+    size_t count;
+};
+
+#define TEST(function_)                                                        \
+    {                                                                          \
+#function_, function_, ON_ALL, IN_SQLOCK                               \
+    }
+#define TEST_ON(function_, databases_, layouts_)                               \
+    {                                                                          \
+#function_, function_, (databases_), (layouts_)                        \
+    }
+#define TOPIC(tests_)                                                          \
+    {                                                                          \
+        (tests_), sizeof(tests_) / sizeof(tests_)[0]                           \
+    }
+
+extern const struct topic topic_adopt;
+extern const struct topic topic_names;
+extern const struct topic topic_rows;
+extern const struct topic topic_guard;
+extern const struct topic topic_stopped;
+extern const struct topic topic_fence;
+extern const struct topic topic_version;
+extern const struct topic topic_retry;
+extern const struct topic topic_input;
+
+/* A table of the application: id, a, version, state, moment, fence, owner. */
+#define STOCK "tx_stock"
+void stock_create(struct fixture *fixture);
+void stock_drop(struct fixture *fixture);
+/* Rows 1 to 4, each with a = 100, version = 1, state 'new'. */
+void stock_fill(struct fixture *fixture);
+long long stock_value(struct fixture *fixture, int id);
+sqlock_table stock_table(struct fixture *fixture);
+/* The table's name, unique to the process. */
+const char *stock_name(const struct fixture *fixture);
+
+#endif

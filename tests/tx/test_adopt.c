@@ -1,0 +1,427 @@
+/*
+ * test_adopt.c - beginning, adopting and ending; what an adopted connection
+ * keeps
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/server.h"
+#include "support/tap.h"
+
+static sqlock_tx *begin(struct fixture *f)
+{
+    sqlock_tx *tx;
+    int rc = sqlock_tx_begin(&tx, f->a, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    return tx;
+}
+
+static sqlock_tx *adopt(struct fixture *f, struct app *app)
+{
+    sqlock_tx *tx;
+    int rc = sqlock_tx_adopt(&tx, f->a, app->native, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    return tx;
+}
+
+static void add_one(struct fixture *f, sqlock_tx *tx, int id)
+{
+    sqlock_result result = {0};
+    sqlock_value key = sqlock_integer(id);
+    char text[256];
+    int rc;
+
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = a + 1 WHERE id = ?",
+                   stock_name(f));
+    rc = sqlock_tx_execute(tx, text, &key, 1, &result, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(result.affected, 1);
+    sqlock_result_clear(&result);
+}
+
+static void test_commit_keeps_and_rollback_undoes(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = begin(f);
+    int rc;
+
+    add_one(f, tx, 1);
+    rc = sqlock_tx_commit(tx, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(stock_value(f, 1), 101);
+
+    tx = begin(f);
+    add_one(f, tx, 1);
+    rc = sqlock_tx_rollback(tx, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(stock_value(f, 1), 101);
+    assert_lock_ok(sqlock_tx_rollback(NULL, &f->err), &f->err);
+}
+
+static void test_statement_binds_and_gives_rows(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = begin(f);
+    const sqlock_value values[] = {sqlock_text("it's ? \"x\""),
+                                   sqlock_integer(-7), sqlock_text(NULL),
+                                   sqlock_integer(2)};
+    sqlock_result result = {0};
+    char text[512];
+    int rc;
+
+    (void)snprintf(text, sizeof text,
+                   "UPDATE %s SET state = ?, a = ?, owner = ? /* ? */ "
+                   "WHERE id = ? AND state <> '?' -- ?",
+                   stock_name(f));
+    rc = sqlock_tx_execute(tx, text, values, 4, &result, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(result.affected, 1);
+    (void)snprintf(text, sizeof text,
+                   "SELECT state, a, owner, version FROM %s WHERE id = ?",
+                   stock_name(f));
+    rc = sqlock_tx_execute(tx, text, &values[3], 1, &result, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(result.rows, 1);
+    assert_int_equal(result.columns, 4);
+    assert_string_equal(result.cells[0].text, "it's ? \"x\"");
+    assert_int_equal(result.cells[1].integer, -7);
+    assert_int_equal(result.cells[2].type, SQLOCK_NULL);
+    assert_int_equal(result.cells[3].integer, 1);
+    sqlock_result_clear(&result);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+}
+
+static void test_adopted_idle_connection_commits(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+
+    app_open(&app, f->database, f->url);
+    tx = adopt(f, &app);
+    assert_true(app_in_transaction(&app));
+    add_one(f, tx, 1);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_false(app_in_transaction(&app));
+    assert_int_equal(stock_value(f, 1), 101);
+    app_close(&app);
+}
+
+static void test_joined_transaction_is_left_to_the_application(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+
+    app_open(&app, f->database, f->url);
+    app_run(&app, "BEGIN");
+    app_run(&app, "UPDATE %s SET a = 7 WHERE id = 2", stock_name(f));
+    tx = adopt(f, &app);
+    add_one(f, tx, 1);
+    assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
+    assert_true(app_in_transaction(&app));
+    assert_int_equal(stock_value(f, 1), 100);
+    app_run(&app, "COMMIT");
+    assert_int_equal(stock_value(f, 1), 101);
+    assert_int_equal(stock_value(f, 2), 7);
+
+    app_run(&app, "BEGIN");
+    app_run(&app, "UPDATE %s SET a = 8 WHERE id = 2", stock_name(f));
+    tx = adopt(f, &app);
+    add_one(f, tx, 1);
+    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    assert_false(app_in_transaction(&app));
+    assert_int_equal(stock_value(f, 1), 101);
+    assert_int_equal(stock_value(f, 2), 7);
+    app_close(&app);
+}
+
+static void test_own_transaction_cannot_be_left(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = begin(f);
+
+    assert_code(SQLOCK_EINVAL, sqlock_tx_leave(tx, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+}
+
+/* --- settings --- */
+
+/* Settings that the application has made, none of them the default. */
+static void make_settings(struct fixture *f, struct app *app)
+{
+    switch (f->database->bit) {
+    case ON_POSTGRES:
+        app_run(app, "SET lock_timeout = '1234ms'");
+        app_run(app, "SET statement_timeout = '54321ms'");
+        app_run(app, "SET TimeZone = 'America/St_Johns'");
+        app_run(app, "SET DateStyle = 'German'");
+        app_run(app, "SET application_name = 'back office'");
+        app_run(app, "PREPARE mine AS SELECT 1");
+        break;
+    case ON_MYSQL:
+        app_run(app, "SET innodb_lock_wait_timeout = 37");
+        app_run(app, "SET time_zone = '-03:30'");
+        app_run(app, "SET sql_mode = 'ANSI_QUOTES'");
+        app_run(app, "SET NAMES latin1");
+        if (app_try(app, "SET max_statement_time = 41.5") != 0)
+            app_run(app, "SET max_execution_time = 41500");
+        break;
+    default:
+        app_run(app, "PRAGMA busy_timeout = 1234");
+        app_run(app, "PRAGMA foreign_keys = 1");
+        app_run(app, "PRAGMA cache_size = 77");
+        break;
+    }
+}
+
+/* Everything that can be done with names and rows, with and without success;
+ * another session has `held` and row 3. */
+static void do_everything(struct fixture *f, struct app *app, const char *held)
+{
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value three = sqlock_integer(3);
+    sqlock_value none = sqlock_integer(999);
+    const char *free_name = f->name;
+    sqlock_tx *tx = adopt(f, app);
+    int rc;
+
+    assert_lock_ok(sqlock_tx_lock(tx, &free_name, 1, 0, false, NULL, &f->err),
+                   &f->err);
+    rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_lock_row(tx, &table, &none, false, 100, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    if (f->database->bit != ON_SQLITE) {
+        rc = sqlock_tx_lock(tx, &held, 1, 0, false, NULL, &f->err);
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        rc = sqlock_tx_lock(tx, &held, 1, 1100, false, NULL, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        rc = sqlock_tx_lock_row(tx, &table, &three, false, 1100, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        rc = sqlock_tx_lock_row(tx, &table, &three, true, 20, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    }
+    add_one(f, tx, 1);
+    assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
+}
+
+static void compare_settings(struct app *app, char *before)
+{
+    char *after = app_settings(app);
+
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_adopted_connection_keeps_every_setting(void **state)
+{
+    struct fixture *f = *state;
+    char held[80];
+    const char *name = held;
+    struct app other;
+    struct app app;
+    sqlock_tx *tx = NULL;
+    char *before;
+
+    (void)snprintf(held, sizeof held, "%s/held", f->name);
+    app_open(&app, f->database, f->url);
+    app_open(&other, f->database, f->url);
+    make_settings(f, &app);
+    if (f->database->bit != ON_SQLITE) {
+        tx = adopt(f, &other);
+        assert_lock_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err),
+                       &f->err);
+        app_run(&other, "UPDATE %s SET a = 1 WHERE id = 3", stock_name(f));
+    }
+    before = app_settings(&app);
+    app_run(&app, "BEGIN");
+    do_everything(f, &app, held);
+    /* Within the transaction, and after it. */
+    compare_settings(&app, before);
+    before = app_settings(&app);
+    app_run(&app, "COMMIT");
+    compare_settings(&app, before);
+    assert_int_equal(stock_value(f, 1), 101);
+    (void)sqlock_tx_rollback(tx, NULL);
+    app_close(&other);
+    app_close(&app);
+}
+
+static void test_settings_are_kept_after_an_error(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+    char *before;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    make_settings(f, &app);
+    before = app_settings(&app);
+    tx = adopt(f, &app);
+    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0,
+                           NULL, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    assert_false(app_in_transaction(&app));
+    compare_settings(&app, before);
+    app_close(&app);
+}
+
+/* --- truthful ends --- */
+
+/* The transaction is aborted by an error: it cannot seem to be committed
+ * (F26). */
+static void test_commit_of_an_aborted_transaction_says_so(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_tx *tx = begin(f);
+    int rc;
+
+    add_one(f, tx, 1);
+    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0,
+                           NULL, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    rc = sqlock_tx_commit(tx, &f->err);
+    if (f->database->bit == ON_POSTGRES) {
+        assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+        assert_int_equal(stock_value(f, 1), 100);
+    } else {
+        assert_lock_ok(rc, &f->err);
+        assert_int_equal(stock_value(f, 1), 101);
+    }
+}
+
+static void test_transaction_ended_behind_our_back_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    tx = adopt(f, &app);
+    app_run(&app, "COMMIT");
+    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_code(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err), &f->err);
+
+    tx = adopt(f, &app);
+    rc = sqlock_tx_execute(tx, "COMMIT", NULL, 0, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_code(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err), &f->err);
+    app_close(&app);
+}
+
+static void test_killed_session_is_lost_not_committed(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+    int64_t id;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    id = app_session(&app);
+    tx = adopt(f, &app);
+    add_one(f, tx, 1);
+    server_end_sessions(&f->sql, &id, 1);
+    rc = sqlock_tx_execute(tx, "SELECT 1", NULL, 0, NULL, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    rc = sqlock_tx_commit(tx, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_int_equal(stock_value(f, 1), 100);
+
+    app_close(&app);
+    app_open(&app, f->database, f->url);
+    id = app_session(&app);
+    tx = adopt(f, &app);
+    add_one(f, tx, 1);
+    server_end_sessions(&f->sql, &id, 1);
+    rc = sqlock_tx_commit(tx, &f->err);
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_int_equal(stock_value(f, 1), 100);
+    app_close(&app);
+}
+
+/* The server's own limit ends the holder of a FOR UPDATE lock (F44). */
+static void test_idle_transaction_timeout_is_told_as_lost(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    if (f->database->bit == ON_POSTGRES)
+        app_run(&app, "SET idle_in_transaction_session_timeout = 300");
+    else if (app_try(&app, "SET idle_transaction_timeout = 1") != 0)
+        skip_or_fail("no idle_transaction_timeout on this server");
+    tx = adopt(f, &app);
+    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    /* Until the server has let the lock go. */
+    {
+        sqlock_tx *other = begin(f);
+
+        rc = sqlock_tx_lock(other, &name, 1, PATIENCE_MS, false, NULL, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_tx_rollback(other, &f->err), &f->err);
+    }
+    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err), &f->err);
+    app_close(&app);
+}
+
+static int lose_commit(void *context, const struct tap_event *event, int rc)
+{
+    (void)context;
+    return event->call == TAP_COMMIT && rc == 0 ? SQLOCK_EUNCERTAIN : rc;
+}
+
+static void test_commit_without_an_answer_is_uncertain(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_tx *tx;
+    int rc;
+
+    rc = sqlock_tx_begin(&tx, tapped, &f->err);
+    assert_lock_ok(rc, &f->err);
+    add_one(f, tx, 1);
+    tap_hooks(NULL, lose_commit, NULL);
+    rc = sqlock_tx_commit(tx, &f->err);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(stock_value(f, 1), 101);
+    registry_end(tapped);
+}
+
+static const struct test tests[] = {
+    TEST(test_commit_keeps_and_rollback_undoes),
+    TEST(test_statement_binds_and_gives_rows),
+    TEST(test_adopted_idle_connection_commits),
+    TEST(test_joined_transaction_is_left_to_the_application),
+    TEST(test_own_transaction_cannot_be_left),
+    TEST(test_adopted_connection_keeps_every_setting),
+    TEST(test_settings_are_kept_after_an_error),
+    TEST(test_commit_of_an_aborted_transaction_says_so),
+    TEST(test_transaction_ended_behind_our_back_is_noticed),
+    TEST_ON(test_killed_session_is_lost_not_committed, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_idle_transaction_timeout_is_told_as_lost, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_commit_without_an_answer_is_uncertain),
+};
+const struct topic topic_adopt = TOPIC(tests);
