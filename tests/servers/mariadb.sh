@@ -56,6 +56,7 @@ answers() {
 CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
 CREATE OR REPLACE USER sqlock_test@'%' IDENTIFIED BY '$user_password';
 GRANT ALL ON sqlock.* TO sqlock_test@'%';
+DROP USER IF EXISTS root@'127.0.0.1', root@'::1';
 CREATE OR REPLACE USER root@'%' IDENTIFIED BY '$admin_password';
 GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
 ALTER USER root@localhost IDENTIFIED BY '$admin_password';
