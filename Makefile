@@ -350,7 +350,9 @@ $(TESTS): $B/tests/%: $$(call objects,tests/%/*.c) $(SUPPORT_OBJ) $(STATIC) $B/.
 setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo "  all there: $(LEVELS)"
 
-SUITES ?= unit drivers conformance stress cli install demo readme
+# Those that must be there, and whatever else is a suite.
+SUITES ?= unit drivers conformance stress $(filter-out unit drivers \
+	conformance stress bench,$(SUITE_NAMES)) cli install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
 NEEDS_ALL := $(if $(filter cli install demo readme,$(SUITES)),all)
