@@ -155,21 +155,33 @@ static bool may_try_again(const struct lk_run *run, int rc)
            (rc == SQLOCK_EUNCERTAIN && run->is_repeatable);
 }
 
+/* The last try says what became of it, not of one before that got no answer. */
+static int outcome(int rc, bool was_uncertain, sqlock_error *err)
+{
+    if (rc == 0 || rc == SQLOCK_EUNCERTAIN || !was_uncertain)
+        return rc;
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke with the statement in flight, and "
+                    "the database did not say in time what became of it");
+}
+
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err)
 {
     int64_t pause_us = FIRST_PAUSE_US;
+    bool was_uncertain = false;
 
     for (;;) {
         int rc = run_once(db, run, result, err);
         int64_t resume_at;
 
+        was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         if (!may_try_again(run, rc))
-            return rc;
+            return outcome(rc, was_uncertain, err);
         resume_at = sqlock_monotonic_ns() +
                     lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
         if (resume_at >= run->deadline_ns)
-            return rc;
+            return outcome(rc, was_uncertain, err);
         lk_sleep_until(resume_at);
         if (pause_us < LAST_PAUSE_US)
             pause_us *= 2;

@@ -476,6 +476,13 @@ static bool take_releases(struct lk_batch *batch, const sqlock_result *result)
     return settled == batch->count;
 }
 
+static int unknown_release(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke under the release; what was not "
+                    "carried out runs out by itself");
+}
+
 int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
                      sqlock_error *err)
 {
@@ -496,13 +503,15 @@ int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
         batch->deadline_ns = lk_statement_deadline(registry);
         rc = run_many(registry, SQLOCK_SQL_RELEASE_MANY, batch, true, &result,
                       err);
+        if (rc < 0)
+            rc = unknown_release(err);
     }
     if (rc == 0)
         is_complete = take_releases(batch, &result);
     sqlock_result_clear(&result);
-    if (rc == 0 && !is_complete)
-        rc =
-            read_unreleased(registry, batch, first_sent_ns, was_uncertain, err);
+    if (rc == 0 && !is_complete &&
+        read_unreleased(registry, batch, first_sent_ns, was_uncertain, err) < 0)
+        rc = unknown_release(err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc == 0 &&
             first_sent_ns >= batch->items[i].lease.deadline_boot_ns)
