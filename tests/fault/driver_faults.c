@@ -1,0 +1,256 @@
+/*
+ * driver_faults.c - faults made by the driver or by other users of the file:
+ * the seven of a database without a wire (SQLite), and, for every database,
+ * each way in which a driver may refuse a statement before it is sent
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "fault.h"
+
+static bool was_met(void)
+{
+    return fault_times() > 0;
+}
+
+static void arm(enum fault_point point, int code, unsigned stall_ms,
+                void (*hook)(void *))
+{
+    const struct fault_plan plan = {
+        .call = TAP_EXECUTE,
+        .nth = 1,
+        .point = point,
+        .code = code,
+        .stall_ms = stall_ms,
+        .hook = hook,
+    };
+
+    fault_arm(&plan);
+}
+
+/* Its result is lost, or else the trouble only begins. */
+static int lost_at(enum fault_point point)
+{
+    return point == FAULT_SENT ? SQLOCK_EUNCERTAIN : 0;
+}
+
+/* ------------------------------------------------------------------- SQLite -- */
+
+static void arm_broken(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm(point, point == FAULT_SENT ? SQLOCK_EUNCERTAIN : SQLOCK_EUNREACHABLE, 0,
+        NULL);
+}
+
+static void arm_stalled(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm(point, 0, DELAY_MS, NULL);
+}
+
+/* Files of this process cannot be written: write(2) gives EFBIG. */
+static struct rlimit file_size;
+
+static void forbid_writing(void *context)
+{
+    struct rlimit none;
+
+    (void)context;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)getrlimit(RLIMIT_FSIZE, &file_size);
+    none = file_size;
+    none.rlim_cur = 0;
+    (void)setrlimit(RLIMIT_FSIZE, &none);
+}
+
+static void arm_io_error(enum fault_point point, enum op op)
+{
+    (void)op;
+    (void)getrlimit(RLIMIT_FSIZE, &file_size);
+    arm(point, lost_at(point), 0, forbid_writing);
+}
+
+static void heal_io_error(void)
+{
+    (void)setrlimit(RLIMIT_FSIZE, &file_size);
+    fault_heal();
+}
+
+/* Another connection has the file's write lock. */
+static struct sql locker;
+static pthread_t unlocker;
+static bool has_unlocker;
+
+static void lock_file(void *context)
+{
+    (void)context;
+    assert_int_equal(
+        sql_open(&locker, stage.fixture.database, stage.fixture.url), 0);
+    assert_int_equal(sql_begin(&locker), 0);
+}
+
+static void arm_locked(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm(point, lost_at(point), 0, lock_file);
+}
+
+static void *unlock_soon(void *argument)
+{
+    const struct timespec pause = {.tv_nsec = DELAY_MS * 1000000L};
+
+    (void)nanosleep(&pause, NULL);
+    (void)sql_rollback(&locker);
+    return argument;
+}
+
+static void lock_file_a_while(void *context)
+{
+    lock_file(context);
+    has_unlocker = pthread_create(&unlocker, NULL, unlock_soon, NULL) == 0;
+}
+
+static void arm_locked_a_while(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm(point, lost_at(point), 0, lock_file_a_while);
+}
+
+static void unlock_file(void)
+{
+    if (has_unlocker)
+        (void)pthread_join(unlocker, NULL);
+    else if (locker.connection != NULL)
+        (void)sql_rollback(&locker);
+    has_unlocker = false;
+    sql_close(&locker);
+    fault_heal();
+}
+
+const struct fault sqlite_faults[] = {
+    {.name = "connection broken",
+     .databases = ON_SQLITE,
+     .arm = arm_broken,
+     .was_met = was_met,
+     .heal = fault_heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    /* To find out that a release has been carried out, reading is enough. */
+    {.name = "file cannot be written",
+     .databases = ON_SQLITE,
+     .arm = arm_io_error,
+     .was_met = was_met,
+     .heal = heal_io_error,
+     .outcomes = {IS_REFUSED, IS_EITHER, IS_REFUSED}},
+    {.name = "file locked past the deadline",
+     .databases = ON_SQLITE,
+     .arm = arm_locked,
+     .was_met = was_met,
+     .heal = unlock_file,
+     .outcomes = {IS_REFUSED, IS_REFUSED, IS_REFUSED}},
+    {.name = "file locked within the deadline",
+     .databases = ON_SQLITE,
+     .arm = arm_locked_a_while,
+     .was_met = was_met,
+     .heal = unlock_file,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    {.name = "stalled",
+     .databases = ON_SQLITE,
+     .arm = arm_stalled,
+     .was_met = was_met,
+     .heal = fault_heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    {.name = "process killed",
+     .databases = ON_SQLITE,
+     .place = A_IS_KILLED,
+     .heal = fault_heal},
+    {.name = "process stopped",
+     .databases = ON_SQLITE,
+     .place = A_IS_STOPPED,
+     .outcomes = {IS_EITHER, IS_EITHER, IS_EITHER}},
+};
+const size_t sqlite_fault_count = sizeof sqlite_faults / sizeof *sqlite_faults;
+
+/* ------------------------------------------------------- refused, unsent -- */
+
+static void arm_code(enum fault_point point, int code)
+{
+    arm(point, code, 0, NULL);
+}
+
+static void arm_unreachable(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm_code(point, SQLOCK_EUNREACHABLE);
+}
+
+static void arm_retry(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm_code(point, SQLOCK_ERETRY);
+}
+
+static void arm_busy(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm_code(point, SQLOCK_EBUSY);
+}
+
+static void arm_resource(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm_code(point, SQLOCK_ERESOURCE);
+}
+
+static void arm_canceled(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm_code(point, SQLOCK_ECANCELED);
+}
+
+/* The connection breaks, and the first new one is refused. */
+static void refuse_next_open(void *context)
+{
+    const struct fault_plan plan = {.call = TAP_OPEN,
+                                    .nth = 1,
+                                    .point = FAULT_BEFORE,
+                                    .code = SQLOCK_EUNREACHABLE};
+
+    (void)context;
+    fault_arm(&plan);
+}
+
+static void arm_open_refused(enum fault_point point, enum op op)
+{
+    (void)op;
+    arm(point, SQLOCK_EUNREACHABLE, 0, refuse_next_open);
+}
+
+/* Once for the statement, once for the connection. */
+static bool was_met_twice(void)
+{
+    return fault_times() >= 2;
+}
+
+#define REFUSAL(name_, arm_, was_met_, outcome_)                               \
+    {                                                                          \
+        .name = (name_), .databases = ON_ALL, .only_before = true,             \
+        .arm = (arm_), .was_met = (was_met_), .heal = fault_heal,              \
+        .outcomes = {                                                          \
+            (outcome_),                                                        \
+            (outcome_),                                                        \
+            (outcome_)                                                         \
+        }                                                                      \
+    }
+
+const struct fault code_faults[] = {
+    REFUSAL("EUNREACHABLE", arm_unreachable, was_met, GOES_THROUGH),
+    REFUSAL("ERETRY", arm_retry, was_met, GOES_THROUGH),
+    REFUSAL("EBUSY", arm_busy, was_met, IS_REFUSED),
+    REFUSAL("ERESOURCE", arm_resource, was_met, GOES_THROUGH),
+    REFUSAL("ECANCELED", arm_canceled, was_met, IS_REFUSED),
+    REFUSAL("open refused", arm_open_refused, was_met_twice, GOES_THROUGH),
+};
+const size_t code_fault_count = sizeof code_faults / sizeof *code_faults;

@@ -1,0 +1,457 @@
+/*
+ * matrix.c - every operation, met by every fault at every point
+ *
+ * Each cell is one story: party A does the operation and meets the fault; what
+ * it was told is compared with the table; where the fault came after the answer
+ * the next operation meets it; the fault is healed; party B gets the locks as
+ * soon as A may no longer believe; then A works again as if nothing had been.
+ */
+#include "fault.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "support/server.h"
+
+/* How long B waits at most: what the longest lease may still have, a statement
+ * that comes late, and a machine that is busy. */
+#define WAIT_MS (TTL_MS + 2 * STATEMENT_MS + CONNECT_MS + 10000)
+
+const char *const op_names[OPS] = {"acquire", "take over",    "renew",
+                                   "release", "acquire many", "release many"};
+
+/* ---------------------------------------------------------- the operations -- */
+
+int op_locks(enum op op)
+{
+    return op == OP_ACQUIRE_MANY || op == OP_RELEASE_MANY ? ALL_LOCKS : 0;
+}
+
+static size_t lock_count(enum op op)
+{
+    return op_locks(op) == ALL_LOCKS ? LOCKS : 1;
+}
+
+static bool is_acquire(enum op op)
+{
+    return op == OP_ACQUIRE || op == OP_TAKE_OVER || op == OP_ACQUIRE_MANY;
+}
+
+static bool is_release(enum op op)
+{
+    return op == OP_RELEASE || op == OP_RELEASE_MANY;
+}
+
+int op_prepare(struct party *party, enum op op)
+{
+    return is_acquire(op) ? 0 : party_acquire(party, op_locks(op), 0);
+}
+
+int op_perform(struct party *party, enum op op)
+{
+    if (is_acquire(op))
+        return party_acquire(party, op_locks(op), 0);
+    if (is_release(op))
+        return party_release(party, op_locks(op));
+    return party_renew(party, op_locks(op));
+}
+
+enum op op_next(enum op op)
+{
+    static const enum op next[OPS] = {
+        [OP_ACQUIRE] = OP_RENEW,
+        [OP_TAKE_OVER] = OP_RELEASE,
+        [OP_RENEW] = OP_RELEASE,
+        [OP_RELEASE] = OP_ACQUIRE,
+        [OP_ACQUIRE_MANY] = OP_RELEASE_MANY,
+        [OP_RELEASE_MANY] = OP_ACQUIRE_MANY,
+    };
+
+    return next[op];
+}
+
+/* ------------------------------------------------------------ what is true -- */
+
+static void expect(enum outcome outcome, int rc, const sqlock_error *err)
+{
+    switch (outcome) {
+    case GOES_THROUGH:
+        assert_lock_ok(rc, err);
+        break;
+    case IS_OUTAGE:
+        assert_code_of(SQLOCK_EUNCERTAIN, SQLOCK_EUNREACHABLE, rc, err);
+        break;
+    case IS_REFUSED:
+        assert_true(rc < 0);
+        assert_true(err == NULL || check_one_line(err->message));
+        break;
+    case IS_EITHER:
+        assert_true(rc <= 0);
+        break;
+    }
+}
+
+static void check_not_held(sqlock_lock *lock)
+{
+    assert_false(sqlock_is_held(lock));
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    assert_int_equal(sqlock_remaining_ms(lock), 0);
+    assert_true(sqlock_token(lock) == 0);
+}
+
+/* A grant or a renewal that was told must be in the table: our token, a client,
+ * and a lease that outlasts our belief. */
+static void check_ours(size_t i, sqlock_lock *lock)
+{
+    int64_t remaining_us = sqlock_remaining_ms(lock) * 1000;
+    int64_t now_us = sql_now_us(&stage.fixture.sql);
+    struct row row = stage_row(i);
+
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    if (remaining_us == 0)
+        return; /* it was held when the call returned; this machine is slow */
+    assert_true(row.exists);
+    assert_int_equal(strlen(row.client), 36);
+    assert_true(row.fence == sqlock_token(lock));
+    /* read after our own clock */
+    assert_less(remaining_us - 2000, row.expires_us - now_us + 1000);
+}
+
+/* A release that was told: freed, by us, and nobody has had it since. */
+static void check_freed(size_t i, int64_t token)
+{
+    struct row row = stage_row(i);
+
+    assert_true(row.exists);
+    assert_string_equal(row.client, "");
+    assert_true(row.fence == token);
+}
+
+struct before {
+    int64_t tokens[LOCKS]; /* held before the operation */
+};
+
+static void check_told(struct party *party, enum op op, int rc,
+                       const struct before *before)
+{
+    for (size_t i = 0; i < lock_count(op); i++) {
+        sqlock_lock *lock = party->locks[i];
+
+        if (is_release(op) || (is_acquire(op) && rc < 0))
+            check_not_held(lock);
+        else if (rc == 0)
+            check_ours(i, lock);
+        else /* the old lease stands, as long as it lasts */
+            assert_int_equal(sqlock_hold_count(lock), 1);
+        if (is_release(op) && rc == 0)
+            check_freed(i, before->tokens[i]);
+        /* nobody else is there yet */
+        if (is_release(op))
+            assert_true(rc != SQLOCK_ELOST);
+    }
+}
+
+/* Whatever is in the table now runs out in time, or is A's to know of. */
+static void check_bounded(size_t i)
+{
+    int64_t now_us = sql_now_us(&stage.fixture.sql);
+    struct row row = stage_row(i);
+
+    if (row.exists && row.client[0] != '\0')
+        assert_less(row.expires_us - now_us,
+                    (int64_t)(TTL_MS + STATEMENT_MS) * 1000);
+}
+
+static void remember(const struct party *party, struct before *before)
+{
+    for (size_t i = 0; i < LOCKS; i++)
+        before->tokens[i] = sqlock_token(party->locks[i]);
+}
+
+static int step(struct party *party, enum op op, struct before *before)
+{
+    remember(party, before);
+    memset(&party->err, 0, sizeof party->err);
+    return op_perform(party, op);
+}
+
+/* ---------------------------------------------------------------- the end -- */
+
+/* B gets every lock: not while A believes, which is in the history, and not
+ * much later. */
+static void let_b_in(void)
+{
+    for (size_t i = 0; i < LOCKS; i++) {
+        int rc;
+
+        check_bounded(i);
+        rc = party_acquire(&stage.b, (int)i, WAIT_MS);
+        assert_lock_ok(rc, &stage.b.err);
+        check_ours(i, stage.b.locks[i]);
+        assert_false(sqlock_is_held(stage.a.locks[i]));
+        assert_int_equal(sqlock_remaining_ms(stage.a.locks[i]), 0);
+    }
+}
+
+/* A has had it before and knows that it is gone; it is not let in, and spares
+ * B. */
+static void turn_a_away(void)
+{
+    for (size_t i = 0; i < LOCKS; i++) {
+        int rc;
+
+        if (sqlock_hold_count(stage.a.locks[i]) > 0) {
+            rc = party_release(&stage.a, (int)i);
+            assert_code(SQLOCK_ELOST, rc, &stage.a.err);
+        }
+        check_not_held(stage.a.locks[i]);
+        rc = party_acquire(&stage.a, (int)i, 0);
+        assert_code(SQLOCK_EBUSY, rc, &stage.a.err);
+        check_ours(i, stage.b.locks[i]);
+    }
+}
+
+static void let_a_in_again(void)
+{
+    struct before before;
+    int rc;
+
+    rc = party_release(&stage.b, ALL_LOCKS);
+    assert_lock_ok(rc, &stage.b.err);
+    rc = step(&stage.a, OP_ACQUIRE_MANY, &before);
+    assert_lock_ok(rc, &stage.a.err);
+    check_told(&stage.a, OP_ACQUIRE_MANY, rc, &before);
+    rc = party_renew(&stage.a, 0);
+    assert_lock_ok(rc, &stage.a.err);
+    rc = step(&stage.a, OP_RELEASE_MANY, &before);
+    assert_lock_ok(rc, &stage.a.err);
+    check_told(&stage.a, OP_RELEASE_MANY, rc, &before);
+}
+
+/* What A holds, it gives back. */
+static void leave_in_order(void)
+{
+    for (size_t i = 0; i < LOCKS; i++) {
+        struct before before;
+        int rc;
+
+        if (sqlock_hold_count(stage.a.locks[i]) == 0)
+            continue;
+        remember(&stage.a, &before);
+        rc = party_release(&stage.a, (int)i);
+        assert_lock_ok(rc, &stage.a.err);
+        check_freed(i, before.tokens[i]);
+    }
+}
+
+static void finish_story(void)
+{
+    let_b_in();
+    turn_a_away();
+    let_a_in_again();
+    for (size_t i = 0; i < LOCKS; i++) {
+        history_check(&stage.histories[i]);
+        assert_true(history_handovers(&stage.histories[i]) >= 1);
+    }
+}
+
+/* ---------------------------------------------------------------- the story -- */
+
+static void run_here(const struct cell *cell)
+{
+    const struct fault *fault = cell->fault;
+    struct before before = {{0}};
+    enum op last = cell->op;
+    bool met;
+    int rc;
+
+    rc = party_warm_up(&stage.a);
+    assert_lock_ok(rc, &stage.a.err);
+    rc = op_prepare(&stage.a, cell->op);
+    assert_lock_ok(rc, &stage.a.err);
+    if (cell->op == OP_TAKE_OVER)
+        stage_leave_expired(0);
+
+    fault->arm(cell->point, cell->op);
+    rc = step(&stage.a, cell->op, &before);
+    met = fault->was_met();
+    if (cell->point == FAULT_REPLIED && met && rc == 0) {
+        if (!fault->stops_server)
+            check_told(&stage.a, cell->op, rc, &before);
+        last = op_next(cell->op);
+        rc = step(&stage.a, last, &before);
+    }
+    fault->heal();
+
+    assert_true(met);
+    if (cell->point == FAULT_REPLIED)
+        assert_int_equal(last, op_next(cell->op));
+    expect(fault->outcomes[cell->point], rc, &stage.a.err);
+    check_told(&stage.a, last, rc, &before);
+    if (fault->only_before)
+        leave_in_order();
+    finish_story();
+}
+
+/* ----------------------------------------------------- A in another process -- */
+
+/* What the other process has told goes into the histories here. */
+static void adopt(enum op op, const struct report *report)
+{
+    if (is_release(op) || (is_acquire(op) && report->rc < 0)) {
+        assert_false(report->is_held);
+        assert_int_equal(report->hold_count, 0);
+    } else {
+        assert_int_equal(report->hold_count, 1);
+    }
+    for (size_t i = 0; report->is_held && i < lock_count(op); i++) {
+        struct history_event event = {.what = HISTORY_GRANTED,
+                                      .who = PARTY_CHILD,
+                                      .asked_ns = report->asked_ns,
+                                      .at_ns = lk_boottime_ns(),
+                                      .until_ns = report->until_ns,
+                                      .token = report->tokens[i]};
+
+        if (report->rc == 0)
+            assert_true(stage_row(i).fence == report->tokens[i]);
+        history_add(&stage.histories[i], &event);
+    }
+}
+
+static void bury(const struct report *report, enum op op, struct holder *holder)
+{
+    holder_kill(holder);
+    for (size_t i = 0; report->is_held && i < lock_count(op); i++)
+        history_ended(&stage.histories[i], PARTY_CHILD);
+}
+
+static bool is_wire(const struct database *database)
+{
+    return database->bit != ON_SQLITE;
+}
+
+/* kill -9 before the statement is sent, before its answer is seen (for a
+ * server: before it arrives), or after it. */
+static void run_killed(const struct cell *cell)
+{
+    const struct fault *fault = cell->fault;
+    bool on_wire = is_wire(stage.fixture.database) && cell->point == FAULT_SENT;
+    struct report report = {0};
+    struct holder holder;
+    bool is_told;
+
+    holder_start(&holder, cell->op, cell->point,
+                 on_wire ? HALT_NOT : HALT_WAIT);
+    if (cell->op == OP_TAKE_OVER)
+        stage_leave_expired(0);
+    if (on_wire)
+        killer_arm(holder.pid);
+    holder_go(&holder);
+    is_told = holder_read(&holder, &report);
+    /* killed without a word, or at the point, or after its report */
+    assert_true(is_told == !on_wire);
+    assert_true(!is_told || report.is_done == (cell->point == FAULT_REPLIED));
+    if (is_told && report.is_done) {
+        assert_int_equal(report.rc, 0);
+        adopt(cell->op, &report);
+    }
+    if (on_wire)
+        assert_true(proxy_await(stage.proxy, PATIENCE_MS));
+    bury(&report, cell->op, &holder);
+    fault->heal();
+    finish_story();
+}
+
+/* SIGSTOP at the point, for longer than a statement may take, and SIGCONT. */
+static void run_stopped(const struct cell *cell)
+{
+    const struct timespec pause = {.tv_sec = (STATEMENT_MS + 50) / 1000,
+                                   .tv_nsec =
+                                       (STATEMENT_MS + 50) % 1000 * 1000000L};
+    enum op last = cell->point == FAULT_REPLIED ? op_next(cell->op) : cell->op;
+    struct report report = {0};
+    struct holder holder;
+    int status = 0;
+
+    holder_start(&holder, cell->op, cell->point, HALT_STOP);
+    if (cell->op == OP_TAKE_OVER)
+        stage_leave_expired(0);
+    holder_go(&holder);
+    assert_true(holder_read(&holder, &report));
+    assert_int_equal(waitpid(holder.pid, &status, WUNTRACED), holder.pid);
+    assert_true(WIFSTOPPED(status));
+    (void)nanosleep(&pause, NULL);
+    (void)kill(holder.pid, SIGCONT);
+    assert_true(holder_read(&holder, &report));
+    assert_true(report.is_done);
+    expect(cell->fault->outcomes[cell->point], report.rc, NULL);
+    adopt(last, &report);
+    finish_story();
+    holder_kill(&holder);
+}
+
+/* -------------------------------------------------------------- the tables -- */
+
+void test_cell(void **state)
+{
+    const struct cell *cell = *state;
+
+    if (cell->fault->stops_server && !server_can_stop(stage.fixture.database))
+        skip_or_fail("the server is not ours to stop");
+    if (cell->fault->place == A_IS_KILLED)
+        run_killed(cell);
+    else if (cell->fault->place == A_IS_STOPPED)
+        run_stopped(cell);
+    else
+        run_here(cell);
+}
+
+static size_t add_cells(struct cell *cells, size_t count, size_t max,
+                        const struct fault *fault,
+                        const struct database *database)
+{
+    int points = fault->only_before ? 1 : FAULT_POINTS;
+
+    for (int op = 0; op < OPS; op++)
+        for (int point = 0; point < points; point++) {
+            struct cell *cell = &cells[count];
+
+            assert_true(count < max);
+            cell->fault = fault;
+            cell->op = (enum op)op;
+            cell->point = (enum fault_point)point;
+            (void)snprintf(cell->name, sizeof cell->name, "%s/%s/%s/%s",
+                           op_names[op], fault_point_names[point], fault->name,
+                           database->name);
+            count++;
+        }
+    return count;
+}
+
+size_t matrix_cells(struct cell *cells, size_t max,
+                    const struct database *database, bool stops_server)
+{
+    const struct {
+        const struct fault *faults;
+        size_t count;
+    } tables[] = {
+        {wire_faults, wire_fault_count},
+        {sqlite_faults, sqlite_fault_count},
+        {code_faults, code_fault_count},
+    };
+    size_t count = 0;
+
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (size_t i = 0; i < tables[t].count; i++) {
+            const struct fault *fault = &tables[t].faults[i];
+
+            if ((fault->databases & database->bit) != 0 &&
+                fault->stops_server == stops_server)
+                count = add_cells(cells, count, max, fault, database);
+        }
+    return count;
+}

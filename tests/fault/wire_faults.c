@@ -1,0 +1,160 @@
+/*
+ * wire_faults.c - the seven faults of a database behind a network
+ */
+#include <signal.h>
+
+#include "fault.h"
+#include "support/server.h"
+
+static enum op armed_for;
+
+/* MySQL tells the tokens of many in an answer of its own. */
+static unsigned last_request(enum fault_point point)
+{
+    return point == FAULT_REPLIED && armed_for == OP_ACQUIRE_MANY &&
+                   stage.fixture.database->bit == ON_MYSQL
+               ? 2
+               : 1;
+}
+
+static void arm(enum fault_point point, enum proxy_act act, unsigned delay_ms,
+                void (*hook)(void *, int))
+{
+    static const enum proxy_point points[FAULT_POINTS] = {
+        PROXY_BEFORE, PROXY_SENT, PROXY_REPLIED};
+    const struct proxy_plan plan = {.point = points[point],
+                                    .act = act,
+                                    .nth = last_request(point),
+                                    .delay_ms = delay_ms,
+                                    .hook = hook};
+
+    proxy_arm(stage.proxy, &plan);
+}
+
+static bool was_met(void)
+{
+    return proxy_await(stage.proxy, PATIENCE_MS);
+}
+
+static void heal(void)
+{
+    proxy_heal(stage.proxy);
+    (void)proxy_await_quiet(stage.proxy, PATIENCE_MS);
+}
+
+static void arm_cut(enum fault_point point, enum op op)
+{
+    armed_for = op;
+    arm(point, PROXY_CUT, 0, NULL);
+}
+
+/* Both directions get their turn. */
+static void arm_half_closed(enum fault_point point, enum op op)
+{
+    armed_for = op;
+    arm(point, op % 2 == 0 ? PROXY_HALF_TO_CLIENT : PROXY_HALF_TO_SERVER, 0,
+        NULL);
+}
+
+/* Its answer, where it had one, is lost with the session. */
+static void arm_terminated(enum fault_point point, enum op op)
+{
+    armed_for = op;
+    arm(point, point == FAULT_SENT ? PROXY_HALF_TO_CLIENT : PROXY_PASS, 0,
+        end_session_of);
+}
+
+static void arm_blackholed(enum fault_point point, enum op op)
+{
+    armed_for = op;
+    arm(point, PROXY_BLACKHOLE, 0, NULL);
+}
+
+static void arm_delayed(enum fault_point point, enum op op)
+{
+    armed_for = op;
+    arm(point, PROXY_PASS, DELAY_MS, NULL);
+}
+
+static void stop_server(void *context, int port)
+{
+    (void)context;
+    (void)port;
+    server_stop(stage.fixture.database);
+}
+
+/* What was sent to a stopped server waits there, and is carried out when it
+ * goes on. */
+static void arm_stopped(enum fault_point point, enum op op)
+{
+    armed_for = op;
+    arm(point, point == FAULT_SENT ? PROXY_SWALLOW : PROXY_PASS, 0,
+        stop_server);
+}
+
+static void heal_stopped(void)
+{
+    server_go_on();
+    heal();
+}
+
+static pid_t victim;
+
+static void kill_victim(void *context, int port)
+{
+    (void)context;
+    (void)port;
+    (void)kill(victim, SIGKILL);
+}
+
+void killer_arm(pid_t pid)
+{
+    victim = pid;
+    armed_for = OP_ACQUIRE; /* the first request, whatever it is */
+    arm(FAULT_SENT, PROXY_CUT, 0, kill_victim);
+}
+
+const struct fault wire_faults[] = {
+    {.name = "cut",
+     .databases = ON_SERVERS,
+     .arm = arm_cut,
+     .was_met = was_met,
+     .heal = heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    {.name = "half-closed",
+     .databases = ON_SERVERS,
+     .arm = arm_half_closed,
+     .was_met = was_met,
+     .heal = heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    {.name = "session terminated",
+     .databases = ON_SERVERS,
+     .arm = arm_terminated,
+     .was_met = was_met,
+     .heal = heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    {.name = "blackholed",
+     .databases = ON_SERVERS,
+     .arm = arm_blackholed,
+     .was_met = was_met,
+     .heal = heal,
+     .outcomes = {IS_OUTAGE, IS_OUTAGE, IS_OUTAGE}},
+    {.name = "delayed",
+     .databases = ON_SERVERS,
+     .arm = arm_delayed,
+     .was_met = was_met,
+     .heal = heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
+    {.name = "client killed",
+     .databases = ON_SERVERS,
+     .place = A_IS_KILLED,
+     .heal = heal},
+    {.name = "server stopped",
+     .databases = ON_SERVERS,
+     .stops_server = true,
+     .arm = arm_stopped,
+     .was_met = was_met,
+     .heal = heal_stopped,
+     .outcomes = {IS_OUTAGE, IS_OUTAGE, IS_OUTAGE}},
+};
+const size_t wire_fault_count = sizeof wire_faults / sizeof *wire_faults;

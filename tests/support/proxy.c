@@ -1,0 +1,594 @@
+/*
+ * proxy.c - see proxy.h
+ *
+ * Requests are forwarded whole, so that "before" means that the server has seen
+ * none of it.  Sockets are read when poll(2) says so, and written to at once:
+ * what passes here is far smaller than the kernel's buffers.
+ */
+#include "proxy.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire.h"
+
+#define LINKS_MAX 64
+#define BUFFER_SIZE (1u << 20)
+
+/* A client's connection and its continuation to the server. */
+struct link {
+    int client; /* -1: over */
+    int server;
+    int port;               /* of our end of `server` */
+    bool is_deaf_to_client; /* its bytes are thrown away */
+    bool is_deaf_to_server;
+    bool is_eaten;    /* by a blackhole */
+    bool is_awaiting; /* the answer to the plan's request */
+    struct wire wire;
+    size_t count;
+    unsigned char *bytes; /* of the client, not yet a whole unit */
+};
+
+struct proxy {
+    pthread_t thread;
+    int listener;
+    int wakeup; /* eventfd */
+    int port;
+    enum wire_kind kind;
+    struct sockaddr_storage target;
+    socklen_t target_size;
+    struct link links[LINKS_MAX];     /* the thread's */
+    unsigned char reply[BUFFER_SIZE]; /* likewise */
+
+    pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t changed;
+    struct proxy_plan plan;
+    bool is_armed;
+    bool is_black;
+    bool is_healing; /* asked of the thread */
+    bool is_ending;
+    unsigned seen;  /* requests that the plan means, since it was armed */
+    unsigned times; /* how often its point was reached */
+    unsigned requests;
+    unsigned dangling; /* sessions whose client is gone */
+};
+
+/* ------------------------------------------------------------- the sockets -- */
+
+static void reset(int *fd)
+{
+    const struct linger now = {.l_onoff = 1, .l_linger = 0};
+
+    if (*fd < 0)
+        return;
+    (void)setsockopt(*fd, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    (void)close(*fd);
+    *fd = -1;
+}
+
+static void cut(struct link *link)
+{
+    reset(&link->client);
+    reset(&link->server);
+    link->is_awaiting = false;
+    free(link->bytes);
+    link->bytes = NULL;
+}
+
+static void write_all(int fd, const unsigned char *bytes, size_t count)
+{
+    while (fd >= 0 && count > 0) {
+        ssize_t written = send(fd, bytes, count, MSG_NOSIGNAL);
+
+        if (written <= 0)
+            return; /* the reader will find out */
+        bytes += written;
+        count -= (size_t)written;
+    }
+}
+
+static bool is_black(struct proxy *proxy)
+{
+    bool black;
+
+    pthread_mutex_lock(&proxy->mutex);
+    black = proxy->is_black;
+    pthread_mutex_unlock(&proxy->mutex);
+    return black;
+}
+
+/* Lead the link on to the server, unless nothing passes. */
+static void lead_on(struct proxy *proxy, struct link *link)
+{
+    struct sockaddr_in own = {0};
+    socklen_t size = sizeof own;
+    const int one = 1;
+
+    if (is_black(proxy)) {
+        link->is_eaten = true;
+        return;
+    }
+    link->server =
+        socket(proxy->target.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (link->server < 0 ||
+        connect(link->server, (struct sockaddr *)&proxy->target,
+                proxy->target_size) < 0) {
+        cut(link);
+        return;
+    }
+    (void)setsockopt(link->server, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (getsockname(link->server, (struct sockaddr *)&own, &size) == 0)
+        link->port = ntohs(own.sin_port);
+}
+
+static void accept_one(struct proxy *proxy)
+{
+    int client = accept4(proxy->listener, NULL, NULL, SOCK_CLOEXEC);
+    const int one = 1;
+
+    for (size_t i = 0; client >= 0 && i < LINKS_MAX; i++) {
+        struct link *link = &proxy->links[i];
+
+        if (link->client >= 0 || link->server >= 0)
+            continue;
+        free(link->bytes);
+        memset(link, 0, sizeof *link);
+        link->wire.kind = proxy->kind;
+        link->client = client;
+        link->server = -1;
+        link->bytes = malloc(BUFFER_SIZE);
+        if (link->bytes == NULL)
+            abort();
+        (void)setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        lead_on(proxy, link);
+        return;
+    }
+    reset(&client);
+}
+
+/* ---------------------------------------------------------------- the plan -- */
+
+/* Whether the plan means this request; then a copy of it is in *plan. */
+static bool is_meant(struct proxy *proxy, const unsigned char *request,
+                     size_t length, struct proxy_plan *plan)
+{
+    bool meant = false;
+
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->requests++;
+    *plan = proxy->plan;
+    if (proxy->is_armed && (plan->containing == NULL ||
+                            memmem(request, length, plan->containing,
+                                   strlen(plan->containing)) != NULL)) {
+        proxy->seen++;
+        meant = plan->nth == 0 || proxy->seen == plan->nth;
+    }
+    pthread_mutex_unlock(&proxy->mutex);
+    return meant;
+}
+
+static void wait_a_while(unsigned ms)
+{
+    const struct timespec pause = {.tv_sec = ms / 1000,
+                                   .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    if (ms > 0)
+        (void)nanosleep(&pause, NULL);
+}
+
+static void act(struct proxy *proxy, struct link *link, enum proxy_act what)
+{
+    switch (what) {
+    case PROXY_PASS:
+    case PROXY_SWALLOW:
+        break;
+    case PROXY_CUT:
+        cut(link);
+        break;
+    case PROXY_HALF_TO_CLIENT:
+        (void)shutdown(link->client, SHUT_WR);
+        link->is_deaf_to_server = true;
+        break;
+    case PROXY_HALF_TO_SERVER:
+        (void)shutdown(link->server, SHUT_WR);
+        link->is_deaf_to_client = true;
+        break;
+    case PROXY_BLACKHOLE:
+        pthread_mutex_lock(&proxy->mutex);
+        proxy->is_black = true;
+        pthread_mutex_unlock(&proxy->mutex);
+        break;
+    }
+}
+
+/* The plan's point is reached; false when what is at hand is not to pass. */
+static bool reach(struct proxy *proxy, struct link *link,
+                  const struct proxy_plan *plan)
+{
+    if (plan->hook != NULL)
+        plan->hook(plan->context, link->port);
+    wait_a_while(plan->delay_ms);
+    act(proxy, link, plan->act);
+    if (plan->act == PROXY_BLACKHOLE)
+        link->is_eaten = true;
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->times++;
+    pthread_cond_broadcast(&proxy->changed);
+    pthread_mutex_unlock(&proxy->mutex);
+    return plan->act == PROXY_PASS;
+}
+
+/* -------------------------------------------------------------- forwarding -- */
+
+/* One whole unit of the client. */
+static void forward_unit(struct proxy *proxy, struct link *link,
+                         const struct wire_unit *unit)
+{
+    struct proxy_plan plan;
+
+    if (unit->is_request && is_meant(proxy, link->bytes, unit->length, &plan)) {
+        if (plan.point == PROXY_BEFORE && !reach(proxy, link, &plan))
+            return;
+        link->is_awaiting = plan.point != PROXY_BEFORE;
+    }
+    if (!link->is_deaf_to_client)
+        write_all(link->server, link->bytes, unit->length);
+}
+
+static void forward_units(struct proxy *proxy, struct link *link)
+{
+    while (link->client >= 0 && link->count > 0) {
+        struct wire_unit unit =
+            wire_next(&link->wire, link->bytes, link->count);
+
+        if (unit.length == 0)
+            return;
+        forward_unit(proxy, link, &unit);
+        if (link->bytes == NULL) /* cut */
+            return;
+        link->count -= unit.length;
+        memmove(link->bytes, link->bytes + unit.length, link->count);
+    }
+}
+
+static void from_client(struct proxy *proxy, struct link *link)
+{
+    ssize_t got = recv(link->client, link->bytes + link->count,
+                       BUFFER_SIZE - link->count, 0);
+
+    if (link->is_eaten || is_black(proxy)) {
+        link->is_eaten = true;
+        if (got <= 0)
+            reset(&link->client); /* the server does not hear of it */
+        return;
+    }
+    if (got <= 0) {
+        reset(&link->client);
+        if (link->server >= 0)
+            (void)shutdown(link->server, SHUT_WR);
+        return;
+    }
+    if (link->is_deaf_to_client)
+        return;
+    link->count += (size_t)got;
+    forward_units(proxy, link);
+}
+
+/* An answer that the plan waits for. */
+static void forward_reply(struct proxy *proxy, struct link *link,
+                          const unsigned char *bytes, size_t count)
+{
+    struct proxy_plan plan;
+
+    pthread_mutex_lock(&proxy->mutex);
+    plan = proxy->plan;
+    pthread_mutex_unlock(&proxy->mutex);
+    if (plan.point == PROXY_SENT) {
+        link->is_awaiting = false;
+        if (reach(proxy, link, &plan))
+            write_all(link->client, bytes, count);
+        return;
+    }
+    write_all(link->client, bytes, count);
+    if (wire_ends_reply(&link->wire, bytes, count)) {
+        link->is_awaiting = false;
+        (void)reach(proxy, link, &plan);
+    }
+}
+
+static void from_server(struct proxy *proxy, struct link *link)
+{
+    unsigned char *bytes = proxy->reply;
+    ssize_t got = recv(link->server, bytes, sizeof proxy->reply, 0);
+
+    if (link->is_eaten || is_black(proxy)) {
+        link->is_eaten = true;
+        if (got <= 0)
+            reset(&link->server);
+        return;
+    }
+    if (got <= 0) {
+        (void)close(link->server);
+        link->server = -1;
+        if (link->client >= 0)
+            (void)shutdown(link->client, SHUT_WR);
+        return;
+    }
+    if (link->is_awaiting)
+        forward_reply(proxy, link, bytes, (size_t)got);
+    else if (!link->is_deaf_to_server)
+        write_all(link->client, bytes, (size_t)got);
+}
+
+/* -------------------------------------------------------------- the thread -- */
+
+/* Reset what a blackhole has eaten from.  False: the proxy ends. */
+static bool obey(struct proxy *proxy)
+{
+    bool go_on;
+    uint64_t pokes;
+
+    if (read(proxy->wakeup, &pokes, sizeof pokes) < 0)
+        return true;
+    pthread_mutex_lock(&proxy->mutex);
+    if (proxy->is_healing) {
+        proxy->is_black = false;
+        for (size_t i = 0; i < LINKS_MAX; i++)
+            if (proxy->links[i].is_eaten)
+                cut(&proxy->links[i]);
+        proxy->is_healing = false;
+        pthread_cond_broadcast(&proxy->changed);
+    }
+    go_on = !proxy->is_ending;
+    pthread_mutex_unlock(&proxy->mutex);
+    return go_on;
+}
+
+static void serve(struct proxy *proxy, const struct pollfd *polled)
+{
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        struct link *link = &proxy->links[i];
+        const struct pollfd *ends = &polled[2 + 2 * i];
+
+        if (link->client >= 0 && link->client == ends[0].fd &&
+            ends[0].revents != 0)
+            from_client(proxy, link);
+        if (link->server >= 0 && link->server == ends[1].fd &&
+            ends[1].revents != 0)
+            from_server(proxy, link);
+    }
+    if (polled[1].revents != 0)
+        accept_one(proxy);
+}
+
+static void count_dangling(struct proxy *proxy)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        count += proxy->links[i].client < 0 && proxy->links[i].server >= 0;
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->dangling = count;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+static void *run(void *argument)
+{
+    struct proxy *proxy = argument;
+    struct pollfd polled[2 + 2 * LINKS_MAX];
+
+    for (;;) {
+        polled[0] = (struct pollfd){.fd = proxy->wakeup, .events = POLLIN};
+        polled[1] = (struct pollfd){.fd = proxy->listener, .events = POLLIN};
+        for (size_t i = 0; i < LINKS_MAX; i++) {
+            polled[2 + 2 * i] =
+                (struct pollfd){.fd = proxy->links[i].client, .events = POLLIN};
+            polled[3 + 2 * i] =
+                (struct pollfd){.fd = proxy->links[i].server, .events = POLLIN};
+        }
+        if (poll(polled, sizeof polled / sizeof *polled, -1) < 0)
+            continue;
+        if (polled[0].revents != 0 && !obey(proxy))
+            return NULL;
+        serve(proxy, polled);
+        count_dangling(proxy);
+    }
+}
+
+static void poke(struct proxy *proxy)
+{
+    const uint64_t one = 1;
+
+    if (write(proxy->wakeup, &one, sizeof one) < 0)
+        abort();
+}
+
+/* ------------------------------------------------------------- the outside -- */
+
+/* Where host:port stands in a URL. */
+static const char *authority(const char *url, size_t *length)
+{
+    const char *begin = strstr(url, "://");
+    const char *at;
+
+    begin = begin != NULL ? begin + 3 : url;
+    *length = strcspn(begin, "/?");
+    at = memrchr(begin, '@', *length);
+    if (at != NULL) {
+        *length -= (size_t)(at + 1 - begin);
+        begin = at + 1;
+    }
+    return begin;
+}
+
+static int find_target(struct proxy *proxy, const char *url)
+{
+    const struct addrinfo wanted = {.ai_family = AF_INET,
+                                    .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    char host[256];
+    const char *port = proxy->kind == WIRE_POSTGRES ? "5432" : "3306";
+    char *colon;
+    size_t length;
+    const char *begin = authority(url, &length);
+
+    (void)snprintf(host, sizeof host, "%.*s", (int)length, begin);
+    colon = strrchr(host, ':');
+    if (colon != NULL) {
+        *colon = '\0';
+        port = colon + 1;
+    }
+    if (getaddrinfo(host, port, &wanted, &found) != 0)
+        return -1;
+    memcpy(&proxy->target, found->ai_addr, found->ai_addrlen);
+    proxy->target_size = found->ai_addrlen;
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int listen_anywhere(struct proxy *proxy)
+{
+    struct sockaddr_in own = {.sin_family = AF_INET};
+    socklen_t size = sizeof own;
+
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    proxy->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (proxy->listener < 0 ||
+        bind(proxy->listener, (struct sockaddr *)&own, sizeof own) < 0 ||
+        listen(proxy->listener, LINKS_MAX) < 0 ||
+        getsockname(proxy->listener, (struct sockaddr *)&own, &size) < 0)
+        return -1;
+    proxy->port = ntohs(own.sin_port);
+    proxy->wakeup = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return proxy->wakeup < 0 ? -1 : 0;
+}
+
+struct proxy *proxy_open(const struct database *database, const char *url)
+{
+    struct proxy *proxy = calloc(1, sizeof *proxy);
+
+    if (proxy == NULL)
+        abort();
+    proxy->kind = database->bit == ON_POSTGRES ? WIRE_POSTGRES : WIRE_MYSQL;
+    for (size_t i = 0; i < LINKS_MAX; i++) {
+        proxy->links[i].client = -1;
+        proxy->links[i].server = -1;
+    }
+    (void)pthread_mutex_init(&proxy->mutex, NULL);
+    (void)pthread_cond_init(&proxy->changed, NULL);
+    if (find_target(proxy, url) < 0 || listen_anywhere(proxy) < 0 ||
+        pthread_create(&proxy->thread, NULL, run, proxy) != 0) {
+        print_error("proxy: %s\n", strerror(errno));
+        free(proxy);
+        return NULL;
+    }
+    return proxy;
+}
+
+void proxy_close(struct proxy *proxy)
+{
+    if (proxy == NULL)
+        return;
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->is_ending = true;
+    pthread_mutex_unlock(&proxy->mutex);
+    poke(proxy);
+    (void)pthread_join(proxy->thread, NULL);
+    for (size_t i = 0; i < LINKS_MAX; i++)
+        cut(&proxy->links[i]);
+    (void)close(proxy->listener);
+    (void)close(proxy->wakeup);
+    (void)pthread_cond_destroy(&proxy->changed);
+    (void)pthread_mutex_destroy(&proxy->mutex);
+    free(proxy);
+}
+
+const char *proxy_url(const struct proxy *proxy, char out[1024],
+                      const char *url)
+{
+    size_t length;
+    const char *begin = authority(url, &length);
+
+    (void)snprintf(out, 1024, "%.*s127.0.0.1:%d%s", (int)(begin - url), url,
+                   proxy->port, begin + length);
+    return out;
+}
+
+void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->plan = *plan;
+    proxy->is_armed = true;
+    proxy->seen = 0;
+    proxy->times = 0;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+unsigned proxy_times(struct proxy *proxy)
+{
+    unsigned times;
+
+    pthread_mutex_lock(&proxy->mutex);
+    times = proxy->times;
+    pthread_mutex_unlock(&proxy->mutex);
+    return times;
+}
+
+bool proxy_await(struct proxy *proxy, int64_t timeout_ms)
+{
+    return wait_until(proxy_times(proxy) > 0, timeout_ms);
+}
+
+static unsigned dangling(struct proxy *proxy)
+{
+    unsigned count;
+
+    pthread_mutex_lock(&proxy->mutex);
+    count = proxy->dangling;
+    pthread_mutex_unlock(&proxy->mutex);
+    return count;
+}
+
+bool proxy_await_quiet(struct proxy *proxy, int64_t timeout_ms)
+{
+    return wait_until(dangling(proxy) == 0, timeout_ms);
+}
+
+unsigned proxy_requests(struct proxy *proxy)
+{
+    unsigned requests;
+
+    pthread_mutex_lock(&proxy->mutex);
+    requests = proxy->requests;
+    pthread_mutex_unlock(&proxy->mutex);
+    return requests;
+}
+
+void proxy_blackhole(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->is_black = true;
+    pthread_mutex_unlock(&proxy->mutex);
+}
+
+void proxy_heal(struct proxy *proxy)
+{
+    pthread_mutex_lock(&proxy->mutex);
+    proxy->is_armed = false;
+    proxy->is_healing = true;
+    poke(proxy);
+    while (proxy->is_healing)
+        pthread_cond_wait(&proxy->changed, &proxy->mutex);
+    pthread_mutex_unlock(&proxy->mutex);
+}

@@ -1,0 +1,32 @@
+/*
+ * wire.h - where one message of a client ends and the next begins, for
+ * PostgreSQL's and MySQL's protocols without TLS
+ */
+#ifndef TESTS_WIRE_H
+#define TESTS_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum wire_kind { WIRE_POSTGRES, WIRE_MYSQL };
+
+struct wire {
+    enum wire_kind kind;
+    bool is_started; /* PostgreSQL: the startup message has passed */
+};
+
+/* What stands at the beginning of the client's bytes. */
+struct wire_unit {
+    size_t length;   /* 0: not complete yet */
+    bool is_request; /* the server will answer it, and it is no part of the
+                        login */
+};
+
+struct wire_unit wire_next(struct wire *wire, const unsigned char *bytes,
+                           size_t count);
+
+/* Whether these bytes of the server end its answer to a request. */
+bool wire_ends_reply(const struct wire *wire, const unsigned char *bytes,
+                     size_t count);
+
+#endif
