@@ -34,12 +34,12 @@ static int fail(struct lk_mysql_connection *connection, unsigned int number,
 
     if (lk_mysql_breaks(number))
         connection->is_broken = true;
+    /* Of a statement that was given up, no more is said than is sure. */
     if (atomic_load(&connection->was_aborted) && connection->is_broken)
         return sqlock_error_set(
             err,
-            stage == LK_MYSQL_CONNECTING || stage == LK_MYSQL_PREPARING
-                ? SQLOCK_ECANCELED
-                : SQLOCK_EUNCERTAIN,
+            stage == LK_MYSQL_CONNECTING ? SQLOCK_EUNREACHABLE
+                                         : SQLOCK_EUNCERTAIN,
             (int)number, state,
             "no answer from the MySQL server before the deadline");
     return sqlock_error_set(err, code, (int)number, state, "%s%s", message,
