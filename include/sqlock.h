@@ -31,7 +31,8 @@
  *           Who owns a held lock is said by sqlock_options.ownership.
  * fork()    A registry works only in the process that opened it.  In a child
  *           every call answers SQLOCK_EFORK and touches no connection; open
- *           another registry there.
+ *           another registry there.  With SQLite that is refused too (EFORK)
+ *           while the parent had one open at the fork: fork first, or exec.
  * Strings   UTF-8, NUL-terminated, copied before the call returns.
  * Results   0 or a negative code, never positive: both `if (rc)` and
  *           `if (rc < 0)` refuse to enter the critical section.  New codes may
@@ -639,7 +640,8 @@ SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                                     const sqlock_value *key,
                                     const sqlock_row_version *expected,
                                     const sqlock_assignment *set, size_t count,
-                                    sqlock_row_version *next, sqlock_error *err);
+                                    sqlock_row_version *next,
+                                    sqlock_error *err);
 
 /* What sqlock_tx_retry() runs. */
 typedef struct sqlock_attempt {

@@ -31,5 +31,6 @@ int64_t lk_random_between(int64_t from, int64_t to)
     /* Only jitter is drawn here: a kernel without getrandom gets the clock. */
     if (got != (ssize_t)sizeof value)
         value = (uint64_t)sqlock_monotonic_ns();
-    return from + (int64_t)(value % (uint64_t)(to - from + 1));
+    return (int64_t)((uint64_t)from +
+                     value % ((uint64_t)to - (uint64_t)from + 1));
 }

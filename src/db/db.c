@@ -138,6 +138,12 @@ static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     rc = lk_pool_take(pool, run->deadline_ns, &connection, err);
     if (rc < 0)
         return rc;
+    if (sqlock_monotonic_ns() >= run->deadline_ns) {
+        lk_pool_give(pool, connection);
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "connecting to the database took all the time there "
+                        "was for the statement");
+    }
     limit =
         lk_after_ms(sqlock_monotonic_ns(), pool->options.statement_timeout_ms);
     run->sent_boot_ns = lk_boottime_ns();

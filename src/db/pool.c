@@ -88,6 +88,10 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                     how.deadline_ns);
     rc = pool->driver->open(connection->state, pool->url, &how, err);
     lk_watchdog_disarm(pool->dog, &connection->watch);
+    /* Nothing of ours has been sent yet, whatever ended it. */
+    if (rc == SQLOCK_ECANCELED || rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time to a connection");
     if (rc < 0) {
         free_connection(pool, connection);
         return rc;

@@ -24,17 +24,18 @@ struct memory {
 
 void sqlock_result_clear(sqlock_result *result)
 {
-    struct memory *memory = result->memory;
+    struct memory *memory;
 
-    if (memory != NULL) {
-        while (memory->blocks != NULL) {
-            struct block *next = memory->blocks->next;
+    if (result == NULL)
+        return;
+    memory = result->memory;
+    while (memory != NULL && memory->blocks != NULL) {
+        struct block *next = memory->blocks->next;
 
-            free(memory->blocks);
-            memory->blocks = next;
-        }
-        free(memory);
+        free(memory->blocks);
+        memory->blocks = next;
     }
+    free(memory);
     free(result->cells);
     memset(result, 0, sizeof *result);
 }

@@ -19,6 +19,9 @@ static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
         rc = lk_lease_claim(lock->registry, lease, err);
         if (rc != SQLOCK_EBUSY || wait_ms == 0)
             return rc;
+        /* A row that a transaction keeps locked may look free all the time. */
+        if (sqlock_monotonic_ns() >= deadline_ns)
+            return lk_not_in_time(wait_ms, err);
         rc = lk_wait_for_row(lock, wait_ms, deadline_ns, err);
     }
     return rc;
@@ -93,6 +96,10 @@ static int give_back(sqlock_lock *lock, sqlock_error *err)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the release: what the lock "
                       "protects may be compromised");
+    else if (lost == SQLOCK_EEXPIRED && rc == 0)
+        rc = lk_error(err, SQLOCK_EEXPIRED,
+                      "the lease had run out before the release; nobody else "
+                      "has had the lock");
 
     lk_end_release(lock);
     return rc;

@@ -191,6 +191,10 @@ static int show_key(sqlock_registry *registry, const char *key,
     if (rc == 0)
         rc = append_page(registry, &row, &count, &result, last, err);
     sqlock_result_clear(&result);
+    if (rc == 0 && count > 1)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "%s has two rows for one key: its primary key is missing",
+                      registry->table.plain);
     if (rc == 0 && count == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "%s has no row for %s",
                       registry->table.plain, key);

@@ -172,6 +172,14 @@ static void grant(const sqlock_registry *registry, struct lk_item *item,
         lk_believe_until(registry, sent_boot_ns, item->lease.ttl_ms);
 }
 
+/* The four-column layout keeps no token: there it is when the lease began. */
+static int64_t token_of(const struct lk_lease *lease, const sqlock_value *cells)
+{
+    if (cells[2].type == SQLOCK_INT64)
+        return cells[2].integer;
+    return cells[5].integer - (int64_t)lease->ttl_ms * 1000;
+}
+
 /* Read what the statement did not say: whose the rows are now. */
 static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
                        int64_t sent_boot_ns, sqlock_error *err)
@@ -187,7 +195,7 @@ static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
         if (item != NULL && cells[1].type == SQLOCK_TEXT &&
             strcmp(cells[1].text, item->lease.client_id) == 0 &&
             cells[3].integer >= 0)
-            grant(registry, item, cells[2].integer, sent_boot_ns);
+            grant(registry, item, token_of(&item->lease, cells), sent_boot_ns);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -231,7 +239,9 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the claim, and the "
                           "database did not say in time what became of it");
-    }
+    } else if (rc == SQLOCK_ECANCELED) /* as in lk_lease_claim() */
+        rc = lk_error(err, SQLOCK_EBUSY,
+                      "the server ended the claim at its time limit");
     if (rc == 0)
         rc = take_grants(registry, batch, &result, err);
     if (rc < 0 && rc != SQLOCK_EBUSY)

@@ -177,8 +177,8 @@ int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease, sqlock_error *err)
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease ran out before it was renewed");
     else if (lock->guards > 0)
-        rc = lk_error(err, SQLOCK_EBUSY,
-                      "an open transaction guards this lock");
+        rc =
+            lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
     else
         lk_copy_lease(lock, lease);
     pthread_mutex_unlock(&lock->mutex);

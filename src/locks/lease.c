@@ -149,6 +149,10 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     if (was_uncertain)
         rc = claim_again(registry, &run, &result, err);
+    else if (rc == SQLOCK_ECANCELED) /* mostly behind somebody's row lock */
+        rc = lk_error(err, SQLOCK_EBUSY,
+                      "the server ended the claim at its time limit: the row "
+                      "is locked by a transaction, or the server is slow");
     if (rc == 0)
         rc = judge_claim(registry, lease, run.sent_boot_ns, &result, err);
     /* Also after "busy": the first one may yet reach the table (F39). */

@@ -203,6 +203,10 @@ static int claim_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
             busy->rc = SQLOCK_EBUSY;
             return lk_not_in_time(wait_ms, err);
         }
+        if (sqlock_monotonic_ns() >= deadline_ns) {
+            busy->rc = SQLOCK_ETIMEDOUT;
+            return lk_not_in_time(wait_ms, err);
+        }
         rc = lk_wait_for_row(busy->lock, wait_ms, deadline_ns, err);
         if (rc < 0) {
             busy->rc = rc;
@@ -289,8 +293,9 @@ int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
         struct part *part = call.batch.items[i].owner;
 
         part->rc = rc < 0 ? rc : call.batch.items[i].rc;
-        if (part->lost == SQLOCK_ELOST)
-            part->rc = SQLOCK_ELOST;
+        if (part->lost == SQLOCK_ELOST ||
+            (part->lost == SQLOCK_EEXPIRED && part->rc == 0))
+            part->rc = part->lost;
         lk_end_release(part->lock);
     }
     return end_call(&call, 0, err);

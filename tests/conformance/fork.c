@@ -189,121 +189,33 @@ static void test_F17_a_child_opens_a_registry_of_its_own(void **state)
     strike(&scene);
 }
 
-/* --- SQLite: the record of a file's locks is the process's --- */
-
-struct file_scene {
-    char url[400];
-    int to_child[2];
-    int to_parent[2];
-};
-
-static bool tell(int file)
+/* SQLite's record of a file's locks is the process's: a child inherits the
+ * record, not the locks, and what it opened would exclude nobody. */
+static int be_refused(struct scene *s)
 {
-    return write(file, "x", 1) == 1;
-}
-
-static bool hear(int file)
-{
-    char byte;
-
-    return read(file, &byte, 1) == 1;
-}
-
-/* Acquire one lock, let the parent close and open, then meet its lock. */
-static int child_of_file(const struct file_scene *scene)
-{
+    sqlock_options options = fixture_options(s->fixture);
     sqlock_registry *registry;
-    sqlock_lock *mine;
-    sqlock_lock *theirs;
 
-    if (sqlock_registry_open(&registry, scene->url, NULL, NULL) < 0)
-        return 31;
-    if (sqlock_obtain(&mine, registry, "of the child", NULL) < 0 ||
-        sqlock_obtain(&theirs, registry, "of the parent", NULL) < 0)
-        return 32;
-    if (sqlock_acquire(mine, 0, NULL, NULL) < 0)
-        return 33;
-    if (!tell(scene->to_parent[1]) || !hear(scene->to_child[0]))
-        return 34;
-    if (sqlock_acquire(theirs, 0, NULL, NULL) != SQLOCK_EBUSY)
-        return 35;
-    if (sqlock_renew(mine, 0, NULL) != 0 || sqlock_release(mine, NULL) != 0)
-        return 36;
-    return sqlock_registry_close(registry, NULL) == 0 ? 0 : 37;
+    return sqlock_registry_open(&registry, s->fixture->url, &options, NULL) ==
+                   SQLOCK_EFORK
+               ? 0
+               : 31;
 }
 
-/* The parent's last connection goes, which tidies up the file, while the child
- * has one of its own. */
-static int parent_of_file(const struct file_scene *scene,
-                          sqlock_registry *registry, sqlock_error *err)
+static void test_F17_a_child_opens_no_file_that_its_parent_has(void **state)
 {
-    sqlock_lock *mine;
-    sqlock_lock *theirs;
-    int rc;
+    struct scene scene;
 
-    if (!hear(scene->to_parent[0]))
-        return 41;
-    if (sqlock_registry_close(registry, err) < 0)
-        return 42;
-    if (sqlock_registry_open(&registry, scene->url, NULL, err) < 0)
-        return 43;
-    if (sqlock_obtain(&mine, registry, "of the parent", err) < 0 ||
-        sqlock_obtain(&theirs, registry, "of the child", err) < 0)
-        return 44;
-    rc = sqlock_acquire(theirs, 0, NULL, err);
-    if (rc != SQLOCK_EBUSY)
-        return 45;
-    if (sqlock_acquire(mine, 0, NULL, err) < 0)
-        return 46;
-    if (!tell(scene->to_child[1]))
-        return 47;
-    return sqlock_registry_close(registry, err) == 0 ? 0 : 48;
-}
-
-static void
-test_F17_parent_and_child_on_one_file_exclude_each_other(void **state)
-{
-    struct fixture *f = *state;
-    struct file_scene scene;
-    sqlock_registry *registry;
-    int status = -1;
-    int step;
-    pid_t pid;
-    int rc;
-
-    (void)snprintf(scene.url, sizeof scene.url, "%s.fork-%d", f->url,
-                   (int)f->layout);
-    (void)unlink(strchr(scene.url, ':') + 1);
-    rc = sqlock_schema_create(scene.url, NULL, f->layout, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_registry_open(&registry, scene.url, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(pipe(scene.to_child), 0);
-    assert_int_equal(pipe(scene.to_parent), 0);
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)close(scene.to_child[1]);
-        (void)close(scene.to_parent[0]);
-        _exit(child_of_file(&scene));
-    }
-    (void)close(scene.to_child[0]);
-    (void)close(scene.to_parent[1]);
-    step = parent_of_file(&scene, registry, &f->err);
-    (void)close(scene.to_child[1]);
-    (void)close(scene.to_parent[0]);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(step, 0);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-    (void)unlink(strchr(scene.url, ':') + 1);
+    set(&scene, *state);
+    in_child(be_refused, &scene);
+    strike(&scene);
 }
 
 static const struct test tests[] = {
     TEST(test_F17_every_call_in_a_child_is_refused),
     TEST(test_F17_a_child_that_ends_disturbs_nothing),
-    TEST(test_F17_a_child_opens_a_registry_of_its_own),
-    TEST_ON(test_F17_parent_and_child_on_one_file_exclude_each_other, ON_SQLITE,
+    TEST_ON(test_F17_a_child_opens_a_registry_of_its_own, ON_SERVERS, IN_ALL),
+    TEST_ON(test_F17_a_child_opens_no_file_that_its_parent_has, ON_SQLITE,
             IN_SQLOCK),
 };
 const struct topic topic_fork = TOPIC(tests);

@@ -20,6 +20,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -116,6 +117,20 @@ static int settle(struct lk_sqlite *c, const char *path, int64_t deadline_ns,
     return rc;
 }
 
+/* SQLite keeps its record of file locks per process, and a child inherits the
+ * record without the locks: what it opens then excludes nobody. */
+static atomic_int open_count;
+static atomic_long open_pid;
+
+static int check_not_forked(sqlock_error *err)
+{
+    if (atomic_load(&open_count) > 0 && atomic_load(&open_pid) != getpid())
+        return lk_error(err, SQLOCK_EFORK,
+                        "this process was forked while a SQLite registry was "
+                        "open: fork first, or let the child exec");
+    return 0;
+}
+
 static int sqlite_open(void *connection, const char *url,
                        const sqlock_connect *how, sqlock_error *err)
 {
@@ -124,6 +139,9 @@ static int sqlite_open(void *connection, const char *url,
     int rc;
 
     rc = check_library(err);
+    if (rc < 0)
+        return rc;
+    rc = check_not_forked(err);
     if (rc < 0)
         return rc;
     rc = lk_sqlite_path(&path, url, err);
@@ -139,6 +157,8 @@ static int sqlite_open(void *connection, const char *url,
     c->lock_timeout_ms = how->lock_timeout_ms;
     rc = open_file(c, path, err);
     atomic_store(&c->can_be_aborted, true);
+    atomic_store(&open_pid, getpid());
+    atomic_fetch_add(&open_count, 1);
     if (rc < 0)
         goto out;
     rc = settle(c, path, how->deadline_ns, err);
@@ -154,6 +174,7 @@ static void sqlite_close(void *connection)
 
     if (!atomic_load(&c->can_be_aborted))
         return;
+    atomic_fetch_sub(&open_count, 1);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);
