@@ -113,8 +113,14 @@ hold() { # KEY OPTION...
 }
 let_go() { # the holder's exit status is left in $status
     kill -TERM "$holder"
-    wait "$holder"
+    ends
     status=$?
+}
+
+# Wait for the holder's end, but not for ever; returns its exit status.
+ends() {
+    until_true is_gone "$holder" || kill -KILL "$holder"
+    wait "$holder" 2>/dev/null
 }
 
 # Whether the messages are what they should be: one line, of ours.

@@ -39,21 +39,21 @@ break_it() {
 broken() {
     start_family "$family" -t 2
     break_it --now
-    wait "$holder"
+    ends
     is "lost: exit status" "$?" 76
     is_family_gone "lost: all that descends from the command is gone"
     is_one_line "lost: it is said"
 
     start_family "$stubborn" -t 2
     break_it --now
-    wait "$holder"
+    ends
     is "lost, the command ignores TERM: exit status" "$?" 76
     is_family_gone "lost, the command ignores TERM: all of it is gone"
 
     start_family "$stubborn" -t 2 --grace 0
     kill -STOP "${family_pids[2]}"
     break_it --now
-    wait "$holder"
+    ends
     is "lost, the command is stopped: exit status" "$?" 76
     is_family_gone "lost, the command is stopped: all of it is gone"
 }
@@ -71,7 +71,7 @@ renewed() {
 killed() {
     start_family "$stubborn" -t 2
     kill -KILL "$holder"
-    wait "$holder" 2>/dev/null
+    ends
     until_true is_gone "${family_pids[2]}"
     is_gone "${family_pids[2]}"
     is "sqlock killed: so is the command" "$?" 0
@@ -86,7 +86,7 @@ frozen() {
     run run -w 20 job -- true
     is "sqlock frozen: the lock passes on" "$status" 0
     kill -CONT "$holder"
-    wait "$holder"
+    ends
     is "sqlock frozen: then it finds the lease lost" "$?" 76
     is_family_gone "sqlock frozen: and ends the command"
 }
@@ -94,7 +94,7 @@ frozen() {
 left_behind() {
     start_family "trap '' TERM; $(sed 's/wait; wait/exit 3/' <<<"$family")" \
         -t 4 --grace 0.3
-    wait "$holder"
+    ends
     is "left behind: the command's own status" "$?" 3
     is_gone "${family_pids[0]}"
     is "left behind: its group is ended" "$?" 0
@@ -170,7 +170,7 @@ hung() {
     is_family_gone "the database hangs: the command is ended meanwhile"
     is "the database hangs: and its group" "$(group_of "${family_pids[0]}")" ""
     thaw
-    wait "$holder"
+    ends
     is "the database hangs: exit status" "$?" 76
     wait "$next"
     last=$(tail -n 1 "$dir/activity")

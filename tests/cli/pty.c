@@ -3,7 +3,7 @@
  * terminal of its own, as the session's leader, and copy what it prints to
  * stdout.  After each expected TEXT has been seen, the TEXT behind -s is typed
  * ("^C" and "^Z" are those keys, "\n" is return).  Exit status: the command's,
- * 128+N, or 99 when an expected text did not come within 20 seconds.
+ * 128+N, or 99 when nothing more came within 20 seconds.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,14 +21,18 @@
 static char seen[1 << 20];
 static size_t seen_bytes;
 
+static bool is_late;
+
 /* Copy some output.  Returns false at its end, or when the time is up. */
 static bool copy(int terminal)
 {
     struct pollfd file = {.fd = terminal, .events = POLLIN};
     ssize_t got;
 
-    if (poll(&file, 1, LIMIT_MS) <= 0)
+    if (poll(&file, 1, LIMIT_MS) <= 0) {
+        is_late = true;
         return false;
+    }
     got = read(terminal, seen + seen_bytes, sizeof seen - seen_bytes - 1);
     if (got <= 0)
         return false;
@@ -93,5 +97,9 @@ int main(int argc, char **argv)
     }
     while (copy(terminal))
         continue;
+    if (is_late) {
+        (void)kill(pid, SIGKILL);
+        return 99;
+    }
     return status_of(pid);
 }

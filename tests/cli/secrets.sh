@@ -43,7 +43,7 @@ watch_run() { # URL CANARY OPTION...: with the URL in the arguments
         "$(tr '\0' '\n' <"/proc/$child/environ")" "*SQLOCK_TOKEN=*"
     without "nor in the row" "$(SQLOCK_URL=$url sq show secret)" "$canary"
     kill -TERM "$holder"
-    wait "$holder"
+    ends
     without "nor in what is printed" "$(cat "$dir/out" "$dir/err")" "$canary"
 }
 
@@ -59,7 +59,7 @@ in_variable() { # URL CANARY
     without "SQLOCK_URL: not in the command's environment" \
         "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
     kill -TERM "$holder"
-    wait "$holder"
+    ends
 }
 
 # The password from a variable that the URL names.
@@ -85,7 +85,7 @@ by_name() { # URL CANARY
     without "password_env: not in the command's environment" \
         "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
     kill -TERM "$holder"
-    wait "$holder"
+    ends
 }
 
 # URLs that lead nowhere, or are none: whatever is said, not this.

@@ -25,13 +25,13 @@ passed_on() {
             echo ready; while :; do sleep 0.02; done"
         says out ready
         kill -"$signal" "$holder"
-        wait "$holder"
+        ends
         is "$signal is passed on" "$?/$(tail -n 1 "$dir/out")" "5/got $signal"
     done
     start out run signal -- sh -c 'echo ready; exec sleep 600'
     says out ready
     kill -TERM "$holder"
-    wait "$holder"
+    ends
     is "a command that does not catch it" "$?" 143
     run run -n signal -- true
     is "the lock was given back" "$status" 0
@@ -45,7 +45,7 @@ while_waiting() {
         start out -v run signal -- echo "it runs"
         says err waiting
         kill -"$signal" "$holder"
-        wait "$holder" 2>/dev/null
+        ends
         is "$signal while waiting" "$?" $((128 + $(kill -l "$signal")))
         is "the command was not run" "$(cat "$dir/out")" ""
     done
@@ -63,7 +63,7 @@ at_any_moment() {
         start out run -t 1 moment -- sleep "600.$$"
         sleep "0.0$(printf '%02d' $((i % 25)))"
         kill -TERM "$holder"
-        wait "$holder"
+        ends
         status=$?
         [ "$status" -eq 143 ] || not_ok "TERM at any moment" "status $status"
     done
@@ -89,7 +89,7 @@ ignored() {
     says out ready
     kill -HUP "$holder"
     : >"$dir/sent"
-    wait "$holder"
+    ends
     is "HUP is ignored under nohup" "$?/$(tail -n 1 "$dir/out")" "0/still here"
 }
 
@@ -112,7 +112,7 @@ stopped() {
     kill -TSTP "$holder"
     until_true state_is "$pid" T
     kill -TERM "$holder"
-    wait "$holder"
+    ends
     is "TERM ends it while it is stopped" "$?" 143
 }
 
