@@ -41,8 +41,8 @@ for suite in "$@"; do
     unit | install | readme) ;;
     *)
         if [ -z "${SQLOCK_TEST_SERVED:-}" ]; then
-            SQLOCK_TEST_SERVED=1 exec bash tests/servers/with.sh \
-                bash tests/run.sh "$@"
+            SQLOCK_TEST_SERVED=1 SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
+                exec bash tests/servers/with.sh bash tests/run.sh "$@"
         fi
         ;;
     esac
@@ -60,8 +60,6 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$scratch}
-export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL:-sqlite:$SQLOCK_TEST_DIR/test.db}
 logs=$build/log
 mkdir -p "$logs"
 
@@ -119,6 +117,11 @@ run_one() { # NUMBER NAME COMMAND...
     local pid status p f s
     shift 2
     refresh_pids
+    # A SQLite file has one writer at a time: no two of us share one.
+    SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$scratch}/$number
+    mkdir -p "$SQLOCK_TEST_DIR"
+    : "${SQLOCK_TEST_SQLITE_URL:=sqlite:$SQLOCK_TEST_DIR/test.db}"
+    export SQLOCK_TEST_DIR SQLOCK_TEST_SQLITE_URL
     trap 'kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM INT
     timeout -k 10 "$SUITE_SECONDS" "$@" >"$log" 2>&1 </dev/null &
     pid=$!
@@ -140,6 +143,7 @@ run_one() { # NUMBER NAME COMMAND...
     printf '%-26s %7d %7d %7d %6ds\n' "$name" "$p" "$f" "$s" \
         $((SECONDS - began)) >"$scratch/$number.row"
     echo "$p $f $s" >"$scratch/$number.counts"
+    rm -rf "$SQLOCK_TEST_DIR"
 }
 
 # A suite before this one may have made a server start again.

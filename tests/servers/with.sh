@@ -86,7 +86,7 @@ done
 
 mkdir "$base/scratch"
 export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$base/scratch}
-export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL:-sqlite:$SQLOCK_TEST_DIR/test.db}
+export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-sqlite:$SQLOCK_TEST_DIR/test.db}
 
 # In a process group of its own, so that an interruption reaches all of it.
 set -m
