@@ -156,8 +156,8 @@ static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
 
 static bool may_try_again(const struct lk_run *run, int rc)
 {
-    return rc == SQLOCK_ERETRY || rc == SQLOCK_EUNREACHABLE ||
-           rc == SQLOCK_ERESOURCE ||
+    return rc == SQLOCK_ERETRY || rc == SQLOCK_ERESOURCE ||
+           (rc == SQLOCK_EUNREACHABLE && !run->is_first) ||
            (rc == SQLOCK_EUNCERTAIN && run->is_repeatable);
 }
 

@@ -34,6 +34,8 @@ struct lk_run {
                              does the same twice */
     bool is_reserved;    /* on the keeper's connection */
     bool is_write;
+    bool is_first;        /* a database that cannot be reached now probably
+                             never can: EUNREACHABLE is not tried again */
     int64_t sent_boot_ns; /* out: CLOCK_BOOTTIME before it was last sent */
 };
 

@@ -26,6 +26,7 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
         .arguments = &arguments,
         .deadline_ns = deadline_ns,
         .is_repeatable = true,
+        .is_first = true,
     };
     int rc;
 

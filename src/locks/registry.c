@@ -167,7 +167,7 @@ static int find_table(sqlock_registry *registry, sqlock_error *err)
     if (rc == SQLOCK_ENOTFOUND)
         rc = lk_error(err, SQLOCK_ESCHEMA,
                       "there is no table %s in this database: create it with "
-                      "`sqlock init` or sqlock_schema_create()",
+                      "`sqlock init`",
                       registry->table.plain);
     return rc;
 }

@@ -97,7 +97,7 @@ static int report_missing(const struct lk_table *table, sqlock_error *err)
 {
     return lk_error(err, SQLOCK_ESCHEMA,
                     "there is no table %s in this database: create it with "
-                    "`sqlock init` or sqlock_schema_create()",
+                    "`sqlock init`",
                     table->plain);
 }
 
