@@ -437,7 +437,7 @@ typedef struct sqlock_result {
     void *memory;        /* of the cells, private to the library */
 } sqlock_result;
 
-/** Free what a result holds and zero it. */
+/** Free what a result holds and zero it.  NULL is allowed. */
 SQLOCK_API void sqlock_result_clear(sqlock_result *result);
 
 /** A value of each type; the text is not copied. */

@@ -155,6 +155,21 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return tx->over;
 }
 
+/* A deadlock has ended only what came after the savepoint, and whoever waits for
+ * this transaction's other locks would wait until the application gives up: so
+ * end all of it, by an error outside the savepoint.  The transaction stays in
+ * the application's hands, aborted. */
+static void abort_all(sqlock_tx *tx)
+{
+    const sqlock_statement statement = {
+        .text = "ROLLBACK TO SAVEPOINT sqlock_tx_never_made"};
+
+    if (savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_tx", NULL) == 0 &&
+        savepoint(tx, "RELEASE SAVEPOINT sqlock_tx", NULL) == 0)
+        (void)lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL,
+                         NULL);
+}
+
 /* 1: locked; 0: there is no row; EBUSY: not in this time; or the end. */
 static int wait_in_savepoint(sqlock_tx *tx, const struct target *target,
                              int64_t wait_ms, sqlock_error *err)
@@ -175,6 +190,8 @@ static int wait_in_savepoint(sqlock_tx *tx, const struct target *target,
         if (end < 0)
             rc = end;
     }
+    if (rc == SQLOCK_ERETRY)
+        abort_all(tx);
     if (limited == 0) {
         bool was_over = tx->over != 0;
         sqlock_error own = {0};

@@ -19,6 +19,7 @@
 
 static const struct topic *const topics[] = {
     &topic_adopt,
+    &topic_names,
 };
 
 static const struct database *group_database;

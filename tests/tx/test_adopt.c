@@ -267,8 +267,8 @@ static void test_settings_are_kept_after_an_error(void **state)
     make_settings(f, &app);
     before = app_settings(&app);
     tx = adopt(f, &app);
-    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0,
-                           NULL, &f->err);
+    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0, NULL,
+                           &f->err);
     assert_code(SQLOCK_ESCHEMA, rc, &f->err);
     assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
     assert_false(app_in_transaction(&app));
@@ -287,8 +287,8 @@ static void test_commit_of_an_aborted_transaction_says_so(void **state)
     int rc;
 
     add_one(f, tx, 1);
-    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0,
-                           NULL, &f->err);
+    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0, NULL,
+                           &f->err);
     assert_code(SQLOCK_ESCHEMA, rc, &f->err);
     rc = sqlock_tx_commit(tx, &f->err);
     if (f->database->bit == ON_POSTGRES) {
