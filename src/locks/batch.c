@@ -126,7 +126,10 @@ static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
     rc = many_arguments(registry, kind, batch, &array, &arguments, err);
     if (rc == 0)
         rc = lk_registry_run(registry, kind, &run, result, err);
-    batch->sent_boot_ns = run.sent_boot_ns;
+    /* One that could not be sent leaves the time of the one before it: that
+     * may still go through, and its ghosts must not be taken for old ones. */
+    if (run.sent_boot_ns != 0)
+        batch->sent_boot_ns = run.sent_boot_ns;
     batch->answered_boot_ns = lk_boottime_ns();
     free(array);
     return rc;
