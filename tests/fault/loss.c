@@ -1,3 +1,346 @@
+/*
+ * loss.c - the holder of a kept lock is told in time that it is over, whatever
+ * the database and the network do (F1, F3, F35)
+ *
+ * Party B waits for the lock all the while: the history says whether A was told
+ * before B was let in.  How late A was told is compared with a plain timer that
+ * was set for the same moment.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
 #include "fault.h"
-static const struct group_test tests[1];
-const struct group group_loss = {tests, 0};
+#include "locks/registry.h"
+#include "support/server.h"
+#include "support/workers.h"
+
+#define ROUNDS_MAX 200
+#define LATE_MAX_NS INT64_C(2000000000) /* in `make test` */
+#define LATER_MAX_NS INT64_C(50000000)  /* than a timer, in the campaign */
+#define CHANGE_NS INT64_C(3000000)
+
+struct outage {
+    void (*begin)(void);
+    void (*end)(void);
+    bool occupies_pool; /* the application's only connection hangs, too */
+};
+
+struct watch {
+    atomic_int times;
+    _Atomic int64_t at_ns;
+    atomic_int code;
+};
+
+/* --------------------------------------------------------------- one round -- */
+
+static void on_lost(void *context, sqlock_lock *lock, int code)
+{
+    struct watch *watch = context;
+
+    atomic_store(&watch->at_ns, lk_boottime_ns());
+    history_told(&stage.histories[0], PARTY_A);
+    atomic_store(&watch->code, code);
+    (void)sqlock_is_held(lock); /* asking is allowed in here */
+    (void)atomic_fetch_add(&watch->times, 1);
+}
+
+static int64_t deadline_of(sqlock_lock *lock)
+{
+    int64_t deadline;
+
+    pthread_mutex_lock(&lock->mutex);
+    deadline = lock->deadline_boot_ns;
+    pthread_mutex_unlock(&lock->mutex);
+    return deadline;
+}
+
+static void keep_first(struct watch *watch)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    int64_t asked = lk_boottime_ns();
+    int rc;
+
+    memset(watch, 0, sizeof *watch);
+    options.ttl_ms = TTL_MS;
+    options.keep = true;
+    options.on_lost = on_lost;
+    options.lost_context = watch;
+    rc = sqlock_acquire(stage.a.locks[0], 0, &options, &stage.a.err);
+    assert_lock_ok(rc, &stage.a.err);
+    history_granted(&stage.histories[0], PARTY_A, asked,
+                    deadline_of(stage.a.locks[0]),
+                    sqlock_token(stage.a.locks[0]));
+}
+
+/* Note a deadline that has moved; returns what it is now. */
+static int64_t sample(int64_t known)
+{
+    int64_t now = lk_boottime_ns();
+    int64_t deadline = deadline_of(stage.a.locks[0]);
+
+    if (deadline > known + CHANGE_NS && sqlock_is_held(stage.a.locks[0]))
+        history_renewed(&stage.histories[0], PARTY_A, now, deadline);
+    return deadline > known ? deadline : known;
+}
+
+/* The thread that takes it owns it. */
+static int wait_as_b(struct worker *worker)
+{
+    worker_expect(worker, 0, party_acquire(&stage.b, 0, PATIENCE_MS));
+    worker_expect(worker, 0, party_release(&stage.b, 0));
+    return 0;
+}
+
+/* Takes the one connection of A's pool and does not come back soon. */
+static int occupy_pool(struct worker *worker)
+{
+    struct sqlock_lock *lock = stage.a.locks[1];
+    const atomic_bool *over = worker->context;
+
+    while (!atomic_load(over))
+        if (sqlock_acquire(lock, 0, NULL, &worker->err) == 0 &&
+            sqlock_release(lock, &worker->err) < 0)
+            continue; /* the outage has begun */
+    return 0;
+}
+
+static int sleep_until_deadline(struct worker *worker)
+{
+    int64_t *until = worker->context;
+    const struct timespec at = lk_timespec(*until);
+
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) != 0)
+        ;
+    *until = lk_boottime_ns();
+    return 0;
+}
+
+/* Renewals go on: the keeper is at work. */
+static int64_t await_renewals(unsigned count)
+{
+    int64_t known = deadline_of(stage.a.locks[0]);
+    unsigned seen = 0;
+
+    while (seen < count) {
+        int64_t before = known;
+
+        assert_becomes_true((known = sample(known)) > before, PATIENCE_MS);
+        seen++;
+    }
+    return known;
+}
+
+/* What may be in flight when the outage begins still moves the deadline. */
+static int64_t await_last_deadline(int64_t known, const struct watch *watch)
+{
+    int64_t since = lk_boottime_ns();
+
+    while (atomic_load(&watch->times) == 0 &&
+           lk_boottime_ns() < since + TTL_MS / 4 * INT64_C(1000000)) {
+        int64_t now_known = sample(known);
+
+        if (now_known > known)
+            since = lk_boottime_ns();
+        known = now_known;
+        (void)check_pause(INT64_MAX);
+    }
+    return known;
+}
+
+struct lateness {
+    int64_t ours_ns;
+    int64_t timers_ns;
+};
+
+static void settle_round(const struct watch *watch)
+{
+    int rc;
+
+    assert_int_equal(atomic_load(&watch->times), 1);
+    assert_false(sqlock_is_held(stage.a.locks[0]));
+    rc = party_release(&stage.a, 0);
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+    history_check(&stage.histories[0]);
+    history_clear(&stage.histories[0]);
+    history_init(&stage.histories[0]);
+}
+
+static struct lateness run_round(const struct outage *outage)
+{
+    struct lateness lateness;
+    struct worker waiter;
+    struct worker timer;
+    struct worker occupier;
+    atomic_bool over = false;
+    struct watch watch;
+    int64_t deadline;
+    int64_t woken;
+    bool told;
+
+    keep_first(&watch);
+    if (outage->occupies_pool)
+        worker_start(&occupier, occupy_pool, &over);
+    deadline = await_renewals(3);
+    worker_start(&waiter, wait_as_b, NULL);
+    outage->begin();
+    deadline = await_last_deadline(deadline, &watch);
+    woken = deadline;
+    worker_start(&timer, sleep_until_deadline, &woken);
+    told = wait_until(atomic_load(&watch.times) > 0, PATIENCE_MS);
+    outage->end();
+    atomic_store(&over, true);
+    worker_join(&timer);
+    if (outage->occupies_pool)
+        worker_join(&occupier);
+    worker_join(&waiter);
+    assert_true(told);
+    lateness.ours_ns = atomic_load(&watch.at_ns) - deadline;
+    lateness.timers_ns = woken - deadline;
+    settle_round(&watch);
+    return lateness;
+}
+
+/* ---------------------------------------------------------------- the table -- */
+
+static int by_size(const void *a, const void *b)
+{
+    const int64_t *left = a;
+    const int64_t *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+static void print_line(const char *what, const char *whose, int64_t *late,
+                       size_t count)
+{
+    qsort(late, count, sizeof *late, by_size);
+    print_message("loss told  %-9s %-26s %-8s %4zu  p50 %8.3f  p99 %8.3f  "
+                  "max %8.3f ms after the deadline\n",
+                  stage.fixture.database->name, what, whose, count,
+                  (double)late[count / 2] / 1e6,
+                  (double)late[count * 99 / 100] / 1e6,
+                  (double)late[count - 1] / 1e6);
+}
+
+static void check_outage(const char *what, const struct outage *outage)
+{
+    static int64_t ours[ROUNDS_MAX];
+    static int64_t timers[ROUNDS_MAX];
+    size_t count = check_scale(1, 60);
+    int64_t worst = 0;
+    int rc = party_warm_up(&stage.a);
+
+    assert_lock_ok(rc, &stage.a.err);
+    for (size_t i = 0; i < count; i++) {
+        struct lateness lateness = run_round(outage);
+        int64_t later = lateness.ours_ns - lateness.timers_ns;
+
+        ours[i] = lateness.ours_ns;
+        timers[i] = lateness.timers_ns;
+        worst = later > worst ? later : worst;
+    }
+    print_line(what, "library", ours, count);
+    print_line(what, "timer", timers, count);
+    assert_less(worst, check_scale(1, 0) == 1 ? LATE_MAX_NS : LATER_MAX_NS);
+}
+
+/* -------------------------------------------------------------- the outages -- */
+
+static void begin_blackhole(void)
+{
+    proxy_blackhole(stage.proxy);
+}
+
+static void end_blackhole(void)
+{
+    proxy_heal(stage.proxy);
+}
+
+static void test_F3_loss_is_told_through_a_blackhole(void **state)
+{
+    const struct outage outage = {begin_blackhole, end_blackhole, false};
+
+    (void)state;
+    check_outage("blackhole", &outage);
+}
+
+static void test_F35_loss_is_told_though_the_pool_of_one_hangs(void **state)
+{
+    const struct outage outage = {begin_blackhole, end_blackhole, true};
+
+    (void)state;
+    check_outage("blackhole, pool of 1", &outage);
+}
+
+static void end_every_session(void)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_BEFORE,
+        .act = PROXY_CUT,
+        .containing = sqlock_key(stage.a.locks[0]),
+        .hook = end_session_of,
+    };
+
+    proxy_arm(stage.proxy, &plan);
+}
+
+static void test_F5_loss_is_told_when_every_renewal_is_terminated(void **state)
+{
+    const struct outage outage = {end_every_session, end_blackhole, false};
+
+    (void)state;
+    check_outage("every renewal terminated", &outage);
+}
+
+static void begin_stop(void)
+{
+    server_stop(stage.fixture.database);
+}
+
+static void test_F1_loss_is_told_while_the_server_is_stopped(void **state)
+{
+    const struct outage outage = {begin_stop, server_go_on, false};
+
+    (void)state;
+    if (!server_can_stop(stage.fixture.database))
+        skip_or_fail("the server is not ours to stop");
+    check_outage("server stopped", &outage);
+}
+
+static struct sql locker;
+
+static void lock_file(void)
+{
+    assert_int_equal(
+        sql_open(&locker, stage.fixture.database, stage.fixture.url), 0);
+    assert_int_equal(sql_begin(&locker), 0);
+}
+
+static void unlock_file(void)
+{
+    (void)sql_rollback(&locker);
+    sql_close(&locker);
+}
+
+static void test_F36_loss_is_told_while_the_file_is_locked(void **state)
+{
+    const struct outage outage = {lock_file, unlock_file, false};
+
+    (void)state;
+    check_outage("file locked", &outage);
+}
+
+static const struct group_test tests[] = {
+    FAULT_TEST(test_F3_loss_is_told_through_a_blackhole, ON_SERVERS),
+    FAULT_TEST(test_F35_loss_is_told_though_the_pool_of_one_hangs, ON_SERVERS),
+    FAULT_TEST(test_F5_loss_is_told_when_every_renewal_is_terminated,
+               ON_SERVERS),
+    FAULT_TEST_STOPPING(test_F1_loss_is_told_while_the_server_is_stopped,
+                        ON_SERVERS),
+    FAULT_TEST(test_F36_loss_is_told_while_the_file_is_locked, ON_SQLITE),
+};
+const struct group group_loss = GROUP(tests);

@@ -1,3 +1,291 @@
+/*
+ * named.c - kept locks in trouble: sessions that end, pools that are full,
+ * children that are forked (F5, F17, F35, F41, F42, F45)
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "fault.h"
-static const struct group_test tests[1];
-const struct group group_named = {tests, 0};
+#include "locks/registry.h"
+#include "support/server.h"
+#include "support/workers.h"
+
+static atomic_int lost_times;
+
+static void on_lost(void *context, sqlock_lock *lock, int code)
+{
+    (void)context;
+    (void)lock;
+    (void)code;
+    (void)atomic_fetch_add(&lost_times, 1);
+}
+
+static void keep(size_t i)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    int rc;
+
+    atomic_store(&lost_times, 0);
+    options.ttl_ms = TTL_MS;
+    options.keep = true;
+    options.on_lost = on_lost;
+    rc = sqlock_acquire(stage.a.locks[i], 0, &options, &stage.a.err);
+    assert_lock_ok(rc, &stage.a.err);
+}
+
+/* For so many leases' length, B is not let in and A holds all the while; false,
+ * with a message: not so.  Other threads may be at work. */
+static bool is_kept(size_t i, int leases)
+{
+    int64_t end = check_deadline_ns((int64_t)leases * TTL_MS);
+    int64_t token = sqlock_token(stage.a.locks[i]);
+
+    do {
+        int rc = party_acquire(&stage.b, (int)i, 0);
+
+        if (rc != SQLOCK_EBUSY || !sqlock_is_held(stage.a.locks[i]) ||
+            sqlock_token(stage.a.locks[i]) != token ||
+            atomic_load(&lost_times) != 0) {
+            print_error("B was told %d (%s), A has %lld ms left, was told %d "
+                        "times\n",
+                        rc, stage.b.err.message,
+                        (long long)sqlock_remaining_ms(stage.a.locks[i]),
+                        atomic_load(&lost_times));
+            return false;
+        }
+    } while (check_pause(end));
+    return true;
+}
+
+static void check_kept(size_t i, int leases)
+{
+    assert_true(is_kept(i, leases));
+    assert_true(stage_row(i).fence == sqlock_token(stage.a.locks[i]));
+}
+
+static void give_back(size_t i)
+{
+    int rc = sqlock_release(stage.a.locks[i], &stage.a.err);
+
+    assert_lock_ok(rc, &stage.a.err);
+    assert_string_equal(stage_row(i).client, "");
+    assert_int_equal(atomic_load(&lost_times), 0);
+}
+
+/* --------------------------------------------------------------- F5 and F41 -- */
+
+static atomic_uint turns;
+
+static void end_every_other_session(void *context, int port)
+{
+    if (atomic_fetch_add(&turns, 1) % 2 == 0)
+        end_session_of(context, port);
+}
+
+static void test_F5_a_lease_outlives_its_renewals_sessions(void **state)
+{
+    struct proxy_plan plan = {
+        .point = PROXY_REPLIED,
+        .act = PROXY_PASS,
+        .containing = sqlock_key(stage.a.locks[0]),
+        .hook = end_session_of,
+    };
+
+    (void)state;
+    keep(0);
+    proxy_arm(stage.proxy, &plan);
+    check_kept(0, 4); /* after each renewal */
+    assert_true(proxy_times(stage.proxy) >= 4);
+    plan.point = PROXY_BEFORE;
+    plan.hook = end_every_other_session;
+    proxy_arm(stage.proxy, &plan);
+    check_kept(0, 4); /* before it */
+    assert_true(proxy_times(stage.proxy) >= 4);
+    proxy_heal(stage.proxy);
+    give_back(0);
+}
+
+/* -------------------------------------------------------------------- F35 -- */
+
+struct crowd {
+    atomic_bool over;
+    atomic_uint tries;
+};
+
+static int use_the_pool(struct worker *worker)
+{
+    struct crowd *crowd = worker->context;
+    sqlock_lock *lock = stage.a.locks[1];
+
+    while (!atomic_load(&crowd->over)) {
+        int rc = sqlock_acquire(lock, 20, NULL, &worker->err);
+
+        if (rc == 0)
+            rc = sqlock_release(lock, &worker->err);
+        (void)rc; /* busy, or over a limit: what counts is the other lock */
+        (void)atomic_fetch_add(&crowd->tries, 1);
+    }
+    return 0;
+}
+
+/* One connection for all calls, and all of them are waiting for it. */
+static void test_F35_the_keeper_does_not_wait_for_a_pool_of_one(void **state)
+{
+    bool has_rows = stage.fixture.database->bit != ON_SQLITE;
+    struct crowd crowd = {0};
+    struct worker workers[4];
+    struct sql blocker;
+    bool kept;
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    keep(0);
+    if (has_rows) {
+        assert_int_equal(
+            sql_open(&blocker, stage.fixture.database, stage.fixture.url), 0);
+        assert_int_equal(sql_begin(&blocker), 0);
+        (void)sql_run(&blocker,
+                      "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                      stage.fixture.table, sqlock_key(stage.a.locks[1]));
+    }
+    for (size_t i = 0; i < 4; i++)
+        worker_start(&workers[i], use_the_pool, &crowd);
+    kept = is_kept(0, 4);
+    atomic_store(&crowd.over, true);
+    for (size_t i = 0; i < 4; i++)
+        worker_join(&workers[i]);
+    if (has_rows) {
+        (void)sql_rollback(&blocker);
+        sql_close(&blocker);
+    }
+    assert_true(kept);
+    assert_true(atomic_load(&crowd.tries) >= 4);
+    give_back(0);
+}
+
+/* -------------------------------------------------------------------- F17 -- */
+
+static void test_F17_a_child_that_ends_leaves_the_kept_lock_alone(void **state)
+{
+    int status = -1;
+    pid_t pid;
+
+    (void)state;
+    keep(0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        sqlock_error err = {0};
+        int rc = sqlock_release(stage.a.locks[0], &err);
+
+        if (rc == SQLOCK_EFORK)
+            rc = sqlock_registry_close(stage.a.registry, &err);
+        _exit(rc == SQLOCK_EFORK && !sqlock_is_held(stage.a.locks[0]) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    check_kept(0, 3);
+    give_back(0);
+}
+
+/* -------------------------------------------------------------------- F42 -- */
+
+/* Stopped for less than the lease has left: nothing is lost. */
+static void test_F42_a_short_stop_costs_no_kept_lock(void **state)
+{
+    int64_t end;
+
+    (void)state;
+    if (!server_can_stop(stage.fixture.database))
+        skip_or_fail("the server is not ours to stop");
+    keep(0);
+    for (int i = 0; i < 3; i++) {
+        server_stop(stage.fixture.database);
+        end = check_deadline_ns(TTL_MS / 6);
+        while (check_pause(end))
+            ;
+        server_go_on();
+        check_kept(0, 1);
+    }
+    give_back(0);
+}
+
+/* -------------------------------------------------------------------- F45 -- */
+
+static void set_idle_limit(bool is_short)
+{
+    if (stage.fixture.database->bit == ON_MYSQL)
+        (void)sql_try(&stage.admin, NULL, "SET GLOBAL wait_timeout = %d",
+                      is_short ? 1 : 28800);
+    else
+        (void)sql_try(&stage.admin, NULL,
+                      is_short
+                          ? "ALTER ROLE ALL SET idle_session_timeout = '300ms'"
+                          : "ALTER ROLE ALL RESET idle_session_timeout");
+}
+
+static bool session_has_ended(int64_t id)
+{
+    return sql_integer(&stage.admin,
+                       stage.fixture.database->bit == ON_POSTGRES
+                           ? "SELECT count(*) FROM pg_stat_activity"
+                             " WHERE pid = %lld"
+                           : "SELECT count(*) FROM information_schema."
+                             "processlist WHERE id = %lld",
+                       (long long)id) == 0;
+}
+
+static bool contains(const int64_t *ids, size_t count, int64_t id)
+{
+    for (size_t i = 0; i < count; i++)
+        if (ids[i] == id)
+            return true;
+    return false;
+}
+
+/* The server ends sessions that have been idle: nobody notices. */
+static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
+{
+    sqlock_options options = stage_options();
+    int64_t others[16];
+    int64_t ids[16];
+    size_t other_count = tap_connections(others, 16);
+    size_t ended = 0;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    size_t count;
+    int rc;
+
+    (void)state;
+    options.ttl_ms = LONG_TTL_MS;
+    set_idle_limit(true);
+    registry = stage_registry(&options);
+    lock = lock_obtain(registry, stage.names[2]);
+    rc = sqlock_acquire(lock, 0, NULL, &stage.a.err);
+    count = tap_connections(ids, 16);
+    for (size_t i = 0; i < count; i++)
+        if (!contains(others, other_count, ids[i]))
+            ended += wait_until(session_has_ended(ids[i]), PATIENCE_MS);
+    set_idle_limit(false);
+    assert_lock_ok(rc, &stage.a.err);
+    assert_int_equal(ended, 1); /* the pool's one connection */
+    rc = sqlock_renew(lock, 0, &stage.a.err);
+    assert_lock_ok(rc, &stage.a.err);
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static const struct group_test tests[] = {
+    FAULT_TEST(test_F5_a_lease_outlives_its_renewals_sessions, ON_SERVERS),
+    FAULT_TEST(test_F35_the_keeper_does_not_wait_for_a_pool_of_one, ON_ALL),
+    FAULT_TEST(test_F17_a_child_that_ends_leaves_the_kept_lock_alone, ON_ALL),
+    FAULT_TEST_STOPPING(test_F42_a_short_stop_costs_no_kept_lock, ON_SERVERS),
+    FAULT_TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,
+                        ON_SERVERS),
+};
+const struct group group_named = GROUP(tests);

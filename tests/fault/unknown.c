@@ -1,3 +1,383 @@
+/*
+ * unknown.c - outcomes that nobody told: broken commits, claims that were given
+ * up, statements that arrive late (F26, F38 to F40, F51)
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
 #include "fault.h"
-static const struct group_test tests[1];
-const struct group group_unknown = {tests, 0};
+#include "support/server.h"
+
+/* ------------------------------------------------------------- F38: claims -- */
+
+static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_SENT, .act = PROXY_CUT, .nth = 1};
+    unsigned rounds = check_scale(25, 1000);
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    for (unsigned i = 0; i < rounds; i++) {
+        int64_t token;
+
+        proxy_arm(stage.proxy, &plan);
+        rc = sqlock_acquire(stage.a.locks[0], 0, NULL, &stage.a.err);
+        proxy_heal(stage.proxy);
+        assert_lock_ok(rc, &stage.a.err);
+        assert_int_equal(proxy_times(stage.proxy), 1);
+        token = sqlock_token(stage.a.locks[0]);
+        assert_true(stage_row(0).fence == token);
+        assert_int_equal(strlen(stage_row(0).client), 36);
+        rc = sqlock_release(stage.a.locks[0], &stage.a.err);
+        assert_lock_ok(rc, &stage.a.err);
+        assert_string_equal(stage_row(0).client, "");
+    }
+}
+
+/* ------------------------------------------------------------ F38: commits -- */
+
+static const char *table(void)
+{
+    return stage.fixture.table;
+}
+
+/* A transaction of the driver's that writes and meets the plan at COMMIT. */
+static int commit_through(const struct proxy_plan *plan, const char *key,
+                          const char *text)
+{
+    char url[1024];
+    struct sql sql;
+    int rc;
+
+    rc = sql_open(&sql, stage.fixture.database,
+                  proxy_url(stage.proxy, url, stage.fixture.url));
+    assert_lock_ok(rc, &sql.err);
+    assert_int_equal(sql_begin(&sql), 0);
+    assert_int_equal(sql_run(&sql,
+                             "UPDATE %s SET LOCK_NAME = '%s'"
+                             " WHERE LOCK_KEY = '%s'",
+                             table(), text, key),
+                     1);
+    proxy_arm(stage.proxy, plan);
+    rc = sql_commit(&sql);
+    assert_true(proxy_await(stage.proxy, PATIENCE_MS));
+    proxy_heal(stage.proxy);
+    sql_close(&sql);
+    return rc;
+}
+
+static bool is_written(const char *key, const char *text)
+{
+    char name[64];
+
+    assert_true(sql_text(&stage.fixture.sql, name, sizeof name,
+                         "SELECT LOCK_NAME FROM %s WHERE LOCK_KEY = '%s'",
+                         table(), key));
+    return strcmp(name, text) == 0;
+}
+
+/* The proxy knows COMMIT when it sees it.  What was cut off before it arrived
+ * is not written, what was cut off after is, and the client is told neither. */
+static void test_F38_a_commit_cut_off_is_uncertain(void **state)
+{
+    struct proxy_plan plan = {
+        .act = PROXY_CUT, .nth = 1, .containing = "COMMIT"};
+    struct row row;
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    row = stage_row(0);
+    plan.point = PROXY_BEFORE;
+    assert_int_equal(commit_through(&plan, row.key, "one"), SQLOCK_EUNCERTAIN);
+    assert_false(is_written(row.key, "one"));
+    plan.point = PROXY_SENT;
+    assert_int_equal(commit_through(&plan, row.key, "two"), SQLOCK_EUNCERTAIN);
+    assert_true(is_written(row.key, "two"));
+    plan.point = PROXY_REPLIED;
+    assert_int_equal(commit_through(&plan, row.key, "three"), 0);
+    assert_true(is_written(row.key, "three"));
+}
+
+/* ------------------------------------------------- F26: refused at commit -- */
+
+/* Each row is well, and the commit is refused all the same. */
+static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
+{
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    (void)sql_run(&stage.fixture.sql,
+                  "CREATE FUNCTION refuse_%s() RETURNS trigger LANGUAGE plpgsql"
+                  " AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$",
+                  table());
+    (void)sql_run(&stage.fixture.sql,
+                  "CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON %s"
+                  " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW"
+                  " EXECUTE FUNCTION refuse_%s()",
+                  table(), table());
+    rc = party_acquire(&stage.a, 0, 0);
+    (void)sql_run(&stage.fixture.sql, "DROP TRIGGER refuse ON %s", table());
+    (void)sql_run(&stage.fixture.sql, "DROP FUNCTION refuse_%s()", table());
+    assert_code(SQLOCK_EDATABASE, rc, &stage.a.err);
+    assert_false(sqlock_is_held(stage.a.locks[0]));
+    assert_string_equal(stage_row(0).client, "");
+    rc = party_acquire(&stage.a, 0, 0);
+    assert_lock_ok(rc, &stage.a.err);
+}
+
+/* ------------------------------------------------------ F39: ghost acquire -- */
+
+/* Somebody's transaction has the row: statements about it wait. */
+static void lock_row(struct sql *sql, size_t i)
+{
+    char key[SQLOCK_KEY_SIZE];
+
+    (void)snprintf(key, sizeof key, "%s", sqlock_key(stage.b.locks[i]));
+    assert_int_equal(sql_open(sql, stage.fixture.database, stage.fixture.url),
+                     0);
+    assert_int_equal(sql_begin(sql), 0);
+    (void)sql_run(sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                  table(), key);
+}
+
+static void unlock_row(struct sql *sql)
+{
+    (void)sql_rollback(sql);
+    sql_close(sql);
+}
+
+/* The process dies while its claim waits in the server.  Whether that still
+ * goes through or not, the lock is to be had again before its lease and the
+ * server's limit are over. */
+static void
+test_F39_a_claim_outlives_its_process_no_longer_than_a_lease(void **state)
+{
+    struct holder holder;
+    struct sql blocker;
+    unsigned before;
+    struct row row;
+    int64_t now_us;
+    int rc;
+
+    (void)state;
+    holder_start(&holder, OP_ACQUIRE, FAULT_SENT, HALT_NOT);
+    lock_row(&blocker, 0);
+    before = proxy_requests(stage.proxy);
+    holder_go(&holder);
+    assert_becomes_true(proxy_requests(stage.proxy) > before, PATIENCE_MS);
+    holder_kill(&holder);
+    unlock_row(&blocker);
+    assert_true(proxy_await_quiet(stage.proxy, PATIENCE_MS));
+    now_us = sql_now_us(&stage.fixture.sql);
+    row = stage_row(0);
+    if (row.client[0] != '\0')
+        assert_less(row.expires_us, now_us + TTL_MS * 1000);
+    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
+    assert_lock_ok(rc, &stage.b.err);
+    rc = party_release(&stage.b, 0);
+    assert_lock_ok(rc, &stage.b.err);
+}
+
+/* ------------------------------------------------------- F40: late arrivals -- */
+
+static void refuse_opens(void *context)
+{
+    const struct fault_plan plan = {
+        .call = TAP_OPEN, .point = FAULT_BEFORE, .code = SQLOCK_EUNREACHABLE};
+
+    (void)context;
+    fault_arm(&plan);
+}
+
+/* A renewal that shortens the lease is carried out, its answer is lost, and the
+ * database cannot be reached to ask: the shorter deadline holds. */
+static void test_F40_an_unknown_renewal_is_not_believed_longer(void **state)
+{
+    const struct fault_plan plan = {.call = TAP_EXECUTE,
+                                    .nth = 1,
+                                    .point = FAULT_SENT,
+                                    .code = SQLOCK_EUNCERTAIN,
+                                    .hook = refuse_opens};
+    sqlock_lock *lock = stage.a.locks[0];
+    int64_t left;
+    int rc;
+
+    (void)state;
+    stage.a.ttl_ms = LONG_TTL_MS;
+    rc = party_acquire(&stage.a, 0, 0);
+    stage.a.ttl_ms = TTL_MS;
+    assert_lock_ok(rc, &stage.a.err);
+    fault_arm(&plan);
+    rc = sqlock_renew(lock, TTL_MS, &stage.a.err);
+    left = sqlock_remaining_ms(lock);
+    fault_heal();
+    assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+    assert_less(left, TTL_MS);
+    history_renewed(&stage.histories[0], PARTY_A, lk_boottime_ns(),
+                    lk_boottime_ns() + sqlock_remaining_ms(lock) * 1000000);
+    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
+    assert_lock_ok(rc, &stage.b.err);
+    assert_false(sqlock_is_held(lock));
+    rc = party_release(&stage.a, 0);
+    assert_code(SQLOCK_ELOST, rc, &stage.a.err);
+    history_check(&stage.histories[0]);
+}
+
+/* What was sent long ago reaches the server when its sender has forgotten it,
+ * and another one has the lock. */
+static void check_late_arrival(enum op op)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_BEFORE, .act = PROXY_LATE, .nth = 1};
+    struct row row;
+    int rc = party_warm_up(&stage.a);
+
+    assert_lock_ok(rc, &stage.a.err);
+    rc = op_prepare(&stage.a, op);
+    assert_lock_ok(rc, &stage.a.err);
+    proxy_arm(stage.proxy, &plan);
+    rc = op_perform(&stage.a, op);
+    assert_int_equal(proxy_times(stage.proxy), 1);
+    /* a renewal is given up; the others are sent again, and answered */
+    assert_code(op == OP_RENEW ? SQLOCK_EUNCERTAIN : 0, rc, &stage.a.err);
+    if (sqlock_hold_count(stage.a.locks[0]) > 0) {
+        rc = party_release(&stage.a, 0);
+        assert_lock_ok(rc, &stage.a.err);
+    }
+    rc = party_acquire(&stage.b, 0, 0);
+    assert_lock_ok(rc, &stage.b.err);
+    row = stage_row(0);
+    proxy_heal(stage.proxy); /* now it arrives */
+    assert_true(proxy_await_quiet(stage.proxy, PATIENCE_MS));
+    assert_string_equal(stage_row(0).client, row.client);
+    assert_true(stage_row(0).expires_us == row.expires_us);
+    assert_true(stage_row(0).fence == row.fence);
+    assert_true(sqlock_is_held(stage.b.locks[0]));
+    rc = party_release(&stage.b, 0);
+    assert_lock_ok(rc, &stage.b.err);
+    history_check(&stage.histories[0]);
+}
+
+static void test_F40_a_late_renewal_misses_the_next_owner(void **state)
+{
+    (void)state;
+    check_late_arrival(OP_RENEW);
+}
+
+static void test_F40_a_late_release_misses_the_next_owner(void **state)
+{
+    (void)state;
+    check_late_arrival(OP_RELEASE);
+}
+
+static void test_F39_a_late_claim_misses_the_next_owner(void **state)
+{
+    (void)state;
+    check_late_arrival(OP_ACQUIRE);
+}
+
+/* ------------------------------------------------------------ F51: given up -- */
+
+/* A claim that was given up went through: nobody holds it, and the next call of
+ * the registry frees it, long before it would run out. */
+static void test_F51_a_claim_given_up_is_freed_by_the_next_call(void **state)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
+    struct row row;
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    stage.a.ttl_ms = LONG_TTL_MS;
+    proxy_arm(stage.proxy, &plan);
+    rc = party_acquire(&stage.a, 0, 0);
+    stage.a.ttl_ms = TTL_MS;
+    proxy_heal(stage.proxy);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+    assert_false(sqlock_is_held(stage.a.locks[0]));
+    row = stage_row(0);
+    assert_int_equal(strlen(row.client), 36); /* it did go through */
+    rc = party_acquire(&stage.b, 0, 0);
+    assert_code(SQLOCK_EBUSY, rc, &stage.b.err);
+    rc = party_acquire(&stage.a, 1, 0);
+    assert_lock_ok(rc, &stage.a.err);
+    assert_string_equal(stage_row(0).client, "");
+    rc = party_acquire(&stage.b, 0, 0);
+    assert_lock_ok(rc, &stage.b.err);
+    assert_less(row.fence, sqlock_token(stage.b.locks[0]));
+}
+
+/* The same for several at once. */
+static void test_F51_claims_of_many_given_up_are_freed(void **state)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
+    sqlock_lock *other;
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    stage.a.ttl_ms = LONG_TTL_MS;
+    proxy_arm(stage.proxy, &plan);
+    rc = party_acquire(&stage.a, ALL_LOCKS, 0);
+    stage.a.ttl_ms = TTL_MS;
+    proxy_heal(stage.proxy);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+    for (size_t i = 0; i < LOCKS; i++) {
+        assert_false(sqlock_is_held(stage.a.locks[i]));
+        assert_int_equal(strlen(stage_row(i).client), 36);
+    }
+    other = lock_obtain(stage.a.registry, "another");
+    for (size_t i = 0; i < LOCKS; i++) { /* each call frees one */
+        lock_take(other, 0);
+        lock_give(other);
+    }
+    lock_drop(other);
+    for (size_t i = 0; i < LOCKS; i++)
+        assert_string_equal(stage_row(i).client, "");
+    rc = party_acquire(&stage.b, ALL_LOCKS, 0);
+    assert_lock_ok(rc, &stage.b.err);
+}
+
+/* A wait that ended is over: no lock comes afterwards. */
+static void test_F51_a_wait_that_ended_takes_no_lock_later(void **state)
+{
+    struct sql blocker;
+    int rc = party_warm_up(&stage.a);
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    lock_row(&blocker, 0);
+    rc = party_acquire(&stage.a, 0, 50);
+    unlock_row(&blocker);
+    assert_true(rc < 0);
+    assert_true(rc != SQLOCK_EUNCERTAIN);
+    assert_false(sqlock_is_held(stage.a.locks[0]));
+    assert_string_equal(stage_row(0).client, "");
+    rc = party_acquire(&stage.b, 0, 0);
+    assert_lock_ok(rc, &stage.b.err);
+}
+
+static const struct group_test tests[] = {
+    FAULT_TEST(test_F38_claims_cut_before_their_answer_are_found_out,
+               ON_SERVERS),
+    FAULT_TEST(test_F38_a_commit_cut_off_is_uncertain, ON_SERVERS),
+    FAULT_TEST(test_F26_a_claim_refused_at_commit_is_no_grant, ON_POSTGRES),
+    FAULT_TEST(test_F39_a_claim_outlives_its_process_no_longer_than_a_lease,
+               ON_SERVERS),
+    FAULT_TEST(test_F39_a_late_claim_misses_the_next_owner, ON_SERVERS),
+    FAULT_TEST(test_F40_a_late_renewal_misses_the_next_owner, ON_SERVERS),
+    FAULT_TEST(test_F40_a_late_release_misses_the_next_owner, ON_SERVERS),
+    FAULT_TEST(test_F40_an_unknown_renewal_is_not_believed_longer, ON_ALL),
+    FAULT_TEST(test_F51_a_claim_given_up_is_freed_by_the_next_call, ON_SERVERS),
+    FAULT_TEST(test_F51_claims_of_many_given_up_are_freed, ON_SERVERS),
+    FAULT_TEST(test_F51_a_wait_that_ended_takes_no_lock_later, ON_SERVERS),
+};
+const struct group group_unknown = GROUP(tests);

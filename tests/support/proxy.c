@@ -34,6 +34,7 @@ struct link {
     bool is_deaf_to_client; /* its bytes are thrown away */
     bool is_deaf_to_server;
     bool is_eaten;    /* by a blackhole */
+    bool is_late;     /* the first unit of `bytes` is still to be sent */
     bool is_awaiting; /* the answer to the plan's request */
     struct wire wire;
     size_t count;
@@ -193,6 +194,9 @@ static void act(struct proxy *proxy, struct link *link, enum proxy_act what)
     case PROXY_PASS:
     case PROXY_SWALLOW:
         break;
+    case PROXY_LATE:
+        link->is_late = true;
+        break;
     case PROXY_CUT:
         cut(link);
         break;
@@ -248,14 +252,14 @@ static void forward_unit(struct proxy *proxy, struct link *link,
 
 static void forward_units(struct proxy *proxy, struct link *link)
 {
-    while (link->client >= 0 && link->count > 0) {
+    while (link->client >= 0 && link->count > 0 && !link->is_late) {
         struct wire_unit unit =
             wire_next(&link->wire, link->bytes, link->count);
 
         if (unit.length == 0)
             return;
         forward_unit(proxy, link, &unit);
-        if (link->bytes == NULL) /* cut */
+        if (link->bytes == NULL || link->is_late) /* cut, or kept here */
             return;
         link->count -= unit.length;
         memmove(link->bytes, link->bytes + unit.length, link->count);
@@ -267,8 +271,8 @@ static void from_client(struct proxy *proxy, struct link *link)
     ssize_t got = recv(link->client, link->bytes + link->count,
                        BUFFER_SIZE - link->count, 0);
 
-    if (link->is_eaten || is_black(proxy)) {
-        link->is_eaten = true;
+    if (link->is_late || link->is_eaten || is_black(proxy)) {
+        link->is_eaten = !link->is_late;
         if (got <= 0)
             reset(&link->client); /* the server does not hear of it */
         return;
@@ -333,6 +337,18 @@ static void from_server(struct proxy *proxy, struct link *link)
 
 /* -------------------------------------------------------------- the thread -- */
 
+/* What was kept back reaches the server at last, and nothing after it. */
+static void deliver(struct link *link)
+{
+    struct wire_unit unit = wire_next(&link->wire, link->bytes, link->count);
+
+    link->is_late = false;
+    link->is_deaf_to_client = true;
+    link->is_deaf_to_server = true;
+    write_all(link->server, link->bytes, unit.length);
+    (void)shutdown(link->server, SHUT_WR);
+}
+
 /* Reset what a blackhole has eaten from.  False: the proxy ends. */
 static bool obey(struct proxy *proxy)
 {
@@ -347,6 +363,8 @@ static bool obey(struct proxy *proxy)
         for (size_t i = 0; i < LINKS_MAX; i++)
             if (proxy->links[i].is_eaten)
                 cut(&proxy->links[i]);
+            else if (proxy->links[i].is_late)
+                deliver(&proxy->links[i]);
         proxy->is_healing = false;
         pthread_cond_broadcast(&proxy->changed);
     }

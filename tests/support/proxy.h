@@ -25,6 +25,9 @@ enum proxy_act {
                              server's end stays open */
     PROXY_HALF_TO_SERVER, /* the other way round */
     PROXY_SWALLOW,        /* this request or answer vanishes, the rest passes */
+    PROXY_LATE,           /* BEFORE only: it reaches the server at
+                             proxy_heal(), whether or not its client is still
+                             there; the rest of the connection vanishes */
     PROXY_BLACKHOLE       /* on all connections, also new ones, everything
                              vanishes and nothing ends, until proxy_heal() */
 };
