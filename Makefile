@@ -366,6 +366,8 @@ check: test
 # Words of make's own that name the same build in another variant.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
 SAN_SUITES ?= unit drivers conformance
+VALGRIND ?= valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
+	--error-exitcode=99 --child-silent-after-fork=yes
 
 .PHONY: asan tsan valgrind campaign
 asan: ## Unit, driver and conformance suites under ASan and UBSan
@@ -373,9 +375,7 @@ asan: ## Unit, driver and conformance suites under ASan and UBSan
 tsan: ## The same under ThreadSanitizer
 	+@$(AGAIN) SAN=thread SUITES='$(SAN_SUITES)' test
 valgrind: ## Unit suite under valgrind
-	+@WRAP='valgrind -q --leak-check=full --show-leak-kinds=definite,possible \
-	--errors-for-leak-kinds=definite --error-exitcode=99 \
-	--child-silent-after-fork=yes' $(AGAIN) SUITES=unit test
+	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
 campaign: ## Stress suites at full length (long)
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) SUITES=stress test
 
