@@ -41,7 +41,7 @@ mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' |
 # An apt of its own: own lists, own cache, and no package installed, so that the
 # whole closure is named.
 work=$dir/.fetch
-rm -rf "$work" "$dir/usr" "$dir/include" "$dir/lib"
+rm -rf "$work" "${dir:?}/usr" "$dir/include" "${dir:?}/lib"
 mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/debs" \
     "$work/root"
 echo "deb [signed-by=$keyring] $mirror sid main" >"$work/sources.list"
