@@ -4,6 +4,14 @@
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
+# Lines of /proc/PID/status.
+without_own_signals() {
+    local name mask
+    while read -r name mask; do
+        printf '%s %x\n' "$name" $((16#$mask & ~16#180000000))
+    done
+}
+
 start() { # OUTPUT ARGUMENT...: sqlock in the background, as $holder
     local to=$1
     shift
@@ -14,6 +22,7 @@ start() { # OUTPUT ARGUMENT...: sqlock in the background, as $holder
     holder=$!
     helpers+=("$holder")
 }
+
 says() { # FILE TEXT
     until_true grep -q "$2" "$dir/$1" || not_ok "$2" "the command does not say it"
 }
@@ -130,9 +139,12 @@ inherited() {
         </dev/null 2>"$dir/err" | sed 's,/proc/[0-9]*/fd/,,g')"
     out=$(sq run files -- sh -c '[ -e /proc/$$/fd/0 ] || echo closed' <&-)
     is "what was closed stays closed" "$out" closed
-    expected=$(grep -E '^Sig(Blk|Ign)' /proc/self/status)
+    # Without 32 and 33, which are the C library's own: a program with threads
+    # handles them, and they are no longer ignored in what it executes.
+    expected=$(grep -E '^Sig(Blk|Ign)' /proc/self/status | without_own_signals)
     run run files -- grep -E '^Sig(Blk|Ign)' /proc/self/status
-    is "signals are as they were" "$out" "$expected"
+    is "signals are as they were" \
+        "$(without_own_signals <<<"$out")" "$expected"
     run run files -- sh -c 'ps -o pgid= -p $$ | tr -d " "; echo $$'
     is "it leads a process group" "$(sort -u <<<"$out" | wc -l)" 1
     run run files -- printf '%s|' 'a b' '' '*' '--' '$HOME'
