@@ -84,11 +84,22 @@ probe_build() {
     header md5.h libmd-dev
 }
 
+faketime() {
+    local library
+    for library in /usr/lib/*/faketime/libfaketimeMT.so.1 \
+        /usr/lib/faketime/libfaketimeMT.so.1; do
+        [ ! -e "$library" ] || return 0
+    done
+    return 1
+}
+
 probe_test() {
     module cmocka libcmocka-dev
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
     have pgrep || need procps
+    # Servers whose clock is set.
+    faketime || need libfaketime
     if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
         # A server says nothing sensible about UTC without it.
         [ -e /usr/share/zoneinfo/UTC ] || need tzdata

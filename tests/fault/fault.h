@@ -221,6 +221,11 @@ struct group {
 extern const struct group group_named;
 extern const struct group group_unknown;
 extern const struct group group_loss;
+
+/* On a server whose clock is in a file. */
+extern const struct group group_clock;
+extern const char *clock_file;
+
 extern const struct suite suite_history;
 
 #endif

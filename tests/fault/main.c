@@ -2,11 +2,12 @@
  * main.c - faults of networks, servers, files and processes, on every database
  * that the environment names
  *
- *     fault [-t PATTERN] [-j LANES] [postgres] [mysql] [sqlite]
+ *     fault [-t PATTERN] [-j LANES] [-c CLOCK] [postgres] [mysql] [sqlite]
  *
  * The databases run side by side.  What stops a server runs first and alone;
  * then the rest, spread over several processes ("lanes"), each with a lock
- * table, a proxy and, on SQLite, a file of its own.
+ * table, a proxy and, on SQLite, a file of its own.  With -c only the tests of
+ * a server's clock run, which is in that file.
  */
 #include "fault.h"
 
@@ -23,11 +24,17 @@
 #define CELLS_MAX 512
 #define LANES_MAX 8
 
-static const struct group *const groups[] = {
+static const struct group *const all_groups[] = {
     &group_named,
     &group_unknown,
     &group_loss,
+    NULL,
 };
+static const struct group *const clock_groups[] = {
+    &group_clock,
+    NULL,
+};
+static const struct group *const *groups = all_groups;
 
 static unsigned lanes = 3;
 
@@ -93,7 +100,9 @@ static void test_no_descriptor_and_no_thread_is_left(void **state)
 static size_t add_cells(struct CMUnitTest *tests, struct cell *cells)
 {
     size_t total =
-        matrix_cells(cells, CELLS_MAX, lane.database, lane.stops_server);
+        clock_file != NULL
+            ? 0
+            : matrix_cells(cells, CELLS_MAX, lane.database, lane.stops_server);
     size_t count = 0;
 
     for (size_t i = 0; i < total; i++)
@@ -112,7 +121,7 @@ static size_t add_named(struct CMUnitTest *tests, size_t count)
 {
     unsigned turn = 0;
 
-    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
+    for (size_t g = 0; groups[g] != NULL; g++)
         for (size_t i = 0; i < groups[g]->count; i++) {
             const struct group_test *test = &groups[g]->tests[i];
 
@@ -289,6 +298,8 @@ static int run_database(void)
 
     if (database_url(lane.database) == NULL)
         return cmocka_run_group_tests_name(name, missing, NULL, NULL);
+    if (clock_file != NULL)
+        return run_lanes(false, 1);
     if (has_server) {
         failed += cmocka_run_group_tests_name(name, before, open_census, NULL);
         sql_close(&census.sql);
@@ -327,14 +338,18 @@ int main(int argc, char **argv)
 
     if (argc > 2 && strcmp(argv[1], "--holder") == 0)
         return holder_main(argv);
-    while ((option = getopt(argc, argv, "t:j:")) != -1) {
+    while ((option = getopt(argc, argv, "t:j:c:")) != -1) {
         if (option == 't')
             cmocka_set_test_filter(optarg);
         else if (option == 'j')
             lanes = (unsigned)strtoul(optarg, NULL, 10);
+        else if (option == 'c')
+            clock_file = optarg;
         else
             return 2;
     }
+    if (clock_file != NULL)
+        groups = clock_groups;
     if (lanes < 1 || lanes > LANES_MAX)
         return 2;
     (void)signal(SIGALRM, on_signal);
@@ -344,8 +359,11 @@ int main(int argc, char **argv)
     count = choose(jobs, argv + optind, argc - optind);
     if (count == 0)
         return 2;
-    failed = _cmocka_run_group_tests(suite_history.name, suite_history.tests,
-                                     suite_history.count, NULL, NULL);
+    failed =
+        clock_file != NULL
+            ? 0
+            : _cmocka_run_group_tests(suite_history.name, suite_history.tests,
+                                      suite_history.count, NULL, NULL);
     for (size_t i = 0; i < count; i++)
         start(&jobs[i]);
     failed += finish(jobs, count);

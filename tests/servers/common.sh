@@ -13,6 +13,15 @@ if [ "$(id -u)" -eq 0 ]; then
     as_server=(setpriv --reuid nobody --regid "$(id -gn nobody)" --clear-groups)
 fi
 
+# Before a server's program: SQLOCK_TEST_FAKETIME is libfaketime's library, and
+# SQLOCK_TEST_CLOCK a file that says how far the server's clock is off.
+clock=()
+if [ -n "${SQLOCK_TEST_CLOCK:-}" ]; then
+    clock=(env "LD_PRELOAD=${SQLOCK_TEST_FAKETIME:?}"
+        "FAKETIME_TIMESTAMP_FILE=$SQLOCK_TEST_CLOCK" FAKETIME_NO_CACHE=1
+        FAKETIME_DONT_FAKE_MONOTONIC=1 DONT_FAKE_MONOTONIC=1)
+fi
+
 fail() {
     echo "${0##*/}: $*" >&2
     exit 1

@@ -40,7 +40,8 @@ fi
 
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)
-    "${as_server[@]}" setpriv --pdeathsig TERM "$server" --no-defaults \
+    "${as_server[@]}" setpriv --pdeathsig TERM "${clock[@]}" "$server" \
+        --no-defaults \
         "${settings[@]}" --port="$port" >>"$dir/log" 2>&1 &
     server_pid=$!
 }

@@ -51,8 +51,8 @@ fi
 
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)
-    "${as_server[@]}" setpriv --pdeathsig INT "$bin/postgres" -D "$dir/data" \
-        -p "$port" "${settings[@]/#/--}" >>"$dir/log" 2>&1 &
+    "${as_server[@]}" setpriv --pdeathsig INT "${clock[@]}" "$bin/postgres" \
+        -D "$dir/data" -p "$port" "${settings[@]/#/--}" >>"$dir/log" 2>&1 &
     server_pid=$!
 }
 

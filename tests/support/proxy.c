@@ -8,7 +8,6 @@
 #include "proxy.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -21,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "endpoint.h"
 #include "wire.h"
 
 #define LINKS_MAX 64
@@ -434,47 +434,6 @@ static void poke(struct proxy *proxy)
 
 /* ------------------------------------------------------------- the outside -- */
 
-/* Where host:port stands in a URL. */
-static const char *authority(const char *url, size_t *length)
-{
-    const char *begin = strstr(url, "://");
-    const char *at;
-
-    begin = begin != NULL ? begin + 3 : url;
-    *length = strcspn(begin, "/?");
-    at = memrchr(begin, '@', *length);
-    if (at != NULL) {
-        *length -= (size_t)(at + 1 - begin);
-        begin = at + 1;
-    }
-    return begin;
-}
-
-static int find_target(struct proxy *proxy, const char *url)
-{
-    const struct addrinfo wanted = {.ai_family = AF_INET,
-                                    .ai_socktype = SOCK_STREAM};
-    struct addrinfo *found = NULL;
-    char host[256];
-    const char *port = proxy->kind == WIRE_POSTGRES ? "5432" : "3306";
-    char *colon;
-    size_t length;
-    const char *begin = authority(url, &length);
-
-    (void)snprintf(host, sizeof host, "%.*s", (int)length, begin);
-    colon = strrchr(host, ':');
-    if (colon != NULL) {
-        *colon = '\0';
-        port = colon + 1;
-    }
-    if (getaddrinfo(host, port, &wanted, &found) != 0)
-        return -1;
-    memcpy(&proxy->target, found->ai_addr, found->ai_addrlen);
-    proxy->target_size = found->ai_addrlen;
-    freeaddrinfo(found);
-    return 0;
-}
-
 static int listen_anywhere(struct proxy *proxy)
 {
     struct sockaddr_in own = {.sin_family = AF_INET};
@@ -505,7 +464,9 @@ struct proxy *proxy_open(const struct database *database, const char *url)
     }
     (void)pthread_mutex_init(&proxy->mutex, NULL);
     (void)pthread_cond_init(&proxy->changed, NULL);
-    if (find_target(proxy, url) < 0 || listen_anywhere(proxy) < 0 ||
+    if (endpoint_find(url, proxy->kind == WIRE_POSTGRES ? "5432" : "3306",
+                      &proxy->target, &proxy->target_size) < 0 ||
+        listen_anywhere(proxy) < 0 ||
         pthread_create(&proxy->thread, NULL, run, proxy) != 0) {
         print_error("proxy: %s\n", strerror(errno));
         free(proxy);
@@ -535,12 +496,7 @@ void proxy_close(struct proxy *proxy)
 const char *proxy_url(const struct proxy *proxy, char out[1024],
                       const char *url)
 {
-    size_t length;
-    const char *begin = authority(url, &length);
-
-    (void)snprintf(out, 1024, "%.*s127.0.0.1:%d%s", (int)(begin - url), url,
-                   proxy->port, begin + length);
-    return out;
+    return endpoint_replace(out, url, proxy->port);
 }
 
 void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan)

@@ -1,0 +1,221 @@
+/*
+ * clock.c - a database whose clock is set forth and back under its leases (F15)
+ *
+ * The server reads its clock from a file, through libfaketime; see clock.sh,
+ * which starts one for these tests alone.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "fault.h"
+
+#define CLOCK_TTL_MS 20000 /* of which a twentieth is the margin */
+#define KEEP_MS 100
+#define WITHIN_MS 500
+#define BEYOND_MS 5000
+
+const char *clock_file;
+
+static void set_clock(int ms)
+{
+    FILE *file = fopen(clock_file, "w");
+
+    assert_non_null(file);
+    (void)fprintf(file, "%c%d.%03d\n", ms < 0 ? '-' : '+',
+                  (ms < 0 ? -ms : ms) / 1000, (ms < 0 ? -ms : ms) % 1000);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* How far the server's clock is from this host's. */
+static int64_t offset_ms(void)
+{
+    int64_t theirs_us = sql_now_us(&stage.fixture.sql);
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return theirs_us / 1000 -
+           ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+}
+
+static void step_to(int ms)
+{
+    set_clock(ms);
+    assert_becomes_true(offset_ms() > ms - 300 && offset_ms() < ms + 300,
+                        PATIENCE_MS);
+}
+
+/* Two kept locks, the second one of which is fenced. */
+struct scene {
+    sqlock_registry *registry;
+    sqlock_lock *plain;
+    sqlock_lock *fenced;
+    atomic_int told[2];
+    atomic_int codes[2];
+    atomic_int reports; /* of a step, in the log */
+};
+
+static void on_plain_lost(void *context, sqlock_lock *lock, int code)
+{
+    struct scene *scene = context;
+
+    (void)lock;
+    atomic_store(&scene->codes[0], code);
+    (void)atomic_fetch_add(&scene->told[0], 1);
+}
+
+static void on_fenced_lost(void *context, sqlock_lock *lock, int code)
+{
+    struct scene *scene = context;
+
+    (void)lock;
+    atomic_store(&scene->codes[1], code);
+    (void)atomic_fetch_add(&scene->told[1], 1);
+}
+
+static void log_line(void *context, const char *line)
+{
+    struct scene *scene = context;
+
+    if (strstr(line, "clock stepped") != NULL)
+        (void)atomic_fetch_add(&scene->reports, 1);
+}
+
+static void begin_scene(struct scene *scene)
+{
+    sqlock_options options = stage_options();
+    sqlock_acquire_options acquire = SQLOCK_ACQUIRE_INIT;
+    int rc;
+
+    memset(scene, 0, sizeof *scene);
+    step_to(0);
+    options.ttl_ms = CLOCK_TTL_MS;
+    options.keep_period_ms = KEEP_MS;
+    options.statement_timeout_ms = 2000;
+    options.connect_timeout_ms = 2000;
+    options.log = log_line;
+    options.log_context = scene;
+    scene->registry = stage_registry(&options);
+    scene->plain = lock_obtain(scene->registry, stage.names[0]);
+    scene->fenced = lock_obtain(scene->registry, stage.names[1]);
+    acquire.keep = true;
+    acquire.lost_context = scene;
+    acquire.on_lost = on_plain_lost;
+    rc = sqlock_acquire(scene->plain, 0, &acquire, &stage.a.err);
+    assert_lock_ok(rc, &stage.a.err);
+    acquire.fenced = true;
+    acquire.on_lost = on_fenced_lost;
+    rc = sqlock_acquire(scene->fenced, 0, &acquire, &stage.a.err);
+    assert_lock_ok(rc, &stage.a.err);
+}
+
+/* The keeper has renewed so many times. */
+static void await_renewals(int times)
+{
+    for (int i = 0; i < times; i++) {
+        int64_t before = stage_row(1).expires_us;
+
+        assert_becomes_true(stage_row(1).expires_us != before, PATIENCE_MS);
+    }
+}
+
+static void end_scene(struct scene *scene, int expected)
+{
+    int64_t token = sqlock_token(scene->fenced);
+    int rc;
+
+    /* the fenced one has come through: its token guards the writes */
+    assert_int_equal(atomic_load(&scene->told[1]), 0);
+    assert_true(sqlock_is_held(scene->fenced));
+    rc = sqlock_release(scene->plain, &stage.a.err);
+    assert_code(expected, rc, &stage.a.err);
+    lock_give(scene->fenced);
+    /* whatever the clock says now, tokens rise */
+    lock_take(scene->fenced, 0);
+    assert_less(token, sqlock_token(scene->fenced));
+    lock_give(scene->fenced);
+    registry_end(scene->registry);
+    step_to(0);
+}
+
+static void check_step(int ms)
+{
+    struct scene scene;
+
+    begin_scene(&scene);
+    await_renewals(3);
+    step_to(ms);
+    assert_becomes_true(atomic_load(&scene.told[0]) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&scene.codes[0]), SQLOCK_ELOST);
+    assert_false(sqlock_is_held(scene.plain));
+    assert_int_equal(atomic_load(&scene.reports), 1);
+    await_renewals(2);
+    assert_int_equal(atomic_load(&scene.reports), 1); /* once is enough */
+    end_scene(&scene, SQLOCK_ELOST);
+}
+
+static void test_F15_a_clock_set_forth_ends_leases_without_a_guard(void **state)
+{
+    (void)state;
+    check_step(BEYOND_MS);
+}
+
+static void test_F15_a_clock_set_back_ends_leases_without_a_guard(void **state)
+{
+    (void)state;
+    check_step(-BEYOND_MS);
+}
+
+static void test_F15_a_step_within_the_margin_ends_nothing(void **state)
+{
+    struct scene scene;
+
+    (void)state;
+    begin_scene(&scene);
+    await_renewals(3);
+    step_to(WITHIN_MS);
+    await_renewals(3);
+    step_to(0);
+    await_renewals(3);
+    assert_int_equal(atomic_load(&scene.told[0]), 0);
+    assert_int_equal(atomic_load(&scene.reports), 0);
+    assert_true(sqlock_is_held(scene.plain));
+    end_scene(&scene, 0);
+}
+
+/* Set forth beyond its end, the lease is over for the database: the holder
+ * learns of it at its next renewal, long before its own deadline. */
+static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
+{
+    struct scene scene;
+    int rc;
+
+    (void)state;
+    begin_scene(&scene);
+    await_renewals(3);
+    step_to(CLOCK_TTL_MS + BEYOND_MS);
+    assert_becomes_true(atomic_load(&scene.told[0]) == 1, PATIENCE_MS);
+    assert_becomes_true(atomic_load(&scene.told[1]) == 1, PATIENCE_MS);
+    assert_false(sqlock_is_held(scene.plain));
+    assert_false(sqlock_is_held(scene.fenced));
+    rc = party_acquire(&stage.b, 0, 0);
+    assert_lock_ok(rc, &stage.b.err);
+    rc = sqlock_release(scene.plain, &stage.a.err);
+    assert_code(SQLOCK_ELOST, rc, &stage.a.err);
+    assert_true(sqlock_is_held(stage.b.locks[0]));
+    rc = sqlock_release(scene.fenced, &stage.a.err);
+    assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, rc, &stage.a.err);
+    registry_end(scene.registry);
+    step_to(0);
+}
+
+static const struct group_test tests[] = {
+    FAULT_TEST(test_F15_a_clock_set_forth_ends_leases_without_a_guard,
+               ON_SERVERS),
+    FAULT_TEST(test_F15_a_clock_set_back_ends_leases_without_a_guard,
+               ON_SERVERS),
+    FAULT_TEST(test_F15_a_step_within_the_margin_ends_nothing, ON_SERVERS),
+    FAULT_TEST(test_F15_a_clock_set_beyond_the_lease_is_told, ON_SERVERS),
+};
+const struct group group_clock = GROUP(tests);

@@ -1,0 +1,16 @@
+/*
+ * endpoint.h - the host and port of a URL
+ */
+#ifndef TESTS_ENDPOINT_H
+#define TESTS_ENDPOINT_H
+
+#include <sys/socket.h>
+
+/* The IPv4 address that it leads to.  0, or -1. */
+int endpoint_find(const char *url, const char *default_port,
+                  struct sockaddr_storage *address, socklen_t *size);
+
+/* The same URL, leading to 127.0.0.1:port, in out. */
+const char *endpoint_replace(char out[1024], const char *url, int port);
+
+#endif
