@@ -360,7 +360,7 @@ RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
 .PHONY: test check
 test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" chooses
-	+@$(RUN) bash tests/run.sh $(SUITES)
+	+@exec env $(RUN) bash tests/run.sh $(SUITES)
 check: test
 
 # Words of make's own that name the same build in another variant.
@@ -397,7 +397,7 @@ demo: $(DEMO) ## Sell stock without and with the lock; URL=... names a server
 
 BENCH_JSON ?= $B/bench.json
 bench: $B/tests/bench ## Measure against the bare statements, on all databases
-	@SQLOCK_TEST_DURABLE=1 bash tests/servers/with.sh $B/tests/bench \
+	@exec env SQLOCK_TEST_DURABLE=1 bash tests/servers/with.sh $B/tests/bench \
 	--json $(BENCH_JSON) $(BENCH_FLAGS)
 
 MYSQL_TREE ?= $(BUILD)/servers/mysql
@@ -412,7 +412,7 @@ test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
 docker-test: $(filter $B/tests/conformance,$(TESTS)) ## Conformance suite on the servers of docker/compose.yaml
-	@SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
+	@exec env SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
 
 # ------------------------------------------------------------------- checks
 
