@@ -39,11 +39,6 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
     return code;
 }
 
-int lk_error_nomem(sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_ENOMEM, "out of memory");
-}
-
 const char *sqlock_strerror(int code)
 {
     switch (code) {

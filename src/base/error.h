@@ -7,11 +7,13 @@
 
 #include "sqlock_driver.h"
 
-/* Set-and-return for an error of our own, without a native code. */
+/* Set-and-return for an error of our own, without a native code.  The code is
+ * the macro's own value, so that a reader and an analyzer see what is returned;
+ * it is evaluated twice. */
 #define lk_error(err, code, ...)                                               \
-    sqlock_error_set((err), (code), 0, NULL, __VA_ARGS__)
+    ((void)sqlock_error_set((err), (code), 0, NULL, __VA_ARGS__), (code))
 
 /* The usual one. */
-int lk_error_nomem(sqlock_error *err);
+#define lk_error_nomem(err) lk_error((err), SQLOCK_ENOMEM, "out of memory")
 
 #endif

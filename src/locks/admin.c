@@ -195,7 +195,7 @@ static int show_key(sqlock_registry *registry, const char *key,
         rc = lk_error(err, SQLOCK_ESCHEMA,
                       "%s has two rows for one key: its primary key is missing",
                       registry->table.plain);
-    if (rc == 0 && count == 0)
+    if (rc == 0 && row == NULL)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "%s has no row for %s",
                       registry->table.plain, key);
     if (rc < 0) {

@@ -91,7 +91,7 @@ static int end_call(struct call *call, int rc, sqlock_error *err)
         if (call->results != NULL)
             call->results[part->place] = result;
     }
-    for (size_t i = 0; rc == 0 && i < call->count; i++) {
+    for (size_t i = 0; rc == 0 && call->parts != NULL && i < call->count; i++) {
         rc = call->parts[i].rc;
         if (rc < 0)
             rc = lk_error(err, rc, "%s: %s", call->parts[i].lock->key,

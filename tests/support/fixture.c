@@ -202,7 +202,7 @@ struct row fixture_row(struct fixture *fixture, const char *name)
         return row;
     row.created_us = column_us(fixture, "CREATED_DATE", row.key);
     if (fixture->layout == SQLOCK_LAYOUT_SPRING6)
-        row.expires_us = row.created_us + PEER_TTL_MS * 1000;
+        row.expires_us = row.created_us + INT64_C(1000) * PEER_TTL_MS;
     else
         row.expires_us = column_us(fixture, "EXPIRED_AFTER", row.key);
     if (fixture->layout == SQLOCK_LAYOUT_SQLOCK)
@@ -240,9 +240,9 @@ const char *fixture_time(const struct fixture *fixture, char out[160],
         break;
     default:
         (void)clock_gettime(CLOCK_REALTIME, &now);
-        (void)snprintf(
-            out, 160, "%lld",
-            (long long)(now.tv_sec * 1000000 + now.tv_nsec / 1000 + offset_us));
+        (void)snprintf(out, 160, "%lld",
+                       (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000 +
+                           offset_us);
         break;
     }
     return out;

@@ -151,7 +151,7 @@ static int set_session(struct lk_mysql_connection *connection,
                        const sqlock_connect *how, sqlock_error *err)
 {
     char settings[SETTINGS_MAX][SETTING_SIZE];
-    char text[sizeof ALWAYS + SETTINGS_MAX * (SETTING_SIZE + 2)];
+    char text[sizeof ALWAYS + (size_t)SETTINGS_MAX * (SETTING_SIZE + 2)];
     size_t used;
     size_t i;
 
