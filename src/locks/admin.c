@@ -254,10 +254,10 @@ static int check_break(const sqlock_registry *registry,
 static int explain_conflict(sqlock_registry *registry, const char *key,
                             sqlock_error *err)
 {
-    sqlock_info *row;
+    sqlock_info *row = NULL;
     int rc = show_key(registry, key, &row, err);
 
-    if (rc < 0)
+    if (rc < 0 || row == NULL)
         return rc;
     if (row->state == SQLOCK_FREE)
         rc = lk_error(err, SQLOCK_ECONFLICT, "the lock is free");
