@@ -351,7 +351,7 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 	@echo "  all there: $(LEVELS)"
 
 # Those that must be there, and whatever else is a suite.
-SUITES ?= unit drivers conformance stress $(filter-out unit drivers \
+SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance stress bench,$(SUITE_NAMES)) cli install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
@@ -365,7 +365,7 @@ check: test
 
 # Words of make's own that name the same build in another variant.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
-SAN_SUITES ?= unit drivers conformance
+SAN_SUITES ?= unit drivers conformance tx
 VALGRIND ?= valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
 	--error-exitcode=99 --child-silent-after-fork=yes
 

@@ -84,10 +84,10 @@ static const char *skip(const char *start, const char *at)
     return at;
 }
 
-char *lk_placeholders_number(const char *sql)
+char *lk_placeholders_number(const char *sql, size_t *count)
 {
     const char *at = sql;
-    unsigned number = 0;
+    size_t number = 0;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -104,7 +104,7 @@ char *lk_placeholders_number(const char *sql)
             (void)fputc('?', out);
             at += 2;
         } else if (*at == '?') {
-            (void)fprintf(out, "$%u", ++number);
+            (void)fprintf(out, "$%zu", ++number);
             at++;
         } else {
             (void)fputc(*at++, out);
@@ -114,5 +114,6 @@ char *lk_placeholders_number(const char *sql)
         free(text);
         return NULL;
     }
+    *count = number;
     return text;
 }

@@ -145,13 +145,20 @@ int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
 {
     sqlock_statement statement = {.text = text};
     char *numbered = NULL;
+    size_t wanted = count;
     int rc;
 
     if (tx->driver->dialect->placeholder == SQLOCK_PLACEHOLDER_DOLLAR) {
-        numbered = lk_placeholders_number(text);
+        numbered = lk_placeholders_number(text, &wanted);
         if (numbered == NULL)
             return lk_error_nomem(err);
         statement.text = numbered;
+    }
+    if (wanted != count) {
+        free(numbered);
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the statement wants %zu parameters, not %zu", wanted,
+                        count);
     }
     rc = lk_tx_send(tx, &statement, values, count, lk_tx_deadline(tx), result,
                     err);

@@ -120,7 +120,7 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
 /* --- placeholders.c --- */
 
 /* Each `?` of a text of SQL, but not within quotes and comments, becomes $N,
- * `??` becomes `?`.  To be freed; NULL when out of memory. */
-char *lk_placeholders_number(const char *sql);
+ * `??` becomes `?`; how many.  To be freed; NULL when out of memory. */
+char *lk_placeholders_number(const char *sql, size_t *count);
 
 #endif

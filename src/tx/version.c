@@ -45,8 +45,8 @@ static int take_version(sqlock_row_version *out, const sqlock_value *cell,
 }
 
 static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
-                        const sqlock_value *key, sqlock_row_version *out,
-                        sqlock_error *err)
+                        const sqlock_value *key, const char *lock,
+                        sqlock_row_version *out, sqlock_error *err)
 {
     sqlock_result result = {0};
     char *text = NULL;
@@ -58,7 +58,8 @@ static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
         return lk_error_nomem(err);
     (void)fputs("SELECT ", stream);
     write_version(stream, tx, table);
-    (void)fprintf(stream, " FROM %s WHERE %s = ?", table->name, table->key);
+    (void)fprintf(stream, " FROM %s WHERE %s = ?%s", table->name, table->key,
+                  lock != NULL ? lock : "");
     if (fclose(stream) != 0) {
         free(text);
         return lk_error_nomem(err);
@@ -92,7 +93,7 @@ int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
         rc = lk_tx_check_value("the key", key, err);
     if (rc == 0 && version == NULL)
         rc = lk_error(err, SQLOCK_EINVAL, "no place for the version");
-    return rc < 0 ? rc : read_version(tx, &names, key, version, err);
+    return rc < 0 ? rc : read_version(tx, &names, key, NULL, version, err);
 }
 
 /* --- updating --- */
@@ -224,13 +225,24 @@ static int examine(struct update *update, sqlock_error *err)
     sqlock_row_version found;
     int rc;
 
-    rc = read_version(update->tx, &update->table, update->key, &found, err);
+    rc = read_version(update->tx, &update->table, update->key, NULL, &found,
+                      err);
     if (rc < 0)
         return rc;
     /* MySQL does not count a row that it found as it should be. */
     if (update->table.kind == SQLOCK_VERSION_STATE &&
         is_same(&found, &expected) && is_same(&found, update->next_state))
         return 0;
+    /* It seems to be the one: is it so outside a snapshot, too? */
+    if (is_same(&found, &expected))
+        rc = read_version(update->tx, &update->table, update->key,
+                          update->tx->part->update_wait, &found, err);
+    if (rc < 0)
+        return rc;
+    if (is_same(&found, &expected))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the version column cannot hold a version after this "
+                        "one: too narrow or too coarse");
     return lk_error(err, SQLOCK_ECONFLICT,
                     "the row has another version than was expected");
 }
@@ -269,7 +281,7 @@ static int take_next(struct update *update, sqlock_row_version *next,
     case SQLOCK_VERSION_TIMESTAMP:
         break;
     }
-    rc = read_version(update->tx, &update->table, update->key, next, err);
+    rc = read_version(update->tx, &update->table, update->key, NULL, next, err);
     if (rc == 0 && next->integer <= expected->integer)
         rc = lk_tx_spoil(
             update->tx,

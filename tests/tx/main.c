@@ -18,8 +18,8 @@
 #define CAMPAIGN_SECONDS 5000
 
 static const struct topic *const topics[] = {
-    &topic_adopt,
-    &topic_names,
+    &topic_adopt,   &topic_names,   &topic_guard,
+    &topic_version, &topic_stopped, &topic_input,
 };
 
 static const struct database *group_database;
@@ -140,6 +140,8 @@ int main(int argc, char **argv)
     int failed = 0;
     int option;
 
+    if (argc == 6 && strcmp(argv[1], "--hold") == 0)
+        return hold(argv + 2);
     while ((option = getopt(argc, argv, "t:l:")) != -1) {
         if (option == 't')
             cmocka_set_test_filter(optarg);

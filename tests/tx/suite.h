@@ -37,13 +37,13 @@ struct topic {
 
 extern const struct topic topic_adopt;
 extern const struct topic topic_names;
-extern const struct topic topic_rows;
 extern const struct topic topic_guard;
-extern const struct topic topic_stopped;
-extern const struct topic topic_fence;
 extern const struct topic topic_version;
-extern const struct topic topic_retry;
+extern const struct topic topic_stopped;
 extern const struct topic topic_input;
+
+/* A holder in a process of its own (test_stopped.c); its exit status. */
+int hold(char **arguments);
 
 /* A table of the application: id, a, version, state, moment, fence, owner. */
 #define STOCK "tx_stock"

@@ -4,8 +4,7 @@
  * There is one write lock for the whole file, so every lock and every guard is
  * that one.  A handle that is not ours has none of our functions and handlers,
  * and gets none: SQLite does not tell which were there before.  The clock is
- * SQLite's own, in ms; whoever has the write lock may well read it a moment
- * early.
+ * SQLite's own, in ms.
  */
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +89,8 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 #define IN_US(date)                                                            \
     "CAST(round((julianday(" date ") - 2440587.5) * 86400000.0) "              \
     "AS INTEGER) * 1000"
-#define NOW IN_US("'now'")
+/* Cut to ms: never early, so that what has run out is not guarded. */
+#define NOW "(" IN_US("'now'") " + 1000)"
 #define GUARD(is_ours)                                                         \
     "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE LOCK_KEY = {1} "           \
     "AND REGION = {2} AND CLIENT_ID = {3} AND " is_ours " RETURNING LOCK_KEY"

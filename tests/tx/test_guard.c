@@ -1,0 +1,457 @@
+/*
+ * test_guard.c - the database checks a lease inside a transaction, and keeps it
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/workers.h"
+
+/* A lease that somebody else will find expired soon. */
+#define SHORT_TTL_MS 150
+/* A kept lease with room for a busy machine. */
+#define KEPT_TTL_MS 1200
+
+struct session {
+    struct app app;
+    sqlock_tx *tx;
+};
+
+static void open_session(struct fixture *f, struct session *s)
+{
+    int rc;
+
+    app_open(&s->app, f->database, f->url);
+    rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+}
+
+static void close_session(struct session *s)
+{
+    (void)sqlock_tx_rollback(s->tx, NULL);
+    app_close(&s->app);
+}
+
+static void write_as_application(struct fixture *f, struct session *s, int id)
+{
+    app_run(&s->app, "UPDATE %s SET a = a + 1 WHERE id = %d", stock_name(f),
+            id);
+}
+
+static void test_guarded_write_is_committed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct session s;
+
+    lock_take(lock, 0);
+    open_session(f, &s);
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    write_as_application(f, &s, 1);
+    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    s.tx = NULL;
+    assert_int_equal(stock_value(f, 1), 101);
+    assert_true(sqlock_is_held(lock));
+    lock_give(lock);
+    lock_drop(lock);
+    close_session(&s);
+}
+
+static void test_guard_on_our_own_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_value key = sqlock_integer(1);
+    char text[160];
+    sqlock_tx *tx;
+
+    lock_take(lock, 0);
+    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = 9 WHERE id = ?",
+                   stock_name(f));
+    assert_lock_ok(sqlock_tx_execute(tx, text, &key, 1, NULL, &f->err),
+                   &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_int_equal(stock_value(f, 1), 9);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* The lease is another's by now: nothing is committed, and the error says who
+ * has the lock. */
+static void test_lost_lease_cannot_be_committed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct session s;
+    int rc;
+
+    lock_take(lock, SHORT_TTL_MS);
+    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    open_session(f, &s);
+    write_as_application(f, &s, 1);
+    rc = sqlock_tx_guard(s.tx, lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_contains(f->err.message, f->name);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_contains(f->err.message, "fixture"); /* the holder's note */
+    rc = sqlock_tx_guard(s.tx, lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    rc = sqlock_tx_commit(s.tx, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    s.tx = NULL;
+    assert_false(app_in_transaction(&s.app));
+    assert_int_equal(stock_value(f, 1), 100);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_give(other);
+    lock_drop(other);
+    lock_drop(lock);
+    close_session(&s);
+}
+
+static void test_expired_lease_is_told_from_a_lost_one(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct session s;
+    int rc;
+
+    lock_take(lock, SHORT_TTL_MS);
+    fixture_await_expiry(f, f->name);
+    open_session(f, &s);
+    rc = sqlock_tx_guard(s.tx, lock, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, sqlock_tx_commit(s.tx, &f->err), &f->err);
+    s.tx = NULL;
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+    close_session(&s);
+}
+
+static void test_broken_lease_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_break_options options = SQLOCK_BREAK_INIT;
+    struct row row;
+    struct session s;
+    int rc;
+
+    lock_take(lock, 0);
+    row = fixture_row(f, f->name);
+    options.token = sqlock_token(lock);
+    options.client_id = row.client;
+    options.reason = "maintenance";
+    rc = sqlock_break(f->b, f->name, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    open_session(f, &s);
+    rc = sqlock_tx_guard(s.tx, lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    close_session(&s);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static void test_guard_needs_a_held_lock_of_the_registry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *foreign = lock_obtain(f->b, f->name);
+    struct session s;
+
+    open_session(f, &s);
+    assert_code(SQLOCK_EOWNER, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_code(SQLOCK_EOWNER, sqlock_tx_commit(s.tx, &f->err), &f->err);
+    app_close(&s.app);
+    lock_take(foreign, 0);
+    open_session(f, &s);
+    assert_code(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, foreign, &f->err),
+                &f->err);
+    close_session(&s);
+    open_session(f, &s);
+    assert_code(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, NULL, &f->err), &f->err);
+    close_session(&s);
+    lock_give(foreign);
+    lock_drop(foreign);
+    lock_drop(lock);
+}
+
+static void test_release_under_an_open_guard_is_refused_at_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *const locks[] = {lock};
+    struct session s;
+    int result = 0;
+    int rc;
+
+    lock_take(lock, 0);
+    open_session(f, &s);
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_release(lock, &f->err), &f->err);
+    rc = sqlock_release_many(locks, 1, &result, &f->err);
+    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_int_equal(result, SQLOCK_EINUSE);
+    assert_code(SQLOCK_EBUSY, sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
+    assert_true(sqlock_is_held(lock));
+    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    s.tx = NULL;
+    lock_give(lock);
+    lock_drop(lock);
+    close_session(&s);
+}
+
+/* --- a takeover at every point --- */
+
+/* Another session tries, again and again, to have the lock; how often it was
+ * told no, and when it was let in. */
+struct rival {
+    sqlock_lock *lock;
+    atomic_bool stop;
+    atomic_uint refused;
+    atomic_bool has_it;
+};
+
+static int try_again_and_again(struct worker *worker)
+{
+    struct rival *rival = worker->context;
+
+    while (!atomic_load(&rival->stop)) {
+        int rc = lock_try(rival->lock, 0, 0, &worker->err);
+
+        if (rc == 0) {
+            atomic_store(&rival->has_it, true);
+            worker_expect(worker, 0, sqlock_release(rival->lock, &worker->err));
+            return 0;
+        }
+        if (rc != SQLOCK_EBUSY)
+            return worker_fail(worker, "%d: %s", rc, worker->err.message);
+        atomic_fetch_add(&rival->refused, 1);
+    }
+    return 0;
+}
+
+static bool is_refused_again(struct rival *rival)
+{
+    unsigned before = atomic_load(&rival->refused);
+
+    /* One that began after this moment, too. */
+    return wait_until(atomic_load(&rival->refused) >= before + 2, PATIENCE_MS);
+}
+
+static void test_guard_holds_against_takeover_until_commit(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct rival rival = {.lock = lock_obtain(f->b, f->name)};
+    struct worker worker;
+    struct session s;
+    int rc;
+
+    lock_take(lock, KEPT_TTL_MS);
+    open_session(f, &s);
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    worker_start(&worker, try_again_and_again, &rival);
+    assert_true(is_refused_again(&rival)); /* between guard and write */
+    write_as_application(f, &s, 1);
+    assert_true(is_refused_again(&rival)); /* between write and commit */
+    fixture_await_expiry(f, f->name);
+    assert_true(is_refused_again(&rival)); /* after the lease's end */
+    assert_false(atomic_load(&rival.has_it));
+    write_as_application(f, &s, 1);
+    rc = sqlock_tx_commit(s.tx, &f->err);
+    assert_lock_ok(rc, &f->err);
+    s.tx = NULL;
+    assert_becomes_true(atomic_load(&rival.has_it), PATIENCE_MS);
+    atomic_store(&rival.stop, true);
+    worker_join(&worker);
+    assert_int_equal(stock_value(f, 1), 102);
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, sqlock_release(lock, &f->err),
+                   &f->err);
+    lock_drop(rival.lock);
+    lock_drop(lock);
+    close_session(&s);
+}
+
+/* --- the keeper --- */
+
+#define KEPT 100
+
+static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_options own = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *locks[KEPT];
+    struct session s;
+    int64_t until;
+    int held = 0;
+    int rc;
+
+    registry = fixture_registry(f, &own);
+    options.ttl_ms = KEPT_TTL_MS;
+    options.keep = true;
+    for (int i = 0; i < KEPT; i++) {
+        fixture_next(f);
+        locks[i] = lock_obtain(registry, f->name);
+    }
+    rc = sqlock_acquire_many(locks, KEPT, 0, &options, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    app_open(&s.app, f->database, f->url);
+    rc = sqlock_tx_adopt(&s.tx, registry, s.app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_tx_guard(s.tx, locks[7], &f->err), &f->err);
+    until = sqlock_monotonic_ns() + INT64_C(3) * KEPT_TTL_MS * 1000000;
+    while (check_pause(until))
+        for (int i = 0; i < KEPT; i++)
+            if (i != 7)
+                assert_true(sqlock_is_held(locks[i]));
+    for (int i = 0; i < KEPT; i++)
+        held += sqlock_is_held(locks[i]);
+    assert_int_equal(held, KEPT - 1);
+    /* It may commit, for nobody can have taken over; but its lease is over. */
+    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    s.tx = NULL;
+    assert_false(sqlock_is_held(locks[7]));
+    rc = sqlock_release_many(locks, KEPT, NULL, &f->err);
+    assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, rc, &f->err);
+    for (int i = 0; i < KEPT; i++)
+        lock_drop(locks[i]);
+    close_session(&s);
+    registry_end(registry);
+}
+
+/* A short guard costs the lease nothing: it is renewed before and after. */
+static void test_kept_lease_survives_its_guards(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct session s;
+    int64_t until;
+    int rc;
+
+    options.ttl_ms = KEPT_TTL_MS;
+    options.keep = true;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    app_open(&s.app, f->database, f->url);
+    until = sqlock_monotonic_ns() + INT64_C(2) * KEPT_TTL_MS * 1000000;
+    do {
+        rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+        write_as_application(f, &s, 2);
+        assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    } while (check_pause(until));
+    assert_true(sqlock_is_held(lock));
+    app_close(&s.app);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* --- isolation --- */
+
+static void begin_with_snapshot(struct fixture *f, struct app *app,
+                                const char *level, bool reads_first)
+{
+    if (f->database->bit == ON_POSTGRES) {
+        app_run(app, "BEGIN ISOLATION LEVEL %s", level);
+    } else {
+        app_run(app, "SET TRANSACTION ISOLATION LEVEL %s", level);
+        app_run(app, "BEGIN");
+    }
+    if (reads_first)
+        (void)app_integer(app, "SELECT count(*) FROM %s", stock_name(f));
+}
+
+/* Guard first, and it works at every level; after a snapshot that does not have
+ * the last renewal it works, or it is told to run again. */
+static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
+{
+    static const char *const levels[] = {"READ COMMITTED", "REPEATABLE READ",
+                                         "SERIALIZABLE"};
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < 3; i++) {
+        sqlock_lock *lock;
+        struct session s;
+        int rc;
+
+        fixture_next(f);
+        lock = lock_obtain(f->a, f->name);
+        lock_take(lock, 0);
+        app_open(&s.app, f->database, f->url);
+        begin_with_snapshot(f, &s.app, levels[i], false);
+        assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+        rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+        assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+        assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+
+        begin_with_snapshot(f, &s.app, levels[i], true);
+        rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+        rc = sqlock_tx_guard(s.tx, lock, &f->err);
+        if (f->database->bit == ON_POSTGRES && i > 0) {
+            assert_code(SQLOCK_ERETRY, rc, &f->err);
+            assert_code(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err),
+                        &f->err);
+        } else {
+            assert_lock_ok(rc, &f->err);
+            assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+        }
+        app_close(&s.app);
+        lock_give(lock);
+        lock_drop(lock);
+    }
+}
+
+/* Somebody has the lease's row locked for long: busy, and no wait without
+ * end. */
+static void test_guard_of_a_locked_row_is_busy(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct app dba;
+    struct session s;
+
+    lock_take(lock, 0);
+    app_open(&dba, f->database, f->url);
+    app_run(&dba, "BEGIN");
+    app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+            f->table, sqlock_key(lock));
+    open_session(f, &s);
+    assert_code(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    close_session(&s);
+    app_close(&dba);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_guarded_write_is_committed, ON_ALL, IN_ALL),
+    TEST(test_guard_on_our_own_connection),
+    TEST_ON(test_lost_lease_cannot_be_committed, ON_ALL, HAS_EXPIRY),
+    TEST_ON(test_expired_lease_is_told_from_a_lost_one, ON_ALL, HAS_EXPIRY),
+    TEST_ON(test_broken_lease_is_lost, ON_ALL, IN_ALL),
+    TEST(test_guard_needs_a_held_lock_of_the_registry),
+    TEST(test_release_under_an_open_guard_is_refused_at_once),
+    TEST(test_guard_holds_against_takeover_until_commit),
+    TEST_ON(test_other_leases_are_kept_beside_a_guarded_one, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_kept_lease_survives_its_guards),
+    TEST_ON(test_isolation_levels_of_the_caller_with_a_guard, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_guard_of_a_locked_row_is_busy, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_guard = TOPIC(tests);

@@ -1,0 +1,304 @@
+/*
+ * test_input.c - bad input, as tables: one clear line, and nothing written
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static sqlock_tx *begin(struct fixture *f)
+{
+    sqlock_tx *tx;
+    int rc = sqlock_tx_begin(&tx, f->a, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    return tx;
+}
+
+/* What the table was before: four rows, all alike. */
+static void assert_untouched(struct fixture *f)
+{
+    assert_int_equal(sql_integer(&f->sql,
+                                 "SELECT count(*) FROM %s WHERE a = 100 "
+                                 "AND version = 1 AND state = 'new'",
+                                 stock_name(f)),
+                     4);
+}
+
+static void test_names_with_sql_in_them_are_refused(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "a b",
+        "a;DROP TABLE x",
+        "a\"b",
+        "a`b",
+        "a'b",
+        "1a",
+        "a--",
+        "a/*",
+        "a.b.c",
+        ".a",
+        "a.",
+        "t\xc3\xa4",
+        "a\n",
+        "a\\",
+        NULL,
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "a"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "a"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "a"
+        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+        "a",
+    };
+    struct fixture *f = *state;
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
+
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        sqlock_assignment set[] = {{bad[i], sqlock_integer(0)}};
+        sqlock_tx *tx = begin(f);
+        sqlock_table table = stock_table(f);
+        char *text;
+        int rc;
+
+        rc =
+            sqlock_tx_update(tx, &table, &one, &version, set, 1, NULL, &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        table.name = bad[i];
+        rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        table = stock_table(f);
+        table.key_column = bad[i];
+        rc = sqlock_tx_update(tx, &table, &one, &version, NULL, 0, NULL,
+                              &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        table = stock_table(f);
+        table.version_column = bad[i];
+        rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        table = stock_table(f);
+        table.fence_column = bad[i];
+        rc = sqlock_tx_fence(tx, &table, &one, 1, "me", &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        rc = sqlock_fence_ddl(&text, f->url, &table, &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_null(text);
+        /* None of it has reached the database. */
+        assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    }
+    assert_untouched(f);
+}
+
+static void test_values_with_sql_in_them_are_values(void **state)
+{
+    struct fixture *f = *state;
+    const char *evil = "x', a = 0 WHERE 1=1; --";
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
+    sqlock_assignment set[] = {{"state", sqlock_text("x'; --")},
+                               {"owner", sqlock_text(evil)}};
+    sqlock_tx *tx = begin(f);
+    char owner[64];
+    int rc;
+
+    table.version_column = "state";
+    table.version_kind = SQLOCK_VERSION_STATE;
+    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_lock(tx, &evil, 1, 0, false, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    (void)sql_text(&f->sql, owner, sizeof owner,
+                   "SELECT owner FROM %s WHERE id = 1", stock_name(f));
+    assert_string_equal(owner, evil);
+    assert_int_equal(stock_value(f, 1), 100);
+}
+
+static void test_missing_table_column_and_wrong_type(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value text = sqlock_text("not a number");
+    sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
+    sqlock_table table = stock_table(f);
+    sqlock_tx *tx = begin(f);
+    int rc;
+
+    table.name = "tx_no_such_table";
+    rc = sqlock_tx_update(tx, &table, &one, &version, NULL, 0, NULL, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+
+    table = stock_table(f);
+    table.version_column = "no_such_column";
+    tx = begin(f);
+    rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
+    /* SQLite takes "name" for a text where there is no such column. */
+    assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EINVAL, rc, &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+
+    table = stock_table(f);
+    table.version_column = "state";
+    tx = begin(f);
+    rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+
+    table = stock_table(f);
+    version = (sqlock_row_version){.type = SQLOCK_INT64, .integer = 1};
+    tx = begin(f);
+    rc = sqlock_tx_update(tx, &table, &text, &version, NULL, 0, NULL, &f->err);
+    assert_true(rc == SQLOCK_EDATABASE || rc == SQLOCK_ENOTFOUND);
+    assert_true(check_one_line(f->err.message));
+    (void)sqlock_tx_rollback(tx, NULL);
+    assert_untouched(f);
+}
+
+static void test_nulls_and_numbers_out_of_range(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    const char *none[] = {NULL};
+    sqlock_table table = stock_table(f);
+    sqlock_table unsized = {.name = "x"};
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value broken = {.type = SQLOCK_TEXT};
+    sqlock_result result = {0};
+    sqlock_tx *tx = begin(f);
+
+#define REFUSED(call) assert_code(SQLOCK_EINVAL, (call), &f->err)
+    REFUSED(sqlock_tx_begin(NULL, f->a, &f->err));
+    REFUSED(sqlock_tx_adopt(NULL, f->a, NULL, &f->err));
+    REFUSED(sqlock_tx_commit(NULL, &f->err));
+    REFUSED(sqlock_tx_leave(NULL, &f->err));
+    REFUSED(sqlock_tx_execute(NULL, "SELECT 1", NULL, 0, NULL, &f->err));
+    REFUSED(sqlock_tx_execute(tx, NULL, NULL, 0, NULL, &f->err));
+    REFUSED(sqlock_tx_execute(tx, "SELECT ?", NULL, 1, NULL, &f->err));
+    REFUSED(sqlock_tx_execute(tx, "SELECT ?", &broken, 1, &result, &f->err));
+    REFUSED(sqlock_tx_lock(tx, NULL, 1, 0, false, NULL, &f->err));
+    REFUSED(sqlock_tx_lock(tx, &name, 0, 0, false, NULL, &f->err));
+    REFUSED(sqlock_tx_lock(tx, none, 1, 0, false, NULL, &f->err));
+    REFUSED(sqlock_tx_lock(tx, &name, 1, -2, false, NULL, &f->err));
+    REFUSED(sqlock_tx_lock(tx, &name, 1, 10, true, NULL, &f->err));
+    REFUSED(sqlock_tx_lock_row(tx, NULL, &one, false, 0, &f->err));
+    REFUSED(sqlock_tx_lock_row(tx, &unsized, &one, false, 0, &f->err));
+    REFUSED(sqlock_tx_lock_row(tx, &table, NULL, false, 0, &f->err));
+    REFUSED(sqlock_tx_version(tx, &table, &one, NULL, &f->err));
+    REFUSED(sqlock_tx_update(tx, &table, &one, NULL, NULL, 0, NULL, &f->err));
+    REFUSED(sqlock_fence_ddl(NULL, f->url, &table, &f->err));
+#undef REFUSED
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_untouched(f);
+}
+
+static void test_connection_of_another_database_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char url[1024];
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    if (f->database->bit == ON_SQLITE) {
+        struct sql sql;
+
+        (void)snprintf(url, sizeof url, "%s.other", f->url);
+        assert_int_equal(sql_open(&sql, f->database, url), 0);
+        (void)sql_run(&sql, "CREATE TABLE IF NOT EXISTS x (y)");
+        sql_close(&sql);
+    } else {
+        const char *slash = strrchr(database_admin_url(f->database), '/');
+
+        (void)snprintf(url, sizeof url, "%.*s/%s",
+                       (int)(slash - database_admin_url(f->database)),
+                       database_admin_url(f->database),
+                       f->database->bit == ON_POSTGRES ? "postgres" : "mysql");
+    }
+    app_open(&app, f->database, url);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(tx);
+    assert_contains(f->err.message, "another database");
+    assert_false(app_in_transaction(&app));
+    app_run(&app, "BEGIN");
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_true(app_in_transaction(&app));
+    app_close(&app);
+}
+
+/* Under REPEATABLE READ, adopting asks nothing that would take the snapshot; the
+ * first lock does. */
+static void test_another_database_is_noticed_with_a_snapshot(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    const char *admin = database_admin_url(f->database);
+    char url[1024];
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    (void)snprintf(url, sizeof url, "%.*s/postgres",
+                   (int)(strrchr(admin, '/') - admin), admin);
+    app_open(&app, f->database, url);
+    app_run(&app, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    app_close(&app);
+}
+
+static void test_aborted_transaction_is_not_adopted(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    app_run(&app, "BEGIN");
+    assert_int_equal(app_try(&app, "SELECT 1 FROM nowhere_at_all"), -1);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    app_run(&app, "ROLLBACK");
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    app_close(&app);
+}
+
+static void test_wrong_number_of_parameters(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
+    sqlock_tx *tx = begin(f);
+    char text[160];
+    int rc;
+
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = ?", stock_name(f));
+    rc = sqlock_tx_execute(tx, text, values, 2, NULL, &f->err);
+    assert_true(rc == SQLOCK_EINVAL || rc == SQLOCK_EDATABASE);
+    assert_true(check_one_line(f->err.message));
+    (void)sqlock_tx_rollback(tx, NULL);
+    assert_untouched(f);
+}
+
+static const struct test tests[] = {
+    TEST(test_names_with_sql_in_them_are_refused),
+    TEST(test_values_with_sql_in_them_are_values),
+    TEST(test_missing_table_column_and_wrong_type),
+    TEST(test_nulls_and_numbers_out_of_range),
+    TEST(test_connection_of_another_database_is_refused),
+    TEST_ON(test_another_database_is_noticed_with_a_snapshot, ON_POSTGRES,
+            IN_SQLOCK),
+    TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK),
+    TEST(test_wrong_number_of_parameters),
+};
+const struct topic topic_input = TOPIC(tests);

@@ -1,0 +1,506 @@
+/*
+ * test_version.c - compare-and-set by integer, timestamp and state; fences;
+ * rows; the retry helper
+ */
+#include "suite.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/workers.h"
+
+static sqlock_tx *begin(struct fixture *f)
+{
+    sqlock_tx *tx;
+    int rc = sqlock_tx_begin(&tx, f->a, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    return tx;
+}
+
+static void commit(struct fixture *f, sqlock_tx *tx)
+{
+    int rc = sqlock_tx_commit(tx, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+}
+
+static void test_integer_version_updated_conflict_and_missing(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value none = sqlock_integer(999);
+    sqlock_assignment set[] = {{"a", sqlock_integer(42)}};
+    sqlock_row_version seen;
+    sqlock_row_version next;
+    sqlock_tx *tx = begin(f);
+    int rc;
+
+    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(seen.integer, 1);
+    rc = sqlock_tx_update(tx, &table, &one, &seen, set, 1, &next, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(next.integer, 2);
+    rc = sqlock_tx_update(tx, &table, &one, &seen, set, 1, &next, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    rc = sqlock_tx_update(tx, &table, &none, &seen, set, 1, &next, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    rc = sqlock_tx_version(tx, &table, &none, &seen, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    commit(f, tx);
+    assert_int_equal(stock_value(f, 1), 42);
+}
+
+static void test_null_and_greatest_versions_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value two = sqlock_integer(2);
+    sqlock_row_version seen = {.type = SQLOCK_NULL};
+    sqlock_tx *tx;
+    int rc;
+
+    (void)sql_run(&f->sql, "UPDATE %s SET version = NULL WHERE id = 1",
+                  stock_name(f));
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET version = 9223372036854775807 WHERE id = 2",
+                  stock_name(f));
+    tx = begin(f);
+    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    seen.type = SQLOCK_NULL;
+    rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_tx_version(tx, &table, &two, &seen, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_update(tx, &table, &two, &seen, NULL, 0, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    commit(f, tx);
+    assert_int_equal(sql_integer(&f->sql,
+                                 "SELECT count(*) FROM %s WHERE "
+                                 "version = 9223372036854775807",
+                                 stock_name(f)),
+                     1);
+}
+
+/* A version that does not fit the column must not be committed. */
+static void test_version_at_its_columns_limit_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version seen = {.type = SQLOCK_INT64, .integer = 32767};
+    sqlock_tx *tx;
+    struct app app;
+    int rc;
+
+    table.version_column = "narrow";
+    (void)sql_run(&f->sql, "UPDATE %s SET narrow = 32767 WHERE id = 1",
+                  stock_name(f));
+    app_open(&app, f->database, f->url);
+    if (f->database->bit == ON_MYSQL)
+        app_run(&app, "SET sql_mode = ''"); /* cuts to fit */
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, NULL, &f->err);
+    assert_code_of(SQLOCK_EINVAL, SQLOCK_EDATABASE, rc, &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    assert_int_equal(sql_integer(&f->sql, "SELECT narrow FROM %s WHERE id = 1",
+                                 stock_name(f)),
+                     32767);
+    app_close(&app);
+}
+
+static void test_timestamp_versions_always_rise(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version seen;
+    sqlock_row_version old;
+    sqlock_row_version next;
+    sqlock_tx *tx;
+    int rc;
+
+    table.version_column = "moment";
+    table.version_kind = SQLOCK_VERSION_TIMESTAMP;
+    /* Ahead of the clock, it rises all the same. */
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET moment = '2037-01-01 00:00:00' WHERE id = 1",
+                  stock_name(f));
+    tx = begin(f);
+    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
+    assert_lock_ok(rc, &f->err);
+    old = seen;
+    for (int i = 0; i < 20; i++) {
+        rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_less(seen.integer, next.integer);
+        seen = next;
+    }
+    rc = sqlock_tx_update(tx, &table, &one, &old, NULL, 0, &next, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    commit(f, tx);
+
+    /* Behind it, it becomes the clock's. */
+    tx = begin(f);
+    one = sqlock_integer(2);
+    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(seen.integer + INT64_C(86400000000), next.integer);
+    commit(f, tx);
+}
+
+static void test_state_moves_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_assignment set[] = {{"state", sqlock_text("paid")},
+                               {"a", sqlock_integer(1)}};
+    sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
+    sqlock_row_version next;
+    sqlock_tx *tx = begin(f);
+    int rc;
+
+    table.version_column = "state";
+    table.version_kind = SQLOCK_VERSION_STATE;
+    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, &next, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_string_equal(next.text, "paid");
+    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, &next, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    /* From a state to itself is no conflict. */
+    rc = sqlock_tx_update(tx, &table, &one, &next, set, 2, &next, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_update(tx, &table, &one, &next, set + 1, 1, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err); /* to which state? */
+    commit(f, tx);
+}
+
+/* --- sixteen writers --- */
+
+#define WRITERS 16
+
+struct counters {
+    sqlock_registry *registry;
+    sqlock_table table;
+    unsigned updates; /* of each writer */
+    bool pessimistic;
+    atomic_uint conflicts;
+    atomic_uint attempts;
+};
+
+static int add_one(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
+                   sqlock_error *err)
+{
+    struct counters *counters = context;
+    sqlock_value key = sqlock_integer(1);
+    sqlock_assignment set = {.column = "a"};
+    sqlock_result result = {0};
+    sqlock_row_version seen;
+    char text[160];
+    int rc = 0;
+
+    if (attempt->pessimistic)
+        rc = sqlock_tx_lock_row(tx, &counters->table, &key, false, 1000, err);
+    if (rc == 0)
+        rc = sqlock_tx_version(tx, &counters->table, &key, &seen, err);
+    if (rc < 0)
+        return rc;
+    (void)snprintf(text, sizeof text, "SELECT a FROM %s WHERE id = ?",
+                   counters->table.name);
+    rc = sqlock_tx_execute(tx, text, &key, 1, &result, err);
+    if (rc == 0)
+        set.value = sqlock_integer(result.cells[0].integer + 1);
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc;
+    return sqlock_tx_update(tx, &counters->table, &key, &seen, &set, 1, NULL,
+                            err);
+}
+
+static int write_often(struct worker *worker)
+{
+    struct counters *counters = worker->context;
+    sqlock_retry_options options = SQLOCK_RETRY_INIT;
+
+    options.attempts = 100000;
+    options.deadline_ms = 60000;
+    options.pessimistic_after = counters->pessimistic ? 3 : 0;
+    for (unsigned i = 0; i < counters->updates; i++) {
+        sqlock_retry_stats stats;
+
+        worker_expect(worker, 0,
+                      sqlock_tx_retry(counters->registry, add_one, counters,
+                                      &options, &stats, &worker->err));
+        atomic_fetch_add(&counters->conflicts, stats.conflicts);
+        atomic_fetch_add(&counters->attempts, stats.attempts);
+    }
+    return 0;
+}
+
+static void sixteen_writers(struct fixture *f, bool pessimistic)
+{
+    static struct workers workers;
+    sqlock_options options = fixture_options(f);
+    struct counters counters = {.pessimistic = pessimistic};
+    unsigned total;
+
+    options.pool_size = WRITERS + 2;
+    options.statement_timeout_ms = 5000;
+    counters.registry = fixture_registry(f, &options);
+    counters.table = stock_table(f);
+    counters.updates = check_scale(8, 625);
+    total = counters.updates * WRITERS;
+    workers_start(&workers, WRITERS, write_often, &counters);
+    workers_join(&workers);
+    /* Each update one version and one more: none lost, none twice. */
+    assert_int_equal(stock_value(f, 1), 100 + total);
+    assert_int_equal(sql_integer(&f->sql, "SELECT version FROM %s WHERE id = 1",
+                                 stock_name(f)),
+                     1 + total);
+    print_message("%u updates, %u attempts, %u conflicts\n", total,
+                  atomic_load(&counters.attempts),
+                  atomic_load(&counters.conflicts));
+    assert_true(atomic_load(&counters.attempts) >= total);
+    /* On SQLite, who has begun is alone. */
+    if (f->database->bit != ON_SQLITE)
+        assert_true(atomic_load(&counters.conflicts) > 0);
+    registry_end(counters.registry);
+}
+
+static void test_sixteen_writers_lose_nothing(void **state)
+{
+    sixteen_writers(*state, false);
+}
+
+static void test_sixteen_writers_that_lock_after_three_conflicts(void **state)
+{
+    sixteen_writers(*state, true);
+}
+
+/* --- the retry helper --- */
+
+struct script {
+    const int *codes; /* of each attempt */
+    unsigned calls;
+    bool was_pessimistic;
+};
+
+static int follow_script(void *context, sqlock_tx *tx,
+                         const sqlock_attempt *attempt, sqlock_error *err)
+{
+    struct script *script = context;
+    int rc = script->codes[script->calls++];
+
+    (void)tx;
+    script->was_pessimistic = attempt->pessimistic;
+    assert_int_equal(attempt->number, script->calls);
+    if (rc < 0)
+        (void)sqlock_error_set(err, rc, 0, NULL, "scripted");
+    return rc;
+}
+
+static void test_retry_counts_and_gives_up(void **state)
+{
+    static const int codes[] = {SQLOCK_ECONFLICT, SQLOCK_ERETRY,
+                                SQLOCK_ECONFLICT, 0};
+    static const int fatal[] = {SQLOCK_EDATABASE};
+    struct fixture *f = *state;
+    struct script script = {.codes = codes};
+    sqlock_retry_options options = SQLOCK_RETRY_INIT;
+    sqlock_retry_stats stats;
+    int rc;
+
+    options.pessimistic_after = 3;
+    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
+                         &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(stats.attempts, 4);
+    assert_int_equal(stats.conflicts, 2);
+    assert_int_equal(stats.retries, 1);
+    assert_true(script.was_pessimistic);
+
+    script = (struct script){.codes = codes};
+    options.attempts = 2;
+    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
+                         &f->err);
+    assert_code(SQLOCK_ERETRY, rc, &f->err);
+    assert_int_equal(stats.attempts, 2);
+    assert_false(script.was_pessimistic);
+
+    script = (struct script){.codes = fatal};
+    rc = sqlock_tx_retry(f->a, follow_script, &script, NULL, &stats, &f->err);
+    assert_code(SQLOCK_EDATABASE, rc, &f->err);
+    assert_int_equal(stats.attempts, 1);
+    assert_code(SQLOCK_EINVAL,
+                sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err),
+                &f->err);
+}
+
+/* --- fences --- */
+
+static void test_fence_refuses_what_comes_after(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value none = sqlock_integer(999);
+    sqlock_tx *tx = begin(f);
+    int rc;
+
+    rc = sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 7, "b", &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 6, "a", &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 8, "b", &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &none, 8, "b", &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 0, "b", &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 9, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    commit(f, tx);
+    assert_int_equal(sql_integer(&f->sql, "SELECT fence FROM %s WHERE id = 1",
+                                 stock_name(f)),
+                     8);
+}
+
+static void test_fence_columns_from_the_ddl(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    char name[100];
+    char *text;
+    char *rest;
+    sqlock_tx *tx;
+    int rc;
+
+    (void)snprintf(name, sizeof name, "%s_plain", stock_name(f));
+    (void)sql_run(&f->sql, "CREATE TABLE %s (id INTEGER PRIMARY KEY)", name);
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES (1)", name);
+    table.name = name;
+    rc = sqlock_fence_ddl(&text, f->url, &table, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (char *one_of = strtok_r(text, ";", &rest); one_of != NULL;
+         one_of = strtok_r(NULL, ";", &rest))
+        if (strlen(one_of) > 2)
+            (void)sql_run(&f->sql, "%s", one_of);
+    sqlock_free(text);
+    tx = begin(f);
+    rc = sqlock_tx_fence(tx, &table, &one, 3, "a", &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_fence(tx, &table, &one, 2, "a", &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    commit(f, tx);
+    (void)sql_run(&f->sql, "DROP TABLE %s", name);
+}
+
+/* --- rows --- */
+
+static void test_row_locks_for_update_and_share(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value none = sqlock_integer(999);
+    struct app app;
+    sqlock_tx *tx;
+    sqlock_tx *other;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_lock_row(tx, &table, &none, false, 0, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    rc = sqlock_tx_lock_row(tx, &table, &one, true, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    if (f->database->bit != ON_SQLITE) {
+        other = begin(f);
+        rc = sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        rc = sqlock_tx_lock_row(other, &table, &one, false, 0, &f->err);
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        rc = sqlock_tx_lock_row(other, &table, &one, false, 60, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        commit(f, other);
+        rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        other = begin(f);
+        rc = sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err);
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        commit(f, other);
+    }
+    commit(f, tx);
+    app_close(&app);
+}
+
+struct row_waiter {
+    struct fixture *f;
+    sqlock_tx *tx;
+    sqlock_table table;
+    int rc;
+    sqlock_error err;
+};
+
+static int wait_for_row(struct worker *worker)
+{
+    struct row_waiter *waiter = worker->context;
+    sqlock_value one = sqlock_integer(1);
+
+    waiter->rc = sqlock_tx_lock_row(waiter->tx, &waiter->table, &one, false,
+                                    PATIENCE_MS, &waiter->err);
+    return 0;
+}
+
+/* Whoever waits for a row that is then deleted is told that it is missing. */
+static void test_row_deleted_meanwhile_is_missing(void **state)
+{
+    struct fixture *f = *state;
+    struct row_waiter waiter = {.table = stock_table(f)};
+    struct worker worker;
+    struct app app;
+
+    app_open(&app, f->database, f->url);
+    app_run(&app, "BEGIN");
+    app_run(&app, "DELETE FROM %s WHERE id = 1", stock_name(f));
+    waiter.tx = begin(f);
+    worker_start(&worker, wait_for_row, &waiter);
+    app_run(&app, "COMMIT");
+    worker_join(&worker);
+    assert_code(SQLOCK_ENOTFOUND, waiter.rc, &waiter.err);
+    commit(f, waiter.tx);
+    app_close(&app);
+}
+
+static const struct test tests[] = {
+    TEST(test_integer_version_updated_conflict_and_missing),
+    TEST(test_null_and_greatest_versions_are_refused),
+    TEST_ON(test_version_at_its_columns_limit_is_refused, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_timestamp_versions_always_rise),
+    TEST(test_state_moves_once),
+    TEST(test_sixteen_writers_lose_nothing),
+    TEST(test_sixteen_writers_that_lock_after_three_conflicts),
+    TEST(test_retry_counts_and_gives_up),
+    TEST(test_fence_refuses_what_comes_after),
+    TEST(test_fence_columns_from_the_ddl),
+    TEST(test_row_locks_for_update_and_share),
+    TEST_ON(test_row_deleted_meanwhile_is_missing, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_version = TOPIC(tests);
