@@ -229,12 +229,14 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
                    sqlock_error *err)
 {
     sqlock_result result = {0};
+    bool was_uncertain;
     int rc;
 
     for (size_t i = 0; i < batch->count; i++)
         lk_random_uuid(batch->items[i].lease.client_id);
     rc = run_many(registry, SQLOCK_SQL_CLAIM_MANY, batch, false, &result, err);
-    if (rc == SQLOCK_EUNCERTAIN) {
+    was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    if (was_uncertain) {
         batch->deadline_ns = lk_statement_deadline(registry);
         rc = run_many(registry, SQLOCK_SQL_CLAIM_MANY, batch, true, &result,
                       err);
@@ -247,8 +249,10 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
                       "the server ended the claim at its time limit");
     if (rc == 0)
         rc = take_grants(registry, batch, &result, err);
-    if (rc < 0 && rc != SQLOCK_EBUSY)
-        for (size_t i = 0; i < batch->count; i++)
+    /* Also after "busy": the first one may yet reach the table (F39). */
+    for (size_t i = 0; i < batch->count; i++)
+        if (rc < 0 ? rc != SQLOCK_EBUSY
+                   : was_uncertain && batch->items[i].rc != 0)
             lk_ghost_add(registry, &batch->items[i].lease, batch->sent_boot_ns);
     sqlock_result_clear(&result);
     return rc;

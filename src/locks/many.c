@@ -255,6 +255,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     if (wait_ms != SQLOCK_FOREVER)
         deadline_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     rc = enter_all(&call, wait_ms, deadline_ns, &complete, err);
+    lk_ghosts_lay(call.registry);
     if (rc == 0 && call.batch.count > 0)
         rc = claim_all(&call, wait_ms, deadline_ns, complete.partial, err);
     if (rc == 0)
