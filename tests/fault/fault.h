@@ -23,10 +23,12 @@
 #define SLOWNESS 1
 #endif
 
-#define TTL_MS (600 * SLOWNESS)
-#define STATEMENT_MS (250 * SLOWNESS)
-#define CONNECT_MS (250 * SLOWNESS)
-#define DELAY_MS 60 /* well within the deadlines */
+enum {
+    TTL_MS = 600 * SLOWNESS,
+    STATEMENT_MS = 250 * SLOWNESS,
+    CONNECT_MS = 250 * SLOWNESS,
+    DELAY_MS = 60 /* well within the deadlines */
+};
 
 #define LOCKS 3
 

@@ -117,8 +117,10 @@ static void halt(enum holder_halt how)
 {
     if (how == HALT_STOP)
         (void)raise(SIGSTOP);
-    while (how == HALT_WAIT)
-        (void)pause();
+    if (how != HALT_WAIT)
+        return;
+    for (;;)
+        (void)pause(); /* until it is killed */
 }
 
 /* At the point; context is how to halt. */

@@ -214,6 +214,11 @@ static int by_size(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
+static double ms(int64_t ns)
+{
+    return (double)ns / 1e6;
+}
+
 static void print_line(const char *what, const char *whose, int64_t *late,
                        size_t count)
 {
@@ -221,9 +226,8 @@ static void print_line(const char *what, const char *whose, int64_t *late,
     print_message("loss told  %-9s %-26s %-8s %4zu  p50 %8.3f  p99 %8.3f  "
                   "max %8.3f ms after the deadline\n",
                   stage.fixture.database->name, what, whose, count,
-                  (double)late[count / 2] / 1e6,
-                  (double)late[count * 99 / 100] / 1e6,
-                  (double)late[count - 1] / 1e6);
+                  ms(late[count / 2]), ms(late[count * 99 / 100]),
+                  ms(late[count - 1]));
 }
 
 static void check_outage(const char *what, const struct outage *outage)

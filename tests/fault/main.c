@@ -139,6 +139,20 @@ static size_t add_named(struct CMUnitTest *tests, size_t count)
     return count;
 }
 
+static void *do_nothing(void *argument)
+{
+    return argument;
+}
+
+/* A sanitizer may start a thread of its own along with our first. */
+static void start_own_threads(void)
+{
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, do_nothing, NULL) == 0)
+        (void)pthread_join(thread, NULL);
+}
+
 static int run_lane(void)
 {
     static struct cell cells[CELLS_MAX];
@@ -149,6 +163,7 @@ static int run_lane(void)
     (void)snprintf(name, sizeof name, "fault %s%s %u", lane.database->name,
                    lane.stops_server ? " (stopped)" : "", lane.number + 1);
     print_message("%s\n", name);
+    start_own_threads();
     lane.fds = count_entries("/proc/self/fd");
     lane.threads = count_entries("/proc/self/task");
     count = add_cells(tests, cells);

@@ -106,12 +106,13 @@ static void tell(struct history *history, const struct story *story)
 {
     for (size_t i = 0; i < EVENTS_MAX && story->lines[i].who != 0; i++) {
         const struct line *line = &story->lines[i];
-        struct history_event event = {.what = line->what,
-                                      .who = line->who,
-                                      .asked_ns = line->asked * 1000000,
-                                      .at_ns = line->at * 1000000,
-                                      .until_ns = line->until * 1000000,
-                                      .token = line->token};
+        struct history_event event = {
+            .what = line->what,
+            .who = line->who,
+            .asked_ns = line->asked * INT64_C(1000000),
+            .at_ns = line->at * INT64_C(1000000),
+            .until_ns = line->until * INT64_C(1000000),
+            .token = line->token};
 
         history_add(history, &event);
     }
@@ -174,7 +175,7 @@ static void test_seeded_damage_is_always_caught(void **state)
         struct history history;
         char why[HISTORY_TEXT];
         struct history_event *event;
-        size_t i = 2 * ((seed * 7 + 3) % (ROUNDS - 3) + 1);
+        size_t i = 2 * (((size_t)seed * 7 + 3) % (ROUNDS - 3) + 1);
 
         history_init(&history);
         good_history(&history);

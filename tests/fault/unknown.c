@@ -177,7 +177,7 @@ test_F39_a_claim_outlives_its_process_no_longer_than_a_lease(void **state)
     now_us = sql_now_us(&stage.fixture.sql);
     row = stage_row(0);
     if (row.client[0] != '\0')
-        assert_less(row.expires_us, now_us + TTL_MS * 1000);
+        assert_less(row.expires_us, now_us + TTL_MS * INT64_C(1000));
     rc = party_acquire(&stage.b, 0, PATIENCE_MS);
     assert_lock_ok(rc, &stage.b.err);
     rc = party_release(&stage.b, 0);
