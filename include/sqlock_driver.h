@@ -155,6 +155,11 @@ typedef enum sqlock_statement_kind {
      * pass over the others.  Rows: LOCK_KEY.  NULL where RENEW_MANY passes over
      * them itself or rows are not locked one by one. */
     SQLOCK_SQL_LOCK_MANY,
+
+    /* CLAIM, but only where there is a row and it is over.  One row: the token.
+     * No row: nothing was changed, whatever the reason.  NULL where it would be
+     * no cheaper than CLAIM. */
+    SQLOCK_SQL_TAKE,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 

@@ -64,12 +64,14 @@ static int take(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
         .key = lock->key,
         .name = lock->name,
         .ttl_ms = options->ttl_ms,
+        .is_left_free = lock->is_left_free,
     };
     int rc;
 
     lk_ghosts_lay(lock->registry);
     rc = claim_until(lock, &lease, wait_ms, deadline_ns, err);
 
+    lock->is_left_free = false;
     pthread_mutex_lock(&lock->mutex);
     if (rc == 0)
         lk_hold(lock, &lease, options);
@@ -91,6 +93,7 @@ static int give_back(sqlock_lock *lock, sqlock_error *err)
 
     lk_end_care(lock);
     rc = lk_lease_release(lock->registry, &lease, err);
+    lock->is_left_free = rc == 0;
     /* Given up by ourselves, it may well have been ours still. */
     if (lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST,

@@ -12,6 +12,7 @@ struct lk_lease {
     const char *key;
     const char *name; /* as far as it fits the column; may be NULL */
     uint32_t ttl_ms;
+    bool is_left_free; /* by ourselves: a claim may try the cheaper way first */
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     int64_t deadline_boot_ns; /* when the holder stops believing */

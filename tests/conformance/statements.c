@@ -117,6 +117,49 @@ static void test_taking_over_costs_one_statement(void **state)
     registry_end(registry);
 }
 
+/* What this process left free need not be free any more, nor be there. */
+static void test_a_row_left_free_is_not_taken_for_granted(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *theirs = lock_obtain(f->a, f->name);
+    int64_t token;
+    int rc;
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_take(theirs, 0);
+    token = sqlock_token(theirs);
+    tap_reset();
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_in_range(tap_sent(), 1, 2);
+    assert_true(sqlock_is_held(theirs));
+    lock_give(theirs);
+    lock_take(lock, 0);
+    assert_true(sqlock_token(lock) > token);
+    lock_give(lock);
+
+    lock_take(theirs, 100);
+    fixture_await_expiry(f, f->name);
+    tap_reset();
+    lock_take(lock, 0);
+    expect_sent(1);
+    lock_give(lock);
+    assert_code(SQLOCK_ELOST, sqlock_release(theirs, &f->err), &f->err);
+
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                  sqlock_key(lock));
+    tap_reset();
+    lock_take(lock, 0);
+    assert_in_range(tap_sent(), 1, 2);
+    assert_true(fixture_row(f, f->name).exists);
+    lock_give(lock);
+    lock_drop(theirs);
+    registry_end(registry);
+}
+
 /* --- answers that are lost --- */
 
 struct loss {
@@ -180,6 +223,34 @@ static void test_a_claim_without_an_answer_is_sent_again(void **state)
     assert_true(sqlock_is_held(lock));
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_true(fixture_row(f, f->name).fence == sqlock_token(lock));
+    tap_reset();
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_give(lock);
+    lock_drop(other);
+    registry_end(registry);
+}
+
+/* Also of a lock whose row this process left free. */
+static void test_a_taken_row_without_an_answer_is_claimed_again(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = warm(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *other = lock_obtain(f->a, f->name);
+    struct loss loss;
+    int64_t token;
+    int rc;
+
+    lock_take(lock, 0);
+    token = sqlock_token(lock);
+    lock_give(lock);
+    lose(&loss, lock, 1);
+    lock_take(lock, 0);
+    expect_sent(2);
+    assert_string_equal(loss.client[0], loss.client[1]);
+    assert_string_equal(fixture_row(f, f->name).client, loss.client[0]);
+    assert_true(sqlock_token(lock) > token);
     tap_reset();
     rc = lock_try(other, 0, 0, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
@@ -302,7 +373,9 @@ static const struct test tests[] = {
     TEST(test_one_statement_each_on_a_fresh_registry),
     TEST(test_a_busy_try_costs_two_statements_at_most),
     TEST(test_taking_over_costs_one_statement),
+    TEST(test_a_row_left_free_is_not_taken_for_granted),
     TEST(test_a_claim_without_an_answer_is_sent_again),
+    TEST(test_a_taken_row_without_an_answer_is_claimed_again),
     TEST(test_a_claim_that_stays_unknown_is_uncertain),
     TEST(test_a_release_without_an_answer_is_found_out),
     TEST(test_a_renewal_without_an_answer_is_sent_again),

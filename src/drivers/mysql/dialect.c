@@ -96,6 +96,12 @@ extern const char lk_sql_mysql_schema_spring6[];
     OURS_COLUMNS "VALUES (" OURS_VALUES("{1}", "{3}", "{4}", "{6}", "{7}")    \
     ")" OURS_TAKEOVER("{3}", "{4}", "{6}", "{7}")
 
+#define OURS_TAKE                                                             \
+    "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
+    ")), CLIENT_ID = {3}, CREATED_DATE = " NOW ", EXPIRED_AFTER = "           \
+    LATER("{4}") ", LOCK_NAME = {6}, HOLDER = {7} WHERE " ROW                 \
+    " AND " OVER(OURS_END)
+
 #define OURS_RENEW                                                            \
     "UPDATE {table} SET EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW          \
     " AND CLIENT_ID = {3} AND " NOT_OVER(OURS_END)
@@ -331,6 +337,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_RELEASE_MANY] = {OURS_RELEASE_MANY, false},
                     [SQLOCK_SQL_READ_MANY] = {OURS_INFO JOINED, false},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
+                    [SQLOCK_SQL_TAKE] = {OURS_TAKE, true},
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {

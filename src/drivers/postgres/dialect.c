@@ -126,6 +126,12 @@ extern const char lk_sql_postgres_schema_spring6[];
     EACH("J.born, J.born + " US("J.t") ", " NOW_US ", J.n, J.h", NOW)          \
     OURS_TAKE_OVER(TTL_OF_ITEM) "L.LOCK_KEY, L.FENCE"
 
+#define OURS_TAKE                                                              \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW ", "             \
+    LEASE(US("{4}")) ", FENCE = " RAISED("FENCE") ", LOCK_NAME = {6}, "        \
+    "HOLDER = {7} WHERE " THE_ROW " AND (CLIENT_ID IS NULL OR "                \
+    ENDS " < " NOW ") RETURNING FENCE"
+
 #define OURS_FREE "SET CLIENT_ID = NULL, HOLDER = NULL, " JUST_PAST
 #define OURS_RELEASE                                                           \
     "UPDATE {table} " OURS_FREE " WHERE " THE_ROW " AND CLIENT_ID = {3}"       \
@@ -268,6 +274,7 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_RELEASE_MANY] = { .text =
                 RELEASE_MANY("UPDATE", OURS_FREE " FROM") },
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(OURS_INFO) },
+            [SQLOCK_SQL_TAKE] = { .text = OURS_TAKE },
         },
         [SQLOCK_LAYOUT_SPRING7] = {
             [SQLOCK_SQL_CLAIM] = { .text = FIVE_CLAIM },
