@@ -109,7 +109,7 @@ int stage_begin(void **state)
     sqlock_options options = stage_options();
 
     (void)state;
-    (void)alarm(TEST_SECONDS * SLOWNESS);
+    (void)alarm(TEST_SECONDS * SLOWNESS * check_scale(1, 20));
     fixture_next(&stage.fixture);
     for (size_t i = 0; i < LOCKS; i++) {
         (void)snprintf(stage.names[i], sizeof stage.names[i], "%s/%zu",
