@@ -175,6 +175,7 @@ static void test_waiter_gets_the_name_at_the_holders_commit(void **state)
         worker_join(&worker);
         assert_lock_ok(waiter.rc, &waiter.err);
         /* It has it: a third one does not get it. */
+        close_session(&a);
         open_session(f, &a, NULL);
         assert_code(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err), &f->err);
         close_session(&a);
