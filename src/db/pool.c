@@ -100,23 +100,6 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     return 0;
 }
 
-/* Called with the mutex held, which is let go in between. */
-static struct lk_connection *take_idle(struct lk_pool *pool)
-{
-    while (pool->idle != NULL) {
-        struct lk_connection *connection = pool->idle;
-
-        pool->idle = connection->next_idle;
-        if (pool->driver->is_alive(connection->state))
-            return connection;
-        pool->count--;
-        pthread_mutex_unlock(&pool->mutex);
-        free_connection(pool, connection);
-        pthread_mutex_lock(&pool->mutex);
-    }
-    return NULL;
-}
-
 /* Called with the mutex held: an idle connection, or NULL and the right to open
  * one. */
 static int wait_for_place(struct lk_pool *pool, int64_t deadline_ns,
@@ -125,9 +108,11 @@ static int wait_for_place(struct lk_pool *pool, int64_t deadline_ns,
     struct timespec at = lk_timespec(deadline_ns);
 
     for (;;) {
-        *out = take_idle(pool);
-        if (*out != NULL)
+        *out = pool->idle;
+        if (*out != NULL) {
+            pool->idle = (*out)->next_idle;
             return 0;
+        }
         if (pool->count < pool->options.size) {
             pool->count++;
             return 0;
@@ -144,16 +129,25 @@ int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
     struct lk_connection *connection;
     int rc;
 
-    pthread_mutex_lock(&pool->mutex);
-    rc = wait_for_place(pool, deadline_ns, &connection);
-    pthread_mutex_unlock(&pool->mutex);
-    if (rc < 0)
-        return lk_error(err, rc,
-                        "all %u connections of this registry were in use until "
-                        "the deadline: raise pool_size",
-                        pool->options.size);
-    if (connection == NULL)
-        rc = open_connection(pool, deadline_ns, &connection, err);
+    for (;;) {
+        pthread_mutex_lock(&pool->mutex);
+        rc = wait_for_place(pool, deadline_ns, &connection);
+        pthread_mutex_unlock(&pool->mutex);
+        if (rc < 0)
+            return lk_error(err, rc,
+                            "all %u connections of this registry were in use "
+                            "until the deadline: raise pool_size",
+                            pool->options.size);
+        if (connection == NULL)
+            break;
+        /* Without the mutex: it asks the kernel. */
+        if (pool->driver->is_alive(connection->state)) {
+            *out = connection;
+            return 0;
+        }
+        lk_pool_discard(pool, connection);
+    }
+    rc = open_connection(pool, deadline_ns, &connection, err);
     if (rc < 0) {
         pthread_mutex_lock(&pool->mutex);
         pool->count--;
