@@ -222,7 +222,7 @@ static bool is_same(const sqlock_row_version *version,
 static int examine(struct update *update, sqlock_error *err)
 {
     sqlock_value expected = value_of(update->expected);
-    sqlock_row_version found;
+    sqlock_row_version found = {.type = SQLOCK_NULL};
     int rc;
 
     rc = read_version(update->tx, &update->table, update->key, NULL, &found,
@@ -281,6 +281,7 @@ static int take_next(struct update *update, sqlock_row_version *next,
     case SQLOCK_VERSION_TIMESTAMP:
         break;
     }
+    memset(next, 0, sizeof *next);
     rc = read_version(update->tx, &update->table, update->key, NULL, next, err);
     if (rc == 0 && next->integer <= expected->integer)
         rc = lk_tx_spoil(
