@@ -96,9 +96,13 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
                   sqlock_error *err)
 {
     sqlock_registry *registry = lock->registry;
+    bool has_fd;
     int rc = 0;
 
-    if (options->keep || options->on_lost != NULL || lock->lost_fd >= 0)
+    pthread_mutex_lock(&lock->mutex);
+    has_fd = lock->lost_fd >= 0;
+    pthread_mutex_unlock(&lock->mutex);
+    if (options->keep || options->on_lost != NULL || has_fd)
         rc = lk_sentinel_watch(&registry->sentinel, lock, err);
     if (rc == 0 && options->keep)
         rc = lk_keeper_keep(&registry->keeper, lock, err);

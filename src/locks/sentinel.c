@@ -46,6 +46,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;
         message->code = lock->lost;
+        lock->on_lost = NULL; /* once, whoever asks to watch it again */
     }
     pthread_mutex_unlock(&lock->mutex);
     return over;
@@ -139,6 +140,17 @@ void lk_sentinel_stop(struct lk_sentinel *sentinel)
     }
 }
 
+/* Released meanwhile, it would stay on the list, and might be freed there. */
+static bool is_occupied(sqlock_lock *lock)
+{
+    bool occupied;
+
+    pthread_mutex_lock(&lock->mutex);
+    occupied = lock->phase == LK_OCCUPIED;
+    pthread_mutex_unlock(&lock->mutex);
+    return occupied;
+}
+
 int lk_sentinel_watch(struct lk_sentinel *sentinel, sqlock_lock *lock,
                       sqlock_error *err)
 {
@@ -147,7 +159,7 @@ int lk_sentinel_watch(struct lk_sentinel *sentinel, sqlock_lock *lock,
     pthread_mutex_lock(&sentinel->mutex);
     if (!sentinel->is_running)
         rc = start(sentinel, err);
-    if (rc == 0 && !lock->watched.is_listed) {
+    if (rc == 0 && !lock->watched.is_listed && is_occupied(lock)) {
         DL_APPEND2(sentinel->watched, lock, watched.previous, watched.next);
         lock->watched.is_listed = true;
     }
