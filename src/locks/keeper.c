@@ -134,6 +134,20 @@ static int64_t gather(struct lk_keeper *keeper, struct lk_batch *batch)
     return soonest;
 }
 
+/* Of the TTL, the least time that a renewal has for its answer, however often
+ * there is one: a connection is of no use after a shorter one (F5). */
+#define ANSWER_PART 8
+
+static int64_t time_to_answer(const struct lk_batch *batch, int64_t period)
+{
+    int64_t least = LK_NEVER;
+
+    for (size_t i = 0; i < batch->count; i++)
+        least = lk_sooner(least, (int64_t)batch->items[i].lease.ttl_ms *
+                                     LK_NS_PER_MS / ANSWER_PART);
+    return least > period / 2 ? least : period / 2;
+}
+
 static int64_t shortest_period(const struct lk_keeper *keeper,
                                const struct lk_batch *batch)
 {
@@ -200,8 +214,9 @@ static int64_t renew(struct lk_keeper *keeper, struct lk_batch *batch)
     int rc;
 
     batch->is_reserved = true;
-    batch->deadline_ns = lk_sooner(lk_statement_deadline(registry),
-                                   sqlock_monotonic_ns() + period / 2);
+    batch->deadline_ns =
+        lk_sooner(lk_statement_deadline(registry),
+                  sqlock_monotonic_ns() + time_to_answer(batch, period));
     lk_batch_sort(batch);
     rc = lk_batch_renew(registry, batch, NULL);
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
