@@ -195,10 +195,13 @@ static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
         const sqlock_value *cells = &result.cells[row * result.columns];
         struct lk_item *item = find(batch, &cells[0]);
 
-        if (item != NULL && cells[1].type == SQLOCK_TEXT &&
-            strcmp(cells[1].text, item->lease.client_id) == 0 &&
-            cells[3].integer >= 0)
+        if (item == NULL || cells[1].type != SQLOCK_TEXT ||
+            strcmp(cells[1].text, item->lease.client_id) != 0)
+            continue;
+        if (cells[3].integer >= 0)
             grant(registry, item, token_of(&item->lease, cells), sent_boot_ns);
+        else
+            item->rc = SQLOCK_ETIMEDOUT;
     }
     sqlock_result_clear(&result);
     return rc;

@@ -33,7 +33,7 @@ void lk_batch_sort(struct lk_batch *batch);
  * All return 0 when the database answered, and then each item's rc says what
  * became of it, as in lease.h; or why it did not answer.
  *
- * Claim: fresh CLIENT_IDs.  EBUSY.  After EUNCERTAIN the ghosts are known.
+ * Claim: fresh CLIENT_IDs.  EBUSY; ETIMEDOUT: ours, but over already.  After EUNCERTAIN the ghosts are known.
  * Renew: with each lease's own TTL.  0 (a row that a transaction has locked is
  * passed over: its deadline stays), EEXPIRED, ELOST.
  * Release: EEXPIRED, ELOST.

@@ -59,4 +59,9 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
 int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
                     sqlock_error *err);
 
+/* The same until all may be claimed; may_take says which, also after EBUSY and
+ * ETIMEDOUT. */
+int lk_wait_for_rows(sqlock_lock *const *locks, size_t count, int64_t wait_ms,
+                     int64_t deadline_ns, bool *may_take, sqlock_error *err);
+
 #endif

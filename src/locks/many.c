@@ -164,7 +164,8 @@ static void undo_grants(struct call *call)
     if (granted.items == NULL)
         return; /* they run out by themselves */
     for (size_t i = 0; i < call->batch.count; i++)
-        if (call->batch.items[i].rc == 0)
+        if (call->batch.items[i].rc == 0 ||
+            call->batch.items[i].rc == SQLOCK_ETIMEDOUT)
             granted.items[count++] = call->batch.items[i];
     granted.count = count;
     granted.deadline_ns = lk_statement_deadline(call->registry);
@@ -181,15 +182,91 @@ static struct part *first_busy(const struct call *call)
     return NULL;
 }
 
+/* Whether the answer took longer than one of the leases. */
+static bool is_too_late(const struct call *call)
+{
+    int64_t now = lk_boottime_ns();
+
+    for (size_t i = 0; i < call->batch.count; i++) {
+        const struct lk_item *item = &call->batch.items[i];
+
+        if (item->rc == SQLOCK_ETIMEDOUT ||
+            (item->rc == 0 && item->lease.deadline_boot_ns <= now))
+            return true;
+    }
+    return false;
+}
+
+/* The parts whose rows may not be taken yet, and with `partial` will not. */
+static void take_out(struct call *call, const bool *may_take, bool is_partial,
+                     int rc)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < call->batch.count; i++) {
+        struct part *part = call->batch.items[i].owner;
+
+        if (may_take[i]) {
+            call->batch.items[count++] = call->batch.items[i];
+            continue;
+        }
+        part->rc = rc;
+        if (!is_partial)
+            continue;
+        pthread_mutex_lock(&part->lock->mutex);
+        lk_leave(part->lock);
+        pthread_mutex_unlock(&part->lock->mutex);
+        part->is_mine = false;
+    }
+    if (is_partial)
+        call->batch.count = count;
+}
+
+/* Observe before steal: as sqlock_acquire() does, for all of them. */
+static int observe_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
+                       bool is_partial, sqlock_error *err)
+{
+    size_t count = call->batch.count;
+    sqlock_lock **locks = calloc(count, sizeof *locks);
+    bool *may_take = calloc(count, sizeof *may_take);
+    int rc;
+
+    if (locks == NULL || may_take == NULL) {
+        rc = lk_error_nomem(err);
+        goto out;
+    }
+    for (size_t i = 0; i < count; i++)
+        locks[i] = ((struct part *)call->batch.items[i].owner)->lock;
+    rc = lk_wait_for_rows(locks, count, wait_ms, deadline_ns, may_take, err);
+    if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
+        take_out(call, may_take, is_partial, rc);
+    if (rc == SQLOCK_EBUSY && is_partial)
+        rc = 0;
+out:
+    free(locks);
+    free(may_take);
+    return rc;
+}
+
 static int claim_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
                      bool is_partial, sqlock_error *err)
 {
     for (;;) {
         struct part *busy;
-        int rc;
+        int rc = 0;
 
+        if (call->registry->options.observe_before_steal)
+            rc = observe_all(call, wait_ms, deadline_ns, is_partial, err);
+        if (rc < 0 || call->batch.count == 0)
+            return rc;
         call->batch.deadline_ns = lk_statement_deadline(call->registry);
         rc = lk_batch_claim(call->registry, &call->batch, err);
+        if (rc == 0 && is_too_late(call)) {
+            undo_grants(call);
+            return lk_error(err, SQLOCK_ETIMEDOUT,
+                            "the claim took longer than its leases: raise "
+                            "ttl_ms");
+        }
         busy = rc == 0 ? first_busy(call) : NULL;
         if (rc == 0 && (busy == NULL || is_partial))
             return 0;

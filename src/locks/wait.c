@@ -6,9 +6,11 @@
  * row is believed only after it has stayed the same for a TTL on this host's
  * own clock, whatever its time stamp says.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/random.h"
 #include "locks/entry.h"
 
@@ -49,33 +51,93 @@ static int64_t observe(const sqlock_registry *registry, struct sighting *seen,
     return left > 0 ? left : 0;
 }
 
+/* Look at the row: 0 in *left_ns when it may be claimed, or else how long that
+ * will last by what is known now. */
+static int look(sqlock_lock *lock, struct sighting *seen, int64_t *left_ns,
+                sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
+                       &row, err);
+    if (rc == 0)
+        *left_ns = row.is_taken ? (row.remaining_us + 1) * LK_NS_PER_US
+                                : observe(registry, seen, &row);
+    return rc;
+}
+
+static int64_t next_look(const sqlock_registry *registry, int64_t now,
+                         int64_t left_ns, int64_t deadline_ns)
+{
+    int64_t poll_us = (int64_t)registry->options.poll_ms * 1000;
+    int64_t pause_ns =
+        lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
+
+    return lk_sooner(now + lk_sooner(pause_ns, left_ns), deadline_ns);
+}
+
 int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
                     sqlock_error *err)
 {
-    sqlock_registry *registry = lock->registry;
-    int64_t poll_us = (int64_t)registry->options.poll_ms * 1000;
     struct sighting seen = {0};
 
     for (;;) {
-        int64_t pause_ns =
-            lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
-        struct lk_row row;
-        int64_t left_ns;
+        int64_t left_ns = 0;
         int64_t now;
         int rc;
 
-        rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
-                           &row, err);
-        if (rc < 0)
+        rc = look(lock, &seen, &left_ns, err);
+        if (rc < 0 || left_ns == 0)
             return rc;
-        left_ns = row.is_taken ? (row.remaining_us + 1) * LK_NS_PER_US
-                               : observe(registry, &seen, &row);
-        if (left_ns == 0)
-            return 0;
         now = sqlock_monotonic_ns();
         if (now >= deadline_ns)
             return lk_not_in_time(wait_ms, err);
-        lk_sleep_until(
-            lk_sooner(now + lk_sooner(pause_ns, left_ns), deadline_ns));
+        lk_sleep_until(next_look(lock->registry, now, left_ns, deadline_ns));
     }
+}
+
+/* All at a time: what was seen of the first is not old when the last may be
+ * taken. */
+static int look_at_all(sqlock_lock *const *locks, size_t count,
+                       struct sighting *seen, bool *may_take, int64_t *left_ns,
+                       sqlock_error *err)
+{
+    *left_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t left = 0;
+        int rc = look(locks[i], &seen[i], &left, err);
+
+        if (rc < 0)
+            return rc;
+        may_take[i] = left == 0;
+        if (left > *left_ns)
+            *left_ns = left;
+    }
+    return 0;
+}
+
+int lk_wait_for_rows(sqlock_lock *const *locks, size_t count, int64_t wait_ms,
+                     int64_t deadline_ns, bool *may_take, sqlock_error *err)
+{
+    struct sighting *seen = calloc(count, sizeof *seen);
+    int rc = seen == NULL ? lk_error_nomem(err) : 0;
+
+    while (rc == 0) {
+        int64_t left_ns;
+        int64_t now;
+
+        rc = look_at_all(locks, count, seen, may_take, &left_ns, err);
+        if (rc < 0 || left_ns == 0)
+            break;
+        now = sqlock_monotonic_ns();
+        if (now >= deadline_ns)
+            rc = lk_not_in_time(wait_ms, err);
+        else
+            lk_sleep_until(
+                next_look(locks[0]->registry, now, left_ns, deadline_ns));
+    }
+    free(seen);
+    return rc;
 }
