@@ -241,7 +241,7 @@ static int run_job(sqlock_registry *registry, const struct office *office)
 int main(int argc, char **argv)
 {
     struct office office = {0};
-    sqlock_registry *registry;
+    sqlock_registry *registry = NULL;
     sqlock_error err;
     int status = EXIT_FAILURE;
     int rc;
@@ -253,7 +253,7 @@ int main(int argc, char **argv)
     rc = sqlock_schema_create(argv[1], NULL, SQLOCK_LAYOUT_SQLOCK, &err);
     if (rc == 0)
         rc = sqlock_registry_open(&registry, argv[1], NULL, &err);
-    if (rc < 0) {
+    if (rc < 0 || registry == NULL) {
         (void)complain("the lock table", err.message);
         return EXIT_FAILURE;
     }

@@ -269,7 +269,7 @@ int main(int argc, char **argv)
 {
     bool creates = argc == 5 && strcmp(argv[2], "create") == 0;
     struct transfer transfer = {0};
-    sqlock_registry *registry;
+    sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     int status;
     int rc;
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
     rc = sqlock_schema_create(argv[1], NULL, SQLOCK_LAYOUT_SQLOCK, &err);
     if (rc == 0)
         rc = sqlock_registry_open(&registry, argv[1], NULL, &err);
-    if (rc < 0)
+    if (rc < 0 || registry == NULL)
         return complain(&err);
     status = choose(registry, argv[2], &transfer);
     (void)sqlock_registry_close(registry, NULL);
