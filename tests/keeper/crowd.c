@@ -1,0 +1,101 @@
+/*
+ * crowd.c - one process holds ten thousand locks: one statement a period, on a
+ * handful of connections
+ */
+#include "keeper.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "support/tap.h"
+
+#define CROWD SQLOCK_MANY_MAX
+#define CROWD_TTL_MS (16000 * SLOWNESS)
+#define PERIOD_NS (CROWD_TTL_MS / 4 * LK_NS_PER_MS)
+#define PERIODS 3
+
+static int64_t count_sessions(struct fixture *f, const int64_t *ids,
+                              size_t count)
+{
+    int64_t found = 0;
+
+    for (size_t i = 0; i < count; i++)
+        found += sql_integer(&f->sql,
+                             f->database->bit == ON_POSTGRES
+                                 ? "SELECT count(*) FROM pg_stat_activity"
+                                   " WHERE pid = %lld"
+                                 : "SELECT count(*) FROM information_schema."
+                                   "processlist WHERE id = %lld",
+                             (long long)ids[i]);
+    return found;
+}
+
+static void check_handful(struct fixture *f, const sqlock_options *options)
+{
+    int64_t ids[64];
+    size_t count = tap_connections(ids, 64);
+
+    if (f->database->bit == ON_SQLITE)
+        return; /* files, not sessions */
+    assert_true(count >= 1 && count <= options->pool_size + 1);
+    assert_true(count_sessions(f, ids, count) == (int64_t)count);
+}
+
+static bool are_all_held(sqlock_lock *const *locks)
+{
+    for (size_t i = 0; i < CROWD; i++)
+        if (!sqlock_is_held(locks[i]))
+            return false;
+    return true;
+}
+
+static void test_ten_thousand_locks_are_kept_together(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct told told = {0};
+    sqlock_acquire_options how = keep_options(CROWD_TTL_MS, &told);
+    sqlock_lock **locks = calloc(CROWD, sizeof *locks);
+    int *results = calloc(CROWD, sizeof *results);
+    struct census census = {0};
+    sqlock_registry *tapped;
+    int64_t first;
+    int rc;
+
+    assert_non_null(locks);
+    assert_non_null(results);
+    options.pool_size = 4;
+    options.statement_timeout_ms = 5000 * SLOWNESS;
+    tapped = fixture_tapped(f, &options);
+    for (size_t i = 0; i < CROWD; i++)
+        locks[i] = keep_lock(f, tapped, i);
+    rc = sqlock_acquire_many(locks, CROWD, 0, &how, results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    census_begin(&census, tapped);
+    first = keep_deadline(locks[0]);
+    assert_becomes_true(atomic_load(&census.renewals) >= PERIODS,
+                        3 * PATIENCE_MS);
+    keep_await_renewals(locks[CROWD - 1], 1);
+    /* So many, and no more, have brought it so far. */
+    assert_true(atomic_load(&census.renewals) <= PERIODS + 1);
+    assert_less(first + PERIOD_NS * (PERIODS - 1),
+                keep_deadline(locks[CROWD - 1]));
+    assert_true(are_all_held(locks));
+    assert_int_equal(atomic_load(&told.times), 0);
+    assert_int_equal(atomic_load(&census.least), CROWD);
+    check_handful(f, &options);
+    rc = sqlock_release_many(locks, CROWD, results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < CROWD; i++) {
+        assert_int_equal(results[i], 0);
+        lock_drop(locks[i]);
+    }
+    registry_end(tapped);
+    free(locks);
+    free(results);
+}
+
+static const struct test tests[] = {
+    TEST(test_ten_thousand_locks_are_kept_together),
+};
+const struct topic topic_crowd = TOPIC(tests);

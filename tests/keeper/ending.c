@@ -1,0 +1,194 @@
+/*
+ * ending.c - what is left of kept leases and their registries: nothing
+ */
+#include "keeper.h"
+
+#include "support/tap.h"
+#include "support/workers.h"
+
+#define KEPT 5
+
+static void test_close_releases_what_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *third = fixture_registry(f, &options);
+    struct told told = {0};
+    sqlock_lock *other;
+    char name[96];
+    size_t i;
+
+    for (i = 0; i < KEPT; i++)
+        keep_take(keep_lock(f, third, i), LONG_TTL_MS, &told);
+    registry_end(third);
+    for (i = 0; i < KEPT; i++) {
+        other = lock_obtain(f->b, keep_name(f, name, i));
+        lock_take(other, 0);
+        lock_give(other);
+        lock_drop(other);
+    }
+    assert_int_equal(atomic_load(&told.times), 0);
+}
+
+static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    size_t threads = 0;
+    size_t fds = 0;
+    int i;
+
+    for (i = 0; i < 201; i++) {
+        sqlock_registry *registry = fixture_registry(f, &options);
+        sqlock_lock *lock = lock_obtain(registry, f->name);
+        int fd;
+        int rc = sqlock_lost_fd(&fd, lock, &f->err);
+
+        assert_lock_ok(rc, &f->err);
+        keep_take(lock, 4 * TTL_MS, NULL);
+        if (i % 50 == 0)
+            keep_await_renewals(lock, 1);
+        registry_end(registry);
+        if (i > 0)
+            continue; /* the first one warms up */
+        threads = keep_entries("/proc/self/task");
+        fds = keep_entries("/proc/self/fd");
+    }
+    assert_becomes_true(keep_entries("/proc/self/task") <= threads,
+                        PATIENCE_MS);
+    assert_becomes_true(keep_entries("/proc/self/fd") <= fds, PATIENCE_MS);
+}
+
+/* -------------------------------------------------------- interrupted loops -- */
+
+#define WORKERS 4
+#define LOCKS 3
+
+struct rush {
+    sqlock_lock *locks[LOCKS];
+    unsigned rounds; /* of each worker */
+    atomic_uint taken;
+    atomic_uint statements;
+    atomic_int inside[LOCKS];
+};
+
+/* Something breaks at every eleventh statement, in one of three ways. */
+static int break_before(void *context, const struct tap_event *event)
+{
+    struct rush *rush = context;
+    unsigned number = atomic_fetch_add(&rush->statements, 1);
+
+    (void)event;
+    return number % 33 == 10   ? SQLOCK_EUNREACHABLE
+           : number % 33 == 21 ? SQLOCK_ERETRY
+                               : 0;
+}
+
+static int break_after(void *context, const struct tap_event *event, int rc)
+{
+    struct rush *rush = context;
+
+    return rc == 0 && event->call == TAP_EXECUTE &&
+                   atomic_load(&rush->statements) % 33 == 32
+               ? SQLOCK_EUNCERTAIN
+               : rc;
+}
+
+static bool is_to_be_expected(int rc)
+{
+    return rc == 0 || rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT ||
+           rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
+           rc == SQLOCK_ERETRY || rc == SQLOCK_ERESOURCE;
+}
+
+static int rush_about(struct worker *worker)
+{
+    struct rush *rush = worker->context;
+
+    for (unsigned i = 0; i < rush->rounds; i++) {
+        size_t which = (worker->index + i) % LOCKS;
+        sqlock_acquire_options options = keep_options(10 * TTL_MS, NULL);
+        int rc = sqlock_acquire(rush->locks[which], 20, &options, &worker->err);
+
+        if (!is_to_be_expected(rc))
+            return worker_fail(worker, "acquire gave %d: %s", rc,
+                               worker->err.message);
+        if (rc < 0)
+            continue;
+        if (atomic_fetch_add(&rush->inside[which], 1) != 0)
+            return worker_fail(worker, "two hold lock %zu", which);
+        (void)atomic_fetch_add(&rush->taken, 1);
+        (void)atomic_fetch_sub(&rush->inside[which], 1);
+        rc = sqlock_release(rush->locks[which], &worker->err);
+        if (!is_to_be_expected(rc))
+            return worker_fail(worker, "release gave %d: %s", rc,
+                               worker->err.message);
+    }
+    return 0;
+}
+
+/* The registry lives on, and another lease of it is renewed: the rows of those
+ * that were given back stay as they are. */
+static void expect_still_rows(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_lock *kept = lock_obtain(registry, f->name);
+    struct row rows[LOCKS];
+    char name[96];
+
+    keep_take(kept, TTL_MS, NULL);
+    for (size_t i = 0; i < LOCKS; i++)
+        rows[i] = fixture_row(f, keep_name(f, name, i));
+    keep_await_renewals(kept, 10);
+    for (size_t i = 0; i < LOCKS; i++) {
+        struct row row = fixture_row(f, keep_name(f, name, i));
+
+        assert_true(row.expires_us == rows[i].expires_us);
+        assert_string_equal(row.client, rows[i].client);
+    }
+    lock_give(kept);
+    lock_drop(kept);
+}
+
+static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    size_t threads = keep_entries("/proc/self/task");
+    size_t fds = keep_entries("/proc/self/fd");
+    struct rush rush = {.rounds = check_scale(1000, 100000) / WORKERS};
+    struct workers workers;
+    sqlock_registry *tapped;
+    int64_t ids[32];
+    size_t i;
+
+    options.ttl_ms = 10 * TTL_MS;
+    options.keep_period_ms = 3; /* a renewal is nearly always in flight */
+    options.statement_timeout_ms = 2000;
+    tapped = fixture_tapped(f, &options);
+    for (i = 0; i < LOCKS; i++)
+        rush.locks[i] = keep_lock(f, tapped, i);
+    tap_hooks(break_before, break_after, &rush);
+    workers_start(&workers, WORKERS, rush_about, &rush);
+    workers_join(&workers);
+    tap_hooks(NULL, NULL, NULL);
+    print_message("%u of %u were taken, %u statements\n",
+                  atomic_load(&rush.taken), rush.rounds * WORKERS,
+                  atomic_load(&rush.statements));
+    assert_true(atomic_load(&rush.taken) > rush.rounds / 4);
+    expect_still_rows(f, tapped);
+    assert_true(tap_connections(ids, 32) <= 4 + 1);
+    for (i = 0; i < LOCKS; i++)
+        lock_drop(rush.locks[i]);
+    registry_end(tapped);
+    assert_int_equal(tap_connections(ids, 32), 0);
+    assert_becomes_true(keep_entries("/proc/self/task") <= threads,
+                        PATIENCE_MS);
+    assert_becomes_true(keep_entries("/proc/self/fd") <= fds, PATIENCE_MS);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_close_releases_what_is_kept, ON_ALL, IN_ALL),
+    TEST(test_200_registries_leave_no_thread_and_no_descriptor),
+    TEST(test_F4_interrupted_loops_leave_nothing_behind),
+};
+const struct topic topic_ending = TOPIC(tests);

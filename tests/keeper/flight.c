@@ -1,0 +1,169 @@
+/*
+ * flight.c - a renewal that is in flight when its lease ends cannot touch the
+ * lease of whoever is next (F4, F6)
+ *
+ * The renewal is held up on its way to the database; meanwhile the lock gets
+ * another holder; then the renewal arrives.
+ */
+#include "keeper.h"
+
+#include <string.h>
+
+#include "support/tap.h"
+
+struct flight {
+    const char *renewal;
+    atomic_bool is_wanted; /* hold up the next one */
+    atomic_bool is_up;
+    atomic_bool may_land;
+    atomic_bool has_landed;
+};
+
+static int take_off(void *context, const struct tap_event *event)
+{
+    struct flight *flight = context;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (event->text != flight->renewal ||
+        !atomic_exchange(&flight->is_wanted, false))
+        return 0;
+    atomic_store(&flight->is_up, true);
+    while (!atomic_load(&flight->may_land) && check_pause(until))
+        ;
+    return 0;
+}
+
+static int land(void *context, const struct tap_event *event, int rc)
+{
+    struct flight *flight = context;
+
+    if (event->text == flight->renewal && atomic_load(&flight->may_land))
+        atomic_store(&flight->has_landed, true);
+    return rc;
+}
+
+struct trip {
+    sqlock_registry *tapped;
+    sqlock_lock *old;
+    sqlock_lock *next;
+    struct flight flight;
+    struct told told;
+    struct row row;
+};
+
+static void begin(struct fixture *f, struct trip *trip)
+{
+    sqlock_options options = fixture_options(f);
+
+    memset(trip, 0, sizeof *trip);
+    trip->tapped = fixture_tapped(f, &options);
+    trip->old = lock_obtain(trip->tapped, f->name);
+    trip->next = lock_obtain(f->b, f->name);
+    trip->flight.renewal = census_text(trip->tapped, SQLOCK_SQL_RENEW_MANY);
+    atomic_store(&trip->flight.is_wanted, true);
+    tap_hooks(take_off, land, &trip->flight);
+    keep_take(trip->old, 5 * TTL_MS, &trip->told);
+    assert_becomes_true(atomic_load(&trip->flight.is_up), PATIENCE_MS);
+}
+
+/* Let it land: the next holder's row is as it was. */
+static void let_land(struct fixture *f, struct trip *trip)
+{
+    struct row row;
+
+    lock_take(trip->next, LONG_TTL_MS);
+    trip->row = fixture_row(f, f->name);
+    atomic_store(&trip->flight.may_land, true);
+    assert_becomes_true(atomic_load(&trip->flight.has_landed), PATIENCE_MS);
+    row = fixture_row(f, f->name);
+    assert_string_equal(row.client, trip->row.client);
+    assert_true(row.expires_us == trip->row.expires_us);
+    assert_true(sqlock_is_held(trip->next));
+}
+
+static void end(struct trip *trip)
+{
+    lock_give(trip->next);
+    lock_drop(trip->next);
+    registry_end(trip->tapped);
+}
+
+static void test_F4_a_renewal_in_flight_at_the_release(void **state)
+{
+    struct fixture *f = *state;
+    struct trip trip;
+
+    begin(f, &trip);
+    lock_give(trip.old);
+    let_land(f, &trip);
+    assert_int_equal(sqlock_remaining_ms(trip.old), 0);
+    assert_int_equal(sqlock_hold_count(trip.old), 0);
+    assert_int_equal(atomic_load(&trip.told.times), 0);
+    end(&trip);
+}
+
+/* The handle may go as well: the renewal keeps what it needs of it. */
+static void test_F4_a_renewal_in_flight_when_the_lock_is_dropped(void **state)
+{
+    struct fixture *f = *state;
+    struct trip trip;
+
+    begin(f, &trip);
+    lock_give(trip.old);
+    lock_drop(trip.old);
+    let_land(f, &trip);
+    end(&trip);
+}
+
+/* The answer is about the acquisition before this one. */
+static void test_F4_a_renewal_in_flight_over_a_new_acquisition(void **state)
+{
+    struct fixture *f = *state;
+    struct trip trip;
+    int64_t deadline;
+
+    begin(f, &trip);
+    lock_give(trip.old);
+    lock_take(trip.old, LONG_TTL_MS);
+    deadline = keep_deadline(trip.old);
+    trip.row = fixture_row(f, f->name);
+    atomic_store(&trip.flight.may_land, true);
+    assert_becomes_true(atomic_load(&trip.flight.has_landed), PATIENCE_MS);
+    assert_true(fixture_row(f, f->name).expires_us == trip.row.expires_us);
+    assert_true(sqlock_is_held(trip.old));
+    assert_true(keep_deadline(trip.old) == deadline);
+    assert_int_equal(atomic_load(&trip.told.times), 0);
+    lock_give(trip.old);
+    lock_drop(trip.next);
+    registry_end(trip.tapped);
+}
+
+/* The row is gone before its holder knows, and has another owner. */
+static void test_F6_a_renewal_in_flight_when_the_row_is_taken(void **state)
+{
+    struct fixture *f = *state;
+    struct trip trip;
+
+    begin(f, &trip);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                  sqlock_key(trip.old));
+    let_land(f, &trip);
+    assert_becomes_true(atomic_load(&trip.told.times) > 0, PATIENCE_MS);
+    assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED,
+                   sqlock_renew(trip.old, 0, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(trip.old, &f->err), &f->err);
+    assert_string_equal(fixture_row(f, f->name).client, trip.row.client);
+    end(&trip);
+}
+
+/* SQLite's writes of a registry go one after another: there a release waits for
+ * the renewal, and would be no test of this. */
+static const struct test tests[] = {
+    TEST_ON(test_F4_a_renewal_in_flight_at_the_release, ON_SERVERS, IN_ALL),
+    TEST_ON(test_F4_a_renewal_in_flight_when_the_lock_is_dropped, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_F4_a_renewal_in_flight_over_a_new_acquisition, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_F6_a_renewal_in_flight_when_the_row_is_taken, ON_ALL, IN_ALL),
+};
+const struct topic topic_flight = TOPIC(tests);

@@ -1,0 +1,248 @@
+/*
+ * keep.c - a lease is kept when that is asked for, as long as it is asked for,
+ * and many leases at the cost of one statement
+ */
+#include "keeper.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "support/tap.h"
+
+static void test_a_lease_is_not_kept_unless_asked_for(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(tapped, f->name);
+    size_t threads = keep_entries("/proc/self/task");
+    int64_t deadline;
+    struct row row;
+
+    lock_take(lock, TTL_MS / 2);
+    assert_int_equal(tap_count(TAP_EXECUTE), 1);
+    deadline = keep_deadline(lock);
+    row = fixture_row(f, f->name);
+    assert_int_equal(keep_entries("/proc/self/task"), threads);
+    fixture_await_expiry(f, f->name);
+    assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
+    assert_true(keep_deadline(lock) == deadline);
+    assert_int_equal(tap_count(TAP_EXECUTE), 1);
+    assert_false(sqlock_is_held(lock));
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+    registry_end(tapped);
+}
+
+static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
+{
+    assert_true(sqlock_is_held(lock));
+    assert_true(sqlock_remaining_ms(lock) <= TTL_MS);
+    return fixture_row(f, f->name).expires_us > us;
+}
+
+static void test_a_kept_lease_outlives_its_ttl_many_times(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct told told = {0};
+    struct row first;
+    int64_t token;
+    int rc;
+
+    keep_take(lock, TTL_MS, &told);
+    token = sqlock_token(lock);
+    first = fixture_row(f, f->name);
+    assert_becomes_true(
+        row_ends_after(f, lock, first.expires_us + 5 * TTL_MS * 1000),
+        PATIENCE_MS);
+    rc = lock_try(other, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_true(sqlock_token(lock) == token);
+    assert_string_equal(fixture_row(f, f->name).client, first.client);
+    assert_int_equal(atomic_load(&told.times), 0);
+    lock_give(lock);
+    lock_take(other, 0);
+    lock_give(other);
+    lock_drop(lock);
+    lock_drop(other);
+}
+
+#define SOME 40
+
+static void test_one_statement_renews_all(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *locks[SOME];
+    struct census census = {0};
+    size_t i;
+
+    for (i = 0; i < SOME; i++) {
+        locks[i] = keep_lock(f, tapped, i);
+        keep_take(locks[i], 2 * TTL_MS, NULL);
+    }
+    /* Those that were taken last went along early. */
+    keep_await_renewals(locks[SOME - 1], 2);
+    census_begin(&census, tapped);
+    for (i = 0; i < SOME; i++)
+        keep_await_renewals(locks[i], i == 0 ? 5 : 0);
+    assert_becomes_true(atomic_load(&census.renewals) >= 5, PATIENCE_MS);
+    assert_int_equal(atomic_load(&census.least), SOME);
+    for (i = 0; i < SOME; i++)
+        assert_true(sqlock_is_held(locks[i]));
+    /* Nothing but renewals was sent, except by SQLite's BEGIN and COMMIT. */
+    assert_true(tap_count(TAP_EXECUTE) <= atomic_load(&census.renewals) + 1);
+    for (i = 0; i < SOME; i++) {
+        lock_give(locks[i]);
+        lock_drop(locks[i]);
+    }
+    registry_end(tapped);
+}
+
+static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *brief = keep_lock(f, tapped, 0);
+    sqlock_lock *lasting = keep_lock(f, tapped, 1);
+    struct census census = {.key = sqlock_key(lasting)};
+    char name[96];
+    int64_t ends;
+
+    keep_take(brief, TTL_MS, NULL);
+    keep_take(lasting, 10 * TTL_MS, NULL);
+    ends = fixture_row(f, keep_name(f, name, 1)).expires_us;
+    census_begin(&census, tapped);
+    keep_await_renewals(lasting, 2);
+    assert_true(atomic_load(&census.renewals) >
+                2 * atomic_load(&census.with_key));
+    assert_true(sqlock_is_held(brief));
+    assert_true(fixture_row(f, name).expires_us > ends);
+    /* Each by its own TTL: the row says so. */
+    keep_name(f, name, 0);
+    assert_true(fixture_row(f, name).expires_us <
+                sql_now_us(&f->sql) + TTL_MS * 1000);
+    lock_give(brief);
+    lock_give(lasting);
+    lock_drop(brief);
+    lock_drop(lasting);
+    registry_end(tapped);
+}
+
+static void test_F4_nothing_is_renewed_after_its_release(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *given = keep_lock(f, tapped, 0);
+    sqlock_lock *kept = keep_lock(f, tapped, 1);
+    struct census census = {.key = sqlock_key(given)};
+
+    keep_take(given, TTL_MS, NULL);
+    keep_take(kept, TTL_MS, NULL);
+    census_begin(&census, tapped);
+    keep_await_renewals(given, 2);
+    assert_true(atomic_load(&census.with_key) >= 2);
+    lock_give(given);
+    census_begin(&census, tapped);
+    keep_await_renewals(kept, 6);
+    /* One may have been gathered before the release and sent after it. */
+    assert_true(atomic_load(&census.with_key) <= 1);
+    assert_int_equal(sqlock_remaining_ms(given), 0);
+    lock_give(kept);
+    lock_drop(given);
+    lock_drop(kept);
+    registry_end(tapped);
+}
+
+static void test_a_maximum_hold_time_ends_renewals(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+    sqlock_acquire_options options = keep_options(TTL_MS, &told);
+    struct row first;
+    struct row last;
+    int rc;
+
+    options.max_hold_ms = 2 * TTL_MS;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    first = fixture_row(f, f->name);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told.code), SQLOCK_EEXPIRED);
+    last = fixture_row(f, f->name);
+    assert_less(first.expires_us, last.expires_us);
+    /* The last renewal was sent before that time was over. */
+    assert_less(last.expires_us,
+                first.expires_us + 2 * TTL_MS * 1000 + TTL_MS / 2 * 1000);
+    assert_false(sqlock_is_held(lock));
+    fixture_await_expiry(f, f->name);
+    assert_true(fixture_row(f, f->name).expires_us == last.expires_us);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_int_equal(atomic_load(&told.times), 1);
+    lock_drop(lock);
+}
+
+static void test_the_period_can_be_chosen(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int64_t first;
+    int rc;
+
+    options.ttl_ms = TTL_MS;
+    options.keep_period_ms = TTL_MS / 3 + 1;
+    rc = sqlock_registry_open(&registry, f->url, &options, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(registry);
+    options.keep_period_ms = TTL_MS / 10;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    keep_take(lock, 10 * TTL_MS, NULL);
+    first = keep_deadline(lock);
+    keep_await_renewals(lock, 10);
+    assert_less(lk_boottime_ns(), first);
+    lock_give(lock);
+    /* Longer than a third of this lease: then the default holds. */
+    keep_take(lock, TTL_MS / 5, NULL);
+    keep_await_renewals(lock, 3);
+    assert_code_of(0, SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_a_lock_is_kept_again_after_its_release(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int i;
+
+    for (i = 0; i < 3; i++) {
+        keep_take(lock, TTL_MS, NULL);
+        keep_await_renewals(lock, 2);
+        lock_give(lock);
+    }
+    lock_take(lock, TTL_MS / 4); /* and not kept when it is not asked for */
+    fixture_await_expiry(f, f->name);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_lease_is_not_kept_unless_asked_for, ON_ALL, IN_ALL),
+    TEST_ON(test_a_kept_lease_outlives_its_ttl_many_times, ON_ALL, IN_ALL),
+    TEST(test_one_statement_renews_all),
+    TEST(test_each_lease_is_renewed_by_its_own_ttl),
+    TEST(test_F4_nothing_is_renewed_after_its_release),
+    TEST(test_a_maximum_hold_time_ends_renewals),
+    TEST(test_the_period_can_be_chosen),
+    TEST(test_a_lock_is_kept_again_after_its_release),
+};
+const struct topic topic_keep = TOPIC(tests);

@@ -1,0 +1,130 @@
+/*
+ * keeper.h - what the tests of this suite share
+ *
+ * A test runs once for each database and table layout that it names.
+ */
+#ifndef TESTS_KEEPER_H
+#define TESTS_KEEPER_H
+
+#include <stdatomic.h>
+
+#include "support/fixture.h"
+
+/* A sanitizer makes everything slower. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SLOWNESS 3
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SLOWNESS 3
+#endif
+#endif
+#ifndef SLOWNESS
+#define SLOWNESS 1
+#endif
+
+/* Of leases that are kept, or that are to run out. */
+#define TTL_MS (600 * SLOWNESS)
+
+/* How late a loss may be told on a machine that others use, too. */
+#define LATE_MAX_NS INT64_C(2000000000)
+
+struct test {
+    const char *name;
+    CMUnitTestFunction function;
+    unsigned databases; /* ON_... */
+    unsigned layouts;   /* IN_... */
+};
+
+struct topic {
+    const struct test *tests;
+    size_t count;
+};
+
+#define TEST(function_)                                                        \
+    {                                                                          \
+#function_, function_, ON_ALL, IN_SQLOCK                               \
+    }
+#define TEST_ON(function_, databases_, layouts_)                               \
+    {                                                                          \
+#function_, function_, (databases_), (layouts_)                        \
+    }
+#define TOPIC(tests_)                                                          \
+    {                                                                          \
+        (tests_), sizeof(tests_) / sizeof(tests_)[0]                           \
+    }
+
+extern const struct topic topic_keep;
+extern const struct topic topic_told;
+extern const struct topic topic_outage;
+extern const struct topic topic_stranger;
+extern const struct topic topic_ending;
+extern const struct topic topic_flight;
+extern const struct topic topic_steal;
+extern const struct topic topic_clock;
+extern const struct topic topic_many;
+extern const struct topic topic_order;
+extern const struct topic topic_crowd;
+extern const struct topic topic_pause;
+extern const struct topic topic_late;
+
+/* ------------------------------------------------------------------ keeping */
+
+/* What on_lost was told; all zero before. */
+struct told {
+    atomic_int times;
+    atomic_int code;
+    _Atomic int64_t at_ns; /* CLOCK_BOOTTIME */
+};
+void told_note(void *context, sqlock_lock *lock, int code);
+
+/* Keep it, and tell of its loss; told may be NULL. */
+sqlock_acquire_options keep_options(uint32_t ttl_ms, struct told *told);
+
+/* Take it at once and keep it; a failure fails the test. */
+#define keep_take(lock, ttl_ms, told)                                          \
+    keep_take_at((lock), (ttl_ms), (told), __FILE__, __LINE__)
+void keep_take_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
+                  const char *file, int line);
+
+/* When its holder stops believing, whoever asks. */
+int64_t keep_deadline(sqlock_lock *lock);
+
+/* Ask until its deadline has moved so many times; it must stay held. */
+void keep_await_renewals(sqlock_lock *lock, unsigned count);
+
+/* Whether poll(2) finds it readable. */
+bool keep_is_readable(int fd);
+
+/* Lock number i of a test, by the registry. */
+sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
+                       size_t i);
+const char *keep_name(const struct fixture *fixture, char out[96], size_t i);
+
+/* Entries of a directory: of /proc/self/task or /proc/self/fd. */
+size_t keep_entries(const char *path);
+
+/* ---------------------------------------------------------------- the census */
+
+/* Counts the renewals of many leases that a tapped registry sends; by the
+ * tap's hooks. */
+struct census {
+    const char *renewal; /* the statement's text */
+    const char *key;     /* NULL: of any lock */
+    atomic_uint renewals;
+    atomic_uint with_key;
+    atomic_uint least; /* leases in one of them */
+};
+void census_begin(struct census *census, sqlock_registry *registry);
+
+/* The statement's text as the registry sends it. */
+const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind);
+
+/* The leases in a statement's array, and the array itself (NULL: none). */
+struct tap_event;
+const char *census_array(const struct tap_event *event, unsigned *leases);
+
+/* --------------------------------------------------- a process that is paused */
+
+int pause_main(char **argv);
+
+#endif

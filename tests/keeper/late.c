@@ -1,0 +1,118 @@
+/*
+ * late.c - how late the signal of a loss is, beyond the lease's deadline, less
+ * the lateness of a plain timer that was set for the same moment (F3)
+ */
+#include "keeper.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "support/workers.h"
+
+#define LEASES 10
+#define ROUNDS_MAX 200
+#define LATER_MAX_NS INT64_C(50000000) /* than a timer, in the campaign */
+
+struct sample {
+    sqlock_lock *lock;
+    struct told told;
+    int64_t deadline_ns;
+    int64_t timer_ns; /* when the timer went off */
+    struct worker timer;
+};
+
+static int sleep_until(struct worker *worker)
+{
+    struct sample *sample = worker->context;
+    const struct timespec at = lk_timespec(sample->deadline_ns);
+
+    while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) != 0)
+        ;
+    sample->timer_ns = lk_boottime_ns();
+    return 0;
+}
+
+/* Some kept without a database that answers in time would be the fault suite's;
+ * here leases just run out, a few milliseconds apart. */
+static void run_round(struct fixture *f, struct sample *samples)
+{
+    for (size_t i = 0; i < LEASES; i++) {
+        struct sample *sample = &samples[i];
+        sqlock_acquire_options options =
+            keep_options(TTL_MS / 4 + 3 * (uint32_t)i, &sample->told);
+        int rc;
+
+        options.keep = false;
+        atomic_store(&sample->told.times, 0);
+        rc = sqlock_acquire(sample->lock, 0, &options, &f->err);
+        assert_lock_ok(rc, &f->err);
+        sample->deadline_ns = keep_deadline(sample->lock);
+        worker_start(&sample->timer, sleep_until, sample);
+    }
+    for (size_t i = 0; i < LEASES; i++) {
+        struct sample *sample = &samples[i];
+
+        worker_join(&sample->timer);
+        assert_becomes_true(atomic_load(&sample->told.times) > 0, PATIENCE_MS);
+        assert_true(atomic_load(&sample->told.at_ns) >= sample->deadline_ns);
+        assert_less(atomic_load(&sample->told.at_ns),
+                    sample->deadline_ns + LATE_MAX_NS);
+        assert_code_of(SQLOCK_EEXPIRED, SQLOCK_EEXPIRED,
+                       sqlock_release(sample->lock, &f->err), &f->err);
+    }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a;
+    int64_t right = *(const int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+static void print_distribution(const char *what, int64_t *ns, size_t count)
+{
+    qsort(ns, count, sizeof *ns, by_value);
+    print_message("%s, us: least %lld, half %lld, 90%% %lld, 99%% %lld, "
+                  "most %lld of %zu\n",
+                  what, (long long)ns[0] / 1000,
+                  (long long)ns[count / 2] / 1000,
+                  (long long)ns[count * 9 / 10] / 1000,
+                  (long long)ns[count * 99 / 100] / 1000,
+                  (long long)ns[count - 1] / 1000, count);
+}
+
+static void test_F3_how_late_a_loss_is_told(void **state)
+{
+    struct fixture *f = *state;
+    static struct sample samples[LEASES];
+    static int64_t late[ROUNDS_MAX * LEASES];
+    static int64_t later[ROUNDS_MAX * LEASES];
+    unsigned rounds = check_scale(8, ROUNDS_MAX);
+    size_t count = 0;
+
+    for (size_t i = 0; i < LEASES; i++)
+        samples[i].lock = keep_lock(f, f->a, i);
+    for (unsigned round = 0; round < rounds; round++) {
+        run_round(f, samples);
+        for (size_t i = 0; i < LEASES; i++) {
+            int64_t told = atomic_load(&samples[i].told.at_ns);
+
+            late[count] = told - samples[i].deadline_ns;
+            later[count] = told - samples[i].timer_ns;
+            count++;
+        }
+    }
+    print_distribution("told after the deadline", late, count);
+    print_distribution("and after a timer", later, count);
+    if (check_scale(0, 1) != 0)
+        assert_true(later[count - 1] <= LATER_MAX_NS);
+    for (size_t i = 0; i < LEASES; i++)
+        lock_drop(samples[i].lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_F3_how_late_a_loss_is_told),
+};
+const struct topic topic_late = TOPIC(tests);

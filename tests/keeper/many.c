@@ -1,0 +1,404 @@
+/*
+ * many.c - several locks in one call: what is taken, renewed and released, and
+ * what is said of each
+ */
+#include "keeper.h"
+
+#include "support/tap.h"
+
+#define SOME 6
+#define TAKEN 3 /* by somebody else */
+
+struct some {
+    sqlock_lock *locks[SOME];
+    int results[SOME];
+};
+
+static void obtain_some(struct fixture *f, sqlock_registry *registry,
+                        struct some *some)
+{
+    for (size_t i = 0; i < SOME; i++) {
+        some->locks[i] = keep_lock(f, registry, i);
+        some->results[i] = 1;
+    }
+}
+
+static void drop_some(struct some *some)
+{
+    for (size_t i = 0; i < SOME; i++)
+        lock_drop(some->locks[i]);
+}
+
+static void take_some(struct fixture *f, struct some *some)
+{
+    int rc =
+        sqlock_acquire_many(some->locks, SOME, 0, NULL, some->results, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_int_equal(some->results[i], 0);
+        assert_true(sqlock_is_held(some->locks[i]));
+        assert_int_equal(sqlock_hold_count(some->locks[i]), 1);
+    }
+}
+
+static void give_some(struct fixture *f, struct some *some)
+{
+    int rc = sqlock_release_many(some->locks, SOME, some->results, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_int_equal(some->results[i], 0);
+        assert_int_equal(sqlock_hold_count(some->locks[i]), 0);
+    }
+}
+
+static void test_all_are_taken_and_given_back(void **state)
+{
+    struct fixture *f = *state;
+    struct some mine;
+    struct some theirs;
+    int64_t last[SOME] = {0};
+    int round;
+
+    obtain_some(f, f->a, &mine);
+    obtain_some(f, f->b, &theirs);
+    for (round = 0; round < 4; round++) {
+        struct some *now = round % 2 == 0 ? &mine : &theirs;
+        struct some *then = round % 2 == 0 ? &theirs : &mine;
+        int rc;
+
+        take_some(f, now);
+        rc = sqlock_acquire_many(then->locks, SOME, 0, NULL, NULL, &f->err);
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        for (size_t i = 0; i < SOME; i++) {
+            assert_less(last[i], sqlock_token(now->locks[i]));
+            last[i] = sqlock_token(now->locks[i]);
+        }
+        give_some(f, now);
+    }
+    drop_some(&mine);
+    drop_some(&theirs);
+}
+
+static void test_all_or_nothing(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *busy = keep_lock(f, f->b, TAKEN);
+    struct some mine;
+    sqlock_acquire_options options = keep_options(TTL_MS, NULL);
+    int rc;
+
+    obtain_some(f, f->a, &mine);
+    lock_take(busy, LONG_TTL_MS);
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, mine.results,
+                             &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_int_equal(mine.results[TAKEN], SQLOCK_EBUSY);
+    for (size_t i = 0; i < SOME; i++) {
+        char name[96];
+        struct row row = fixture_row(f, keep_name(f, name, i));
+
+        assert_true(mine.results[i] < 0);
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+        assert_true(sqlock_token(mine.locks[i]) == 0);
+        if (i != TAKEN)
+            assert_string_equal(row.client, ""); /* free, or gone */
+    }
+    assert_true(sqlock_is_held(busy));
+    lock_give(busy);
+    lock_drop(busy);
+    take_some(f, &mine);
+    give_some(f, &mine);
+    drop_some(&mine);
+}
+
+static void test_partial_takes_what_is_free(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *busy = keep_lock(f, f->b, TAKEN);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct some mine;
+    int rc;
+
+    obtain_some(f, f->a, &mine);
+    lock_take(busy, LONG_TTL_MS);
+    options.partial = true;
+    rc = sqlock_acquire_many(mine.locks, SOME, 10, &options, mine.results,
+                             &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, mine.results,
+                             &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
+        assert_int_equal(sqlock_is_held(mine.locks[i]), i != TAKEN);
+    }
+    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
+    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_EOWNER : 0);
+    assert_true(sqlock_is_held(busy));
+    lock_give(busy);
+    lock_drop(busy);
+    drop_some(&mine);
+}
+
+static void test_a_lock_that_is_owned_counts_one_more(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *busy = keep_lock(f, f->b, TAKEN);
+    struct some mine;
+    int64_t token;
+    int rc;
+
+    obtain_some(f, f->a, &mine);
+    lock_take(mine.locks[1], LONG_TTL_MS);
+    token = sqlock_token(mine.locks[1]);
+    /* A call that fails does not count. */
+    lock_take(busy, LONG_TTL_MS);
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, mine.results, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(mine.locks[1]), 1);
+    assert_true(sqlock_is_held(mine.locks[1]));
+    lock_give(busy);
+    lock_drop(busy);
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, mine.results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(sqlock_hold_count(mine.locks[1]), 2);
+    assert_true(sqlock_token(mine.locks[1]) == token);
+    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), i == 1);
+    lock_give(mine.locks[1]);
+    drop_some(&mine);
+}
+
+static void lose_one(struct fixture *f, struct some *some)
+{
+    assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
+                             f->table, sqlock_key(some->locks[TAKEN])),
+                     1);
+}
+
+static void test_renewing_many_tells_the_one_that_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    struct some mine;
+    int64_t before[SOME];
+    int rc;
+
+    obtain_some(f, f->a, &mine);
+    take_some(f, &mine);
+    for (size_t i = 0; i < SOME; i++)
+        before[i] = keep_deadline(mine.locks[i]);
+    rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_int_equal(mine.results[i], 0);
+        assert_less(before[i], keep_deadline(mine.locks[i]));
+    }
+    lose_one(f, &mine);
+    for (int round = 0; round < 2; round++) { /* it stays so */
+        rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
+        assert_code(SQLOCK_ELOST, rc, &f->err);
+        for (size_t i = 0; i < SOME; i++) {
+            assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
+            assert_int_equal(sqlock_is_held(mine.locks[i]), i != TAKEN);
+        }
+    }
+    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
+    drop_some(&mine);
+}
+
+static void test_releasing_many_tells_the_one_that_was_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *next = keep_lock(f, f->b, TAKEN);
+    struct some mine;
+    char name[96];
+    struct row row;
+    int rc;
+
+    obtain_some(f, f->a, &mine);
+    take_some(f, &mine);
+    lose_one(f, &mine);
+    lock_take(next, LONG_TTL_MS); /* somebody else has it by now */
+    row = fixture_row(f, keep_name(f, name, TAKEN));
+    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+    }
+    assert_string_equal(fixture_row(f, name).client, row.client);
+    assert_true(fixture_row(f, name).expires_us == row.expires_us);
+    lock_give(next);
+    lock_drop(next);
+    drop_some(&mine);
+}
+
+static void test_leases_that_ran_out_are_told_so(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct some mine;
+    char name[96];
+    int rc;
+
+    obtain_some(f, f->a, &mine);
+    options.ttl_ms = TTL_MS / 4;
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < SOME; i++)
+        fixture_await_expiry(f, keep_name(f, name, i));
+    rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, NULL, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_int_equal(mine.results[i], SQLOCK_EEXPIRED);
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+    }
+    drop_some(&mine);
+}
+
+static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
+                           size_t count)
+{
+    int rc = sqlock_acquire_many(locks, count, 0, NULL, NULL, &f->err);
+
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_renew_many(locks, count, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_release_many(locks, count, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+}
+
+static void test_what_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    static sqlock_lock *crowd[SQLOCK_MANY_MAX + 1];
+    struct some mine;
+    sqlock_lock *odd[3];
+    int rc;
+
+    obtain_some(f, tapped, &mine);
+    tap_reset();
+    odd[0] = mine.locks[0];
+    odd[1] = mine.locks[1];
+    odd[2] = keep_lock(f, tapped, 0); /* the same handle by the same name */
+    expect_refused(f, odd, 3);
+    lock_drop(odd[2]);
+    odd[2] = keep_lock(f, f->a, 2);
+    expect_refused(f, odd, 3);
+    lock_drop(odd[2]);
+    odd[2] = NULL;
+    expect_refused(f, odd, 3);
+    expect_refused(f, odd, 0);
+    expect_refused(f, NULL, 2);
+    for (size_t i = 0; i <= SQLOCK_MANY_MAX; i++)
+        crowd[i] = mine.locks[0];
+    expect_refused(f, crowd, SQLOCK_MANY_MAX + 1);
+    rc = sqlock_acquire_many(mine.locks, SOME, -2, NULL, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_int_equal(tap_sent(), 0);
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+    drop_some(&mine);
+    registry_end(tapped);
+}
+
+static void test_one_statement_for_all(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    struct some mine;
+
+    obtain_some(f, tapped, &mine);
+    take_some(f, &mine); /* connects */
+    give_some(f, &mine);
+    tap_reset();
+    take_some(f, &mine);
+    /* MySQL tells the tokens in a second one. */
+    assert_int_equal(tap_sent(), f->database->bit == ON_MYSQL ? 2 : 1);
+    tap_reset();
+    assert_lock_ok(sqlock_renew_many(mine.locks, SOME, NULL, &f->err), &f->err);
+    assert_int_equal(tap_sent(), 1);
+    tap_reset();
+    give_some(f, &mine);
+    assert_int_equal(tap_sent(), 1);
+    drop_some(&mine);
+    registry_end(tapped);
+}
+
+/* The claim's answer comes when its leases are over: given back, as one is. */
+static int dawdle(void *context, const struct tap_event *event, int rc)
+{
+    int64_t until = check_deadline_ns(TTL_MS);
+
+    while (event->text == context && check_pause(until))
+        ;
+    return rc;
+}
+
+static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    const char *claim = census_text(tapped, SQLOCK_SQL_CLAIM_MANY);
+    struct some mine;
+    char name[96];
+    int rc;
+
+    obtain_some(f, tapped, &mine);
+    how.ttl_ms = TTL_MS / 2;
+    {
+        union {
+            const char *text;
+            void *context;
+        } claim_text = {.text = claim};
+
+        tap_hooks(NULL, dawdle, claim_text.context);
+    }
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, &how, mine.results, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++) {
+        assert_true(mine.results[i] < 0);
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+        assert_string_equal(fixture_row(f, keep_name(f, name, i)).client, "");
+    }
+    how.partial = true;
+    rc = sqlock_acquire_many(mine.locks, SOME, 0, &how, mine.results, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+    tap_reset();
+    drop_some(&mine);
+    registry_end(tapped);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_all_are_taken_and_given_back, ON_ALL, IN_ALL),
+    TEST_ON(test_all_or_nothing, ON_ALL, IN_ALL),
+    TEST_ON(test_partial_takes_what_is_free, ON_ALL, IN_ALL),
+    TEST(test_a_lock_that_is_owned_counts_one_more),
+    TEST_ON(test_renewing_many_tells_the_one_that_is_lost, ON_ALL, IN_ALL),
+    TEST_ON(test_releasing_many_tells_the_one_that_was_lost, ON_ALL, IN_ALL),
+    TEST_ON(test_leases_that_ran_out_are_told_so, ON_ALL, IN_ALL),
+    TEST(test_what_is_refused),
+    TEST(test_one_statement_for_all),
+    TEST(test_a_claim_that_outlasts_its_leases_is_given_back),
+};
+const struct topic topic_many = TOPIC(tests);

@@ -1,0 +1,178 @@
+/*
+ * outage.c - renewals go on while the application uses every connection (F35)
+ * and while theirs break again and again (F5)
+ */
+#include "keeper.h"
+
+#include "support/server.h"
+#include "support/tap.h"
+#include "support/workers.h"
+
+static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
+{
+    assert_true(sqlock_is_held(lock));
+    return fixture_row(f, f->name).expires_us > us;
+}
+
+/* ------------------------------------------------- all connections in use -- */
+
+struct jam {
+    const char *text; /* of the statement that does not come back */
+    atomic_bool is_in;
+    atomic_bool is_over;
+};
+
+static int stay(void *context, const struct tap_event *event)
+{
+    struct jam *jam = context;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (event->text != jam->text)
+        return 0;
+    atomic_store(&jam->is_in, true);
+    while (!atomic_load(&jam->is_over) && check_pause(until))
+        ;
+    return 0;
+}
+
+static int show_row(struct worker *worker)
+{
+    sqlock_info *row = NULL;
+    int rc = sqlock_show(worker->context, "nobody's", &row, &worker->err);
+
+    sqlock_info_free(row, row != NULL ? 1 : 0);
+    return rc == 0 ? worker_fail(worker, "%s", "there is such a row") : 0;
+}
+
+static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct jam jam = {0};
+    struct told told = {0};
+    struct worker worker;
+    sqlock_registry *tapped;
+    sqlock_lock *lock;
+    int64_t ends;
+
+    options.pool_size = 1;
+    tapped = fixture_tapped(f, &options);
+    lock = lock_obtain(tapped, f->name);
+    keep_take(lock, TTL_MS, &told);
+    jam.text = census_text(tapped, SQLOCK_SQL_READ);
+    tap_hooks(stay, NULL, &jam);
+    worker_start(&worker, show_row, tapped);
+    assert_becomes_true(atomic_load(&jam.is_in), PATIENCE_MS);
+    ends = fixture_row(f, f->name).expires_us;
+    assert_becomes_true(row_ends_after(f, lock, ends + 4 * TTL_MS * 1000),
+                        PATIENCE_MS);
+    assert_false(atomic_load(&jam.is_over));
+    atomic_store(&jam.is_over, true);
+    worker_join(&worker);
+    assert_int_equal(atomic_load(&told.times), 0);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(tapped);
+}
+
+/* ---------------------------------------------------- connections that break -- */
+
+struct breakage {
+    const char *renewal;
+    struct sql *sql; /* ends sessions; NULL: the connection is cut here */
+    bool loses_answer;
+    atomic_uint renewals;
+    atomic_uint broken;
+};
+
+/* Every other one, so that the one that is sent again goes through. */
+static bool is_its_turn(struct breakage *breakage,
+                        const struct tap_event *event)
+{
+    return event->call == TAP_EXECUTE && event->text == breakage->renewal &&
+           atomic_fetch_add(&breakage->renewals, 1) % 2 == 0;
+}
+
+static int cut_before(void *context, const struct tap_event *event)
+{
+    struct breakage *breakage = context;
+    int64_t ids[16];
+    size_t count;
+
+    if (breakage->loses_answer || !is_its_turn(breakage, event))
+        return 0;
+    (void)atomic_fetch_add(&breakage->broken, 1);
+    if (breakage->sql == NULL)
+        return SQLOCK_EUNREACHABLE;
+    count = tap_connections(ids, 16);
+    (void)server_end_some(breakage->sql, ids, count);
+    return 0;
+}
+
+static int cut_after(void *context, const struct tap_event *event, int rc)
+{
+    struct breakage *breakage = context;
+
+    if (rc < 0 || !breakage->loses_answer || !is_its_turn(breakage, event))
+        return rc;
+    (void)atomic_fetch_add(&breakage->broken, 1);
+    return SQLOCK_EUNCERTAIN;
+}
+
+static void check_breakage(struct fixture *f, struct breakage *breakage)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(tapped, f->name);
+    struct told told = {0};
+    int64_t ends;
+
+    breakage->renewal = census_text(tapped, SQLOCK_SQL_RENEW_MANY);
+    keep_take(lock, 2 * TTL_MS, &told);
+    ends = fixture_row(f, f->name).expires_us;
+    tap_hooks(cut_before, cut_after, breakage);
+    assert_becomes_true(row_ends_after(f, lock, ends + 6 * TTL_MS * 1000),
+                        PATIENCE_MS);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(atomic_load(&breakage->broken) >= 4);
+    assert_int_equal(atomic_load(&told.times), 0);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(tapped);
+}
+
+static void test_F5_the_session_is_ended_at_every_renewal(void **state)
+{
+    struct fixture *f = *state;
+    struct breakage breakage = {0};
+    struct sql sql;
+    int rc = sql_open(&sql, f->database, database_admin_url(f->database));
+
+    assert_lock_ok(rc, &sql.err);
+    breakage.sql = &sql;
+    check_breakage(f, &breakage);
+    sql_close(&sql);
+}
+
+static void test_F5_the_connection_breaks_before_every_renewal(void **state)
+{
+    struct breakage breakage = {0};
+
+    check_breakage(*state, &breakage);
+}
+
+static void test_F5_the_answer_to_every_renewal_is_lost(void **state)
+{
+    struct breakage breakage = {.loses_answer = true};
+
+    check_breakage(*state, &breakage);
+}
+
+static const struct test tests[] = {
+    TEST(test_F35_renewals_do_not_wait_for_the_pool),
+    TEST_ON(test_F5_the_session_is_ended_at_every_renewal, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_F5_the_connection_breaks_before_every_renewal),
+    TEST(test_F5_the_answer_to_every_renewal_is_lost),
+};
+const struct topic topic_outage = TOPIC(tests);

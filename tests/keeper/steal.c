@@ -1,0 +1,204 @@
+/*
+ * steal.c - observe before steal: a peer whose clock is not known is believed
+ * by what its row does, not by what its time stamps say
+ */
+#include "keeper.h"
+
+#include "base/clock.h"
+#include "support/workers.h"
+
+/* The peers' TTL: also on the four-column layout, where it is PEER_TTL_MS. */
+#define PEERS_TTL_MS PEER_TTL_MS
+#define PEER "00000000-0000-4000-8000-00000000beef"
+#define PAST_US INT64_C(-60000000) /* by its stamps, over for a minute */
+
+struct peer_row {
+    struct fixture *fixture;
+    char key[SQLOCK_KEY_SIZE];
+    struct sql sql; /* the peer's own */
+    atomic_bool stops;
+    _Atomic int64_t renewed_ns; /* last, before it was sent */
+    atomic_uint renewals;
+};
+
+static void put_peer(struct fixture *f, struct peer_row *peer, const char *name)
+{
+    int rc = sqlock_key_of(peer->key, name, SQLOCK_KEY_CURRENT, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    peer->fixture = f;
+    fixture_put_row(f, peer->key, "DEFAULT", PEER,
+                    f->layout == SQLOCK_LAYOUT_SPRING6 ? PAST_US : 2 * PAST_US,
+                    PAST_US);
+}
+
+/* Spring renews every third of its TTL; the stamps it writes are far off. */
+static int renew_as_peer(struct worker *worker)
+{
+    struct peer_row *peer = worker->context;
+    struct fixture *f = peer->fixture;
+    const char *column =
+        f->layout == SQLOCK_LAYOUT_SPRING6 ? "CREATED_DATE" : "EXPIRED_AFTER";
+    char stamp[160];
+
+    while (!atomic_load(&peer->stops)) {
+        int64_t until = check_deadline_ns(PEERS_TTL_MS / 3);
+        int64_t affected = 0;
+        int rc;
+
+        (void)fixture_time(f, stamp, PAST_US);
+        atomic_store(&peer->renewed_ns, lk_boottime_ns());
+        rc = sql_try(&peer->sql, &affected,
+                     "UPDATE %s SET %s = %s WHERE LOCK_KEY = '%s' AND"
+                     " CLIENT_ID = '" PEER "'",
+                     f->table, column, stamp, peer->key);
+        if (rc < 0)
+            return worker_fail(worker, "the peer's renewal: %s",
+                               peer->sql.err.message);
+        if (affected != 1)
+            return worker_fail(worker, "%s", "the peer has lost its lock");
+        (void)atomic_fetch_add(&peer->renewals, 1);
+        while (check_pause(until))
+            ;
+    }
+    return 0;
+}
+
+static void start_peer(struct fixture *f, struct peer_row *peer,
+                       struct worker *worker, const char *name)
+{
+    int rc = sql_open(&peer->sql, f->database, f->url);
+
+    assert_lock_ok(rc, &peer->sql.err);
+    put_peer(f, peer, name);
+    worker_start(worker, renew_as_peer, peer);
+    assert_becomes_true(atomic_load(&peer->renewals) > 0, PATIENCE_MS);
+}
+
+static void end_peer(struct peer_row *peer, struct worker *worker)
+{
+    atomic_store(&peer->stops, true);
+    worker_join(worker);
+    sql_close(&peer->sql);
+}
+
+static sqlock_registry *observer(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.ttl_ms = PEERS_TTL_MS;
+    options.observe_before_steal = true;
+    return fixture_registry(f, &options);
+}
+
+static void test_a_peer_that_renews_with_bad_stamps_keeps_its_lock(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = observer(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct peer_row peer = {0};
+    struct worker worker;
+    int64_t last;
+    int rc;
+
+    start_peer(f, &peer, &worker, f->name);
+    rc = lock_try(lock, 4 * PEERS_TTL_MS, 0, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    assert_string_equal(fixture_row(f, f->name).client, PEER);
+    /* It dies: from its last renewal on the row stays as it is. */
+    end_peer(&peer, &worker);
+    last = atomic_load(&peer.renewed_ns);
+    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(lk_boottime_ns() - last >= PEERS_TTL_MS * LK_NS_PER_MS);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* The same without the option: its stamps are believed. */
+static void test_without_it_the_stamps_decide(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct peer_row peer = {0};
+
+    put_peer(f, &peer, f->name);
+    lock_take(lock, 0);
+    assert_string_not_equal(fixture_row(f, f->name).client, PEER);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_a_row_that_stays_unchanged_is_taken_over(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = observer(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct peer_row peer = {0};
+    int64_t began;
+    int rc;
+
+    put_peer(f, &peer, f->name);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    began = lk_boottime_ns();
+    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(lk_boottime_ns() - began >= PEERS_TTL_MS * LK_NS_PER_MS);
+    lock_give(lock);
+    lock_take(lock, LONG_TTL_MS); /* what is free needs no watching */
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_many_locks_are_observed_as_well(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = observer(f);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct peer_row peer = {0};
+    struct worker worker;
+    sqlock_lock *locks[3];
+    int results[3];
+    char name[96];
+    size_t i;
+    int rc;
+
+    options.ttl_ms = LONG_TTL_MS;
+    for (i = 0; i < 3; i++)
+        locks[i] = keep_lock(f, registry, i);
+    start_peer(f, &peer, &worker, keep_name(f, name, 1));
+    rc = sqlock_acquire_many(locks, 3, 3 * PEERS_TTL_MS, &options, results,
+                             &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    options.partial = true;
+    rc = sqlock_acquire_many(locks, 3, 0, &options, results, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_int_equal(results[0], 0);
+    assert_int_equal(results[1], SQLOCK_EBUSY);
+    assert_int_equal(results[2], 0);
+    assert_string_equal(fixture_row(f, name).client, PEER);
+    lock_give(locks[0]);
+    lock_give(locks[2]);
+    end_peer(&peer, &worker);
+    options.partial = false;
+    rc = sqlock_acquire_many(locks, 3, PATIENCE_MS, &options, results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_string_not_equal(fixture_row(f, name).client, PEER);
+    for (i = 0; i < 3; i++) {
+        lock_give(locks[i]);
+        lock_drop(locks[i]);
+    }
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_peer_that_renews_with_bad_stamps_keeps_its_lock, ON_ALL,
+            IN_ALL),
+    TEST_ON(test_without_it_the_stamps_decide, ON_ALL, IN_ALL),
+    TEST_ON(test_a_row_that_stays_unchanged_is_taken_over, ON_ALL, IN_ALL),
+    TEST_ON(test_many_locks_are_observed_as_well, ON_ALL, IN_ALL),
+};
+const struct topic topic_steal = TOPIC(tests);

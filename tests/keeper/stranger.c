@@ -1,0 +1,160 @@
+/*
+ * stranger.c - a transaction of somebody else has a row locked
+ *
+ * Servers lock rows: the one lease whose row it is cannot be renewed and is
+ * lost in time, the others stay.  SQLite locks the file: while a stranger has
+ * it nothing at all can be renewed, and all are told in time.
+ */
+#include "keeper.h"
+
+#include "base/clock.h"
+
+#define LEASES 100
+#define VICTIM 37
+#define TTL (2 * TTL_MS)
+
+struct crowd {
+    sqlock_lock *locks[LEASES];
+    struct told told[LEASES];
+};
+
+static void take_all(struct fixture *f, struct crowd *crowd)
+{
+    for (size_t i = 0; i < LEASES; i++) {
+        crowd->locks[i] = keep_lock(f, f->a, i);
+        atomic_store(&crowd->told[i].times, 0);
+        keep_take(crowd->locks[i], TTL, &crowd->told[i]);
+    }
+}
+
+static size_t count_held(const struct crowd *crowd)
+{
+    size_t held = 0;
+
+    for (size_t i = 0; i < LEASES; i++)
+        held += sqlock_is_held(crowd->locks[i]);
+    return held;
+}
+
+/* All but one are held until then. */
+static bool is_past(const struct crowd *crowd, int64_t until)
+{
+    for (size_t i = 0; i < LEASES; i++)
+        if (i != VICTIM)
+            assert_true(sqlock_is_held(crowd->locks[i]));
+    return lk_boottime_ns() >= until;
+}
+
+static void open_stranger(struct fixture *f, struct sql *sql)
+{
+    int rc = sql_open(sql, f->database, f->url);
+
+    assert_lock_ok(rc, &sql->err);
+    rc = sql_begin(sql);
+    assert_lock_ok(rc, &sql->err);
+}
+
+static void end_stranger(struct sql *sql)
+{
+    int rc = sql_rollback(sql);
+
+    assert_lock_ok(rc, &sql->err);
+    sql_close(sql);
+}
+
+static void release_all(struct fixture *f, struct crowd *crowd, int *results)
+{
+    int rc = sqlock_release_many(crowd->locks, LEASES, results, &f->err);
+
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err); /* of one at least */
+    for (size_t i = 0; i < LEASES; i++)
+        lock_drop(crowd->locks[i]);
+}
+
+static void test_one_row_that_a_stranger_has_locked(void **state)
+{
+    struct fixture *f = *state;
+    static struct crowd crowd;
+    const struct told *told = &crowd.told[VICTIM];
+    int results[LEASES];
+    struct sql sql;
+    int64_t deadline;
+    int64_t since;
+
+    take_all(f, &crowd);
+    keep_await_renewals(crowd.locks[LEASES - 1], 2);
+    open_stranger(f, &sql);
+    (void)sql_run(&sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                  f->table, sqlock_key(crowd.locks[VICTIM]));
+    since = lk_boottime_ns();
+    assert_becomes_true(atomic_load(&told->times) > 0, PATIENCE_MS);
+    deadline = keep_deadline(crowd.locks[VICTIM]);
+    assert_true(atomic_load(&told->at_ns) >= deadline);
+    assert_less(atomic_load(&told->at_ns), deadline + LATE_MAX_NS);
+    assert_int_equal(atomic_load(&told->code), SQLOCK_EEXPIRED);
+    assert_becomes_true(is_past(&crowd, since + 3 * TTL * LK_NS_PER_MS),
+                        PATIENCE_MS);
+    assert_int_equal(count_held(&crowd), LEASES - 1);
+    end_stranger(&sql);
+    release_all(f, &crowd, results);
+    for (int i = 0; i < LEASES; i++) {
+        assert_int_equal(results[i], i == VICTIM ? SQLOCK_EEXPIRED : 0);
+        assert_int_equal(atomic_load(&crowd.told[i].times), i == VICTIM);
+    }
+}
+
+/* Not for as long as a TTL: nothing is lost. */
+static void test_a_row_that_is_locked_for_a_moment(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+    struct sql sql;
+    int64_t until;
+
+    keep_take(lock, TTL, &told);
+    keep_await_renewals(lock, 1);
+    open_stranger(f, &sql);
+    (void)sql_run(&sql, "UPDATE %s SET FENCE = FENCE + 0 WHERE LOCK_KEY = '%s'",
+                  f->table, sqlock_key(lock));
+    until = lk_boottime_ns() + TTL / 3 * LK_NS_PER_MS;
+    assert_becomes_true(lk_boottime_ns() >= until, PATIENCE_MS);
+    end_stranger(&sql);
+    keep_await_renewals(lock, 2);
+    assert_int_equal(atomic_load(&told.times), 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_a_file_that_a_stranger_has_locked(void **state)
+{
+    struct fixture *f = *state;
+    static struct crowd crowd;
+    struct sql sql;
+    int results[LEASES];
+
+    take_all(f, &crowd);
+    open_stranger(f, &sql);
+    assert_becomes_true(count_held(&crowd) == 0, PATIENCE_MS);
+    for (size_t i = 0; i < LEASES; i++) {
+        int64_t deadline = keep_deadline(crowd.locks[i]);
+
+        assert_becomes_true(atomic_load(&crowd.told[i].times) > 0, PATIENCE_MS);
+        assert_int_equal(atomic_load(&crowd.told[i].code), SQLOCK_EEXPIRED);
+        assert_true(atomic_load(&crowd.told[i].at_ns) >= deadline);
+        assert_less(atomic_load(&crowd.told[i].at_ns), deadline + LATE_MAX_NS);
+    }
+    end_stranger(&sql);
+    release_all(f, &crowd, results);
+    for (size_t i = 0; i < LEASES; i++) {
+        assert_int_equal(results[i], SQLOCK_EEXPIRED);
+        assert_int_equal(atomic_load(&crowd.told[i].times), 1);
+    }
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_one_row_that_a_stranger_has_locked, ON_SERVERS, IN_SQLOCK),
+    TEST(test_a_row_that_is_locked_for_a_moment),
+    TEST_ON(test_a_file_that_a_stranger_has_locked, ON_SQLITE, IN_SQLOCK),
+};
+const struct topic topic_stranger = TOPIC(tests);

@@ -1,0 +1,343 @@
+/*
+ * told.c - the holder of a lease that is over is told so: once, in time, by
+ * callback and by descriptor, and never once the lock is released
+ */
+#include "keeper.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+/* End the lease as an administrator would. */
+static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)
+{
+    sqlock_break_options options = SQLOCK_BREAK_INIT;
+    struct row row = fixture_row(f, f->name);
+    int rc;
+
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        options.token = sqlock_token(lock);
+    else
+        options.client_id = row.client;
+    options.reason = "a test";
+    options.now = now;
+    rc = sqlock_break(f->b, f->name, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+}
+
+static void expect_sticky(struct fixture *f, sqlock_lock *lock, int code)
+{
+    int rc;
+
+    assert_false(sqlock_is_held(lock));
+    assert_int_equal(sqlock_remaining_ms(lock), 0);
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(code, rc, &f->err);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(code, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_code(code, rc, &f->err);
+}
+
+static void check_broken(struct fixture *f, bool now)
+{
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+    int fd = -1;
+    int rc = sqlock_lost_fd(&fd, lock, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    keep_take(lock, TTL_MS, &told);
+    keep_await_renewals(lock, 2);
+    assert_false(keep_is_readable(fd));
+    break_lease(f, lock, now);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told.code), SQLOCK_ELOST);
+    assert_true(keep_is_readable(fd));
+    expect_sticky(f, lock, SQLOCK_ELOST);
+    rc = sqlock_release(lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+
+    /* Again: the lock is as good as new. */
+    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_false(keep_is_readable(fd));
+    assert_true(sqlock_is_held(lock));
+    lock_give(lock);
+    assert_int_equal(atomic_load(&told.times), 1);
+    lock_drop(lock);
+}
+
+static void test_a_broken_lease_is_told_lost(void **state)
+{
+    check_broken(*state, false);
+}
+
+static void test_a_lease_that_is_broken_at_once_is_told_lost(void **state)
+{
+    check_broken(*state, true);
+}
+
+static void test_a_deleted_row_is_told_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+
+    keep_take(lock, LONG_TTL_MS / 10, &told);
+    assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
+                             f->table, sqlock_key(lock)),
+                     1);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told.code), SQLOCK_ELOST);
+    expect_sticky(f, lock, SQLOCK_ELOST);
+    assert_false(fixture_row(f, f->name).exists);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static void test_F7_an_expired_lease_is_told_and_not_revived(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+    sqlock_acquire_options options = keep_options(TTL_MS / 4, &told);
+    int64_t deadline;
+    int rc;
+
+    options.keep = false;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    deadline = keep_deadline(lock);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told.code), SQLOCK_EEXPIRED);
+    assert_true(atomic_load(&told.at_ns) >= deadline);
+    assert_less(atomic_load(&told.at_ns), deadline + LATE_MAX_NS);
+    expect_sticky(f, lock, SQLOCK_EEXPIRED);
+    fixture_await_expiry(f, f->name);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static void test_a_renewal_puts_the_signal_off(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+    sqlock_acquire_options options = keep_options(TTL_MS, &told);
+    int64_t first;
+    int64_t second;
+    int rc;
+
+    options.keep = false;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    first = keep_deadline(lock);
+    rc = sqlock_renew(lock, 3 * TTL_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+    second = keep_deadline(lock);
+    assert_less(first, second);
+    /* and one that shortens it brings it on */
+    rc = sqlock_renew(lock, TTL_MS / 4, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    assert_true(atomic_load(&told.at_ns) >= keep_deadline(lock));
+    assert_less(atomic_load(&told.at_ns), second);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+/* Everything that looks at the lock again, and still it is told once. */
+static void test_it_is_told_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *later = keep_lock(f, f->a, 1);
+    struct told told = {0};
+    struct told later_told = {0};
+    int fd = -1;
+    int rc;
+
+    keep_take(lock, TTL_MS, &told);
+    break_lease(f, lock, true);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    rc = sqlock_lost_fd(&fd, lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
+    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
+    /* Whoever tells has gone over all of them once more. */
+    keep_take(later, TTL_MS / 4, &later_told);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                  sqlock_key(later));
+    assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told.times), 1);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(later, &f->err), &f->err);
+    assert_int_equal(atomic_load(&told.times), 1);
+    lock_drop(lock);
+    lock_drop(later);
+}
+
+static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *later = keep_lock(f, f->a, 1);
+    struct told told = {0};
+    struct told later_told = {0};
+    sqlock_acquire_options options = keep_options(TTL_MS / 4, &told);
+    int fd = -1;
+    int rc;
+
+    options.keep = false;
+    rc = sqlock_lost_fd(&fd, lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    options.lost_context = &later_told;
+    rc = sqlock_acquire(later, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told.times), 0);
+    assert_false(keep_is_readable(fd));
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(later, &f->err), &f->err);
+    lock_drop(lock);
+    lock_drop(later);
+}
+
+/* ------------------------------------------------------ against the release */
+
+struct race {
+    atomic_bool is_released;
+    atomic_int began;
+    atomic_int ended;
+    atomic_int late; /* ran after the release had returned */
+};
+
+static void note_race(void *context, sqlock_lock *lock, int code)
+{
+    struct race *race = context;
+    int64_t until = check_deadline_ns(2);
+
+    (void)atomic_fetch_add(&race->began, 1);
+    (void)code;
+    (void)sqlock_remaining_ms(lock);
+    while (check_pause(until))
+        ;
+    if (atomic_load(&race->is_released))
+        (void)atomic_fetch_add(&race->late, 1);
+    (void)atomic_fetch_add(&race->ended, 1);
+}
+
+/* Released at the very moment it runs out, a little before, a little after. */
+static void test_no_callback_runs_after_the_release(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    unsigned rounds = check_scale(60, 2000);
+    unsigned told = 0;
+    unsigned i;
+
+    for (i = 0; i < rounds; i++) {
+        struct race race = {0};
+        sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+        int64_t skew = ((int64_t)(i % 7) - 3) * 300000;
+        int64_t at;
+        int rc;
+
+        options.ttl_ms = 20 * SLOWNESS;
+        options.on_lost = note_race;
+        options.lost_context = &race;
+        rc = sqlock_acquire(lock, PATIENCE_MS, &options, &f->err);
+        if (rc == SQLOCK_ETIMEDOUT) /* it took longer than the lease */
+            continue;
+        assert_lock_ok(rc, &f->err);
+        at = keep_deadline(lock) + skew;
+        while (lk_boottime_ns() < at)
+            ;
+        rc = sqlock_release(lock, &f->err);
+        atomic_store(&race.is_released, true);
+        assert_code_of(0, SQLOCK_EEXPIRED, rc, &f->err);
+        assert_int_equal(atomic_load(&race.began), atomic_load(&race.ended));
+        assert_int_equal(atomic_load(&race.late), 0);
+        assert_true(atomic_load(&race.began) <= 1);
+        told += (unsigned)atomic_load(&race.began);
+    }
+    print_message("%u of %u were told before the release\n", told, rounds);
+    assert_true(told > 0);
+    lock_drop(lock);
+}
+
+/* --------------------------------------------------------------- descriptors */
+
+static void test_a_descriptor_asked_for_after_the_loss(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int fd = -1;
+    int again = -1;
+    int rc;
+
+    lock_take(lock, TTL_MS / 4);
+    assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
+    rc = sqlock_lost_fd(&fd, lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
+    rc = sqlock_lost_fd(&again, lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(fd, again);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_take(lock, 0);
+    assert_false(keep_is_readable(fd));
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_a_descriptor_asked_for_while_it_is_held(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t deadline;
+    int fd = -1;
+    int rc;
+
+    lock_take(lock, TTL_MS / 2);
+    rc = sqlock_lost_fd(&fd, lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    deadline = keep_deadline(lock);
+    assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
+    assert_true(lk_boottime_ns() >= deadline);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static void test_descriptors_that_cannot_be_had(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int fd = -1;
+
+    assert_code(SQLOCK_EINVAL, sqlock_lost_fd(NULL, lock, &f->err), &f->err);
+    assert_code(SQLOCK_EINVAL, sqlock_lost_fd(&fd, NULL, &f->err), &f->err);
+    assert_int_equal(fd, -1);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_broken_lease_is_told_lost, ON_ALL, IN_ALL),
+    TEST_ON(test_a_lease_that_is_broken_at_once_is_told_lost, ON_ALL, IN_ALL),
+    TEST(test_a_deleted_row_is_told_lost),
+    TEST(test_F7_an_expired_lease_is_told_and_not_revived),
+    TEST(test_a_renewal_puts_the_signal_off),
+    TEST(test_it_is_told_once),
+    TEST(test_nobody_is_told_of_a_lock_that_was_released),
+    TEST(test_no_callback_runs_after_the_release),
+    TEST(test_a_descriptor_asked_for_after_the_loss),
+    TEST(test_a_descriptor_asked_for_while_it_is_held),
+    TEST(test_descriptors_that_cannot_be_had),
+};
+const struct topic topic_told = TOPIC(tests);
