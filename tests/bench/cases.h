@@ -20,4 +20,26 @@ void lock_teardown(void *state);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
 
+/* Each client a registry of its own, with one connection. */
+int contend_setup(void **state, const struct bench_target *target,
+                  struct bench_failure *failure);
+void contend_teardown(void *state);
+int contend_pair(void *state, unsigned client, struct bench_failure *failure);
+
+int renew_ones_setup(void **state, const struct bench_target *target,
+                     struct bench_failure *failure);
+int renew_many_setup(void **state, const struct bench_target *target,
+                     struct bench_failure *failure);
+int renew_kept_setup(void **state, const struct bench_target *target,
+                     struct bench_failure *failure);
+int keys_ones_setup(void **state, const struct bench_target *target,
+                    struct bench_failure *failure);
+int keys_many_setup(void **state, const struct bench_target *target,
+                    struct bench_failure *failure);
+void many_teardown(void *state);
+int renew_ones(void *state, unsigned client, struct bench_failure *failure);
+int renew_many(void *state, unsigned client, struct bench_failure *failure);
+int keys_ones(void *state, unsigned client, struct bench_failure *failure);
+int keys_many(void *state, unsigned client, struct bench_failure *failure);
+
 #endif /* BENCH_CASES_H */

@@ -13,10 +13,10 @@
 
 void bench_report_head(void)
 {
-    printf("%61s %19s %15s\n", "", "latency in us", "CPU us per op");
-    printf("%-9s %7s  %-12s %8s %7s %13s %7s %9s %9s %7s %7s  %s\n", "database",
-           "clients", "case", "ops/s", "ratio", "half of them", "best", "p50",
-           "p99", "client", "server", "ratio to");
+    printf("%61s %29s %15s\n", "", "latency in us", "CPU us per op");
+    printf("%-9s %7s  %-12s %8s %7s %13s %7s %9s %9s %9s %7s %7s  %s\n",
+           "database", "clients", "case", "ops/s", "ratio", "half of them",
+           "best", "p50", "p99", "longest", "client", "server", "ratio to");
 }
 
 static void print_row(const struct bench_result *row)
@@ -28,15 +28,17 @@ static void print_row(const struct bench_result *row)
                    row->ratio_q3);
     if (row->server_us >= 0.0)
         (void)snprintf(server, sizeof server, "%.0f", row->server_us);
-    printf("%-9s %7u  %-12s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %7.0f %7s  %s\n",
-           row->database, row->clients, row->the_case->name, row->per_second,
-           row->ratio, half, row->ratio_best,
-           US(bench_histogram_quantile(&row->latency, 0.50)),
-           US(bench_histogram_quantile(&row->latency, 0.99)), row->client_us,
-           server,
-           row->the_case == bench_case_find(row->the_case->baseline)
-               ? "itself: the noise"
-               : row->the_case->baseline);
+    printf(
+        "%-9s %7u  %-12s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f %7s  "
+        "%s\n",
+        row->database, row->clients, row->the_case->name, row->per_second,
+        row->ratio, half, row->ratio_best,
+        US(bench_histogram_quantile(&row->latency, 0.50)),
+        US(bench_histogram_quantile(&row->latency, 0.99)),
+        US((double)row->latency.max_ns), row->client_us, server,
+        row->the_case == bench_case_find(row->the_case->baseline)
+            ? "itself: the noise"
+            : row->the_case->baseline);
 }
 
 void bench_report_rows(const struct bench_result *results, size_t count)
