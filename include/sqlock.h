@@ -332,8 +332,9 @@ SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
 
 /** Fencing token of the current acquisition, 0 when not held.  It is greater
- *  than every token given for this lock before.  On Spring's layouts it is the
- *  database's clock alone, in microseconds. */
+ *  than every token given for this lock before.  On Spring's layouts, which do
+ *  not keep it, it is the database's clock alone, in microseconds: on MySQL a
+ *  claim that waited for the row may get a smaller one than its predecessor. */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 
 /**

@@ -26,6 +26,14 @@ struct count_job {
     unsigned rounds;
 };
 
+/* MySQL reads the clock when a statement begins, and Spring's layouts keep
+ * nothing else: there a claim that waited may come with an older token. */
+static bool tokens_rise(const struct hand *hand)
+{
+    return hand->fixture->layout == SQLOCK_LAYOUT_SQLOCK ||
+           hand->fixture->database->bit != ON_MYSQL;
+}
+
 static int count_once(struct hand *hand, sqlock_lock *lock, int file)
 {
     struct ledger ledger;
@@ -35,7 +43,7 @@ static int count_once(struct hand *hand, sqlock_lock *lock, int file)
         return hand_fail(hand, "acquire %d: %s", rc, hand->err.message);
     if (!ledger_read(file, &ledger))
         return hand_fail(hand, "cannot read the counter");
-    if (sqlock_token(lock) <= ledger.last_token)
+    if (tokens_rise(hand) && sqlock_token(lock) <= ledger.last_token)
         return hand_fail(hand, "token %lld after %lld",
                          (long long)sqlock_token(lock),
                          (long long)ledger.last_token);
