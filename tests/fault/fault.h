@@ -13,10 +13,10 @@
 
 /* A sanitizer makes everything slower. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SLOWNESS 3
+#define SLOWNESS 2
 #elif defined(__has_feature)
 #if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SLOWNESS 3
+#define SLOWNESS 2
 #endif
 #endif
 #ifndef SLOWNESS
@@ -24,9 +24,9 @@
 #endif
 
 enum {
-    TTL_MS = 600 * SLOWNESS,
-    STATEMENT_MS = 250 * SLOWNESS,
-    CONNECT_MS = 250 * SLOWNESS,
+    TTL_MS = 1200 * SLOWNESS,
+    STATEMENT_MS = 500 * SLOWNESS,
+    CONNECT_MS = 500 * SLOWNESS,
     DELAY_MS = 60 /* well within the deadlines */
 };
 

@@ -21,7 +21,7 @@
 #define ROUNDS_MAX 200
 /* Its margin, a twentieth, is what a busy machine may be late before another
  * one can have the lock. */
-#define LOSS_TTL_MS (3 * TTL_MS)
+#define LOSS_TTL_MS (2 * TTL_MS)
 #define LATE_MAX_NS INT64_C(2000000000) /* in `make test` */
 #define LATER_MAX_NS INT64_C(50000000)  /* than a timer, in the campaign */
 #define CHANGE_NS INT64_C(3000000)

@@ -36,7 +36,7 @@ static const struct group *const clock_groups[] = {
 };
 static const struct group *const *groups = all_groups;
 
-static unsigned lanes = 3;
+static unsigned lanes = 6;
 
 /* ----------------------------------------------------------------- the ends -- */
 
