@@ -115,12 +115,13 @@ const char *census_array(const struct tap_event *event, unsigned *leases)
     *leases = 0;
     for (size_t i = 0; i < event->count; i++) {
         const sqlock_value *value = &event->parameters[i];
-        const char *at;
 
         if (value->type != SQLOCK_TEXT || value->text[0] != '[')
             continue;
-        for (at = value->text; (at = strstr(at, "\"k\":")) != NULL; at++)
-            (*leases)++;
+        /* strstr() of a checked build measures the whole text each time. */
+        for (size_t k = 0; k + 4 < value->length; k++)
+            if (memcmp(&value->text[k], "\"k\":", 4) == 0)
+                (*leases)++;
         return value->text;
     }
     return NULL;
