@@ -20,11 +20,9 @@ void lock_teardown(void *state);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
 
-/* Each client a registry of its own, with one connection. */
+/* Writers of one file wait as the client library does by itself. */
 int contend_setup(void **state, const struct bench_target *target,
                   struct bench_failure *failure);
-void contend_teardown(void *state);
-int contend_pair(void *state, unsigned client, struct bench_failure *failure);
 
 int renew_ones_setup(void **state, const struct bench_target *target,
                      struct bench_failure *failure);

@@ -55,6 +55,20 @@ int floor_setup(void **out, const struct bench_target *target,
     return rc;
 }
 
+int contend_setup(void **out, const struct bench_target *target,
+                  struct bench_failure *failure)
+{
+    int rc = floor_setup(out, target, failure);
+    struct floor_state *state = *out;
+    unsigned i;
+
+    if (rc != 0 || state->driver->wait_plainly == NULL)
+        return rc;
+    for (i = 0; i < state->clients && rc == 0; i++)
+        rc = state->driver->wait_plainly(state->connections[i], failure);
+    return rc;
+}
+
 void floor_teardown(void *opaque)
 {
     struct floor_state *state = opaque;

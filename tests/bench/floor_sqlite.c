@@ -19,6 +19,7 @@
 
 #include "base/url.h"
 
+#define BUSY_TIMEOUT_MS 60000
 #define BUSY_TRIES 100000 /* at least 5 s */
 
 struct connection {
@@ -183,12 +184,22 @@ static int sqlite_drop(void *connection, const char *prefix,
     return run(me->db, text, failure);
 }
 
+static int sqlite_wait_plainly(void *connection, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+
+    if (sqlite3_busy_timeout(me->db, BUSY_TIMEOUT_MS) != SQLITE_OK)
+        return fail(failure, "busy timeout", me->db);
+    return 0;
+}
+
 const struct floor_driver floor_sqlite = {
     .database = "sqlite",
     .open = sqlite_open,
     .close = sqlite_close,
     .update = sqlite_update,
     .select = sqlite_select,
+    .wait_plainly = sqlite_wait_plainly,
     .describe = sqlite_describe,
     .drop = sqlite_drop,
 };

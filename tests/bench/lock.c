@@ -29,10 +29,8 @@ static int fail(struct bench_failure *failure, const char *what, int rc,
                       err->message);
 }
 
-/* Locks are named from that number on. */
-static int set_up(void **out, const struct bench_target *target,
-                  const char *what, unsigned first,
-                  struct bench_failure *failure)
+int lock_setup(void **out, const struct bench_target *target,
+               struct bench_failure *failure)
 {
     struct lock_state *state = calloc(1, sizeof *state);
     sqlock_options options = SQLOCK_OPTIONS_INIT;
@@ -51,18 +49,12 @@ static int set_up(void **out, const struct bench_target *target,
         return fail(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
     for (i = 0; i < state->clients; i++) {
-        (void)snprintf(name, sizeof name, "%s %u", what, first + i);
+        (void)snprintf(name, sizeof name, "bench client %u", i);
         rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
         if (rc != 0)
             return fail(failure, "sqlock_obtain", rc, &err);
     }
     return 0;
-}
-
-int lock_setup(void **out, const struct bench_target *target,
-               struct bench_failure *failure)
-{
-    return set_up(out, target, "bench client", 0, failure);
 }
 
 void lock_teardown(void *opaque)
@@ -113,51 +105,4 @@ int lock_nested(void *opaque, unsigned client, struct bench_failure *failure)
         release(lock, failure) != 0)
         return -1;
     return release(lock, failure);
-}
-
-/* ------------------------------------------------ connections that contend -- */
-
-struct contend_state {
-    unsigned clients;
-    void *each[BENCH_CLIENTS_MAX]; /* struct lock_state of one client */
-};
-
-int contend_setup(void **out, const struct bench_target *target,
-                  struct bench_failure *failure)
-{
-    struct contend_state *state = calloc(1, sizeof *state);
-    struct bench_target one = *target;
-    unsigned i;
-    int rc;
-
-    *out = state;
-    if (state == NULL)
-        return bench_fail(failure, "out of memory");
-    one.clients = 1;
-    for (i = 0; i < target->clients; i++) {
-        state->clients = i + 1;
-        rc = set_up(&state->each[i], &one, "bench contender", i, failure);
-        if (rc != 0)
-            return rc;
-    }
-    return 0;
-}
-
-void contend_teardown(void *opaque)
-{
-    struct contend_state *state = opaque;
-    unsigned i;
-
-    if (state == NULL)
-        return;
-    for (i = 0; i < state->clients; i++)
-        lock_teardown(state->each[i]);
-    free(state);
-}
-
-int contend_pair(void *opaque, unsigned client, struct bench_failure *failure)
-{
-    struct contend_state *state = opaque;
-
-    return lock_pair(state->each[client], 0, failure);
 }
