@@ -97,6 +97,38 @@ const struct bench_case bench_cases[] = {
         .operation = keys_many,
         .teardown = many_teardown,
     },
+    {
+        .name = "unguarded",
+        .what = "a transaction that updates a row, every client its own row",
+        .baseline = "floor",
+        .setup = tx_setup,
+        .operation = tx_unguarded,
+        .teardown = tx_teardown,
+    },
+    {
+        .name = "guarded",
+        .what = "the same, guarded by a lease that the client holds",
+        .baseline = "unguarded",
+        .setup = tx_guarded_setup,
+        .operation = tx_guarded,
+        .teardown = tx_teardown,
+    },
+    {
+        .name = "for-update",
+        .what = "the same, the row locked FOR UPDATE first",
+        .baseline = "unguarded",
+        .setup = tx_setup,
+        .operation = tx_for_update,
+        .teardown = tx_teardown,
+    },
+    {
+        .name = "cas",
+        .what = "an update by version, all clients one row; only commits count",
+        .baseline = "unguarded",
+        .setup = tx_setup,
+        .operation = tx_cas,
+        .teardown = tx_teardown,
+    },
     {.name = NULL},
 };
 

@@ -40,4 +40,14 @@ int renew_many(void *state, unsigned client, struct bench_failure *failure);
 int keys_ones(void *state, unsigned client, struct bench_failure *failure);
 int keys_many(void *state, unsigned client, struct bench_failure *failure);
 
+int tx_setup(void **state, const struct bench_target *target,
+             struct bench_failure *failure);
+int tx_guarded_setup(void **state, const struct bench_target *target,
+                     struct bench_failure *failure);
+void tx_teardown(void *state);
+int tx_unguarded(void *state, unsigned client, struct bench_failure *failure);
+int tx_guarded(void *state, unsigned client, struct bench_failure *failure);
+int tx_for_update(void *state, unsigned client, struct bench_failure *failure);
+int tx_cas(void *state, unsigned client, struct bench_failure *failure);
+
 #endif /* BENCH_CASES_H */

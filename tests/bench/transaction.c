@@ -1,0 +1,306 @@
+/*
+ * transaction.c - the cases that change a row of the application's in a
+ * transaction, by sqlock's public interface alone
+ *
+ * One registry and one table for all these cases, since servers do not have
+ * connections for all cases at once, with as many connections as clients; each
+ * client has a row of its own, but for `cas`, where all have one.  An
+ * operation is one committed transaction: what had to be run again (SQLite's
+ * one writer, a version that others changed) counts as time, not as work.
+ */
+#include "cases.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sqlock.h"
+
+/* Nothing renews the leases of `guarded`: they outlast any benchmark. */
+#define TTL_MS (24u * 3600 * 1000)
+#define WAIT_MS 10000
+#define ATTEMPTS_MAX 1000000u /* the deadline alone ends a transaction */
+#define SHARED_ROW 0          /* clients' own rows follow it */
+#define TEXT_SIZE 160
+
+struct tx_state {
+    sqlock_registry *registry;
+    char table[48];
+    char update[TEXT_SIZE];
+    unsigned clients;
+    unsigned users;                        /* cases that are set up */
+    sqlock_lock *locks[BENCH_CLIENTS_MAX]; /* of `guarded` */
+};
+
+/* One client's part of it. */
+struct work {
+    const struct tx_state *state;
+    sqlock_lock *lock;
+    int64_t row;
+};
+
+static int fail(struct bench_failure *failure, const char *what, int rc,
+                const sqlock_error *err)
+{
+    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
+                      err->message);
+}
+
+static sqlock_table table_of(const struct tx_state *state)
+{
+    sqlock_table table = SQLOCK_TABLE_INIT;
+
+    table.name = state->table;
+    table.key_column = "id";
+    table.version_column = "version";
+    return table;
+}
+
+/* --- the table --- */
+
+/* MySQL commits at a DDL statement by itself, which is EINVAL: whether it did
+   its work shows when the rows are put in. */
+static int run_ddl(struct tx_state *state, const char *text, sqlock_error *err)
+{
+    sqlock_tx *tx;
+    int rc;
+
+    rc = sqlock_tx_begin(&tx, state->registry, err);
+    if (rc != 0)
+        return rc;
+    rc = sqlock_tx_execute(tx, text, NULL, 0, NULL, err);
+    if (rc == 0)
+        return sqlock_tx_commit(tx, err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    return rc == SQLOCK_EINVAL ? 0 : rc;
+}
+
+static int insert_rows(struct tx_state *state, sqlock_error *err)
+{
+    char text[TEXT_SIZE];
+    sqlock_tx *tx;
+    unsigned i;
+    int rc;
+
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO %s (id, amount, version) VALUES (?, 0, 1)",
+                   state->table);
+    rc = sqlock_tx_begin(&tx, state->registry, err);
+    if (rc != 0)
+        return rc;
+    for (i = 0; i <= state->clients && rc == 0; i++) {
+        sqlock_value id = sqlock_integer(SHARED_ROW + (int64_t)i);
+
+        rc = sqlock_tx_execute(tx, text, &id, 1, NULL, err);
+    }
+    if (rc == 0)
+        return sqlock_tx_commit(tx, err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    return rc;
+}
+
+static int create_table(struct tx_state *state, struct bench_failure *failure)
+{
+    sqlock_error err = {0};
+    char text[TEXT_SIZE];
+    int rc;
+
+    (void)snprintf(state->table, sizeof state->table, "bench_stock_%ld",
+                   (long)getpid());
+    (void)snprintf(state->update, sizeof state->update,
+                   "UPDATE %s SET amount = amount + 1, version = version + 1 "
+                   "WHERE id = ?",
+                   state->table);
+    (void)snprintf(text, sizeof text,
+                   "CREATE TABLE %s (id INTEGER PRIMARY KEY, "
+                   "amount BIGINT NOT NULL, version BIGINT NOT NULL)",
+                   state->table);
+    rc = run_ddl(state, text, &err);
+    if (rc == 0)
+        rc = insert_rows(state, &err);
+    return rc == 0 ? 0 : fail(failure, state->table, rc, &err);
+}
+
+static void drop_table(struct tx_state *state)
+{
+    sqlock_error err = {0};
+    char text[TEXT_SIZE];
+    int rc;
+
+    (void)snprintf(text, sizeof text, "DROP TABLE IF EXISTS %s", state->table);
+    rc = run_ddl(state, text, &err);
+    if (rc != 0)
+        (void)fprintf(stderr, "bench: %s: %s\n", text, err.message);
+}
+
+/* --- setup and teardown --- */
+
+static int set_up(struct tx_state *state, const struct bench_target *target,
+                  struct bench_failure *failure)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_error err = {0};
+    int rc;
+
+    /* A client's threads come and go with the slices, its lease stays. */
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    options.table_prefix = target->lock_prefix;
+    options.pool_size = target->clients;
+    options.ttl_ms = TTL_MS;
+    rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
+    if (rc != 0)
+        return fail(failure, "sqlock_registry_open", rc, &err);
+    state->clients = target->clients;
+    return create_table(state, failure);
+}
+
+static int take_locks(struct tx_state *state, struct bench_failure *failure)
+{
+    sqlock_error err = {0};
+    char name[64];
+    unsigned i;
+    int rc;
+
+    for (i = 0; i < state->clients; i++) {
+        (void)snprintf(name, sizeof name, "bench guard %u", i);
+        rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
+        if (rc == 0)
+            rc = sqlock_acquire(state->locks[i], WAIT_MS, NULL, &err);
+        if (rc != 0)
+            return fail(failure, name, rc, &err);
+    }
+    return 0;
+}
+
+int tx_setup(void **out, const struct bench_target *target,
+             struct bench_failure *failure)
+{
+    static struct tx_state shared;
+
+    *out = &shared;
+    shared.users++;
+    return shared.users == 1 ? set_up(&shared, target, failure) : 0;
+}
+
+int tx_guarded_setup(void **out, const struct bench_target *target,
+                     struct bench_failure *failure)
+{
+    int rc = tx_setup(out, target, failure);
+
+    return rc == 0 ? take_locks(*out, failure) : rc;
+}
+
+/* Closing the registry gives back what is held. */
+void tx_teardown(void *opaque)
+{
+    struct tx_state *state = opaque;
+
+    state->users--;
+    if (state->users > 0)
+        return;
+    if (state->registry != NULL && state->table[0] != '\0')
+        drop_table(state);
+    (void)sqlock_registry_close(state->registry, NULL);
+    memset(state, 0, sizeof *state);
+}
+
+/* --- the transactions, each a sqlock_tx_fn --- */
+
+static int change(const struct work *work, sqlock_tx *tx, sqlock_error *err)
+{
+    sqlock_value id = sqlock_integer(work->row);
+    sqlock_result result = {0};
+    int rc;
+
+    rc = sqlock_tx_execute(tx, work->state->update, &id, 1, &result, err);
+    if (rc == 0 && result.affected != 1)
+        rc = SQLOCK_ENOTFOUND;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int unguarded(void *context, sqlock_tx *tx,
+                     const sqlock_attempt *attempt, sqlock_error *err)
+{
+    (void)attempt;
+    return change(context, tx, err);
+}
+
+static int guarded(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
+                   sqlock_error *err)
+{
+    const struct work *work = context;
+    int rc;
+
+    (void)attempt;
+    rc = sqlock_tx_guard(tx, work->lock, err);
+    return rc == 0 ? change(work, tx, err) : rc;
+}
+
+static int for_update(void *context, sqlock_tx *tx,
+                      const sqlock_attempt *attempt, sqlock_error *err)
+{
+    const struct work *work = context;
+    sqlock_table table = table_of(work->state);
+    sqlock_value id = sqlock_integer(work->row);
+    int rc;
+
+    (void)attempt;
+    rc = sqlock_tx_lock_row(tx, &table, &id, false, WAIT_MS, err);
+    return rc == 0 ? change(work, tx, err) : rc;
+}
+
+static int cas(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
+               sqlock_error *err)
+{
+    const struct work *work = context;
+    sqlock_table table = table_of(work->state);
+    sqlock_value id = sqlock_integer(work->row);
+    sqlock_assignment set = {.column = "amount"};
+    sqlock_row_version seen;
+    int rc;
+
+    (void)attempt;
+    rc = sqlock_tx_version(tx, &table, &id, &seen, err);
+    if (rc != 0)
+        return rc;
+    set.value = sqlock_integer(seen.integer); /* the updates so far, and this */
+    return sqlock_tx_update(tx, &table, &id, &seen, &set, 1, NULL, err);
+}
+
+/* --- the operations --- */
+
+static int commit_one(struct tx_state *state, unsigned client, int64_t row,
+                      sqlock_tx_fn fn, struct bench_failure *failure)
+{
+    struct work work = {state, state->locks[client], row};
+    sqlock_retry_options options = SQLOCK_RETRY_INIT;
+    sqlock_error err = {0};
+    int rc;
+
+    options.attempts = ATTEMPTS_MAX;
+    rc = sqlock_tx_retry(state->registry, fn, &work, &options, NULL, &err);
+    return rc == 0 ? 0 : fail(failure, "sqlock_tx_retry", rc, &err);
+}
+
+int tx_unguarded(void *state, unsigned client, struct bench_failure *failure)
+{
+    return commit_one(state, client, SHARED_ROW + 1 + client, unguarded,
+                      failure);
+}
+
+int tx_guarded(void *state, unsigned client, struct bench_failure *failure)
+{
+    return commit_one(state, client, SHARED_ROW + 1 + client, guarded, failure);
+}
+
+int tx_for_update(void *state, unsigned client, struct bench_failure *failure)
+{
+    return commit_one(state, client, SHARED_ROW + 1 + client, for_update,
+                      failure);
+}
+
+int tx_cas(void *state, unsigned client, struct bench_failure *failure)
+{
+    return commit_one(state, client, SHARED_ROW, cas, failure);
+}
