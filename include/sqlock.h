@@ -311,6 +311,10 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  * Let the lease begin anew, with @p ttl_ms or, for 0, the TTL it was acquired
  * with.  A lease that has run out is not revived.
  *
+ * After a renewal or claim that got no answer, the lease is not made longer than
+ * that one's TTL any more until it is released: the statement may be late, and
+ * would shorten it behind the holder's back.
+ *
  * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
  *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
  *         again), EBUSY (a transaction has the row locked: likewise), EINVAL,

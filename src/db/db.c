@@ -182,6 +182,7 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
         int64_t resume_at;
 
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
+        run->was_uncertain = run->was_uncertain || was_uncertain;
         if (!may_try_again(run, rc))
             return outcome(rc, was_uncertain, err);
         resume_at = sqlock_monotonic_ns() +

@@ -37,6 +37,8 @@ struct lk_run {
     bool is_first;        /* a database that cannot be reached now probably
                              never can: EUNREACHABLE is not tried again */
     int64_t sent_boot_ns; /* out: CLOCK_BOOTTIME before it was last sent */
+    bool was_uncertain;   /* out: a try got no answer: it may reach the
+                             database later than those after it */
 };
 
 /*

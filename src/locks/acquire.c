@@ -165,6 +165,9 @@ int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
         strcmp(lock->client_id, lease.client_id) == 0) {
         lock->ttl_ms = lease.ttl_ms;
         lock->deadline_boot_ns = lease.deadline_boot_ns;
+        /* The keeper may have met one that got no answer meanwhile. */
+        lk_cap_lock(lock, lock->cap_ms, lk_boottime_ns());
+        lk_cap_lock(lock, lease.cap_ms, lk_boottime_ns());
         if (rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED)
             lock->lost = rc;
     }

@@ -130,6 +130,8 @@ static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
      * may still go through, and its ghosts must not be taken for old ones. */
     if (run.sent_boot_ns != 0)
         batch->sent_boot_ns = run.sent_boot_ns;
+    for (size_t i = 0; run.was_uncertain && i < batch->count; i++)
+        lk_lease_cap(&batch->items[i].lease, batch->items[i].lease.ttl_ms);
     batch->answered_boot_ns = lk_boottime_ns();
     free(array);
     return rc;

@@ -79,6 +79,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
     lock->token = lease->token;
     lock->ttl_ms = lease->ttl_ms;
+    lock->cap_ms = lease->cap_ms;
     lock->deadline_boot_ns = lease->deadline_boot_ns;
     lock->lost = 0;
     lock->is_fenced = options->fenced;
@@ -123,9 +124,24 @@ void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out)
     memset(out, 0, sizeof *out);
     out->key = lock->key;
     out->ttl_ms = lock->ttl_ms;
+    out->cap_ms = lock->cap_ms;
     out->token = lock->token;
     out->deadline_boot_ns = lock->deadline_boot_ns;
     memcpy(out->client_id, lock->client_id, sizeof out->client_id);
+}
+
+void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns)
+{
+    int64_t latest;
+
+    if (cap_ms == 0)
+        return;
+    if (lock->cap_ms == 0 || cap_ms < lock->cap_ms)
+        lock->cap_ms = cap_ms;
+    if (lock->ttl_ms > lock->cap_ms)
+        lock->ttl_ms = lock->cap_ms;
+    latest = lk_believe_until(lock->registry, sent_boot_ns, lock->cap_ms);
+    lock->deadline_boot_ns = lk_sooner(lock->deadline_boot_ns, latest);
 }
 
 int lk_not_owner(sqlock_error *err)

@@ -42,6 +42,10 @@ void lk_end_release(sqlock_lock *lock);
 int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease,
                    sqlock_error *err);
 
+/* With the mutex held: a statement about its lease with that TTL, sent last at
+ * that moment, may still be on its way; 0: there is none. */
+void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns);
+
 /* With the mutex held. */
 void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out);
 

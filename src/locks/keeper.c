@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "locks/batch.h"
-#include "locks/holding.h"
+#include "locks/entry.h"
 
 /* A renewal that failed or was passed over is tried again after this part of
  * the period, so that two full attempts fit before any deadline. */
@@ -79,6 +79,7 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
     item->owner = lock;
     item->lease.key = lock->key;
     item->lease.ttl_ms = lock->ttl_ms;
+    item->lease.cap_ms = lock->cap_ms;
     item->lease.token = lock->token;
     item->lease.deadline_boot_ns = lock->deadline_boot_ns;
     memcpy(item->lease.client_id, lock->client_id,
@@ -159,8 +160,9 @@ static int64_t shortest_period(const struct lk_keeper *keeper,
     return shortest;
 }
 
-/* Tell the lock what became of its lease, unless it is another one by now. */
-static void apply(const struct lk_item *item)
+/* Tell the lock what became of its lease, unless it is another one by now; also
+ * when nothing is known but that the statement may still arrive. */
+static void apply(const struct lk_item *item, int64_t sent_boot_ns)
 {
     sqlock_lock *lock = item->owner;
 
@@ -171,6 +173,7 @@ static void apply(const struct lk_item *item)
             lock->deadline_boot_ns = item->lease.deadline_boot_ns;
         else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
             lock->lost = item->rc;
+        lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
     }
     pthread_mutex_unlock(&lock->mutex);
 }
@@ -219,8 +222,8 @@ static int64_t renew(struct lk_keeper *keeper, struct lk_batch *batch)
                   sqlock_monotonic_ns() + time_to_answer(batch, period));
     lk_batch_sort(batch);
     rc = lk_batch_renew(registry, batch, NULL);
-    for (size_t i = 0; rc == 0 && i < batch->count; i++)
-        apply(&batch->items[i]);
+    for (size_t i = 0; i < batch->count; i++)
+        apply(&batch->items[i], batch->sent_boot_ns);
     if (rc == 0 && batch->now_us != 0)
         step_us =
             lk_dbclock_observe(&keeper->clock, batch->now_us,

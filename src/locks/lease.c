@@ -29,6 +29,14 @@ int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_ns,
     return lk_after_ms(sent_ns, (int64_t)ttl_ms - margin);
 }
 
+void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms)
+{
+    if (lease->cap_ms == 0 || ttl_ms < lease->cap_ms)
+        lease->cap_ms = ttl_ms;
+    if (lease->ttl_ms > lease->cap_ms)
+        lease->ttl_ms = lease->cap_ms;
+}
+
 /* --- reading --- */
 
 static void row_from_cells(struct lk_row *row, const sqlock_value *cells)
@@ -174,6 +182,8 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
         rc = lk_error(err, SQLOCK_EBUSY,
                       "the server ended the claim at its time limit: the row "
                       "is locked by a transaction, or the server is slow");
+    if (was_uncertain || run.was_uncertain)
+        lk_lease_cap(lease, lease->ttl_ms);
     if (rc == 0)
         rc = judge_claim(registry, lease, run.sent_boot_ns, &result, err);
     /* Also after "busy": the first one may yet reach the table (F39). */
@@ -198,6 +208,7 @@ static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
 {
     int64_t asked_ns = lk_boottime_ns();
     struct lk_row row;
+    uint32_t left_ms;
     int rc;
 
     rc = lk_lease_read(registry, lease->key, lk_statement_deadline(registry),
@@ -211,8 +222,10 @@ static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
         return lk_error(err, SQLOCK_EEXPIRED,
                         "the lease ran out before it was renewed");
     /* Renewed twice within the column's resolution (F19): what the row says. */
-    lease->deadline_boot_ns = lk_believe_until(
-        registry, asked_ns, (uint32_t)(row.remaining_us / 1000 + 1));
+    left_ms = (uint32_t)(row.remaining_us / 1000 + 1);
+    if (lease->cap_ms != 0 && left_ms > lease->cap_ms)
+        left_ms = lease->cap_ms;
+    lease->deadline_boot_ns = lk_believe_until(registry, asked_ns, left_ms);
     return 0;
 }
 
@@ -226,6 +239,8 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
     int64_t old_deadline = lease->deadline_boot_ns;
     int rc;
 
+    if (lease->cap_ms != 0 && ttl_ms > lease->cap_ms)
+        ttl_ms = lease->cap_ms;
     lk_registry_arguments(registry, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US,
@@ -236,6 +251,8 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
         lk_sooner(old_deadline, lk_believe_until(registry, before_ns, ttl_ms));
     run.deadline_ns = lk_statement_deadline(registry);
     rc = lk_registry_run(registry, SQLOCK_SQL_RENEW, &run, &result, err);
+    if (run.was_uncertain)
+        lk_lease_cap(lease, ttl_ms);
     if (rc == 0 && result.affected > 0) {
         lease->ttl_ms = ttl_ms;
         lease->deadline_boot_ns =

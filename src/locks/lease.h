@@ -12,6 +12,9 @@ struct lk_lease {
     const char *key;
     const char *name; /* as far as it fits the column; may be NULL */
     uint32_t ttl_ms;
+    uint32_t cap_ms; /* shortest TTL of a statement about it that got no answer:
+                        it may yet arrive and shorten the row, so nothing
+                        longer is asked for or believed any more; 0: none */
     bool is_left_free; /* by ourselves: a claim may try the cheaper way first */
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
@@ -31,6 +34,9 @@ struct lk_row {
 /* When a holder stops believing in a lease that was asked for at a moment. */
 int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_boot_ns,
                          uint32_t ttl_ms);
+
+/* A statement with that TTL may still be on its way. */
+void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
 
 /* Try once to take the lock for a fresh CLIENT_ID.  EBUSY: held by another;
  * EUNCERTAIN: could not be found out, the registry knows the ghost. */

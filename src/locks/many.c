@@ -381,7 +381,7 @@ int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
 
 /* --- renewing --- */
 
-static void settle_renewal(const struct lk_item *item)
+static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 {
     struct part *part = item->owner;
     sqlock_lock *lock = part->lock;
@@ -394,6 +394,7 @@ static void settle_renewal(const struct lk_item *item)
             lock->deadline_boot_ns = item->lease.deadline_boot_ns;
         else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
             lock->lost = item->rc;
+        lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
     }
     pthread_mutex_unlock(&lock->mutex);
 }
@@ -418,8 +419,11 @@ int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
     call.batch.deadline_ns = lk_statement_deadline(call.registry);
     if (call.batch.count > 0)
         rc = lk_batch_renew(call.registry, &call.batch, err);
-    for (size_t i = 0; rc == 0 && i < call.batch.count; i++)
-        settle_renewal(&call.batch.items[i]);
+    for (size_t i = 0; i < call.batch.count; i++) {
+        if (rc < 0)
+            call.batch.items[i].rc = rc;
+        settle_renewal(&call.batch.items[i], call.batch.sent_boot_ns);
+    }
     lk_sentinel_look(&call.registry->sentinel);
     return end_call(&call, rc, err);
 }

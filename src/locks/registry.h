@@ -72,6 +72,7 @@ struct sqlock_lock {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     uint32_t ttl_ms;
+    uint32_t cap_ms;          /* as in lease.h */
     int64_t deadline_boot_ns; /* when the holder stops believing */
     int lost;                 /* 0, ELOST, EEXPIRED: sticky */
     int lost_fd;              /* -1: nobody has asked for it */
