@@ -29,6 +29,9 @@ esac
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 export PATH=$build/bin:$PATH
+# What is expected on a terminal depends on it.
+export LC_ALL=C.UTF-8
+unset LANGUAGE
 
 [ $# -gt 0 ] || {
     echo "usage: run.sh SUITE..." >&2
