@@ -365,6 +365,36 @@ static void test_F51_a_wait_that_ended_takes_no_lock_later(void **state)
     assert_lock_ok(rc, &stage.b.err);
 }
 
+/* A short renewal is late in the network; a longer one is told to have come
+ * through on another connection, and then the short one arrives. */
+static void test_F40_a_late_short_renewal_is_no_surprise(void **state)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_BEFORE, .act = PROXY_LATE, .nth = 1};
+    int rc = party_warm_up(&stage.a);
+    int64_t asked;
+
+    (void)state;
+    assert_lock_ok(rc, &stage.a.err);
+    rc = party_acquire(&stage.a, 0, 0);
+    assert_lock_ok(rc, &stage.a.err);
+    proxy_arm(stage.proxy, &plan);
+    (void)!sqlock_renew(stage.a.locks[0], 450, &stage.a.err);
+    asked = lk_boottime_ns();
+    rc = sqlock_renew(stage.a.locks[0], LONG_TTL_MS, &stage.a.err);
+    assert_true(rc < 0 || sqlock_remaining_ms(stage.a.locks[0]) <= 450);
+    if (rc == 0)
+        history_renewed(&stage.histories[0], PARTY_A, asked,
+                        lk_boottime_ns() +
+                            sqlock_remaining_ms(stage.a.locks[0]) *
+                                LK_NS_PER_MS);
+    proxy_heal(stage.proxy);
+    (void)proxy_await_quiet(stage.proxy, PATIENCE_MS);
+    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
+    assert_lock_ok(rc, &stage.b.err);
+    assert_int_equal(sqlock_remaining_ms(stage.a.locks[0]), 0);
+}
+
 static const struct group_test tests[] = {
     FAULT_TEST(test_F38_claims_cut_before_their_answer_are_found_out,
                ON_SERVERS),
@@ -376,6 +406,7 @@ static const struct group_test tests[] = {
     FAULT_TEST(test_F40_a_late_renewal_misses_the_next_owner, ON_SERVERS),
     FAULT_TEST(test_F40_a_late_release_misses_the_next_owner, ON_SERVERS),
     FAULT_TEST(test_F40_an_unknown_renewal_is_not_believed_longer, ON_ALL),
+    FAULT_TEST(test_F40_a_late_short_renewal_is_no_surprise, ON_SERVERS),
     FAULT_TEST(test_F51_a_claim_given_up_is_freed_by_the_next_call, ON_SERVERS),
     FAULT_TEST(test_F51_claims_of_many_given_up_are_freed, ON_SERVERS),
     FAULT_TEST(test_F51_a_wait_that_ended_takes_no_lock_later, ON_SERVERS),
