@@ -365,7 +365,7 @@ check: test
 
 # Words of make's own that name the same build in another variant.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
-SAN_SUITES ?= unit drivers conformance tx keeper
+SAN_SUITES ?= unit drivers conformance
 VALGRIND ?= valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
 	--error-exitcode=99 --child-silent-after-fork=yes
 
