@@ -357,7 +357,7 @@ typedef struct sqlock_driver {
     int (*rollback)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
     /** End the call in flight, from another thread: it returns EUNCERTAIN or
-     *  ECANCELED.  The connection may be of no use any more. */
+     *  ECANCELED, or EUNREACHABLE when nothing had been sent.  The connection may be of no use any more. */
     void (*abort)(void *connection);
 
     /** The client library's own handle: PGconn *, MYSQL *, sqlite3 *. */

@@ -62,7 +62,7 @@ int contend_setup(void **out, const struct bench_target *target,
     struct floor_state *state = *out;
     unsigned i;
 
-    if (rc != 0 || state->driver->wait_plainly == NULL)
+    if (rc != 0 || state == NULL || state->driver->wait_plainly == NULL)
         return rc;
     for (i = 0; i < state->clients && rc == 0; i++)
         rc = state->driver->wait_plainly(state->connections[i], failure);

@@ -78,6 +78,8 @@ int main(int argc, char **argv)
     while (first + 4 < argc && strcmp(argv[first], "-e") == 0)
         first += 4;
     pid = forkpty(&terminal, NULL, NULL, &size);
+    if (pid < 0) /* no pty to be had; and kill(-1) would be everybody's end */
+        return 98;
     if (pid == 0) {
         execvp(argv[first], argv + first);
         _exit(127);

@@ -303,7 +303,8 @@ static void tap_abort(void *connection)
     pthread_mutex_lock(&guard);
     counts[TAP_ABORT]++;
     pthread_mutex_unlock(&guard);
-    head->real->abort(head->state);
+    if (head->real != NULL) /* it may still be about to open */
+        head->real->abort(head->state);
 }
 
 static void *tap_native(void *connection)
