@@ -439,8 +439,8 @@ $(TIDY): $B/lint/%.tidy: % .clang-tidy tests/.clang-tidy $(HEADERS)
 	>$@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
-.PHONY: lint lint-cppcheck lint-rules lint-scripts
-lint: lint-rules lint-scripts lint-cppcheck $(TIDY) ## clang-tidy, cppcheck, shellcheck and the house's rules
+.PHONY: lint lint-cppcheck lint-rules lint-scripts lint-manuals
+lint: lint-rules lint-scripts lint-manuals lint-cppcheck $(TIDY) ## clang-tidy, cppcheck, shellcheck, mandoc and the house's rules
 # Tests pass NULL on purpose; arrays handed on as pointers are indexed; uthash's
 # macros look like uses of what was never set, which clang-tidy judges better,
 # as -Wsequence-point does what happens in which order.
@@ -458,13 +458,19 @@ lint-rules:
 # SC2034: variables of a script that others source; SC2104: `sqlock break`.
 lint-scripts:
 	$(call say,SHELL,scripts)shellcheck --external-sources \
-	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci tests docker -name '*.sh') .ci/run
+	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci tests docker -name '*.sh') \
+	src/cli/completion/sqlock.bash .ci/run
+lint-manuals:
+	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS)
 
 # ------------------------------------------------------------------ install
 
 D = $(DESTDIR)
 SQL_FILES := $(wildcard sql/*/*.sql)
-MANUALS := $(wildcard src/cli/*.1)
+MANUALS := $(wildcard src/man/*.[1-9])
+MANUAL_DIR = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))
+BASH_COMPLETION := $(DATADIR)/bash-completion/completions/sqlock
+ZSH_COMPLETION := $(DATADIR)/zsh/site-functions/_sqlock
 .PHONY: install uninstall
 install: all ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)install -d $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(BINDIR)
@@ -478,15 +484,19 @@ install: all ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)$(if $(CLI),install -m 755 $(CLI) $(D)$(BINDIR))
 	$(QUIET)for f in $(SQL_FILES); do \
 		install -D -m 644 $$f $(D)$(DATADIR)/sqlock/$$f || exit 1; done
-	$(QUIET)$(if $(MANUALS),install -d $(D)$(MANDIR)/man1 && \
-		install -m 644 $(MANUALS) $(D)$(MANDIR)/man1)
+	$(QUIET)$(foreach m,$(MANUALS),install -D -m 644 $(m) \
+		$(D)$(call MANUAL_DIR,$(m))/$(notdir $(m)) &&) true
+	$(QUIET)install -D -m 644 src/cli/completion/sqlock.bash \
+		$(D)$(BASH_COMPLETION)
+	$(QUIET)install -D -m 644 src/cli/completion/_sqlock $(D)$(ZSH_COMPLETION)
 
 uninstall: ## Remove what install put there
 	$(QUIET)rm -f $(D)$(INCLUDEDIR)/sqlock.h $(D)$(INCLUDEDIR)/sqlock_driver.h \
 		$(D)$(LIBDIR)/libsqlock.a $(D)$(LIBDIR)/libsqlock.so \
 		$(D)$(LIBDIR)/$(SONAME) $(D)$(LIBDIR)/$(notdir $(SHARED)) \
 		$(D)$(LIBDIR)/pkgconfig/sqlock.pc $(D)$(BINDIR)/sqlock \
-		$(MANUALS:src/cli/%=$(D)$(MANDIR)/man1/%)
+		$(foreach m,$(MANUALS),$(D)$(call MANUAL_DIR,$(m))/$(notdir $(m))) \
+		$(D)$(BASH_COMPLETION) $(D)$(ZSH_COMPLETION)
 	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock
 
 .PHONY: clean

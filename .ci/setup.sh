@@ -98,6 +98,9 @@ probe_test() {
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
     have pgrep || need procps
+    # The manuals and the completions.
+    have mandoc || need mandoc
+    have zsh || need zsh
     # Servers whose clock is set.
     faketime || need libfaketime
     if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
@@ -127,6 +130,7 @@ probe_lint() {
     have clang-tidy-14 || have clang-tidy || need clang-tidy-14
     have cppcheck || need cppcheck
     have shellcheck || need shellcheck
+    have mandoc || need mandoc
 }
 
 probe_clang() {

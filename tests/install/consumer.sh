@@ -33,6 +33,10 @@ check "make install DESTDIR=... PREFIX=... LIBDIR=..." \
 (cd "$root" && find . ! -type d | sort) >"$work/installed"
 check "nothing is installed outside the prefix" \
     test -z "$(grep -v '^\./opt/sqlock/' "$work/installed")"
+for file in man/man1/sqlock.1 man/man1/sqlock-run.1 man/man3/sqlock.3 \
+    bash-completion/completions/sqlock zsh/site-functions/_sqlock; do
+    check "share/$file is installed" test -s "$root/opt/sqlock/share/$file"
+done
 check "no installed text names the staging directory" \
     bash -c '! grep -rIl -e "$1" "$2"' - "$work" "$root"
 

@@ -1,0 +1,91 @@
+# sqlock.bash: completion of the sqlock command for bash.
+#
+# What there is to complete is read from the command's own help, so that it is
+# never another version's.  Names of locks come from the database, if it answers
+# within two seconds.
+# shellcheck shell=bash
+
+_sqlock_commands() { # SQLOCK
+    "$1" --help 2>/dev/null | sed -n 's/^  \([a-z]\{1,\}\)  *[a-z].*/\1/p'
+}
+
+# The options that a help text describes: "--wait VALUE" or "--json".
+_sqlock_options() { # SQLOCK [COMMAND]
+    {
+        "$1" --help
+        [ -z "${2-}" ] || "$1" "$2" --help
+    } 2>/dev/null |
+        sed -n -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\) [^ ].*/\2 VALUE/p' \
+            -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)  .*/\2/p' \
+            -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)$/\2/p'
+}
+
+# Names that need no quotes.
+_sqlock_locks() { # SQLOCK OPTION...
+    timeout 2 "$@" --quiet ls 2>/dev/null |
+        awk 'NR > 1 && $1 ~ /^[A-Za-z0-9_.,\/@%+-]+$/ &&
+            $2 ~ /^(held|free|expired)$/ { print $1 }'
+}
+
+_sqlock() {
+    local sqlock=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]}
+    local previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command='' arguments=0 i options where=()
+    COMPREPLY=()
+
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case ${COMP_WORDS[i]} in
+        --)
+            # What follows is another command line.
+            if declare -F _command_offset >/dev/null; then
+                _command_offset $((i + 1))
+            elif ((COMP_CWORD == i + 1)); then
+                mapfile -t COMPREPLY < <(compgen -c -- "$word")
+            else
+                mapfile -t COMPREPLY < <(compgen -f -- "$word")
+            fi
+            return
+            ;;
+        --url | --region | --table-prefix | --peer-ttl)
+            where+=("${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}")
+            i=$((i + 1))
+            ;;
+        -*)
+            options=$(_sqlock_options "$sqlock" "$command")
+            grep -qx -e "${COMP_WORDS[i]} VALUE" <<<"$options" && i=$((i + 1))
+            ;;
+        *)
+            if [ -z "$command" ]; then
+                command=${COMP_WORDS[i]}
+            else
+                arguments=$((arguments + 1))
+            fi
+            ;;
+        esac
+    done
+
+    options=$(_sqlock_options "$sqlock" "$command")
+    case $previous in
+    --layout) mapfile -t COMPREPLY < <(compgen -W 'sqlock spring7 spring6' -- "$word") ;;
+    --rule) mapfile -t COMPREPLY < <(compgen -W 'current legacy raw' -- "$word") ;;
+    *)
+        if grep -qx -e "$previous VALUE" <<<"$options"; then
+            return
+        elif [[ $word == -* ]]; then
+            mapfile -t COMPREPLY < <(compgen -W "${options// VALUE/}" -- "$word")
+        elif [ -z "$command" ]; then
+            mapfile -t COMPREPLY < <(compgen -W \
+                "$(_sqlock_commands "$sqlock")" -- "$word")
+        else
+            case $command:$arguments in
+            show:0 | break:0 | run:0)
+                mapfile -t COMPREPLY < <(compgen -W \
+                    "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
+                ;;
+            run:1) COMPREPLY=(--) ;;
+            esac
+        fi
+        ;;
+    esac
+}
+complete -F _sqlock sqlock
