@@ -230,6 +230,9 @@ sqlock_registry_layout(const sqlock_registry *registry);
 
 /* ----------------------------------------------------------------- lock -- */
 
+/* Of a LOCK_KEY and a CLIENT_ID: 36 characters and the NUL. */
+#define SQLOCK_KEY_SIZE 37
+
 /**
  * A counted reference to the lock @p name: 0 to 10 000 bytes of valid UTF-8
  * (raw keys: 1 to 36 bytes of printable ASCII).  No I/O.  While anyone refers
@@ -340,6 +343,12 @@ SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
  *  not keep it, it is the database's clock alone, in microseconds: on MySQL a
  *  claim that waited for the row may get a smaller one than its predecessor. */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
+
+/** CLIENT_ID of the current acquisition, "" when not held: with it the database
+ *  can tell whether the row is still ours.  Another one each time.
+ *  @param[out] client_id filled in any case */
+SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
+                                 char client_id[SQLOCK_KEY_SIZE]);
 
 /**
  * A descriptor that poll(2) finds readable once the lease is over before it was
@@ -690,8 +699,6 @@ SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
                                    sqlock_error *err);
 
 /* ------------------------------------------------------- administration -- */
-
-#define SQLOCK_KEY_SIZE 37 /* 36 characters and the NUL */
 
 /**
  * The LOCK_KEY of a name.

@@ -198,6 +198,17 @@ int64_t sqlock_token(sqlock_lock *lock)
     return token;
 }
 
+void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
+{
+    client_id[0] = '\0';
+    if (lk_lock_check(lock, NULL) < 0)
+        return;
+    pthread_mutex_lock(&lock->mutex);
+    if (lk_is_mine(lock))
+        memcpy(client_id, lock->client_id, sizeof lock->client_id);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
 void lk_lost_fd_raise(sqlock_lock *lock)
 {
     uint64_t one = 1;

@@ -3,6 +3,8 @@
  */
 #include "conformance.h"
 
+#include <string.h>
+
 #include "support/workers.h"
 
 static void test_hold_count_follows_nesting(void **state)
@@ -36,6 +38,33 @@ static void test_hold_count_follows_nesting(void **state)
     assert_true(sqlock_token(lock) == 0);
     rc = sqlock_release(lock, &f->err);
     assert_code(SQLOCK_EOWNER, rc, &f->err);
+    lock_drop(lock);
+}
+
+static void test_the_client_id_is_the_rows(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    char id[SQLOCK_KEY_SIZE] = "before";
+    char last[SQLOCK_KEY_SIZE] = "";
+    int round;
+
+    sqlock_client_id(lock, id);
+    assert_string_equal(id, "");
+    for (round = 0; round < 3; round++) {
+        lock_take(lock, 0);
+        sqlock_client_id(lock, id);
+        assert_string_equal(id, fixture_row(f, f->name).client);
+        assert_string_not_equal(id, last);
+        memcpy(last, id, sizeof last);
+        sqlock_client_id(other, id);
+        assert_string_equal(id, "");
+        lock_give(lock);
+        sqlock_client_id(lock, id);
+        assert_string_equal(id, "");
+    }
+    lock_drop(other);
     lock_drop(lock);
 }
 
@@ -226,6 +255,7 @@ static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
 
 static const struct test tests[] = {
     TEST(test_hold_count_follows_nesting),
+    TEST(test_the_client_id_is_the_rows),
     TEST(test_fewer_releases_than_acquires_keep_the_lock),
     TEST(test_another_thread_holds_nothing),
     TEST(test_registry_ownership_is_counted_over_threads),
