@@ -466,6 +466,7 @@ lint-manuals:
 # ------------------------------------------------------------------ install
 
 D = $(DESTDIR)
+PUBLIC := $(wildcard include/*.h)
 SQL_FILES := $(wildcard sql/*/*.sql)
 MANUALS := $(wildcard src/man/*.[1-9])
 MANUAL_DIR = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))
@@ -474,8 +475,7 @@ ZSH_COMPLETION := $(DATADIR)/zsh/site-functions/_sqlock
 .PHONY: install uninstall
 install: all ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)install -d $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(BINDIR)
-	$(QUIET)install -m 644 include/sqlock.h include/sqlock_driver.h \
-		$(D)$(INCLUDEDIR)
+	$(QUIET)install -m 644 $(PUBLIC) $(D)$(INCLUDEDIR)
 	$(QUIET)install -m 644 $(STATIC) $(D)$(LIBDIR)
 	$(QUIET)install -m 755 $(SHARED) $(D)$(LIBDIR)
 	$(QUIET)ln -sf $(notdir $(SHARED)) $(D)$(LIBDIR)/$(SONAME)
@@ -491,7 +491,7 @@ install: all ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)install -D -m 644 src/cli/completion/_sqlock $(D)$(ZSH_COMPLETION)
 
 uninstall: ## Remove what install put there
-	$(QUIET)rm -f $(D)$(INCLUDEDIR)/sqlock.h $(D)$(INCLUDEDIR)/sqlock_driver.h \
+	$(QUIET)rm -f $(PUBLIC:include/%=$(D)$(INCLUDEDIR)/%) \
 		$(D)$(LIBDIR)/libsqlock.a $(D)$(LIBDIR)/libsqlock.so \
 		$(D)$(LIBDIR)/$(SONAME) $(D)$(LIBDIR)/$(notdir $(SHARED)) \
 		$(D)$(LIBDIR)/pkgconfig/sqlock.pc $(D)$(BINDIR)/sqlock \

@@ -95,9 +95,11 @@ extern "C" {
     X(ERESOURCE,   -16, "the server is out of a resource")                    \
     X(ECANCELED,   -17, "the statement was cancelled, nothing was written")   \
     X(EDATABASE,   -18, "the database reported an error")                     \
-    X(ENOTFOUND,   -19, "there is no such lock in the table")                 \
+    X(ENOTFOUND,   -19, "there is no such row in the table")                  \
     X(EINUSE,      -20, "the lock is still held or waited for")               \
-    X(ECONFLICT,   -21, "the row is not in the state that was expected")
+    X(ECONFLICT,   -21, "the row is not in the state that was expected")      \
+    X(EINSUFFICIENT, -22, "there is not enough of the item in stock")         \
+    X(EORDER,      -23, "the order id was used for something else")
 /* clang-format on */
 
 enum {
