@@ -32,6 +32,8 @@ export PATH=$build/bin:$PATH
 # What is expected on a terminal depends on it.
 export LC_ALL=C.UTF-8
 unset LANGUAGE
+# Nor on what the user has configured.
+export XDG_CONFIG_HOME=/nonexistent
 
 [ $# -gt 0 ] || {
     echo "usage: run.sh SUITE..." >&2

@@ -45,7 +45,8 @@ enum {
 /* One run of the program. */
 typedef struct cli {
     const struct cli_command *command;
-    char *globals[CLI_GLOBALS]; /* by CLI_URL ...; NULL: not given */
+    char *globals[CLI_GLOBALS]; /* by CLI_URL ...; NULL: not given, neither as
+                                   an option nor as cli_config() finds them */
     int json;
     int quiet;
     int verbose;
@@ -117,6 +118,9 @@ void cli_free_arguments(char **words);
  *  Valid until the next call. */
 const char *cli_shown(const char *word);
 
+/** Whether the URL has a password in it. */
+bool cli_has_password(const char *url);
+
 /** The variable that the URL's password_env names, or NULL; to be freed. */
 char *cli_password_variable(const char *url);
 
@@ -136,6 +140,10 @@ int cli_status_of(int code);
 int cli_fail(const sqlock_error *err);
 
 /* -------------------------------------------------------------- common -- */
+
+/** Complete the global options from the environment and the configuration
+ *  files.  @return CLI_OK or an exit status, having said why */
+int cli_config(cli *app);
 
 /** The URL to work with, or NULL, having said that there is none. */
 const char *cli_url(const cli *app);

@@ -3,16 +3,13 @@
  */
 #include "cli.h"
 
-#include <stdlib.h>
-
 const char *cli_url(const cli *app)
 {
     const char *url = app->globals[CLI_URL];
 
-    if (url == NULL)
-        url = getenv("SQLOCK_URL");
     if (url == NULL || *url == '\0') {
-        cli_error("no database: set SQLOCK_URL or give --url");
+        cli_error("no database: set SQLOCK_URL, give --url, or put url into a "
+                  "configuration file");
         return NULL;
     }
     return url;
@@ -22,8 +19,6 @@ const char *cli_region(const cli *app)
 {
     const char *region = app->globals[CLI_REGION];
 
-    if (region == NULL)
-        region = getenv("SQLOCK_REGION");
     return region != NULL && *region != '\0' ? region : "DEFAULT";
 }
 

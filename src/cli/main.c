@@ -46,6 +46,11 @@ static const char program_help[] =
     "PGPASSFILE, to ~/.my.cnf, or to a variable named by the URL parameter\n"
     "password_env=NAME.\n"
     "\n"
+    "What is neither an option nor in the environment is looked for in\n"
+    "$XDG_CONFIG_HOME/sqlock/config (~/.config/sqlock/config), then in\n"
+    "/etc/sqlock.conf: lines such as \"region = jobs\", with the names of the\n"
+    "options above.\n"
+    "\n"
     "TIME is in seconds, or has a unit: 250ms, 1.5s, 10m, 2h, 1d.\n"
     "\n"
     "Exit status: 0 done, 1 no such lock or not in that state, 64 usage,\n"
@@ -134,7 +139,8 @@ static int dispatch(cli *app, char **words)
         cli_error("a command is missing; see `sqlock --help`");
         return CLI_USAGE;
     }
-    return app->command->run(app);
+    status = cli_config(app);
+    return status == CLI_OK ? app->command->run(app) : status;
 }
 
 int main(int argc, char **argv)

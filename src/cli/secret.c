@@ -76,18 +76,40 @@ const char *cli_shown(const char *word)
     return shown;
 }
 
-char *cli_password_variable(const char *url)
+/* The value of a parameter of the URL, "password_env=", or NULL. */
+static const char *parameter_of(const char *url, const char *parameter)
 {
-    static const char parameter[] = "password_env=";
     const char *at = strchr(url, '?');
 
     while (at != NULL) {
         at++;
-        if (strncmp(at, parameter, sizeof parameter - 1) == 0) {
-            at += sizeof parameter - 1;
-            return strndup(at, strcspn(at, "&#"));
-        }
+        if (strncmp(at, parameter, strlen(parameter)) == 0)
+            return at + strlen(parameter);
         at = strchr(at, '&');
     }
     return NULL;
+}
+
+bool cli_has_password(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    const char *at;
+    const char *colon;
+
+    if (parameter_of(url, "password=") != NULL)
+        return true;
+    if (authority == NULL)
+        return false;
+    /* The last '@': one in a password that is not encoded must not hide it. */
+    authority += 3;
+    at = strrchr(authority, '@');
+    colon = strchr(authority, ':');
+    return at != NULL && colon != NULL && colon + 1 < at;
+}
+
+char *cli_password_variable(const char *url)
+{
+    const char *value = parameter_of(url, "password_env=");
+
+    return value != NULL ? strndup(value, strcspn(value, "&#")) : NULL;
 }

@@ -7,6 +7,7 @@ ulimit -c 0
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${SQLOCK:=$here/../../build/bin/sqlock}"
 unset SQLOCK_URL SQLOCK_REGION NO_COLOR
+export XDG_CONFIG_HOME=/nonexistent
 
 dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cli.XXXXXX") || exit 1
 : "${SQLOCK_TEST_SQLITE_URL=sqlite:$dir/test.db}"

@@ -1,0 +1,240 @@
+/*
+ * config.c - settings that are not on the command line: environment variables
+ * first, then the user's file, then the machine's.  Lines of a file are
+ * "name = value" or comments; names are those of the long options.
+ *
+ * A file with a password in it that others can read is refused, as libpq
+ * refuses a key file: the warning nobody reads comes too late.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SYSTEM_FILE "/etc/sqlock.conf"
+
+static const struct {
+    const char *name;
+    const char *variable; /* NULL: none */
+    int which;
+} settings[] = {
+    {"url", "SQLOCK_URL", CLI_URL},     {"region", "SQLOCK_REGION", CLI_REGION},
+    {"table-prefix", NULL, CLI_PREFIX}, {"rule", NULL, CLI_RULE},
+    {"peer-ttl", NULL, CLI_PEER_TTL},
+};
+#define SETTINGS (sizeof settings / sizeof settings[0])
+
+/* --- the environment --- */
+
+static int keep(cli *app, int which, const char *value)
+{
+    if (app->globals[which] != NULL)
+        return CLI_OK;
+    app->globals[which] = strdup(value);
+    if (app->globals[which] != NULL)
+        return CLI_OK;
+    cli_error("out of memory");
+    return CLI_SYSTEM;
+}
+
+static int read_environment(cli *app)
+{
+    const char *value;
+    int status = CLI_OK;
+    size_t i;
+
+    for (i = 0; i < SETTINGS && status == CLI_OK; i++) {
+        if (settings[i].variable == NULL)
+            continue;
+        value = getenv(settings[i].variable);
+        if (value != NULL && *value != '\0')
+            status = keep(app, settings[i].which, value);
+    }
+    return status;
+}
+
+/* --- a file --- */
+
+typedef struct config_file {
+    const char *path;
+    FILE *stream;
+    unsigned line; /* the number of the one that was read last */
+} config_file;
+
+static char *trim(char *text)
+{
+    static const char blanks[] = " \t\r\n";
+    size_t length;
+
+    text += strspn(text, blanks);
+    length = strlen(text);
+    while (length > 0 && strchr(blanks, text[length - 1]) != NULL)
+        length--;
+    text[length] = '\0';
+    return text;
+}
+
+/* Root's file may be for a group. */
+static bool is_private(const struct stat *info)
+{
+    mode_t others =
+        info->st_uid == 0 ? S_IRWXO | S_IWGRP | S_IXGRP : S_IRWXO | S_IRWXG;
+
+    return (info->st_mode & others) == 0;
+}
+
+static int check_secret(const config_file *file, const char *url)
+{
+    struct stat info;
+
+    if (!cli_has_password(url))
+        return CLI_OK;
+    if (fstat(fileno(file->stream), &info) != 0) {
+        cli_error("%s: %s", file->path, strerror(errno));
+        return CLI_USAGE;
+    }
+    if (is_private(&info))
+        return CLI_OK;
+    cli_error("%s:%u: has a password, but others may read the file: chmod 600 "
+              "it, or leave the password to PGPASSFILE, ~/.my.cnf or "
+              "password_env",
+              file->path, file->line);
+    return CLI_USAGE;
+}
+
+static int read_setting(cli *app, const config_file *file, const char *name,
+                        const char *value)
+{
+    int status;
+    size_t i;
+
+    for (i = 0; i < SETTINGS && strcmp(settings[i].name, name) != 0; i++)
+        continue;
+    if (i == SETTINGS) {
+        cli_error("%s:%u: there is no setting of that name; see sqlock(1)",
+                  file->path, file->line);
+        return CLI_USAGE;
+    }
+    if (*value == '\0') {
+        cli_error("%s:%u: %s has no value", file->path, file->line, name);
+        return CLI_USAGE;
+    }
+    if (settings[i].which == CLI_URL) {
+        status = check_secret(file, value);
+        if (status != CLI_OK)
+            return status;
+    }
+    return keep(app, settings[i].which, value);
+}
+
+/* What a wrong line holds is not shown: it may be a password. */
+static int read_line(cli *app, const config_file *file, char *line)
+{
+    char *name = trim(line);
+    char *equals = strchr(name, '=');
+
+    if (*name == '\0' || *name == '#')
+        return CLI_OK;
+    if (equals == NULL) {
+        cli_error("%s:%u: is neither \"name = value\" nor a comment",
+                  file->path, file->line);
+        return CLI_USAGE;
+    }
+    *equals = '\0';
+    return read_setting(app, file, trim(name), trim(equals + 1));
+}
+
+static int read_lines(cli *app, config_file *file)
+{
+    char buffer[4096];
+    char *line = NULL;
+    size_t size = 0;
+    ssize_t length;
+    int status = CLI_OK;
+
+    (void)setvbuf(file->stream, buffer, _IOFBF, sizeof buffer);
+    while (status == CLI_OK) {
+        errno = 0;
+        length = getline(&line, &size, file->stream);
+        if (length < 0)
+            break;
+        file->line++;
+        if (strlen(line) != (size_t)length) {
+            cli_error("%s:%u: has a NUL byte", file->path, file->line);
+            status = CLI_USAGE;
+            break;
+        }
+        status = read_line(app, file, line);
+    }
+    if (status == CLI_OK && ferror(file->stream)) {
+        cli_error("%s: %s", file->path, strerror(errno));
+        status = CLI_USAGE;
+    }
+    if (line != NULL)
+        explicit_bzero(line, size);
+    free(line);
+    (void)fclose(file->stream);
+    explicit_bzero(buffer, sizeof buffer);
+    return status;
+}
+
+/* A file that is not there is none; one that cannot be read is an error, but
+ * the machine's may be meant for others only. */
+static int read_file(cli *app, const char *path, bool may_be_denied)
+{
+    config_file file = {.path = path};
+
+    file.stream = fopen(path, "re");
+    if (file.stream == NULL && (errno == ENOENT || errno == ENOTDIR))
+        return CLI_OK;
+    if (file.stream == NULL && errno == EACCES && may_be_denied) {
+        cli_info("%s may not be read", path);
+        return CLI_OK;
+    }
+    if (file.stream == NULL) {
+        cli_error("%s: %s", path, strerror(errno));
+        return CLI_USAGE;
+    }
+    cli_info("reading %s", path);
+    return read_lines(app, &file);
+}
+
+static int read_users_file(cli *app)
+{
+    const char *base = getenv("XDG_CONFIG_HOME");
+    const char *home = getenv("HOME");
+    char *path = NULL;
+    int status;
+    int rc;
+
+    /* Relative ones are to be ignored, says their specification. */
+    if (base != NULL && *base == '/')
+        rc = asprintf(&path, "%s/sqlock/config", base);
+    else if (home != NULL && *home == '/')
+        rc = asprintf(&path, "%s/.config/sqlock/config", home);
+    else
+        return CLI_OK;
+    if (rc < 0) {
+        cli_error("out of memory");
+        return CLI_SYSTEM;
+    }
+    status = read_file(app, path, false);
+    free(path);
+    return status;
+}
+
+int cli_config(cli *app)
+{
+    int status;
+
+    status = read_environment(app);
+    if (status == CLI_OK)
+        status = read_users_file(app);
+    if (status == CLI_OK)
+        status = read_file(app, SYSTEM_FILE, true);
+    return status;
+}

@@ -1,0 +1,184 @@
+#!/usr/bin/env bash
+# config.sh: where the settings come from, and which of them win; how much is
+# said.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+export XDG_CONFIG_HOME=$dir/xdg HOME=$dir/home
+mkdir -p "$XDG_CONFIG_HOME/sqlock" "$HOME/.config/sqlock"
+users=$XDG_CONFIG_HOME/sqlock/config
+db=$dir/config.db
+
+configured() { # LINE...: the user's file
+    printf '%s\n' "$@" >"$users"
+    chmod 600 "$users"
+}
+run_bare() { # without the options that run() adds
+    out=$("$SQLOCK" "$@" 2>"$dir/err")
+    status=$?
+    err=$(cat "$dir/err")
+}
+region_of() {
+    json region <<<"$out"
+}
+
+precedence() {
+    SQLOCK_URL=sqlite:$db run_bare -q init
+    rm -f "$users"
+    run_bare ls
+    is "no URL at all" "$status" 64
+    is_one_line "is said"
+
+    configured "# of the user" "" "url = sqlite:$db" "  region=from file  "
+    run_bare ls --json
+    is "URL of the file" "$status" 0
+    is "region of the file" "$(region_of)" "from file"
+    SQLOCK_REGION=from-variable run_bare ls --json
+    is "a variable wins over it" "$(region_of)" from-variable
+    SQLOCK_REGION=from-variable run_bare ls --json --region from-option
+    is "an option wins over both" "$(region_of)" from-option
+    SQLOCK_REGION='' run_bare ls --json
+    is "an empty variable is none" "$(region_of)" "from file"
+    SQLOCK_URL=sqlite:/nowhere/at/all run_bare ls
+    is "the variable's URL wins" "$status" 69
+
+    configured "url = sqlite:$db" "table-prefix = OTHER_" "rule = raw" \
+        "peer-ttl = 20s"
+    run_bare key name
+    is "a rule of the file" "$out" name
+    run_bare ls
+    is "a prefix of the file" "$status" 69
+    has "makes the table's name" "$err" OTHER_LOCK
+    run_bare init -q --layout spring6
+    is "init does as the file says" "$status" 0
+
+    mv "$users" "$HOME/.config/sqlock/config"
+    run_bare key name
+    is "XDG_CONFIG_HOME is set: nothing is read of HOME" "$out" \
+        "$("$SQLOCK" key name --rule current)"
+    XDG_CONFIG_HOME='' run_bare key name
+    is "the home folder without it" "$out" name
+    XDG_CONFIG_HOME=xdg run_bare key name
+    is "or where it is no absolute path" "$out" name
+    rm "$HOME/.config/sqlock/config"
+}
+
+# What cannot be understood is refused, and said in one line with its place.
+refused() { # WHAT PART LINE...
+    local what=$1 part=$2
+    shift 2
+    configured "$@"
+    run_bare key name
+    is "$what: refused" "$status" 64
+    is "$what: nothing is done" "$out" ""
+    is_one_line "$what: one line"
+    has "$what: tells where" "$err" "$part"
+}
+mistakes() {
+    refused "an unknown setting" "$users:2:" "# first" "ulr = sqlite:$db"
+    refused "no setting" "$users:1:" "sqlite:$db"
+    refused "no value" "$users:3: region" "" "" "region ="
+    refused "a wrong value" "--rule must be" "rule = best"
+    printf 'url = sqlite:x\0y\n' >"$users"
+    run_bare key name
+    is "a NUL byte: refused" "$status" 64
+    rm "$users"
+    mkdir "$users"
+    run_bare key name
+    is "a file that cannot be read: refused" "$status" 64
+    is_one_line "a file that cannot be read: one line"
+    rmdir "$users"
+}
+
+secrets() {
+    local url
+    for url in postgresql://me:c4n4ry@127.0.0.1:1/db \
+        'postgresql://127.0.0.1:1/db?user=me&password=c4n4ry' \
+        mysql://me:c4n4ry@127.0.0.1:1/db; do
+        configured "url = $url"
+        chmod 644 "$users"
+        run_bare ls
+        is "$url, readable by all" "$status" 64
+        has "is refused" "$err" "others may read"
+        is "and not shown" "$(grep -c c4n4ry <<<"$out$err")" 0
+        chmod 600 "$users"
+        run_bare ls
+        is "and used when it is private" "$status" 69
+        is "and not shown, either" "$(grep -c c4n4ry <<<"$out$err")" 0
+        is_one_line "one line"
+    done
+    configured "url = postgresql://me:c4n4ry@127.0.0.1:1/db"
+    chmod 640 "$users"
+    run_bare ls
+    if [ "$(id -u)" -eq 0 ]; then
+        is "root's file may be a group's" "$status" 69
+    else
+        is "a group is others, too" "$status" 64
+    fi
+    configured "urk = postgresql://me:c4n4ry@127.0.0.1:1/db" \
+        "postgresql://me:c4n4ry@127.0.0.1:1/db"
+    run_bare ls
+    is "a mistake does not show it" "$(grep -c c4n4ry <<<"$out$err")" 0
+    configured "url = postgresql://me@127.0.0.1:1/db?password_env=NOTHING"
+    chmod 644 "$users"
+    run_bare ls
+    is "without a password all may read it" \
+        "$(grep -c 'others may read' <<<"$err")" 0
+    rm "$users"
+}
+
+# The machine's file, on an /etc of our own.
+of_the_machine() {
+    local as=()
+    [ "$(id -u)" -eq 0 ] || as=(-r)
+    if ! unshare "${as[@]}" -m mount -t tmpfs none /etc 2>/dev/null; then
+        skip "/etc/sqlock.conf" "no mount namespaces here"
+        return
+    fi
+    configured "region = from-user"
+    # shellcheck disable=SC2016
+    out=$(unshare "${as[@]}" -m sh -c 'mount -t tmpfs none /etc
+        printf "region = from-etc\nurl = sqlite:%s\n" "$2" >/etc/sqlock.conf
+        chmod 644 /etc/sqlock.conf
+        "$1" ls --json; rm "$3"; "$1" ls --json' \
+        - "$SQLOCK" "$db" "$users" 2>"$dir/err")
+    is "the user's file wins over the machine's" \
+        "$(grep -o 'from-[a-z]*' <<<"$out" | paste -sd ' ')" \
+        "from-user from-etc"
+    [ "$(id -u)" -eq 0 ] || return 0
+    # shellcheck disable=SC2016
+    out=$(unshare -m sh -c 'mount -t tmpfs none /etc
+        echo "region = from-etc" >/etc/sqlock.conf
+        chmod 600 /etc/sqlock.conf
+        exec setpriv --reuid 65534 --clear-groups \
+            env XDG_CONFIG_HOME=/nonexistent "$1" key name' - "$SQLOCK" \
+        2>"$dir/err")
+    is "it is passed over by those who may not read it" "$out" \
+        "$("$SQLOCK" key name)"
+}
+
+loudness() {
+    configured "url = sqlite:$db"
+    run_bare ls
+    is "nothing is said without need" "$err" ""
+    run_bare -v ls
+    has "--verbose tells which file was read" "$err" "reading $users"
+    run_bare init
+    has "init tells what is there" "$err" "layout sqlock"
+    run_bare -q init
+    is "--quiet does not" "$err" ""
+    run_bare -q show nothing
+    is_one_line "but errors are always said"
+    # Colour is for terminals: stderr is none here, and neither is stdout.
+    run_bare -v ls
+    is "no colour elsewhere" "$(grep -c $'\033' <<<"$out$err")" 0
+    rm "$users"
+}
+
+precedence
+mistakes
+secrets
+of_the_machine
+loudness
+done_testing
