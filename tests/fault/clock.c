@@ -210,12 +210,12 @@ static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
     step_to(0);
 }
 
-static const struct group_test tests[] = {
-    FAULT_TEST(test_F15_a_clock_set_forth_ends_leases_without_a_guard,
-               ON_SERVERS),
-    FAULT_TEST(test_F15_a_clock_set_back_ends_leases_without_a_guard,
-               ON_SERVERS),
-    FAULT_TEST(test_F15_a_step_within_the_margin_ends_nothing, ON_SERVERS),
-    FAULT_TEST(test_F15_a_clock_set_beyond_the_lease_is_told, ON_SERVERS),
+static const struct test tests[] = {
+    TEST_ON(test_F15_a_clock_set_forth_ends_leases_without_a_guard, ON_SERVERS,
+            0),
+    TEST_ON(test_F15_a_clock_set_back_ends_leases_without_a_guard, ON_SERVERS,
+            0),
+    TEST_ON(test_F15_a_step_within_the_margin_ends_nothing, ON_SERVERS, 0),
+    TEST_ON(test_F15_a_clock_set_beyond_the_lease_is_told, ON_SERVERS, 0),
 };
-const struct group group_clock = GROUP(tests);
+const struct topic topic_clock = TOPIC(tests);

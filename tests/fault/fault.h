@@ -7,21 +7,9 @@
 #define TESTS_FAULT_H
 
 #include "support/fault_driver.h"
-#include "support/fixture.h"
 #include "support/history.h"
 #include "support/proxy.h"
-
-/* A sanitizer makes everything slower. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SLOWNESS 2
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SLOWNESS 2
-#endif
-#endif
-#ifndef SLOWNESS
-#define SLOWNESS 1
-#endif
+#include "support/suite_main.h"
 
 enum {
     TTL_MS = 1200 * SLOWNESS,
@@ -193,39 +181,14 @@ bool holder_read(struct holder *holder, struct report *report);
 void holder_kill(struct holder *holder);
 int holder_main(char **argv);
 
-/* ----------------------------------------------------------------- the groups */
+/* ----------------------------------------------------------------- the topics */
 
-struct group_test {
-    const char *name;
-    CMUnitTestFunction function;
-    unsigned databases;
-    bool stops_server;
-};
-
-struct group {
-    const struct group_test *tests;
-    size_t count;
-};
-
-#define FAULT_TEST(function_, databases_)                                      \
-    {                                                                          \
-#function_, function_, (databases_), false                             \
-    }
-#define FAULT_TEST_STOPPING(function_, databases_)                             \
-    {                                                                          \
-#function_, function_, (databases_), true                              \
-    }
-#define GROUP(tests_)                                                          \
-    {                                                                          \
-        (tests_), sizeof(tests_) / sizeof(tests_)[0]                           \
-    }
-
-extern const struct group group_named;
-extern const struct group group_unknown;
-extern const struct group group_loss;
+extern const struct topic topic_named;
+extern const struct topic topic_unknown;
+extern const struct topic topic_loss;
 
 /* On a server whose clock is in a file. */
-extern const struct group group_clock;
+extern const struct topic topic_clock;
 extern const char *clock_file;
 
 extern const struct suite suite_history;

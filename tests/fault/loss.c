@@ -344,13 +344,12 @@ static void test_F36_loss_is_told_while_the_file_is_locked(void **state)
     check_outage("file locked", &outage);
 }
 
-static const struct group_test tests[] = {
-    FAULT_TEST(test_F3_loss_is_told_through_a_blackhole, ON_SERVERS),
-    FAULT_TEST(test_F35_loss_is_told_though_the_pool_of_one_hangs, ON_SERVERS),
-    FAULT_TEST(test_F5_loss_is_told_when_every_renewal_is_terminated,
-               ON_SERVERS),
-    FAULT_TEST_STOPPING(test_F1_loss_is_told_while_the_server_is_stopped,
-                        ON_SERVERS),
-    FAULT_TEST(test_F36_loss_is_told_while_the_file_is_locked, ON_SQLITE),
+static const struct test tests[] = {
+    TEST_ON(test_F3_loss_is_told_through_a_blackhole, ON_SERVERS, 0),
+    TEST_ON(test_F35_loss_is_told_though_the_pool_of_one_hangs, ON_SERVERS, 0),
+    TEST_ON(test_F5_loss_is_told_when_every_renewal_is_terminated, ON_SERVERS,
+            0),
+    TEST_STOPPING(test_F1_loss_is_told_while_the_server_is_stopped, ON_SERVERS),
+    TEST_ON(test_F36_loss_is_told_while_the_file_is_locked, ON_SQLITE, 0),
 };
-const struct group group_loss = GROUP(tests);
+const struct topic topic_loss = TOPIC(tests);

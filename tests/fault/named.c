@@ -280,12 +280,12 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
     registry_end(registry);
 }
 
-static const struct group_test tests[] = {
-    FAULT_TEST(test_F5_a_lease_outlives_its_renewals_sessions, ON_SERVERS),
-    FAULT_TEST(test_F35_the_keeper_does_not_wait_for_a_pool_of_one, ON_ALL),
-    FAULT_TEST(test_F17_a_child_that_ends_leaves_the_kept_lock_alone, ON_ALL),
-    FAULT_TEST_STOPPING(test_F42_a_short_stop_costs_no_kept_lock, ON_SERVERS),
-    FAULT_TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,
-                        ON_SERVERS),
+static const struct test tests[] = {
+    TEST_ON(test_F5_a_lease_outlives_its_renewals_sessions, ON_SERVERS, 0),
+    TEST_ON(test_F35_the_keeper_does_not_wait_for_a_pool_of_one, ON_ALL, 0),
+    TEST_ON(test_F17_a_child_that_ends_leaves_the_kept_lock_alone, ON_ALL, 0),
+    TEST_STOPPING(test_F42_a_short_stop_costs_no_kept_lock, ON_SERVERS),
+    TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,
+                  ON_SERVERS),
 };
-const struct group group_named = GROUP(tests);
+const struct topic topic_named = TOPIC(tests);

@@ -34,25 +34,11 @@ sqlock_registry *stage_registry(const sqlock_options *options)
     return fixture_registry_at(&stage.fixture, stage.url, options);
 }
 
-/* Each process its own file: another one's write lock is a fault. */
-static void choose_file(const struct database *database)
-{
-    const char *directory = getenv("SQLOCK_TEST_DIR");
-    char url[512];
-
-    if (database->bit != ON_SQLITE || directory == NULL)
-        return;
-    (void)snprintf(url, sizeof url, "sqlite:%s/fault-%ld.db", directory,
-                   (long)getpid());
-    (void)setenv("SQLOCK_TEST_SQLITE_URL", url, 1);
-}
-
 int stage_open(const struct database *database)
 {
     char url[1024];
 
     memset(&stage, 0, sizeof stage);
-    choose_file(database);
     if (fixture_open(&stage.fixture, database, SQLOCK_LAYOUT_SQLOCK) < 0)
         return -1;
     (void)snprintf(url, sizeof url, "%s", stage.fixture.url);

@@ -395,20 +395,20 @@ static void test_F40_a_late_short_renewal_is_no_surprise(void **state)
     assert_int_equal(sqlock_remaining_ms(stage.a.locks[0]), 0);
 }
 
-static const struct group_test tests[] = {
-    FAULT_TEST(test_F38_claims_cut_before_their_answer_are_found_out,
-               ON_SERVERS),
-    FAULT_TEST(test_F38_a_commit_cut_off_is_uncertain, ON_SERVERS),
-    FAULT_TEST(test_F26_a_claim_refused_at_commit_is_no_grant, ON_POSTGRES),
-    FAULT_TEST(test_F39_a_claim_outlives_its_process_no_longer_than_a_lease,
-               ON_SERVERS),
-    FAULT_TEST(test_F39_a_late_claim_misses_the_next_owner, ON_SERVERS),
-    FAULT_TEST(test_F40_a_late_renewal_misses_the_next_owner, ON_SERVERS),
-    FAULT_TEST(test_F40_a_late_release_misses_the_next_owner, ON_SERVERS),
-    FAULT_TEST(test_F40_an_unknown_renewal_is_not_believed_longer, ON_ALL),
-    FAULT_TEST(test_F40_a_late_short_renewal_is_no_surprise, ON_SERVERS),
-    FAULT_TEST(test_F51_a_claim_given_up_is_freed_by_the_next_call, ON_SERVERS),
-    FAULT_TEST(test_F51_claims_of_many_given_up_are_freed, ON_SERVERS),
-    FAULT_TEST(test_F51_a_wait_that_ended_takes_no_lock_later, ON_SERVERS),
+static const struct test tests[] = {
+    TEST_ON(test_F38_claims_cut_before_their_answer_are_found_out, ON_SERVERS,
+            0),
+    TEST_ON(test_F38_a_commit_cut_off_is_uncertain, ON_SERVERS, 0),
+    TEST_ON(test_F26_a_claim_refused_at_commit_is_no_grant, ON_POSTGRES, 0),
+    TEST_ON(test_F39_a_claim_outlives_its_process_no_longer_than_a_lease,
+            ON_SERVERS, 0),
+    TEST_ON(test_F39_a_late_claim_misses_the_next_owner, ON_SERVERS, 0),
+    TEST_ON(test_F40_a_late_renewal_misses_the_next_owner, ON_SERVERS, 0),
+    TEST_ON(test_F40_a_late_release_misses_the_next_owner, ON_SERVERS, 0),
+    TEST_ON(test_F40_an_unknown_renewal_is_not_believed_longer, ON_ALL, 0),
+    TEST_ON(test_F40_a_late_short_renewal_is_no_surprise, ON_SERVERS, 0),
+    TEST_ON(test_F51_a_claim_given_up_is_freed_by_the_next_call, ON_SERVERS, 0),
+    TEST_ON(test_F51_claims_of_many_given_up_are_freed, ON_SERVERS, 0),
+    TEST_ON(test_F51_a_wait_that_ended_takes_no_lock_later, ON_SERVERS, 0),
 };
-const struct group group_unknown = GROUP(tests);
+const struct topic topic_unknown = TOPIC(tests);

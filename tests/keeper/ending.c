@@ -51,12 +51,12 @@ static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
         registry_end(registry);
         if (i > 0)
             continue; /* the first one warms up */
-        threads = keep_entries("/proc/self/task");
-        fds = keep_entries("/proc/self/fd");
+        threads = check_entries("/proc/self/task");
+        fds = check_entries("/proc/self/fd");
     }
-    assert_becomes_true(keep_entries("/proc/self/task") <= threads,
+    assert_becomes_true(check_entries("/proc/self/task") <= threads,
                         PATIENCE_MS);
-    assert_becomes_true(keep_entries("/proc/self/fd") <= fds, PATIENCE_MS);
+    assert_becomes_true(check_entries("/proc/self/fd") <= fds, PATIENCE_MS);
 }
 
 /* -------------------------------------------------------- interrupted loops -- */
@@ -153,8 +153,8 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    size_t threads = keep_entries("/proc/self/task");
-    size_t fds = keep_entries("/proc/self/fd");
+    size_t threads = check_entries("/proc/self/task");
+    size_t fds = check_entries("/proc/self/fd");
     struct rush rush = {.rounds = check_scale(1000, 100000) / WORKERS};
     struct workers workers;
     sqlock_registry *tapped;
@@ -181,9 +181,9 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
         lock_drop(rush.locks[i]);
     registry_end(tapped);
     assert_int_equal(tap_connections(ids, 32), 0);
-    assert_becomes_true(keep_entries("/proc/self/task") <= threads,
+    assert_becomes_true(check_entries("/proc/self/task") <= threads,
                         PATIENCE_MS);
-    assert_becomes_true(keep_entries("/proc/self/fd") <= fds, PATIENCE_MS);
+    assert_becomes_true(check_entries("/proc/self/fd") <= fds, PATIENCE_MS);
 }
 
 static const struct test tests[] = {

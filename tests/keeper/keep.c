@@ -15,7 +15,7 @@ static void test_a_lease_is_not_kept_unless_asked_for(void **state)
     sqlock_options options = fixture_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
-    size_t threads = keep_entries("/proc/self/task");
+    size_t threads = check_entries("/proc/self/task");
     int64_t deadline;
     struct row row;
 
@@ -23,7 +23,7 @@ static void test_a_lease_is_not_kept_unless_asked_for(void **state)
     assert_int_equal(tap_count(TAP_EXECUTE), 1);
     deadline = keep_deadline(lock);
     row = fixture_row(f, f->name);
-    assert_int_equal(keep_entries("/proc/self/task"), threads);
+    assert_int_equal(check_entries("/proc/self/task"), threads);
     fixture_await_expiry(f, f->name);
     assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
     assert_true(keep_deadline(lock) == deadline);

@@ -8,50 +8,13 @@
 
 #include <stdatomic.h>
 
-#include "support/fixture.h"
-
-/* A sanitizer makes everything slower. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SLOWNESS 3
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define SLOWNESS 3
-#endif
-#endif
-#ifndef SLOWNESS
-#define SLOWNESS 1
-#endif
+#include "support/suite_main.h"
 
 /* Of leases that are kept, or that are to run out. */
 #define TTL_MS (600 * SLOWNESS)
 
 /* How late a loss may be told on a machine that others use, too. */
 #define LATE_MAX_NS INT64_C(2000000000)
-
-struct test {
-    const char *name;
-    CMUnitTestFunction function;
-    unsigned databases; /* ON_... */
-    unsigned layouts;   /* IN_... */
-};
-
-struct topic {
-    const struct test *tests;
-    size_t count;
-};
-
-#define TEST(function_)                                                        \
-    {                                                                          \
-#function_, function_, ON_ALL, IN_SQLOCK                               \
-    }
-#define TEST_ON(function_, databases_, layouts_)                               \
-    {                                                                          \
-#function_, function_, (databases_), (layouts_)                        \
-    }
-#define TOPIC(tests_)                                                          \
-    {                                                                          \
-        (tests_), sizeof(tests_) / sizeof(tests_)[0]                           \
-    }
 
 extern const struct topic topic_keep;
 extern const struct topic topic_told;
@@ -99,9 +62,6 @@ bool keep_is_readable(int fd);
 sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
                        size_t i);
 const char *keep_name(const struct fixture *fixture, char out[96], size_t i);
-
-/* Entries of a directory: of /proc/self/task or /proc/self/fd. */
-size_t keep_entries(const char *path);
 
 /* ---------------------------------------------------------------- the census */
 

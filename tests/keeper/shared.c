@@ -3,7 +3,6 @@
  */
 #include "keeper.h"
 
-#include <dirent.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,18 +90,6 @@ sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
     char name[96];
 
     return lock_obtain(registry, keep_name(fixture, name, i));
-}
-
-size_t keep_entries(const char *path)
-{
-    DIR *directory = opendir(path);
-    size_t count = 0;
-
-    assert_non_null(directory);
-    while (readdir(directory) != NULL)
-        count++;
-    (void)closedir(directory);
-    return count;
 }
 
 const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind)

@@ -6,6 +6,7 @@
  */
 #include "check.h"
 
+#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -137,4 +138,16 @@ unsigned check_scale(unsigned test, unsigned campaign)
 bool check_skips_fail(void)
 {
     return is_set("SKIPS_FAIL", "1");
+}
+
+size_t check_entries(const char *path)
+{
+    DIR *directory = opendir(path);
+    size_t count = 0;
+
+    assert_non_null(directory);
+    while (readdir(directory) != NULL)
+        count++;
+    (void)closedir(directory);
+    return count;
 }

@@ -28,6 +28,18 @@ struct suite {
         .count = sizeof(tests_) / sizeof(tests_)[0]                            \
     }
 
+/* A sanitizer makes everything slower. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SLOWNESS 3
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define SLOWNESS 3
+#endif
+#endif
+#ifndef SLOWNESS
+#define SLOWNESS 1
+#endif
+
 /* Longer than anything that is waited for takes on a busy machine. */
 #define PATIENCE_MS 30000
 
@@ -87,6 +99,9 @@ bool check_pause(int64_t deadline_ns);
 
 /* Whether a message is one clear line: not empty, no control characters. */
 bool check_one_line(const char *message);
+
+/* Entries of a directory, as of /proc/self/task or /proc/self/fd. */
+size_t check_entries(const char *path);
 
 /* How often a test does something: `test` normally, `campaign` under
  * SQLOCK_SCALE=campaign. */

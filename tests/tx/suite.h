@@ -8,32 +8,7 @@
 #define TESTS_TX_SUITE_H
 
 #include "app.h"
-#include "support/fixture.h"
-
-struct test {
-    const char *name;
-    CMUnitTestFunction function;
-    unsigned databases; /* ON_... */
-    unsigned layouts;   /* IN_... */
-};
-
-struct topic {
-    const struct test *tests;
-    size_t count;
-};
-
-#define TEST(function_)                                                        \
-    {                                                                          \
-#function_, function_, ON_ALL, IN_SQLOCK                               \
-    }
-#define TEST_ON(function_, databases_, layouts_)                               \
-    {                                                                          \
-#function_, function_, (databases_), (layouts_)                        \
-    }
-#define TOPIC(tests_)                                                          \
-    {                                                                          \
-        (tests_), sizeof(tests_) / sizeof(tests_)[0]                           \
-    }
+#include "support/suite_main.h"
 
 extern const struct topic topic_adopt;
 extern const struct topic topic_names;

@@ -1,0 +1,185 @@
+/*
+ * lanes.c - see lanes.h
+ */
+#include "lanes.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server.h"
+
+/* A process of our own, its output in a file. */
+struct child {
+    pid_t pid;
+    FILE *output;
+    const char *name;
+};
+
+static const struct lanes *running;
+static const struct database *missing_database;
+
+/* A test hangs, or we are told to end: leave no server stopped. */
+static void on_signal(int number)
+{
+    static const char text[] = "[  FAILED  ] a test hung\n";
+
+    server_go_on();
+    if (number == SIGALRM && write(STDOUT_FILENO, text, sizeof text - 1) < 0)
+        _exit(98);
+    _exit(99);
+}
+
+static void catch_signals(void)
+{
+    (void)signal(SIGALRM, on_signal);
+    (void)signal(SIGTERM, on_signal);
+    (void)signal(SIGINT, on_signal);
+    (void)signal(SIGPIPE, SIG_IGN);
+}
+
+/* True in the child, whose output goes into the file from now on. */
+static bool fork_child(struct child *child, const char *name)
+{
+    (void)fflush(NULL);
+    child->name = name;
+    child->output = tmpfile();
+    if (child->output == NULL)
+        abort();
+    child->pid = fork();
+    if (child->pid != 0)
+        return false;
+    if (dup2(fileno(child->output), STDOUT_FILENO) < 0 ||
+        dup2(fileno(child->output), STDERR_FILENO) < 0)
+        _exit(98);
+    return true;
+}
+
+static void show(FILE *output)
+{
+    char buffer[4096];
+    size_t length;
+
+    rewind(output);
+    while ((length = fread(buffer, 1, sizeof buffer, output)) > 0)
+        (void)fwrite(buffer, 1, length, stdout);
+    (void)fflush(stdout);
+    (void)fclose(output);
+}
+
+/* Wait for them and show what they have printed; how many failed. */
+static int join_children(struct child *children, size_t count)
+{
+    int failed = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        int status = -1;
+
+        if (children[i].pid > 0)
+            (void)waitpid(children[i].pid, &status, 0);
+        show(children[i].output);
+        if (status != 0) {
+            failed++;
+            printf("%s ended with status %d\n", children[i].name, status);
+        }
+    }
+    return failed;
+}
+
+static void test_database_is_named(void **state)
+{
+    (void)state;
+    skip_or_fail("SQLOCK_TEST_%s_URL is not set", missing_database->variable);
+}
+
+static int run_missing(const struct database *database)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_database_is_named),
+    };
+
+    missing_database = database;
+    return cmocka_run_group_tests_name(database->name, tests, NULL, NULL);
+}
+
+/* A file of the lane's own: SQLite has one writer at a time. */
+static void choose_file(const struct lane *lane)
+{
+    char url[1024];
+
+    if (lane->database->bit != ON_SQLITE || lane->of == 1)
+        return;
+    (void)snprintf(url, sizeof url, "%s-lane%u", database_url(lane->database),
+                   lane->number + 1);
+    (void)setenv("SQLOCK_TEST_SQLITE_URL", url, 1);
+}
+
+static int run_lanes(const struct lane *first)
+{
+    struct child children[LANES_MAX];
+    struct lane lane = *first;
+
+    for (; lane.number < lane.of; lane.number++)
+        if (fork_child(&children[lane.number], lane.database->name)) {
+            choose_file(&lane);
+            exit(running->run(&lane) == 0 ? 0 : 1);
+        }
+    return join_children(children, lane.of);
+}
+
+static int run_database(const struct database *database)
+{
+    const struct lane alone = {
+        .database = database, .of = 1, .stops_server = true};
+    const struct lane first = {.database = database, .of = running->count};
+    int failed = 0;
+
+    if (database_url(database) == NULL)
+        return run_missing(database);
+    if (first.of == 1 && !running->stops_servers)
+        return running->run(&first);
+    if (running->before != NULL)
+        failed += running->before(database);
+    if (running->stops_servers && database->bit != ON_SQLITE)
+        failed += run_lanes(&alone);
+    failed += run_lanes(&first);
+    if (running->after != NULL)
+        failed += running->after(database);
+    return failed;
+}
+
+static size_t choose(const struct database **chosen, char **names, int count)
+{
+    size_t number = 0;
+
+    for (size_t i = 0; i < DATABASES; i++) {
+        bool wanted = count == 0;
+
+        for (int k = 0; k < count; k++)
+            wanted = wanted || strcmp(names[k], databases[i].name) == 0;
+        if (wanted)
+            chosen[number++] = &databases[i];
+    }
+    return number;
+}
+
+int lanes_run(const struct lanes *lanes, char **names, int count)
+{
+    const struct database *chosen[DATABASES];
+    struct child children[DATABASES];
+    size_t number = choose(chosen, names, count);
+
+    if (lanes->count < 1 || lanes->count > LANES_MAX || number == 0)
+        return 2;
+    running = lanes;
+    catch_signals();
+    if (number == 1)
+        return run_database(chosen[0]) == 0 ? 0 : 1;
+    for (size_t i = 0; i < number; i++)
+        if (fork_child(&children[i], chosen[i]->name))
+            exit(run_database(chosen[i]) == 0 ? 0 : 1);
+    return join_children(children, number) == 0 ? 0 : 1;
+}

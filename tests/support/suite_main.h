@@ -1,0 +1,68 @@
+/*
+ * suite_main.h - the main program of a suite whose tests each run once on every
+ * database and table layout that they name
+ *
+ *     SUITE [-t PATTERN] [-l LAYOUT] [-j LANES] [postgres] [mysql] [sqlite]
+ *
+ * Databases run side by side, and the tests of each in lanes (lanes.h) with a
+ * lock table of their own.
+ */
+#ifndef TESTS_SUITE_MAIN_H
+#define TESTS_SUITE_MAIN_H
+
+#include "fixture.h"
+#include "lanes.h"
+
+struct test {
+    const char *name;
+    CMUnitTestFunction function;
+    unsigned databases; /* ON_... */
+    unsigned layouts;   /* IN_...; 0: the suite's */
+    bool stops_server;  /* nobody else may use it meanwhile */
+};
+
+/* The tests of one file. */
+struct topic {
+    const struct test *tests;
+    size_t count;
+};
+
+/* clang-format off */
+#define TEST(function_) TEST_ON(function_, ON_ALL, 0)
+#define TEST_ON(function_, databases_, layouts_)                               \
+    {.name = #function_, .function = (function_),                              \
+     .databases = (databases_), .layouts = (layouts_)}
+#define TEST_STOPPING(function_, databases_)                                   \
+    {.name = #function_, .function = (function_),                              \
+     .databases = (databases_), .stops_server = true}
+#define TOPIC(tests_)                                                          \
+    {.tests = (tests_), .count = sizeof(tests_) / sizeof(tests_)[0]}
+/* clang-format on */
+
+#define TESTS_MAX 600
+
+struct suite_main {
+    const char *name;
+    const struct topic *const *topics; /* ends with NULL */
+    unsigned layouts;                  /* of a TEST() */
+    unsigned lanes;                    /* for each database */
+    bool stops_servers;                /* there are TEST_STOPPING() */
+    unsigned test_seconds;             /* until a test is taken to hang */
+    unsigned campaign_seconds;         /* the same in a campaign */
+    /* Beside the fixture's own; may be NULL. */
+    void (*open)(struct fixture *fixture);
+    void (*close)(struct fixture *fixture);
+    void (*begin)(struct fixture *fixture); /* each test */
+};
+
+/* The program's exit status.  A test's state is its struct fixture. */
+int suite_main(const struct suite_main *suite, int argc, char **argv);
+
+/* For a suite with a stage of its own: put into out, which has room for
+ * TESTS_MAX, those tests of a layout that are the lane's turn; how many.  They
+ * have no set-up.  *turn goes on from one layout to the next. */
+size_t suite_collect(struct CMUnitTest *out, const struct suite_main *suite,
+                     const struct lane *lane, sqlock_layout layout,
+                     unsigned *turn);
+
+#endif
