@@ -53,8 +53,8 @@ static void test_names_of_every_kind(void **state)
         "{table} {1} $1 ?",
         "line\nbreak\ttab\r\x01\x7f",
         "\xe4\xbd\xa0\xe5\xa5\xbd",
-        "Stra\xc3\x9f"
-        "e",
+        ("Stra\xc3\x9f"
+         "e"),
         "\xf0\x9f\x94\x92",
         "NULL",
         "0",
@@ -143,8 +143,8 @@ static void test_F29_names_that_look_alike_are_different_locks(void **state)
                                         " job",
                                         "0",
                                         "641",
-                                        "j\xc3\xb6"
-                                        "b"};
+                                        ("j\xc3\xb6"
+                                         "b")};
     struct fixture *f = *state;
     size_t count = sizeof names / sizeof *names;
     sqlock_lock *locks[sizeof names / sizeof *names];
