@@ -143,6 +143,8 @@ static int run(struct app *app, struct rows *rows, const char *sql)
 }
 
 static int run_format(struct app *app, struct rows *rows, const char *format,
+                      va_list arguments) __attribute__((format(printf, 3, 0)));
+static int run_format(struct app *app, struct rows *rows, const char *format,
                       va_list arguments)
 {
     char sql[2048];
