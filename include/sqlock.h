@@ -757,7 +757,9 @@ typedef struct sqlock_info {
     int64_t remaining_ms; /* 0 when not held */
     char *name;           /* NULL where not known */
     char *holder;         /* "host pid program note"; "peer" for a holder that
-                             is no sqlock; NULL when free or not known */
+                             is no sqlock; "broken by ..." after
+                             sqlock_break(), also when free; else NULL when
+                             free or not known */
 } sqlock_info;
 
 /**
@@ -783,7 +785,9 @@ typedef struct sqlock_break_options {
     size_t size;           /* sizeof(sqlock_break_options) */
     int64_t token;         /* the token the holder is expected to have */
     const char *client_id; /* ... or, on Spring's layouts, its CLIENT_ID */
-    const char *reason;    /* up to 80 bytes, kept with the row */
+    const char *reason;    /* up to 80 bytes: why */
+    const char *who;       /* up to 80 bytes: who answers for it, such as
+                              "user@host"; NULL: this process */
     bool now;              /* free the lock at once.  Unsafe: the old holder may
                               still believe */
 } sqlock_break_options;
@@ -792,6 +796,8 @@ typedef struct sqlock_break_options {
 /**
  * End another owner's lease: its next renewal or release finds it lost.  The
  * lock passes on when the lease would have run out anyway, unless `now` is set.
+ * Our layout keeps who and why in the row, until the next owner's name takes
+ * the place.
  *
  * @return 0, ECONFLICT (not held with that token or client id any more),
  *         ENOTFOUND, EINVAL, or as sqlock_list()

@@ -5,14 +5,23 @@
 #include "cli.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <jansson.h>
+
+#define WHO_SIZE 81 /* what the library takes */
+#define WHO_HOST_MAX 40
 
 enum { TOKEN, CLIENT_ID, REASON, VALUES };
 
 static char *values[VALUES];
 static int is_now;
+static char who[WHO_SIZE];
 
 static const struct poptOption break_options[] = {
     {"token", 0, POPT_ARG_STRING, NULL, CLI_OWN + TOKEN, NULL, NULL},
@@ -20,6 +29,27 @@ static const struct poptOption break_options[] = {
     {"reason", 0, POPT_ARG_STRING, NULL, CLI_OWN + REASON, NULL, NULL},
     {"now", 0, POPT_ARG_NONE, &is_now, 0, NULL, NULL},
     POPT_TABLEEND};
+
+/* "user@host", and who that is behind sudo. */
+static void write_who(char *text, size_t size)
+{
+    const struct passwd *user = getpwuid(getuid());
+    const char *sudo = getenv("SUDO_USER");
+    char host[HOST_NAME_MAX + 1] = "";
+    char name[32] = "";
+    int length;
+
+    (void)gethostname(host, sizeof host - 1);
+    if (user != NULL)
+        (void)snprintf(name, sizeof name, "%s", user->pw_name);
+    else
+        (void)snprintf(name, sizeof name, "%ld", (long)getuid());
+    length = snprintf(text, size, "%s@%.*s", name, WHO_HOST_MAX, host);
+    if (sudo != NULL && *sudo != '\0' && strcmp(sudo, name) != 0 &&
+        (size_t)length < size)
+        (void)snprintf(text + length, size - (size_t)length, " (%.*s)",
+                       (int)size - length - 4, sudo);
+}
 
 static int read_options(const cli *app, sqlock_break_options *options)
 {
@@ -43,6 +73,8 @@ static int read_options(const cli *app, sqlock_break_options *options)
         cli_error("break: --reason is missing: it is kept with the row");
         return CLI_USAGE;
     }
+    write_who(who, sizeof who);
+    options->who = who;
     options->client_id = values[CLIENT_ID];
     options->reason = values[REASON];
     options->now = is_now != 0;
@@ -59,9 +91,10 @@ static int report(const cli *app, const sqlock_break_options *options)
                  "ended");
     if (!app->json)
         return CLI_OK;
-    return cli_print_json(json_pack("{s:o, s:b, s:b}", "name",
-                                    cli_json_text(app->args[0]), "broken", 1,
-                                    "now", options->now ? 1 : 0));
+    return cli_print_json(json_pack(
+        "{s:o, s:b, s:b, s:o, s:o}", "name", cli_json_text(app->args[0]),
+        "broken", 1, "now", options->now ? 1 : 0, "who",
+        cli_json_text(options->who), "reason", cli_json_text(options->reason)));
 }
 
 static int run_break(cli *app)
@@ -114,12 +147,14 @@ const cli_command cli_break = {
         "                       status is 1\n"
         "      --client-id ID   the same, on a Spring table, which has no "
         "tokens\n"
-        "      --reason TEXT    up to 80 bytes, kept with the row\n"
+        "      --reason TEXT    up to 80 bytes: kept, with user@host, until "
+        "the next owner\n"
+        "                       comes\n"
         "      --now            free the lock at once.  Unsafe: the old holder "
         "works on\n"
         "                       until it finds out\n"
         "\n"
-        "JSON: { name, broken, now }.\n",
+        "JSON: { name, broken, now, who, reason }.\n",
     .options = break_options,
     .values = values,
     .value_count = VALUES,

@@ -15,7 +15,7 @@
 #define LIST_PAGE 500
 #define REAP_PAGE 1000
 #define INFO_COLUMNS 8
-#define REASON_MAX 80
+#define AUDIT_MAX 80 /* of who and why */
 
 /* --- rows --- */
 
@@ -31,14 +31,19 @@ static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
 }
 
 /* HOLDER begins with its CLIENT_ID; where it does not, somebody took the lock
- * who does not know the column: a Spring peer.  Its own layouts have none. */
+ * who does not know the column: a Spring peer.  Its own layouts have none.  A
+ * release leaves it empty: what a free row says is who broke the lease. */
 static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
                              sqlock_layout layout)
 {
     size_t length = strlen(info->client_id);
 
-    if (length == 0 || layout != SQLOCK_LAYOUT_SQLOCK)
+    if (layout != SQLOCK_LAYOUT_SQLOCK)
         return NULL;
+    if (length == 0)
+        return cell->type == SQLOCK_TEXT && cell->length >= SQLOCK_KEY_SIZE
+                   ? cell->text + SQLOCK_KEY_SIZE
+                   : NULL;
     if (cell->type == SQLOCK_TEXT &&
         strncmp(cell->text, info->client_id, length) == 0 &&
         cell->text[length] == ' ')
@@ -226,10 +231,20 @@ int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
 
 /* --- breaking --- */
 
+static int check_audit(const char *text, const char *what, sqlock_error *err)
+{
+    if (text != NULL && (strlen(text) > AUDIT_MAX || !lk_utf8_is_valid(text)))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%s must be UTF-8 of at most %d bytes", what,
+                        AUDIT_MAX);
+    return 0;
+}
+
 static int check_break(const sqlock_registry *registry,
                        const sqlock_break_options *options, sqlock_error *err)
 {
     bool by_token = registry->layout == SQLOCK_LAYOUT_SQLOCK;
+    int rc;
 
     if (options == NULL || options->size != sizeof *options)
         return lk_error(err, SQLOCK_EINVAL,
@@ -242,12 +257,8 @@ static int check_break(const sqlock_registry *registry,
         return lk_error(err, SQLOCK_EINVAL,
                         "say which holder is to be ended: on Spring's layouts "
                         "by the client id it has");
-    if (options->reason != NULL && (strlen(options->reason) > REASON_MAX ||
-                                    !lk_utf8_is_valid(options->reason)))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the reason must be UTF-8 of at most %d bytes",
-                        REASON_MAX);
-    return 0;
+    rc = check_audit(options->reason, "the reason", err);
+    return rc == 0 ? check_audit(options->who, "who breaks it", err) : rc;
 }
 
 /* Nothing was changed: say why. */
@@ -274,17 +285,17 @@ static int break_key(sqlock_registry *registry, const char *key,
                      const sqlock_break_options *options, sqlock_error *err)
 {
     char client_id[SQLOCK_KEY_SIZE];
-    char holder[LK_HOLDER_SIZE + REASON_MAX + 32];
+    char holder[2 * LK_HOLDER_SIZE + AUDIT_MAX];
     struct lk_arguments arguments;
     struct lk_run run = {.arguments = &arguments};
     sqlock_result result = {0};
     int rc;
 
     lk_random_uuid(client_id);
-    (void)snprintf(holder, sizeof holder, "%s broken: %s (by %s)", client_id,
+    (void)snprintf(holder, sizeof holder, "%s broken by %s: %s", client_id,
+                   options->who != NULL ? options->who : registry->who,
                    options->reason != NULL ? options->reason
-                                           : "no reason given",
-                   registry->who);
+                                           : "no reason given");
     holder[lk_utf8_prefix(holder, LK_HOLDER_SIZE - 1)] = '\0';
     lk_registry_arguments(registry, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);

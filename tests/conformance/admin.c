@@ -185,7 +185,7 @@ static sqlock_break_options expecting(const struct row *row)
     return expected;
 }
 
-static void test_a_broken_holder_finds_itself_lost(void **state)
+static void test_F80_a_broken_holder_finds_itself_lost(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -218,7 +218,8 @@ static void test_a_broken_holder_finds_itself_lost(void **state)
     lock_drop(other);
 }
 
-static void test_a_broken_lock_passes_on_when_the_lease_is_over(void **state)
+static void
+test_F80_a_broken_lock_passes_on_when_the_lease_is_over(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -268,12 +269,24 @@ static void test_breaking_now_frees_at_once(void **state)
     lock_drop(other);
 }
 
-static void test_breaking_keeps_its_reason(void **state)
+/* What `show` says of the row's holder. */
+static void check_holder(struct fixture *f, sqlock_state state,
+                         const char *expected)
+{
+    sqlock_info *info;
+    int rc = sqlock_show(f->b, f->name, &info, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(info->state, state);
+    assert_string_equal(info->holder, expected);
+    sqlock_info_free(info, 1);
+}
+
+static void test_F80_breaking_keeps_who_and_why(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_break_options expected;
-    sqlock_info *info;
     struct row row;
     int rc;
 
@@ -281,17 +294,24 @@ static void test_breaking_keeps_its_reason(void **state)
     row = fixture_row(f, f->name);
     expected = expecting(&row);
     expected.reason = "host burnt down";
+    expected.who = "anna@desk";
     rc = sqlock_break(f->b, f->name, &expected, &f->err);
     assert_lock_ok(rc, &f->err);
-    rc = sqlock_show(f->b, f->name, &info, &f->err);
+    check_holder(f, SQLOCK_HELD, "broken by anna@desk: host burnt down");
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    expected.reason = "no more patience";
+    expected.who = "anna@desk";
+    expected.now = true;
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_contains(info->holder, "host burnt down");
-    sqlock_info_free(info, 1);
+    check_holder(f, SQLOCK_FREE, "broken by anna@desk: no more patience");
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
 
-static void test_breaking_another_than_the_holder_is_a_conflict(void **state)
+static void
+test_F80_breaking_another_than_the_holder_is_a_conflict(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -372,11 +392,11 @@ static const struct test tests[] = {
     TEST(test_a_held_lock_is_shown),
     TEST(test_free_and_expired_locks_are_told_apart),
     TEST(test_a_long_list_comes_whole_and_by_key),
-    TEST(test_a_broken_holder_finds_itself_lost),
-    TEST(test_a_broken_lock_passes_on_when_the_lease_is_over),
+    TEST(test_F80_a_broken_holder_finds_itself_lost),
+    TEST(test_F80_a_broken_lock_passes_on_when_the_lease_is_over),
     TEST(test_breaking_now_frees_at_once),
-    TEST_ON(test_breaking_keeps_its_reason, ON_ALL, IN_SQLOCK),
-    TEST(test_breaking_another_than_the_holder_is_a_conflict),
+    TEST_ON(test_F80_breaking_keeps_who_and_why, ON_ALL, IN_SQLOCK),
+    TEST(test_F80_breaking_another_than_the_holder_is_a_conflict),
     TEST(test_breaking_what_is_not_there),
     TEST(test_a_holder_that_is_no_sqlock_is_a_peer),
 };

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# break.sh: an operator ends somebody's lease: the old holder is ended before
+# anyone else is let in, and the row tells who did it and why (F80).
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# The name a user goes by, also where passwd does not have it.
+me="$(id -un 2>/dev/null || id -u)@$(hostname)"
+unset SUDO_USER
+
+# Whose lease, for --token or --client-id.
+whose() { # KEY LAYOUT
+    if [ "$2" = sqlock ]; then
+        echo "--token=$(sq show "$1" --json | json token)"
+    else
+        echo "--client-id=$(sq show "$1" --json | json client_id)"
+    fi
+}
+
+# Both holders write into one file, whose order is that of the events.  The old
+# one does not mind TERM.
+in_order() { # LAYOUT
+    local log=$dir/order next
+    : >"$log"
+    # shellcheck disable=SC2016
+    "$SQLOCK" --table-prefix "$prefix" run -t 2 order -- sh -c 'trap "" TERM
+        while echo old >>"$1"; do sleep 0.01; done' sh "$log" 2>/dev/null &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -s "$log" || not_ok "$1: hold" "it does not get the lock"
+    # shellcheck disable=SC2016
+    "$SQLOCK" --table-prefix "$prefix" run order -- sh -c 'echo new >>"$1"
+        sleep 0.2' sh "$log" 2>/dev/null &
+    next=$!
+    helpers+=("$next")
+    run break order "$(whose order "$1")" --reason "it hangs"
+    is "$1: break" "$status" 0
+    ends
+    is "$1: the old holder is told that its lease is lost" "$?" 76
+    wait "$next"
+    is "$1: the next one gets the lock" "$?" 0
+    is "$1: and the old one's last act came first" \
+        "$(uniq "$log" | paste -sd ' ')" "old new"
+}
+
+audit() { # LAYOUT
+    local expected="broken by $me: it hangs" token
+    [ "$1" = sqlock ] || expected=null
+    hold audit -t 4
+    token=$(sq show audit --json | json token)
+    run break audit "$(whose audit "$1")" --reason "it hangs" --json
+    is "$1: break --json" "$(json <<<"$out")" \
+        "name:string broken:true now:false who:string reason:string"
+    is "$1: who" "$(json who <<<"$out")" "$me"
+    run show audit --json
+    is "$1: the row tells who and why" "$(json holder <<<"$out")" "$expected"
+    is "$1: it is held as before" "$(json state <<<"$out")" held
+    if [ "$1" = sqlock ]; then
+        is "$1: the token has risen" \
+            "$(($(json token <<<"$out") > token))" 1
+        run break audit --token "$token" --reason "it hangs"
+        is "$1: the old token is nobody's any more" "$status" 1
+        has "$1: this is said" "$err" "is not held by that owner any more"
+    fi
+    SUDO_USER=anna run break audit "$(whose audit "$1")" --reason again --now
+    run show audit --json
+    if [ "$1" = sqlock ]; then
+        is "$1: a lock that was freed tells it, too" "$(json holder <<<"$out")" \
+            "broken by $me (anna): again"
+        is "$1: and is free" "$(json state <<<"$out")" free
+        run ls
+        has "$1: ls tells it" "$out" "broken by $me (anna): again"
+    else
+        is "$1: the row is gone" "$status" 1
+    fi
+    ends
+    run run audit -- true
+    run show audit --json
+    [ "$1" != sqlock ] ||
+        is "$1: the next owner takes the place" "$(json holder <<<"$out")" null
+}
+
+usage() {
+    hold used -t 8
+    run break used --reason why
+    is "whose lease has to be said" "$status" 64
+    run break used --token 1
+    is "and why" "$status" 64
+    run break used --token 1 --reason "$(printf 'r%.0s' {1..81})"
+    is "in 80 bytes" "$status" 64
+    is_one_line "this is said"
+    run break used --token 1 --reason ''
+    is "an empty reason is none" "$status" 64
+    run break used --token 0x1 --reason why
+    is "a token is a number" "$status" 64
+    run break used --client-id "$(sq show used --json | json client_id)" \
+        --reason why
+    is "sqlock's own layout goes by the token" "$status" 64
+    is "the holder was left alone" "$(sq show used --json | json state)" held
+    let_go
+}
+
+for one in $(databases); do
+    for layout in sqlock spring7 spring6; do
+        use "$one" "$layout" || continue
+        in_order "$layout"
+        audit "$layout"
+    done
+done
+use "$(databases | head -n 1)" && usage
+database=
+skip_missing
+done_testing
