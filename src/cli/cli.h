@@ -174,8 +174,10 @@ char *cli_cut(const char *text, size_t width);
 typedef struct cli_table {
     const char *const *heads;
     size_t columns;
-    unsigned flexible; /* bits: columns that may be cut to fit a terminal */
-    unsigned right;    /* bits: columns aligned to the right */
+    unsigned flexible;   /* bits: columns that may be cut to fit a terminal */
+    unsigned right;      /* bits: columns aligned to the right */
+    const size_t *spare; /* columns that a narrow terminal does without, the
+                            first one first; ends with `columns` */
     size_t rows;
     char **cells; /* rows x columns */
 } cli_table;

@@ -29,11 +29,13 @@ static int print_rows(const sqlock_info *rows, size_t count)
 {
     static const char *const heads[COLUMNS] = {"NAME",  "STATE",     "HOLDER",
                                                "SINCE", "REMAINING", "TOKEN"};
+    static const size_t spare[] = {TOKEN, SINCE, HOLDER, REMAINING, COLUMNS};
     cli_table table = {
         .heads = heads,
         .columns = COLUMNS,
         .flexible = 1U << NAME | 1U << HOLDER,
         .right = 1U << REMAINING | 1U << TOKEN,
+        .spare = spare,
     };
     bool is_whole = cli_table_init(&table, count);
     size_t i;
@@ -105,7 +107,8 @@ const cli_command cli_ls = {
         "may take\n"
         "it); free (the row keeps the last token).  Cut to the width of a "
         "terminal,\n"
-        "whole when stdout is none.\n"
+        "a narrow one does without tokens and times; whole when stdout is "
+        "none.\n"
         "\n"
         "JSON: { region, layout, locks: [ { key, name, state, holder, "
         "client_id,\n"

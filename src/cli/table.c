@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #define GAP 2
-#define LEAST 8 /* columns that a cut cell keeps */
+#define ENOUGH 16 /* columns that a cut cell should keep, and */
+#define LEAST 8   /* must keep */
 #define COLUMNS_MAX 8
 
 bool cli_table_init(cli_table *table, size_t rows)
@@ -53,15 +54,44 @@ static size_t terminal_width(void)
     return size.ws_col;
 }
 
-/* Take from the widest flexible column until all of them fit. */
-static void shrink(const cli_table *table, size_t *widths, size_t limit)
+/* The width of all that is shown: columns of width 0 are left out. */
+static size_t total_width(const cli_table *table, const size_t *widths)
 {
-    size_t total = (table->columns - 1) * GAP;
-    size_t widest;
+    size_t total = 0;
     size_t i;
 
     for (i = 0; i < table->columns; i++)
-        total += widths[i];
+        total += widths[i] > 0 ? widths[i] + GAP : 0;
+    return total > 0 ? total - GAP : 0;
+}
+
+/* How much cutting may save. */
+static size_t slack(const cli_table *table, const size_t *widths, size_t least)
+{
+    size_t sum = 0;
+    size_t i;
+
+    for (i = 0; i < table->columns; i++) {
+        if ((table->flexible & (1U << i)) != 0 && widths[i] > least)
+            sum += widths[i] - least;
+    }
+    return sum;
+}
+
+/* Leave out what can be spared rather than cut the others to stumps, then take
+ * from the widest flexible column until all of them fit. */
+static void shrink(const cli_table *table, size_t *widths, size_t limit)
+{
+    const size_t *spare = table->spare;
+    size_t total = total_width(table, widths);
+    size_t widest;
+    size_t i;
+
+    while (spare != NULL && *spare < table->columns &&
+           total > limit + slack(table, widths, ENOUGH)) {
+        widths[*spare++] = 0;
+        total = total_width(table, widths);
+    }
     while (total > limit) {
         widest = table->columns;
         for (i = 0; i < table->columns; i++) {
@@ -78,10 +108,9 @@ static void shrink(const cli_table *table, size_t *widths, size_t limit)
 }
 
 static void print_cell(const cli_table *table, size_t column, const char *text,
-                       size_t width)
+                       size_t width, bool is_last)
 {
     bool is_right = (table->right & (1U << column)) != 0;
-    bool is_last = column + 1 == table->columns;
     char *cut = cli_cut(text, width);
     size_t pad = 0;
 
@@ -95,6 +124,21 @@ static void print_cell(const cli_table *table, size_t column, const char *text,
     if (!is_last)
         printf("%*s", GAP, "");
     free(cut);
+}
+
+static void print_line(const cli_table *table, const char *const *cells,
+                       const size_t *widths)
+{
+    size_t last = table->columns;
+    size_t i;
+
+    while (last > 0 && widths[last - 1] == 0)
+        last--;
+    for (i = 0; i < last; i++) {
+        if (widths[i] > 0)
+            print_cell(table, i, cells[i] != NULL ? cells[i] : "-", widths[i],
+                       i + 1 == last);
+    }
 }
 
 void cli_table_print(const cli_table *table)
@@ -117,14 +161,12 @@ void cli_table_print(const cli_table *table)
         shrink(table, widths, limit);
 
     fputs(has_colour ? "\033[1m" : "", stdout);
-    for (i = 0; i < table->columns; i++)
-        print_cell(table, i, table->heads[i], widths[i]);
+    print_line(table, table->heads, widths);
     fputs(has_colour ? "\033[0m\n" : "\n", stdout);
     for (row = 0; row < table->rows; row++) {
-        for (i = 0; i < table->columns; i++) {
-            cell = table->cells[row * table->columns + i];
-            print_cell(table, i, cell != NULL ? cell : "-", widths[i]);
-        }
+        print_line(table,
+                   (const char *const *)&table->cells[row * table->columns],
+                   widths);
         fputc('\n', stdout);
     }
 }

@@ -41,6 +41,18 @@ tables() {
     is "NO_COLOR" "$(grep -c $'\033' <<<"$out")" 0
     TERM=dumb on_terminal 72 ls
     is "TERM=dumb" "$(grep -c $'\033' <<<"$out")" 0
+    hold "held-$long" --ttl 20
+    for columns in 300 120 100 80 60 40 30; do
+        on_terminal "$columns" ls
+        is "ls fits $columns columns" \
+            "$(without_colour <<<"$out" | too_long "$columns")" ""
+        has "and names are to be told apart" "$out" "held-a-"
+        has "and so are states" "$out" " held"
+    done
+    on_terminal 80 ls
+    has "80 columns keep the holder" "$out" "HOLDER"
+    has "and the time left" "$out" "REMAINING"
+    let_go
     on_terminal 300 ls
     like "a wide terminal cuts nothing" "$out" "*$long *"
 }
@@ -52,7 +64,7 @@ escapes() {
     run run "$name" -- true
     run ls
     has "ls escapes what a terminal would obey" "$out" "$shown "
-    is "one line each" "$(wc -l <<<"$out")" 4
+    is "one line each" "$(wc -l <<<"$out")" 5
     run show "$name"
     has "show does" "$out" "name       $shown"
     run show "$name" --json
