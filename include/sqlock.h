@@ -191,6 +191,9 @@ typedef struct sqlock_options {
                                       not known */
     sqlock_log_fn log; /* may be called from any thread; NULL: silent */
     void *log_context;
+    uint32_t handover_limit; /* how often in a row a lock may go from thread to
+                                thread of this registry before other processes
+                                have their chance; 16 */
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 

@@ -160,6 +160,10 @@ typedef enum sqlock_statement_kind {
      * No row: nothing was changed, whatever the reason.  NULL where it would be
      * no cheaper than CLAIM. */
     SQLOCK_SQL_TAKE,
+    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over: all
+     * else as CLAIM writes it.  One row: the token.  No row: nothing was
+     * changed.  Durable like a claim.  NULL: not to be had. */
+    SQLOCK_SQL_HAND_OVER,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 

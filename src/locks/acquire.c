@@ -9,20 +9,20 @@
 #include "locks/entry.h"
 
 static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
-                       int64_t wait_ms, int64_t deadline_ns, sqlock_error *err)
+                       struct lk_waiter *self, sqlock_error *err)
 {
     int rc = 0;
 
     if (lock->registry->options.observe_before_steal)
-        rc = lk_wait_for_row(lock, wait_ms, deadline_ns, err);
+        rc = lk_wait_for_row(lock, self, err);
     while (rc == 0) {
         rc = lk_lease_claim(lock->registry, lease, err);
-        if (rc != SQLOCK_EBUSY || wait_ms == 0)
+        if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
             return rc;
         /* A row that a transaction keeps locked may look free all the time. */
-        if (sqlock_monotonic_ns() >= deadline_ns)
-            return lk_not_in_time(wait_ms, err);
-        rc = lk_wait_for_row(lock, wait_ms, deadline_ns, err);
+        if (sqlock_monotonic_ns() >= self->deadline_ns)
+            return lk_not_in_time(self->wait_ms, err);
+        rc = lk_wait_for_row(lock, self, err);
     }
     return rc;
 }
@@ -57,42 +57,50 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
 }
 
 /* The lock's phase is LK_BUSY, for the caller: take the row. */
-static int take(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
-                const sqlock_acquire_options *options, sqlock_error *err)
+static int take(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 {
     struct lk_lease lease = {
         .key = lock->key,
         .name = lock->name,
-        .ttl_ms = options->ttl_ms,
+        .ttl_ms = self->options->ttl_ms,
         .is_left_free = lock->is_left_free,
     };
     int rc;
 
     lk_ghosts_lay(lock->registry);
-    rc = claim_until(lock, &lease, wait_ms, deadline_ns, err);
+    rc = claim_until(lock, &lease, self, err);
 
     lock->is_left_free = false;
     pthread_mutex_lock(&lock->mutex);
     if (rc == 0)
-        lk_hold(lock, &lease, options);
+        lk_hold(lock, &lease, self->options, self->thread);
     else
         lk_leave(lock);
     pthread_mutex_unlock(&lock->mutex);
     return rc;
 }
 
-static int give_back(sqlock_lock *lock, sqlock_error *err)
+/* From this lease to that of the thread that is next, in one statement: true
+ * when it was done, or *rc says that the release is done all the same. */
+static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
+                    const struct lk_waiter *next, struct lk_lease *given,
+                    int *rc, sqlock_error *err)
 {
-    struct lk_lease lease;
-    int lost = 0;
-    int rc;
+    memset(given, 0, sizeof *given);
+    given->key = lock->key;
+    given->name = lock->name;
+    given->ttl_ms = next->options->ttl_ms;
+    *rc = lk_lease_hand_over(lock->registry, lease, given, err);
+    return *rc == 0 || *rc == SQLOCK_ETIMEDOUT;
+}
 
-    rc = lk_begin_release(lock, &lease, &lost, err);
-    if (rc <= 0)
-        return rc;
+/* The end of a lease that nobody was there to take over, or whose hand-over did
+ * not come about. */
+static int end_lease(sqlock_lock *lock, const struct lk_lease *lease, int lost,
+                     sqlock_error *err)
+{
+    int rc = lk_lease_release(lock->registry, lease, err);
 
-    lk_end_care(lock);
-    rc = lk_lease_release(lock->registry, &lease, err);
     lock->is_left_free = rc == 0;
     /* Given up by ourselves, it may well have been ours still. */
     if (lost == SQLOCK_ELOST)
@@ -103,8 +111,65 @@ static int give_back(sqlock_lock *lock, sqlock_error *err)
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease had run out before the release; nobody else "
                       "has had the lock");
+    return rc;
+}
 
+/* As a hand-over left it; the lock goes to the next thread whatever the result.
+ */
+static int hand_over(sqlock_lock *lock, const struct lk_lease *lease,
+                     struct lk_waiter *next, sqlock_error *err)
+{
+    struct lk_lease given;
+    int handed;
+    int rc = 0;
+
+    if (!pass_on(lock, lease, next, &given, &handed, err)) {
+        rc = end_lease(lock, lease, 0, err);
+        /* It may have been carried out after all, by the late statement. */
+        if (handed == SQLOCK_EUNCERTAIN && rc == SQLOCK_ELOST)
+            rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                          "the connection broke under the release, and the row "
+                          "does not say whether the lock had been lost before");
+    }
+    lk_end_hand_over(lock, next, handed == 0 ? &given : NULL);
+    return rc;
+}
+
+static int give_back(sqlock_lock *lock, sqlock_error *err)
+{
+    struct lk_waiter *next;
+    struct lk_lease lease;
+    int lost = 0;
+    int rc;
+
+    rc = lk_begin_release(lock, &lease, &lost, err);
+    if (rc <= 0)
+        return rc;
+
+    lk_end_care(lock);
+    next = lk_begin_hand_over(lock);
+    if (next != NULL)
+        return hand_over(lock, &lease, next, err);
+    rc = end_lease(lock, &lease, lost, err);
     lk_end_release(lock);
+    return rc;
+}
+
+static int acquire(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
+{
+    int rc = lk_enter(lock, self, err);
+
+    if (rc < 0)
+        return rc;
+    if (rc == LK_ENTRY_AGAIN)
+        return 0;
+    if (rc == LK_ENTRY_CLAIM)
+        rc = take(lock, self, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_begin_care(lock, self->options, err);
+    if (rc < 0)
+        (void)give_back(lock, NULL); /* not held as it was asked for */
     return rc;
 }
 
@@ -112,26 +177,15 @@ int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                    const sqlock_acquire_options *options, sqlock_error *err)
 {
     sqlock_acquire_options complete;
-    int64_t deadline_ns;
+    struct lk_waiter self;
     int rc;
 
     rc = lk_check_acquire(lock, wait_ms, options, &complete, err);
     if (rc < 0)
         return rc;
-    deadline_ns = wait_ms == SQLOCK_FOREVER
-                      ? LK_NEVER
-                      : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    rc = lk_enter(lock, wait_ms, deadline_ns, err);
-    if (rc < 0)
-        return rc;
-    if (rc == LK_ENTRY_AGAIN)
-        return 0;
-    rc = take(lock, wait_ms, deadline_ns, &complete, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_begin_care(lock, &complete, err);
-    if (rc < 0)
-        (void)give_back(lock, NULL); /* not held as it was asked for */
+    lk_waiter_init(&self, wait_ms, &complete);
+    rc = acquire(lock, &self, err);
+    lk_waiter_clear(&self);
     return rc;
 }
 

@@ -21,7 +21,12 @@ int lk_not_in_time(int64_t wait_ms, sqlock_error *err)
  * first one that waits is next. */
 void lk_leave(sqlock_lock *lock)
 {
-    lock->phase = lk_gate_pass(&lock->gate) ? LK_BUSY : LK_FREE;
+    struct lk_waiter *next = lk_gate_take(&lock->gate);
+
+    lock->handovers = 0;
+    lock->phase = next != NULL ? LK_BUSY : LK_FREE;
+    if (next != NULL)
+        lk_gate_call(next, LK_CALL_TURN);
 }
 
 /* Called with the mutex held. */
@@ -41,14 +46,18 @@ static int enter_again(sqlock_lock *lock, sqlock_error *err)
 }
 
 /* Wait for the threads of this process that came before. */
-int lk_enter(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
-             sqlock_error *err)
+int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 {
     enum lk_call call = LK_CALL_NONE;
     int rc;
 
+    self->thread = lk_thread_id();
     pthread_mutex_lock(&lock->mutex);
     for (;;) {
+        if (call == LK_CALL_GRANTED) {
+            rc = LK_ENTRY_GRANTED;
+            break;
+        }
         if (call != LK_CALL_TURN && lk_is_mine(lock)) {
             rc = enter_again(lock, err);
             break;
@@ -58,10 +67,10 @@ int lk_enter(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
             rc = LK_ENTRY_CLAIM;
             break;
         }
-        if (wait_ms != 0)
-            call = lk_gate_wait(&lock->gate, &lock->mutex, deadline_ns);
+        if (self->wait_ms != 0)
+            call = lk_gate_wait(&lock->gate, &lock->mutex, self);
         if (call == LK_CALL_NONE) {
-            rc = lk_not_in_time(wait_ms, err);
+            rc = lk_not_in_time(self->wait_ms, err);
             break;
         }
     }
@@ -71,10 +80,10 @@ int lk_enter(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
 
 /* Called with the mutex held. */
 void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
-             const sqlock_acquire_options *options)
+             const sqlock_acquire_options *options, uint64_t thread)
 {
     lock->phase = LK_OCCUPIED;
-    lock->owner = lk_thread_id();
+    lock->owner = thread;
     lock->hold_count = 1;
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
     lock->token = lease->token;
@@ -181,6 +190,40 @@ void lk_end_release(sqlock_lock *lock)
     lock->lost = 0;
     lock->token = 0;
     lk_leave(lock);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+/* A hand-over is not for a lease that may be over, nor once too often in a row:
+ * other processes wait as well. */
+struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
+{
+    uint32_t limit = lock->registry->options.handover_limit;
+    struct lk_waiter *next = NULL;
+
+    pthread_mutex_lock(&lock->mutex);
+    if (lock->handovers < limit && !lk_gate_is_empty(&lock->gate) &&
+        lock->gate.first->options != NULL && lk_remaining_ns(lock) > 0) {
+        next = lk_gate_take(&lock->gate);
+        next->is_served = true;
+    }
+    pthread_mutex_unlock(&lock->mutex);
+    return next;
+}
+
+void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
+                      const struct lk_lease *lease)
+{
+    pthread_mutex_lock(&lock->mutex);
+    if (lease != NULL) {
+        lock->handovers++;
+        lk_hold(lock, lease, next->options, next->thread);
+    } else {
+        lock->handovers = 0;
+        lock->hold_count = 0;
+        lock->lost = 0;
+        lock->token = 0;
+    }
+    lk_gate_call(next, lease != NULL ? LK_CALL_GRANTED : LK_CALL_TURN);
     pthread_mutex_unlock(&lock->mutex);
 }
 

@@ -9,13 +9,13 @@
 #include "locks/lease.h"
 
 enum lk_entry {
-    LK_ENTRY_AGAIN, /* nested: counted, nothing to send */
-    LK_ENTRY_CLAIM  /* the lock's phase is LK_BUSY, for the caller */
+    LK_ENTRY_AGAIN,  /* nested: counted, nothing to send */
+    LK_ENTRY_CLAIM,  /* the lock's phase is LK_BUSY, for the caller */
+    LK_ENTRY_GRANTED /* handed over by the holder: it is the caller's */
 };
 
 /* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
-int lk_enter(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
-             sqlock_error *err);
+int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
 /* With the mutex held: the caller's turn is over; the first one that waits is
  * next. */
@@ -23,7 +23,7 @@ void lk_leave(sqlock_lock *lock);
 
 /* With the mutex held: the caller's turn became a lease. */
 void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
-             const sqlock_acquire_options *options);
+             const sqlock_acquire_options *options, uint64_t thread);
 
 /* Watching and renewing, as the acquisition asked for.  0, ERESOURCE. */
 int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
@@ -37,6 +37,13 @@ void lk_end_care(sqlock_lock *lock);
 int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
                      sqlock_error *err);
 void lk_end_release(sqlock_lock *lock);
+
+/* In place of a release: who is next, to be served by the caller, who has the
+ * lock's turn; NULL: release it.  Then it holds what it was given, or (NULL) has
+ * the turn itself. */
+struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock);
+void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
+                      const struct lk_lease *lease);
 
 /* The lease to renew.  0, EOWNER, EEXPIRED, ELOST. */
 int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease,
@@ -60,12 +67,12 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
 
 /* Look at the row, without locking anything, until it may be claimed.
  * 0: it looks free; EBUSY, ETIMEDOUT, or as lk_lease_read(). */
-int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err);
 
 /* The same until all may be claimed; may_take says which, also after EBUSY and
  * ETIMEDOUT. */
-int lk_wait_for_rows(sqlock_lock *const *locks, size_t count, int64_t wait_ms,
-                     int64_t deadline_ns, bool *may_take, sqlock_error *err);
+int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
+                     struct lk_waiter *self, bool *may_take, sqlock_error *err);
 
 #endif

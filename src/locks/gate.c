@@ -5,8 +5,32 @@
 #include "locks/gate.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "sqlock_driver.h"
+
+void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
+                    const sqlock_acquire_options *options)
+{
+    pthread_condattr_t attributes;
+
+    memset(waiter, 0, sizeof *waiter);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&waiter->called, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    waiter->wait_ms = wait_ms;
+    waiter->deadline_ns = wait_ms == SQLOCK_FOREVER
+                              ? LK_NEVER
+                              : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
+    waiter->options = options;
+}
+
+void lk_waiter_clear(struct lk_waiter *waiter)
+{
+    (void)pthread_cond_destroy(&waiter->called);
+}
 
 static void unlink_waiter(struct lk_gate *gate, struct lk_waiter *waiter)
 {
@@ -31,59 +55,48 @@ static void append_waiter(struct lk_gate *gate, struct lk_waiter *waiter)
     gate->last = waiter;
 }
 
-static void init_waiter(struct lk_waiter *waiter)
-{
-    pthread_condattr_t attributes;
-
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&waiter->called, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-    waiter->call = LK_CALL_NONE;
-}
-
 enum lk_call lk_gate_wait(struct lk_gate *gate, pthread_mutex_t *mutex,
-                          int64_t deadline_ns)
+                          struct lk_waiter *waiter)
 {
-    struct timespec at = lk_timespec(deadline_ns);
-    struct lk_waiter waiter;
+    struct timespec at = lk_timespec(waiter->deadline_ns);
     int rc = 0;
 
-    init_waiter(&waiter);
-    append_waiter(gate, &waiter);
-    while (waiter.call == LK_CALL_NONE && rc != ETIMEDOUT) {
-        if (deadline_ns == LK_NEVER)
-            rc = pthread_cond_wait(&waiter.called, mutex);
+    waiter->call = LK_CALL_NONE;
+    waiter->is_served = false;
+    append_waiter(gate, waiter);
+    while (waiter->call == LK_CALL_NONE &&
+           (rc != ETIMEDOUT || waiter->is_served)) {
+        if (waiter->deadline_ns == LK_NEVER || waiter->is_served)
+            rc = pthread_cond_wait(&waiter->called, mutex);
         else
-            rc = pthread_cond_timedwait(&waiter.called, mutex, &at);
+            rc = pthread_cond_timedwait(&waiter->called, mutex, &at);
     }
-    if (waiter.call == LK_CALL_NONE)
-        unlink_waiter(gate, &waiter);
-    (void)pthread_cond_destroy(&waiter.called);
-    return waiter.call;
+    if (waiter->call == LK_CALL_NONE)
+        unlink_waiter(gate, waiter);
+    return waiter->call;
 }
 
-static bool call_first(struct lk_gate *gate, enum lk_call call)
+struct lk_waiter *lk_gate_take(struct lk_gate *gate)
 {
     struct lk_waiter *waiter = gate->first;
 
-    if (waiter == NULL)
-        return false;
-    unlink_waiter(gate, waiter);
-    waiter->call = call;
-    pthread_cond_signal(&waiter->called);
-    return true;
+    if (waiter != NULL)
+        unlink_waiter(gate, waiter);
+    return waiter;
 }
 
-bool lk_gate_pass(struct lk_gate *gate)
+void lk_gate_call(struct lk_waiter *waiter, enum lk_call call)
 {
-    return call_first(gate, LK_CALL_TURN);
+    waiter->call = call;
+    pthread_cond_signal(&waiter->called);
 }
 
 void lk_gate_wake_all(struct lk_gate *gate)
 {
-    while (call_first(gate, LK_CALL_LOOK))
-        ;
+    struct lk_waiter *waiter;
+
+    while ((waiter = lk_gate_take(gate)) != NULL)
+        lk_gate_call(waiter, LK_CALL_LOOK);
 }
 
 bool lk_gate_is_empty(const struct lk_gate *gate)

@@ -200,6 +200,79 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
     return rc;
 }
 
+/* --- handing over --- */
+
+/* The hand-over got no answer, and sent again changed nothing: the row tells.
+ * On the four-column layout the token is the clock: it is worked back from the
+ * lease's end. */
+static int judge_repeated_hand_over(sqlock_registry *registry,
+                                    struct lk_lease *to, int64_t first_sent_ns,
+                                    sqlock_error *err)
+{
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(registry, to->key, lk_statement_deadline(registry), &row,
+                       err);
+    if (rc == 0 && row.is_taken && strcmp(row.client_id, to->client_id) == 0) {
+        to->token = row.token != 0
+                        ? row.token
+                        : row.expires_at_us - (int64_t)to->ttl_ms * 1000;
+        to->deadline_boot_ns =
+            lk_believe_until(registry, first_sent_ns, to->ttl_ms);
+        return 0;
+    }
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke under the hand-over of the lock to "
+                    "the next thread");
+}
+
+static int run_hand_over(sqlock_registry *registry, const struct lk_lease *from,
+                         struct lk_lease *to, struct lk_run *run,
+                         sqlock_result *result, sqlock_error *err)
+{
+    char name[NAME_BYTES + 1];
+    char holder[LK_HOLDER_SIZE];
+    struct lk_arguments arguments;
+
+    lk_random_uuid(to->client_id);
+    claim_arguments(registry, to, name, holder, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_OTHER, from->client_id);
+    run->arguments = &arguments;
+    run->deadline_ns = lk_statement_deadline(registry);
+    run->is_repeatable = true;
+    return lk_registry_run(registry, SQLOCK_SQL_HAND_OVER, run, result, err);
+}
+
+int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
+                       struct lk_lease *to, sqlock_error *err)
+{
+    int64_t first_sent_ns = lk_boottime_ns();
+    struct lk_run run = {0};
+    sqlock_result result = {0};
+    int rc;
+
+    if (registry->statements[SQLOCK_SQL_HAND_OVER].text == NULL)
+        return SQLOCK_EBUSY;
+    rc = run_hand_over(registry, from, to, &run, &result, err);
+    if (run.was_uncertain)
+        lk_lease_cap(to, to->ttl_ms);
+    if (rc == 0 && result.rows > 0)
+        rc = judge_claim(registry, to, run.sent_boot_ns, &result, err);
+    else if (run.was_uncertain)
+        rc = judge_repeated_hand_over(registry, to, first_sent_ns, err);
+    else
+        rc = SQLOCK_EBUSY;
+    sqlock_result_clear(&result);
+    if (rc == SQLOCK_EUNCERTAIN)
+        lk_ghost_add(registry, to, lk_boottime_ns());
+    if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
+        (void)lk_lease_release(registry, to, NULL);
+        rc = SQLOCK_ETIMEDOUT;
+    }
+    return rc;
+}
+
 /* --- renewing --- */
 
 /* Nothing was changed: is it over, another's, or was it the same already? */

@@ -52,6 +52,13 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
 int lk_lease_release(sqlock_registry *registry, const struct lk_lease *lease,
                      sqlock_error *err);
 
+/* From a lease that is not over to a fresh CLIENT_ID, at once: both a release and
+ * a claim.  ETIMEDOUT: it was handed over, but the new lease is over already and
+ * given back.  EBUSY: nothing was changed, the old lease is to be released as
+ * ever.  EUNCERTAIN: likewise, and the registry knows the ghost. */
+int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
+                       struct lk_lease *to, sqlock_error *err);
+
 /* Look at a key's row without locking it.  Never EUNCERTAIN. */
 int lk_lease_read(sqlock_registry *registry, const char *key,
                   int64_t deadline_ns, struct lk_row *row, sqlock_error *err);

@@ -131,7 +131,7 @@ static void step_back(struct call *call)
     }
 }
 
-static int enter_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
+static int enter_all(struct call *call, struct lk_waiter *self,
                      const sqlock_acquire_options *options, sqlock_error *err)
 {
     for (size_t i = 0; i < call->count; i++) {
@@ -141,7 +141,7 @@ static int enter_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
             .name = part->lock->name,
             .ttl_ms = options->ttl_ms,
         };
-        int rc = lk_enter(part->lock, wait_ms, deadline_ns, err);
+        int rc = lk_enter(part->lock, self, err);
 
         part->rc = rc < 0 ? rc : 0;
         if (rc < 0 && !options->partial)
@@ -223,7 +223,7 @@ static void take_out(struct call *call, const bool *may_take, bool is_partial,
 }
 
 /* Observe before steal: as sqlock_acquire() does, for all of them. */
-static int observe_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
+static int observe_all(struct call *call, struct lk_waiter *self,
                        bool is_partial, sqlock_error *err)
 {
     size_t count = call->batch.count;
@@ -237,7 +237,7 @@ static int observe_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
     }
     for (size_t i = 0; i < count; i++)
         locks[i] = ((struct part *)call->batch.items[i].owner)->lock;
-    rc = lk_wait_for_rows(locks, count, wait_ms, deadline_ns, may_take, err);
+    rc = lk_wait_for_rows(locks, count, self, may_take, err);
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
         take_out(call, may_take, is_partial, rc);
     if (rc == SQLOCK_EBUSY && is_partial)
@@ -248,15 +248,15 @@ out:
     return rc;
 }
 
-static int claim_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
-                     bool is_partial, sqlock_error *err)
+static int claim_all(struct call *call, struct lk_waiter *self, bool is_partial,
+                     sqlock_error *err)
 {
     for (;;) {
         struct part *busy;
         int rc = 0;
 
         if (call->registry->options.observe_before_steal)
-            rc = observe_all(call, wait_ms, deadline_ns, is_partial, err);
+            rc = observe_all(call, self, is_partial, err);
         if (rc < 0 || call->batch.count == 0)
             return rc;
         call->batch.deadline_ns = lk_statement_deadline(call->registry);
@@ -276,15 +276,15 @@ static int claim_all(struct call *call, int64_t wait_ms, int64_t deadline_ns,
             busy = call->batch.items[0].owner; /* a row lock was in the way */
         else
             undo_grants(call);
-        if (wait_ms == 0) {
+        if (self->wait_ms == 0) {
             busy->rc = SQLOCK_EBUSY;
-            return lk_not_in_time(wait_ms, err);
+            return lk_not_in_time(self->wait_ms, err);
         }
-        if (sqlock_monotonic_ns() >= deadline_ns) {
+        if (sqlock_monotonic_ns() >= self->deadline_ns) {
             busy->rc = SQLOCK_ETIMEDOUT;
-            return lk_not_in_time(wait_ms, err);
+            return lk_not_in_time(self->wait_ms, err);
         }
-        rc = lk_wait_for_row(busy->lock, wait_ms, deadline_ns, err);
+        rc = lk_wait_for_row(busy->lock, self, err);
         if (rc < 0) {
             busy->rc = rc;
             return rc;
@@ -303,7 +303,7 @@ static void settle_claims(struct call *call,
         part->rc = item->rc;
         pthread_mutex_lock(&part->lock->mutex);
         if (item->rc == 0)
-            lk_hold(part->lock, &item->lease, options);
+            lk_hold(part->lock, &item->lease, options, lk_thread_id());
         else
             lk_leave(part->lock);
         pthread_mutex_unlock(&part->lock->mutex);
@@ -317,7 +317,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                         int *results, sqlock_error *err)
 {
     sqlock_acquire_options complete = {0};
-    int64_t deadline_ns = LK_NEVER;
+    struct lk_waiter self;
     struct call call;
     int rc;
 
@@ -329,16 +329,16 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     if (rc < 0)
         return end_call(&call, rc, err);
 
-    if (wait_ms != SQLOCK_FOREVER)
-        deadline_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    rc = enter_all(&call, wait_ms, deadline_ns, &complete, err);
+    lk_waiter_init(&self, wait_ms, NULL);
+    rc = enter_all(&call, &self, &complete, err);
     lk_ghosts_lay(call.registry);
     if (rc == 0 && call.batch.count > 0)
-        rc = claim_all(&call, wait_ms, deadline_ns, complete.partial, err);
+        rc = claim_all(&call, &self, complete.partial, err);
     if (rc == 0)
         settle_claims(&call, &complete);
     else
         step_back(&call);
+    lk_waiter_clear(&self);
     return end_call(&call, rc, err);
 }
 

@@ -78,7 +78,7 @@ static int64_t next_look(const sqlock_registry *registry, int64_t now,
     return lk_sooner(now + lk_sooner(pause_ns, left_ns), deadline_ns);
 }
 
-int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
+int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err)
 {
     struct sighting seen = {0};
@@ -92,9 +92,10 @@ int lk_wait_for_row(sqlock_lock *lock, int64_t wait_ms, int64_t deadline_ns,
         if (rc < 0 || left_ns == 0)
             return rc;
         now = sqlock_monotonic_ns();
-        if (now >= deadline_ns)
-            return lk_not_in_time(wait_ms, err);
-        lk_sleep_until(next_look(lock->registry, now, left_ns, deadline_ns));
+        if (now >= self->deadline_ns)
+            return lk_not_in_time(self->wait_ms, err);
+        lk_sleep_until(
+            next_look(lock->registry, now, left_ns, self->deadline_ns));
     }
 }
 
@@ -118,8 +119,8 @@ static int look_at_all(sqlock_lock *const *locks, size_t count,
     return 0;
 }
 
-int lk_wait_for_rows(sqlock_lock *const *locks, size_t count, int64_t wait_ms,
-                     int64_t deadline_ns, bool *may_take, sqlock_error *err)
+int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
+                     struct lk_waiter *self, bool *may_take, sqlock_error *err)
 {
     struct sighting *seen = calloc(count, sizeof *seen);
     int rc = seen == NULL ? lk_error_nomem(err) : 0;
@@ -132,11 +133,11 @@ int lk_wait_for_rows(sqlock_lock *const *locks, size_t count, int64_t wait_ms,
         if (rc < 0 || left_ns == 0)
             break;
         now = sqlock_monotonic_ns();
-        if (now >= deadline_ns)
-            rc = lk_not_in_time(wait_ms, err);
+        if (now >= self->deadline_ns)
+            rc = lk_not_in_time(self->wait_ms, err);
         else
             lk_sleep_until(
-                next_look(locks[0]->registry, now, left_ns, deadline_ns));
+                next_look(locks[0]->registry, now, left_ns, self->deadline_ns));
     }
     free(seen);
     return rc;

@@ -102,6 +102,12 @@ extern const char lk_sql_mysql_schema_spring6[];
     LATER("{4}") ", LOCK_NAME = {6}, HOLDER = {7} WHERE " ROW                 \
     " AND " OVER(OURS_END)
 
+#define OURS_HAND_OVER                                                        \
+    "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
+    ")), CLIENT_ID = {3}, CREATED_DATE = " NOW ", LOCK_NAME = {6}, "          \
+    "HOLDER = {7}, EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW               \
+    " AND CLIENT_ID = {9} AND " NOT_OVER(OURS_END)
+
 #define OURS_RENEW                                                            \
     "UPDATE {table} SET EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW          \
     " AND CLIENT_ID = {3} AND " NOT_OVER(OURS_END)
@@ -150,6 +156,12 @@ extern const char lk_sql_mysql_schema_spring6[];
     SPRING7_COLUMNS "VALUES (" SPRING7_VALUES("{1}", "{3}", "{4}") ")"        \
     SPRING7_TAKEOVER("{3}", "{4}")
 
+#define SPRING7_HAND_OVER                                                     \
+    "UPDATE {table} SET CREATED_DATE = " DATE("LAST_INSERT_ID(GREATEST("      \
+    MICROSECONDS("CREATED_DATE") " + 1, " NOW_US "))") ", CLIENT_ID = {3}, "  \
+    "EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW " AND CLIENT_ID = {9} AND " \
+    NOT_OVER(SPRING7_END)
+
 #define SPRING7_RENEW OURS_RENEW
 
 #define SPRING_RELEASE "DELETE FROM {table} WHERE " ROW " AND CLIENT_ID = {3}"
@@ -189,6 +201,11 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING6_CLAIM                                                         \
     SPRING6_COLUMNS "VALUES (" SPRING6_VALUES("{1}", "{3}", "{4}") ")"        \
     SPRING6_TAKEOVER("{3}", "{4}")
+
+#define SPRING6_HAND_OVER                                                     \
+    "UPDATE {table} SET CLIENT_ID = IF(" SPRING6_TOKEN ", {3}, NULL), "       \
+    "CREATED_DATE = " SPRING6_DATE("{4}") " WHERE " ROW                       \
+    " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING6_END)
 
 #define SPRING6_RENEW                                                         \
     "UPDATE {table} SET CREATED_DATE = " SPRING6_DATE("{4}") " WHERE " ROW           \
@@ -341,6 +358,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_READ_MANY] = {OURS_INFO JOINED, false},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                     [SQLOCK_SQL_TAKE] = {OURS_TAKE, true},
+                    [SQLOCK_SQL_HAND_OVER] = {OURS_HAND_OVER, true},
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
@@ -360,6 +378,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_RENEW_MANY] = {RENEW_MANY, true},
                     [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
                     [SQLOCK_SQL_READ_MANY] = {SPRING7_INFO JOINED, false},
+                    [SQLOCK_SQL_HAND_OVER] = {SPRING7_HAND_OVER, true},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
             [SQLOCK_LAYOUT_SPRING6] =
@@ -380,6 +399,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_RENEW_MANY] = {SPRING6_RENEW_MANY, true},
                     [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
                     [SQLOCK_SQL_READ_MANY] = {SPRING6_INFO JOINED, false},
+                    [SQLOCK_SQL_HAND_OVER] = {SPRING6_HAND_OVER, true},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
         },

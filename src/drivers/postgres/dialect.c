@@ -60,6 +60,9 @@ extern const char lk_sql_postgres_schema_spring6[];
     "CLIENT_ID = EXCLUDED.CLIENT_ID, " set " WHERE L.CLIENT_ID IS NULL "       \
     "OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR L." ends " < " NOW " RETURNING "
 
+#define FROM_HOLDER(ends)                                                      \
+    " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW " RETURNING "
+
 #define RENEW(ends, lease)                                                     \
     "UPDATE {table} SET " lease " WHERE " THE_ROW                              \
     " AND CLIENT_ID = {3} AND " ends " >= " NOW
@@ -132,6 +135,11 @@ extern const char lk_sql_postgres_schema_spring6[];
     "HOLDER = {7} WHERE " THE_ROW " AND (CLIENT_ID IS NULL OR "                \
     ENDS " < " NOW ") RETURNING FENCE"
 
+#define OURS_HAND_OVER                                                         \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW ", "             \
+    LEASE(US("{4}")) ", FENCE = " RAISED("FENCE") ", LOCK_NAME = {6}, "        \
+    "HOLDER = {7}" FROM_HOLDER(ENDS) "FENCE"
+
 #define OURS_FREE "SET CLIENT_ID = NULL, HOLDER = NULL, " JUST_PAST
 #define OURS_RELEASE                                                           \
     "UPDATE {table} " OURS_FREE " WHERE " THE_ROW " AND CLIENT_ID = {3}"       \
@@ -175,6 +183,11 @@ extern const char lk_sql_postgres_schema_spring6[];
     FIVE_INTO EACH("J.born, J.born + " US("J.t"), NOW_IN_TURN("J.k"))          \
     FIVE_TAKE_OVER(TTL_OF_ITEM) "L.LOCK_KEY, " IN_US("L.CREATED_DATE")
 
+#define FIVE_HAND_OVER                                                         \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "                      \
+    "greatest(CREATED_DATE + " US("1") ", " NOW "), " LEASE(US("{4}"))         \
+    FROM_HOLDER(ENDS) FIVE_TOKEN
+
 /* Four columns: the contender's TTL decides, so a lease of another length is
  * written as one that began at another time.  Of many, that time is computed
  * before a wait for the row, but after the statement was sent, so the holder
@@ -189,6 +202,10 @@ extern const char lk_sql_postgres_schema_spring6[];
     CLAIM("CREATED_DATE") EACH("J.born + " US("J.t - {5}"), NOW)               \
     OR_TAKE_OVER(FOUR_ENDS, "CREATED_DATE = EXCLUDED.CREATED_DATE")            \
     "L.LOCK_KEY, " NOW_US
+
+#define FOUR_HAND_OVER                                                         \
+    "UPDATE {table} SET CLIENT_ID = {3}, " FOUR_LEASE("{4}")                   \
+    FROM_HOLDER(FOUR_ENDS) NOW_US
 
 /* ---------------------------------------------- the server and the table -- */
 
@@ -275,6 +292,7 @@ const sqlock_dialect lk_pg_dialect = {
                 RELEASE_MANY("UPDATE", OURS_FREE " FROM") },
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(OURS_INFO) },
             [SQLOCK_SQL_TAKE] = { .text = OURS_TAKE },
+            [SQLOCK_SQL_HAND_OVER] = { .text = OURS_HAND_OVER },
         },
         [SQLOCK_LAYOUT_SPRING7] = {
             [SQLOCK_SQL_CLAIM] = { .text = FIVE_CLAIM },
@@ -299,6 +317,7 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_RELEASE_MANY] = { .text =
                 RELEASE_MANY("DELETE FROM", "USING") },
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(FIVE_INFO) },
+            [SQLOCK_SQL_HAND_OVER] = { .text = FIVE_HAND_OVER },
         },
         [SQLOCK_LAYOUT_SPRING6] = {
             [SQLOCK_SQL_CLAIM] = { .text = FOUR_CLAIM },
@@ -322,6 +341,7 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_RELEASE_MANY] = { .text =
                 RELEASE_MANY("DELETE FROM", "USING") },
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(FOUR_INFO) },
+            [SQLOCK_SQL_HAND_OVER] = { .text = FOUR_HAND_OVER },
         },
     },
 };

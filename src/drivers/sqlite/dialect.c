@@ -49,6 +49,13 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
     "{6}, {7}) " ON_CONFLICT_SQLOCK "FENCE"
 
+#define HAND_OVER_SQLOCK                                                       \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = sqlock_now(), "        \
+    "EXPIRED_AFTER = sqlock_now() + {4}, "                                     \
+    "FENCE = max(FENCE + 1, sqlock_now()), LOCK_NAME = {6}, HOLDER = {7} "     \
+    WHERE_ROW "AND CLIENT_ID = {9} AND EXPIRED_AFTER >= sqlock_now() "         \
+    "RETURNING FENCE"
+
 #define RENEW_EXPIRED_AFTER                                                    \
     "UPDATE {table} SET EXPIRED_AFTER = sqlock_now() + {4} " WHERE_ROW         \
     "AND CLIENT_ID = {3} AND EXPIRED_AFTER >= sqlock_now()"
@@ -102,6 +109,13 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + "                     \
     "{4}) " ON_CONFLICT_SPRING7 "CREATED_DATE"
 
+#define HAND_OVER_SPRING7                                                      \
+    "UPDATE {table} SET CLIENT_ID = {3}, "                                     \
+    "CREATED_DATE = max(CREATED_DATE + 1, sqlock_now()), "                     \
+    "EXPIRED_AFTER = sqlock_now() + {4} " WHERE_ROW                            \
+    "AND CLIENT_ID = {9} AND EXPIRED_AFTER >= sqlock_now() "                   \
+    "RETURNING CREATED_DATE"
+
 #define INFO_SPRING7                                                           \
     "SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, " REMAINING ", CREATED_DATE, "  \
     "EXPIRED_AFTER, NULL, NULL FROM {table} "
@@ -136,6 +150,11 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define RENEW_SPRING6                                                          \
     "UPDATE {table} SET CREATED_DATE = sqlock_now() + {4} - {5} " WHERE_ROW    \
     "AND CLIENT_ID = {3} AND CREATED_DATE + {5} >= sqlock_now()"
+
+#define HAND_OVER_SPRING6                                                      \
+    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = sqlock_now() + {4} - " \
+    "{5} " WHERE_ROW "AND CLIENT_ID = {9} "                                    \
+    "AND CREATED_DATE + {5} >= sqlock_now() RETURNING sqlock_now()"
 
 #define INFO_SPRING6                                                           \
     "SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL "           \
@@ -286,6 +305,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                                                    RENEW_MANY_EXPIRED_AFTER},
                     [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SQLOCK},
                     [SQLOCK_SQL_READ_MANY] = {.text = INFO_SQLOCK WHERE_MANY},
+                    [SQLOCK_SQL_HAND_OVER] = {.text = HAND_OVER_SQLOCK},
                     /* One lock for the whole file: there is no row to pass over. */
                     [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
@@ -307,6 +327,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                                                    RENEW_MANY_EXPIRED_AFTER},
                     [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SPRING},
                     [SQLOCK_SQL_READ_MANY] = {.text = INFO_SPRING7 WHERE_MANY},
+                    [SQLOCK_SQL_HAND_OVER] = {.text = HAND_OVER_SPRING7},
                     /* One lock for the whole file: there is no row to pass over. */
                     [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
@@ -327,6 +348,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_RENEW_MANY] = {.text = RENEW_MANY_SPRING6},
                     [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SPRING},
                     [SQLOCK_SQL_READ_MANY] = {.text = INFO_SPRING6 WHERE_MANY},
+                    [SQLOCK_SQL_HAND_OVER] = {.text = HAND_OVER_SPRING6},
                     /* One lock for the whole file: there is no row to pass over. */
                     [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },

@@ -1,0 +1,58 @@
+/*
+ * contender.c - a thread that acquires a lock, and releases it when it is told
+ */
+#include "suite.h"
+
+#include <string.h>
+
+static int contend(struct worker *worker)
+{
+    struct contender *self = worker->context;
+    int rc =
+        sqlock_acquire(self->lock, self->wait_ms, self->options, &worker->err);
+
+    if (rc == 0) {
+        self->token = sqlock_token(self->lock);
+        self->remaining_ms = sqlock_remaining_ms(self->lock);
+    }
+    atomic_store(&self->rc, rc);
+    if (rc < 0)
+        return 0;
+    while (!atomic_load(&self->may_release))
+        (void)check_pause(INT64_MAX);
+    self->released = sqlock_release(self->lock, &worker->err);
+    return 0;
+}
+
+void contender_start(struct contender *contender, sqlock_lock *lock,
+                     int64_t wait_ms)
+{
+    const sqlock_acquire_options *options = contender->options;
+
+    memset(contender, 0, sizeof *contender);
+    contender->options = options;
+    contender->lock = lock;
+    contender->wait_ms = wait_ms;
+    atomic_store(&contender->rc, 1);
+    worker_start(&contender->worker, contend, contender);
+}
+
+void contender_queue(struct contender *contender, sqlock_lock *lock,
+                     int64_t wait_ms)
+{
+    contender_start(contender, lock, wait_ms);
+    assert_becomes_true(worker_is_parked(&contender->worker), PATIENCE_MS);
+}
+
+void contender_await(struct contender *contender)
+{
+    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
+    assert_code(0, atomic_load(&contender->rc), &contender->worker.err);
+}
+
+void contender_end(struct contender *contender, int expected)
+{
+    atomic_store(&contender->may_release, true);
+    worker_join(&contender->worker);
+    assert_code(expected, contender->released, &contender->worker.err);
+}

@@ -1,0 +1,60 @@
+/*
+ * suite.h - the topics of this suite: waiting for a lock, and being next
+ *
+ * Each test runs on each database that the environment names; those of a
+ * statement also on Spring's layouts.  They assert orders and outcomes, never
+ * how long something took.
+ */
+#ifndef TESTS_WAITING_SUITE_H
+#define TESTS_WAITING_SUITE_H
+
+#include "support/fixture.h"
+#include "support/workers.h"
+
+struct test {
+    const char *name;
+    CMUnitTestFunction function;
+    unsigned databases; /* ON_... */
+    unsigned layouts;   /* IN_... */
+};
+
+struct topic {
+    const struct test *tests;
+    size_t count;
+};
+
+/* clang-format off */
+#define TEST(function_) { #function_, function_, ON_ALL, IN_SQLOCK }
+#define TEST_ON(function_, databases_, layouts_)                               \
+    { #function_, function_, (databases_), (layouts_) }
+#define TOPIC(tests_) { (tests_), sizeof(tests_) / sizeof(tests_)[0] }
+/* clang-format on */
+
+extern const struct topic topic_handover;
+
+/* Somebody else of this process who wants a lock. */
+struct contender {
+    struct worker worker;
+    sqlock_lock *lock;
+    const sqlock_acquire_options *options;
+    int64_t wait_ms;
+    atomic_int rc; /* of its acquire; 1: not yet */
+    atomic_bool may_release;
+    int released; /* what its release gave */
+    int64_t token;
+    int64_t remaining_ms;
+};
+
+/* Start to acquire it, wait until it queues behind a thread of this process. */
+void contender_start(struct contender *contender, sqlock_lock *lock,
+                     int64_t wait_ms);
+void contender_queue(struct contender *contender, sqlock_lock *lock,
+                     int64_t wait_ms);
+
+/* Wait until it has it. */
+void contender_await(struct contender *contender);
+
+/* Let it release, and check what that gave. */
+void contender_end(struct contender *contender, int expected);
+
+#endif

@@ -1,0 +1,343 @@
+/*
+ * test_handover.c - from thread to thread of one registry, in one statement
+ */
+#include "suite.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "support/tap.h"
+
+struct stage {
+    sqlock_registry *tapped;
+    sqlock_lock *lock;
+    struct contender next;
+};
+
+/* The lock is held by this thread, another one is next. */
+static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
+{
+    sqlock_options options = fixture_options(f);
+
+    memset(stage, 0, sizeof *stage);
+    stage->tapped = fixture_tapped(f, &options);
+    stage->lock = lock_obtain(stage->tapped, f->name);
+    lock_take(stage->lock, ttl_ms);
+    contender_queue(&stage->next, stage->lock, SQLOCK_FOREVER);
+    tap_reset();
+}
+
+static void close_stage(struct stage *stage)
+{
+    lock_drop(stage->lock);
+    registry_end(stage->tapped);
+}
+
+static void test_a_handover_is_one_statement(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    struct row before;
+    struct row after;
+    int64_t token;
+    int rc;
+
+    open_stage(&stage, f, 0);
+    before = fixture_row(f, f->name);
+    token = sqlock_token(stage.lock);
+    rc = sqlock_release(stage.lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    contender_await(&stage.next);
+    assert_int_equal(tap_count(TAP_EXECUTE), 1);
+    after = fixture_row(f, f->name);
+    assert_true(after.exists);
+    assert_string_not_equal(after.client, "");
+    assert_string_not_equal(after.client, before.client);
+    assert_less(before.fence - 1, after.fence);
+    if (f->layout != SQLOCK_LAYOUT_SPRING6)
+        assert_less(token, stage.next.token);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_int_equal(after.fence, stage.next.token);
+    assert_less(0, stage.next.remaining_ms);
+    assert_false(sqlock_is_held(stage.lock)); /* not by this thread */
+    contender_end(&stage.next, 0);
+    close_stage(&stage);
+}
+
+static void test_handovers_in_a_row_have_a_limit(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct contender queue[4];
+    sqlock_registry *tapped;
+    sqlock_lock *lock;
+
+    options.handover_limit = 2;
+    tapped = fixture_tapped(f, &options);
+    lock = lock_obtain(tapped, f->name);
+    memset(queue, 0, sizeof queue);
+    lock_take(lock, 0);
+    for (size_t i = 0; i < 4; i++)
+        contender_queue(&queue[i], lock, SQLOCK_FOREVER);
+    tap_reset();
+    lock_give(lock);
+    contender_await(&queue[0]);
+    contender_end(&queue[0], 0);
+    contender_await(&queue[1]);
+    assert_int_equal(tap_count(TAP_EXECUTE), 2);
+    tap_reset();
+    contender_end(&queue[1], 0);
+    contender_await(&queue[2]);
+    assert_true(tap_count(TAP_EXECUTE) >= 2); /* a release and a claim */
+    tap_reset();
+    contender_end(&queue[2], 0);
+    contender_await(&queue[3]);
+    assert_int_equal(tap_count(TAP_EXECUTE), 1);
+    contender_end(&queue[3], 0);
+    lock_drop(lock);
+    registry_end(tapped);
+}
+
+/* The lease is taken from its holder while somebody of his process waits. */
+static void test_a_lost_lease_is_not_handed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    int rc;
+
+    open_stage(&stage, f, 0);
+    sql_run(&f->sql,
+            "UPDATE %s SET CLIENT_ID = '00000000-0000-4000-8000-000000000001'",
+            f->table);
+    rc = sqlock_release(stage.lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    sql_run(&f->sql, "DELETE FROM %s", f->table); /* the thief is done */
+    contender_await(&stage.next);
+    contender_end(&stage.next, 0);
+    close_stage(&stage);
+}
+
+static void test_a_lease_that_is_over_is_not_handed_over(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    int rc;
+
+    open_stage(&stage, f, 100);
+    assert_becomes_true(sqlock_remaining_ms(stage.lock) == 0, PATIENCE_MS);
+    rc = sqlock_release(stage.lock, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    contender_await(&stage.next);
+    contender_end(&stage.next, 0);
+    close_stage(&stage);
+}
+
+static int lose_first_answer(void *context, const struct tap_event *event,
+                             int rc)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && event->number == 1 ? SQLOCK_EUNCERTAIN
+                                                            : rc;
+}
+
+/* Carried out, but nobody has been told: sent again it changes nothing, and the
+ * row says whose it is. */
+static void test_F38_a_handover_without_answer_is_found_out(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    struct row row;
+    int rc;
+
+    open_stage(&stage, f, 0);
+    tap_hooks(NULL, lose_first_answer, NULL);
+    rc = sqlock_release(stage.lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    contender_await(&stage.next);
+    row = fixture_row(f, f->name);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK)
+        assert_int_equal(row.fence, stage.next.token);
+    assert_less(0, stage.next.token);
+    tap_hooks(NULL, NULL, NULL);
+    contender_end(&stage.next, 0);
+    row = fixture_row(f, f->name);
+    assert_true(!row.exists || row.client[0] == '\0');
+    close_stage(&stage);
+}
+
+static int refuse_first(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && event->number == 1
+               ? SQLOCK_EUNREACHABLE
+               : 0;
+}
+
+static void test_F38_a_handover_that_was_not_sent_is_sent_again(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    int rc;
+
+    open_stage(&stage, f, 0);
+    tap_hooks(refuse_first, NULL, NULL);
+    rc = sqlock_release(stage.lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    contender_await(&stage.next);
+    contender_end(&stage.next, 0);
+    close_stage(&stage);
+}
+
+static int never_answer_handover(void *context, const struct tap_event *event,
+                                 int rc)
+{
+    const char *client = context;
+
+    if (event->call == TAP_EXECUTE && event->count > 4)
+        for (size_t i = 0; i < event->count; i++)
+            if (event->parameters[i].type == SQLOCK_TEXT &&
+                strcmp(event->parameters[i].text, client) == 0)
+                return SQLOCK_EUNCERTAIN;
+    return rc;
+}
+
+/* Never answered: the release is sent for itself, and the truth is that nobody
+ * can tell; the one who waits is served all the same. */
+static void test_F38_a_handover_never_answered_strands_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    struct row row;
+    int rc;
+
+    open_stage(&stage, f, 0);
+    row = fixture_row(f, f->name);
+    tap_hooks(NULL, never_answer_handover, row.client);
+    rc = sqlock_release(stage.lock, &f->err);
+    assert_code_of(0, SQLOCK_EUNCERTAIN, rc, &f->err);
+    contender_await(&stage.next);
+    tap_hooks(NULL, NULL, NULL);
+    contender_end(&stage.next, 0);
+    close_stage(&stage);
+}
+
+static int told;
+
+static void on_lost(void *context, sqlock_lock *lock, int code)
+{
+    (void)context;
+    (void)lock;
+    told = code;
+}
+
+/* What the waiter asked for is what it gets: its TTL, renewal, a signal. */
+static void test_a_handover_is_on_the_next_ones_terms(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct contender next = {.options = &options};
+    struct row row;
+
+    options.ttl_ms = 400;
+    options.keep = true;
+    options.on_lost = on_lost;
+    told = 0;
+    lock_take(lock, 0);
+    contender_queue(&next, lock, SQLOCK_FOREVER);
+    lock_give(lock);
+    contender_await(&next);
+    assert_less(next.remaining_ms, 401);
+    row = fixture_row(f, f->name);
+    assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
+                        PATIENCE_MS); /* renewed */
+    sql_run(&f->sql, "DELETE FROM %s", f->table);
+    assert_becomes_true(told == SQLOCK_ELOST, PATIENCE_MS);
+    contender_end(&next, SQLOCK_ELOST);
+    lock_drop(lock);
+}
+
+static void test_owned_by_the_registry_a_waiter_of_the_turn_counts(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    struct contender next = {0};
+
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    contender_start(&next, lock, SQLOCK_FOREVER); /* it is its own as well */
+    contender_await(&next);
+    assert_int_equal(sqlock_hold_count(lock), 2);
+    lock_give(lock);
+    contender_end(&next, 0);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+#define CROWD 6
+
+struct crowd {
+    sqlock_lock *lock;
+    unsigned rounds;
+    atomic_int inside;
+    atomic_ullong entered;
+    int64_t last_token; /* by whoever is inside */
+};
+
+static int go_in_turn(struct worker *worker)
+{
+    struct crowd *crowd = worker->context;
+
+    for (unsigned i = 0; i < crowd->rounds; i++) {
+        int64_t token;
+
+        worker_expect(worker, 0,
+                      lock_try(crowd->lock, SQLOCK_FOREVER, 0, &worker->err));
+        if (atomic_fetch_add(&crowd->inside, 1) != 0)
+            return worker_fail(worker, "two are inside");
+        token = sqlock_token(crowd->lock);
+        if (token <= crowd->last_token)
+            return worker_fail(worker, "the token did not rise");
+        crowd->last_token = token;
+        (void)atomic_fetch_add(&crowd->entered, 1);
+        (void)atomic_fetch_sub(&crowd->inside, 1);
+        worker_expect(worker, 0, sqlock_release(crowd->lock, &worker->err));
+    }
+    return 0;
+}
+
+static void test_a_crowd_of_threads_is_served_one_by_one(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd crowd = {.rounds = check_scale(60, 2000)};
+    struct workers workers;
+
+    crowd.lock = lock_obtain(f->a, f->name);
+    workers_start(&workers, CROWD, go_in_turn, &crowd);
+    workers_join(&workers);
+    assert_int_equal(atomic_load(&crowd.entered), CROWD * crowd.rounds);
+    lock_drop(crowd.lock);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_handover_is_one_statement, ON_ALL, IN_ALL),
+    TEST(test_handovers_in_a_row_have_a_limit),
+    TEST_ON(test_a_lost_lease_is_not_handed_over, ON_ALL, IN_ALL),
+    TEST(test_a_lease_that_is_over_is_not_handed_over),
+    TEST_ON(test_F38_a_handover_without_answer_is_found_out, ON_SERVERS,
+            IN_ALL),
+    TEST_ON(test_F38_a_handover_that_was_not_sent_is_sent_again, ON_ALL,
+            IN_SQLOCK),
+    TEST_ON(test_F38_a_handover_never_answered_strands_nobody, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_a_handover_is_on_the_next_ones_terms),
+    TEST(test_owned_by_the_registry_a_waiter_of_the_turn_counts),
+    TEST(test_a_crowd_of_threads_is_served_one_by_one),
+};
+
+const struct topic topic_handover = TOPIC(tests);
