@@ -66,8 +66,8 @@ struct sqlock_lock {
     struct lk_gate gate;
     enum lk_phase phase;
     uint32_t handovers; /* between threads of this process, in a row */
-    bool is_left_free; /* the row, by us; read and set by whose turn it is */
-    uint64_t owner;    /* lk_thread_id(), where threads own */
+    bool is_left_free;  /* the row, by us; read and set by whose turn it is */
+    uint64_t owner;     /* lk_thread_id(), where threads own */
     uint32_t hold_count;
     /* the lease */
     char client_id[SQLOCK_KEY_SIZE];

@@ -52,8 +52,8 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define HAND_OVER_SQLOCK                                                       \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = sqlock_now(), "        \
     "EXPIRED_AFTER = sqlock_now() + {4}, "                                     \
-    "FENCE = max(FENCE + 1, sqlock_now()), LOCK_NAME = {6}, HOLDER = {7} "     \
-    WHERE_ROW "AND CLIENT_ID = {9} AND EXPIRED_AFTER >= sqlock_now() "         \
+    "FENCE = max(FENCE + 1, sqlock_now()), LOCK_NAME = {6}, HOLDER = "         \
+    "{7} " WHERE_ROW "AND CLIENT_ID = {9} AND EXPIRED_AFTER >= sqlock_now() "  \
     "RETURNING FENCE"
 
 #define RENEW_EXPIRED_AFTER                                                    \
