@@ -19,7 +19,7 @@
 #define BENCH_CLIENTS_MAX 64 /* as many as a registry has connections */
 #define BENCH_COUNTS_MAX 8
 #define BENCH_REPEATS_MAX 99
-#define BENCH_CASES_MAX 16
+#define BENCH_CASES_MAX 32
 
 /* Why a run ended early: one line. */
 struct bench_failure {

@@ -20,9 +20,12 @@ void lock_teardown(void *state);
 int lock_pair(void *state, unsigned client, struct bench_failure *failure);
 int lock_nested(void *state, unsigned client, struct bench_failure *failure);
 
-/* Writers of one file wait as the client library does by itself. */
+/* Writers of one file wait as the client library does by itself; and commit as
+   it does by itself, too. */
 int contend_setup(void **state, const struct bench_target *target,
                   struct bench_failure *failure);
+int naive_setup(void **state, const struct bench_target *target,
+                struct bench_failure *failure);
 
 int renew_ones_setup(void **state, const struct bench_target *target,
                      struct bench_failure *failure);

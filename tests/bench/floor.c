@@ -55,18 +55,30 @@ int floor_setup(void **out, const struct bench_target *target,
     return rc;
 }
 
-int contend_setup(void **out, const struct bench_target *target,
-                  struct bench_failure *failure)
+static int contend(void **out, const struct bench_target *target, bool is_full,
+                   struct bench_failure *failure)
 {
     int rc = floor_setup(out, target, failure);
     struct floor_state *state = *out;
     unsigned i;
 
-    if (rc != 0 || state == NULL || state->driver->wait_plainly == NULL)
+    if (rc != 0 || state == NULL || state->driver->contend == NULL)
         return rc;
     for (i = 0; i < state->clients && rc == 0; i++)
-        rc = state->driver->wait_plainly(state->connections[i], failure);
+        rc = state->driver->contend(state->connections[i], is_full, failure);
     return rc;
+}
+
+int contend_setup(void **out, const struct bench_target *target,
+                  struct bench_failure *failure)
+{
+    return contend(out, target, false, failure);
+}
+
+int naive_setup(void **out, const struct bench_target *target,
+                struct bench_failure *failure)
+{
+    return contend(out, target, true, failure);
 }
 
 void floor_teardown(void *opaque)

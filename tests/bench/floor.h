@@ -39,9 +39,11 @@ struct floor_driver {
     /** SELECT 1: a round trip that writes nothing. */
     int (*select)(void *connection, struct bench_failure *failure);
 
-    /** Wait for other writers as the client library does by itself (SQLite's
-     *  busy timeout), from now on; NULL: there is nothing like it. */
-    int (*wait_plainly)(void *connection, struct bench_failure *failure);
+    /** From now on, wait for other writers as the client library does by
+     *  itself (SQLite's busy timeout) and, with @p is_full, commit as it does by
+     *  itself (synchronous=FULL); NULL: there is nothing like it. */
+    int (*contend)(void *connection, bool is_full,
+                   struct bench_failure *failure);
 
     /** Which server, and whether a commit there is durable. */
     int (*describe)(void *connection, struct bench_server *server,

@@ -184,13 +184,14 @@ static int sqlite_drop(void *connection, const char *prefix,
     return run(me->db, text, failure);
 }
 
-static int sqlite_wait_plainly(void *connection, struct bench_failure *failure)
+static int sqlite_contend(void *connection, bool is_full,
+                          struct bench_failure *failure)
 {
     struct connection *me = connection;
 
     if (sqlite3_busy_timeout(me->db, BUSY_TIMEOUT_MS) != SQLITE_OK)
         return fail(failure, "busy timeout", me->db);
-    return 0;
+    return is_full ? run(me->db, "PRAGMA synchronous=FULL", failure) : 0;
 }
 
 const struct floor_driver floor_sqlite = {
@@ -199,7 +200,7 @@ const struct floor_driver floor_sqlite = {
     .close = sqlite_close,
     .update = sqlite_update,
     .select = sqlite_select,
-    .wait_plainly = sqlite_wait_plainly,
+    .contend = sqlite_contend,
     .describe = sqlite_describe,
     .drop = sqlite_drop,
 };
