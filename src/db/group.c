@@ -2,10 +2,13 @@
  * group.c - group commit.  Connections that fight for SQLite's one write lock
  * starve each other, and each commit costs as much as one for all; so the
  * statements of a process queue up here, and a leader runs those that have
- * gathered in one transaction.  Leadership passes on after each group, so that
- * nobody works for the others longer than once.
+ * gathered in one transaction.  It goes on for the others only for a moment and
+ * only while nobody outside has the file, then another of them leads: waking a
+ * thread for each group would cost as much as the group.
  */
 #include "db/group.h"
+
+#include <errno.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,6 +16,9 @@
 /* Bounds the time a group holds the file's write lock against other
  * processes. */
 #define GROUP_MAX 64
+
+/* How long a leader whose own statement is done goes on. */
+#define LEAD_NS LK_NS_PER_MS
 
 void lk_group_init(struct lk_group *group)
 {
@@ -42,6 +48,19 @@ static struct lk_request *cut(struct lk_group *group)
     return head;
 }
 
+/* With the mutex held: the group, which has not been begun, is first again. */
+static void put_back(struct lk_group *group, struct lk_request *head)
+{
+    struct lk_request *tail = head;
+
+    while (tail->next != NULL)
+        tail = tail->next;
+    tail->next = group->first;
+    group->first = head;
+    if (group->last == NULL)
+        group->last = tail;
+}
+
 static void fail_all(struct lk_request *head, int rc, const sqlock_error *why)
 {
     for (struct lk_request *at = head; at != NULL; at = at->next) {
@@ -68,15 +87,17 @@ static bool ends_transaction(int rc)
 }
 
 /* Several statements in one transaction; a statement that fails takes back only
- * itself. */
+ * itself.  *has_begun: not merely waited for the file. */
 static int run_together(const struct lk_pool *pool,
                         struct lk_connection *connection,
-                        struct lk_request *head, int64_t deadline_ns,
-                        sqlock_error *err)
+                        struct lk_request *head, int64_t begin_by_ns,
+                        int64_t deadline_ns, bool *has_begun, sqlock_error *err)
 {
     int rc;
 
-    rc = pool->driver->begin(connection->state, deadline_ns, err);
+    rc = pool->driver->begin(connection->state,
+                             lk_sooner(begin_by_ns, deadline_ns), err);
+    *has_begun = rc == 0;
     for (struct lk_request *at = head; rc == 0 && at != NULL; at = at->next) {
         at->rc = execute(pool, connection, at);
         if (ends_transaction(at->rc))
@@ -89,92 +110,141 @@ static int run_together(const struct lk_pool *pool,
     return rc;
 }
 
-static void run_group(struct lk_pool *pool, struct lk_request *head)
+static int64_t note_sending(struct lk_request *head)
 {
     int64_t sent_boot_ns = lk_boottime_ns();
     int64_t deadline_ns = head->deadline_ns;
-    struct lk_connection *connection;
-    sqlock_error why = {0};
-    int rc;
 
     for (struct lk_request *at = head; at != NULL; at = at->next) {
         at->sent_boot_ns = sent_boot_ns;
         if (at->deadline_ns > deadline_ns)
             deadline_ns = at->deadline_ns;
     }
-    rc = lk_pool_take(pool, deadline_ns, &connection, &why);
+    return deadline_ns;
+}
+
+/* False: the file was not to be had by then, and nothing has been done. */
+static bool run_group(struct lk_pool *pool, struct lk_request *head,
+                      int64_t begin_by_ns)
+{
+    int64_t deadline_ns = note_sending(head);
+    bool is_patient = begin_by_ns == LK_NEVER;
+    struct lk_connection *connection;
+    bool has_begun = true;
+    sqlock_error why = {0};
+    int rc;
+
+    rc = lk_pool_take(pool, lk_sooner(begin_by_ns, deadline_ns), &connection,
+                      &why);
     if (rc < 0) {
-        fail_all(head, rc, &why);
-        return;
+        if (is_patient)
+            fail_all(head, rc, &why);
+        return is_patient;
     }
-    if (head->next == NULL) {
+    if (is_patient && head->next == NULL) {
         head->rc = execute(pool, connection, head);
         rc = head->rc;
     } else {
-        rc = run_together(pool, connection, head, deadline_ns, &why);
-        if (rc < 0)
+        rc = run_together(pool, connection, head, begin_by_ns, deadline_ns,
+                          &has_begun, &why);
+        if (rc < 0 && (is_patient || has_begun))
             fail_all(head, rc, &why);
     }
     if (rc < 0 && !pool->driver->is_alive(connection->state))
         lk_pool_discard(pool, connection);
     else
         lk_pool_give(pool, connection);
+    return is_patient || has_begun;
 }
 
-/* With the mutex held: those who were served may go. */
-static void dismiss(struct lk_request *head)
+static void call(struct lk_request *request)
+{
+    (void)sem_post(&request->called); /* it may be gone at once */
+}
+
+/* Those who were served may go; the leader knows. */
+static void dismiss(struct lk_request *head, const struct lk_request *leader)
 {
     while (head != NULL) {
-        struct lk_request *next = head->next; /* gone once it is done */
+        struct lk_request *next = head->next;
 
-        head->is_done = true;
-        pthread_cond_signal(&head->changed);
+        if (head != leader)
+            call(head);
         head = next;
     }
 }
 
-/* With the mutex held, which is let go meanwhile. */
-static void lead(struct lk_group *group, struct lk_pool *pool)
+/* With the mutex held: whoever is first runs the next group, if there is one. */
+static struct lk_request *pass_on(struct lk_group *group)
 {
-    struct lk_request *head = cut(group);
+    struct lk_request *next = group->first;
 
-    pthread_mutex_unlock(&group->mutex);
-    run_group(pool, head);
+    group->is_led = next != NULL;
+    if (next != NULL)
+        next->is_leader = true;
+    return next;
+}
+
+/* The leader's own statement is in the first group, for which it waits as long
+ * as it takes. */
+static void lead(struct lk_group *group, struct lk_pool *pool,
+                 const struct lk_request *leader)
+{
+    int64_t begin_by_ns = LK_NEVER;
+    struct lk_request *next;
+    bool goes_on = true;
+
     pthread_mutex_lock(&group->mutex);
-    dismiss(head);
-    group->is_led = group->first != NULL;
-    if (group->is_led) {
-        group->first->is_leader = true;
-        pthread_cond_signal(&group->first->changed);
+    while (goes_on) {
+        struct lk_request *head = cut(group);
+
+        pthread_mutex_unlock(&group->mutex);
+        goes_on = run_group(pool, head, begin_by_ns);
+        if (goes_on)
+            dismiss(head, leader);
+        pthread_mutex_lock(&group->mutex);
+        if (!goes_on)
+            put_back(group, head);
+        if (begin_by_ns == LK_NEVER)
+            begin_by_ns = sqlock_monotonic_ns() + LEAD_NS;
+        goes_on = goes_on && group->first != NULL &&
+                  sqlock_monotonic_ns() < begin_by_ns;
     }
+    next = pass_on(group);
+    pthread_mutex_unlock(&group->mutex);
+    if (next != NULL)
+        call(next);
+}
+
+/* With the mutex held: true when there is no leader yet. */
+static bool enqueue(struct lk_group *group, struct lk_request *request)
+{
+    bool is_first = !group->is_led;
+
+    if (group->last != NULL)
+        group->last->next = request;
+    else
+        group->first = request;
+    group->last = request;
+    group->is_led = true;
+    return is_first;
 }
 
 int lk_group_run(struct lk_group *group, struct lk_pool *pool,
                  struct lk_request *request)
 {
     request->next = NULL;
-    request->is_done = false;
-    request->is_leader = false;
     request->rc = SQLOCK_ECANCELED;
-    (void)pthread_cond_init(&request->changed, NULL);
+    (void)sem_init(&request->called, 0, 0);
 
     pthread_mutex_lock(&group->mutex);
-    if (group->last != NULL)
-        group->last->next = request;
-    else
-        group->first = request;
-    group->last = request;
-    if (!group->is_led) {
-        group->is_led = true;
-        request->is_leader = true;
-    }
-    while (!request->is_done) {
-        if (request->is_leader)
-            lead(group, pool);
-        else
-            pthread_cond_wait(&request->changed, &group->mutex);
-    }
+    request->is_leader = enqueue(group, request);
     pthread_mutex_unlock(&group->mutex);
-    (void)pthread_cond_destroy(&request->changed);
+    if (!request->is_leader)
+        while (sem_wait(&request->called) < 0 && errno == EINTR)
+            ;
+    if (request->is_leader)
+        lead(group, pool, request);
+    (void)sem_destroy(&request->called);
     return request->rc;
 }

@@ -5,6 +5,8 @@
 #ifndef LK_GROUP_H
 #define LK_GROUP_H
 
+#include <semaphore.h>
+
 #include "db/pool.h"
 #include "sqlock_driver.h"
 
@@ -20,8 +22,7 @@ struct lk_request {
     int rc;               /* out */
 
     struct lk_request *next;
-    pthread_cond_t changed;
-    bool is_done;
+    sem_t called;   /* it is done, or to lead */
     bool is_leader; /* its thread runs the next group */
 };
 

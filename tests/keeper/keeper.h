@@ -29,6 +29,7 @@ extern const struct topic topic_order;
 extern const struct topic topic_crowd;
 extern const struct topic topic_pause;
 extern const struct topic topic_late;
+extern const struct topic topic_group;
 
 /* ------------------------------------------------------------------ keeping */
 

@@ -9,7 +9,7 @@
 static const struct topic *const topics[] = {
     &topic_crowd, &topic_order,    &topic_ending, &topic_flight, &topic_keep,
     &topic_told,  &topic_stranger, &topic_outage, &topic_steal,  &topic_clock,
-    &topic_many,  &topic_pause,    &topic_late,   NULL,
+    &topic_many,  &topic_pause,    &topic_late,   &topic_group,  NULL,
 };
 
 static const struct suite_main suite = {
