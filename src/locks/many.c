@@ -307,9 +307,73 @@ static void settle_claims(struct call *call,
         else
             lk_leave(part->lock);
         pthread_mutex_unlock(&part->lock->mutex);
-        if (item->rc == 0)
-            part->rc = lk_begin_care(part->lock, options, NULL);
+        part->is_mine = item->rc == 0;
     }
+}
+
+/* Watching and renewing: with `partial`, of each for itself. */
+static int begin_care(struct call *call, const sqlock_acquire_options *options,
+                      sqlock_error *err)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < call->count; i++) {
+        struct part *part = &call->parts[i];
+
+        if (!part->is_mine)
+            continue;
+        part->rc = lk_begin_care(part->lock, options, result == 0 ? err : NULL);
+        if (result == 0)
+            result = part->rc;
+    }
+    return result;
+}
+
+/* Count one less, or put it into the batch to be given back. */
+static void begin_release(struct call *call, struct part *part)
+{
+    struct lk_lease lease;
+    int rc = lk_begin_release(part->lock, &lease, &part->lost, NULL);
+
+    part->rc = rc < 0 ? rc : 0;
+    if (rc != 1)
+        return;
+    lk_end_care(part->lock);
+    add_to_batch(call, part, &lease);
+}
+
+static void end_release(struct call *call, sqlock_error *err)
+{
+    int rc = 0;
+
+    call->batch.deadline_ns = lk_statement_deadline(call->registry);
+    if (call->batch.count > 0)
+        rc = lk_batch_release(call->registry, &call->batch, err);
+    for (size_t i = 0; i < call->batch.count; i++) {
+        struct part *part = call->batch.items[i].owner;
+
+        part->rc = rc < 0 ? rc : call->batch.items[i].rc;
+        if (part->lost == SQLOCK_ELOST ||
+            (part->lost == SQLOCK_EEXPIRED && part->rc == 0))
+            part->rc = part->lost;
+        lk_end_release(part->lock);
+    }
+}
+
+/* What cannot be held as it was asked for is not held at all; rc is why. */
+static void give_back(struct call *call, bool is_partial, int rc)
+{
+    call->batch.count = 0;
+    for (size_t i = 0; i < call->count; i++) {
+        struct part *part = &call->parts[i];
+
+        if (part->is_mine ? part->rc < 0 || !is_partial
+                          : part->is_nested && !is_partial)
+            begin_release(call, part);
+    }
+    end_release(call, NULL);
+    for (size_t i = 0; i < call->batch.count; i++)
+        ((struct part *)call->batch.items[i].owner)->rc = rc;
 }
 
 int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
@@ -334,12 +398,16 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     lk_ghosts_lay(call.registry);
     if (rc == 0 && call.batch.count > 0)
         rc = claim_all(&call, &self, complete.partial, err);
-    if (rc == 0)
-        settle_claims(&call, &complete);
-    else
-        step_back(&call);
     lk_waiter_clear(&self);
-    return end_call(&call, rc, err);
+    if (rc < 0) {
+        step_back(&call);
+        return end_call(&call, rc, err);
+    }
+    settle_claims(&call, &complete);
+    rc = begin_care(&call, &complete, err);
+    if (rc < 0)
+        give_back(&call, complete.partial, rc);
+    return end_call(&call, complete.partial ? 0 : rc, err);
 }
 
 /* --- releasing --- */
@@ -353,29 +421,9 @@ int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
     rc = begin_call(&call, locks, count, results, err);
     if (rc < 0)
         return end_call(&call, rc, err);
-    for (size_t i = 0; i < count; i++) {
-        struct part *part = &call.parts[i];
-        struct lk_lease lease;
-
-        part->rc = lk_begin_release(part->lock, &lease, &part->lost, NULL);
-        if (part->rc != 1)
-            continue;
-        part->rc = 0;
-        lk_end_care(part->lock);
-        add_to_batch(&call, part, &lease);
-    }
-    call.batch.deadline_ns = lk_statement_deadline(call.registry);
-    if (call.batch.count > 0)
-        rc = lk_batch_release(call.registry, &call.batch, err);
-    for (size_t i = 0; i < call.batch.count; i++) {
-        struct part *part = call.batch.items[i].owner;
-
-        part->rc = rc < 0 ? rc : call.batch.items[i].rc;
-        if (part->lost == SQLOCK_ELOST ||
-            (part->lost == SQLOCK_EEXPIRED && part->rc == 0))
-            part->rc = part->lost;
-        lk_end_release(part->lock);
-    }
+    for (size_t i = 0; i < count; i++)
+        begin_release(&call, &call.parts[i]);
+    end_release(&call, err);
     return end_call(&call, 0, err);
 }
 

@@ -4,6 +4,8 @@
  */
 #include "keeper.h"
 
+#include <sys/resource.h>
+
 #include "support/tap.h"
 
 #define SOME 6
@@ -389,6 +391,68 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
     registry_end(tapped);
 }
 
+/* No descriptor can be had, not even by a thread that is to renew. */
+static int acquire_without_descriptors(struct fixture *f, struct some *some,
+                                       bool is_partial)
+{
+    sqlock_acquire_options how = keep_options(LONG_TTL_MS, NULL);
+    struct rlimit before;
+    struct rlimit none;
+    int rc;
+
+    how.partial = is_partial;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 3; /* poll() refuses more of them than that, too */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    rc =
+        sqlock_acquire_many(some->locks, SOME, 0, &how, some->results, &f->err);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    return rc;
+}
+
+static void check_only_first_is_held(struct fixture *f, struct some *some,
+                                     unsigned times)
+{
+    char name[96];
+
+    assert_int_equal(sqlock_hold_count(some->locks[0]), times);
+    assert_true(sqlock_is_held(some->locks[0]));
+    for (size_t i = 1; i < SOME; i++) {
+        struct row row = fixture_row(f, keep_name(f, name, i));
+
+        assert_int_equal(sqlock_hold_count(some->locks[i]), 0);
+        assert_int_equal(some->results[i], SQLOCK_ERESOURCE);
+        assert_true(!row.exists || row.client[0] == '\0');
+    }
+}
+
+static void test_what_cannot_be_kept_is_not_held(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *third = fixture_registry(f, &options);
+    struct some some;
+    int rc;
+
+    obtain_some(f, third, &some);
+    take_some(f, &some); /* the connections are there */
+    give_some(f, &some);
+    lock_take(some.locks[0], LONG_TTL_MS);
+    rc = acquire_without_descriptors(f, &some, false);
+    assert_code(SQLOCK_ERESOURCE, rc, &f->err);
+    check_only_first_is_held(f, &some, 1);
+    rc = acquire_without_descriptors(f, &some, true);
+    assert_code(SQLOCK_ERESOURCE, rc, &f->err);
+    assert_int_equal(some.results[0], 0);
+    check_only_first_is_held(f, &some, 2);
+    lock_give(some.locks[0]);
+    lock_give(some.locks[0]);
+    take_some(f, &some);
+    give_some(f, &some);
+    registry_end(third);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_all_are_taken_and_given_back, ON_ALL, IN_ALL),
     TEST_ON(test_all_or_nothing, ON_ALL, IN_ALL),
@@ -398,6 +462,7 @@ static const struct test tests[] = {
     TEST_ON(test_releasing_many_tells_the_one_that_was_lost, ON_ALL, IN_ALL),
     TEST_ON(test_leases_that_ran_out_are_told_so, ON_ALL, IN_ALL),
     TEST(test_what_is_refused),
+    TEST_ON(test_what_cannot_be_kept_is_not_held, ON_ALL, IN_ALL),
     TEST(test_one_statement_for_all),
     TEST(test_a_claim_that_outlasts_its_leases_is_given_back),
 };
