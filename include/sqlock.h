@@ -218,10 +218,10 @@ SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
                                         sqlock_error *err);
 
 /**
- * Release what this registry holds, end its connections and threads, and free
- * it with every lock obtained from it.  No other call may be running.  The
- * registry is gone whatever the result, except for EFORK: then nothing was
- * touched.  NULL is allowed.
+ * Release what this registry holds, in one statement, end its connections and
+ * threads, and free it with every lock obtained from it.  No other call may be
+ * running.  The registry is gone whatever the result, except for EFORK: then
+ * nothing was touched.  NULL is allowed.
  *
  * @return 0, EFORK, or the first error met while releasing: those leases run
  *         out by themselves

@@ -16,8 +16,9 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "locks/batch.h"
+#include "locks/entry.h"
 #include "locks/layout.h"
-#include "locks/lease.h"
 
 /* The longest a lock statement may wait for a row that a transaction has
  * locked: an attempt answers "busy" then. */
@@ -256,27 +257,69 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     return rc;
 }
 
-/* Give back the lease of a lock that somebody still holds. */
-static int release_held(sqlock_lock *lock, sqlock_error *err)
+/* The next leases that somebody still holds, from *next on, as many as go into
+ * one statement. */
+static void collect_held(struct lk_batch *batch, sqlock_lock **next)
 {
-    struct lk_lease lease = {
-        .key = lock->key,
-        .ttl_ms = lock->ttl_ms,
-        .token = lock->token,
-        .deadline_boot_ns = lock->deadline_boot_ns,
-    };
+    sqlock_lock *lock = *next;
 
-    if (lock->phase != LK_OCCUPIED)
+    batch->count = 0;
+    for (; lock != NULL && batch->count < LK_BATCH_MAX; lock = lock->hh.next) {
+        if (lock->phase == LK_OCCUPIED)
+            lk_copy_lease(lock, &batch->items[batch->count++].lease);
+    }
+    *next = lock;
+}
+
+static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
+                         sqlock_error *err)
+{
+    int rc;
+
+    lk_batch_sort(batch);
+    batch->deadline_ns = lk_statement_deadline(registry);
+    rc = lk_batch_release(registry, batch, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        rc = batch->items[i].rc;
+        if (rc < 0)
+            rc = lk_error(err, rc, "%s: %s", batch->items[i].lease.key,
+                          sqlock_strerror(rc));
+    }
+    return rc;
+}
+
+/* Give back what is still held; the first error. */
+static int release_held(sqlock_registry *registry, sqlock_error *err)
+{
+    size_t room = HASH_COUNT(registry->locks);
+    sqlock_lock *next = registry->locks;
+    struct lk_batch batch = {0};
+    int result = 0;
+
+    if (room == 0)
         return 0;
-    memcpy(lease.client_id, lock->client_id, sizeof lease.client_id);
-    return lk_lease_release(lock->registry, &lease, err);
+    if (room > LK_BATCH_MAX)
+        room = LK_BATCH_MAX;
+    batch.items = calloc(room, sizeof *batch.items);
+    if (batch.items == NULL)
+        return lk_error_nomem(err);
+    while (next != NULL) {
+        int rc = 0;
+
+        collect_held(&batch, &next);
+        if (batch.count > 0)
+            rc = release_batch(registry, &batch, result == 0 ? err : NULL);
+        if (result == 0)
+            result = rc;
+    }
+    free(batch.items);
+    return result;
 }
 
 int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 {
     sqlock_lock *lock;
     sqlock_lock *next;
-    int result = 0;
     int rc;
 
     if (registry == NULL)
@@ -286,18 +329,16 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         return rc;
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
+    rc = release_held(registry, err);
     HASH_ITER(hh, registry->locks, lock, next)
     {
-        rc = release_held(lock, result == 0 ? err : NULL);
-        if (result == 0)
-            result = rc;
         HASH_DEL(registry->locks, lock);
         lk_lock_free(lock);
     }
-    if (result == 0)
+    if (rc == 0)
         lk_ghosts_lay(registry);
     free_registry(registry);
-    return result;
+    return rc;
 }
 
 sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)

@@ -8,6 +8,31 @@
 
 #define KEPT 5
 
+#define MANY 40
+#define STOLEN 7
+
+static bool is_free(struct fixture *f, const char *name)
+{
+    struct row row = fixture_row(f, name);
+
+    return !row.exists || row.client[0] == '\0';
+}
+
+/* Counts one statement. */
+struct spy {
+    const char *text;
+    atomic_int times;
+};
+
+static int spy_before(void *context, const struct tap_event *event)
+{
+    struct spy *spy = context;
+
+    if (event->text == spy->text)
+        (void)atomic_fetch_add(&spy->times, 1);
+    return 0;
+}
+
 static void test_close_releases_what_is_kept(void **state)
 {
     struct fixture *f = *state;
@@ -22,12 +47,38 @@ static void test_close_releases_what_is_kept(void **state)
         keep_take(keep_lock(f, third, i), LONG_TTL_MS, &told);
     registry_end(third);
     for (i = 0; i < KEPT; i++) {
+        assert_true(is_free(f, keep_name(f, name, i)));
         other = lock_obtain(f->b, keep_name(f, name, i));
         lock_take(other, 0);
         lock_give(other);
         lock_drop(other);
     }
     assert_int_equal(atomic_load(&told.times), 0);
+}
+
+/* In one statement, however many there are; what is not ours any more is told,
+ * and does not keep the others. */
+static void test_close_releases_all_in_one_statement(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    const char *release = census_text(tapped, SQLOCK_SQL_RELEASE_MANY);
+    struct spy spy = {.text = release};
+    char name[96];
+
+    for (size_t i = 0; i < MANY; i++)
+        lock_take(keep_lock(f, tapped, i), LONG_TTL_MS);
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET CLIENT_ID = 'thief' WHERE LOCK_KEY = '%s'",
+                  f->table, sqlock_key(keep_lock(f, tapped, STOLEN)));
+    tap_reset();
+    tap_hooks(spy_before, NULL, &spy);
+    assert_code(SQLOCK_ELOST, sqlock_registry_close(tapped, &f->err), &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(atomic_load(&spy.times), 1);
+    for (size_t i = 0; i < MANY; i++)
+        assert_true(is_free(f, keep_name(f, name, i)) == (i != STOLEN));
 }
 
 static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
@@ -188,6 +239,7 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 
 static const struct test tests[] = {
     TEST_ON(test_close_releases_what_is_kept, ON_ALL, IN_ALL),
+    TEST_ON(test_close_releases_all_in_one_statement, ON_ALL, IN_ALL),
     TEST(test_200_registries_leave_no_thread_and_no_descriptor),
     TEST(test_F4_interrupted_loops_leave_nothing_behind),
 };
