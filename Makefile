@@ -401,7 +401,7 @@ bench: $B/tests/bench ## Measure against the bare statements, on all databases
 	--json $(BENCH_JSON) $(BENCH_FLAGS)
 
 MYSQL_TREE ?= $(BUILD)/servers/mysql
-MYSQL_SUITES ?= drivers conformance
+MYSQL_SUITES ?= drivers conformance tls
 .PHONY: test-mysql docker-test
 test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)

@@ -101,6 +101,8 @@ probe_test() {
     # The manuals and the completions.
     have mandoc || need mandoc
     have zsh || need zsh
+    # Certificates for servers that speak TLS.
+    have openssl || need openssl
     # Servers whose clock is set.
     faketime || need libfaketime
     if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then

@@ -208,6 +208,11 @@ typedef struct sqlock_options {
  * PGSERVICEFILE work as in libpq; MySQL reads the [client] group of ~/.my.cnf;
  * both take `password_env=NAME`, the name of an environment variable.
  *
+ * TLS that the URL demands (sslmode=require, verify-ca, verify-full; tls=require,
+ * verify) is looked for in the connection that was made.  Where it is missing,
+ * or a certificate to be verified is not as it should be: EACCESS, or
+ * EUNREACHABLE where the client library cannot tell it from a broken network.
+ *
  * @param[out] out to be given to sqlock_registry_close(); NULL on failure
  * @return 0, EINVAL, ENOTSUP (no driver), EUNREACHABLE, EACCESS, ESCHEMA (table
  *         missing, not durable, no primary key, wrong columns), EREADONLY,

@@ -8,6 +8,9 @@
 # and the exit status is 0 only if something ran, nothing failed, no suite ran
 # nothing, and, under SKIPS_FAIL=1, nothing was skipped.
 #
+# A suite that wants servers of its own has a script tests/SUITE/with.sh, which
+# runs the command that it is given with them.
+#
 # A program speaks cmocka's standard output.  A script prints lines "ok - what",
 # "not ok - what", "skip - what"; one that prints none of them counts as one
 # test by its exit status, 77 being a skip.
@@ -185,15 +188,17 @@ start() { # NAME COMMAND...
 for suite in "$@"; do
     if [ -x "$build/tests/$suite" ]; then
         [ ! -t 1 ] || printf '  %s ...\r' "$suite"
+        with=()
+        [ ! -e "tests/$suite/with.sh" ] || with=(bash "tests/$suite/with.sh")
         # shellcheck disable=SC2086 # WRAP is a command and its arguments
-        start "$suite" $WRAP "$build/tests/$suite"
+        start "$suite" "${with[@]}" $WRAP "$build/tests/$suite"
         wait
     fi
 done
 for suite in "$@"; do
     for script in tests/"$suite"/*.sh; do
         case ${script##*/} in
-        lib.sh | common.sh | '*.sh') continue ;;
+        lib.sh | common.sh | with.sh | '*.sh') continue ;;
         esac
         while [ "$(jobs -rp | wc -l)" -ge "$SUITE_JOBS" ]; do
             wait -n

@@ -38,6 +38,10 @@ settings=(--datadir="$dir/data" --socket="$socket" --bind-address=127.0.0.1
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(--innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=OFF)
 fi
+if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
+    settings+=(--ssl-cert="$SQLOCK_TEST_TLS/mysql/cert.pem"
+        --ssl-key="$SQLOCK_TEST_TLS/mysql/key.pem")
+fi
 
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)

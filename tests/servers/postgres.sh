@@ -48,6 +48,10 @@ settings=(listen_addresses=127.0.0.1 "unix_socket_directories=$dir/run"
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(fsync=off full_page_writes=off)
 fi
+if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
+    settings+=(ssl=on "ssl_cert_file=$SQLOCK_TEST_TLS/postgres/cert.pem"
+        "ssl_key_file=$SQLOCK_TEST_TLS/postgres/key.pem")
+fi
 
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)

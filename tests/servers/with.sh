@@ -13,7 +13,8 @@
 #     SQLOCK_TEST_SQLITE_URL SQLOCK_TEST_DIR  a file, and a scratch directory
 #
 # SQLOCK_TEST_SERVERS="postgres mariadb" chooses (mysql: Oracle's, of the tree
-# SQLOCK_TEST_MYSQL_TREE); SQLOCK_TEST_DURABLE=1 makes commits wait for the disk.
+# SQLOCK_TEST_MYSQL_TREE); SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
+# SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -gt 0 ] || {

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -349,6 +350,39 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
+/* A Unix socket has no network in between, and libpq lets sslmode rest there. */
+static bool is_unix_socket(const lk_pg *session)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t size = sizeof address;
+
+    return getsockname(PQsocket(session->conn), (struct sockaddr *)&address,
+                       &size) == 0 &&
+           address.ss_family == AF_UNIX;
+}
+
+/* libpq prefers Kerberos' encryption, where there are tickets, to the TLS that
+ * sslmode demands, whatever that is: believe the connection, not the setting
+ * (F77). */
+static int assert_tls(const lk_pg *session, sqlock_error *err)
+{
+    struct target used = {.options = PQconninfo(session->conn)};
+    const char *mode = option(&used, "sslmode");
+    int rc = 0;
+
+    if (used.options == NULL)
+        return lk_error_nomem(err);
+    if (mode != NULL &&
+        (strcmp(mode, "require") == 0 || strncmp(mode, "verify-", 7) == 0) &&
+        PQsslInUse(session->conn) == 0 && !is_unix_socket(session))
+        rc = lk_error(err, SQLOCK_EACCESS,
+                      "TLS was demanded (sslmode=%s), and the connection is "
+                      "without it: does gssencmode=disable help?",
+                      mode);
+    target_clear(&used);
+    return rc;
+}
+
 static int try_host(lk_pg *session, const struct target *target, size_t index,
                     size_t hosts, int64_t deadline_ns, sqlock_error *err)
 {
@@ -373,6 +407,9 @@ static int try_host(lk_pg *session, const struct target *target, size_t index,
     /* Only a verbose message tells the SQLSTATE of a refusal. */
     (void)PQsetErrorVerbosity(session->conn, PQERRORS_VERBOSE);
     rc = finish_connecting(session, deadline_ns, err);
+    if (rc < 0)
+        goto out;
+    rc = assert_tls(session, err);
     if (rc < 0)
         goto out;
     (void)PQsetErrorVerbosity(session->conn, PQERRORS_DEFAULT);
