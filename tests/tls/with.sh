@@ -11,8 +11,9 @@ cd "$(dirname "$0")/../.." || exit 1
 # Oracle's MySQL always has some certificate: MariaDB stands for one without.
 case " ${SQLOCK_TEST_SERVERS-} " in
 *" mysql "*)
-    SQLOCK_TLS_SERVERS=$SQLOCK_TEST_SERVERS SQLOCK_TEST_SERVERS=mariadb \
-        SQLOCK_TEST_MYSQL_URL='' exec bash tests/servers/with.sh bash tests/tls/with.sh "$@"
+    export SQLOCK_TLS_SERVERS=$SQLOCK_TEST_SERVERS
+    SQLOCK_TEST_SERVERS=mariadb SQLOCK_TEST_MYSQL_URL='' exec \
+        bash tests/servers/with.sh bash tests/tls/with.sh "$@"
     ;;
 esac
 if [ -n "${SQLOCK_TLS_SERVERS:-}" ]; then
