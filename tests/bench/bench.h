@@ -16,10 +16,10 @@
 
 #include "histogram.h"
 
-#define BENCH_CLIENTS_MAX 64 /* as many as a registry has connections */
-#define BENCH_COUNTS_MAX 8
+#define BENCH_CLIENTS_MAX 256
+#define BENCH_COUNTS_MAX 16
 #define BENCH_REPEATS_MAX 99
-#define BENCH_CASES_MAX 32
+#define BENCH_CASES_MAX 48
 
 /* Why a run ended early: one line. */
 struct bench_failure {
@@ -38,13 +38,21 @@ struct bench_target {
     const char *floor_prefix; /* of a table like it for bare statements */
     const struct floor_driver *floor;
     pid_t server_pid; /* 0: not known */
-    unsigned clients;
+    unsigned clients; /* threads of this process */
+    unsigned first;   /* number of the first of them: more processes of the
+                         benchmark have others */
+    bool is_set_up;   /* by another process: tables and rows are there */
 };
+
+/** Connections of a registry for the clients of @p target: one for each, as far
+ *  as a registry has them. */
+unsigned bench_pool_size(const struct bench_target *target);
 
 struct bench_case {
     const char *name;
     const char *what;     /* for --help */
     const char *baseline; /* name of the case it is compared with */
+    const char *database; /* the only one it is for; NULL: all */
 
     /** Prepare for target->clients clients.  After a failure teardown is
      *  called all the same. */
@@ -57,12 +65,27 @@ struct bench_case {
     int (*operation)(void *state, unsigned client,
                      struct bench_failure *failure);
 
+    /** Hold what the database has at the end against the number of operations
+     *  that were counted; NULL: there is nothing to hold. */
+    int (*verify)(void *state, uint64_t operations,
+                  struct bench_failure *failure);
+
     /** Undo setup; NULL is allowed. */
     void (*teardown)(void *state);
 };
 
-/** All cases, the last one with a NULL name. */
-extern const struct bench_case bench_cases[];
+/* Cases that belong together. */
+struct bench_group {
+    const char *name;
+    const char *what;               /* for --help */
+    const struct bench_case *cases; /* the last one with a NULL name */
+};
+
+/** All groups, the last one with a NULL name; the first is the default. */
+extern const struct bench_group bench_groups[];
+
+/** The group of that name, or NULL. */
+const struct bench_group *bench_group_find(const char *name);
 
 /** The case of that name, or NULL. */
 const struct bench_case *bench_case_find(const char *name);
@@ -88,6 +111,33 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
                     struct bench_slice *slice, struct bench_histogram *latency,
                     struct bench_failure *failure);
 
+/* ------------------------------------------------------------- processes -- */
+
+/* Clients that are processes of their own, each with all cases set up. */
+struct bench_crew;
+
+/**
+ * Start target->clients processes of this program and have them set up
+ * @p cases, which this process has set up before.
+ *
+ * @param[out] out to be given to bench_crew_stop(); NULL on failure
+ */
+int bench_crew_start(struct bench_crew **out, const struct bench_target *target,
+                     const struct bench_case *const *cases, size_t count,
+                     struct bench_failure *failure);
+
+/** As bench_slice_run(), of the case at @p index of those they were given. */
+int bench_crew_slice(struct bench_crew *crew, size_t index, double seconds,
+                     struct bench_slice *slice, struct bench_histogram *latency,
+                     struct bench_failure *failure);
+
+/** End them and wait until they are gone.  NULL is allowed. */
+void bench_crew_stop(struct bench_crew *crew);
+
+/** A client process's whole life: it is told what to do through standard
+ *  input.  @return the exit status */
+int bench_crew_serve(void);
+
 /* ---------------------------------------------------------------- rounds -- */
 
 struct bench_plan {
@@ -101,6 +151,7 @@ struct bench_plan {
 struct bench_result {
     const char *database;
     unsigned clients;
+    bool is_processes; /* each of them */
     const struct bench_case *the_case;
     unsigned repeats;
     double ratios[BENCH_REPEATS_MAX];
@@ -118,10 +169,11 @@ struct bench_result {
 /**
  * Run every case of the plan between slices of its baseline.
  *
+ * @param is_processes the clients are processes, not threads of this one
  * @param[out] results plan->count of them, in the plan's order
  */
 int bench_rounds_run(const struct bench_plan *plan,
-                     const struct bench_target *target,
+                     const struct bench_target *target, bool is_processes,
                      struct bench_result *results,
                      struct bench_failure *failure);
 

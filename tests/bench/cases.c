@@ -8,7 +8,9 @@
 
 #include <string.h>
 
-const struct bench_case bench_cases[] = {
+#define POOL_MAX 64 /* of a registry, as sqlock.h has it */
+
+static const struct bench_case lock_cases[] = {
     {
         .name = "floor",
         .what = "two prepared autocommit UPDATEs of one row, no sqlock",
@@ -148,13 +150,38 @@ const struct bench_case bench_cases[] = {
     {.name = NULL},
 };
 
-const struct bench_case *bench_case_find(const char *name)
-{
-    const struct bench_case *at;
+const struct bench_group bench_groups[] = {
+    {"locks", "leases, and transactions with them", lock_cases},
+    {"stock", "sales of one hot item", bench_stock_cases},
+    {NULL, NULL, NULL},
+};
 
-    for (at = bench_cases; at->name != NULL; at++) {
+const struct bench_group *bench_group_find(const char *name)
+{
+    const struct bench_group *at;
+
+    for (at = bench_groups; at->name != NULL; at++) {
         if (strcmp(at->name, name) == 0)
             return at;
     }
     return NULL;
+}
+
+const struct bench_case *bench_case_find(const char *name)
+{
+    const struct bench_group *group;
+    const struct bench_case *at;
+
+    for (group = bench_groups; group->name != NULL; group++) {
+        for (at = group->cases; at->name != NULL; at++) {
+            if (strcmp(at->name, name) == 0)
+                return at;
+        }
+    }
+    return NULL;
+}
+
+unsigned bench_pool_size(const struct bench_target *target)
+{
+    return target->clients < POOL_MAX ? target->clients : POOL_MAX;
 }

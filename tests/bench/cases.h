@@ -53,4 +53,6 @@ int tx_guarded(void *state, unsigned client, struct bench_failure *failure);
 int tx_for_update(void *state, unsigned client, struct bench_failure *failure);
 int tx_cas(void *state, unsigned client, struct bench_failure *failure);
 
+extern const struct bench_case bench_stock_cases[];
+
 #endif /* BENCH_CASES_H */

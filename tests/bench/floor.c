@@ -4,6 +4,7 @@
 #include "floor.h"
 #include "cases.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,25 @@ const struct floor_driver *floor_driver_find(const char *database)
     return NULL;
 }
 
+void floor_sale_texts(struct floor_sale *to, const struct bench_target *target,
+                      const char *item, const char *locking,
+                      const char *parameter)
+{
+    const char *prefix = target->floor_prefix;
+
+    (void)snprintf(to->select, sizeof to->select,
+                   "SELECT QUANTITY FROM %sITEM WHERE ITEM = '%s'%s", prefix,
+                   item, locking);
+    (void)snprintf(
+        to->update, sizeof to->update,
+        "UPDATE %sITEM SET QUANTITY = QUANTITY - 1 WHERE ITEM = '%s'", prefix,
+        item);
+    (void)snprintf(to->insert, sizeof to->insert,
+                   "INSERT INTO %sSALE (ORDER_ID, ITEM, QUANTITY) "
+                   "VALUES (%s, '%s', 1)",
+                   prefix, parameter, item);
+}
+
 int floor_setup(void **out, const struct bench_target *target,
                 struct bench_failure *failure)
 {
@@ -51,7 +71,8 @@ int floor_setup(void **out, const struct bench_target *target,
     state->driver = target->floor;
     state->clients = target->clients;
     for (i = 0; i < state->clients && rc == 0; i++)
-        rc = state->driver->open(&state->connections[i], target, i, failure);
+        rc = state->driver->open(&state->connections[i], target,
+                                 target->first + i, failure);
     return rc;
 }
 

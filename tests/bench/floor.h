@@ -5,6 +5,9 @@
  * sqlock's driver, on connections of its own, with nothing around it: it
  * prepares one UPDATE of one row by its primary key and repeats it.  Its table
  * has the columns and the width of the lock table.
+ *
+ * And what a shop does without sqlock: a sale of one item in a transaction that
+ * locks its row FOR UPDATE, five statements with the order's row.
  */
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
@@ -49,14 +52,42 @@ struct floor_driver {
     int (*describe)(void *connection, struct bench_server *server,
                     struct bench_failure *failure);
 
-    /** Drop prefix + LOCK. */
-    int (*drop)(void *connection, const char *prefix,
+    /** One statement without rows. */
+    int (*run)(void *connection, const char *text,
+               struct bench_failure *failure);
+
+    /** A statement with one row of one number. */
+    int (*number)(void *connection, const char *text, int64_t *number,
+                  struct bench_failure *failure);
+
+    /** Prepare sell() of @p item in the tables ITEM (ITEM, QUANTITY) and SALE
+     *  (ORDER_ID, ITEM, QUANTITY) with the prefix of @p target. */
+    int (*prepare_sale)(void *connection, const struct bench_target *target,
+                        const char *item, struct bench_failure *failure);
+
+    /** Sell one: BEGIN, SELECT ... FOR UPDATE, UPDATE, COMMIT.
+     *
+     *  @param order of a row that is put in before the COMMIT; NULL: none */
+    int (*sell)(void *connection, const char *order,
                 struct bench_failure *failure);
 };
 
 extern const struct floor_driver floor_postgres;
 extern const struct floor_driver floor_mysql;
 extern const struct floor_driver floor_sqlite;
+
+/* The statements of a sale between BEGIN and COMMIT. */
+struct floor_sale {
+    char select[192];
+    char update[192];
+    char insert[192];
+};
+
+/** Write them.  @p locking is what a SELECT ends with, @p parameter how a
+ *  database writes its first one. */
+void floor_sale_texts(struct floor_sale *to, const struct bench_target *target,
+                      const char *item, const char *locking,
+                      const char *parameter);
 
 /** The driver of a database, or NULL. */
 const struct floor_driver *floor_driver_find(const char *database);

@@ -10,6 +10,7 @@
 #ifdef SQLOCK_WITH_MYSQL
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,11 @@ struct connection {
     MYSQL *mysql;
     MYSQL_STMT *update;
     MYSQL_STMT *select;
+    MYSQL_STMT *sale_select;
+    MYSQL_STMT *sale_update;
+    MYSQL_STMT *sale_insert;
+    char order[64]; /* the INSERT's parameter */
+    unsigned long order_length;
     char key[37];
     unsigned long key_length;
     unsigned long region_length;
@@ -143,13 +149,20 @@ static int mysql_open(void **out, const struct bench_target *target,
 static void mysql_close_client(void *connection)
 {
     struct connection *me = connection;
+    MYSQL_STMT *statements[5];
+    size_t i;
 
     if (me == NULL)
         return;
-    if (me->update != NULL)
-        (void)mysql_stmt_close(me->update);
-    if (me->select != NULL)
-        (void)mysql_stmt_close(me->select);
+    statements[0] = me->update;
+    statements[1] = me->select;
+    statements[2] = me->sale_select;
+    statements[3] = me->sale_update;
+    statements[4] = me->sale_insert;
+    for (i = 0; i < sizeof statements / sizeof statements[0]; i++) {
+        if (statements[i] != NULL)
+            (void)mysql_stmt_close(statements[i]);
+    }
     if (me->mysql != NULL)
         mysql_close(me->mysql);
     free(me);
@@ -210,16 +223,88 @@ static int mysql_describe(void *connection, struct bench_server *server,
     return 0;
 }
 
-static int mysql_drop(void *connection, const char *prefix,
-                      struct bench_failure *failure)
+static int mysql_run(void *connection, const char *text,
+                     struct bench_failure *failure)
 {
     struct connection *me = connection;
-    char text[128];
 
-    (void)snprintf(text, sizeof text, "DROP TABLE %sLOCK", prefix);
     if (mysql_query(me->mysql, text) != 0)
         return fail(failure, text, me->mysql);
     return 0;
+}
+
+static int mysql_number(void *connection, const char *text, int64_t *number,
+                        struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    MYSQL_RES *result;
+    MYSQL_ROW row;
+
+    if (mysql_query(me->mysql, text) != 0)
+        return fail(failure, text, me->mysql);
+    result = mysql_store_result(me->mysql);
+    if (result == NULL)
+        return fail(failure, text, me->mysql);
+    row = mysql_fetch_row(result);
+    if (row != NULL && row[0] != NULL)
+        *number = strtoll(row[0], NULL, 10);
+    mysql_free_result(result);
+    return 0;
+}
+
+static int mysql_prepare_sale(void *connection,
+                              const struct bench_target *target,
+                              const char *item, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    struct floor_sale sale;
+    MYSQL_BIND bind;
+
+    floor_sale_texts(&sale, target, item, " FOR UPDATE", "?");
+    if (prepare(&me->sale_select, me->mysql, sale.select, failure) != 0 ||
+        prepare(&me->sale_update, me->mysql, sale.update, failure) != 0 ||
+        prepare(&me->sale_insert, me->mysql, sale.insert, failure) != 0)
+        return -1;
+    memset(&bind, 0, sizeof bind);
+    bind.buffer_type = MYSQL_TYPE_STRING;
+    bind.buffer = me->order;
+    bind.buffer_length = sizeof me->order;
+    bind.length = &me->order_length;
+    if (mysql_stmt_bind_param(me->sale_insert, &bind) != 0)
+        return bench_fail(failure, "MySQL client, bind: %s",
+                          mysql_stmt_error(me->sale_insert));
+    return 0;
+}
+
+static int execute(MYSQL_STMT *statement, bool has_row,
+                   struct bench_failure *failure)
+{
+    if (mysql_stmt_execute(statement) != 0 ||
+        (has_row && (mysql_stmt_store_result(statement) != 0 ||
+                     mysql_stmt_num_rows(statement) != 1 ||
+                     mysql_stmt_free_result(statement) != 0)) ||
+        (!has_row && mysql_stmt_affected_rows(statement) != 1))
+        return bench_fail(failure, "MySQL client, a sale: %s",
+                          mysql_stmt_error(statement));
+    return 0;
+}
+
+static int mysql_sell(void *connection, const char *order,
+                      struct bench_failure *failure)
+{
+    struct connection *me = connection;
+
+    if (mysql_run(me, "BEGIN", failure) != 0 ||
+        execute(me->sale_select, true, failure) != 0 ||
+        execute(me->sale_update, false, failure) != 0)
+        return -1;
+    if (order != NULL) {
+        me->order_length =
+            (unsigned long)snprintf(me->order, sizeof me->order, "%s", order);
+        if (execute(me->sale_insert, false, failure) != 0)
+            return -1;
+    }
+    return mysql_run(me, "COMMIT", failure);
 }
 
 const struct floor_driver floor_mysql = {
@@ -229,7 +314,10 @@ const struct floor_driver floor_mysql = {
     .update = mysql_update,
     .select = mysql_select,
     .describe = mysql_describe,
-    .drop = mysql_drop,
+    .run = mysql_run,
+    .number = mysql_number,
+    .prepare_sale = mysql_prepare_sale,
+    .sell = mysql_sell,
 };
 
 #endif /* SQLOCK_WITH_MYSQL */

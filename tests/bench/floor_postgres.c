@@ -2,7 +2,7 @@
  * floor_postgres.c - the floor on PostgreSQL, through libpq's blocking calls
  *
  * One simple-as-can-be user of libpq: connect, prepare, execute prepared.  No
- * deadlines, no session settings.
+ * deadlines, no session settings; notices are not printed.
  */
 #include "floor.h"
 
@@ -55,28 +55,34 @@ static PGconn *connect_to(const char *url, struct bench_failure *failure)
     return conn;
 }
 
-static int run(PGconn *conn, const char *text, struct bench_failure *failure)
+static void ignore_notice(void *context, const PGresult *result)
 {
-    PGresult *result = PQexec(conn, text);
-    ExecStatusType status = PQresultStatus(result);
+    (void)context;
+    (void)result;
+}
+
+/* Take over @p result, which is to have the status @p expected. */
+static int check(PGconn *conn, PGresult *result, ExecStatusType expected,
+                 const char *what, struct bench_failure *failure)
+{
     int rc = 0;
 
-    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK)
-        rc = fail(failure, text, conn);
+    if (PQresultStatus(result) != expected)
+        rc = fail(failure, what, conn);
     PQclear(result);
     return rc;
+}
+
+static int run(PGconn *conn, const char *text, struct bench_failure *failure)
+{
+    return check(conn, PQexec(conn, text), PGRES_COMMAND_OK, text, failure);
 }
 
 static int prepare(PGconn *conn, const char *name, const char *text,
                    struct bench_failure *failure)
 {
-    PGresult *result = PQprepare(conn, name, text, 0, NULL);
-    int rc = 0;
-
-    if (PQresultStatus(result) != PGRES_COMMAND_OK)
-        rc = fail(failure, text, conn);
-    PQclear(result);
-    return rc;
+    return check(conn, PQprepare(conn, name, text, 0, NULL), PGRES_COMMAND_OK,
+                 text, failure);
 }
 
 static int postgres_open(void **out, const struct bench_target *target,
@@ -93,6 +99,7 @@ static int postgres_open(void **out, const struct bench_target *target,
     me->conn = connect_to(target->url, failure);
     if (me->conn == NULL)
         return -1;
+    (void)PQsetNoticeReceiver(me->conn, ignore_notice, NULL);
     (void)snprintf(text, sizeof text,
                    "INSERT INTO %sLOCK (" FLOOR_COLUMNS
                    ") VALUES ('%s', " FLOOR_VALUES
@@ -176,14 +183,65 @@ static int postgres_describe(void *connection, struct bench_server *server,
     return 0;
 }
 
-static int postgres_drop(void *connection, const char *prefix,
+static int postgres_run(void *connection, const char *text,
+                        struct bench_failure *failure)
+{
+    struct connection *me = connection;
+
+    return run(me->conn, text, failure);
+}
+
+static int postgres_number(void *connection, const char *text, int64_t *number,
+                           struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    PGresult *result = PQexec(me->conn, text);
+
+    if (PQresultStatus(result) == PGRES_TUPLES_OK && PQntuples(result) == 1)
+        *number = strtoll(PQgetvalue(result, 0, 0), NULL, 10);
+    return check(me->conn, result, PGRES_TUPLES_OK, text, failure);
+}
+
+static int postgres_prepare_sale(void *connection,
+                                 const struct bench_target *target,
+                                 const char *item,
+                                 struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    struct floor_sale sale;
+    int rc;
+
+    floor_sale_texts(&sale, target, item, " FOR UPDATE", "$1");
+    rc = prepare(me->conn, "sale_select", sale.select, failure);
+    if (rc == 0)
+        rc = prepare(me->conn, "sale_update", sale.update, failure);
+    if (rc == 0)
+        rc = prepare(me->conn, "sale_insert", sale.insert, failure);
+    return rc;
+}
+
+static int execute(PGconn *conn, const char *name, const char *parameter,
+                   ExecStatusType expected, struct bench_failure *failure)
+{
+    PGresult *result = PQexecPrepared(conn, name, parameter != NULL ? 1 : 0,
+                                      &parameter, NULL, NULL, 0);
+
+    return check(conn, result, expected, name, failure);
+}
+
+static int postgres_sell(void *connection, const char *order,
                          struct bench_failure *failure)
 {
     struct connection *me = connection;
-    char text[128];
 
-    (void)snprintf(text, sizeof text, "DROP TABLE %sLOCK", prefix);
-    return run(me->conn, text, failure);
+    if (run(me->conn, "BEGIN", failure) != 0 ||
+        execute(me->conn, "sale_select", NULL, PGRES_TUPLES_OK, failure) != 0 ||
+        execute(me->conn, "sale_update", NULL, PGRES_COMMAND_OK, failure) != 0)
+        return -1;
+    if (order != NULL &&
+        execute(me->conn, "sale_insert", order, PGRES_COMMAND_OK, failure) != 0)
+        return -1;
+    return run(me->conn, "COMMIT", failure);
 }
 
 const struct floor_driver floor_postgres = {
@@ -193,7 +251,10 @@ const struct floor_driver floor_postgres = {
     .update = postgres_update,
     .select = postgres_select,
     .describe = postgres_describe,
-    .drop = postgres_drop,
+    .run = postgres_run,
+    .number = postgres_number,
+    .prepare_sale = postgres_prepare_sale,
+    .sell = postgres_sell,
 };
 
 #endif /* SQLOCK_WITH_POSTGRES */

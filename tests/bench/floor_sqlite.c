@@ -22,10 +22,21 @@
 #define BUSY_TIMEOUT_MS 60000
 #define BUSY_TRIES 100000 /* at least 5 s */
 
+/* Prepared statements of a sale, in their order. */
+enum {
+    SALE_BEGIN,
+    SALE_SELECT,
+    SALE_UPDATE,
+    SALE_INSERT,
+    SALE_COMMIT,
+    SALE_STATEMENTS
+};
+
 struct connection {
     sqlite3 *db;
     sqlite3_stmt *update;
     sqlite3_stmt *select;
+    sqlite3_stmt *sale[SALE_STATEMENTS];
     char key[37];
     unsigned seed;
 };
@@ -121,9 +132,12 @@ static int sqlite_open(void **out, const struct bench_target *target,
 static void sqlite_close(void *connection)
 {
     struct connection *me = connection;
+    size_t i;
 
     if (me == NULL)
         return;
+    for (i = 0; i < SALE_STATEMENTS; i++)
+        (void)sqlite3_finalize(me->sale[i]);
     (void)sqlite3_finalize(me->update);
     (void)sqlite3_finalize(me->select);
     (void)sqlite3_close(me->db);
@@ -174,14 +188,75 @@ static int sqlite_describe(void *connection, struct bench_server *server,
     return rc;
 }
 
-static int sqlite_drop(void *connection, const char *prefix,
+static int sqlite_run(void *connection, const char *text,
+                      struct bench_failure *failure)
+{
+    struct connection *me = connection;
+
+    return run(me->db, text, failure);
+}
+
+static int sqlite_number(void *connection, const char *text, int64_t *number,
+                         struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    sqlite3_stmt *statement = NULL;
+    int rc;
+
+    rc = prepare(&statement, me->db, text, failure);
+    if (rc == 0 && sqlite3_step(statement) != SQLITE_ROW)
+        rc = fail(failure, text, me->db);
+    if (rc == 0)
+        *number = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return rc;
+}
+
+static int sqlite_prepare_sale(void *connection,
+                               const struct bench_target *target,
+                               const char *item, struct bench_failure *failure)
+{
+    struct connection *me = connection;
+    struct floor_sale sale;
+    const char *texts[SALE_STATEMENTS] = {"BEGIN IMMEDIATE", sale.select,
+                                          sale.update, sale.insert, "COMMIT"};
+    size_t i;
+
+    floor_sale_texts(&sale, target, item, "", "?1");
+    for (i = 0; i < SALE_STATEMENTS; i++) {
+        if (prepare(&me->sale[i], me->db, texts[i], failure) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int step(struct connection *me, int which, int expected,
+                struct bench_failure *failure)
+{
+    int rc = 0;
+
+    if (sqlite3_step(me->sale[which]) != expected)
+        rc = fail(failure, "a sale", me->db);
+    (void)sqlite3_reset(me->sale[which]);
+    return rc;
+}
+
+static int sqlite_sell(void *connection, const char *order,
                        struct bench_failure *failure)
 {
     struct connection *me = connection;
-    char text[128];
 
-    (void)snprintf(text, sizeof text, "DROP TABLE %sLOCK", prefix);
-    return run(me->db, text, failure);
+    if (step(me, SALE_BEGIN, SQLITE_DONE, failure) != 0 ||
+        step(me, SALE_SELECT, SQLITE_ROW, failure) != 0 ||
+        step(me, SALE_UPDATE, SQLITE_DONE, failure) != 0)
+        return -1;
+    if (order != NULL) {
+        (void)sqlite3_bind_text(me->sale[SALE_INSERT], 1, order, -1,
+                                SQLITE_STATIC);
+        if (step(me, SALE_INSERT, SQLITE_DONE, failure) != 0)
+            return -1;
+    }
+    return step(me, SALE_COMMIT, SQLITE_DONE, failure);
 }
 
 static int sqlite_contend(void *connection, bool is_full,
@@ -202,7 +277,10 @@ const struct floor_driver floor_sqlite = {
     .select = sqlite_select,
     .contend = sqlite_contend,
     .describe = sqlite_describe,
-    .drop = sqlite_drop,
+    .run = sqlite_run,
+    .number = sqlite_number,
+    .prepare_sale = sqlite_prepare_sale,
+    .sell = sqlite_sell,
 };
 
 #endif /* SQLOCK_WITH_SQLITE */

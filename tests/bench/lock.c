@@ -43,13 +43,13 @@ int lock_setup(void **out, const struct bench_target *target,
     if (state == NULL)
         return bench_fail(failure, "out of memory");
     options.table_prefix = target->lock_prefix;
-    options.pool_size = target->clients;
+    options.pool_size = bench_pool_size(target);
     rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
     if (rc != 0)
         return fail(failure, "sqlock_registry_open", rc, &err);
     state->clients = target->clients;
     for (i = 0; i < state->clients; i++) {
-        (void)snprintf(name, sizeof name, "bench client %u", i);
+        (void)snprintf(name, sizeof name, "bench client %u", target->first + i);
         rc = sqlock_obtain(&state->locks[i], state->registry, name, &err);
         if (rc != 0)
             return fail(failure, "sqlock_obtain", rc, &err);

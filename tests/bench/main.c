@@ -1,7 +1,7 @@
 /*
  * main.c - the benchmark: every database, every number of clients
  *
- * Prepares two tables on each database, runs the rounds there, drops the tables
+ * Prepares tables on each database, runs the rounds there, drops the tables
  * again.  Judges nothing: the numbers are for the reader.
  */
 #include "floor.h"
@@ -20,8 +20,6 @@ struct site {
     struct bench_target target;
     char lock_prefix[32];
     char floor_prefix[32];
-    bool has_lock_table;
-    bool has_floor_table;
     void *connection; /* for the questions and the clearing up */
 };
 
@@ -41,7 +39,7 @@ int bench_fail(struct bench_failure *failure, const char *format, ...)
     return -1;
 }
 
-static int create_table(const char *url, const char *prefix, bool *is_there,
+static int create_table(const char *url, const char *prefix,
                         struct bench_failure *failure)
 {
     sqlock_options options = SQLOCK_OPTIONS_INIT;
@@ -52,7 +50,6 @@ static int create_table(const char *url, const char *prefix, bool *is_there,
     rc = sqlock_schema_create(url, &options, SQLOCK_LAYOUT_SQLOCK, &err);
     if (rc != 0)
         return bench_fail(failure, "sqlock_schema_create: %s", err.message);
-    *is_there = true;
     return 0;
 }
 
@@ -78,30 +75,59 @@ static int open_site(struct site *site, enum bench_database database,
     site->target.floor = floor_driver_find(site->target.database);
     if (site->target.floor == NULL)
         return bench_fail(failure, "this build has no driver for it");
-    rc = create_table(url, site->floor_prefix, &site->has_floor_table, failure);
+    rc = create_table(url, site->floor_prefix, failure);
     if (rc == 0)
-        rc = create_table(url, site->lock_prefix, &site->has_lock_table,
-                          failure);
+        rc = create_table(url, site->lock_prefix, failure);
     if (rc == 0)
         rc = site->target.floor->open(&site->connection, &site->target,
-                                      BENCH_CLIENTS_MAX, failure);
+                                      BENCH_CLIENTS_MAX + 1, failure);
     return rc;
 }
 
+static void drop(const struct site *site, const char *prefix, const char *name)
+{
+    struct bench_failure failure = {""};
+    char text[128];
+
+    (void)snprintf(text, sizeof text, "DROP TABLE IF EXISTS %s%s", prefix,
+                   name);
+    if (site->target.floor->run(site->connection, text, &failure) != 0)
+        (void)fprintf(stderr, "bench: %s\n", failure.text);
+}
+
+/* Cases make tables of stock, too; who made them does not count. */
 static void close_site(struct site *site)
 {
-    const struct floor_driver *floor = site->target.floor;
-    struct bench_failure failure = {""};
+    static const char *const ours[] = {
+        "LOCK", "STOCK", "STOCK_ENTRY", "STOCK_RESERVATION", "STOCK_BUCKET",
+    };
+    static const char *const floors[] = {"LOCK", "ITEM", "SALE"};
+    size_t i;
 
     if (site->connection == NULL)
         return;
-    if (site->has_lock_table &&
-        floor->drop(site->connection, site->lock_prefix, &failure) != 0)
-        (void)fprintf(stderr, "bench: %s\n", failure.text);
-    if (site->has_floor_table &&
-        floor->drop(site->connection, site->floor_prefix, &failure) != 0)
-        (void)fprintf(stderr, "bench: %s\n", failure.text);
-    floor->close(site->connection);
+    for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        drop(site, site->lock_prefix, ours[i]);
+    for (i = 0; i < sizeof floors / sizeof floors[0]; i++)
+        drop(site, site->floor_prefix, floors[i]);
+    site->target.floor->close(site->connection);
+}
+
+/* The cases that this database can run. */
+static struct bench_plan plan_for(const struct bench_plan *plan,
+                                  const char *database)
+{
+    struct bench_plan own = *plan;
+    size_t i;
+
+    own.count = 0;
+    for (i = 0; i < plan->count; i++) {
+        const char *only = plan->cases[i]->database;
+
+        if (only == NULL || strcmp(only, database) == 0)
+            own.cases[own.count++] = plan->cases[i];
+    }
+    return own;
 }
 
 static int measure(struct bench_report *report, struct site *site,
@@ -109,6 +135,7 @@ static int measure(struct bench_report *report, struct site *site,
                    struct bench_failure *failure)
 {
     struct bench_server *server = &report->servers[report->server_count];
+    struct bench_plan plan = plan_for(report->plan, site->target.database);
     struct bench_result *results;
     size_t i;
     int rc;
@@ -124,12 +151,14 @@ static int measure(struct bench_report *report, struct site *site,
                server->database);
     bench_report_head();
     for (i = 0; i < options->client_counts && rc == 0; i++) {
-        site->target.clients = options->clients[i];
+        site->target.clients = options->clients[i].count;
         results = &report->results[report->count];
-        rc = bench_rounds_run(report->plan, &site->target, results, failure);
+        rc = bench_rounds_run(&plan, &site->target,
+                              options->clients[i].is_processes, results,
+                              failure);
         if (rc == 0) {
-            bench_report_rows(results, report->plan->count);
-            report->count += report->plan->count;
+            bench_report_rows(results, plan.count);
+            report->count += plan.count;
         }
     }
     printf("\n");
@@ -162,6 +191,8 @@ int main(int argc, char **argv)
     int rc;
 
     rc = bench_options_read(&options, argc, argv, &failure);
+    if (rc == 0 && options.is_serving)
+        return bench_crew_serve();
     if (rc != 0 || options.is_help)
         goto out;
     report.plan = &options.plan;

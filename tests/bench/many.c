@@ -41,7 +41,7 @@ static int open_registry(struct many_state *state,
     int rc;
 
     options.table_prefix = target->lock_prefix;
-    options.pool_size = target->clients;
+    options.pool_size = bench_pool_size(target);
     options.ttl_ms = TTL_MS;
     options.statement_timeout_ms = STATEMENT_MS;
     options.ownership = SQLOCK_OWNED_BY_REGISTRY; /* clients are new threads */

@@ -31,6 +31,7 @@ enum {
     OPTION_CLIENTS,
     OPTION_CASES,
     OPTION_JSON,
+    OPTION_SERVE,
     OPTION_HELP
 };
 
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
     {"clients", required_argument, NULL, OPTION_CLIENTS},
     {"cases", required_argument, NULL, OPTION_CASES},
     {"json", required_argument, NULL, OPTION_JSON},
+    {"serve", no_argument, NULL, OPTION_SERVE}, /* see processes.c */
     {"help", no_argument, NULL, OPTION_HELP},
     {NULL, 0, NULL, 0},
 };
@@ -54,10 +56,11 @@ const char *bench_database_name(enum bench_database database)
 
 static void print_help(void)
 {
+    const struct bench_group *group;
     const struct bench_case *at;
 
     printf("usage: bench [--postgres URL] [--mysql URL] [--sqlite PATH]\n"
-           "             [--clients N,N...] [--cases NAME,NAME...|all]\n"
+           "             [--clients N,Np...] [--cases NAME,NAME...|all]\n"
            "             [--seconds S] [--repeats N] [--json FILE] [--help]\n"
            "\n"
            "Measures sqlock against the bare statements of the same client\n"
@@ -66,19 +69,21 @@ static void print_help(void)
            "SQLOCK_TEST_POSTGRES_URL, SQLOCK_TEST_MYSQL_URL and\n"
            "SQLOCK_TEST_SQLITE_URL, and tells the server's CPU time where\n"
            "SQLOCK_TEST_POSTGRES_PID or SQLOCK_TEST_MYSQL_PID is set.  Makes\n"
-           "two tables of its own in each database, and drops them.\n"
+           "tables of its own in each database, and drops them.\n"
            "\n"
-           "  --clients   threads at a time, up to %d each; 1,4,16\n"
-           "  --cases     what to measure; all\n"
+           "  --clients   how many at a time, up to %d each: threads, or with\n"
+           "              a \"p\" behind the number processes; 1,4,16\n"
+           "  --cases     what to measure, cases or groups; %s\n"
            "  --seconds   length of one slice; %.2f\n"
            "  --repeats   slices of each case, up to %d; %d\n"
-           "  --json      write the results there as well\n"
-           "\n"
-           "Cases (ratio to):\n",
-           BENCH_CLIENTS_MAX, SECONDS_DEFAULT, BENCH_REPEATS_MAX,
-           REPEATS_DEFAULT);
-    for (at = bench_cases; at->name != NULL; at++)
-        printf("  %-12s %s (%s)\n", at->name, at->what, at->baseline);
+           "  --json      write the results there as well\n",
+           BENCH_CLIENTS_MAX, bench_groups[0].name, SECONDS_DEFAULT,
+           BENCH_REPEATS_MAX, REPEATS_DEFAULT);
+    for (group = bench_groups; group->name != NULL; group++) {
+        printf("\nGroup %s: %s (ratio to):\n", group->name, group->what);
+        for (at = group->cases; at->name != NULL; at++)
+            printf("  %-18s %s (%s)\n", at->name, at->what, at->baseline);
+    }
 }
 
 static int read_number(unsigned *out, const char *text, unsigned limit,
@@ -118,11 +123,17 @@ static int read_clients(struct bench_options *options, char *list,
 
     options->client_counts = 0;
     for (; word != NULL; word = strtok_r(NULL, ",", &rest)) {
+        struct bench_clients *to = &options->clients[options->client_counts];
+        size_t length = strlen(word);
+
         if (options->client_counts == BENCH_COUNTS_MAX)
             return bench_fail(failure, "--clients: %d numbers at most",
                               BENCH_COUNTS_MAX);
-        rc = read_number(&options->clients[options->client_counts], word,
-                         BENCH_CLIENTS_MAX, "--clients", failure);
+        to->is_processes = length > 1 && word[length - 1] == 'p';
+        if (to->is_processes)
+            word[length - 1] = '\0';
+        rc = read_number(&to->count, word, BENCH_CLIENTS_MAX, "--clients",
+                         failure);
         if (rc != 0)
             return rc;
         options->client_counts++;
@@ -142,26 +153,46 @@ static int add_case(struct bench_plan *plan, const struct bench_case *the_case,
     return 0;
 }
 
+static int add_group(struct bench_plan *plan, const struct bench_group *group,
+                     struct bench_failure *failure)
+{
+    const struct bench_case *at;
+    int rc = 0;
+
+    for (at = group->cases; at->name != NULL && rc == 0; at++)
+        rc = add_case(plan, at, failure);
+    return rc;
+}
+
+/* A case, a group, or "all". */
+static int add_named(struct bench_plan *plan, const char *name,
+                     struct bench_failure *failure)
+{
+    const struct bench_case *the_case = bench_case_find(name);
+    const struct bench_group *group = bench_group_find(name);
+    int rc = 0;
+
+    if (the_case != NULL)
+        return add_case(plan, the_case, failure);
+    if (group != NULL)
+        return add_group(plan, group, failure);
+    if (strcmp(name, "all") != 0)
+        return bench_fail(failure, "--cases: no case or group \"%s\"", name);
+    for (group = bench_groups; group->name != NULL && rc == 0; group++)
+        rc = add_group(plan, group, failure);
+    return rc;
+}
+
 static int read_cases(struct bench_plan *plan, char *list,
                       struct bench_failure *failure)
 {
-    const struct bench_case *at;
     char *rest = NULL;
-    char *word;
+    char *word = strtok_r(list, ",", &rest);
     int rc = 0;
 
     plan->count = 0;
-    if (list == NULL || strcmp(list, "all") == 0) {
-        for (at = bench_cases; at->name != NULL && rc == 0; at++)
-            rc = add_case(plan, at, failure);
-        return rc;
-    }
-    word = strtok_r(list, ",", &rest);
-    for (; word != NULL && rc == 0; word = strtok_r(NULL, ",", &rest)) {
-        at = bench_case_find(word);
-        rc = at == NULL ? bench_fail(failure, "--cases: no case \"%s\"", word)
-                        : add_case(plan, at, failure);
-    }
+    for (; word != NULL && rc == 0; word = strtok_r(NULL, ",", &rest))
+        rc = add_named(plan, word, failure);
     if (rc == 0 && plan->count == 0)
         rc = bench_fail(failure, "--cases: no name");
     return rc;
@@ -201,6 +232,9 @@ static int read_option(struct bench_options *out, int option, char *value,
         return read_cases(&out->plan, value, failure);
     case OPTION_JSON:
         out->json = value;
+        return 0;
+    case OPTION_SERVE:
+        out->is_serving = true;
         return 0;
     case OPTION_HELP:
         out->is_help = true;
@@ -252,7 +286,8 @@ static bool names_a_database(const struct bench_options *options)
 int bench_options_read(struct bench_options *out, int argc, char **argv,
                        struct bench_failure *failure)
 {
-    static const unsigned clients[] = {1, 4, 16};
+    static const struct bench_clients clients[] = {
+        {1, false}, {4, false}, {16, false}};
     int option;
     int rc;
 
@@ -261,14 +296,14 @@ int bench_options_read(struct bench_options *out, int argc, char **argv,
     out->client_counts = sizeof clients / sizeof clients[0];
     out->plan.seconds = SECONDS_DEFAULT;
     out->plan.repeats = REPEATS_DEFAULT;
-    rc = read_cases(&out->plan, NULL, failure);
+    rc = add_group(&out->plan, &bench_groups[0], failure);
     while (rc == 0 && !out->is_help) {
         option = getopt_long(argc, argv, "", long_options, NULL);
         if (option == -1)
             break;
         rc = read_option(out, option, optarg, failure);
     }
-    if (rc != 0 || out->is_help)
+    if (rc != 0 || out->is_help || out->is_serving)
         return rc;
     if (optind < argc)
         return bench_fail(failure, "\"%s\" is no option; see --help",

@@ -13,14 +13,21 @@ enum bench_database {
     BENCH_DATABASES
 };
 
+/* So many clients at a time. */
+struct bench_clients {
+    unsigned count;
+    bool is_processes;
+};
+
 struct bench_options {
     char *urls[BENCH_DATABASES];        /* NULL: not measured */
     pid_t server_pids[BENCH_DATABASES]; /* 0: not known */
-    unsigned clients[BENCH_COUNTS_MAX];
+    struct bench_clients clients[BENCH_COUNTS_MAX];
     size_t client_counts;
     struct bench_plan plan;
     const char *json; /* NULL: none */
     bool is_help;     /* it was printed, nothing else to do */
+    bool is_serving;  /* a client process of another benchmark */
 };
 
 /** "postgres", "mysql" or "sqlite". */

@@ -13,8 +13,8 @@
 
 void bench_report_head(void)
 {
-    printf("%61s %29s %15s\n", "", "latency in us", "CPU us per op");
-    printf("%-9s %7s  %-12s %8s %7s %13s %7s %9s %9s %9s %7s %7s  %s\n",
+    printf("%68s %29s %15s\n", "", "latency in us", "CPU us per op");
+    printf("%-9s %7s  %-19s %8s %7s %13s %7s %9s %9s %9s %7s %7s  %s\n",
            "database", "clients", "case", "ops/s", "ratio", "half of them",
            "best", "p50", "p99", "longest", "client", "server", "ratio to");
 }
@@ -29,10 +29,10 @@ static void print_row(const struct bench_result *row)
     if (row->server_us >= 0.0)
         (void)snprintf(server, sizeof server, "%.0f", row->server_us);
     printf(
-        "%-9s %7u  %-12s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f %7s  "
+        "%-9s %6u%c  %-19s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f %7s  "
         "%s\n",
-        row->database, row->clients, row->the_case->name, row->per_second,
-        row->ratio, half, row->ratio_best,
+        row->database, row->clients, row->is_processes ? 'p' : ' ',
+        row->the_case->name, row->per_second, row->ratio, half, row->ratio_best,
         US(bench_histogram_quantile(&row->latency, 0.50)),
         US(bench_histogram_quantile(&row->latency, 0.99)),
         US((double)row->latency.max_ns), row->client_us, server,
@@ -68,16 +68,18 @@ static json_t *json_of_result(const struct bench_result *result)
     for (i = 0; i < result->repeats; i++)
         (void)json_array_append_new(ratios, json_real(result->ratios[i]));
     return json_pack(
-        "{s:s, s:i, s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:f, s:f, "
+        "{s:s, s:i, s:b, s:s, s:s, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:f, "
+        "s:f, "
         "s:f, "
         "s:f, s:f, "
         "s:I}",
-        "database", result->database, "clients", (int)result->clients, "case",
-        result->the_case->name, "baseline", result->the_case->baseline,
-        "server_cpu_us", server_us, "ops_per_s", result->per_second, "ratio",
-        result->ratio, "ratio_q1", result->ratio_q1, "ratio_q3",
-        result->ratio_q3, "ratio_best", result->ratio_best, "ratios", ratios,
-        "p50_us", US(bench_histogram_quantile(latency, 0.50)), "p99_us",
+        "database", result->database, "clients", (int)result->clients,
+        "processes", (int)result->is_processes, "case", result->the_case->name,
+        "baseline", result->the_case->baseline, "server_cpu_us", server_us,
+        "ops_per_s", result->per_second, "ratio", result->ratio, "ratio_q1",
+        result->ratio_q1, "ratio_q3", result->ratio_q3, "ratio_best",
+        result->ratio_best, "ratios", ratios, "p50_us",
+        US(bench_histogram_quantile(latency, 0.50)), "p99_us",
         US(bench_histogram_quantile(latency, 0.99)), "p999_us",
         US(bench_histogram_quantile(latency, 0.999)), "max_us",
         US((double)latency->max_ns), "client_cpu_us", result->client_us,

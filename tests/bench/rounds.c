@@ -14,11 +14,14 @@
 struct actor {
     const struct bench_case *the_case;
     void *state;
+    uint64_t operations; /* in all slices */
 };
 
 struct stage {
     const struct bench_plan *plan;
     const struct bench_target *target;
+    struct bench_target own; /* what this process's part of it is */
+    struct bench_crew *crew; /* NULL: the clients are threads */
     struct actor actors[2 * BENCH_CASES_MAX];
     size_t count;
     const struct actor *last; /* whose slice ran last, */
@@ -93,40 +96,80 @@ static int add_actor(struct stage *stage, const struct bench_case *the_case,
                      struct bench_failure *failure)
 {
     struct actor *actor;
-    struct bench_slice slice;
-    double seconds = stage->plan->seconds;
-    int rc;
 
     if (find_actor(stage, the_case) != NULL)
         return 0;
     actor = &stage->actors[stage->count];
     actor->the_case = the_case;
     stage->count++;
-    rc = the_case->setup(&actor->state, stage->target, failure);
-    if (rc != 0)
-        return rc;
-    /* Connections are opened and statements prepared at first use. */
-    return bench_slice_run(the_case, actor->state, stage->target,
-                           seconds < 0.2 ? seconds : 0.2, &slice, NULL,
-                           failure);
+    return the_case->setup(&actor->state, &stage->own, failure);
 }
 
-static int run_actor(struct stage *stage, const struct actor *actor,
+static int run_slice(struct stage *stage, struct actor *actor, double seconds,
+                     struct bench_histogram *latency,
+                     struct bench_failure *failure)
+{
+    int rc;
+
+    if (stage->crew != NULL)
+        rc = bench_crew_slice(stage->crew, (size_t)(actor - stage->actors),
+                              seconds, &stage->slice, latency, failure);
+    else
+        rc = bench_slice_run(actor->the_case, actor->state, &stage->own,
+                             seconds, &stage->slice, latency, failure);
+    if (rc == 0)
+        actor->operations += stage->slice.operations;
+    return rc;
+}
+
+static int run_actor(struct stage *stage, struct actor *actor,
                      struct bench_histogram *latency,
                      struct bench_failure *failure)
 {
     stage->last = actor;
-    return bench_slice_run(actor->the_case, actor->state, stage->target,
-                           stage->plan->seconds, &stage->slice, latency,
-                           failure);
+    return run_slice(stage, actor, stage->plan->seconds, latency, failure);
+}
+
+/* Have clients, and let each case warm up: connections are opened and
+   statements prepared at first use. */
+static int start_clients(struct stage *stage, bool is_processes,
+                         struct bench_failure *failure)
+{
+    const struct bench_case *cases[2 * BENCH_CASES_MAX];
+    double seconds = stage->plan->seconds < 0.2 ? stage->plan->seconds : 0.2;
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; i < stage->count; i++)
+        cases[i] = stage->actors[i].the_case;
+    if (is_processes)
+        rc = bench_crew_start(&stage->crew, stage->target, cases, stage->count,
+                              failure);
+    for (i = 0; i < stage->count && rc == 0; i++)
+        rc = run_slice(stage, &stage->actors[i], seconds, NULL, failure);
+    return rc;
+}
+
+static int verify(const struct stage *stage, struct bench_failure *failure)
+{
+    const struct actor *at;
+    size_t i;
+    int rc = 0;
+
+    for (i = 0; i < stage->count && rc == 0; i++) {
+        at = &stage->actors[i];
+        if (at->the_case->verify != NULL)
+            rc = at->the_case->verify(at->state, at->operations, failure);
+    }
+    return rc;
 }
 
 static int run_case(struct stage *stage, size_t round,
                     struct bench_result *result, struct samples *samples,
                     struct bench_failure *failure)
 {
-    const struct actor *own = find_actor(stage, result->the_case);
-    const struct actor *baseline =
+    struct actor *own = find_actor(stage, result->the_case);
+    struct actor *baseline =
         find_actor(stage, bench_case_find(result->the_case->baseline));
     double *around = &samples->baseline[2 * round];
     int rc;
@@ -186,11 +229,11 @@ static int run_rounds(struct stage *stage, struct bench_result *results,
 }
 
 int bench_rounds_run(const struct bench_plan *plan,
-                     const struct bench_target *target,
+                     const struct bench_target *target, bool is_processes,
                      struct bench_result *results,
                      struct bench_failure *failure)
 {
-    struct stage stage = {.plan = plan, .target = target};
+    struct stage stage = {.plan = plan, .target = target, .own = *target};
     struct samples *samples = NULL;
     size_t i;
     int rc = 0;
@@ -198,9 +241,12 @@ int bench_rounds_run(const struct bench_plan *plan,
     samples = calloc(plan->count, sizeof *samples);
     if (samples == NULL)
         return bench_fail(failure, "out of memory");
+    if (is_processes)
+        stage.own.clients = 1; /* for setting up and for the last look */
     for (i = 0; i < plan->count && rc == 0; i++) {
         results[i].database = target->database;
         results[i].clients = target->clients;
+        results[i].is_processes = is_processes;
         results[i].the_case = plan->cases[i];
         results[i].repeats = plan->repeats;
         rc = add_actor(&stage, bench_case_find(plan->cases[i]->baseline),
@@ -209,7 +255,12 @@ int bench_rounds_run(const struct bench_plan *plan,
             rc = add_actor(&stage, plan->cases[i], failure);
     }
     if (rc == 0)
+        rc = start_clients(&stage, is_processes, failure);
+    if (rc == 0)
         rc = run_rounds(&stage, results, samples, failure);
+    bench_crew_stop(stage.crew);
+    if (rc == 0)
+        rc = verify(&stage, failure);
     for (i = 0; i < plan->count && rc == 0; i++)
         summarize(&results[i], &samples[i]);
     for (i = 0; i < stage.count; i++)

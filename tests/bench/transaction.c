@@ -145,7 +145,7 @@ static int set_up(struct tx_state *state, const struct bench_target *target,
     /* A client's threads come and go with the slices, its lease stays. */
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     options.table_prefix = target->lock_prefix;
-    options.pool_size = target->clients;
+    options.pool_size = bench_pool_size(target);
     options.ttl_ms = TTL_MS;
     rc = sqlock_registry_open(&state->registry, target->url, &options, &err);
     if (rc != 0)

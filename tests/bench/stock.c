@@ -1,0 +1,368 @@
+/*
+ * stock.c - the cases that sell one hot item, by sqlock's public interface, and
+ * those that do it with the client library alone
+ *
+ * All clients want the same item.  An operation is one committed sale of one
+ * unit, with or without the order's row; what had to be tried again counts as
+ * time, not as work.  At the end what is left must be what the sales left.
+ */
+#include "cases.h"
+#include "floor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sqlock_stock.h"
+
+#define PLENTY INT64_C(1000000000000) /* of an item, before the first sale */
+#define ATTEMPTS_MAX 1000000u         /* the deadline alone ends a sale */
+#define DEADLINE_MS (600u * 1000)
+#define ORDER_SIZE 48
+
+/* How many order ids a client has used, in whichever case: tables outlive
+   cases. */
+static struct counter {
+    uint64_t used;
+    char apart[56]; /* from the next client's cache line */
+} counters[BENCH_CLIENTS_MAX];
+
+static void next_order(char *to, unsigned client)
+{
+    struct counter *counter = &counters[client];
+
+    counter->used++;
+    (void)snprintf(to, ORDER_SIZE, "%ld-%u-%" PRIu64, (long)getpid(), client,
+                   counter->used);
+}
+
+static int check_left(const char *what, int64_t left, uint64_t operations,
+                      struct bench_failure *failure)
+{
+    int64_t expected = PLENTY - (int64_t)operations;
+
+    if (left == expected)
+        return 0;
+    return bench_fail(failure,
+                      "%s: %" PRId64 " left where %" PRId64 " were expected",
+                      what, left, expected);
+}
+
+/* ------------------------------------------- FOR UPDATE, without sqlock -- */
+
+#define BARE_ITEM "hot"
+
+/* Shared by the cases with and without orders: servers do not have connections
+   for both. */
+static struct bare {
+    const struct floor_driver *driver;
+    char prefix[32];
+    unsigned clients;
+    unsigned users;    /* cases that are set up, */
+    unsigned verified; /* and at their end */
+    uint64_t operations;
+    void *connections[BENCH_CLIENTS_MAX];
+} bare;
+
+static int create_bare_tables(const struct bench_target *target,
+                              struct bench_failure *failure)
+{
+    static const char engine[] = " ENGINE=InnoDB";
+    const char *end = strcmp(target->database, "mysql") == 0 ? engine : "";
+    void *connection = bare.connections[0];
+    char text[256];
+    int rc;
+
+    (void)snprintf(text, sizeof text,
+                   "CREATE TABLE IF NOT EXISTS %sSALE (ORDER_ID VARCHAR(190) "
+                   "PRIMARY KEY, ITEM VARCHAR(190) NOT NULL, "
+                   "QUANTITY BIGINT NOT NULL)%s",
+                   target->floor_prefix, end);
+    rc = bare.driver->run(connection, text, failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text, "DROP TABLE IF EXISTS %sITEM",
+                   target->floor_prefix);
+    rc = bare.driver->run(connection, text, failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text,
+                   "CREATE TABLE %sITEM (ITEM VARCHAR(190) PRIMARY KEY, "
+                   "QUANTITY BIGINT NOT NULL)%s",
+                   target->floor_prefix, end);
+    rc = bare.driver->run(connection, text, failure);
+    if (rc != 0)
+        return rc;
+    (void)snprintf(text, sizeof text,
+                   "INSERT INTO %sITEM VALUES ('" BARE_ITEM "', %" PRId64 ")",
+                   target->floor_prefix, PLENTY);
+    return bare.driver->run(connection, text, failure);
+}
+
+static int bare_setup(void **out, const struct bench_target *target,
+                      struct bench_failure *failure)
+{
+    unsigned i;
+    int rc = 0;
+
+    *out = &bare;
+    bare.users++;
+    if (bare.users > 1)
+        return 0;
+    bare.driver = target->floor;
+    bare.clients = target->clients;
+    (void)snprintf(bare.prefix, sizeof bare.prefix, "%s", target->floor_prefix);
+    for (i = 0; i < bare.clients && rc == 0; i++) {
+        rc = bare.driver->open(&bare.connections[i], target, target->first + i,
+                               failure);
+        if (rc == 0 && i == 0 && !target->is_set_up)
+            rc = create_bare_tables(target, failure);
+        if (rc == 0)
+            rc = bare.driver->prepare_sale(bare.connections[i], target,
+                                           BARE_ITEM, failure);
+    }
+    return rc;
+}
+
+static void bare_teardown(void *state)
+{
+    unsigned i;
+
+    (void)state;
+    bare.users--;
+    if (bare.users > 0)
+        return;
+    for (i = 0; i < bare.clients; i++)
+        bare.driver->close(bare.connections[i]);
+    memset(&bare, 0, sizeof bare);
+}
+
+/* Both cases sell the same item: only the last one can tell. */
+static int bare_verify(void *state, uint64_t operations,
+                       struct bench_failure *failure)
+{
+    char text[128];
+    int64_t left = -1;
+
+    (void)state;
+    bare.operations += operations;
+    bare.verified++;
+    if (bare.verified < bare.users)
+        return 0;
+    (void)snprintf(text, sizeof text,
+                   "SELECT QUANTITY FROM %sITEM WHERE ITEM = '" BARE_ITEM "'",
+                   bare.prefix);
+    if (bare.driver->number(bare.connections[0], text, &left, failure) != 0)
+        return -1;
+    return check_left("for update", left, bare.operations, failure);
+}
+
+static int bare_sell(void *state, unsigned client,
+                     struct bench_failure *failure)
+{
+    (void)state;
+    return bare.driver->sell(bare.connections[client], NULL, failure);
+}
+
+static int bare_sell_order(void *state, unsigned client,
+                           struct bench_failure *failure)
+{
+    char order[ORDER_SIZE];
+
+    (void)state;
+    next_order(order, client);
+    return bare.driver->sell(bare.connections[client], order, failure);
+}
+
+/* -------------------------------------------------------- the strategies -- */
+
+/* One strategy, with or without orders. */
+struct seller {
+    sqlock_stock *stock;
+    char item[40]; /* its own */
+};
+
+/* One registry for all of them, with as many connections as clients. */
+static struct shop {
+    sqlock_registry *registry;
+    unsigned users; /* cases that are set up */
+} shop;
+
+static int fail(struct bench_failure *failure, const char *what, int rc,
+                const sqlock_error *err)
+{
+    return bench_fail(failure, "%s: %s (%d): %s", what, sqlock_strerror(rc), rc,
+                      err->message);
+}
+
+static int open_shop(const struct bench_target *target,
+                     struct bench_failure *failure)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_error err = {0};
+    int rc = 0;
+
+    shop.users++;
+    if (shop.users > 1)
+        return 0;
+    options.table_prefix = target->lock_prefix;
+    options.pool_size = bench_pool_size(target);
+    if (!target->is_set_up)
+        rc = sqlock_stock_schema_create(target->url, &options, &err);
+    if (rc == 0)
+        rc = sqlock_registry_open(&shop.registry, target->url, &options, &err);
+    return rc == 0 ? 0 : fail(failure, "opening the stock", rc, &err);
+}
+
+static int open_seller(void **out, const struct bench_target *target,
+                       sqlock_stock_strategy strategy, const char *suffix,
+                       struct bench_failure *failure)
+{
+    struct seller *seller = calloc(1, sizeof *seller);
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    sqlock_error err = {0};
+    int rc;
+
+    *out = seller;
+    rc = open_shop(target, failure);
+    if (rc != 0)
+        return rc;
+    if (seller == NULL)
+        return bench_fail(failure, "out of memory");
+    (void)snprintf(seller->item, sizeof seller->item, "%s%s",
+                   sqlock_stock_strategy_name(strategy), suffix);
+    options.strategy = strategy;
+    options.attempts = ATTEMPTS_MAX;
+    options.deadline_ms = DEADLINE_MS;
+    rc = sqlock_stock_open(&seller->stock, shop.registry, &options, &err);
+    if (rc == 0 && !target->is_set_up)
+        rc = sqlock_stock_set(seller->stock, NULL, NULL, seller->item, PLENTY,
+                              NULL, &err);
+    return rc == 0 ? 0 : fail(failure, seller->item, rc, &err);
+}
+
+static void seller_teardown(void *opaque)
+{
+    struct seller *seller = opaque;
+
+    if (seller != NULL)
+        sqlock_stock_close(seller->stock);
+    free(seller);
+    shop.users--;
+    if (shop.users > 0)
+        return;
+    (void)sqlock_registry_close(shop.registry, NULL);
+    shop.registry = NULL;
+}
+
+static int seller_verify(void *opaque, uint64_t operations,
+                         struct bench_failure *failure)
+{
+    struct seller *seller = opaque;
+    sqlock_error err = {0};
+    int64_t left = -1;
+    int rc;
+
+    rc = sqlock_stock_read(seller->stock, NULL, seller->item, &left, &err);
+    if (rc != 0)
+        return fail(failure, seller->item, rc, &err);
+    return check_left(seller->item, left, operations, failure);
+}
+
+static int deduct(struct seller *seller, const char *order,
+                  struct bench_failure *failure)
+{
+    sqlock_error err = {0};
+    int rc;
+
+    rc = sqlock_stock_deduct(seller->stock, NULL, order, seller->item, 1, NULL,
+                             &err);
+    return rc == 0 ? 0 : fail(failure, seller->item, rc, &err);
+}
+
+static int sell(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    (void)client;
+    return deduct(opaque, NULL, failure);
+}
+
+static int sell_order(void *opaque, unsigned client,
+                      struct bench_failure *failure)
+{
+    struct seller *seller = opaque;
+    char order[ORDER_SIZE];
+
+    next_order(order, client);
+    return deduct(seller, order, failure);
+}
+
+/* ------------------------------------------------------------- the cases -- */
+
+#define SETUPS(name, strategy)                                                 \
+    static int name##_setup(void **state, const struct bench_target *target,   \
+                            struct bench_failure *failure)                     \
+    {                                                                          \
+        return open_seller(state, target, strategy, "", failure);              \
+    }                                                                          \
+    static int name##_order_setup(void **state,                                \
+                                  const struct bench_target *target,           \
+                                  struct bench_failure *failure)               \
+    {                                                                          \
+        return open_seller(state, target, strategy, "+order", failure);        \
+    }
+SETUPS(conditional, SQLOCK_STOCK_CONDITIONAL)
+SETUPS(pessimistic, SQLOCK_STOCK_PESSIMISTIC)
+SETUPS(optimistic, SQLOCK_STOCK_OPTIMISTIC)
+SETUPS(advisory, SQLOCK_STOCK_ADVISORY)
+SETUPS(buckets, SQLOCK_STOCK_BUCKETS)
+SETUPS(coalesced, SQLOCK_STOCK_COALESCED)
+
+#define BASE "sale"
+#define ORDER "+order"
+#define SELLER(strategy, text, only)                                           \
+    {                                                                          \
+        .name = #strategy,                                                     \
+        .what = text,                                                          \
+        .baseline = BASE,                                                      \
+        .database = (only),                                                    \
+        .setup = strategy##_setup,                                             \
+        .operation = sell,                                                     \
+        .verify = seller_verify,                                               \
+        .teardown = seller_teardown,                                           \
+    },                                                                         \
+    {                                                                          \
+        .name = #strategy ORDER, .what = "the same, with the order's row",     \
+        .baseline = BASE ORDER, .database = (only),                            \
+        .setup = strategy##_order_setup, .operation = sell_order,              \
+        .verify = seller_verify, .teardown = seller_teardown,                  \
+    }
+
+const struct bench_case bench_stock_cases[] = {
+    {
+        .name = BASE,
+        .what = "BEGIN, SELECT FOR UPDATE, UPDATE, COMMIT, no sqlock",
+        .baseline = BASE,
+        .setup = bare_setup,
+        .operation = bare_sell,
+        .verify = bare_verify,
+        .teardown = bare_teardown,
+    },
+    {
+        .name = BASE ORDER,
+        .what = "the same, with an INSERT of the order",
+        .baseline = BASE ORDER,
+        .setup = bare_setup,
+        .operation = bare_sell_order,
+        .verify = bare_verify,
+        .teardown = bare_teardown,
+    },
+    SELLER(pessimistic, "sqlock's FOR UPDATE", NULL),
+    SELLER(optimistic, "compare and set by version", NULL),
+    SELLER(conditional, "one UPDATE where there is enough", NULL),
+    SELLER(advisory, "the same behind an advisory lock", "postgres"),
+    SELLER(buckets, "one item over 16 rows", NULL),
+    SELLER(coalesced, "one thread sells for all that wait", NULL),
+    {.name = NULL},
+};
