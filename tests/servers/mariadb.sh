@@ -32,7 +32,7 @@ cd / || exit 1
 # A zone that is not UTC and not of whole hours shows what depends on it.  A
 # server clears its folder for temporary tables when it starts: no shared one.
 settings=(--datadir="$dir/data" --socket="$socket" --bind-address=127.0.0.1
-    --skip-name-resolve --default-time-zone=+05:30 --max-connections=200
+    --skip-name-resolve --default-time-zone=+05:30 --max-connections=400
     --innodb-buffer-pool-size=64M --innodb-log-file-size=8M --skip-log-bin
     --pid-file="$dir/run/pid" --tmpdir="$dir/run")
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then

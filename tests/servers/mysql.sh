@@ -38,7 +38,7 @@ settings=(--datadir="$dir/data" --innodb-redo-log-capacity=8M
 # A zone that is not UTC and not of whole hours shows what depends on it.  A
 # server clears its folder for temporary tables when it starts: no shared one.
 settings+=(--socket="$socket" --bind-address=127.0.0.1 --skip-name-resolve
-    --default-time-zone=+05:30 --max-connections=200 --mysqlx=OFF
+    --default-time-zone=+05:30 --max-connections=400 --mysqlx=OFF
     --innodb-buffer-pool-size=64M --skip-log-bin --performance-schema=OFF
     --pid-file="$dir/run/pid" --tmpdir="$dir/run")
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then

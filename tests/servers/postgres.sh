@@ -44,7 +44,7 @@ cd / || exit 1
 
 # A zone that is not UTC and not of whole hours shows what depends on it.
 settings=(listen_addresses=127.0.0.1 "unix_socket_directories=$dir/run"
-    max_connections=200 shared_buffers=32MB jit=off timezone=Asia/Kolkata)
+    max_connections=400 shared_buffers=32MB jit=off timezone=Asia/Kolkata)
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(fsync=off full_page_writes=off)
 fi
