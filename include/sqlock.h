@@ -828,6 +828,57 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
 SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                                int64_t *removed, sqlock_error *err);
 
+/**
+ * After the database was restored from a backup, cloned, or failed over to a
+ * server that had not got everything: free every lock of the table, in all
+ * regions, and raise the tokens that it keeps above all that were given before
+ * (by a server whose clock was not ahead of this one's).  The holders of before
+ * find themselves lost, but believe until then: no program that uses the locks
+ * should be running.
+ *
+ * @param[out] rows how many were changed (Spring's layouts: removed); may be
+ *             NULL
+ * @return as sqlock_reap(), and ENOTSUP: the driver cannot
+ */
+SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
+                                        int64_t *rows, sqlock_error *err);
+
+typedef enum sqlock_severity {
+    SQLOCK_FINE = 0,
+    SQLOCK_WARNING, /* locks work; less is promised, or it may go wrong */
+    SQLOCK_FAILURE  /* locks do not work, or two could hold one */
+} sqlock_severity;
+
+/** One thing that sqlock_diagnose() has looked at. */
+typedef struct sqlock_finding {
+    const char *check; /* a constant: connection, tls, durability, failover,
+                          isolation, timeouts, pooler, clock, layout, rights,
+                          peers */
+    sqlock_severity severity;
+    char *found;  /* one line */
+    char *advice; /* what to change, one line; NULL when nothing */
+} sqlock_finding;
+
+/**
+ * Look at all that the promises of locks rest on: the connection, the server's
+ * settings, the table, our rights on it (a lock in the region "sqlock-doctor"
+ * is taken, renewed, released and its row removed), whoever else uses it.
+ * Takes a URL, because a registry may not open for what is wrong.
+ *
+ * @param[out] findings to be given to sqlock_findings_free() with @p count;
+ *             those made so far also after a failure
+ * @return 0: all was looked at, whatever was found; or why the rest could not
+ *         be: EINVAL, ENOTSUP, EUNREACHABLE, EACCESS, ERESOURCE, EDATABASE,
+ *         ENOMEM
+ */
+SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
+                                   const sqlock_options *options,
+                                   sqlock_finding **findings, size_t *count,
+                                   sqlock_error *err);
+
+/** Free what sqlock_diagnose() gave.  NULL is allowed. */
+SQLOCK_API void sqlock_findings_free(sqlock_finding *findings, size_t count);
+
 /** Free text given by this library.  NULL is allowed. */
 SQLOCK_API void sqlock_free(void *memory);
 

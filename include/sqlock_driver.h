@@ -164,6 +164,10 @@ typedef enum sqlock_statement_kind {
      * else as CLAIM writes it.  One row: the token.  No row: nothing was
      * changed.  Durable like a claim.  NULL: not to be had. */
     SQLOCK_SQL_HAND_OVER,
+
+    /* No parameters.  Free every row of {table} and raise its token; delete all
+     * of them on Spring's layouts.  affected: how many.  May be NULL. */
+    SQLOCK_SQL_AFTER_RESTORE,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 
@@ -182,6 +186,32 @@ typedef struct sqlock_column {
                           them: "char(36)|varchar(*)" */
 } sqlock_column;
 
+/* What a setting of the server must be for locks to be what they promise. */
+typedef struct sqlock_rule {
+    const char *setting; /* a name that `settings` gives; where it gives none,
+                            the rule is passed over */
+    const char *when;    /* likewise unless this one, "log_bin=ON", an
+                            fnmatch(3) pattern behind the '='; NULL: always */
+    const char *check;   /* of sqlock_finding */
+    const char *good;    /* fnmatch(3) patterns with '|' between; NULL: 0, which
+                            means none, or a number from `least` on */
+    int64_t least;
+    sqlock_severity otherwise;
+    const char *advice;
+} sqlock_rule;
+
+/* How a server is looked at by sqlock_diagnose(). */
+typedef struct sqlock_examination {
+    /* Statements without parameters, the last one NULL.  Rows: a setting's name
+     * and its value, as text.  "local" = "yes" says that client and server are
+     * on one machine. */
+    const char *const *settings;
+    const sqlock_rule *rules; /* the last one has no setting */
+    /* One row: the number that the server itself has for this session, as
+     * integer.  NULL: there are no sessions. */
+    const char *session;
+} sqlock_examination;
+
 /* A database's SQL. */
 typedef struct sqlock_dialect {
     sqlock_placeholder placeholder;
@@ -193,6 +223,7 @@ typedef struct sqlock_dialect {
                                            ending with ";\n" */
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
+    const sqlock_examination *examination; /* may be NULL */
 } sqlock_dialect;
 
 /* --------------------------------------------------------- transactions -- */

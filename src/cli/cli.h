@@ -76,6 +76,7 @@ extern const cli_command cli_show;
 extern const cli_command cli_break;
 extern const cli_command cli_reap;
 extern const cli_command cli_key;
+extern const cli_command cli_doctor;
 
 /* ----------------------------------------------------------- arguments -- */
 
@@ -186,6 +187,10 @@ typedef struct cli_table {
 bool cli_table_init(cli_table *table, size_t rows);
 void cli_table_print(const cli_table *table);
 void cli_table_clear(cli_table *table);
+
+/** Print escaped text behind what is on the line already, @p indent columns,
+ *  and go on below it where a terminal's line ends. */
+void cli_print_wrapped(const char *text, size_t indent);
 
 /** Whether stdout may be coloured. */
 bool cli_has_colour(void);

@@ -170,3 +170,31 @@ void cli_table_print(const cli_table *table)
         fputc('\n', stdout);
     }
 }
+
+void cli_print_wrapped(const char *text, size_t indent)
+{
+    size_t limit = terminal_width();
+    size_t used = indent;
+    size_t length;
+    char *word;
+
+    while (*text != '\0') {
+        length = strcspn(text, " ");
+        word = strndup(text, length);
+        if (word == NULL)
+            break;
+        if (limit > 0 && used > indent && used + 1 + cli_width(word) > limit) {
+            printf("\n%*s", (int)indent, "");
+            used = indent;
+        } else if (used > indent) {
+            fputc(' ', stdout);
+            used++;
+        }
+        fputs(word, stdout);
+        used += cli_width(word);
+        free(word);
+        text += length;
+        text += strspn(text, " ");
+    }
+    fputc('\n', stdout);
+}

@@ -404,3 +404,32 @@ int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
         *removed = total;
     return rc;
 }
+
+/* --- after a restore --- */
+
+int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
+                         sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .arguments = &arguments,
+        .is_repeatable = true, /* tokens may rise twice */
+    };
+    sqlock_result result = {0};
+    int rc;
+
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    if (registry->statements[SQLOCK_SQL_AFTER_RESTORE].text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "this driver cannot free all locks at once");
+    lk_registry_arguments(registry, "", &arguments);
+    run.deadline_ns = lk_statement_deadline(registry);
+    rc =
+        lk_registry_run(registry, SQLOCK_SQL_AFTER_RESTORE, &run, &result, err);
+    if (rc == 0 && rows != NULL)
+        *rows = result.affected;
+    sqlock_result_clear(&result);
+    return rc;
+}

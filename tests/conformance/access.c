@@ -11,32 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CANARY "c4naryPassw0rd"
+#include "support/login.h"
 
-/* scheme://user:password@host:port/database, taken apart. */
-struct parts {
-    char scheme[16];
-    char user[64];
-    char password[64];
-    char host[64];
-    char port[8];
-    char database[64];
-};
-
-static void take_apart(const char *url, struct parts *parts)
-{
-    if (sscanf(url, "%15[^:]://%63[^:]:%63[^@]@%63[^:/]:%7[0-9]/%63[^?]",
-               parts->scheme, parts->user, parts->password, parts->host,
-               parts->port, parts->database) != 6)
-        skip_or_fail("the URL has another form than scheme://u:p@h:port/db");
-}
-
-static const char *put_together(const struct parts *parts, char url[512])
-{
-    (void)snprintf(url, 512, "%s://%s:%s@%s:%s/%s", parts->scheme, parts->user,
-                   parts->password, parts->host, parts->port, parts->database);
-    return url;
-}
+#define CANARY LOGIN_PASSWORD
 
 static int open_within(struct fixture *f, const char *url, uint32_t timeout_ms)
 {
@@ -67,13 +44,13 @@ static int open_nowhere(struct fixture *f, const char *url)
 static void test_a_wrong_password_is_no_access(void **state)
 {
     struct fixture *f = *state;
-    struct parts parts;
+    struct url_parts parts;
     char url[512];
     int rc;
 
-    take_apart(f->url, &parts);
+    url_take_apart(f->url, &parts);
     (void)snprintf(parts.password, sizeof parts.password, CANARY);
-    rc = open_at(f, put_together(&parts, url));
+    rc = open_at(f, url_put_together(&parts, url));
     assert_code(SQLOCK_EACCESS, rc, &f->err);
     assert_lacks(f->err.message, CANARY);
     rc = sqlock_schema_check(url, NULL, NULL, &f->err);
@@ -87,13 +64,13 @@ static void test_a_wrong_password_is_no_access(void **state)
 static void test_an_unknown_host_is_unreachable(void **state)
 {
     struct fixture *f = *state;
-    struct parts parts;
+    struct url_parts parts;
     char url[512];
     int rc;
 
-    take_apart(f->url, &parts);
+    url_take_apart(f->url, &parts);
     (void)snprintf(parts.host, sizeof parts.host, "no-such-host.invalid");
-    rc = open_nowhere(f, put_together(&parts, url));
+    rc = open_nowhere(f, url_put_together(&parts, url));
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_lacks(f->err.message, parts.password);
 }
@@ -101,13 +78,13 @@ static void test_an_unknown_host_is_unreachable(void **state)
 static void test_a_port_where_nobody_listens_is_unreachable(void **state)
 {
     struct fixture *f = *state;
-    struct parts parts;
+    struct url_parts parts;
     char url[512];
     int rc;
 
-    take_apart(f->url, &parts);
+    url_take_apart(f->url, &parts);
     (void)snprintf(parts.port, sizeof parts.port, "1");
-    rc = open_nowhere(f, put_together(&parts, url));
+    rc = open_nowhere(f, url_put_together(&parts, url));
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_lacks(f->err.message, parts.password);
 }
@@ -115,13 +92,13 @@ static void test_a_port_where_nobody_listens_is_unreachable(void **state)
 static void test_an_unknown_database_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct parts parts;
+    struct url_parts parts;
     char url[512];
     int rc;
 
-    take_apart(f->url, &parts);
+    url_take_apart(f->url, &parts);
     (void)snprintf(parts.database, sizeof parts.database, "no_such_database");
-    rc = open_at(f, put_together(&parts, url));
+    rc = open_at(f, url_put_together(&parts, url));
     /* MySQL does not tell strangers what there is */
     assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EACCESS, rc, &f->err);
     assert_lacks(f->err.message, parts.password);
@@ -135,11 +112,11 @@ static void test_bad_urls_are_refused_in_one_line(void **state)
         "://u:" CANARY "@h:99999/d",
     };
     struct fixture *f = *state;
-    struct parts parts;
+    struct url_parts parts;
     char url[512];
     size_t i;
 
-    take_apart(f->url, &parts);
+    url_take_apart(f->url, &parts);
     for (i = 0; i < sizeof rests / sizeof *rests; i++) {
         int rc;
 
@@ -153,56 +130,7 @@ static void test_bad_urls_are_refused_in_one_line(void **state)
     }
 }
 
-/* --- sessions of another login, made by the administrator --- */
-
-struct login {
-    struct sql admin;
-    struct parts parts;
-    char url[512];
-};
-
-static void login_make(struct login *login, struct fixture *f, const char *name)
-{
-    int rc;
-
-    memset(login, 0, sizeof *login);
-    take_apart(f->url, &login->parts);
-    rc = sql_open(&login->admin, f->database, database_admin_url(f->database));
-    assert_lock_ok(rc, &login->admin.err);
-    (void)snprintf(login->parts.user, sizeof login->parts.user, "u%ld_%s",
-                   (long)getpid(), name);
-    (void)snprintf(login->parts.password, sizeof login->parts.password, CANARY);
-    if (f->database->bit == ON_POSTGRES)
-        rc = sql_try(&login->admin, NULL, "CREATE ROLE %s LOGIN PASSWORD '%s'",
-                     login->parts.user, CANARY);
-    else
-        rc = sql_try(&login->admin, NULL, "CREATE USER %s IDENTIFIED BY '%s'",
-                     login->parts.user, CANARY);
-    if (rc == SQLOCK_EACCESS) {
-        sql_close(&login->admin);
-        skip_or_fail("there is no administrator's URL");
-    }
-    assert_lock_ok(rc, &login->admin.err);
-    (void)put_together(&login->parts, login->url);
-}
-
-static void login_grant(struct login *login, const char *what,
-                        const char *table)
-{
-    (void)sql_run(&login->admin, "GRANT %s ON %s TO %s", what, table,
-                  login->parts.user);
-}
-
-static void login_drop(struct login *login, const struct fixture *f)
-{
-    if (f->database->bit == ON_POSTGRES)
-        (void)sql_try(&login->admin, NULL, "DROP OWNED BY %s",
-                      login->parts.user);
-    (void)sql_run(&login->admin, "DROP %s %s",
-                  f->database->bit == ON_POSTGRES ? "ROLE" : "USER",
-                  login->parts.user);
-    sql_close(&login->admin);
-}
+/* --- sessions of another login --- */
 
 static void test_no_privilege_on_the_table_is_no_access(void **state)
 {

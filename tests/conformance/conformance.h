@@ -26,5 +26,6 @@ extern const struct topic topic_fork;
 extern const struct topic topic_faults;
 extern const struct topic topic_clocks;
 extern const struct topic topic_races;
+extern const struct topic topic_doctor;
 
 #endif

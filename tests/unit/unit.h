@@ -16,5 +16,6 @@ extern const struct suite suite_statement;
 extern const struct suite suite_options;
 extern const struct suite suite_driver;
 extern const struct suite suite_arguments;
+extern const struct suite suite_findings;
 
 #endif

@@ -125,6 +125,11 @@ extern const char lk_sql_mysql_schema_spring6[];
     "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, " OURS_RISE           \
     ", EXPIRED_AFTER = " LATER("-1") " WHERE " OURS_HELD
 
+#define OURS_AFTER_RESTORE                                                    \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, " OURS_RISE          \
+    ", EXPIRED_AFTER = " LATER("-1")
+#define SPRING_AFTER_RESTORE "DELETE FROM {table}"
+
 #define OURS_REAP                                                             \
     REAP_FROM OURS_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}"
 
@@ -359,6 +364,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                     [SQLOCK_SQL_TAKE] = {OURS_TAKE, true},
                     [SQLOCK_SQL_HAND_OVER] = {OURS_HAND_OVER, true},
+                    [SQLOCK_SQL_AFTER_RESTORE] = {OURS_AFTER_RESTORE, false},
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
@@ -379,6 +385,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
                     [SQLOCK_SQL_READ_MANY] = {SPRING7_INFO JOINED, false},
                     [SQLOCK_SQL_HAND_OVER] = {SPRING7_HAND_OVER, true},
+                    [SQLOCK_SQL_AFTER_RESTORE] = {SPRING_AFTER_RESTORE, false},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
             [SQLOCK_LAYOUT_SPRING6] =
@@ -400,7 +407,9 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_RELEASE_MANY] = {SPRING_RELEASE_MANY, false},
                     [SQLOCK_SQL_READ_MANY] = {SPRING6_INFO JOINED, false},
                     [SQLOCK_SQL_HAND_OVER] = {SPRING6_HAND_OVER, true},
+                    [SQLOCK_SQL_AFTER_RESTORE] = {SPRING_AFTER_RESTORE, false},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
                 },
         },
+    .examination = &lk_mysql_examination,
 };

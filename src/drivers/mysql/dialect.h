@@ -7,5 +7,6 @@
 #include "sqlock_driver.h"
 
 extern const sqlock_dialect lk_mysql_dialect;
+extern const sqlock_examination lk_mysql_examination;
 
 #endif /* LK_MYSQL_DIALECT_H */

@@ -145,6 +145,9 @@ extern const char lk_sql_postgres_schema_spring6[];
     "UPDATE {table} " OURS_FREE " WHERE " THE_ROW " AND CLIENT_ID = {3}"       \
     " RETURNING " NEED_NOT_BE_DURABLE
 
+#define OURS_AFTER_RESTORE                                                     \
+    "UPDATE {table} " OURS_FREE ", FENCE = " RAISED("FENCE")
+
 #define OURS_BREAK(set)                                                        \
     "UPDATE {table} SET " set ", HOLDER = {7}, FENCE = " RAISED("FENCE")       \
     " WHERE " THE_ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL "            \
@@ -157,6 +160,8 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define SPRING_RELEASE                                                         \
     "DELETE FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3}"                \
     " RETURNING " NEED_NOT_BE_DURABLE
+
+#define SPRING_AFTER_RESTORE "DELETE FROM {table}"
 
 #define SPRING_BROKEN(ends)                                                    \
     " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW
@@ -293,6 +298,7 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(OURS_INFO) },
             [SQLOCK_SQL_TAKE] = { .text = OURS_TAKE },
             [SQLOCK_SQL_HAND_OVER] = { .text = OURS_HAND_OVER },
+            [SQLOCK_SQL_AFTER_RESTORE] = { .text = OURS_AFTER_RESTORE },
         },
         [SQLOCK_LAYOUT_SPRING7] = {
             [SQLOCK_SQL_CLAIM] = { .text = FIVE_CLAIM },
@@ -318,6 +324,7 @@ const sqlock_dialect lk_pg_dialect = {
                 RELEASE_MANY("DELETE FROM", "USING") },
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(FIVE_INFO) },
             [SQLOCK_SQL_HAND_OVER] = { .text = FIVE_HAND_OVER },
+            [SQLOCK_SQL_AFTER_RESTORE] = { .text = SPRING_AFTER_RESTORE },
         },
         [SQLOCK_LAYOUT_SPRING6] = {
             [SQLOCK_SQL_CLAIM] = { .text = FOUR_CLAIM },
@@ -342,7 +349,9 @@ const sqlock_dialect lk_pg_dialect = {
                 RELEASE_MANY("DELETE FROM", "USING") },
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(FOUR_INFO) },
             [SQLOCK_SQL_HAND_OVER] = { .text = FOUR_HAND_OVER },
+            [SQLOCK_SQL_AFTER_RESTORE] = { .text = SPRING_AFTER_RESTORE },
         },
     },
+    .examination = &lk_pg_examination,
 };
 /* clang-format on */

@@ -96,6 +96,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
 /* ------------------------------------------------------------- dialect.c -- */
 
 extern const sqlock_dialect lk_pg_dialect;
+extern const sqlock_examination lk_pg_examination;
 
 /* --------------------------------------------------------------- adopt.c -- */
 

@@ -72,6 +72,11 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "SELECT LOCK_KEY, CLIENT_ID, FENCE, " REMAINING ", CREATED_DATE, "         \
     "EXPIRED_AFTER, LOCK_NAME, HOLDER FROM {table} "
 
+#define AFTER_RESTORE_SQLOCK                                                   \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, "                     \
+    "EXPIRED_AFTER = sqlock_now() - 1, FENCE = max(FENCE + 1, sqlock_now())"
+#define AFTER_RESTORE_SPRING "DELETE FROM {table}"
+
 #define BREAK_SQLOCK                                                           \
     "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, "                       \
     "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
@@ -306,6 +311,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SQLOCK},
                     [SQLOCK_SQL_READ_MANY] = {.text = INFO_SQLOCK WHERE_MANY},
                     [SQLOCK_SQL_HAND_OVER] = {.text = HAND_OVER_SQLOCK},
+                    [SQLOCK_SQL_AFTER_RESTORE] = {.text = AFTER_RESTORE_SQLOCK},
                     /* One lock for the whole file: there is no row to pass over. */
                     [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
@@ -328,6 +334,7 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SPRING},
                     [SQLOCK_SQL_READ_MANY] = {.text = INFO_SPRING7 WHERE_MANY},
                     [SQLOCK_SQL_HAND_OVER] = {.text = HAND_OVER_SPRING7},
+                    [SQLOCK_SQL_AFTER_RESTORE] = {.text = AFTER_RESTORE_SPRING},
                     /* One lock for the whole file: there is no row to pass over. */
                     [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
@@ -349,8 +356,10 @@ const sqlock_dialect lk_dialect_sqlite = {
                     [SQLOCK_SQL_RELEASE_MANY] = {.text = RELEASE_MANY_SPRING},
                     [SQLOCK_SQL_READ_MANY] = {.text = INFO_SPRING6 WHERE_MANY},
                     [SQLOCK_SQL_HAND_OVER] = {.text = HAND_OVER_SPRING6},
+                    [SQLOCK_SQL_AFTER_RESTORE] = {.text = AFTER_RESTORE_SPRING},
                     /* One lock for the whole file: there is no row to pass over. */
                     [SQLOCK_SQL_LOCK_MANY] = {.text = NULL},
                 },
         },
+    .examination = &lk_examination_sqlite,
 };

@@ -1,0 +1,220 @@
+/*
+ * cmd_doctor.c - `sqlock doctor`: is all as locks need it, and if not, what to
+ * change; and what is to be done after the database was restored.
+ */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#define INDENT 22 /* where the text of a finding begins */
+
+static int is_after_restore;
+static int is_confirmed;
+
+static const struct poptOption doctor_options[] = {
+    {"after-restore", 0, POPT_ARG_NONE, &is_after_restore, 0, NULL, NULL},
+    {"yes", 0, POPT_ARG_NONE, &is_confirmed, 0, NULL, NULL},
+    POPT_TABLEEND};
+
+static const char *severity_name(sqlock_severity severity)
+{
+    switch (severity) {
+    case SQLOCK_FINE:
+        return "ok";
+    case SQLOCK_WARNING:
+        return "warning";
+    case SQLOCK_FAILURE:
+        return "failure";
+    }
+    return "unknown";
+}
+
+static const char *colour_of(sqlock_severity severity)
+{
+    switch (severity) {
+    case SQLOCK_FINE:
+        return "\033[32m";
+    case SQLOCK_WARNING:
+        return "\033[33m";
+    case SQLOCK_FAILURE:
+        break;
+    }
+    return "\033[31m";
+}
+
+static void print_text(const char *text)
+{
+    char *escaped = cli_escape(text);
+
+    cli_print_wrapped(escaped != NULL ? escaped : "", INDENT);
+    free(escaped);
+}
+
+static void print_findings(const sqlock_finding *findings, size_t count)
+{
+    bool has_colour = cli_has_colour();
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        printf("%s%-8s%s %-12s ",
+               has_colour ? colour_of(findings[i].severity) : "",
+               severity_name(findings[i].severity), has_colour ? "\033[0m" : "",
+               findings[i].check);
+        print_text(findings[i].found);
+        if (findings[i].advice == NULL)
+            continue;
+        printf("%*s", INDENT, "");
+        print_text(findings[i].advice);
+    }
+}
+
+static int print_json(const cli *app, const sqlock_finding *findings,
+                      size_t count, sqlock_severity worst)
+{
+    json_t *list = json_array();
+    json_t *one;
+    size_t i;
+
+    for (i = 0; list != NULL && i < count; i++) {
+        one = json_pack("{s:s, s:s, s:o, s:o}", "check", findings[i].check,
+                        "result", severity_name(findings[i].severity), "found",
+                        cli_json_text(findings[i].found), "advice",
+                        cli_json_text(findings[i].advice));
+        if (json_array_append_new(list, one) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return cli_print_json(
+        json_pack("{s:s, s:o, s:o}", "result", severity_name(worst), "region",
+                  cli_json_text(cli_region(app)), "findings", list));
+}
+
+/* The exit status says the worst of it. */
+static int report(const cli *app, const sqlock_finding *findings, size_t count,
+                  int rc)
+{
+    sqlock_severity worst = SQLOCK_FINE;
+    int status = CLI_OK;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (findings[i].severity > worst)
+            worst = findings[i].severity;
+    }
+    if (app->json)
+        status = print_json(app, findings, count, worst);
+    else
+        print_findings(findings, count);
+    if (status != CLI_OK)
+        return status;
+    if (rc < 0)
+        return cli_status_of(rc);
+    return worst == SQLOCK_FAILURE ? CLI_NO : CLI_OK;
+}
+
+static int diagnose(const cli *app)
+{
+    sqlock_finding *findings = NULL;
+    sqlock_options options;
+    sqlock_error err = {0};
+    const char *url = cli_url(app);
+    size_t count = 0;
+    int status;
+    int rc;
+
+    if (url == NULL)
+        return CLI_USAGE;
+    status = cli_registry_options(app, &options);
+    if (status != CLI_OK)
+        return status;
+    rc = sqlock_diagnose(url, &options, &findings, &count, &err);
+    if (rc < 0 && count == 0)
+        return cli_fail(&err);
+    status = report(app, findings, count, rc);
+    sqlock_findings_free(findings, count);
+    return status;
+}
+
+static int after_restore(const cli *app)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    int64_t rows = 0;
+    int status;
+    int rc;
+
+    if (!is_confirmed) {
+        cli_error("doctor: --after-restore frees every lock of the table, in "
+                  "all regions, whoever holds it: stop the programs that use "
+                  "it, then confirm with --yes");
+        return CLI_USAGE;
+    }
+    status = cli_open(app, &registry);
+    if (status != CLI_OK)
+        return status;
+    rc = sqlock_after_restore(registry, &rows, &err);
+    if (rc < 0)
+        status = cli_fail(&err);
+    else if (app->json)
+        status = cli_print_json(json_pack("{s:I}", "rows", (json_int_t)rows));
+    else
+        printf("%" PRId64 "\n", rows);
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+static int run_doctor(cli *app)
+{
+    int status = cli_want_args(app, 0, "");
+
+    if (status != CLI_OK)
+        return status;
+    if (is_after_restore)
+        return after_restore(app);
+    if (is_confirmed) {
+        cli_error("doctor: --yes belongs to --after-restore");
+        return CLI_USAGE;
+    }
+    return diagnose(app);
+}
+
+const cli_command cli_doctor = {
+    .name = "doctor",
+    .summary = "check all that locks rely on, say what to change",
+    .help =
+        "Usage: sqlock doctor [--json]\n"
+        "       sqlock doctor --after-restore --yes\n"
+        "Look at the connection, TLS, the server's settings for durability, "
+        "failover,\n"
+        "isolation and time limits, a pooler in between, the clock, the "
+        "table's layout,\n"
+        "our rights on it and the peers that share it; say what to change.  A "
+        "lock in\n"
+        "the region sqlock-doctor is taken and given back for it.\n"
+        "\n"
+        "      --after-restore   after the database was restored from a "
+        "backup, cloned, or\n"
+        "                        failed over with a loss: free every lock of "
+        "the table, in\n"
+        "                        all regions, and raise the tokens above all "
+        "given before;\n"
+        "                        print the number of rows\n"
+        "      --yes             confirm that: no program may use the locks "
+        "meanwhile\n"
+        "\n"
+        "Exit status: 0 all is well, or there are warnings only; 1 failures; "
+        "69 or 77\n"
+        "the database cannot be examined.\n"
+        "JSON: { result, region, findings: [ { check, result, found, advice } "
+        "] }, the\n"
+        "results being ok, warning or failure; with --after-restore { rows "
+        "}.\n",
+    .options = doctor_options,
+    .run = run_doctor,
+};

@@ -1,0 +1,40 @@
+/*
+ * examination.c - what of an SQLite file locks depend on, and why.  Files on
+ * network file systems are refused when they are opened.
+ */
+#include "drivers/sqlite/sqlite.h"
+
+static const char *const settings[] = {
+    "SELECT 'journal_mode', journal_mode FROM pragma_journal_mode UNION ALL "
+    "SELECT 'synchronous', CASE synchronous WHEN 0 THEN 'off' "
+    "WHEN 1 THEN 'normal' WHEN 2 THEN 'full' ELSE 'extra' END "
+    "FROM pragma_synchronous UNION ALL "
+    "SELECT 'local', 'yes'",
+    NULL,
+};
+
+static const sqlock_rule rules[] = {
+    {.setting = "journal_mode",
+     .check = "durability",
+     .good = "wal|delete|truncate|persist",
+     .otherwise = SQLOCK_FAILURE,
+     .advice = "set PRAGMA journal_mode = WAL: a crash damages the file"},
+    {.setting = "journal_mode",
+     .check = "isolation",
+     .good = "wal",
+     .otherwise = SQLOCK_WARNING,
+     .advice = "set PRAGMA journal_mode = WAL: whoever reads the file keeps "
+               "locks from being taken and renewed"},
+    {.setting = "synchronous",
+     .check = "durability",
+     .good = "normal|full|extra",
+     .otherwise = SQLOCK_FAILURE,
+     .advice = "our sessions set it: something has undone it"},
+    {.setting = NULL},
+};
+
+const sqlock_examination lk_examination_sqlite = {
+    .settings = settings,
+    .rules = rules,
+    .session = NULL,
+};

@@ -1,0 +1,487 @@
+/*
+ * diagnose.c - what a DBA should know before locks are relied upon: each
+ * promise of sqlock.h rests on something that is looked at here.  What the
+ * settings of a server mean is its driver's to say (sqlock_examination); what
+ * is the same everywhere is looked at by doing it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "db/db.h"
+#include "db/table.h"
+#include "db/transaction.h"
+#include "locks/findings.h"
+#include "locks/layout.h"
+#include "locks/options.h"
+
+#define PROBE_REGION "sqlock-doctor"
+#define PROBE_NAME "probe"
+#define PROBE_TTL_MS 10000
+#define PROBE_WAIT_MS 5000 /* for another doctor */
+
+/* What an examination works with. */
+struct patient {
+    const char *url;
+    sqlock_options options;
+    struct lk_table table;
+    struct lk_db db;
+    int64_t deadline_ns;
+    struct lk_connection *connection;
+    sqlock_description description;
+    bool is_local; /* client and server are on one machine */
+    sqlock_layout layout;
+    struct lk_findings findings;
+};
+
+/* One statement without parameters on the connection that is kept. */
+static int ask(struct patient *patient, const char *text, sqlock_result *result,
+               sqlock_error *err)
+{
+    struct lk_connection *connection = patient->connection;
+    sqlock_statement statement = {.text = text};
+    int rc;
+
+    lk_watchdog_arm(&patient->db.dog, &connection->watch, connection->state,
+                    patient->deadline_ns);
+    rc = patient->db.driver->execute(connection->state, &statement, NULL, 0,
+                                     patient->deadline_ns, result, err);
+    lk_watchdog_disarm(&patient->db.dog, &connection->watch);
+    return rc;
+}
+
+/* --- the connection --- */
+
+static int connect_to(struct patient *patient, sqlock_error *err)
+{
+    const sqlock_driver *driver = patient->db.driver;
+    int64_t start_ns = sqlock_monotonic_ns();
+    int rc;
+
+    rc = lk_pool_take(&patient->db.pool, patient->deadline_ns,
+                      &patient->connection, err);
+    if (rc < 0) {
+        lk_finding(&patient->findings, "connection", SQLOCK_FAILURE,
+                   rc == SQLOCK_EACCESS
+                       ? "check the user, its password, and whether the "
+                         "server lets it in from here"
+                       : "check the URL, and that the server runs and can be "
+                         "reached from here",
+                   "%s", err->message);
+        return rc;
+    }
+    driver->describe(patient->connection->state, &patient->description);
+    lk_finding(&patient->findings, "connection", SQLOCK_FINE, NULL,
+               "%s, by %s, open after %.1f ms", patient->description.server,
+               patient->description.client,
+               (double)(sqlock_monotonic_ns() - start_ns) / LK_NS_PER_MS);
+    return 0;
+}
+
+static void look_at_tls(struct patient *patient)
+{
+    const char *tls = patient->description.tls;
+
+    if (patient->db.driver->dialect->examination == NULL ||
+        patient->db.driver->dialect->examination->session == NULL)
+        return; /* nothing goes over a network */
+    if (tls[0] != '\0')
+        lk_finding(&patient->findings, "tls", SQLOCK_FINE, NULL, "%s", tls);
+    else if (patient->is_local)
+        lk_finding(&patient->findings, "tls", SQLOCK_FINE, NULL,
+                   "none, and none needed: the server is on this machine");
+    else
+        lk_finding(&patient->findings, "tls", SQLOCK_WARNING,
+                   "demand it in the URL: sslmode=verify-full (PostgreSQL), "
+                   "tls=verify (MySQL)",
+                   "none: password and locks can be read and changed on the "
+                   "way");
+}
+
+static int look_at_settings(struct patient *patient, sqlock_error *err)
+{
+    const sqlock_examination *examination =
+        patient->db.driver->dialect->examination;
+    sqlock_result all = {0};
+    int rc;
+
+    if (examination == NULL)
+        return 0;
+    rc = sqlock_result_start(&all, 2);
+    for (const char *const *text = examination->settings;
+         rc == 0 && *text != NULL; text++) {
+        sqlock_result some = {0};
+
+        rc = ask(patient, *text, &some, err);
+        for (size_t i = 0; rc == 0 && i < some.rows * some.columns; i++)
+            rc = sqlock_result_push(&all, &some.cells[i]);
+        sqlock_result_clear(&some);
+    }
+    if (rc == 0) {
+        const char *local = lk_setting(&all, "local");
+
+        patient->is_local = local != NULL && strcmp(local, "yes") == 0;
+        look_at_tls(patient);
+        lk_findings_of_rules(&patient->findings, examination->rules, &all);
+    } else {
+        lk_finding(&patient->findings, "connection", SQLOCK_FAILURE, NULL,
+                   "the server's settings cannot be read: %s", err->message);
+    }
+    sqlock_result_clear(&all);
+    return rc;
+}
+
+/* --- what is in between --- */
+
+static int64_t session_number(struct patient *patient)
+{
+    sqlock_result result = {0};
+    int64_t number = 0;
+    int rc = ask(patient, patient->db.driver->dialect->examination->session,
+                 &result, NULL);
+
+    if (rc == 0 && result.rows == 1 && result.cells[0].type == SQLOCK_INT64)
+        number = result.cells[0].integer;
+    sqlock_result_clear(&result);
+    return number;
+}
+
+/* A pooler that moves a session between statements gives the server's
+ * connection that was used last to whoever asks next.  So another session
+ * begins a transaction, and ours then finds itself elsewhere. */
+static void look_for_pooler(struct patient *patient)
+{
+    const sqlock_examination *examination =
+        patient->db.driver->dialect->examination;
+    struct lk_transaction other = {0};
+    int64_t before;
+    int64_t after;
+    int rc;
+
+    if (examination == NULL || examination->session == NULL)
+        return;
+    before = session_number(patient);
+    rc = lk_transaction_begin(&other, &patient->db, false, patient->deadline_ns,
+                              NULL);
+    if (rc == 0) {
+        struct patient twin = *patient;
+
+        twin.connection = other.connection;
+        (void)session_number(&twin);
+    }
+    after = session_number(patient);
+    if (rc == 0)
+        lk_transaction_rollback(&other, patient->deadline_ns);
+    if (before == 0 || after == 0 || rc < 0)
+        lk_finding(&patient->findings, "pooler", SQLOCK_WARNING,
+                   "let the server have two connections of ours at once",
+                   "it cannot be told whether there is one in between");
+    else if (before != after)
+        lk_finding(&patient->findings, "pooler", SQLOCK_FAILURE,
+                   "connect to the server itself, or let the pooler keep a "
+                   "session on one server connection (PgBouncer: pool_mode = "
+                   "session)",
+                   "a pooler in between moves our session from one server "
+                   "connection to another");
+    else if (before != patient->description.connection_id)
+        lk_finding(&patient->findings, "pooler", SQLOCK_WARNING,
+                   "see that it keeps a session on one server connection, "
+                   "also when it is busy",
+                   "a pooler or proxy is in between; it has kept our session "
+                   "together");
+    else
+        lk_finding(&patient->findings, "pooler", SQLOCK_FINE, NULL,
+                   "none in between");
+}
+
+/* --- clocks --- */
+
+static int64_t host_now_us(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static int look_at_clock(struct patient *patient, sqlock_error *err)
+{
+    const sqlock_dialect *dialect = patient->db.driver->dialect;
+    uint32_t margin_ms =
+        lk_margin_ms(&patient->options, patient->options.ttl_ms);
+    sqlock_result result = {0};
+    int64_t offset_us;
+    int64_t start_us;
+    int64_t end_us;
+    int rc;
+
+    start_us = host_now_us();
+    rc = ask(patient, dialect->statements[0][SQLOCK_SQL_SERVER].text, &result,
+             err);
+    end_us = host_now_us();
+    if (rc == 0 && (result.rows != 1 || result.columns < 3))
+        rc = lk_error(err, SQLOCK_EDATABASE,
+                      "the server did not say what it is");
+    if (rc < 0) {
+        lk_finding(&patient->findings, "clock", SQLOCK_FAILURE, NULL, "%s",
+                   err->message);
+    } else {
+        offset_us = result.cells[1].integer - (start_us + end_us) / 2;
+        /* The answer's way is not known better than that. */
+        if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
+            lk_finding(
+                &patient->findings, "clock", SQLOCK_WARNING,
+                "keep the clocks of all machines in step (NTP): sqlock "
+                "goes by the database's clock alone, but Spring peers go "
+                "by their own, and a step of it ends leases",
+                "the database's is %+.3f s off this machine's",
+                (double)offset_us / 1e6);
+        else
+            lk_finding(&patient->findings, "clock", SQLOCK_FINE, NULL,
+                       "the database's is %+.3f s off this machine's",
+                       (double)offset_us / 1e6);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- the table --- */
+
+/* What the layout means for the others that may share it. */
+static void report_layout(struct patient *patient)
+{
+    struct lk_findings *findings = &patient->findings;
+    const char *table = patient->table.plain;
+
+    switch (patient->layout) {
+    case SQLOCK_LAYOUT_SQLOCK:
+        lk_finding(findings, "layout", SQLOCK_FINE, NULL,
+                   "%s is sqlock's own: Spring Integration 7 may share it, "
+                   "earlier ones must not",
+                   table);
+        break;
+    case SQLOCK_LAYOUT_SPRING7:
+        lk_finding(findings, "layout", SQLOCK_FINE, NULL,
+                   "%s is Spring Integration 7's: earlier ones must not share "
+                   "it; tokens are the clock alone, names are not kept",
+                   table);
+        break;
+    case SQLOCK_LAYOUT_SPRING6:
+        lk_finding(findings, "layout", SQLOCK_WARNING,
+                   "the one who wants a lock decides what has expired: set "
+                   "peer_ttl_ms (--peer-ttl) to the TTL of the Spring side; "
+                   "with Spring Integration 7 use a table of another layout",
+                   "%s is Spring Integration 5.4 to 6.5's: tokens and names "
+                   "are not kept",
+                   table);
+        break;
+    }
+}
+
+/* Returns whether the table can be used. */
+static bool look_at_layout(struct patient *patient)
+{
+    sqlock_error err = {0};
+    int rc = lk_layout_detect(&patient->db, &patient->table,
+                              patient->deadline_ns, &patient->layout, &err);
+
+    if (rc == 0)
+        report_layout(patient);
+    else if (rc == SQLOCK_ENOTFOUND)
+        lk_finding(&patient->findings, "layout", SQLOCK_FAILURE,
+                   "create it: `sqlock init`, or give the SQL of `sqlock init "
+                   "--print` to a DBA",
+                   "there is no table %s that we can see",
+                   patient->table.plain);
+    else
+        lk_finding(&patient->findings,
+                   rc == SQLOCK_EREADONLY ? "failover" : "layout",
+                   SQLOCK_FAILURE, NULL, "%s", err.message);
+    return rc == 0;
+}
+
+/* --- rights: by doing --- */
+
+/* Take, renew and give back a lock, then remove its row.  `*what` is what was
+ * done last. */
+static int use_a_lock(sqlock_registry *registry, const char **what,
+                      sqlock_error *err)
+{
+    sqlock_lock *lock = NULL;
+    int released;
+    int rc;
+
+    *what = "take a lock";
+    rc = sqlock_obtain(&lock, registry, PROBE_NAME, err);
+    if (rc == 0)
+        rc = sqlock_acquire(lock, PROBE_WAIT_MS, NULL, err);
+    if (rc == 0) {
+        *what = "renew it";
+        rc = sqlock_renew(lock, 0, err);
+        released = sqlock_release(lock, rc == 0 ? err : NULL);
+        if (rc == 0) {
+            *what = "give it back";
+            rc = released;
+        }
+    }
+    if (rc == 0) {
+        *what = "remove its row";
+        rc = sqlock_reap(registry, 0, NULL, err);
+    }
+    (void)sqlock_drop(lock, NULL);
+    return rc;
+}
+
+static void look_at_rights(struct patient *patient)
+{
+    sqlock_options options = patient->options;
+    sqlock_registry *registry = NULL;
+    const char *what = "open the table";
+    sqlock_error err = {0};
+    int rc;
+
+    options.region = PROBE_REGION;
+    options.pool_size = 1;
+    options.key_rule = SQLOCK_KEY_CURRENT;
+    options.ttl_ms = PROBE_TTL_MS;
+    options.margin_ms = 0;
+    options.keep_period_ms = 0;
+    rc = sqlock_registry_open(&registry, patient->url, &options, &err);
+    if (rc == 0)
+        rc = use_a_lock(registry, &what, &err);
+    (void)sqlock_registry_close(registry, NULL);
+    if (rc == 0)
+        lk_finding(&patient->findings, "rights", SQLOCK_FINE, NULL,
+                   "a lock was taken, renewed, given back and its row removed");
+    else if (strcmp(what, "remove its row") == 0)
+        lk_finding(&patient->findings, "rights", SQLOCK_WARNING,
+                   "`sqlock reap` needs DELETE: grant it to the user who "
+                   "reaps; grants.sql beside the schema has it",
+                   "locks work, but old rows cannot be removed: %s",
+                   err.message);
+    else
+        lk_finding(&patient->findings, "rights", SQLOCK_FAILURE,
+                   rc == SQLOCK_EACCESS
+                       ? "grant SELECT, INSERT and UPDATE on the table; "
+                         "grants.sql beside the schema has it"
+                       : NULL,
+                   "cannot %s: %s", what, err.message);
+}
+
+/* --- others who use it --- */
+
+static void report_peers(struct patient *patient, const sqlock_info *rows,
+                         size_t count)
+{
+    size_t held = 0;
+    size_t peers = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        held += rows[i].state == SQLOCK_HELD;
+        peers += rows[i].state != SQLOCK_FREE && rows[i].holder != NULL &&
+                 strcmp(rows[i].holder, "peer") == 0;
+    }
+    if (peers > 0)
+        lk_finding(&patient->findings, "peers", SQLOCK_WARNING,
+                   "they must be Spring Integration 7 or later: earlier ones "
+                   "end up with two holders here; they have no tokens and "
+                   "judge by their own clocks",
+                   "%zu of the %zu locks of region %s have a holder that is "
+                   "no sqlock",
+                   peers, count, patient->options.region);
+    else if (patient->layout == SQLOCK_LAYOUT_SQLOCK)
+        lk_finding(&patient->findings, "peers", SQLOCK_FINE, NULL,
+                   "none among the %zu locks of region %s, %zu held", count,
+                   patient->options.region, held);
+    else
+        lk_finding(&patient->findings, "peers", SQLOCK_FINE, NULL,
+                   "Spring's layouts do not tell: %zu locks in region %s, %zu "
+                   "held",
+                   count, patient->options.region, held);
+}
+
+static void look_at_peers(struct patient *patient)
+{
+    sqlock_options options = patient->options;
+    sqlock_registry *registry = NULL;
+    sqlock_info *rows = NULL;
+    sqlock_error err = {0};
+    size_t count = 0;
+    int rc;
+
+    options.pool_size = 1;
+    rc = sqlock_registry_open(&registry, patient->url, &options, &err);
+    if (rc == 0)
+        rc = sqlock_list(registry, &rows, &count, &err);
+    if (rc == 0)
+        report_peers(patient, rows, count);
+    else
+        lk_finding(&patient->findings, "peers", SQLOCK_FAILURE, NULL,
+                   "the locks cannot be listed: %s", err.message);
+    sqlock_info_free(rows, count);
+    (void)sqlock_registry_close(registry, NULL);
+}
+
+/* --- all of it --- */
+
+static int examine(struct patient *patient, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc;
+
+    err = err != NULL ? err : &own; /* findings quote it */
+    rc = connect_to(patient, err);
+    if (rc < 0)
+        return rc;
+    rc = look_at_settings(patient, err);
+    if (rc == 0)
+        look_for_pooler(patient);
+    if (rc == 0)
+        rc = look_at_clock(patient, err);
+    lk_pool_discard(&patient->db.pool, patient->connection);
+    if (rc < 0)
+        return rc;
+    if (look_at_layout(patient)) {
+        look_at_rights(patient);
+        look_at_peers(patient);
+    }
+    return 0;
+}
+
+int sqlock_diagnose(const char *url, const sqlock_options *options,
+                    sqlock_finding **findings, size_t *count, sqlock_error *err)
+{
+    struct lk_pool_options pool = {.size = 2};
+    struct patient patient = {.url = url};
+    int rc;
+
+    if (findings == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the findings");
+    *findings = NULL;
+    *count = 0;
+    rc = lk_options_complete(&patient.options, options, err);
+    if (rc < 0)
+        return rc;
+    pool.connect_timeout_ms = patient.options.connect_timeout_ms;
+    pool.statement_timeout_ms = patient.options.connect_timeout_ms;
+    pool.lock_timeout_ms = patient.options.connect_timeout_ms;
+    rc = lk_db_init(&patient.db, url, &pool, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_table_from_prefix(&patient.table, patient.options.table_prefix,
+                              patient.db.driver->dialect, err);
+    patient.deadline_ns = lk_after_ms(
+        sqlock_monotonic_ns(), 4 * (int64_t)patient.options.connect_timeout_ms);
+    if (rc == 0)
+        rc = examine(&patient, err);
+    lk_db_clear(&patient.db);
+    *findings = patient.findings.list;
+    *count = patient.findings.count;
+    if (rc == 0 && patient.findings.is_short)
+        rc = lk_error_nomem(err);
+    return rc;
+}

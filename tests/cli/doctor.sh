@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# doctor.sh: what is wrong with a database is found and said; after a restore
+# nobody holds a lock, and tokens rise (F62).
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# The result of a check, of those that are JSON in $out: the first one whose
+# text has the part.
+result_of() { # CHECK [PART]
+    local i
+    for ((i = 0; i < $(json findings <<<"$out"); i++)); do
+        if [ "$(json "findings.$i.check" <<<"$out")" = "$1" ] &&
+            [[ $(json "findings.$i.found" <<<"$out") == *"${2-}"* ]]; then
+            json "findings.$i.result" <<<"$out"
+            return
+        fi
+    done
+    echo none
+}
+members() { # the types of all findings' members, each once
+    local i
+    for ((i = 0; i < $(json findings <<<"$out"); i++)); do
+        json "findings.$i" <<<"$out"
+    done | sort -u | paste -sd '|'
+}
+
+# The servers of the tests are not durable, unless they are told to be.
+found() { # DATABASE LAYOUT
+    local expected=1 check
+    { [ "$1" != sqlite ] && [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; } || expected=0
+    run doctor --json
+    is "$2: doctor" "$status" "$expected"
+    is "$2: its members" "$(json <<<"$out")" \
+        "result:string region:string findings:array"
+    is "$2: those of findings" "$(members | tr '|' '\n' |
+        sed 's/advice:.*/advice/' | sort -u)" \
+        "check:string result:string found:string advice"
+    is "$2: nothing else is said" "$err" ""
+    for check in connection clock rights isolation peers; do
+        is "$2: $check" "$(result_of "$check")" ok
+    done
+    [ "$1" = sqlite ] || for check in tls pooler failover timeouts; do
+        is "$2: $check" "$(result_of "$check")" ok
+    done
+    expected=ok
+    [ "$2" != spring6 ] || expected=warning
+    is "$2: layout" "$(result_of layout)" "$expected"
+    run ls --region sqlock-doctor --json
+    is "$2: no lock of the doctor's is left" "$(json locks <<<"$out")" 0
+
+    run doctor
+    has "$2: as text" "$out" $'\nok       rights '
+    is "$2: every line is a finding, or advice" \
+        "$(grep -vcE '^(ok      |warning |failure |                      [^ ])' \
+            <<<"$out")" 0
+}
+
+durability() { # DATABASE
+    local setting=fsync
+    [ "$1" != mysql ] || setting=innodb_flush_log_at_trx_commit
+    [ "$1" != sqlite ] && [ "${SQLOCK_TEST_DURABLE:-}" != 1 ] || return 0
+    run doctor --json
+    is "F61: durability" "$(result_of durability "$setting")" failure
+    is "the worst of it is told" "$(json result <<<"$out")" failure
+}
+
+# Settings of our own sessions, by the URL.
+of_sessions() {
+    local url=$SQLOCK_URL with
+    case $url in
+    *\?*) with="$url&options=" ;;
+    *) with="$url?options=" ;;
+    esac
+    SQLOCK_URL="${with}-c%20synchronous_commit%3Doff" run doctor --json
+    is "F61: synchronous_commit = off is raised for our sessions" \
+        "$(result_of durability "synchronous_commit = on")" ok
+    SQLOCK_URL="${with}-c%20default_transaction_read_only%3Don" run doctor --json
+    is "F59: a server that is read-only" \
+        "$(result_of failover default_transaction)" failure
+    is "is a failure" "$status" 1
+    SQLOCK_URL="${with}-c%20idle_session_timeout%3D5s" run doctor --json
+    is "idle_session_timeout" "$(result_of timeouts idle_session)" warning
+}
+
+# This machine's clock, put forward for the command alone.
+clocks() {
+    local library
+    library=$(compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1')
+    if [ -z "$library" ]; then
+        skip "clock" "libfaketime is not installed"
+        return
+    fi
+    LD_PRELOAD=$library FAKETIME=+90s FAKETIME_DONT_FAKE_MONOTONIC=1 \
+        run doctor --json
+    is "a clock that is off" "$(result_of clock)" warning
+    is "by how much" "$(result_of clock ' -90.0')" warning
+}
+
+broken() { # DATABASE
+    prefix=CLI_NONE_ run doctor --json
+    is "no table: a failure" "$status" 1
+    is "of the layout" "$(result_of layout CLI_NONE_LOCK)" failure
+    is "nothing more is looked at" "$(result_of rights)" none
+    if [ "$1" = sqlite ]; then
+        SQLOCK_URL=sqlite:/nowhere/at/all run doctor
+    else
+        SQLOCK_URL=$(sed 's,@[^/]*,@127.0.0.1:1,' <<<"$SQLOCK_URL") run doctor
+    fi
+    is "no database" "$status" 69
+    like "is told" "$out" "failure  connection *"
+    is "by this alone" "$err" ""
+    case $SQLOCK_URL in
+    *://*:*@*)
+        SQLOCK_URL=$(sed 's,:[^:@/]*@,:c4n4ry@,' <<<"$SQLOCK_URL") run doctor
+        is "a wrong password" "$status" 77
+        is "is not shown" "$(grep -c c4n4ry <<<"$out$err")" 0
+        ;;
+    esac
+}
+
+after_restore() { # LAYOUT
+    local before after
+    hold kept -t 4
+    before=$(sq show kept --json | json token)
+    run doctor --after-restore
+    is "$1: has to be confirmed" "$status" 64
+    is_one_line "$1: this is said"
+    is "$1: nothing was done" "$(sq show kept --json | json state)" held
+    run doctor --after-restore --yes --json
+    is "$1: after a restore" "$status" 0
+    is "$1: JSON" "$(json <<<"$out")" "rows:integer"
+    run show kept --json
+    if [ "$1" = sqlock ]; then
+        is "$1: nobody holds it" "$(json state <<<"$out")" free
+        after=$(json token <<<"$out")
+        is "$1: the token has risen" "$((after > before))" 1
+    else
+        is "$1: nobody holds it" "$status" 1
+    fi
+    ends
+    is "$1: the holder of before is told" "$?" 76
+    out=$(sq run kept -- sh -c 'echo $SQLOCK_TOKEN')
+    [ "$1" = spring6 ] ||
+        is "$1: the next one has a greater token" "$((out > before))" 1
+    run doctor --yes
+    is "$1: --yes alone is refused" "$status" 64
+}
+
+for one in $(databases); do
+    for layout in sqlock spring7 spring6; do
+        # A table of its own: after a restore all locks of it are gone.
+        use "$one" "$layout" || continue
+        prefix=CLI_DOCTOR_${layout}_
+        run -q init --layout "$layout"
+        found "$one" "$layout"
+        after_restore "$layout"
+    done
+    durability "$one"
+    broken "$one"
+    [ "$one" = sqlite ] || clocks
+    [ "$one" != postgres ] || of_sessions
+done
+database=
+skip_missing
+done_testing

@@ -1,0 +1,471 @@
+/*
+ * doctor.c - what is wrong with a database is found: on databases where it is
+ * wrong
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/driver.h"
+#include "support/login.h"
+
+struct diagnosis {
+    sqlock_finding *findings;
+    size_t count;
+};
+
+static int diagnose(struct fixture *f, const char *url,
+                    struct diagnosis *diagnosis)
+{
+    sqlock_options options = fixture_options(f);
+    int rc = sqlock_diagnose(url, &options, &diagnosis->findings,
+                             &diagnosis->count, &f->err);
+    size_t i;
+
+    for (i = 0; i < diagnosis->count; i++) {
+        assert_true(check_one_line(diagnosis->findings[i].found));
+        assert_lacks(diagnosis->findings[i].found, LOGIN_PASSWORD);
+        if (diagnosis->findings[i].severity == SQLOCK_FINE)
+            assert_null(diagnosis->findings[i].advice);
+    }
+    return rc;
+}
+
+/* The worst that a check has found; -1: nothing at all. */
+static int worst_of(const struct diagnosis *diagnosis, const char *check)
+{
+    int worst = -1;
+    size_t i;
+
+    for (i = 0; i < diagnosis->count; i++) {
+        const sqlock_finding *finding = &diagnosis->findings[i];
+
+        if (strcmp(finding->check, check) == 0 &&
+            (int)finding->severity > worst)
+            worst = (int)finding->severity;
+    }
+    return worst;
+}
+
+static const sqlock_finding *find(const struct diagnosis *diagnosis,
+                                  const char *check)
+{
+    size_t i;
+
+    for (i = 0; i < diagnosis->count; i++) {
+        if (strcmp(diagnosis->findings[i].check, check) == 0)
+            return &diagnosis->findings[i];
+    }
+    _fail(__FILE__, __LINE__);
+    return NULL;
+}
+
+static void clear(struct diagnosis *diagnosis)
+{
+    sqlock_findings_free(diagnosis->findings, diagnosis->count);
+}
+
+static void test_a_healthy_database_has_no_findings_but_fine_ones(void **state)
+{
+    static const char *const checks[] = {"connection", "isolation", "clock",
+                                         "rights",     "peers",     "failover",
+                                         "timeouts",   "pooler",    "tls"};
+    struct fixture *f = *state;
+    struct diagnosis found;
+    bool has_server = f->database->bit != ON_SQLITE;
+    int rc = diagnose(f, f->url, &found);
+    size_t i;
+
+    assert_lock_ok(rc, &f->err);
+    for (i = 0; i < sizeof checks / sizeof checks[0]; i++)
+        assert_int_equal(worst_of(&found, checks[i]),
+                         i < 5 || has_server ? SQLOCK_FINE : -1);
+    assert_int_equal(worst_of(&found, "layout"),
+                     f->layout == SQLOCK_LAYOUT_SPRING6 ? SQLOCK_WARNING
+                                                        : SQLOCK_FINE);
+    clear(&found);
+}
+
+static void test_no_table_is_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct diagnosis found;
+    int rc;
+
+    options.table_prefix = "nowhere_";
+    rc = sqlock_diagnose(f->url, &options, &found.findings, &found.count,
+                         &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(worst_of(&found, "layout"), SQLOCK_FAILURE);
+    assert_contains(find(&found, "layout")->advice, "sqlock init");
+    assert_int_equal(worst_of(&found, "rights"), -1);
+    clear(&found);
+}
+
+static void test_what_cannot_be_diagnosed(void **state)
+{
+    struct fixture *f = *state;
+    struct diagnosis found = {(sqlock_finding *)1, 9};
+    int rc = sqlock_diagnose(f->url, NULL, NULL, &found.count, &f->err);
+
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    rc = sqlock_diagnose("oracle:", NULL, &found.findings, &found.count,
+                         &f->err);
+    assert_code(SQLOCK_ENOTSUP, rc, &f->err);
+    assert_null(found.findings);
+    assert_int_equal(found.count, 0);
+}
+
+static void test_a_server_that_does_not_answer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct url_parts parts;
+    struct diagnosis found;
+    char url[512];
+    int rc;
+
+    url_take_apart(f->url, &parts);
+    (void)snprintf(parts.port, sizeof parts.port, "1");
+    options.connect_timeout_ms = 300;
+    rc = sqlock_diagnose(url_put_together(&parts, url), &options,
+                         &found.findings, &found.count, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_int_equal(found.count, 1);
+    assert_int_equal(worst_of(&found, "connection"), SQLOCK_FAILURE);
+    assert_contains(found.findings[0].found, f->err.message);
+    clear(&found);
+}
+
+static void test_rights_that_are_missing(void **state)
+{
+    struct fixture *f = *state;
+    struct diagnosis reader;
+    struct diagnosis writer;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "sick");
+    login_grant(&login, "SELECT", f->table);
+    rc = diagnose(f, login.url, &reader);
+    if (rc == 0) {
+        login_grant(&login, "INSERT, UPDATE", f->table);
+        rc = diagnose(f, login.url, &writer);
+    }
+    login_drop(&login, f);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(worst_of(&reader, "rights"), SQLOCK_FAILURE);
+    assert_contains(find(&reader, "rights")->advice, "grant");
+    assert_int_equal(worst_of(&reader, "peers"), SQLOCK_FINE);
+    assert_int_equal(worst_of(&writer, "rights"), SQLOCK_WARNING);
+    assert_contains(find(&writer, "rights")->advice, "DELETE");
+    clear(&reader);
+    clear(&writer);
+}
+
+static void test_peers_are_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct diagnosis found;
+    char region[32];
+    int rc;
+
+    (void)snprintf(region, sizeof region, "peers-%u", f->serial);
+    fixture_put_row(f, "a-key", region, "somebody", -1000, 60000000);
+    options.region = region;
+    rc = sqlock_diagnose(f->url, &options, &found.findings, &found.count,
+                         &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(worst_of(&found, "peers"), SQLOCK_WARNING);
+    assert_contains(find(&found, "peers")->found, "1 of the 1 locks");
+    clear(&found);
+}
+
+static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *elsewhere;
+    sqlock_lock *lock;
+    sqlock_lock *other;
+    int64_t token;
+    int64_t rows = 0;
+    struct row row;
+    int rc;
+
+    options.region = "another";
+    elsewhere = fixture_registry(f, &options);
+    lock = lock_obtain(f->a, f->name);
+    other = lock_obtain(elsewhere, f->name);
+    lock_take(lock, LONG_TTL_MS);
+    lock_take(other, LONG_TTL_MS);
+    token = sqlock_token(lock);
+    rc = sqlock_after_restore(f->b, &rows, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(rows >= 2);
+    row = fixture_row(f, f->name);
+    if (f->layout == SQLOCK_LAYOUT_SQLOCK) {
+        assert_string_equal(row.client, "");
+        assert_less(token, row.fence);
+    } else {
+        assert_false(row.exists);
+    }
+    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_renew(other, 0, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(other, &f->err), &f->err);
+    lock_take(lock, LONG_TTL_MS);
+    assert_less(token, sqlock_token(lock));
+    lock_give(lock);
+    lock_drop(lock);
+    lock_drop(other);
+    registry_end(elsewhere);
+}
+
+/* --- a pooler --- */
+
+/*
+ * A driver around the real one that does what PgBouncer does with pool_mode =
+ * transaction, to the real server: a client is given the first of the server's
+ * connections that is not in a transaction, for each statement anew.
+ */
+#define BACKENDS 3
+
+struct client {
+    void *backend; /* in a transaction */
+};
+
+static struct {
+    const sqlock_driver *real;
+    sqlock_driver driver;
+    char schemes[64];
+    char url[1024]; /* of the real one */
+    void *backends[BACKENDS];
+    bool is_taken[BACKENDS];
+    bool keeps_sessions; /* pool_mode = session, by one that has one client */
+} pooler;
+
+static int pooled_check_url(const char *url, sqlock_error *err)
+{
+    return pooler.real->check_url(url + strlen("pooled+"), err);
+}
+
+static size_t first_free(void)
+{
+    size_t i = 0;
+
+    while (pooler.is_taken[i])
+        i++;
+    assert_true(i < BACKENDS);
+    return i;
+}
+
+static int backend_of(const struct client *client, const sqlock_connect *how,
+                      void **backend, sqlock_error *err)
+{
+    sqlock_connect own = {.size = sizeof own, .statement_timeout_ms = 5000};
+    size_t i;
+
+    if (client->backend != NULL) {
+        *backend = client->backend;
+        return 0;
+    }
+    i = first_free();
+    if (pooler.backends[i] == NULL) {
+        pooler.backends[i] = calloc(1, pooler.real->connection_bytes);
+        own.deadline_ns = check_deadline_ns(10000);
+        own.lock_timeout_ms = 1000;
+        if (pooler.real->open(pooler.backends[i], pooler.url,
+                              how != NULL ? how : &own, err) < 0)
+            return SQLOCK_EUNREACHABLE;
+    }
+    *backend = pooler.backends[i];
+    return 0;
+}
+
+static int pooled_open(void *connection, const char *url,
+                       const sqlock_connect *how, sqlock_error *err)
+{
+    void *backend;
+
+    (void)snprintf(pooler.url, sizeof pooler.url, "%s",
+                   url + strlen("pooled+"));
+    return backend_of(connection, how, &backend, err);
+}
+
+static void pooled_close(void *connection)
+{
+    (void)connection;
+}
+
+static bool pooled_is_alive(void *connection)
+{
+    (void)connection;
+    return true;
+}
+
+static int pooled_execute(void *connection, const sqlock_statement *statement,
+                          const sqlock_value *parameters, size_t count,
+                          int64_t deadline_ns, sqlock_result *result,
+                          sqlock_error *err)
+{
+    sqlock_statement unprepared = *statement;
+    void *backend;
+    int rc = backend_of(connection, NULL, &backend, err);
+
+    unprepared.id = 0;
+    if (rc < 0)
+        return rc;
+    return pooler.real->execute(backend, &unprepared, parameters, count,
+                                deadline_ns, result, err);
+}
+
+static int pooled_begin(void *connection, int64_t deadline_ns,
+                        sqlock_error *err)
+{
+    struct client *client = connection;
+    size_t i = pooler.keeps_sessions ? 1 : first_free();
+    void *backend;
+    int rc;
+
+    if (pooler.keeps_sessions)
+        pooler.is_taken[0] = true;
+    rc = backend_of(client, NULL, &backend, err);
+    if (pooler.keeps_sessions)
+        pooler.is_taken[0] = false;
+    if (rc < 0)
+        return rc;
+    pooler.is_taken[i] = true;
+    client->backend = backend;
+    return pooler.real->begin(backend, deadline_ns, err);
+}
+
+static int pooled_end(void *connection, int64_t deadline_ns, sqlock_error *err)
+{
+    struct client *client = connection;
+    size_t i;
+    int rc;
+
+    if (client->backend == NULL)
+        return 0;
+    rc = pooler.real->rollback(client->backend, deadline_ns, err);
+    for (i = 0; i < BACKENDS; i++) {
+        if (pooler.backends[i] == client->backend)
+            pooler.is_taken[i] = false;
+    }
+    client->backend = NULL;
+    return rc;
+}
+
+static void pooled_abort(void *connection)
+{
+    (void)connection;
+}
+
+static void *pooled_native(void *connection)
+{
+    (void)connection;
+    return NULL;
+}
+
+/* A pooler has numbers of its own. */
+static void pooled_describe(void *connection, sqlock_description *description)
+{
+    (void)connection;
+    pooler.real->describe(pooler.backends[0], description);
+    description->connection_id = 1;
+}
+
+static void put_pooler_between(struct fixture *f, char url[1024])
+{
+    (void)snprintf(url, 1024, "pooled+%s", f->url);
+    if (pooler.real != NULL)
+        return;
+    assert_int_equal(lk_driver_find(&pooler.real, f->url, &f->err), 0);
+    (void)snprintf(pooler.schemes, sizeof pooler.schemes, "pooled+%.*s",
+                   (int)strcspn(f->url, ":"), f->url);
+    pooler.driver = *pooler.real;
+    pooler.driver.name = "pooled";
+    pooler.driver.schemes = pooler.schemes;
+    pooler.driver.connection_bytes = sizeof(struct client);
+    pooler.driver.capabilities |= SQLOCK_CAP_KEEPS_DEADLINE;
+    pooler.driver.check_url = pooled_check_url;
+    pooler.driver.open = pooled_open;
+    pooler.driver.close = pooled_close;
+    pooler.driver.is_alive = pooled_is_alive;
+    pooler.driver.execute = pooled_execute;
+    pooler.driver.begin = pooled_begin;
+    pooler.driver.commit = pooled_end;
+    pooler.driver.rollback = pooled_end;
+    pooler.driver.abort = pooled_abort;
+    pooler.driver.native = pooled_native;
+    pooler.driver.describe = pooled_describe;
+    pooler.driver.resolve_url = NULL;
+    pooler.driver.transactions = NULL;
+    assert_int_equal(sqlock_driver_register(&pooler.driver, &f->err), 0);
+}
+
+static void remove_pooler(void)
+{
+    size_t i;
+
+    for (i = 0; i < BACKENDS; i++) {
+        if (pooler.backends[i] != NULL)
+            pooler.real->close(pooler.backends[i]);
+        free(pooler.backends[i]);
+        pooler.backends[i] = NULL;
+        pooler.is_taken[i] = false;
+    }
+}
+
+static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    struct diagnosis found;
+    char url[1024];
+    int rc;
+
+    put_pooler_between(f, url);
+    pooler.keeps_sessions = false;
+    rc = diagnose(f, url, &found);
+    remove_pooler();
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(worst_of(&found, "pooler"), SQLOCK_FAILURE);
+    assert_contains(find(&found, "pooler")->advice, "session");
+    clear(&found);
+}
+
+static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
+{
+    struct fixture *f = *state;
+    struct diagnosis found;
+    char url[1024];
+    int rc;
+
+    put_pooler_between(f, url);
+    pooler.keeps_sessions = true;
+    rc = diagnose(f, url, &found);
+    remove_pooler();
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(worst_of(&found, "pooler"), SQLOCK_WARNING);
+    clear(&found);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_healthy_database_has_no_findings_but_fine_ones),
+    TEST_ON(test_no_table_is_a_failure, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_what_cannot_be_diagnosed, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_server_that_does_not_answer, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_rights_that_are_missing, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_peers_are_told, ON_ALL, IN_SQLOCK),
+    TEST(test_F62_after_a_restore_nobody_holds_a_lock),
+    TEST_ON(test_a_pooler_that_moves_sessions_is_a_failure, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_a_proxy_that_keeps_sessions_is_a_warning, ON_SERVERS,
+            IN_SQLOCK),
+};
+const struct topic topic_doctor = TOPIC(tests);

@@ -1,0 +1,38 @@
+/*
+ * login.h - URLs taken apart, and users of a server with rights of their own
+ */
+#ifndef TESTS_LOGIN_H
+#define TESTS_LOGIN_H
+
+#include "fixture.h"
+
+/* The password of those users: it must be in no message. */
+#define LOGIN_PASSWORD "c4naryPassw0rd"
+
+/* scheme://user:password@host:port/database, taken apart. */
+struct url_parts {
+    char scheme[16];
+    char user[64];
+    char password[64];
+    char host[64];
+    char port[8];
+    char database[64];
+};
+
+/* Skips the test when the URL has another form. */
+void url_take_apart(const char *url, struct url_parts *parts);
+const char *url_put_together(const struct url_parts *parts, char url[512]);
+
+struct login {
+    struct sql admin; /* the administrator's session */
+    struct url_parts parts;
+    char url[512];
+};
+
+/* Make a user without any right; to be dropped.  Skips the test where there is
+ * no administrator. */
+void login_make(struct login *login, struct fixture *f, const char *name);
+void login_grant(struct login *login, const char *what, const char *table);
+void login_drop(struct login *login, const struct fixture *f);
+
+#endif

@@ -1,0 +1,265 @@
+/*
+ * test_findings.c - the drivers' rules about settings, against what servers say
+ * whose locks would not keep their promises (F58 to F61, F63, F65)
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "db/driver.h"
+#include "locks/findings.h"
+
+#define SETTINGS_MAX 6
+
+struct server {
+    const char *scheme;
+    const char *settings[SETTINGS_MAX]; /* name, value, ... */
+    const char *check;
+    sqlock_severity severity;
+    const char *advice; /* a part of it */
+};
+
+/* In each, the last setting is the one that is judged. */
+static const struct server servers[] = {
+    {"postgresql:", {"fsync", "on"}, "durability", SQLOCK_FINE, NULL},
+    {"postgresql:", {"fsync", "off"}, "durability", SQLOCK_FAILURE, "= on"},
+    {"postgresql:",
+     {"full_page_writes", "off"},
+     "durability",
+     SQLOCK_FAILURE,
+     "= on"},
+    {"postgresql:",
+     {"synchronous_commit", "off"},
+     "durability",
+     SQLOCK_FAILURE,
+     "forgets"},
+    {"postgresql:",
+     {"synchronous_commit", "local"},
+     "durability",
+     SQLOCK_FINE,
+     NULL},
+    {"postgresql:",
+     {"replicas", "2", "synchronous_standby_names", ""},
+     "failover",
+     SQLOCK_WARNING,
+     "none is synchronous"},
+    {"postgresql:",
+     {"replicas", "2", "synchronous_standby_names", "ANY 1 (*)"},
+     "failover",
+     SQLOCK_FINE,
+     NULL},
+    {"postgresql:",
+     {"in_recovery", "on"},
+     "failover",
+     SQLOCK_FAILURE,
+     "primary"},
+    {"postgresql:",
+     {"default_transaction_read_only", "on"},
+     "failover",
+     SQLOCK_FAILURE,
+     "= off"},
+    {"postgresql:",
+     {"transaction_isolation", "serializable"},
+     "isolation",
+     SQLOCK_FAILURE,
+     "in between"},
+    {"postgresql:",
+     {"idle_session_timeout", "0"},
+     "timeouts",
+     SQLOCK_FINE,
+     NULL},
+    {"postgresql:",
+     {"idle_session_timeout", "59999"},
+     "timeouts",
+     SQLOCK_WARNING,
+     "minute"},
+    {"postgresql:",
+     {"idle_session_timeout", "60000"},
+     "timeouts",
+     SQLOCK_FINE,
+     NULL},
+    {"postgresql:",
+     {"engine", "CockroachDB"},
+     "connection",
+     SQLOCK_WARNING,
+     "tokens"},
+    {"mysql:",
+     {"innodb_flush_log_at_trx_commit", "2"},
+     "durability",
+     SQLOCK_FAILURE,
+     "= 1"},
+    {"mysql:",
+     {"innodb_flush_log_at_trx_commit", "1"},
+     "durability",
+     SQLOCK_FINE,
+     NULL},
+    {"mysql:",
+     {"innodb_doublewrite", "OFF"},
+     "durability",
+     SQLOCK_WARNING,
+     "= ON"},
+    {"mysql:",
+     {"log_bin", "ON", "sync_binlog", "0"},
+     "durability",
+     SQLOCK_WARNING,
+     "= 1"},
+    {"mysql:",
+     {"log_bin", "ON", "binlog_format", "STATEMENT"},
+     "isolation",
+     SQLOCK_FAILURE,
+     "ROW"},
+    {"mysql:",
+     {"tx_isolation", "REPEATABLE-READ"},
+     "isolation",
+     SQLOCK_FAILURE,
+     "in between"},
+    {"mysql:",
+     {"transaction_isolation", "READ-COMMITTED"},
+     "isolation",
+     SQLOCK_FINE,
+     NULL},
+    {"mysql:", {"read_only", "ON"}, "failover", SQLOCK_FAILURE, "primary"},
+    {"mysql:", {"read_only", "1"}, "failover", SQLOCK_FAILURE, "primary"},
+    {"mysql:",
+     {"super_read_only", "ON"},
+     "failover",
+     SQLOCK_FAILURE,
+     "primary"},
+    {"mysql:", {"wsrep_on", "ON"}, "failover", SQLOCK_WARNING, "Galera"},
+    {"mysql:",
+     {"group_replication_group_name", "aaaa",
+      "group_replication_single_primary_mode", "OFF"},
+     "failover",
+     SQLOCK_WARNING,
+     "FOR UPDATE"},
+    {"mysql:",
+     {"Slaves_connected", "1", "rpl_semi_sync_master_enabled", "OFF"},
+     "failover",
+     SQLOCK_WARNING,
+     "semi-synchronous"},
+    {"mysql:",
+     {"rpl_semi_sync_source_enabled", "ON", "Rpl_semi_sync_source_status",
+      "OFF"},
+     "failover",
+     SQLOCK_WARNING,
+     "fallen back"},
+    {"mysql:", {"wait_timeout", "59"}, "timeouts", SQLOCK_WARNING, "minute"},
+    {"mysql:", {"wait_timeout", "28800"}, "timeouts", SQLOCK_FINE, NULL},
+    {"mysql:", {"engine", "TiDB"}, "connection", SQLOCK_WARNING, "SKIP LOCKED"},
+    {"sqlite:",
+     {"journal_mode", "memory"},
+     "durability",
+     SQLOCK_FAILURE,
+     "WAL"},
+    {"sqlite:", {"journal_mode", "delete"}, "isolation", SQLOCK_WARNING, "WAL"},
+    {"sqlite:",
+     {"synchronous", "off"},
+     "durability",
+     SQLOCK_FAILURE,
+     "our sessions"},
+};
+
+/* What a server that says only this is found to be; false: no such driver. */
+static bool judge(struct lk_findings *findings, const char *scheme,
+                  const char *const *settings)
+{
+    sqlock_result result = {0};
+    const sqlock_driver *driver;
+    size_t i;
+
+    if (lk_driver_find(&driver, scheme, NULL) < 0)
+        return false;
+    assert_int_equal(sqlock_result_start(&result, 2), 0);
+    for (i = 0; i < SETTINGS_MAX && settings[i] != NULL; i++) {
+        sqlock_value value = sqlock_text(settings[i]);
+
+        assert_int_equal(sqlock_result_push(&result, &value), 0);
+    }
+    lk_findings_of_rules(findings, driver->dialect->examination->rules,
+                         &result);
+    sqlock_result_clear(&result);
+    return true;
+}
+
+static const sqlock_finding *find(const struct lk_findings *findings,
+                                  const char *check)
+{
+    size_t i;
+
+    for (i = 0; i < findings->count; i++) {
+        if (strcmp(findings->list[i].check, check) == 0)
+            return &findings->list[i];
+    }
+    return NULL;
+}
+
+static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
+{
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof servers / sizeof servers[0]; i++) {
+        const struct server *server = &servers[i];
+        struct lk_findings findings = {0};
+        const sqlock_finding *finding;
+
+        if (!judge(&findings, server->scheme, server->settings))
+            continue;
+        finding = find(&findings, server->check);
+        if (finding == NULL || finding->severity != server->severity)
+            print_message("%s %s\n", server->scheme, server->settings[0]);
+        assert_non_null(finding);
+        assert_int_equal(finding->severity, server->severity);
+        if (server->advice == NULL)
+            assert_null(finding->advice);
+        else
+            assert_contains(finding->advice, server->advice);
+        sqlock_findings_free(findings.list, findings.count);
+    }
+}
+
+/* No replica, no binary log: nothing to be said about them. */
+static void test_rules_that_do_not_apply_say_nothing(void **state)
+{
+    static const char *const alone[][SETTINGS_MAX] = {
+        {"replicas", "0", "synchronous_standby_names", ""},
+        {"log_bin", "OFF", "sync_binlog", "0", "binlog_format", "STATEMENT"},
+        {"sync_binlog", "0"},
+        {"group_replication_group_name", "",
+         "group_replication_single_primary_mode", "OFF"},
+        {"rpl_semi_sync_master_enabled", "OFF", "Rpl_semi_sync_master_status",
+         "OFF"},
+    };
+    struct lk_findings findings = {0};
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof alone / sizeof alone[0]; i++) {
+        (void)judge(&findings, "postgresql:", alone[i]);
+        (void)judge(&findings, "mysql:", alone[i]);
+    }
+    if (findings.count > 0)
+        print_message("%s\n", findings.list[0].found);
+    assert_int_equal(findings.count, 0);
+    sqlock_findings_free(findings.list, findings.count);
+}
+
+static void test_F79_findings_are_one_line(void **state)
+{
+    struct lk_findings findings = {0};
+
+    (void)state;
+    lk_finding(&findings, "clock", SQLOCK_WARNING, NULL, "a\nb \x1b[31m \xff");
+    assert_int_equal(findings.count, 1);
+    assert_string_equal(findings.list[0].found, "a\\x0ab \\x1b[31m \\xff");
+    assert_false(findings.is_short);
+    sqlock_findings_free(findings.list, findings.count);
+    sqlock_findings_free(NULL, 0);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_F58_to_F65_settings_that_locks_depend_on),
+    cmocka_unit_test(test_rules_that_do_not_apply_say_nothing),
+    cmocka_unit_test(test_F79_findings_are_one_line),
+};
+const struct suite suite_findings = SUITE("findings", tests);
