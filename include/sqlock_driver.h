@@ -62,7 +62,7 @@ typedef struct sqlock_statement {
     bool insert_id_is_row; /* no rows come; when rows were affected, present the
                               insert id as one row of one SQLOCK_INT64 */
 } sqlock_statement;
-#define SQLOCK_STATEMENT_IDS 64
+#define SQLOCK_STATEMENT_IDS 192
 
 /*
  * The statements of a dialect.  Texts are templates: {table} stands for the
@@ -296,6 +296,110 @@ typedef struct sqlock_transactions {
     int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 } sqlock_transactions;
 
+/* ---------------------------------------------------------------- stock -- */
+
+/*
+ * The statements about stock.  Besides these parameters, templates have {stock},
+ * {item}, {quantity} and {version} for the table and its columns, and {bump}
+ * where a version is raised, with the text below or with nothing; where there is
+ * no version column, {version} is the quantity.  {entry}, {reservation} and
+ * {bucket} are our tables of sql/DATABASE/stock.sql.
+ */
+typedef enum sqlock_stock_parameter {
+    SQLOCK_SP_ITEM = 1,    /* {1} text, or integer where the column is one */
+    SQLOCK_SP_QUANTITY,    /* {2} integer */
+    SQLOCK_SP_ORDER,       /* {3} text */
+    SQLOCK_SP_ROWS,        /* {4} JSON */
+    SQLOCK_SP_NAME,        /* {5} text: the item, as our tables have it */
+    SQLOCK_SP_BUCKET,      /* {6} integer */
+    SQLOCK_SP_DURATION_US, /* {7} integer */
+    SQLOCK_SP_EXPECTED     /* {8} integer: a version */
+} sqlock_stock_parameter;
+
+/*
+ * An array of entries is JSON of objects: "o" ORDER_ID, "l" LINE, "i" ITEM, "k"
+ * KIND, "q" QUANTITY, "d" DELTA, "s" STATUS, "b" BALANCE.
+ */
+typedef enum sqlock_stock_kind {
+    /* --- on a quantity --- */
+    /* The quantity of {1}.  Locks nothing. */
+    SQLOCK_STOCK_SQL_READ,
+    /* The same, and nobody can change it until the transaction ends. */
+    SQLOCK_STOCK_SQL_LOCK,
+    /* Quantity and version of {1}. */
+    SQLOCK_STOCK_SQL_READ_VERSION,
+    /* Deduct {2} from {1}.  One row: what is left.  No row: less is there, or
+     * there is no such item. */
+    SQLOCK_STOCK_SQL_DEDUCT,
+    /* The same, but callers queue for something cheaper than the row.  NULL:
+     * nothing is. */
+    SQLOCK_STOCK_SQL_DEDUCT_QUEUED,
+    /* The same where the version is {8}.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_SWAP,
+    /* Add {2} to {1}.  One row: what is there now.  No row: it would be too
+     * much, or there is no such item. */
+    SQLOCK_STOCK_SQL_RESTORE,
+    /* Make the quantity of {1}, which exists, {2}. */
+    SQLOCK_STOCK_SQL_ASSIGN,
+    /* Make the item {1} with a quantity of 0 where it is missing. */
+    SQLOCK_STOCK_SQL_MAKE,
+    /* The quantity of {1} {5} with its buckets. */
+    SQLOCK_STOCK_SQL_TOTAL,
+
+    /* --- orders --- */
+    /* Insert the entries {4}, but for those that exist.  affected: how many. */
+    SQLOCK_STOCK_SQL_RECORD,
+    /* Deduct {2} from {1} and insert the entries {4}, with what is left added
+     * to BALANCE.  One row: what is left.  No row: as DEDUCT, and none was
+     * inserted.  EBUSY: one exists, and nothing was done.  NULL: not in one
+     * statement. */
+    SQLOCK_STOCK_SQL_FOLD,
+    SQLOCK_STOCK_SQL_FOLD_QUEUED, /* as DEDUCT_QUEUED */
+    /* The entries of the orders of the JSON array of texts {4}, by order and
+     * line: ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE.  Waits for
+     * those that are being inserted, where the database can. */
+    SQLOCK_STOCK_SQL_ENTRIES,
+    /* The entries of {3} count for nothing any more. */
+    SQLOCK_STOCK_SQL_UNDO,
+
+    /* --- reservations --- */
+    /* Insert {3}, over {7} from now. */
+    SQLOCK_STOCK_SQL_RESERVE,
+    /* Claim {3} if it is reserved and not over.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_CLAIM,
+    /* Cancel {3} if it is reserved.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_CANCEL,
+    /* Let {3} expire if it is reserved and over.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_LAPSE,
+    /* STATE of {3} and its remaining us. */
+    SQLOCK_STOCK_SQL_LOOK,
+    /* ORDER_ID of the {2} reservations that have been over for longest. */
+    SQLOCK_STOCK_SQL_DUE,
+
+    /* --- buckets --- */
+    /* Deduct {2} from bucket {6} of {5}.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
+    /* The same, and insert the entries {4} with the total added to BALANCE; as
+     * FOLD. */
+    SQLOCK_STOCK_SQL_BUCKET_FOLD,
+    /* Lock the buckets of {5}.  Rows: number and quantity, by number. */
+    SQLOCK_STOCK_SQL_BUCKETS,
+    /* Make the quantities of buckets of {5} those of the JSON array {4}: "b"
+     * number, "q" quantity. */
+    SQLOCK_STOCK_SQL_SPREAD,
+    SQLOCK_STOCK_KINDS
+} sqlock_stock_kind;
+
+/* A driver's part in stock. */
+typedef struct sqlock_stock_dialect {
+    size_t size;        /* sizeof(sqlock_stock_dialect) */
+    const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
+    const char *bump;   /* ", {version} = {version} + 1" */
+    /* fnmatch(3) patterns of types of integers */
+    const char *integers;
+    sqlock_template statements[SQLOCK_STOCK_KINDS];
+} sqlock_stock_dialect;
+
 /* --------------------------------------------------------------- driver -- */
 
 /* How to open a connection. */
@@ -409,6 +513,9 @@ typedef struct sqlock_driver {
 
     /** What it can do in transactions of the application; may be NULL. */
     const sqlock_transactions *transactions;
+
+    /** What it can do about stock; may be NULL. */
+    const sqlock_stock_dialect *stock;
 } sqlock_driver;
 
 /**

@@ -69,6 +69,9 @@ void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 /** What the driver does in the application's transactions. */
 extern const sqlock_transactions lk_mysql_transactions;
 
+/** Its statements about stock. */
+extern const sqlock_stock_dialect lk_mysql_stock;
+
 /** End abort()'s reach, and make the connection all zero. */
 void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 

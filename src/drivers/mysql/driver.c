@@ -338,4 +338,5 @@ const sqlock_driver lk_driver_mysql = {
     .native = driver_native,
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,
+    .stock = &lk_mysql_stock,
 };

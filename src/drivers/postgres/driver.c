@@ -208,4 +208,5 @@ const sqlock_driver lk_driver_postgres = {
     .native = pg_native,
     .describe = pg_describe,
     .transactions = &lk_pg_transactions,
+    .stock = &lk_pg_stock,
 };

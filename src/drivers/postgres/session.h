@@ -102,4 +102,8 @@ extern const sqlock_examination lk_pg_examination;
 
 extern const sqlock_transactions lk_pg_transactions;
 
+/* --------------------------------------------------------------- stock.c -- */
+
+extern const sqlock_stock_dialect lk_pg_stock;
+
 #endif /* LK_POSTGRES_SESSION_H */

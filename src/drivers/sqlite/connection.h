@@ -67,6 +67,8 @@ int lk_sqlite_add_functions(struct lk_sqlite *c);
 /* adopt.c: transactions of the application. */
 extern const sqlock_transactions lk_sqlite_transactions;
 
+extern const sqlock_stock_dialect lk_sqlite_stock;
+
 /* file.c: from a URL to a file that can hold locks. */
 int lk_sqlite_path(char **path, const char *url, sqlock_error *err);
 

@@ -355,4 +355,5 @@ const sqlock_driver lk_driver_sqlite = {
     .describe = sqlite_describe,
     .resolve_url = lk_sqlite_resolve,
     .transactions = &lk_sqlite_transactions,
+    .stock = &lk_sqlite_stock,
 };

@@ -1,0 +1,52 @@
+-- Stock for SQLite 3.35 or later: items, the entries of orders, reservations.
+-- Times are microseconds since 1970-01-01 UTC.
+--
+-- Whatever changes a quantity writes its entry in the same transaction, so that
+-- the quantities always are what the entries make of them:
+--     quantity now = quantity at first + sum of DELTA
+-- for an item whose every change has had an order id.
+PRAGMA journal_mode=WAL;
+
+CREATE TABLE IF NOT EXISTS INT_STOCK (
+    ITEM     TEXT    NOT NULL PRIMARY KEY,
+    QUANTITY INTEGER NOT NULL CHECK (typeof(QUANTITY) = 'integer'
+                                     AND QUANTITY >= 0),
+    VERSION  INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- One row for each item of an order.  KIND: D deducted, A added, S set, R
+-- reserved.  STATUS: D done, I insufficient, N nothing for another item's sake,
+-- U undone.  BALANCE: what was left, or there; -1 where that was not known.
+CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
+    ORDER_ID   TEXT    NOT NULL,
+    LINE       INTEGER NOT NULL,
+    ITEM       TEXT    NOT NULL,
+    KIND       TEXT    NOT NULL,
+    QUANTITY   INTEGER NOT NULL,
+    DELTA      INTEGER NOT NULL,
+    STATUS     TEXT    NOT NULL,
+    BALANCE    INTEGER NOT NULL,
+    CREATED_AT INTEGER NOT NULL,
+    PRIMARY KEY (ORDER_ID, LINE),
+    CHECK (DELTA = 0 OR STATUS = 'D')
+) WITHOUT ROWID;
+
+-- One row for each reservation.  STATE: R reserved, C claimed, X cancelled, E
+-- expired.
+CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
+    ORDER_ID   TEXT    NOT NULL PRIMARY KEY,
+    STATE      TEXT    NOT NULL,
+    EXPIRES_AT INTEGER NOT NULL,
+    CREATED_AT INTEGER NOT NULL,
+    UNIQUE (STATE, EXPIRES_AT, ORDER_ID)
+) WITHOUT ROWID;
+
+-- The parts of a quantity that is spread over several rows; what is there of an
+-- item is its row in INT_STOCK and these together.
+CREATE TABLE IF NOT EXISTS INT_STOCK_BUCKET (
+    ITEM     TEXT    NOT NULL,
+    BUCKET   INTEGER NOT NULL,
+    QUANTITY INTEGER NOT NULL CHECK (typeof(QUANTITY) = 'integer'
+                                     AND QUANTITY >= 0),
+    PRIMARY KEY (ITEM, BUCKET)
+) WITHOUT ROWID;

@@ -1,0 +1,135 @@
+/*
+ * stock.c - the SQL about stock that PostgreSQL gets
+ *
+ * A statement that waits for a row reads its newest version afterwards, but
+ * everything else as it was when it began: so an order that another session has
+ * entered meanwhile is found by the primary key of the entries alone, never by a
+ * look at them in the same statement.
+ */
+#include "drivers/postgres/session.h"
+
+/* The build makes it of sql/postgres. */
+extern const char lk_sql_postgres_stock[];
+
+/* clang-format off */
+#define NOW "(clock_timestamp() AT TIME ZONE 'UTC')"
+#define LATER(us) NOW " + (" us ") * interval '1 microsecond'"
+#define REMAINING "(extract(epoch FROM EXPIRES_AT - " NOW ") * 1000000)::bigint"
+
+#define QUANTITY_OF_ITEM "SELECT T.{quantity} FROM {stock} AS T WHERE T.{item} = {1}"
+/* Foreign keys may refer to the item meanwhile. */
+#define LOCKED " FOR NO KEY UPDATE"
+
+#define ENOUGH "T.{quantity} >= {2}"
+#define TAKE(from)                                                             \
+    "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump}" from       \
+    " WHERE T.{item} = {1} AND " ENOUGH " RETURNING T.{quantity}"
+
+/* Whoever updates a hot row is waited for by all the others, who then look at
+ * each new version of it in turn.  An advisory lock wakes one.  It ends with the
+ * transaction, behind the commit. */
+#define QUEUE                                                                  \
+    "Q AS MATERIALIZED (SELECT pg_advisory_xact_lock("                         \
+    "hashtextextended({5}::text, 7)))"
+
+#define ENTRY_COLUMNS                                                          \
+    "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, "       \
+    "STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, "
+#define ENTRIES                                                                \
+    "json_to_recordset({4}::json) AS J (o varchar, l int, i varchar, "         \
+    "k varchar, q bigint, d bigint, s varchar, b bigint)"
+#define ENTER                                                                  \
+    "E AS (" ENTRY_COLUMNS "U.remains + J.b, " NOW " FROM U, " ENTRIES ") "    \
+    "SELECT remains FROM U"
+
+#define IN_BUCKETS                                                             \
+    "coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "                     \
+    "WHERE C.ITEM = {5}), 0)::bigint"
+#define TOTAL                                                                  \
+    "SELECT T.{quantity} + " IN_BUCKETS " FROM {stock} AS T "                  \
+    "WHERE T.{item} = {1}"
+#define TAKE_FROM_BUCKET                                                       \
+    "UPDATE {bucket} AS B SET QUANTITY = B.QUANTITY - {2} WHERE B.ITEM = {5} " \
+    "AND B.BUCKET = {6} AND B.QUANTITY >= {2} "                                \
+    "RETURNING (" TOTAL ") - {2}"
+
+const sqlock_stock_dialect lk_pg_stock = {
+    .size = sizeof(sqlock_stock_dialect),
+    .schema = lk_sql_postgres_stock,
+    .bump = ", {version} = T.{version} + 1",
+    .integers = "smallint|integer|bigint",
+    .statements = {
+        [SQLOCK_STOCK_SQL_READ] = { .text = QUANTITY_OF_ITEM },
+        [SQLOCK_STOCK_SQL_LOCK] = { .text = QUANTITY_OF_ITEM LOCKED },
+        [SQLOCK_STOCK_SQL_READ_VERSION] = { .text =
+            "SELECT T.{quantity}, T.{version} FROM {stock} AS T "
+            "WHERE T.{item} = {1}" },
+        [SQLOCK_STOCK_SQL_DEDUCT] = { .text = TAKE("") },
+        [SQLOCK_STOCK_SQL_DEDUCT_QUEUED] = { .text =
+            "WITH " QUEUE " " TAKE(" FROM Q") },
+        [SQLOCK_STOCK_SQL_SWAP] = { .text =
+            "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump} "
+            "WHERE T.{item} = {1} AND T.{version} = {8} AND " ENOUGH },
+        [SQLOCK_STOCK_SQL_RESTORE] = { .text =
+            "UPDATE {stock} AS T SET {quantity} = T.{quantity} + {2}{bump} "
+            "WHERE T.{item} = {1} "
+            "AND T.{quantity} <= 9223372036854775807 - {2} "
+            "RETURNING T.{quantity}" },
+        [SQLOCK_STOCK_SQL_ASSIGN] = { .text =
+            "UPDATE {stock} AS T SET {quantity} = {2}{bump} "
+            "WHERE T.{item} = {1}" },
+        [SQLOCK_STOCK_SQL_MAKE] = { .text =
+            "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
+            "ON CONFLICT DO NOTHING" },
+        [SQLOCK_STOCK_SQL_TOTAL] = { .text = TOTAL },
+
+        [SQLOCK_STOCK_SQL_RECORD] = { .text =
+            ENTRY_COLUMNS "J.b, " NOW " FROM " ENTRIES
+            " ORDER BY J.o, J.l ON CONFLICT DO NOTHING" },
+        [SQLOCK_STOCK_SQL_FOLD] = { .text =
+            "WITH U AS (" TAKE("") " AS remains), " ENTER },
+        [SQLOCK_STOCK_SQL_FOLD_QUEUED] = { .text =
+            "WITH " QUEUE ", U AS (" TAKE(" FROM Q") " AS remains), " ENTER },
+        [SQLOCK_STOCK_SQL_ENTRIES] = { .text =
+            "SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE "
+            "FROM {entry} WHERE ORDER_ID IN "
+            "(SELECT json_array_elements_text({4}::json)) "
+            "ORDER BY ORDER_ID, LINE" },
+        [SQLOCK_STOCK_SQL_UNDO] = { .text =
+            "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}" },
+
+        [SQLOCK_STOCK_SQL_RESERVE] = { .text =
+            "INSERT INTO {reservation} (ORDER_ID, STATE, EXPIRES_AT, "
+            "CREATED_AT) VALUES ({3}, 'R', " LATER("{7}") ", " NOW ")" },
+        [SQLOCK_STOCK_SQL_CLAIM] = { .text =
+            "UPDATE {reservation} SET STATE = 'C' WHERE ORDER_ID = {3} "
+            "AND STATE = 'R' AND EXPIRES_AT > " NOW },
+        [SQLOCK_STOCK_SQL_CANCEL] = { .text =
+            "UPDATE {reservation} SET STATE = 'X' WHERE ORDER_ID = {3} "
+            "AND STATE = 'R'" },
+        [SQLOCK_STOCK_SQL_LAPSE] = { .text =
+            "UPDATE {reservation} SET STATE = 'E' WHERE ORDER_ID = {3} "
+            "AND STATE = 'R' AND EXPIRES_AT <= " NOW },
+        [SQLOCK_STOCK_SQL_LOOK] = { .text =
+            "SELECT STATE, " REMAINING " FROM {reservation} "
+            "WHERE ORDER_ID = {3}" },
+        [SQLOCK_STOCK_SQL_DUE] = { .text =
+            "SELECT ORDER_ID FROM {reservation} WHERE STATE = 'R' "
+            "AND EXPIRES_AT <= " NOW " ORDER BY EXPIRES_AT, ORDER_ID "
+            "LIMIT {2}" },
+
+        [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = { .text = TAKE_FROM_BUCKET },
+        [SQLOCK_STOCK_SQL_BUCKET_FOLD] = { .text =
+            "WITH U AS (" TAKE_FROM_BUCKET " AS remains), " ENTER },
+        [SQLOCK_STOCK_SQL_BUCKETS] = { .text =
+            "SELECT BUCKET, QUANTITY FROM {bucket} WHERE ITEM = {5} "
+            "ORDER BY BUCKET" LOCKED },
+        [SQLOCK_STOCK_SQL_SPREAD] = { .text =
+            "INSERT INTO {bucket} (ITEM, BUCKET, QUANTITY) "
+            "SELECT {5}::varchar, J.b, J.q "
+            "FROM json_to_recordset({4}::json) AS J (b int, q bigint) "
+            "ORDER BY J.b ON CONFLICT (ITEM, BUCKET) "
+            "DO UPDATE SET QUANTITY = EXCLUDED.QUANTITY" },
+    },
+};
+/* clang-format on */

@@ -1,0 +1,93 @@
+/*
+ * stock.c - the statements about stock in SQLite's SQL.  One writer at a time:
+ * what a transaction has read, nobody changes before it ends, so there is
+ * nothing to lock; and an order is entered in a statement of its own.
+ */
+#include "drivers/sqlite/connection.h"
+
+/* The build makes it of sql/sqlite. */
+extern const char lk_sql_sqlite_stock[];
+
+/* clang-format off */
+#define QUANTITY_OF_ITEM "SELECT {quantity} FROM {stock} WHERE {item} = {1}"
+#define UPDATE_STOCK "UPDATE {stock} SET {quantity} = "
+#define OF(name) "json_extract(J.value, '$." name "')"
+
+const sqlock_stock_dialect lk_sqlite_stock = {
+    .size = sizeof(sqlock_stock_dialect),
+    .schema = lk_sql_sqlite_stock,
+    .bump = ", {version} = {version} + 1",
+    .integers = "*int*",
+    .statements = {
+        [SQLOCK_STOCK_SQL_READ] = { .text = QUANTITY_OF_ITEM },
+        [SQLOCK_STOCK_SQL_LOCK] = { .text = QUANTITY_OF_ITEM },
+        [SQLOCK_STOCK_SQL_READ_VERSION] = { .text =
+            "SELECT {quantity}, {version} FROM {stock} WHERE {item} = {1}" },
+        [SQLOCK_STOCK_SQL_DEDUCT] = { .text =
+            UPDATE_STOCK "{quantity} - {2}{bump} "
+            "WHERE {item} = {1} AND {quantity} >= {2} RETURNING {quantity}" },
+        [SQLOCK_STOCK_SQL_SWAP] = { .text =
+            UPDATE_STOCK "{quantity} - {2}{bump} "
+            "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}" },
+        [SQLOCK_STOCK_SQL_RESTORE] = { .text =
+            UPDATE_STOCK "{quantity} + {2}{bump} WHERE {item} = {1} "
+            "AND {quantity} <= 9223372036854775807 - {2} "
+            "RETURNING {quantity}" },
+        [SQLOCK_STOCK_SQL_ASSIGN] = { .text =
+            UPDATE_STOCK "{2}{bump} WHERE {item} = {1}" },
+        [SQLOCK_STOCK_SQL_MAKE] = { .text =
+            "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
+            "ON CONFLICT DO NOTHING" },
+        [SQLOCK_STOCK_SQL_TOTAL] = { .text =
+            "SELECT {quantity} + coalesce((SELECT sum(C.QUANTITY) "
+            "FROM {bucket} AS C WHERE C.ITEM = {5}), 0) "
+            "FROM {stock} WHERE {item} = {1}" },
+
+        [SQLOCK_STOCK_SQL_RECORD] = { .text =
+            "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, "
+            "DELTA, STATUS, BALANCE, CREATED_AT) SELECT " OF("o") ", " OF("l")
+            ", " OF("i") ", " OF("k") ", " OF("q") ", " OF("d") ", " OF("s")
+            ", " OF("b") ", sqlock_now() FROM json_each({4}) AS J WHERE true "
+            "ON CONFLICT DO NOTHING" },
+        [SQLOCK_STOCK_SQL_ENTRIES] = { .text =
+            "SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE "
+            "FROM {entry} WHERE ORDER_ID IN "
+            "(SELECT J.value FROM json_each({4}) AS J) "
+            "ORDER BY ORDER_ID, LINE" },
+        [SQLOCK_STOCK_SQL_UNDO] = { .text =
+            "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}" },
+
+        [SQLOCK_STOCK_SQL_RESERVE] = { .text =
+            "INSERT INTO {reservation} (ORDER_ID, STATE, EXPIRES_AT, "
+            "CREATED_AT) VALUES ({3}, 'R', sqlock_now() + {7}, sqlock_now())" },
+        [SQLOCK_STOCK_SQL_CLAIM] = { .text =
+            "UPDATE {reservation} SET STATE = 'C' WHERE ORDER_ID = {3} "
+            "AND STATE = 'R' AND EXPIRES_AT > sqlock_now()" },
+        [SQLOCK_STOCK_SQL_CANCEL] = { .text =
+            "UPDATE {reservation} SET STATE = 'X' WHERE ORDER_ID = {3} "
+            "AND STATE = 'R'" },
+        [SQLOCK_STOCK_SQL_LAPSE] = { .text =
+            "UPDATE {reservation} SET STATE = 'E' WHERE ORDER_ID = {3} "
+            "AND STATE = 'R' AND EXPIRES_AT <= sqlock_now()" },
+        [SQLOCK_STOCK_SQL_LOOK] = { .text =
+            "SELECT STATE, EXPIRES_AT - sqlock_now() FROM {reservation} "
+            "WHERE ORDER_ID = {3}" },
+        [SQLOCK_STOCK_SQL_DUE] = { .text =
+            "SELECT ORDER_ID FROM {reservation} WHERE STATE = 'R' "
+            "AND EXPIRES_AT <= sqlock_now() ORDER BY EXPIRES_AT, ORDER_ID "
+            "LIMIT {2}" },
+
+        [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = { .text =
+            "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "
+            "AND BUCKET = {6} AND QUANTITY >= {2}" },
+        [SQLOCK_STOCK_SQL_BUCKETS] = { .text =
+            "SELECT BUCKET, QUANTITY FROM {bucket} WHERE ITEM = {5} "
+            "ORDER BY BUCKET" },
+        [SQLOCK_STOCK_SQL_SPREAD] = { .text =
+            "INSERT INTO {bucket} (ITEM, BUCKET, QUANTITY) "
+            "SELECT {5}, " OF("b") ", " OF("q") " FROM json_each({4}) AS J "
+            "WHERE true ON CONFLICT (ITEM, BUCKET) "
+            "DO UPDATE SET QUANTITY = excluded.QUANTITY" },
+    },
+};
+/* clang-format on */
