@@ -50,6 +50,7 @@ int lk_db_init(struct lk_db *db, const char *url,
         return rc;
     }
     lk_group_init(&db->group);
+    lk_ids_init(&db->ids);
     rc = init_pools(db, resolved != NULL ? resolved : url, options);
     free(resolved);
     if (rc < 0) {
@@ -64,6 +65,7 @@ void lk_db_clear(struct lk_db *db)
     lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
     lk_group_clear(&db->group);
+    lk_ids_clear(&db->ids);
     lk_watchdog_stop(&db->dog);
 }
 

@@ -6,6 +6,7 @@
 #define LK_DB_H
 
 #include "db/group.h"
+#include "db/ids.h"
 #include "db/pool.h"
 #include "db/statement.h"
 #include "db/watchdog.h"
@@ -18,6 +19,7 @@ struct lk_db {
     struct lk_pool reserved; /* one connection, for the keeper alone (F35); all
                                 writes, where there is one writer */
     struct lk_group group;
+    struct lk_ids ids;
 };
 
 /* Finds the driver and checks the URL; connects to nothing yet. */

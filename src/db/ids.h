@@ -1,0 +1,28 @@
+/*
+ * ids.h - numbers for statements that are not the dialect's own, so that they
+ * are prepared once per connection, too
+ */
+#ifndef LK_IDS_H
+#define LK_IDS_H
+
+#include <pthread.h>
+
+#include "sqlock_driver.h"
+
+/* Those of the dialect and of transactions have fixed ones. */
+#define LK_IDS_FIRST (SQLOCK_SQL_KINDS + SQLOCK_TX_KINDS + 1u)
+#define LK_IDS_COUNT (SQLOCK_STATEMENT_IDS - LK_IDS_FIRST + 1)
+
+struct lk_ids {
+    pthread_mutex_t mutex;
+    char *texts[LK_IDS_COUNT]; /* of LK_IDS_FIRST and up */
+};
+
+void lk_ids_init(struct lk_ids *ids);
+void lk_ids_clear(struct lk_ids *ids);
+
+/* The number of a text: always the same.  0 when there are no more: then it
+ * goes unprepared. */
+uint32_t lk_ids_of(struct lk_ids *ids, const char *text);
+
+#endif
