@@ -277,9 +277,9 @@ typedef struct sqlock_stock_stats {
     uint64_t retries;     /* attempts beyond the first of each */
     uint64_t rounds;      /* COALESCED: statements or transactions of leaders */
     uint64_t folded;      /* COALESCED: callers served by them */
-    uint64_t most_rounds; /* COALESCED: leader rounds that began while one
-                             caller waited, its own among them: 2 at most, unless
-                             a round had to be tried again */
+    uint64_t most_rounds; /* COALESCED: rounds that one caller waited for, the
+                             one under way when it came among them: 2, unless
+                             more wait than fit in a batch */
     uint64_t rebalances;  /* BUCKETS: times an item was spread anew */
 } sqlock_stock_stats;
 

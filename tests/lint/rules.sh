@@ -25,7 +25,7 @@ may_use() { # FOLDER
     db) echo "base db" ;;
     locks) echo "base db locks" ;;
     tx) echo "base db locks tx" ;;
-    stock) echo "base db tx stock" ;;
+    stock) echo "base db locks tx stock" ;; # the registry and its options
     cli | examples/* | examples) echo "$1" ;;
     *) echo "" ;;
     esac

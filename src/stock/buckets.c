@@ -1,0 +1,254 @@
+/*
+ * buckets.c - one item over several rows.  A caller deducts from its own bucket
+ * and waits for nobody who has another.  One that finds too little there locks
+ * them all, and the item's row before them, takes from the sum, and spreads what
+ * remains evenly: so nobody is refused while there is enough in other buckets.
+ *
+ * What is there of an item is its row and its buckets.  Whatever is added goes
+ * to the row, and from there to the buckets when next one runs dry.
+ */
+#include "stock/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+struct buckets {
+    int64_t total;
+    size_t count; /* rows there are */
+    int64_t last; /* the greatest number of one */
+};
+
+/* Threads of a process, and processes started one after another, have
+ * neighbouring ones. */
+static int64_t home_of(const sqlock_stock *stock)
+{
+    return (int64_t)(((uint64_t)getpid() + lk_thread_id()) %
+                     stock->options.buckets);
+}
+
+/* --- all of them --- */
+
+/* Lock the buckets; the item's row is locked already. */
+static int lock_buckets(struct lk_stock_operation *op,
+                        const struct lk_stock_line *line,
+                        struct buckets *buckets, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    *buckets = (struct buckets){.last = -1};
+    lk_stock_arguments(op, line, &arguments);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_BUCKETS, &arguments, &result, err);
+    for (size_t i = 0; rc == 0 && i < result.rows; i++) {
+        buckets->last = result.cells[2 * i].integer;
+        buckets->count++;
+        if (__builtin_add_overflow(buckets->total,
+                                   result.cells[2 * i + 1].integer,
+                                   &buckets->total))
+            rc = lk_error(err, SQLOCK_EINVAL,
+                          "the buckets of %s hold more than a 64-bit integer",
+                          line->name);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Write `quantity`, spread evenly over the first `over` buckets; the others are
+ * empty. */
+static int spread(struct lk_stock_operation *op,
+                  const struct lk_stock_line *line, int64_t quantity,
+                  int64_t over, int64_t last, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    char *rows = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&rows, &size);
+    int64_t end = last >= over ? last + 1 : over;
+    int rc;
+
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    for (int64_t i = 0; i < end; i++) {
+        int64_t part = i < over ? quantity / over + (i < quantity % over) : 0;
+
+        (void)fprintf(stream, "%s{\"b\":%" PRId64 ",\"q\":%" PRId64 "}",
+                      i == 0 ? "[" : ",", i, part);
+    }
+    (void)fputc(']', stream);
+    if (fclose(stream) != 0) {
+        free(rows);
+        return lk_error_nomem(err);
+    }
+    lk_stock_arguments(op, line, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, rows);
+    rc = lk_stock_do(op, SQLOCK_STOCK_SQL_SPREAD, &arguments, NULL, err);
+    free(rows);
+    return rc;
+}
+
+int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
+                      int64_t *gathered, sqlock_error *err)
+{
+    struct buckets buckets;
+    int rc;
+
+    *gathered = 0;
+    rc = lock_buckets(op, line, &buckets, err);
+    if (rc < 0 || buckets.total == 0)
+        return rc;
+    rc = spread(op, line, 0, buckets.last + 1, buckets.last, err);
+    if (rc == 0)
+        *gathered = buckets.total;
+    return rc;
+}
+
+static int take_from_all(struct lk_stock_operation *op,
+                         struct lk_stock_line *line, sqlock_error *err)
+{
+    struct lk_stock_line nothing = *line;
+    struct lk_arguments arguments;
+    struct buckets buckets;
+    int64_t in_row = 0;
+    int64_t total;
+    int rc;
+
+    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &in_row, err);
+    if (rc == 0)
+        return lk_stock_no_item(line, err);
+    if (rc == 1)
+        rc = lock_buckets(op, line, &buckets, err);
+    if (rc < 0)
+        return rc;
+    if (__builtin_add_overflow(in_row, buckets.total, &total))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "there is more of %s than a 64-bit integer holds",
+                        line->name);
+    if (total < line->quantity)
+        return lk_stock_insufficient(line, total, err);
+    line->left = total - line->quantity;
+    line->delta = -line->quantity;
+    rc = spread(op, line, line->left, op->stock->options.buckets, buckets.last,
+                err);
+    if (rc < 0 || in_row == 0)
+        return rc;
+    nothing.quantity = 0;
+    lk_stock_arguments(op, &nothing, &arguments);
+    return lk_stock_do(op, SQLOCK_STOCK_SQL_ASSIGN, &arguments, NULL, err);
+}
+
+/* --- one --- */
+
+/* Deduct from the caller's own bucket, and enter the order with it.  1: done; 0:
+ * there is too little in it; LK_STOCK_KNOWN. */
+static int take_from_one(struct lk_stock_operation *op,
+                         struct lk_stock_line *line, const char *entry,
+                         sqlock_error *err)
+{
+    sqlock_stock_kind kind = entry != NULL ? SQLOCK_STOCK_SQL_BUCKET_FOLD
+                                           : SQLOCK_STOCK_SQL_BUCKET_DEDUCT;
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    line->left = -1;
+    lk_stock_arguments(op, line, &arguments);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, home_of(op->stock));
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
+    rc = lk_stock_send(op, kind, &arguments, &result, err);
+    if (rc == 0 && result.rows > 0 && result.cells[0].type == SQLOCK_INT64)
+        line->left = result.cells[0].integer;
+    if (rc == 0 && (result.rows > 0 || result.affected > 0)) {
+        line->delta = -line->quantity;
+        rc = 1;
+    } else if (rc == SQLOCK_EBUSY && entry != NULL) {
+        rc = LK_STOCK_KNOWN;
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* What is left of the item, where the statement did not tell and somebody wants
+ * to know. */
+static int learn_left(struct lk_stock_operation *op, struct lk_stock_line *line,
+                      sqlock_error *err)
+{
+    int rc;
+
+    if (line->left >= 0 || (!op->wants_left && op->order == NULL))
+        return 0;
+    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_TOTAL, line, &line->left, err);
+    return rc < 0 ? rc : 0;
+}
+
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
+{
+    int rc = take_from_one(op, line, NULL, err);
+
+    if (rc == 1)
+        return learn_left(op, line, err);
+    if (rc < 0)
+        return rc;
+    atomic_fetch_add(&op->stock->rebalances, 1);
+    return take_from_all(op, line, err);
+}
+
+/* Whoever knows what is left, knows it from the statement: nothing may fail once
+ * it is done. */
+static int learn_left_afterwards(struct lk_stock_operation *op,
+                                 struct lk_stock_line *line)
+{
+    if (learn_left(op, line, NULL) < 0)
+        line->left = -1;
+    return 0;
+}
+
+static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_stock_line *line = &op->lines[0];
+    char *entry = NULL;
+    size_t size = 0;
+    FILE *stream;
+    int rc;
+
+    if (!lk_stock_can(op->stock, SQLOCK_STOCK_SQL_BUCKET_FOLD))
+        return LK_STOCK_IN_TRANSACTION;
+    stream = open_memstream(&entry, &size);
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    line->left = 0; /* to which the total is added */
+    line->delta = -line->quantity;
+    (void)fputc('[', stream);
+    lk_entry_write(stream, op->order, 0, line, op->kind, LK_ENTRY_DONE);
+    (void)fputc(']', stream);
+    if (fclose(stream) != 0) {
+        free(entry);
+        return lk_error_nomem(err);
+    }
+    rc = take_from_one(op, line, entry, err);
+    free(entry);
+    if (rc == 0)
+        return LK_STOCK_IN_TRANSACTION;
+    return rc == 1 ? 0 : rc;
+}
+
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
+{
+    int rc;
+
+    if (op->order != NULL)
+        return alone_with_order(op, err);
+    rc = take_from_one(op, &op->lines[0], NULL, err);
+    if (rc == 0)
+        return LK_STOCK_IN_TRANSACTION;
+    return rc < 0 ? rc : learn_left_afterwards(op, &op->lines[0]);
+}
+
+const struct lk_stock_strategy lk_stock_buckets = {
+    .take = take,
+    .alone = alone,
+};

@@ -1,0 +1,221 @@
+/*
+ * coalesced.c - the threads of a process that want the same item queue up here,
+ * and a leader deducts for all that have gathered, in one statement.  Each gets
+ * an answer of its own.  Leadership passes on after each round, to whoever waits
+ * first: nobody works for the others longer than once, and whoever comes while a
+ * round is under way is in the next.
+ *
+ * Nobody is cancelled in here (pthread_cancel): a leader ends its round and
+ * hands over first.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "stock/fold.h"
+
+/* --- the queue --- */
+
+static struct lk_fold_queue *find_queue(sqlock_stock *stock, const char *name)
+{
+    struct lk_fold_queue *queue;
+
+    HASH_FIND_STR(stock->queues, name, queue);
+    if (queue != NULL)
+        return queue;
+    queue = calloc(1, sizeof *queue);
+    if (queue == NULL)
+        return NULL;
+    queue->name = strdup(name);
+    if (queue->name == NULL) {
+        free(queue);
+        return NULL;
+    }
+    queue->known_left = -1;
+    HASH_ADD_KEYPTR(hh, stock->queues, queue->name, strlen(queue->name), queue);
+    return queue;
+}
+
+static void free_queue(sqlock_stock *stock, struct lk_fold_queue *queue)
+{
+    HASH_DEL(stock->queues, queue);
+    free(queue->name);
+    free(queue);
+}
+
+void lk_fold_clear(sqlock_stock *stock)
+{
+    struct lk_fold_queue *queue;
+    struct lk_fold_queue *next;
+
+    HASH_ITER(hh, stock->queues, queue, next)
+    {
+        free_queue(stock, queue);
+    }
+}
+
+/* 0: it waits; 1: it leads; ENOMEM. */
+static int join(sqlock_stock *stock, struct lk_fold_request *request)
+{
+    struct lk_fold_queue *queue;
+    int leads = SQLOCK_ENOMEM;
+
+    pthread_mutex_lock(&stock->mutex);
+    queue = find_queue(stock, request->op->lines[0].name);
+    if (queue != NULL) {
+        request->queue = queue;
+        request->came_in = queue->round - (queue->is_running ? 1 : 0);
+        if (queue->last != NULL)
+            queue->last->next = request;
+        else
+            queue->first = request;
+        queue->last = request;
+        leads = queue->is_led ? 0 : 1;
+        queue->is_led = true;
+    }
+    pthread_mutex_unlock(&stock->mutex);
+    return leads;
+}
+
+/* With the mutex held: the next round. */
+static void cut(sqlock_stock *stock, struct lk_fold_queue *queue,
+                struct lk_fold *fold)
+{
+    while (queue->first != NULL && fold->count < stock->options.batch) {
+        fold->requests[fold->count++] = queue->first;
+        queue->first = queue->first->next;
+    }
+    if (queue->first == NULL)
+        queue->last = NULL;
+    queue->round++;
+    queue->is_running = true;
+}
+
+static void note_rounds(sqlock_stock *stock, const struct lk_fold *fold)
+{
+    uint_fast64_t seen = atomic_load(&stock->most_rounds);
+    uint64_t most = 0;
+
+    for (size_t i = 0; i < fold->count; i++) {
+        uint64_t waited = fold->round - fold->requests[i]->came_in;
+
+        if (waited > most)
+            most = waited;
+    }
+    while (most > seen &&
+           !atomic_compare_exchange_weak(&stock->most_rounds, &seen, most))
+        continue;
+    atomic_fetch_add(&stock->rounds, 1);
+    atomic_fetch_add(&stock->folded, fold->count);
+}
+
+/* Whoever is told may be gone at once. */
+static void tell(const struct lk_fold *fold,
+                 const struct lk_fold_request *leader)
+{
+    for (size_t i = 0; i < fold->count; i++)
+        if (fold->requests[i] != leader)
+            (void)sem_post(&fold->requests[i]->turn);
+}
+
+/* One round; the leader's own request is the first of it. */
+static void lead(sqlock_stock *stock, struct lk_fold_request *leader)
+{
+    struct lk_fold_queue *queue = leader->queue;
+    struct lk_fold_request *next;
+    struct lk_fold fold = {0};
+
+    fold.requests = calloc(stock->options.batch, sizeof *fold.requests);
+    if (fold.requests == NULL) { /* alone, then */
+        fold.one = leader;
+        fold.requests = &fold.one;
+    }
+    pthread_mutex_lock(&stock->mutex);
+    if (fold.one != NULL) {
+        queue->first = leader->next;
+        queue->last = queue->first == NULL ? NULL : queue->last;
+        queue->round++;
+        queue->is_running = true;
+        fold.count = 1;
+    } else {
+        cut(stock, queue, &fold);
+    }
+    fold.round = queue->round;
+    fold.known_left = queue->known_left;
+    pthread_mutex_unlock(&stock->mutex);
+
+    note_rounds(stock, &fold);
+    lk_fold_run(&fold, stock);
+
+    for (size_t i = 0; i < fold.count; i++)
+        fold.requests[i]->is_done = true;
+    pthread_mutex_lock(&stock->mutex);
+    queue->known_left = fold.known_left;
+    queue->is_running = false;
+    next = queue->first;
+    queue->is_led = next != NULL;
+    if (next == NULL)
+        free_queue(stock, queue);
+    pthread_mutex_unlock(&stock->mutex);
+    /* First those who have their answers: they may be back, and join. */
+    tell(&fold, leader);
+    if (next != NULL) {
+        next->leads = true;
+        (void)sem_post(&next->turn);
+    }
+    if (fold.one == NULL)
+        free(fold.requests);
+}
+
+static int wait_or_lead(sqlock_stock *stock, struct lk_fold_request *request)
+{
+    int leads = join(stock, request);
+
+    if (leads < 0)
+        return leads;
+    request->leads = leads == 1;
+    while (!request->is_done) {
+        if (request->leads)
+            lead(stock, request);
+        else
+            while (sem_wait(&request->turn) != 0 && errno == EINTR)
+                continue;
+    }
+    return 0;
+}
+
+/* --- the strategy --- */
+
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_fold_request request = {.op = op};
+    int cancel_state = PTHREAD_CANCEL_ENABLE;
+    int rc;
+
+    if (sem_init(&request.turn, 0, 0) != 0)
+        return lk_error_nomem(err);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+    rc = wait_or_lead(op->stock, &request);
+    (void)pthread_setcancelstate(cancel_state, NULL);
+    (void)sem_destroy(&request.turn);
+    if (rc < 0)
+        return lk_error_nomem(err);
+    if (request.rc < 0 && err != NULL)
+        *err = request.err;
+    return request.rc;
+}
+
+/* In somebody's transaction there is nobody to wait with. */
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
+{
+    return lk_stock_conditional.take(op, line, err);
+}
+
+const struct lk_stock_strategy lk_stock_coalesced = {
+    .take = take,
+    .alone = alone,
+};

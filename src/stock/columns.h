@@ -1,0 +1,28 @@
+/*
+ * columns.h - whether a table has the columns that a stock needs
+ */
+#ifndef LK_STOCK_COLUMNS_H
+#define LK_STOCK_COLUMNS_H
+
+#include "db/db.h"
+#include "db/table.h"
+
+struct lk_columns {
+    sqlock_result rows; /* of DESCRIBE */
+};
+
+/* Read the catalogue; no rows where there is no such table.  To be cleared. */
+int lk_columns_read(struct lk_columns *out, struct lk_db *db,
+                    const struct lk_table *table, int64_t deadline_ns,
+                    sqlock_error *err);
+void lk_columns_clear(struct lk_columns *columns);
+
+bool lk_columns_are_there(const struct lk_columns *columns);
+
+/* Its type in lower case; NULL when there is no such column. */
+const char *lk_columns_type(const struct lk_columns *columns, const char *name);
+
+/* Whether a type fits one of the patterns, with '|' between them. */
+bool lk_columns_fits(const char *type, const char *patterns);
+
+#endif

@@ -1,0 +1,178 @@
+/*
+ * conditional.c - UPDATE ... WHERE quantity >= n: the database decides and
+ * deducts in one statement.  Only a refusal needs a look at why.
+ */
+#include "stock/stock.h"
+
+#include <stdlib.h>
+
+#include "base/error.h"
+
+/* Looks that find enough where the statement did not. */
+#define LOOKS 10
+
+/* Why nothing was deducted.  0: it may be tried again. */
+static int look(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
+{
+    /* What is looked at in a transaction may be an old state, unless locked. */
+    sqlock_stock_kind kind =
+        op->tx != NULL ? SQLOCK_STOCK_SQL_LOCK : SQLOCK_STOCK_SQL_READ;
+    int64_t there = 0;
+    int rc = lk_stock_ask(op, kind, line, &there, err);
+
+    if (rc < 0)
+        return rc;
+    if (rc == 0)
+        return lk_stock_no_item(line, err);
+    return there < line->quantity ? lk_stock_insufficient(line, there, err) : 0;
+}
+
+static int give_up(const struct lk_stock_line *line, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "%s keeps changing between one statement and the next",
+                    line->name);
+}
+
+static void took(struct lk_stock_line *line, int64_t left)
+{
+    line->left = left;
+    line->delta = -line->quantity;
+}
+
+/* What was spread over buckets by a stock of that strategy is brought back. */
+static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
+                  int refusal, sqlock_error *err)
+{
+    struct lk_stock_line back = *line;
+    int rc;
+
+    if (!op->stock->is_ours)
+        return refusal;
+    rc = lk_buckets_gather(op, line, &back.quantity, err);
+    if (rc == 0 && back.quantity == 0)
+        return lk_stock_insufficient(line, line->left, err);
+    return rc < 0 ? rc : lk_stock_add(op, &back, err);
+}
+
+int lk_conditional_take(struct lk_stock_operation *op,
+                        struct lk_stock_line *line, sqlock_stock_kind deduct,
+                        sqlock_error *err)
+{
+    for (int i = 0; i < LOOKS; i++) {
+        int64_t left = 0;
+        int rc = lk_stock_ask(op, deduct, line, &left, err);
+
+        if (rc == 1) {
+            took(line, left);
+            return 0;
+        }
+        if (rc == 0)
+            rc = look(op, line, err);
+        if (rc == SQLOCK_EINSUFFICIENT)
+            rc = gather(op, line, rc, err);
+        if (rc < 0)
+            return rc;
+    }
+    return give_up(line, err);
+}
+
+/* Deduct and enter the order.  1, 0, LK_STOCK_KNOWN. */
+static int fold(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                int64_t *left, sqlock_error *err)
+{
+    struct lk_stock_line *line = &op->lines[0];
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    char *entry = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&entry, &size);
+    int rc;
+
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    took(line, 0); /* to which what is left is added */
+    (void)fputc('[', stream);
+    lk_entry_write(stream, op->order, 0, line, op->kind, LK_ENTRY_DONE);
+    (void)fputc(']', stream);
+    if (fclose(stream) != 0) {
+        free(entry);
+        return lk_error_nomem(err);
+    }
+    lk_stock_arguments(op, line, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
+    rc = lk_stock_send(op, kind, &arguments, &result, err);
+    free(entry);
+    if (rc == 0 && result.rows > 0) {
+        *left = result.cells[0].integer;
+        rc = 1;
+    } else if (rc == SQLOCK_EBUSY) {
+        rc = LK_STOCK_KNOWN; /* or somebody's lock: then it will show */
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* Whether something of it is in buckets: then it takes a transaction. */
+static int look_in_buckets(struct lk_stock_operation *op,
+                           struct lk_stock_line *line, int refusal,
+                           sqlock_error *err)
+{
+    int64_t there = line->left;
+    int64_t total = 0;
+    int rc;
+
+    if (!op->stock->is_ours)
+        return refusal;
+    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_TOTAL, line, &total, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 1 && total > there)
+        return LK_STOCK_IN_TRANSACTION;
+    return lk_stock_insufficient(line, there, err);
+}
+
+int lk_conditional_alone(struct lk_stock_operation *op,
+                         sqlock_stock_kind deduct, sqlock_stock_kind fold_kind,
+                         sqlock_error *err)
+{
+    struct lk_stock_line *line = &op->lines[0];
+
+    if (op->order != NULL && !lk_stock_can(op->stock, fold_kind))
+        return LK_STOCK_IN_TRANSACTION;
+    for (int i = 0; i < LOOKS; i++) {
+        int64_t left = 0;
+        int rc = op->order != NULL ? fold(op, fold_kind, &left, err)
+                                   : lk_stock_ask(op, deduct, line, &left, err);
+
+        if (rc == 1) {
+            took(line, left);
+            return 0;
+        }
+        if (rc == 0)
+            rc = look(op, line, err);
+        if (rc == SQLOCK_EINSUFFICIENT)
+            rc = look_in_buckets(op, line, rc, err);
+        if (rc != 0)
+            return rc;
+    }
+    return give_up(line, err);
+}
+
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
+{
+    return lk_conditional_take(op, line, SQLOCK_STOCK_SQL_DEDUCT, err);
+}
+
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
+{
+    return lk_conditional_alone(op, SQLOCK_STOCK_SQL_DEDUCT,
+                                SQLOCK_STOCK_SQL_FOLD, err);
+}
+
+const struct lk_stock_strategy lk_stock_conditional = {
+    .take = take,
+    .alone = alone,
+};

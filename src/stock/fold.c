@@ -1,0 +1,592 @@
+/*
+ * fold.c - one round of a leader: what all want together is deducted in one
+ * statement when there is enough of it; otherwise, or when one of the orders is
+ * known, each is judged in turn with the row locked, first come, first served.
+ *
+ * What a try would answer is only told once it is committed.
+ */
+#include "stock/fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+
+#define FIRST_PAUSE_US INT64_C(500)
+#define LAST_PAUSE_US INT64_C(50000)
+
+static struct lk_stock_line *line_of(const struct lk_fold_request *request)
+{
+    return &request->op->lines[0];
+}
+
+/* Whether this try is about it. */
+static bool is_live(const struct lk_fold_request *request)
+{
+    return !request->is_answered && request->twin == NULL;
+}
+
+static void answer(struct lk_fold_request *request, int rc,
+                   const sqlock_error *why)
+{
+    request->is_answered = true;
+    request->rc = rc;
+    if (rc < 0 && why != NULL && why != &request->err)
+        request->err = *why;
+}
+
+/* --- the same order twice in a round --- */
+
+static uint64_t hash_of(const char *text)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash;
+}
+
+static void find_twins(struct lk_fold *fold)
+{
+    for (size_t i = 0; i < fold->count; i++) {
+        struct lk_fold_request *request = fold->requests[i];
+
+        if (request->op->order == NULL)
+            continue;
+        request->hash = hash_of(request->op->order);
+        for (size_t k = 0; k < i && request->twin == NULL; k++) {
+            struct lk_fold_request *other = fold->requests[k];
+
+            if (other->op->order != NULL && other->hash == request->hash &&
+                other->twin == NULL &&
+                strcmp(other->op->order, request->op->order) == 0)
+                request->twin = other;
+        }
+    }
+}
+
+/* It gets the answer of the first, as it would a moment later. */
+static void answer_twin(struct lk_fold_request *request)
+{
+    const struct lk_stock_line *first = line_of(request->twin);
+    struct lk_stock_line *line = line_of(request);
+
+    if (request->twin->rc != 0 && request->twin->rc != SQLOCK_EINSUFFICIENT) {
+        answer(request, request->twin->rc, &request->twin->err);
+        return;
+    }
+    if (first->quantity != line->quantity) {
+        answer(request,
+               lk_error(&request->err, SQLOCK_EORDER,
+                        "the order %s was another one: another quantity",
+                        request->op->order),
+               &request->err);
+        return;
+    }
+    line->left = first->left;
+    line->result = first->result;
+    line->delta = first->delta;
+    request->op->is_duplicate = true;
+    answer(request, request->twin->rc, &request->twin->err);
+}
+
+/* --- what they want --- */
+
+static bool has_orders(const struct lk_fold *fold)
+{
+    for (size_t i = 0; i < fold->count; i++)
+        if (is_live(fold->requests[i]) && fold->requests[i]->op->order != NULL)
+            return true;
+    return false;
+}
+
+/* All together and the least of one; false when it is no 64-bit integer. */
+static bool add_up(const struct lk_fold *fold, int64_t *total, int64_t *least)
+{
+    *total = 0;
+    *least = INT64_MAX;
+    for (size_t i = 0; i < fold->count; i++) {
+        int64_t quantity = line_of(fold->requests[i])->quantity;
+
+        if (!is_live(fold->requests[i]))
+            continue;
+        if (quantity < *least)
+            *least = quantity;
+        if (__builtin_add_overflow(*total, quantity, total))
+            return false;
+    }
+    return true;
+}
+
+/* --- JSON --- */
+
+/* The entries of those with orders; or their ids alone.  To be freed. */
+static char *write_orders(const struct lk_fold *fold, bool as_entries)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    char separator = '[';
+
+    if (stream == NULL)
+        return NULL;
+    for (size_t i = 0; i < fold->count; i++) {
+        const struct lk_fold_request *request = fold->requests[i];
+        struct lk_stock_line entry = *line_of(request);
+
+        if (!is_live(request) || request->op->order == NULL)
+            continue;
+        (void)fputc(separator, stream);
+        separator = ',';
+        entry.left = request->left;
+        entry.delta = -entry.quantity;
+        if (as_entries)
+            lk_entry_write(
+                stream, request->op->order, 0, &entry, LK_KIND_DEDUCT,
+                request->is_refused ? LK_ENTRY_INSUFFICIENT : LK_ENTRY_DONE);
+        else
+            lk_json_text(stream, request->op->order);
+    }
+    (void)fputs(separator == '[' ? "[]" : "]", stream);
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int64_t count_orders(const struct lk_fold *fold)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < fold->count; i++)
+        count +=
+            is_live(fold->requests[i]) && fold->requests[i]->op->order != NULL;
+    return count;
+}
+
+/* 0, LK_STOCK_KNOWN. */
+static int record(struct lk_fold *fold, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    int64_t affected = 0;
+    char *entries;
+    int rc;
+
+    if (!has_orders(fold))
+        return 0;
+    entries = write_orders(fold, true);
+    if (entries == NULL)
+        return lk_error_nomem(err);
+    lk_stock_arguments(&fold->carrier, NULL, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
+    rc = lk_stock_do(&fold->carrier, SQLOCK_STOCK_SQL_RECORD, &arguments,
+                     &affected, err);
+    free(entries);
+    if (rc == 0 && affected != count_orders(fold))
+        rc = LK_STOCK_KNOWN;
+    return rc;
+}
+
+/* --- all of it at once --- */
+
+/* Each would have what is left after it and those before it. */
+static void plan_all(struct lk_fold *fold, int64_t left)
+{
+    int64_t rest = fold->total;
+
+    for (size_t i = 0; i < fold->count; i++) {
+        struct lk_fold_request *request = fold->requests[i];
+
+        if (!is_live(request))
+            continue;
+        rest -= line_of(request)->quantity;
+        request->left = left + rest;
+        request->is_refused = false;
+    }
+}
+
+/* 1, 0: there is less; LK_STOCK_KNOWN. */
+static int deduct_and_enter(struct lk_fold *fold, int64_t *left,
+                            sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    char *entries;
+    int rc;
+
+    plan_all(fold, 0); /* the statement adds what is left */
+    entries = write_orders(fold, true);
+    if (entries == NULL)
+        return lk_error_nomem(err);
+    lk_stock_arguments(&fold->carrier, &fold->line, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
+    rc = lk_stock_send(&fold->carrier, SQLOCK_STOCK_SQL_FOLD, &arguments,
+                       &result, err);
+    free(entries);
+    if (rc == 0 && result.rows > 0) {
+        *left = result.cells[0].integer;
+        rc = 1;
+    } else if (rc == SQLOCK_EBUSY) {
+        rc = LK_STOCK_KNOWN;
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int deduct_then_enter(struct lk_stock_operation *carrier,
+                             sqlock_error *err)
+{
+    struct lk_fold *fold = (struct lk_fold *)carrier;
+    int rc;
+
+    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &fold->line,
+                      &fold->known_left, err);
+    if (rc == 0)
+        return LK_STOCK_UNKNOWN; /* less is there */
+    if (rc < 0)
+        return rc;
+    plan_all(fold, fold->known_left);
+    return record(fold, err);
+}
+
+/* 0: done; LK_STOCK_KNOWN: not this way. */
+static int try_all(struct lk_fold *fold, sqlock_error *err)
+{
+    int64_t left = 0;
+    int rc;
+
+    fold->line.quantity = fold->total;
+    if (!has_orders(fold)) {
+        rc = lk_stock_ask(&fold->carrier, SQLOCK_STOCK_SQL_DEDUCT, &fold->line,
+                          &left, err);
+    } else if (lk_stock_can(fold->carrier.stock, SQLOCK_STOCK_SQL_FOLD)) {
+        rc = deduct_and_enter(fold, &left, err);
+    } else {
+        rc = lk_stock_run_apart(&fold->carrier, deduct_then_enter, err);
+        if (rc < 0)
+            return rc;
+        left = fold->known_left;
+        rc = rc == 0 ? 1 : LK_STOCK_KNOWN;
+    }
+    if (rc < 0)
+        return rc;
+    fold->known_left = rc == 1 ? left : -1;
+    if (rc != 1)
+        return LK_STOCK_KNOWN;
+    plan_all(fold, left);
+    return 0;
+}
+
+/* --- each in turn --- */
+
+/* Answer those whose order has entries: that stands, whatever this try comes
+ * to. */
+static void answer_known(struct lk_fold *fold, const sqlock_result *entries)
+{
+    const sqlock_value *cells = entries->cells;
+    size_t rows;
+
+    for (size_t at = 0; at < entries->rows; at += rows) {
+        const char *order = cells[at * LK_ENTRY_COLUMNS].text;
+        uint64_t hash = hash_of(order);
+
+        for (rows = 1; at + rows < entries->rows; rows++)
+            if (strcmp(cells[(at + rows) * LK_ENTRY_COLUMNS].text, order) != 0)
+                break;
+        for (size_t i = 0; i < fold->count; i++) {
+            struct lk_fold_request *request = fold->requests[i];
+
+            if (is_live(request) && request->hash == hash &&
+                request->op->order != NULL &&
+                strcmp(request->op->order, order) == 0)
+                answer(request,
+                       lk_stock_compare(request->op,
+                                        &cells[at * LK_ENTRY_COLUMNS], rows,
+                                        &request->err),
+                       &request->err);
+        }
+    }
+}
+
+static int recall_all(struct lk_fold *fold, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result entries = {0};
+    char *orders;
+    int rc;
+
+    if (!has_orders(fold))
+        return 0;
+    orders = write_orders(fold, false);
+    if (orders == NULL)
+        return lk_error_nomem(err);
+    lk_stock_arguments(&fold->carrier, NULL, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
+    rc = lk_stock_send(&fold->carrier, SQLOCK_STOCK_SQL_ENTRIES, &arguments,
+                       &entries, err);
+    free(orders);
+    if (rc == 0)
+        answer_known(fold, &entries);
+    sqlock_result_clear(&entries);
+    return rc;
+}
+
+/* First come, first served; how much is granted. */
+static int64_t plan_each(struct lk_fold *fold, int64_t there)
+{
+    int64_t left = there;
+
+    for (size_t i = 0; i < fold->count; i++) {
+        struct lk_fold_request *request = fold->requests[i];
+
+        if (!is_live(request))
+            continue;
+        request->is_refused = line_of(request)->quantity > left;
+        if (!request->is_refused)
+            left -= line_of(request)->quantity;
+        request->left = left;
+    }
+    return there - left;
+}
+
+static void answer_no_item(struct lk_fold *fold)
+{
+    for (size_t i = 0; i < fold->count; i++) {
+        struct lk_fold_request *request = fold->requests[i];
+
+        if (is_live(request))
+            answer(request, lk_stock_no_item(line_of(request), &request->err),
+                   &request->err);
+    }
+}
+
+/* What a stock of another strategy has left in buckets. */
+static int gather(struct lk_fold *fold, int64_t *there, sqlock_error *err)
+{
+    struct lk_stock_line back = fold->line;
+    int rc;
+
+    if (!fold->carrier.stock->is_ours)
+        return 0;
+    rc = lk_buckets_gather(&fold->carrier, &fold->line, &back.quantity, err);
+    if (rc < 0 || back.quantity == 0)
+        return rc;
+    rc = lk_stock_add(&fold->carrier, &back, err);
+    if (rc == 0)
+        *there = back.left;
+    return rc;
+}
+
+static int judge_each(struct lk_stock_operation *carrier, sqlock_error *err)
+{
+    struct lk_fold *fold = (struct lk_fold *)carrier;
+    int64_t granted;
+    int64_t there = 0;
+    bool exists;
+    int rc;
+
+    fold->known_left = -1;
+    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_LOCK, &fold->line, &there, err);
+    exists = rc == 1;
+    if (rc >= 0)
+        rc = recall_all(fold, err);
+    if (rc < 0)
+        return rc;
+    if (!exists) {
+        answer_no_item(fold);
+        return 0;
+    }
+    if (!add_up(fold, &fold->total, &granted) || there < fold->total)
+        rc = gather(fold, &there, err);
+    if (rc < 0)
+        return rc;
+    granted = plan_each(fold, there);
+    fold->line.quantity = granted;
+    if (granted > 0) {
+        rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &fold->line,
+                          &fold->known_left, err);
+        if (rc == 0)
+            return lk_error(err, SQLOCK_ECONFLICT,
+                            "%s has changed although it was locked",
+                            fold->line.name);
+    } else {
+        fold->known_left = there;
+    }
+    return rc < 0 ? rc : record(fold, err);
+}
+
+/* Without orders, and when nobody can have anything, a look is enough. */
+static int look(struct lk_fold *fold, int64_t least, sqlock_error *err)
+{
+    bool is_ours = fold->carrier.stock->is_ours;
+    int64_t there = 0;
+    int rc;
+
+    rc = lk_stock_ask(&fold->carrier,
+                      is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
+                      &fold->line, &there, err);
+    if (rc < 0)
+        return rc;
+    if (rc == 0) {
+        answer_no_item(fold);
+        return 0;
+    }
+    if (there >= least)
+        return LK_STOCK_KNOWN;
+    fold->known_left = there;
+    (void)plan_each(fold, there);
+    return 0;
+}
+
+/* --- tries --- */
+
+static void answer_as_planned(struct lk_fold *fold)
+{
+    for (size_t i = 0; i < fold->count; i++) {
+        struct lk_fold_request *request = fold->requests[i];
+        struct lk_stock_line *line = line_of(request);
+
+        if (!is_live(request))
+            continue;
+        if (request->is_refused) {
+            answer(request,
+                   lk_stock_insufficient(line, request->left, &request->err),
+                   &request->err);
+            /* Entered already. */
+            request->op->is_settled = true;
+            continue;
+        }
+        line->left = request->left;
+        line->delta = -line->quantity;
+        answer(request, 0, NULL);
+    }
+}
+
+static int try_round(struct lk_fold *fold, sqlock_error *err)
+{
+    int64_t least = 0;
+    int rc = LK_STOCK_KNOWN;
+
+    if (add_up(fold, &fold->total, &least) &&
+        (fold->known_left < 0 || fold->known_left >= fold->total))
+        rc = try_all(fold, err);
+    if (rc == LK_STOCK_KNOWN && !has_orders(fold))
+        rc = look(fold, least, err);
+    if (rc == LK_STOCK_KNOWN)
+        rc = lk_stock_run_apart(&fold->carrier, judge_each, err);
+    if (rc == LK_STOCK_KNOWN)
+        rc = lk_error(err, SQLOCK_ERETRY,
+                      "an order of this round is being entered by another");
+    if (rc == 0)
+        answer_as_planned(fold);
+    return rc;
+}
+
+/* How many wait for the outcome of tries. */
+static size_t count_live(const struct lk_fold *fold)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < fold->count; i++)
+        count += is_live(fold->requests[i]);
+    return count;
+}
+
+/* The leader's errors are everybody's. */
+static void answer_all(struct lk_fold *fold, int rc, const sqlock_error *why,
+                       bool only_without_order)
+{
+    for (size_t i = 0; i < fold->count; i++)
+        if (is_live(fold->requests[i]) &&
+            (!only_without_order || fold->requests[i]->op->order == NULL))
+            answer(fold->requests[i], rc, why);
+}
+
+static void note_try(struct lk_fold *fold)
+{
+    for (size_t i = 0; i < fold->count; i++)
+        if (is_live(fold->requests[i]))
+            fold->requests[i]->op->attempts++;
+}
+
+/* 0, or what could not be got over. */
+static int try_until_answered(struct lk_fold *fold, sqlock_error *err)
+{
+    int64_t pause_us = FIRST_PAUSE_US;
+    uint32_t attempts = 1;
+
+    for (;;) {
+        int rc = try_round(fold, err);
+        int64_t resume_ns;
+
+        if (rc == SQLOCK_EUNCERTAIN) {
+            answer_all(fold, rc, err, true);
+            if (count_live(fold) == 0)
+                return 0;
+        } else if (!lk_stock_is_worth_another(rc)) {
+            return rc;
+        }
+        resume_ns = sqlock_monotonic_ns() +
+                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
+        if (++attempts > fold->carrier.stock->options.attempts ||
+            resume_ns >= fold->carrier.deadline_ns)
+            return rc;
+        lk_sleep_until(resume_ns);
+        if (pause_us < LAST_PAUSE_US)
+            pause_us *= 2;
+        note_try(fold);
+    }
+}
+
+/* The statement itself was refused: perhaps for one of them, or for what they
+ * want together (a CHECK of the table).  So each is tried by itself. */
+static void try_one_by_one(struct lk_fold *fold)
+{
+    struct lk_fold_request **all = fold->requests;
+    size_t count = fold->count;
+
+    fold->count = 1;
+    for (size_t i = 0; i < count; i++) {
+        int rc;
+
+        fold->requests = &all[i];
+        if (!is_live(all[i]))
+            continue;
+        fold->known_left = -1;
+        rc = try_until_answered(fold, &all[i]->err);
+        answer_all(fold, rc, &all[i]->err, false);
+    }
+    fold->requests = all;
+    fold->count = count;
+}
+
+void lk_fold_run(struct lk_fold *fold, sqlock_stock *stock)
+{
+    sqlock_error err = {0};
+    int rc;
+
+    fold->line = *line_of(fold->requests[0]);
+    fold->carrier = (struct lk_stock_operation){
+        .stock = stock,
+        .kind = LK_KIND_DEDUCT,
+        .lines = &fold->line,
+        .count = 1,
+        .deadline_ns = INT64_MAX,
+    };
+    for (size_t i = 0; i < fold->count; i++)
+        fold->carrier.deadline_ns = lk_sooner(
+            fold->carrier.deadline_ns, fold->requests[i]->op->deadline_ns);
+    find_twins(fold);
+    rc = try_until_answered(fold, &err);
+    if (rc < 0 && rc != SQLOCK_EUNCERTAIN && count_live(fold) > 1 &&
+        !lk_stock_is_worth_another(rc))
+        try_one_by_one(fold);
+    else if (rc < 0)
+        answer_all(fold, rc, &err, false);
+    for (size_t i = 0; i < fold->count; i++)
+        if (!fold->requests[i]->is_answered)
+            answer_twin(fold->requests[i]);
+}

@@ -1,0 +1,58 @@
+/*
+ * fold.h - several callers' requests for one item, answered together
+ */
+#ifndef LK_FOLD_H
+#define LK_FOLD_H
+
+#include <semaphore.h>
+#include <uthash.h>
+
+#include "stock/stock.h"
+
+/* One caller; on its stack. */
+struct lk_fold_request {
+    struct lk_stock_operation *op; /* of one line */
+    struct lk_fold_queue *queue;
+    struct lk_fold_request *next;
+    uint64_t came_in; /* the round before the first that it waits for */
+    sem_t turn;       /* posted when it is done or leads */
+    bool is_done;
+    bool leads;
+
+    int rc;           /* out */
+    sqlock_error err; /* out */
+    /* while a round runs */
+    bool is_answered;
+    uint64_t hash;                /* of its order */
+    struct lk_fold_request *twin; /* an earlier one with the same order */
+    int64_t left;                 /* if this try succeeds */
+    bool is_refused;              /* likewise */
+};
+
+/* An item that somebody waits for. */
+struct lk_fold_queue {
+    char *name;
+    UT_hash_handle hh;
+    struct lk_fold_request *first, *last;
+    uint64_t round; /* so many have begun */
+    bool is_running;
+    bool is_led;
+    int64_t known_left; /* by the last round; -1: not known */
+};
+
+/* One round. */
+struct lk_fold {
+    struct lk_stock_operation carrier; /* first: bodies get it as theirs */
+    struct lk_stock_line line;
+    struct lk_fold_request **requests;
+    size_t count;
+    struct lk_fold_request *one; /* in place of an array */
+    uint64_t round;
+    int64_t known_left;
+    int64_t total;
+};
+
+/* Answer every request. */
+void lk_fold_run(struct lk_fold *fold, sqlock_stock *stock);
+
+#endif

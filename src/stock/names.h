@@ -1,0 +1,21 @@
+/*
+ * names.h - the names of our tables, from the registry's prefix
+ */
+#ifndef LK_STOCK_NAMES_H
+#define LK_STOCK_NAMES_H
+
+#include "db/table.h"
+#include "sqlock.h"
+
+#define LK_STOCK_TABLES 4
+
+enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_TABLE_BUCKET };
+
+/* One of them, where the lock table is `lock`.  0, EINVAL. */
+int lk_stock_table(struct lk_table *out, const struct lk_table *lock, int which,
+                   const sqlock_dialect *dialect, sqlock_error *err);
+
+/* Of a lock table's plain name: the prefix that it was made of. */
+int lk_stock_prefix_length(const char *plain);
+
+#endif

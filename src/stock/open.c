@@ -1,0 +1,369 @@
+/*
+ * open.c - opening a stock: which table, which columns, which strategy; and
+ * whether the database has them all, so that nothing fails halfway later
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "stock/columns.h"
+#include "stock/names.h"
+#include "stock/stock.h"
+
+#define BUCKETS_DEFAULT 16u
+#define BATCH_DEFAULT 256u
+#define ATTEMPTS_DEFAULT 100u
+#define DEADLINE_DEFAULT_MS 30000u
+
+static const struct {
+    const char *name;
+    const struct lk_stock_strategy *strategy;
+} strategies[SQLOCK_STOCK_STRATEGIES] = {
+    [SQLOCK_STOCK_CONDITIONAL] = {"conditional", &lk_stock_conditional},
+    [SQLOCK_STOCK_PESSIMISTIC] = {"pessimistic", &lk_stock_pessimistic},
+    [SQLOCK_STOCK_OPTIMISTIC] = {"optimistic", &lk_stock_optimistic},
+    [SQLOCK_STOCK_ADVISORY] = {"advisory", &lk_stock_advisory},
+    [SQLOCK_STOCK_BUCKETS] = {"buckets", &lk_stock_buckets},
+    [SQLOCK_STOCK_COALESCED] = {"coalesced", &lk_stock_coalesced},
+};
+
+static bool is_strategy(sqlock_stock_strategy strategy)
+{
+    return (int)strategy >= 0 && strategy < SQLOCK_STOCK_STRATEGIES;
+}
+
+const char *sqlock_stock_strategy_name(sqlock_stock_strategy strategy)
+{
+    return is_strategy(strategy) ? strategies[strategy].name : NULL;
+}
+
+/* --- options --- */
+
+static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
+                        uint32_t least, uint32_t most, sqlock_error *err)
+{
+    if (*value == 0)
+        *value = otherwise;
+    if (*value < least || *value > most)
+        return lk_error(err, SQLOCK_EINVAL, "%s is %u, allowed are %u to %u",
+                        name, *value, least, most);
+    return 0;
+}
+
+static int complete(sqlock_stock_options *out,
+                    const sqlock_stock_options *given, sqlock_error *err)
+{
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    if (given != NULL) {
+        if (given->size < sizeof given->size || given->size > sizeof *out)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "sqlock_stock_options.size is %zu: begin with "
+                            "SQLOCK_STOCK_INIT",
+                            given->size);
+        memcpy(out, given, given->size);
+    }
+    if (!is_strategy(out->strategy))
+        return lk_error(err, SQLOCK_EINVAL, "unknown stock strategy %d",
+                        (int)out->strategy);
+    if (out->table == NULL &&
+        (out->item_column != NULL || out->quantity_column != NULL ||
+         out->version_column != NULL))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "columns of a stock are given, but no table");
+    rc = check_number("buckets", &out->buckets, BUCKETS_DEFAULT, 2, 256, err);
+    if (rc == 0)
+        rc = check_number("batch", &out->batch, BATCH_DEFAULT, 1, 1000, err);
+    if (rc == 0)
+        rc = check_number("attempts", &out->attempts, ATTEMPTS_DEFAULT, 1,
+                          UINT32_MAX, err);
+    if (rc == 0)
+        rc = check_number("deadline_ms", &out->deadline_ms, DEADLINE_DEFAULT_MS,
+                          10, 3600000, err);
+    return rc;
+}
+
+/* --- tables --- */
+
+static int check_column(const struct lk_columns *columns, const char *table,
+                        const char *name, const char *patterns,
+                        sqlock_error *err)
+{
+    const char *type = lk_columns_type(columns, name);
+
+    if (type == NULL)
+        return lk_error(err, SQLOCK_ESCHEMA, "the table %s has no column %s",
+                        table, name);
+    if (patterns != NULL && !lk_columns_fits(type, patterns))
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s.%s is of type %s, but must be an integer", table,
+                        name, type);
+    return 0;
+}
+
+/* The described table's, or ours. */
+struct described {
+    struct lk_table table;
+    char plain[2 * LK_IDENTIFIER_MAX + 2];
+    const char *item, *quantity, *version;
+};
+
+static int check_stock_table(sqlock_stock *stock,
+                             const struct described *described,
+                             int64_t deadline_ns, sqlock_error *err)
+{
+    struct lk_db *db = &stock->registry->db;
+    const char *integers = db->driver->stock->integers;
+    struct lk_columns columns;
+    int rc;
+
+    rc = lk_columns_read(&columns, db, &described->table, deadline_ns, err);
+    if (rc == 0 && !lk_columns_are_there(&columns))
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "there is no table %s in this database%s",
+                      described->plain,
+                      stock->is_ours ? ": create it, see "
+                                       "sqlock_stock_schema_create()"
+                                     : "");
+    if (rc == 0)
+        rc = check_column(&columns, described->plain, described->item, NULL,
+                          err);
+    if (rc == 0)
+        rc = check_column(&columns, described->plain, described->quantity,
+                          integers, err);
+    if (rc == 0 && described->version != NULL)
+        rc = check_column(&columns, described->plain, described->version,
+                          integers, err);
+    if (rc == 0)
+        stock->has_integer_items = lk_columns_fits(
+            lk_columns_type(&columns, described->item), integers);
+    lk_columns_clear(&columns);
+    return rc;
+}
+
+/* Ours for orders, reservations and buckets: all or none. */
+static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
+                            int64_t deadline_ns, sqlock_error *err)
+{
+    static const char *const columns_of[LK_STOCK_TABLES][9] = {
+        [LK_TABLE_ENTRY] = {"ORDER_ID", "LINE", "ITEM", "KIND", "QUANTITY",
+                            "DELTA", "STATUS", "BALANCE", "CREATED_AT"},
+        [LK_TABLE_RESERVATION] = {"ORDER_ID", "STATE", "EXPIRES_AT",
+                                  "CREATED_AT"},
+        [LK_TABLE_BUCKET] = {"ITEM", "BUCKET", "QUANTITY"},
+    };
+    size_t found = 0;
+    int rc = 0;
+
+    for (int i = LK_TABLE_ENTRY; rc == 0 && i < LK_STOCK_TABLES; i++) {
+        struct lk_columns columns;
+
+        rc = lk_columns_read(&columns, &stock->registry->db, &tables[i],
+                             deadline_ns, err);
+        if (rc == 0 && lk_columns_are_there(&columns)) {
+            found++;
+            for (int k = 0; rc == 0 && k < 9 && columns_of[i][k] != NULL; k++)
+                rc = check_column(&columns, tables[i].plain, columns_of[i][k],
+                                  NULL, err);
+        } else if (rc == 0 && (stock->is_ours || found > 0)) {
+            rc = lk_error(err, SQLOCK_ESCHEMA,
+                          "there is no table %s in this database: create it, "
+                          "see sqlock_stock_schema_create()",
+                          tables[i].plain);
+        }
+        lk_columns_clear(&columns);
+    }
+    stock->has_orders = found == LK_STOCK_TABLES - 1;
+    return rc;
+}
+
+/* "table" or "schema.table", for the catalogue. */
+static int split_name(struct described *out, const char *name,
+                      sqlock_error *err)
+{
+    const char *dot = strchr(name, '.');
+    size_t schema = dot != NULL ? (size_t)(dot - name) : 0;
+    const char *base = dot != NULL ? dot + 1 : name;
+
+    if (schema > LK_IDENTIFIER_MAX || strlen(base) > LK_IDENTIFIER_MAX)
+        return lk_error(err, SQLOCK_EINVAL, "the table's name is too long");
+    memcpy(out->table.schema, name, schema);
+    memcpy(out->table.name, base, strlen(base) + 1);
+    (void)snprintf(out->plain, sizeof out->plain, "%s", name);
+    return 0;
+}
+
+/* The application's table, checked and quoted. */
+static int render_described(sqlock_stock *stock, struct described *out,
+                            struct lk_stock_names *names,
+                            struct lk_tx_table *quoted, sqlock_error *err)
+{
+    const sqlock_stock_options *options = &stock->options;
+    const sqlock_dialect *dialect = stock->registry->db.driver->dialect;
+    sqlock_table table = SQLOCK_TABLE_INIT;
+    int rc;
+
+    table.name = options->table;
+    table.key_column = options->item_column;
+    table.version_column = options->version_column;
+    rc = lk_tx_table_read(
+        quoted, &table,
+        table.version_column != NULL ? LK_TX_VERSION : LK_TX_KEY, dialect, err);
+    if (rc == 0) /* a place for one more name */
+        rc = lk_tx_quote(quoted->owner, "the quantity column",
+                         options->quantity_column, dialect, err);
+    if (rc == 0)
+        rc = split_name(out, options->table, err);
+    if (rc < 0)
+        return rc;
+    out->item = options->item_column;
+    out->quantity = options->quantity_column;
+    out->version = options->version_column;
+    names->stock = quoted->name;
+    names->item = quoted->key;
+    names->quantity = quoted->owner;
+    names->version = out->version != NULL ? quoted->version : NULL;
+    return 0;
+}
+
+static void render_ours(const struct lk_table *table, struct described *out,
+                        struct lk_stock_names *names)
+{
+    out->table = *table;
+    memcpy(out->plain, table->plain, sizeof out->plain);
+    out->item = names->item = "ITEM";
+    out->quantity = names->quantity = "QUANTITY";
+    out->version = names->version = "VERSION";
+    names->stock = table->quoted;
+}
+
+static int find_tables(sqlock_stock *stock, sqlock_error *err)
+{
+    sqlock_registry *registry = stock->registry;
+    struct lk_table tables[LK_STOCK_TABLES];
+    struct described described = {0};
+    struct lk_stock_names names = {0};
+    struct lk_tx_table quoted;
+    int64_t deadline_ns = lk_after_ms(sqlock_monotonic_ns(),
+                                      registry->options.connect_timeout_ms);
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++)
+        rc = lk_stock_table(&tables[i], &registry->table, i,
+                            registry->db.driver->dialect, err);
+    if (rc < 0)
+        return rc;
+    if (stock->is_ours)
+        render_ours(&tables[LK_TABLE_STOCK], &described, &names);
+    else
+        rc = render_described(stock, &described, &names, &quoted, err);
+    names.entry = tables[LK_TABLE_ENTRY].quoted;
+    names.reservation = tables[LK_TABLE_RESERVATION].quoted;
+    names.bucket = tables[LK_TABLE_BUCKET].quoted;
+    if (rc == 0)
+        rc = check_stock_table(stock, &described, deadline_ns, err);
+    if (rc == 0)
+        rc = check_our_tables(stock, tables, deadline_ns, err);
+    return rc < 0 ? rc : lk_stock_render(stock, &names, err);
+}
+
+/* --- opening and closing --- */
+
+static int check_strategy(const sqlock_stock *stock, sqlock_error *err)
+{
+    switch (stock->options.strategy) {
+    case SQLOCK_STOCK_ADVISORY:
+        if (!lk_stock_can(stock, SQLOCK_STOCK_SQL_DEDUCT_QUEUED))
+            return lk_error(err, SQLOCK_ENOTSUP,
+                            "this database has no advisory locks that end "
+                            "with a transaction");
+        return 0;
+    case SQLOCK_STOCK_BUCKETS:
+        if (!stock->is_ours)
+            return lk_error(err, SQLOCK_ENOTSUP,
+                            "buckets are for our own table of stock: another "
+                            "would not tell what is there");
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
+                  sqlock_error *err)
+{
+    const sqlock_driver *driver = stock->registry->db.driver;
+    int rc;
+
+    rc = complete(&stock->options, options, err);
+    if (rc < 0)
+        return rc;
+    if (driver->stock == NULL || driver->transactions == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP, "the driver %s knows no stock",
+                        driver->name);
+    stock->is_ours = stock->options.table == NULL;
+    stock->takes_turns = (driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+    stock->strategy = strategies[stock->options.strategy].strategy;
+    rc = find_tables(stock, err);
+    /* The caller's strings are not kept. */
+    stock->options.table = NULL;
+    stock->options.item_column = NULL;
+    stock->options.quantity_column = NULL;
+    stock->options.version_column = NULL;
+    return rc < 0 ? rc : check_strategy(stock, err);
+}
+
+int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
+                      const sqlock_stock_options *options, sqlock_error *err)
+{
+    sqlock_stock *stock;
+    int rc;
+
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the stock");
+    *out = NULL;
+    rc = lk_registry_check(registry, err);
+    if (rc < 0)
+        return rc;
+    stock = calloc(1, sizeof *stock);
+    if (stock == NULL)
+        return lk_error_nomem(err);
+    stock->registry = registry;
+    (void)pthread_mutex_init(&stock->mutex, NULL);
+    (void)pthread_mutex_init(&stock->turn, NULL);
+    rc = set_up(stock, options, err);
+    if (rc < 0)
+        sqlock_stock_close(stock);
+    else
+        *out = stock;
+    return rc;
+}
+
+void sqlock_stock_close(sqlock_stock *stock)
+{
+    if (stock == NULL)
+        return;
+    lk_fold_clear(stock);
+    for (size_t kind = 0; kind < SQLOCK_STOCK_KINDS; kind++)
+        lk_statement_clear(&stock->statements[kind]);
+    (void)pthread_mutex_destroy(&stock->turn);
+    (void)pthread_mutex_destroy(&stock->mutex);
+    free(stock);
+}
+
+void sqlock_stock_statistics(sqlock_stock *stock, sqlock_stock_stats *stats)
+{
+    if (stats == NULL)
+        return;
+    memset(stats, 0, sizeof *stats);
+    if (stock == NULL)
+        return;
+    stats->operations = atomic_load(&stock->operations);
+    stats->retries = atomic_load(&stock->retries);
+    stats->rounds = atomic_load(&stock->rounds);
+    stats->folded = atomic_load(&stock->folded);
+    stats->most_rounds = atomic_load(&stock->most_rounds);
+    stats->rebalances = atomic_load(&stock->rebalances);
+}

@@ -1,0 +1,598 @@
+/*
+ * operation.c - running an operation: checked, its lines sorted, in the
+ * application's transaction or in one of its own; and the only place where it is
+ * tried again
+ */
+#include "stock/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+#define FIRST_PAUSE_US INT64_C(500)
+#define LAST_PAUSE_US INT64_C(50000)
+
+/* --- arguments --- */
+
+int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
+{
+    int rc;
+
+    if (stock == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the stock is NULL");
+    rc = lk_registry_check(stock->registry, err);
+    if (rc < 0 || tx == NULL)
+        return rc;
+    if (tx->registry != stock->registry)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the transaction is of another registry than the "
+                        "stock");
+    return lk_tx_check(tx, err);
+}
+
+int lk_stock_check_text(const char *what, const char *text, size_t most,
+                        sqlock_error *err)
+{
+    size_t length = text != NULL ? strlen(text) : 0;
+
+    if (length == 0)
+        return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
+    if (length > most)
+        return lk_error(err, SQLOCK_EINVAL, "%s has %zu bytes, %zu are allowed",
+                        what, length, most);
+    if (!lk_utf8_is_valid(text))
+        return lk_error(err, SQLOCK_EINVAL, "%s is not valid UTF-8", what);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
+            return lk_error(err, SQLOCK_EINVAL, "%s has a control character",
+                            what);
+    /* Databases differ in whether blanks at the end count. */
+    if (text[length - 1] == ' ')
+        return lk_error(err, SQLOCK_EINVAL, "%s ends with a blank", what);
+    return 0;
+}
+
+/* An integer as it is written without anything to spare; false: none. */
+static bool read_integer(const char *text, int64_t *out)
+{
+    bool is_negative = *text == '-';
+    int64_t number = 0;
+
+    text += is_negative ? 1 : 0;
+    if (*text == '\0')
+        return false;
+    for (; *text >= '0' && *text <= '9'; text++) {
+        int64_t digit = *text - '0';
+
+        if (__builtin_mul_overflow(number, INT64_C(10), &number) ||
+            __builtin_add_overflow(number, is_negative ? -digit : digit,
+                                   &number))
+            return false;
+    }
+    *out = number;
+    return *text == '\0';
+}
+
+int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
+                       const char *item, int64_t quantity, sqlock_error *err)
+{
+    int64_t number;
+    int rc;
+
+    memset(line, 0, sizeof *line);
+    line->left = -1;
+    rc = lk_stock_check_text("the item", item, SQLOCK_ITEM_MAX, err);
+    if (rc < 0)
+        return rc;
+    line->name = item;
+    line->item = sqlock_text(item);
+    line->quantity = quantity;
+    if (!stock->has_integer_items)
+        return 0;
+    if (!read_integer(item, &number))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the items of this stock are integers, %s is none",
+                        item);
+    (void)snprintf(line->number, sizeof line->number, "%" PRId64, number);
+    line->item = sqlock_integer(number);
+    return 0;
+}
+
+int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
+                          sqlock_error *err)
+{
+    line->left = there;
+    line->result = SQLOCK_EINSUFFICIENT;
+    return lk_error(err, SQLOCK_EINSUFFICIENT,
+                    "of %s there are %" PRId64 ", %" PRId64 " were asked for",
+                    line->name, there, line->quantity);
+}
+
+int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err)
+{
+    line->result = SQLOCK_ENOTFOUND;
+    return lk_error(err, SQLOCK_ENOTFOUND, "there is no item %s", line->name);
+}
+
+/* --- in a transaction --- */
+
+static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = text};
+
+    return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
+}
+
+/* What a refusal means when there is an order: it may be one that was answered
+ * before, and if it is not, the refusal is its answer. */
+static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int recalled;
+
+    if (op->count == 0 || op->is_duplicate || op->is_settled)
+        return rc; /* it has its answer */
+    if (rc == SQLOCK_EINSUFFICIENT && op->order != NULL)
+        return lk_stock_refuse(op, rc, err);
+    if (rc != LK_STOCK_KNOWN && (rc != SQLOCK_ENOTFOUND || op->order == NULL))
+        return rc;
+    recalled = lk_stock_recall(op, &own);
+    if (recalled == LK_STOCK_UNKNOWN)
+        return rc == LK_STOCK_KNOWN
+                   ? lk_error(err, SQLOCK_ERETRY,
+                              "somebody enters the same order, or has just "
+                              "given it up")
+                   : rc;
+    if (err != NULL && recalled < 0)
+        *err = own;
+    return recalled;
+}
+
+/* One statement that does it or does not leaves nothing to go back from. */
+static bool is_one_step(const struct lk_stock_operation *op)
+{
+    return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET &&
+           op->stock->options.strategy != SQLOCK_STOCK_BUCKETS;
+}
+
+/* The transaction is the application's: back to where it was after a refusal. */
+static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
+                  lk_stock_body body, sqlock_error *err)
+{
+    int rc;
+
+    op->tx = tx;
+    if (is_one_step(op))
+        return body(op, err);
+    rc = savepoint(tx, "SAVEPOINT sqlock_stock", err);
+    if (rc < 0)
+        return rc;
+    tx->is_shielded = true;
+    rc = body(op, err);
+    tx->is_shielded = false;
+    if (tx->over != 0)
+        return rc;
+    if (rc != 0) {
+        int back = savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_stock", NULL);
+
+        if (back < 0)
+            return lk_tx_check(tx, err);
+        rc = settle(op, rc, err);
+    }
+    if (tx->over == 0)
+        (void)savepoint(tx, "RELEASE SAVEPOINT sqlock_stock", NULL);
+    return rc;
+}
+
+static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
+                         sqlock_error *err)
+{
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    rc = sqlock_tx_begin(&tx, op->stock->registry, err);
+    if (rc < 0)
+        return rc;
+    op->tx = tx;
+    rc = body(op, err);
+    op->tx = NULL;
+    if (rc == 0)
+        return sqlock_tx_commit(tx, err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    return rc;
+}
+
+int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
+                       sqlock_error *err)
+{
+    sqlock_stock *stock = op->stock;
+    int rc;
+
+    if (stock->takes_turns)
+        pthread_mutex_lock(&stock->turn);
+    rc = begin_and_run(op, body, err);
+    if (stock->takes_turns)
+        pthread_mutex_unlock(&stock->turn);
+    return rc;
+}
+
+/* --- until it is answered --- */
+
+bool lk_stock_is_worth_another(int rc)
+{
+    switch (rc) {
+    case SQLOCK_ERETRY:
+    case SQLOCK_EBUSY:
+    case SQLOCK_ETIMEDOUT:
+    case SQLOCK_ECONFLICT:
+    case SQLOCK_ERESOURCE:
+    case SQLOCK_EUNREACHABLE:
+    case SQLOCK_ELOST:     /* before the commit was sent */
+    case SQLOCK_ECANCELED: /* by a limit of time on the server */
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int try_once(struct lk_stock_operation *op, lk_stock_body body,
+                    sqlock_error *err)
+{
+    const struct lk_stock_strategy *strategy = op->stock->strategy;
+    int rc = LK_STOCK_IN_TRANSACTION;
+
+    for (size_t i = 0; i < op->count; i++) {
+        op->lines[i].left = -1;
+        op->lines[i].result = 0;
+    }
+    if (op->count == 1 && op->kind == LK_KIND_DEDUCT && strategy->alone != NULL)
+        rc = strategy->alone(op, err);
+    if (rc == LK_STOCK_IN_TRANSACTION)
+        rc = lk_stock_run_apart(op, body, err);
+    return settle(op, rc, err);
+}
+
+static bool may_try_again(const struct lk_stock_operation *op, int rc)
+{
+    if (rc == SQLOCK_EUNCERTAIN)
+        return op->order != NULL;
+    if (rc == SQLOCK_ECONFLICT) /* of a reservation it is the answer */
+        return op->count > 0;
+    return lk_stock_is_worth_another(rc);
+}
+
+static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
+                              sqlock_error *err)
+{
+    const sqlock_stock_options *options = &op->stock->options;
+    int64_t pause_us = FIRST_PAUSE_US;
+    bool was_uncertain = false;
+
+    for (;;) {
+        int rc = try_once(op, body, err);
+        int64_t resume_ns;
+
+        op->attempts++;
+        was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
+        if (!may_try_again(op, rc))
+            return rc;
+        resume_ns = sqlock_monotonic_ns() +
+                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
+        if (op->attempts >= options->attempts || resume_ns >= op->deadline_ns)
+            return was_uncertain && rc != SQLOCK_EUNCERTAIN
+                       ? lk_error(err, SQLOCK_EUNCERTAIN,
+                                  "the connection broke under the commit, and "
+                                  "the database did not say in time what "
+                                  "became of it")
+                       : rc;
+        lk_sleep_until(resume_ns);
+        if (pause_us < LAST_PAUSE_US)
+            pause_us *= 2;
+    }
+}
+
+int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
+                 lk_stock_body body, sqlock_error *err)
+{
+    sqlock_stock *stock = op->stock;
+    int rc;
+
+    if ((op->order != NULL) && !stock->has_orders)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "there are no tables for orders in this database: "
+                        "create them, see sqlock_stock_schema_create()");
+    op->deadline_ns =
+        lk_after_ms(sqlock_monotonic_ns(), stock->options.deadline_ms);
+    if (tx != NULL) {
+        op->attempts = 1;
+        rc = run_in(op, tx, body, err);
+    } else {
+        rc = run_until_answered(op, body, err);
+    }
+    atomic_fetch_add(&stock->operations, 1);
+    if (op->attempts > 1)
+        atomic_fetch_add(&stock->retries, op->attempts - 1);
+    return rc;
+}
+
+/* --- what the application calls --- */
+
+static int change(struct lk_stock_operation *op, struct lk_stock_line *line,
+                  sqlock_error *err)
+{
+    switch (op->kind) {
+    case LK_KIND_ADD:
+        return lk_stock_add(op, line, err);
+    case LK_KIND_SET:
+        return lk_stock_assign(op, line, err);
+    default:
+        return op->stock->strategy->take(op, line, err);
+    }
+}
+
+static int reserve(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+
+    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, op->ttl_us);
+    return lk_stock_do(op, SQLOCK_STOCK_SQL_RESERVE, &arguments, NULL, err);
+}
+
+/* All lines, then the entries of the order: what is hot is locked for as short
+ * as possible. */
+static int change_all(struct lk_stock_operation *op, sqlock_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < op->count; i++)
+        rc = change(op, &op->lines[i], err);
+    if (rc == 0 && op->order != NULL)
+        rc = lk_stock_record(op, err);
+    if (rc == 0 && op->kind == LK_KIND_RESERVE)
+        rc = reserve(op, err);
+    return rc;
+}
+
+/* An integer's text is in the line itself, which moves. */
+static const char *name_of(const struct lk_stock_line *line)
+{
+    return line->item.type == SQLOCK_INT64 ? line->number : line->name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(name_of(a), name_of(b));
+}
+
+static int read_lines(struct lk_stock_operation *op,
+                      const sqlock_stock_line *given, sqlock_error *err)
+{
+    int64_t least = op->kind == LK_KIND_SET ? 0 : 1;
+
+    for (size_t i = 0; i < op->count; i++) {
+        struct lk_stock_line *line = &op->lines[i];
+        int rc = lk_stock_line_init(op->stock, line, given[i].item,
+                                    given[i].quantity, err);
+
+        if (rc < 0)
+            return rc;
+        line->index = i;
+        if (line->quantity < least)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the quantity of %s is %" PRId64
+                            ", it must be %" PRId64 " or more",
+                            line->name, line->quantity, least);
+    }
+    qsort(op->lines, op->count, sizeof *op->lines, by_name);
+    for (size_t i = 0; i < op->count; i++)
+        op->lines[i].name = name_of(&op->lines[i]);
+    for (size_t i = 1; i < op->count; i++)
+        if (strcmp(op->lines[i - 1].name, op->lines[i].name) == 0)
+            return lk_error(err, SQLOCK_EINVAL, "the item %s is given twice",
+                            op->lines[i].name);
+    return 0;
+}
+
+/* The line that tells the result: the first that was refused, or the first. */
+static const struct lk_stock_line *
+telling_line(const struct lk_stock_operation *op)
+{
+    for (size_t i = 0; i < op->count; i++)
+        if (op->lines[i].result != 0 && op->lines[i].result != SQLOCK_ECANCELED)
+            return &op->lines[i];
+    return &op->lines[0];
+}
+
+static void tell(const struct lk_stock_operation *op, int rc,
+                 sqlock_stock_line *given, sqlock_stock_answer *answer)
+{
+    const struct lk_stock_line *telling = telling_line(op);
+
+    for (size_t i = 0; i < op->count; i++) {
+        const struct lk_stock_line *line = &op->lines[i];
+        sqlock_stock_line *out = &given[line->index];
+
+        out->result = line->result;
+        if (rc < 0 && line->result == 0)
+            out->result = SQLOCK_ECANCELED;
+        out->left = rc == 0 || line->result != 0 ? line->left : -1;
+    }
+    if (answer == NULL)
+        return;
+    answer->left = rc == 0 || rc == SQLOCK_EINSUFFICIENT ? telling->left : -1;
+    answer->line = telling->index;
+    answer->is_duplicate = op->is_duplicate;
+    answer->attempts = op->attempts;
+}
+
+/* What the application asked for. */
+struct request {
+    sqlock_stock *stock;
+    sqlock_tx *tx;
+    const char *order;
+    char kind;
+    sqlock_stock_line *lines;
+    size_t count;
+    int64_t ttl_us;
+};
+
+static int check_request(const struct request *request, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_stock_check(request->stock, request->tx, err);
+    if (rc == 0 && request->order != NULL)
+        rc = lk_stock_check_text("the order id", request->order,
+                                 SQLOCK_ORDER_MAX, err);
+    if (rc < 0)
+        return rc;
+    if (request->lines == NULL || request->count == 0)
+        return lk_error(err, SQLOCK_EINVAL, "no items are given");
+    if (request->count > SQLOCK_LINES_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%zu items are given, %d are the most", request->count,
+                        SQLOCK_LINES_MAX);
+    return 0;
+}
+
+static int run_request(const struct request *request,
+                       sqlock_stock_answer *answer, sqlock_error *err)
+{
+    struct lk_stock_line one;
+    struct lk_stock_operation op = {
+        .stock = request->stock,
+        .order = request->order,
+        .kind = request->kind,
+        .lines = &one,
+        .count = request->count,
+        .ttl_us = request->ttl_us,
+        .wants_left = answer != NULL || request->count > 1,
+    };
+    int rc;
+
+    if (answer != NULL)
+        *answer = (sqlock_stock_answer){.left = -1};
+    rc = check_request(request, err);
+    if (rc < 0)
+        return rc;
+    if (op.count > 1)
+        op.lines = calloc(op.count, sizeof *op.lines);
+    if (op.lines == NULL)
+        return lk_error_nomem(err);
+    rc = read_lines(&op, request->lines, err);
+    if (rc == 0) {
+        rc = lk_stock_run(&op, request->tx, change_all, err);
+        tell(&op, rc, request->lines, answer);
+    }
+    if (op.lines != &one)
+        free(op.lines);
+    return rc;
+}
+
+int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                        const char *item, int64_t quantity,
+                        sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {stock, tx, order, LK_KIND_DEDUCT,
+                                    &line, 1,  0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                         const char *item, int64_t quantity,
+                         sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {stock, tx, order, LK_KIND_ADD, &line, 1, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                     const char *item, int64_t quantity,
+                     sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {stock, tx, order, LK_KIND_SET, &line, 1, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx,
+                             const char *order, sqlock_stock_line *lines,
+                             size_t count, sqlock_stock_answer *answer,
+                             sqlock_error *err)
+{
+    const struct request request = {stock, tx,    order, LK_KIND_DEDUCT,
+                                    lines, count, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx,
+                              const char *order, sqlock_stock_line *lines,
+                              size_t count, sqlock_stock_answer *answer,
+                              sqlock_error *err)
+{
+    const struct request request = {stock, tx,    order, LK_KIND_ADD,
+                                    lines, count, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                         sqlock_stock_line *lines, size_t count, int64_t ttl_ms,
+                         sqlock_stock_answer *answer, sqlock_error *err)
+{
+    struct request request = {stock, tx,    order, LK_KIND_RESERVE,
+                              lines, count, 0};
+
+    if (answer != NULL)
+        *answer = (sqlock_stock_answer){.left = -1};
+    if (order == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "a reservation needs an order id");
+    if (ttl_ms < 1 || ttl_ms > INT64_C(365) * 24 * 3600 * 1000)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a reservation of %" PRId64
+                        " ms: 1 ms to 365 days are allowed",
+                        ttl_ms);
+    request.ttl_us = ttl_ms * 1000;
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
+                      int64_t *quantity, sqlock_error *err)
+{
+    struct lk_stock_line line;
+    struct lk_stock_operation op = {.stock = stock, .tx = tx};
+    int64_t there = 0;
+    int rc;
+
+    rc = lk_stock_check(stock, tx, err);
+    if (rc == 0 && quantity == NULL)
+        rc = lk_error(err, SQLOCK_EINVAL, "no place for the quantity");
+    if (rc == 0)
+        rc = lk_stock_line_init(stock, &line, item, 0, err);
+    if (rc < 0)
+        return rc;
+    op.deadline_ns = lk_statement_deadline(stock->registry);
+    rc = lk_stock_ask(
+        &op, stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
+        &line, &there, err);
+    if (rc == 0)
+        return lk_stock_no_item(&line, err);
+    if (rc == 1)
+        *quantity = there;
+    if (rc == SQLOCK_EUNCERTAIN) /* a look */
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    return rc < 0 ? rc : 0;
+}

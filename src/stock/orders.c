@@ -1,0 +1,194 @@
+/*
+ * orders.c - the entries of orders: written in the transaction that changes the
+ * quantity, so that they tell what has become of it (F34).  The primary key
+ * decides which of two that are sent at once is first.
+ */
+#include "stock/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* Of what ENTRIES gives. */
+enum {
+    COL_LINE = 1,
+    COL_ITEM,
+    COL_KIND,
+    COL_QUANTITY,
+    COL_STATUS,
+    COL_BALANCE,
+    COL_COUNT = LK_ENTRY_COLUMNS
+};
+
+/* --- writing --- */
+
+void lk_entry_write(FILE *out, const char *order, size_t number,
+                    const struct lk_stock_line *line, char kind, char status)
+{
+    (void)fputs("{\"o\":", out);
+    lk_json_text(out, order);
+    (void)fprintf(out, ",\"l\":%zu,\"i\":", number);
+    lk_json_text(out, line->name);
+    (void)fprintf(out,
+                  ",\"k\":\"%c\",\"q\":%" PRId64 ",\"d\":%" PRId64
+                  ",\"s\":\"%c\",\"b\":%" PRId64 "}",
+                  kind, line->quantity,
+                  status == LK_ENTRY_DONE ? line->delta : 0, status,
+                  line->left);
+}
+
+static char status_of(const struct lk_stock_line *line, bool is_done)
+{
+    if (is_done)
+        return LK_ENTRY_DONE;
+    return line->result == SQLOCK_EINSUFFICIENT ? LK_ENTRY_INSUFFICIENT
+                                                : LK_ENTRY_NOTHING;
+}
+
+/* To be freed; NULL when out of memory. */
+static char *entries_of(const struct lk_stock_operation *op, bool is_done)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+
+    if (stream == NULL)
+        return NULL;
+    for (size_t i = 0; i < op->count; i++) {
+        (void)fputc(i == 0 ? '[' : ',', stream);
+        lk_entry_write(stream, op->order, i, &op->lines[i], op->kind,
+                       status_of(&op->lines[i], is_done));
+    }
+    (void)fputc(']', stream);
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int enter(struct lk_stock_operation *op, bool is_done, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    char *entries = entries_of(op, is_done);
+    int64_t affected = 0;
+    int rc;
+
+    if (entries == NULL)
+        return lk_error_nomem(err);
+    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
+    rc = lk_stock_do(op, SQLOCK_STOCK_SQL_RECORD, &arguments, &affected, err);
+    free(entries);
+    if (rc == 0 && affected != (int64_t)op->count)
+        rc = LK_STOCK_KNOWN;
+    return rc;
+}
+
+int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err)
+{
+    return enter(op, true, err);
+}
+
+/* --- reading --- */
+
+static bool is_text(const sqlock_value *cell, const char *text)
+{
+    return cell->type == SQLOCK_TEXT && strcmp(cell->text, text) == 0;
+}
+
+static bool is_letter(const sqlock_value *cell, char letter)
+{
+    return cell->type == SQLOCK_TEXT && cell->text[0] == letter;
+}
+
+/* Whether the entry asks for what the line does. */
+static bool is_same(const sqlock_value *cells, size_t number,
+                    const struct lk_stock_line *line, char kind)
+{
+    return cells[COL_LINE].integer == (int64_t)number &&
+           is_text(&cells[COL_ITEM], line->name) &&
+           is_letter(&cells[COL_KIND], kind) &&
+           cells[COL_QUANTITY].integer == line->quantity;
+}
+
+static int answered(const sqlock_value *cells, struct lk_stock_line *line,
+                    sqlock_error *err)
+{
+    line->left = cells[COL_BALANCE].integer;
+    line->result = 0;
+    if (is_letter(&cells[COL_STATUS], LK_ENTRY_INSUFFICIENT))
+        return lk_stock_insufficient(line, line->left, err);
+    if (is_letter(&cells[COL_STATUS], LK_ENTRY_NOTHING))
+        line->result = SQLOCK_ECANCELED;
+    return 0;
+}
+
+int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
+                     size_t rows, sqlock_error *err)
+{
+    bool is_known = rows == op->count;
+    int rc = 0;
+
+    for (size_t i = 0; is_known && i < op->count; i++)
+        is_known = is_same(&cells[i * COL_COUNT], i, &op->lines[i], op->kind);
+    if (!is_known)
+        return lk_error(err, SQLOCK_EORDER,
+                        "the order %s was another one: other items, "
+                        "quantities, or another operation",
+                        op->order);
+    op->is_duplicate = true;
+    for (size_t i = 0; i < op->count; i++) {
+        int one =
+            answered(&cells[i * COL_COUNT], &op->lines[i], rc < 0 ? NULL : err);
+
+        rc = rc < 0 ? rc : one;
+    }
+    return rc;
+}
+
+int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result entries = {0};
+    char *orders = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&orders, &size);
+    int rc;
+
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    (void)fputc('[', stream);
+    lk_json_text(stream, op->order);
+    (void)fputc(']', stream);
+    if (fclose(stream) != 0) {
+        free(orders);
+        return lk_error_nomem(err);
+    }
+    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, &entries, err);
+    free(orders);
+    if (rc == 0)
+        rc = entries.rows == 0
+                 ? LK_STOCK_UNKNOWN
+                 : lk_stock_compare(op, entries.cells, entries.rows, err);
+    sqlock_result_clear(&entries);
+    return rc;
+}
+
+int lk_stock_refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int entered = enter(op, false, &own);
+
+    if (entered == 0)
+        return rc;
+    if (entered == LK_STOCK_KNOWN)
+        return lk_stock_recall(op, err);
+    if (err != NULL)
+        *err = own;
+    return entered;
+}

@@ -1,0 +1,29 @@
+/*
+ * pessimistic.c - SELECT ... FOR UPDATE, look, UPDATE: what everybody writes
+ * first, and the measure of the others
+ */
+#include "stock/stock.h"
+
+#include "base/error.h"
+
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
+{
+    int64_t there = 0;
+    int rc;
+
+    rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, &there, err);
+    if (rc == 0)
+        return lk_stock_no_item(line, err);
+    if (rc == 1 && there < line->quantity) /* unless it is in buckets */
+        return lk_stock_conditional.take(op, line, err);
+    if (rc == 1)
+        rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &line->left, err);
+    if (rc == 0)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "%s has changed although it was locked", line->name);
+    line->delta = -line->quantity;
+    return rc < 0 ? rc : 0;
+}
+
+const struct lk_stock_strategy lk_stock_pessimistic = {.take = take};

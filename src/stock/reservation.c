@@ -1,0 +1,288 @@
+/*
+ * reservation.c - what becomes of a reservation: claimed, cancelled or expired,
+ * one of them and once.  Its row decides; the quantities go back in the same
+ * transaction.
+ */
+#include "stock/stock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+#define DUE_AT_A_TIME 100
+
+/* What LOOK says. */
+struct look {
+    char state; /* as in the table; 0: no such reservation */
+    int64_t remaining_us;
+};
+
+static int look_at(struct lk_stock_operation *op, struct look *look,
+                   sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    memset(look, 0, sizeof *look);
+    lk_stock_arguments(op, NULL, &arguments);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_LOOK, &arguments, &result, err);
+    if (rc == 0 && result.rows > 0 && result.cells[0].type == SQLOCK_TEXT) {
+        look->state = result.cells[0].text[0];
+        look->remaining_us = result.cells[1].integer;
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* It is not in the state that was wanted; `same` is the one it was to get. */
+static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
+{
+    struct look look;
+    int rc = look_at(op, &look, err);
+
+    if (rc < 0)
+        return rc;
+    if (look.state == same) {
+        op->is_duplicate = true;
+        return 0;
+    }
+    switch (look.state) {
+    case '\0':
+        return lk_error(err, SQLOCK_ENOTFOUND, "there is no reservation %s",
+                        op->order);
+    case 'C':
+        return lk_error(err, SQLOCK_ECONFLICT, "reservation %s was claimed",
+                        op->order);
+    case 'X':
+        return lk_error(err, SQLOCK_ECONFLICT, "reservation %s was cancelled",
+                        op->order);
+    case 'E':
+        return lk_error(err, SQLOCK_EEXPIRED, "reservation %s has expired",
+                        op->order);
+    default:
+        if (look.remaining_us <= 0)
+            return lk_error(err, SQLOCK_EEXPIRED,
+                            "the time of reservation %s is over", op->order);
+        return lk_error(err, SQLOCK_ERETRY,
+                        "reservation %s has just been changed by another",
+                        op->order);
+    }
+}
+
+/* --- the quantities --- */
+
+static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
+                     sqlock_error *err)
+{
+    enum { ITEM = 2, QUANTITY = 4, STATUS = 5 };
+    struct lk_stock_line line;
+    int rc;
+
+    if (cells[ITEM].type != SQLOCK_TEXT || cells[STATUS].type != SQLOCK_TEXT ||
+        cells[STATUS].text[0] != LK_ENTRY_DONE)
+        return lk_error(err, SQLOCK_EDATABASE,
+                        "the entries of reservation %s are not what they were",
+                        op->order);
+    rc = lk_stock_line_init(op->stock, &line, cells[ITEM].text,
+                            cells[QUANTITY].integer, err);
+    return rc < 0 ? rc : lk_stock_add(op, &line, err);
+}
+
+/* Give everything back and let the entries count for nothing. */
+static int give_back(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result entries = {0};
+    char *orders = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&orders, &size);
+    int rc;
+
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    (void)fputc('[', stream);
+    lk_json_text(stream, op->order);
+    (void)fputc(']', stream);
+    if (fclose(stream) != 0) {
+        free(orders);
+        return lk_error_nomem(err);
+    }
+    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, &entries, err);
+    free(orders);
+    for (size_t i = 0; rc == 0 && i < entries.rows; i++)
+        rc = add_entry(op, &entries.cells[i * LK_ENTRY_COLUMNS], err);
+    sqlock_result_clear(&entries);
+    return rc < 0
+               ? rc
+               : lk_stock_do(op, SQLOCK_STOCK_SQL_UNDO, &arguments, NULL, err);
+}
+
+/* --- the three ends --- */
+
+static int end_by(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                  char state, bool gives_back, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    int64_t affected = 0;
+    int rc;
+
+    lk_stock_arguments(op, NULL, &arguments);
+    rc = lk_stock_do(op, kind, &arguments, &affected, err);
+    if (rc < 0)
+        return rc;
+    if (affected == 0)
+        return explain(op, state, err);
+    op->is_duplicate = false;
+    return gives_back ? give_back(op, err) : 0;
+}
+
+static int claim(struct lk_stock_operation *op, sqlock_error *err)
+{
+    return end_by(op, SQLOCK_STOCK_SQL_CLAIM, 'C', false, err);
+}
+
+static int cancel(struct lk_stock_operation *op, sqlock_error *err)
+{
+    return end_by(op, SQLOCK_STOCK_SQL_CANCEL, 'X', true, err);
+}
+
+static int lapse(struct lk_stock_operation *op, sqlock_error *err)
+{
+    return end_by(op, SQLOCK_STOCK_SQL_LAPSE, 'E', true, err);
+}
+
+static int end(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+               lk_stock_body body, sqlock_stock_answer *answer,
+               sqlock_error *err)
+{
+    struct lk_stock_operation op = {.stock = stock, .order = order};
+    int rc;
+
+    if (answer != NULL)
+        *answer = (sqlock_stock_answer){.left = -1};
+    rc = lk_stock_check(stock, tx, err);
+    if (rc == 0)
+        rc = lk_stock_check_text("the order id", order, SQLOCK_ORDER_MAX, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_stock_run(&op, tx, body, err);
+    if (answer != NULL) {
+        answer->is_duplicate = op.is_duplicate;
+        answer->attempts = op.attempts;
+    }
+    return rc;
+}
+
+int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                       sqlock_stock_answer *answer, sqlock_error *err)
+{
+    return end(stock, tx, order, claim, answer, err);
+}
+
+int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                        sqlock_stock_answer *answer, sqlock_error *err)
+{
+    return end(stock, tx, order, cancel, answer, err);
+}
+
+/* --- expiry --- */
+
+/* End those that are due; the first error is told, and does not keep the others
+ * from ending. */
+static int expire_some(sqlock_stock *stock, const sqlock_result *due,
+                       int64_t *ended, sqlock_error *err)
+{
+    int rc = 0;
+
+    *ended = 0;
+    for (size_t i = 0; i < due->rows; i++) {
+        sqlock_stock_answer answer;
+        int one = end(stock, NULL, due->cells[i].text, lapse, &answer,
+                      rc < 0 ? NULL : err);
+
+        if (one == 0 && !answer.is_duplicate)
+            ++*ended;
+        /* Claimed or cancelled by another in between is as good. */
+        if (rc == 0 && one != SQLOCK_ECONFLICT)
+            rc = one;
+    }
+    return rc;
+}
+
+int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
+                        sqlock_error *err)
+{
+    struct lk_stock_operation op = {.stock = stock};
+    struct lk_arguments arguments;
+    int64_t total = 0;
+    int64_t ended = 0;
+    int rc;
+
+    if (expired != NULL)
+        *expired = 0;
+    rc = lk_stock_check(stock, NULL, err);
+    if (rc < 0)
+        return rc;
+    if (!stock->has_orders)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "there are no tables for reservations in this "
+                        "database: create them, see "
+                        "sqlock_stock_schema_create()");
+    do {
+        sqlock_result due = {0};
+
+        op.deadline_ns = lk_statement_deadline(stock->registry);
+        lk_stock_arguments(&op, NULL, &arguments);
+        lk_stock_argument_integer(&arguments, SQLOCK_SP_QUANTITY,
+                                  DUE_AT_A_TIME);
+        rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_DUE, &arguments, &due, err);
+        ended = 0;
+        if (rc == 0)
+            rc = expire_some(stock, &due, &ended, err);
+        total += ended;
+        sqlock_result_clear(&due);
+    } while (rc == 0 && ended == DUE_AT_A_TIME);
+    if (expired != NULL)
+        *expired = total;
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    return rc;
+}
+
+int sqlock_stock_look(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                      sqlock_stock_state *state, int64_t *remaining_ms,
+                      sqlock_error *err)
+{
+    struct lk_stock_operation op = {.stock = stock, .tx = tx, .order = order};
+    struct look look;
+    int rc;
+
+    rc = lk_stock_check(stock, tx, err);
+    if (rc == 0)
+        rc = lk_stock_check_text("the order id", order, SQLOCK_ORDER_MAX, err);
+    if (rc < 0)
+        return rc;
+    op.deadline_ns = lk_statement_deadline(stock->registry);
+    rc = look_at(&op, &look, err);
+    if (rc < 0)
+        return rc;
+    if (look.state == '\0')
+        return lk_error(err, SQLOCK_ENOTFOUND, "there is no reservation %s",
+                        order);
+    if (state != NULL)
+        *state = look.state == 'R'   ? SQLOCK_STOCK_RESERVED
+                 : look.state == 'C' ? SQLOCK_STOCK_CLAIMED
+                 : look.state == 'X' ? SQLOCK_STOCK_CANCELLED
+                                     : SQLOCK_STOCK_EXPIRED;
+    if (remaining_ms != NULL)
+        *remaining_ms = look.state == 'R' && look.remaining_us > 0
+                            ? (look.remaining_us + 999) / 1000
+                            : 0;
+    return 0;
+}

@@ -1,0 +1,155 @@
+/*
+ * schema.c - the SQL of our tables: as text, and applied.  Works from a URL,
+ * because a stock cannot be opened before its tables are there.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "db/driver.h"
+#include "locks/options.h"
+#include "stock/columns.h"
+#include "stock/names.h"
+#include "sqlock_stock.h"
+
+#define PREFIX "INT_"
+#define WORD PREFIX "STOCK"
+
+static bool is_word_character(char c)
+{
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           (c >= '0' && c <= '9') || c == '_';
+}
+
+/* The schema with another prefix: each word that begins with INT_STOCK. */
+static char *render(const char *schema, const struct lk_table *lock)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+
+    if (stream == NULL)
+        return NULL;
+    for (const char *at = schema; *at != '\0'; at++) {
+        bool starts = at == schema || !is_word_character(at[-1]);
+
+        if (starts && strncmp(at, WORD, strlen(WORD)) == 0) {
+            (void)fprintf(stream, "%.*s", lk_stock_prefix_length(lock->plain),
+                          lock->plain);
+            at += strlen(PREFIX);
+        }
+        (void)fputc(*at, stream);
+    }
+    if (fclose(stream) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int find_lock_table(const sqlock_driver *driver,
+                           const sqlock_options *options, struct lk_table *out,
+                           sqlock_error *err)
+{
+    if (driver->stock == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP, "the driver %s knows no stock",
+                        driver->name);
+    return lk_table_from_prefix(out, options->table_prefix, driver->dialect,
+                                err);
+}
+
+int sqlock_stock_schema_text(char **text, const char *url,
+                             const sqlock_options *options, sqlock_error *err)
+{
+    const sqlock_driver *driver;
+    sqlock_options all;
+    struct lk_table lock;
+    int rc;
+
+    if (text == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+    *text = NULL;
+    rc = lk_options_complete(&all, options, err);
+    if (rc == 0)
+        rc = lk_driver_find(&driver, url, err);
+    if (rc == 0)
+        rc = find_lock_table(driver, &all, &lock, err);
+    if (rc < 0)
+        return rc;
+    *text = render(driver->stock->schema, &lock);
+    return *text != NULL ? 0 : lk_error_nomem(err);
+}
+
+/* EBUSY: somebody creates the same table at this moment; then it is there, or
+ * is made by the next try. */
+static int apply(struct lk_db *db, const char *text, int64_t deadline_ns,
+                 sqlock_error *err)
+{
+    int rc = lk_db_run_script(db, text, deadline_ns, err);
+
+    while (rc == SQLOCK_EBUSY && sqlock_monotonic_ns() < deadline_ns)
+        rc = lk_db_run_script(db, text, deadline_ns, err);
+    return rc;
+}
+
+static int check(struct lk_db *db, const struct lk_table *lock,
+                 int64_t deadline_ns, sqlock_error *err)
+{
+    /* What a table of another kind would not have. */
+    static const char *const telling[LK_STOCK_TABLES] = {
+        "QUANTITY", "BALANCE", "EXPIRES_AT", "BUCKET"};
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++) {
+        struct lk_columns columns = {.rows = {0}};
+        struct lk_table table;
+
+        rc = lk_stock_table(&table, lock, i, db->driver->dialect, err);
+        if (rc == 0)
+            rc = lk_columns_read(&columns, db, &table, deadline_ns, err);
+        if (rc == 0 && lk_columns_type(&columns, telling[i]) == NULL)
+            rc = lk_error(err, SQLOCK_ESCHEMA,
+                          "the table %s has no column %s: it is none of ours",
+                          table.plain, telling[i]);
+        lk_columns_clear(&columns);
+    }
+    return rc;
+}
+
+int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
+                               sqlock_error *err)
+{
+    struct lk_pool_options pool = {.size = 1};
+    sqlock_options all;
+    struct lk_table lock;
+    struct lk_db db;
+    int64_t deadline_ns;
+    char *text = NULL;
+    int rc;
+
+    rc = lk_options_complete(&all, options, err);
+    if (rc < 0)
+        return rc;
+    pool.connect_timeout_ms = all.connect_timeout_ms;
+    /* DDL waits for other sessions longer than a statement may. */
+    pool.statement_timeout_ms = all.connect_timeout_ms;
+    pool.lock_timeout_ms = all.connect_timeout_ms;
+    deadline_ns =
+        lk_after_ms(sqlock_monotonic_ns(), 2 * (int64_t)all.connect_timeout_ms);
+    rc = lk_db_init(&db, url, &pool, err);
+    if (rc < 0)
+        return rc;
+    rc = find_lock_table(db.driver, &all, &lock, err);
+    if (rc == 0) {
+        text = render(db.driver->stock->schema, &lock);
+        rc = text != NULL ? apply(&db, text, deadline_ns, err)
+                          : lk_error_nomem(err);
+    }
+    if (rc == 0)
+        rc = check(&db, &lock, deadline_ns, err);
+    free(text);
+    lk_db_clear(&db);
+    return rc;
+}

@@ -1,0 +1,239 @@
+/*
+ * statement.c - the driver's templates made into statements of this stock's
+ * tables, and sent: within a transaction, or each for itself
+ */
+#include "stock/stock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* --- rendering --- */
+
+static const char *expansion(const struct lk_stock_names *names,
+                             const char *bump, const char *mark, size_t length)
+{
+    const struct {
+        const char *mark;
+        const char *text;
+    } all[] = {
+        {"stock", names->stock},
+        {"item", names->item},
+        {"quantity", names->quantity},
+        {"version", names->version != NULL ? names->version : names->quantity},
+        {"bump", names->version != NULL ? bump : ""},
+        {"entry", names->entry},
+        {"reservation", names->reservation},
+        {"bucket", names->bucket},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strlen(all[i].mark) == length &&
+            strncmp(all[i].mark, mark, length) == 0)
+            return all[i].text;
+    return NULL;
+}
+
+/* Marks of names are replaced, those of parameters stay; `bump` has marks of its
+ * own. */
+static void write_names(FILE *out, const char *text,
+                        const struct lk_stock_names *names, const char *bump)
+{
+    while (*text != '\0') {
+        size_t length = *text == '{' ? strcspn(text + 1, "}") : 0;
+        const char *name =
+            length > 1 ? expansion(names, bump, text + 1, length) : NULL;
+
+        if (name == NULL) {
+            (void)fputc(*text++, out);
+            continue;
+        }
+        if (name == bump)
+            write_names(out, bump, names, "");
+        else
+            (void)fputs(name, out);
+        text += length + 2;
+    }
+}
+
+static int render_one(sqlock_stock *stock, const struct lk_stock_names *names,
+                      sqlock_stock_kind kind, sqlock_error *err)
+{
+    const sqlock_driver *driver = stock->registry->db.driver;
+    const sqlock_template *template = &driver->stock->statements[kind];
+    sqlock_template named = *template;
+    struct lk_statement *out = &stock->statements[kind];
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    int rc;
+
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    write_names(stream, template->text, names, driver->stock->bump);
+    if (fclose(stream) != 0) {
+        free(text);
+        return lk_error_nomem(err);
+    }
+    named.text = text;
+    rc = lk_statement_render(out, driver->dialect, &named, "", 0);
+    free(text);
+    if (rc < 0)
+        return lk_error(err, rc, "stock statement %d of the driver %s: %s",
+                        (int)kind, driver->name, sqlock_strerror(rc));
+    out->sent.id = lk_ids_of(&stock->registry->db.ids, out->text);
+    return 0;
+}
+
+int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
+                    sqlock_error *err)
+{
+    const sqlock_stock_dialect *dialect = stock->registry->db.driver->stock;
+    int rc = 0;
+
+    for (int kind = 0; rc == 0 && kind < SQLOCK_STOCK_KINDS; kind++)
+        if (dialect->statements[kind].text != NULL)
+            rc = render_one(stock, names, (sqlock_stock_kind)kind, err);
+    return rc;
+}
+
+bool lk_stock_can(const sqlock_stock *stock, sqlock_stock_kind kind)
+{
+    return stock->statements[kind].text != NULL;
+}
+
+/* --- arguments --- */
+
+void lk_stock_argument(struct lk_arguments *arguments,
+                       sqlock_stock_parameter which, const char *text)
+{
+    arguments->values[which] = sqlock_text(text);
+}
+
+void lk_stock_argument_integer(struct lk_arguments *arguments,
+                               sqlock_stock_parameter which, int64_t integer)
+{
+    arguments->values[which] = sqlock_integer(integer);
+}
+
+void lk_stock_arguments(const struct lk_stock_operation *op,
+                        const struct lk_stock_line *line,
+                        struct lk_arguments *out)
+{
+    memset(out, 0, sizeof *out);
+    lk_stock_argument(out, SQLOCK_SP_ORDER, op->order);
+    if (line == NULL)
+        return;
+    out->values[SQLOCK_SP_ITEM] = line->item;
+    lk_stock_argument(out, SQLOCK_SP_NAME, line->name);
+    lk_stock_argument_integer(out, SQLOCK_SP_QUANTITY, line->quantity);
+}
+
+/* --- sending --- */
+
+static bool is_write(sqlock_stock_kind kind)
+{
+    switch (kind) {
+    case SQLOCK_STOCK_SQL_READ:
+    case SQLOCK_STOCK_SQL_READ_VERSION:
+    case SQLOCK_STOCK_SQL_TOTAL:
+    case SQLOCK_STOCK_SQL_ENTRIES:
+    case SQLOCK_STOCK_SQL_LOOK:
+    case SQLOCK_STOCK_SQL_DUE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+/* A second time does no more than the first; and says the same, or the caller
+ * looks. */
+static bool is_repeatable(sqlock_stock_kind kind)
+{
+    return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||
+           kind == SQLOCK_STOCK_SQL_CLAIM;
+}
+
+static int send_in(sqlock_tx *tx, const struct lk_statement *statement,
+                   const struct lk_arguments *arguments, sqlock_result *result,
+                   sqlock_error *err)
+{
+    sqlock_statement sent = statement->sent;
+    sqlock_value values[LK_PLACES_MAX];
+
+    if (tx->is_adopted) /* nothing stays prepared there */
+        sent.id = 0;
+    lk_statement_order(statement, arguments, values);
+    return lk_tx_send(tx, &sent, values, statement->count, lk_tx_deadline(tx),
+                      result, err);
+}
+
+int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                  const struct lk_arguments *arguments, sqlock_result *result,
+                  sqlock_error *err)
+{
+    const struct lk_statement *statement = &op->stock->statements[kind];
+    struct lk_run run = {
+        .statement = statement,
+        .arguments = arguments,
+        .deadline_ns = op->deadline_ns,
+        .is_write = is_write(kind),
+        .is_repeatable = is_repeatable(kind),
+    };
+
+    if (statement->text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver has no such statement about stock");
+    if (op->tx != NULL)
+        return send_in(op->tx, statement, arguments, result, err);
+    return lk_db_run(&op->stock->registry->db, &run, result, err);
+}
+
+int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                 const struct lk_stock_line *line, int64_t *out,
+                 sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    lk_stock_arguments(op, line, &arguments);
+    rc = lk_stock_send(op, kind, &arguments, &result, err);
+    if (rc == 0 && result.rows > 0 && result.cells[0].type != SQLOCK_INT64)
+        rc = lk_error(err, SQLOCK_EDATABASE, "the quantity of %s is no integer",
+                      line->name);
+    if (rc == 0 && result.rows > 0) {
+        *out = result.cells[0].integer;
+        rc = 1;
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                const struct lk_arguments *arguments, int64_t *affected,
+                sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc = lk_stock_send(op, kind, arguments, &result, err);
+
+    if (rc == 0 && affected != NULL)
+        *affected = result.affected;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- JSON --- */
+
+/* Names have no control characters. */
+void lk_json_text(FILE *out, const char *text)
+{
+    (void)fputc('"', out);
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            (void)fputc('\\', out);
+        (void)fputc(*text, out);
+    }
+    (void)fputc('"', out);
+}

@@ -1,0 +1,211 @@
+/*
+ * stock.h - what a stock and an operation on it are made of; for src/stock only
+ *
+ * open.c opens a stock, schema.c makes its tables, statement.c sends its
+ * statements, operation.c runs operations, orders.c keeps what became of them,
+ * change.c adds and sets, reservation.c ends reservations.  A strategy is a file
+ * of its own.
+ */
+#ifndef LK_STOCK_H
+#define LK_STOCK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "sqlock_stock.h"
+#include "tx/tx.h"
+
+/* Results within src/stock, besides the negative ones. */
+enum {
+    LK_STOCK_IN_TRANSACTION = 1, /* not in one statement */
+    LK_STOCK_KNOWN = 2,          /* the order has entries */
+    LK_STOCK_UNKNOWN = 3         /* it has none */
+};
+
+/* What an entry is about (KIND), and what became of it (STATUS). */
+enum { LK_KIND_DEDUCT = 'D', LK_KIND_ADD = 'A', LK_KIND_SET = 'S' };
+enum { LK_KIND_RESERVE = 'R' };
+enum { LK_ENTRY_DONE = 'D', LK_ENTRY_INSUFFICIENT = 'I' };
+enum { LK_ENTRY_NOTHING = 'N', LK_ENTRY_UNDONE = 'U' };
+
+struct lk_stock_operation;
+
+/* One item of an operation. */
+struct lk_stock_line {
+    const char *name;  /* as our tables have it */
+    sqlock_value item; /* as the stock's table has it */
+    char number[24];
+    int64_t quantity;
+    int64_t delta; /* once it is done */
+    int64_t left;
+    int result;
+    size_t index; /* in the caller's lines */
+};
+
+/* How a quantity is deducted. */
+struct lk_stock_strategy {
+    /* Within op->tx.  0: line->left is what is left.  EINSUFFICIENT: what is
+     * there. */
+    int (*take)(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err);
+    /* The only line of an operation that is no part of a transaction, and its
+     * order with it.  LK_STOCK_KNOWN; LK_STOCK_IN_TRANSACTION: by take(), after
+     * all.  NULL: always so. */
+    int (*alone)(struct lk_stock_operation *op, sqlock_error *err);
+};
+
+extern const struct lk_stock_strategy lk_stock_conditional;
+extern const struct lk_stock_strategy lk_stock_pessimistic;
+extern const struct lk_stock_strategy lk_stock_optimistic;
+extern const struct lk_stock_strategy lk_stock_advisory;
+extern const struct lk_stock_strategy lk_stock_buckets;
+extern const struct lk_stock_strategy lk_stock_coalesced;
+
+struct lk_fold_queue;
+
+struct sqlock_stock {
+    sqlock_registry *registry;
+    sqlock_stock_options options;
+    const struct lk_stock_strategy *strategy;
+    struct lk_statement statements[SQLOCK_STOCK_KINDS];
+    bool is_ours;    /* the table */
+    bool has_orders; /* our tables are there */
+    bool has_integer_items;
+    bool takes_turns; /* one writer: our transactions do not fight for it */
+    pthread_mutex_t turn;
+
+    pthread_mutex_t mutex; /* of what follows */
+    struct lk_fold_queue *queues;
+
+    atomic_uint_fast64_t operations, retries, rounds, folded, most_rounds,
+        rebalances;
+};
+
+struct lk_stock_operation {
+    sqlock_stock *stock;
+    sqlock_tx *tx; /* that it is run in; NULL: each statement for itself */
+    const char *order;
+    char kind;
+    struct lk_stock_line *lines; /* by name */
+    size_t count;
+    int64_t ttl_us;
+    int64_t deadline_ns; /* of all tries */
+    bool wants_left;
+    bool is_duplicate;
+    bool is_settled; /* a refusal has been entered with the order */
+    uint32_t attempts;
+};
+
+/* --- statement.c --- */
+
+/* Names in a driver's templates. */
+struct lk_stock_names {
+    const char *stock, *item, *quantity, *version; /* version may be NULL */
+    const char *entry, *reservation, *bucket;
+};
+
+int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
+                    sqlock_error *err);
+
+bool lk_stock_can(const sqlock_stock *stock, sqlock_stock_kind kind);
+
+/* The arguments of statements about an item; line may be NULL. */
+void lk_stock_arguments(const struct lk_stock_operation *op,
+                        const struct lk_stock_line *line,
+                        struct lk_arguments *out);
+void lk_stock_argument(struct lk_arguments *arguments,
+                       sqlock_stock_parameter which, const char *text);
+void lk_stock_argument_integer(struct lk_arguments *arguments,
+                               sqlock_stock_parameter which, int64_t integer);
+
+/* One statement, in the operation's transaction or by itself.  The result is to
+ * be cleared. */
+int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                  const struct lk_arguments *arguments, sqlock_result *result,
+                  sqlock_error *err);
+
+/* A statement about one item that gives one integer or no row: 1 or 0. */
+int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                 const struct lk_stock_line *line, int64_t *out,
+                 sqlock_error *err);
+
+/* One that gives nothing but a count. */
+int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
+                const struct lk_arguments *arguments, int64_t *affected,
+                sqlock_error *err);
+
+/* A text of JSON. */
+void lk_json_text(FILE *out, const char *text);
+
+/* --- operation.c --- */
+
+/* Run an operation in the application's transaction, or in its own until it is
+ * answered.  `body` is what happens in the transaction. */
+typedef int (*lk_stock_body)(struct lk_stock_operation *op, sqlock_error *err);
+int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
+                 lk_stock_body body, sqlock_error *err);
+
+/* The body in a transaction of its own, once. */
+int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
+                       sqlock_error *err);
+
+int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);
+int lk_stock_check_text(const char *what, const char *text, size_t most,
+                        sqlock_error *err);
+int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
+                       const char *item, int64_t quantity, sqlock_error *err);
+/* Whether another try may do better. */
+bool lk_stock_is_worth_another(int rc);
+
+/* A line is refused; result and message. */
+int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
+                          sqlock_error *err);
+int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err);
+
+/* --- orders.c --- */
+
+/* The entry of a line, onto an array. */
+void lk_entry_write(FILE *out, const char *order, size_t number,
+                    const struct lk_stock_line *line, char kind, char status);
+
+/* Enter the operation as done.  0, LK_STOCK_KNOWN. */
+int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err);
+/* As refused, and answer so; or as it was answered before. */
+int lk_stock_refuse(struct lk_stock_operation *op, int rc, sqlock_error *err);
+/* What ENTRIES gives: the order first. */
+#define LK_ENTRY_COLUMNS 7
+/* The answer that the entries of the order tell.  EORDER. */
+int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
+                     size_t rows, sqlock_error *err);
+/* What the order was answered before.  LK_STOCK_UNKNOWN, EORDER. */
+int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err);
+
+/* --- change.c --- */
+
+int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
+                 sqlock_error *err);
+int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
+                    sqlock_error *err);
+
+/* --- conditional.c --- */
+
+/* The two ways of it: without and with a queue. */
+int lk_conditional_take(struct lk_stock_operation *op,
+                        struct lk_stock_line *line, sqlock_stock_kind deduct,
+                        sqlock_error *err);
+int lk_conditional_alone(struct lk_stock_operation *op,
+                         sqlock_stock_kind deduct, sqlock_stock_kind fold,
+                         sqlock_error *err);
+
+/* --- buckets.c --- */
+
+/* Bring what is in buckets back to the item's row, which is locked; how much. */
+int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
+                      int64_t *gathered, sqlock_error *err);
+
+/* --- coalesced.c --- */
+
+void lk_fold_clear(sqlock_stock *stock);
+
+#endif
