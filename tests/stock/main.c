@@ -1,0 +1,28 @@
+/*
+ * main.c - the suite of stock, on every database (see support/suite_main.h)
+ */
+#include "suite.h"
+
+#include <string.h>
+
+static const struct topic *const topics[] = {
+    &topic_answers,
+    NULL,
+};
+
+static const struct suite_main suite = {
+    .name = "stock",
+    .topics = topics,
+    .layouts = IN_SQLOCK,
+    .lanes = 2,
+    .stops_servers = true,
+    .test_seconds = 150,
+    .campaign_seconds = 6000,
+    .open = shop_create,
+    .close = shop_drop,
+};
+
+int main(int argc, char **argv)
+{
+    return suite_main(&suite, argc, argv);
+}

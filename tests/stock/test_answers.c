@@ -1,0 +1,165 @@
+/*
+ * test_answers.c - what one caller is told, by each strategy: done with what is
+ * left, insufficient with what is there, no such item
+ */
+#include "suite.h"
+
+#include <stdio.h>
+
+static void deduct(struct fixture *f, sqlock_stock *stock, const char *order,
+                   const char *item, int64_t quantity, int expected,
+                   int64_t left)
+{
+    sqlock_stock_answer answer;
+    int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity, &answer,
+                                 &f->err);
+
+    if (expected == 0)
+        assert_lock_ok(rc, &f->err);
+    else
+        assert_code(expected, rc, &f->err);
+    assert_int_equal(answer.left, left);
+    assert_false(answer.is_duplicate);
+}
+
+static void sell_out(struct fixture *f, sqlock_stock_strategy strategy,
+                     bool has_orders)
+{
+    sqlock_stock *stock = shop_open(f, strategy);
+    const char *item = shop_item(f, 10);
+    char orders[6][96];
+    const char *order[6];
+    int64_t there = -1;
+
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(orders[i], sizeof orders[i], "%s/%d/%d", item,
+                       (int)strategy, i);
+        order[i] = has_orders ? orders[i] : NULL;
+    }
+    deduct(f, stock, order[0], item, 3, 0, 7);
+    deduct(f, stock, order[1], item, 8, SQLOCK_EINSUFFICIENT, 7);
+    deduct(f, stock, order[2], item, 6, 0, 1);
+    deduct(f, stock, order[3], item, 2, SQLOCK_EINSUFFICIENT, 1);
+    deduct(f, stock, order[4], item, 1, 0, 0);
+    deduct(f, stock, order[5], item, INT64_MAX, SQLOCK_EINSUFFICIENT, 0);
+    deduct(f, stock, has_orders ? f->name : NULL, "no such item", 1,
+           SQLOCK_ENOTFOUND, -1);
+    assert_lock_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err),
+                   &f->err);
+    assert_int_equal(there, 0);
+    assert_int_equal(shop_there(f, item), 0);
+    assert_int_equal(shop_sum(f, item), has_orders ? -10 : 0);
+    sqlock_stock_close(stock);
+}
+
+static void test_each_strategy_sells_out_exactly(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        sell_out(f, strategy, false);
+        fixture_next(f);
+        sell_out(f, strategy, true);
+        fixture_next(f);
+    }
+}
+
+static void test_what_is_restored_and_set_can_be_deducted(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 0);
+        sqlock_stock_answer answer;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        deduct(f, stock, NULL, item, 1, SQLOCK_EINSUFFICIENT, 0);
+        assert_lock_ok(
+            sqlock_stock_restore(stock, NULL, NULL, item, 5, &answer, &f->err),
+            &f->err);
+        deduct(f, stock, NULL, item, 2, 0, 3);
+        assert_lock_ok(
+            sqlock_stock_set(stock, NULL, NULL, item, 100, &answer, &f->err),
+            &f->err);
+        assert_int_equal(answer.left, 100);
+        assert_int_equal(shop_there(f, item), 100);
+        deduct(f, stock, NULL, item, 100, 0, 0);
+        sqlock_stock_close(stock);
+    }
+}
+
+/* An item that is set for the first time is made. */
+static void test_setting_makes_an_item(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_stock_answer answer;
+    int64_t there = -1;
+
+    assert_lock_ok(
+        sqlock_stock_set(stock, NULL, "made", f->name, 7, &answer, &f->err),
+        &f->err);
+    assert_lock_ok(sqlock_stock_read(stock, NULL, f->name, &there, &f->err),
+                   &f->err);
+    assert_int_equal(there, 7);
+    assert_int_equal(shop_sum(f, f->name), 7);
+    assert_lock_ok(
+        sqlock_stock_set(stock, NULL, "less", f->name, 2, &answer, &f->err),
+        &f->err);
+    assert_int_equal(shop_sum(f, f->name), 2);
+    sqlock_stock_close(stock);
+}
+
+/* What was spread over buckets is found by the other strategies. */
+static void test_other_strategies_find_what_is_in_buckets(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 41);
+        char order[96];
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        (void)snprintf(order, sizeof order, "gather/%s", item);
+        deduct(f, spread, NULL, item, 1, 0, 40);
+        deduct(f, stock, NULL, item, 30, 0, 10);
+        deduct(f, spread, NULL, item, 1, 0, 9);
+        deduct(f, stock, order, item, 9, 0, 0);
+        assert_int_equal(shop_there(f, item), 0);
+        sqlock_stock_close(stock);
+    }
+    sqlock_stock_close(spread);
+}
+
+/* A bucket that holds too little is no reason to refuse. */
+static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
+    const char *item = shop_item(f, 100);
+    sqlock_stock_stats stats;
+
+    for (int left = 99; left >= 0; left--)
+        deduct(f, stock, NULL, item, 1, 0, left);
+    deduct(f, stock, NULL, item, 1, SQLOCK_EINSUFFICIENT, 0);
+    sqlock_stock_statistics(stock, &stats);
+    assert_true(stats.rebalances > 1);
+    sqlock_stock_close(stock);
+}
+
+static const struct test tests[] = {
+    TEST(test_each_strategy_sells_out_exactly),
+    TEST(test_what_is_restored_and_set_can_be_deducted),
+    TEST(test_setting_makes_an_item),
+    TEST(test_other_strategies_find_what_is_in_buckets),
+    TEST(test_nobody_is_refused_while_other_buckets_have_enough),
+};
+
+const struct topic topic_answers = TOPIC(tests);
