@@ -93,7 +93,7 @@ extern "C" {
     X(EACCESS,     -14, "the database refuses the login or the privilege")    \
     X(EREADONLY,   -15, "the server is read-only (a replica?)")               \
     X(ERESOURCE,   -16, "the server is out of a resource")                    \
-    X(ECANCELED,   -17, "the statement was cancelled, nothing was written")   \
+    X(ECANCELED,   -17, "cancelled, nothing was written")   \
     X(EDATABASE,   -18, "the database reported an error")                     \
     X(ENOTFOUND,   -19, "there is no such row in the table")                  \
     X(EINUSE,      -20, "the lock is still held or waited for")               \
@@ -284,6 +284,9 @@ typedef struct sqlock_acquire_options {
                                acquisition; 0: no limit */
     sqlock_lost_fn on_lost; /* NULL: nobody is called */
     void *lost_context;
+    int cancel_fd; /* a descriptor of the caller's, such as an eventfd: once it
+                      is readable the wait ends with ECANCELED.  A signal handler
+                      may write to it.  Never read; 0: none */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
@@ -300,13 +303,23 @@ typedef struct sqlock_acquire_options {
  * A claim that took longer than its lease is given back: ETIMEDOUT.
  *
  * @param options NULL for the defaults
- * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ELOST or EEXPIRED (owned already,
- *         but the lease is over: release it first), EUNCERTAIN, EUNREACHABLE,
- *         EINVAL, EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, EFORK
+ * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ECANCELED (the wait was
+ *         cancelled), ELOST or EEXPIRED (owned already, but the lease is over:
+ *         release it first), EUNCERTAIN, EUNREACHABLE, EINVAL, EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, EFORK
  */
 SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                                   const sqlock_acquire_options *options,
                                   sqlock_error *err);
+
+/**
+ * End every wait for the lock that is under way in this registry, from any
+ * thread but not from a signal handler (see sqlock_acquire_options.cancel_fd).
+ * A claim that is on its way is let finish: who gets the lock all the same is
+ * told 0.  Waits that begin later are not concerned.
+ *
+ * @return 0, EINVAL, EFORK
+ */
+SQLOCK_API int sqlock_cancel(sqlock_lock *lock, sqlock_error *err);
 
 /**
  * Undo one acquire; the outermost one gives the lock back.  It is no longer

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/entry.h"
+#include "locks/wait.h"
 
 static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
                        struct lk_waiter *self, sqlock_error *err)
@@ -16,6 +17,8 @@ static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
     if (lock->registry->options.observe_before_steal)
         rc = lk_wait_for_row(lock, self, err);
     while (rc == 0) {
+        if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
+            return lk_canceled(err);
         rc = lk_lease_claim(lock->registry, lease, err);
         if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
             return rc;
@@ -184,7 +187,11 @@ int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
     if (rc < 0)
         return rc;
     lk_waiter_init(&self, wait_ms, &complete);
-    rc = acquire(lock, &self, err);
+    rc = lk_canceller_watch(&lock->registry->canceller, &self,
+                            complete.cancel_fd, err);
+    if (rc == 0)
+        rc = acquire(lock, &self, err);
+    lk_canceller_forget(&lock->registry->canceller, &self);
     lk_waiter_clear(&self);
     return rc;
 }

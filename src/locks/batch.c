@@ -166,6 +166,52 @@ static bool names_keys(const sqlock_result *result)
     return result->columns > 1;
 }
 
+/* --- reading --- */
+
+static int read_each(sqlock_registry *registry, struct lk_batch *batch,
+                     struct lk_row *rows, sqlock_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < batch->count; i++)
+        rc = lk_lease_read(registry, batch->items[i].lease.key,
+                           lk_statement_deadline(registry), &rows[i], err);
+    return rc;
+}
+
+int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
+                  struct lk_row *rows, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    if (batch->count == 1 ||
+        registry->statements[SQLOCK_SQL_READ_MANY].text == NULL)
+        return read_each(registry, batch, rows, err);
+    rc = run_many(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
+        const sqlock_value *cells = &result.cells[row * result.columns];
+        const struct lk_item *item = find(batch, &cells[0]);
+
+        if (item != NULL)
+            lk_row_from_cells(&rows[item - batch->items], cells);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+const struct lk_row *lk_batch_row(const struct lk_batch *batch,
+                                  const struct lk_row *rows, const char *key)
+{
+    const sqlock_value value = {.type = SQLOCK_TEXT, .text = key};
+    const struct lk_item *item = find(batch, &value);
+
+    return item != NULL ? &rows[item - batch->items] : NULL;
+}
+
 /* --- claiming --- */
 
 static void grant(const sqlock_registry *registry, struct lk_item *item,

@@ -29,8 +29,17 @@ struct lk_batch {
 
 void lk_batch_sort(struct lk_batch *batch);
 
+/* The rows of all, in the order of the items, without locking anything.  0, or
+ * as lk_lease_read(). */
+int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
+                  struct lk_row *rows, sqlock_error *err);
+
+/* The row of a key; NULL when it is none of the batch's. */
+const struct lk_row *lk_batch_row(const struct lk_batch *batch,
+                                  const struct lk_row *rows, const char *key);
+
 /*
- * All return 0 when the database answered, and then each item's rc says what
+ * All that follow return 0 when the database answered, and then each item's rc says what
  * became of it, as in lease.h; or why it did not answer.
  *
  * Claim: fresh CLIENT_IDs.  EBUSY; ETIMEDOUT: ours, but over already.  After EUNCERTAIN the ghosts are known.

@@ -25,6 +25,7 @@ void lk_leave(sqlock_lock *lock)
 
     lock->handovers = 0;
     lock->phase = next != NULL ? LK_BUSY : LK_FREE;
+    lock->turn = next;
     if (next != NULL)
         lk_gate_call(next, LK_CALL_TURN);
 }
@@ -43,6 +44,36 @@ static int enter_again(sqlock_lock *lock, sqlock_error *err)
                         "the lock has been acquired too often");
     lock->hold_count++;
     return LK_ENTRY_AGAIN;
+}
+
+/* Called with the lock's mutex held: whoever cancels the waiter finds it there;
+ * false: it was cancelled before. */
+static bool may_queue(struct lk_waiter *self, sqlock_lock *lock)
+{
+    bool cancelled;
+
+    pthread_mutex_lock(&self->mutex);
+    self->queued_at = lock;
+    cancelled = self->is_cancelled;
+    pthread_mutex_unlock(&self->mutex);
+    return !cancelled;
+}
+
+static void leave_queue(struct lk_waiter *self)
+{
+    pthread_mutex_lock(&self->mutex);
+    self->queued_at = NULL;
+    pthread_mutex_unlock(&self->mutex);
+}
+
+static enum lk_call wait_for_turn(sqlock_lock *lock, struct lk_waiter *self)
+{
+    enum lk_call call = LK_CALL_CANCELED;
+
+    if (may_queue(self, lock))
+        call = lk_gate_wait(&lock->gate, &lock->mutex, self);
+    leave_queue(self);
+    return call;
 }
 
 /* Wait for the threads of this process that came before. */
@@ -64,11 +95,16 @@ int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
         }
         if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
             lock->phase = LK_BUSY;
+            lock->turn = self;
             rc = LK_ENTRY_CLAIM;
             break;
         }
         if (self->wait_ms != 0)
-            call = lk_gate_wait(&lock->gate, &lock->mutex, self);
+            call = wait_for_turn(lock, self);
+        if (call == LK_CALL_CANCELED) {
+            rc = lk_canceled(err);
+            break;
+        }
         if (call == LK_CALL_NONE) {
             rc = lk_not_in_time(self->wait_ms, err);
             break;
@@ -83,6 +119,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
              const sqlock_acquire_options *options, uint64_t thread)
 {
     lock->phase = LK_OCCUPIED;
+    lock->turn = NULL;
     lock->owner = thread;
     lock->hold_count = 1;
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
@@ -98,7 +135,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->lost_context = options->lost_context;
     lk_lost_fd_clear(lock);
     if (lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
-        lk_gate_wake_all(&lock->gate); /* it is theirs as well */
+        lk_gate_call_all(&lock->gate, LK_CALL_LOOK); /* it is theirs too */
 }
 
 /* Watching and renewing, as the acquisition asked for. */
@@ -218,6 +255,7 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
         lock->handovers++;
         lk_hold(lock, lease, next->options, next->thread);
     } else {
+        lock->turn = next;
         lock->handovers = 0;
         lock->hold_count = 0;
         lock->lost = 0;

@@ -65,14 +65,4 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
                      const sqlock_acquire_options *options,
                      sqlock_acquire_options *complete, sqlock_error *err);
 
-/* Look at the row, without locking anything, until it may be claimed.
- * 0: it looks free; EBUSY, ETIMEDOUT, or as lk_lease_read(). */
-int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
-                    sqlock_error *err);
-
-/* The same until all may be claimed; may_take says which, also after EBUSY and
- * ETIMEDOUT. */
-int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
-                     struct lk_waiter *self, bool *may_take, sqlock_error *err);
-
 #endif

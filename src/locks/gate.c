@@ -6,33 +6,44 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "sqlock_driver.h"
 
-void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
-                    const sqlock_acquire_options *options)
+static void init_condition(pthread_cond_t *condition)
 {
     pthread_condattr_t attributes;
 
-    memset(waiter, 0, sizeof *waiter);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&waiter->called, &attributes);
+    (void)pthread_cond_init(condition, &attributes);
     (void)pthread_condattr_destroy(&attributes);
+}
+
+void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
+                    const sqlock_acquire_options *options)
+{
+    memset(waiter, 0, sizeof *waiter);
+    init_condition(&waiter->called);
+    init_condition(&waiter->woken);
+    (void)pthread_mutex_init(&waiter->mutex, NULL);
     waiter->wait_ms = wait_ms;
     waiter->deadline_ns = wait_ms == SQLOCK_FOREVER
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     waiter->options = options;
+    waiter->notify_fd = -1;
 }
 
 void lk_waiter_clear(struct lk_waiter *waiter)
 {
+    (void)pthread_mutex_destroy(&waiter->mutex);
+    (void)pthread_cond_destroy(&waiter->woken);
     (void)pthread_cond_destroy(&waiter->called);
 }
 
-static void unlink_waiter(struct lk_gate *gate, struct lk_waiter *waiter)
+void lk_gate_unlink(struct lk_gate *gate, struct lk_waiter *waiter)
 {
     if (waiter->previous != NULL)
         waiter->previous->next = waiter->next;
@@ -42,10 +53,14 @@ static void unlink_waiter(struct lk_gate *gate, struct lk_waiter *waiter)
         waiter->next->previous = waiter->previous;
     else
         gate->last = waiter->previous;
+    waiter->is_queued = false;
 }
 
-static void append_waiter(struct lk_gate *gate, struct lk_waiter *waiter)
+void lk_gate_append(struct lk_gate *gate, struct lk_waiter *waiter)
 {
+    waiter->call = LK_CALL_NONE;
+    waiter->is_served = false;
+    waiter->is_queued = true;
     waiter->next = NULL;
     waiter->previous = gate->last;
     if (gate->last != NULL)
@@ -61,9 +76,7 @@ enum lk_call lk_gate_wait(struct lk_gate *gate, pthread_mutex_t *mutex,
     struct timespec at = lk_timespec(waiter->deadline_ns);
     int rc = 0;
 
-    waiter->call = LK_CALL_NONE;
-    waiter->is_served = false;
-    append_waiter(gate, waiter);
+    lk_gate_append(gate, waiter);
     while (waiter->call == LK_CALL_NONE &&
            (rc != ETIMEDOUT || waiter->is_served)) {
         if (waiter->deadline_ns == LK_NEVER || waiter->is_served)
@@ -72,7 +85,7 @@ enum lk_call lk_gate_wait(struct lk_gate *gate, pthread_mutex_t *mutex,
             rc = pthread_cond_timedwait(&waiter->called, mutex, &at);
     }
     if (waiter->call == LK_CALL_NONE)
-        unlink_waiter(gate, waiter);
+        lk_gate_unlink(gate, waiter);
     return waiter->call;
 }
 
@@ -81,22 +94,26 @@ struct lk_waiter *lk_gate_take(struct lk_gate *gate)
     struct lk_waiter *waiter = gate->first;
 
     if (waiter != NULL)
-        unlink_waiter(gate, waiter);
+        lk_gate_unlink(gate, waiter);
     return waiter;
 }
 
 void lk_gate_call(struct lk_waiter *waiter, enum lk_call call)
 {
+    uint64_t one = 1;
+
     waiter->call = call;
+    if (waiter->notify_fd >= 0)
+        (void)!write(waiter->notify_fd, &one, sizeof one);
     pthread_cond_signal(&waiter->called);
 }
 
-void lk_gate_wake_all(struct lk_gate *gate)
+void lk_gate_call_all(struct lk_gate *gate, enum lk_call call)
 {
     struct lk_waiter *waiter;
 
     while ((waiter = lk_gate_take(gate)) != NULL)
-        lk_gate_call(waiter, LK_CALL_LOOK);
+        lk_gate_call(waiter, call);
 }
 
 bool lk_gate_is_empty(const struct lk_gate *gate)

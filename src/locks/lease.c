@@ -39,7 +39,7 @@ void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms)
 
 /* --- reading --- */
 
-static void row_from_cells(struct lk_row *row, const sqlock_value *cells)
+void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells)
 {
     row->exists = true;
     if (cells[1].type == SQLOCK_TEXT)
@@ -71,7 +71,7 @@ int lk_lease_read(sqlock_registry *registry, const char *key,
                       "%s has two rows for one key: its primary key is missing",
                       registry->table.plain);
     else if (rc == 0 && result.rows == 1)
-        row_from_cells(row, result.cells);
+        lk_row_from_cells(row, result.cells);
     else if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the database did not answer in time");

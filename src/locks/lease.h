@@ -31,6 +31,9 @@ struct lk_row {
     int64_t expires_at_us;
 };
 
+/* Of an info row's cells; *row is zeroed. */
+void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells);
+
 /* When a holder stops believing in a lease that was asked for at a moment. */
 int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_boot_ns,
                          uint32_t ttl_ms);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "locks/batch.h"
 #include "locks/entry.h"
+#include "locks/wait.h"
 
 /* A lock of the call, and where it stands. */
 struct part {
@@ -259,6 +260,8 @@ static int claim_all(struct call *call, struct lk_waiter *self, bool is_partial,
             rc = observe_all(call, self, is_partial, err);
         if (rc < 0 || call->batch.count == 0)
             return rc;
+        if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
+            return lk_canceled(err);
         call->batch.deadline_ns = lk_statement_deadline(call->registry);
         rc = lk_batch_claim(call->registry, &call->batch, err);
         if (rc == 0 && is_too_late(call)) {
@@ -394,10 +397,14 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
         return end_call(&call, rc, err);
 
     lk_waiter_init(&self, wait_ms, NULL);
-    rc = enter_all(&call, &self, &complete, err);
+    rc = lk_canceller_watch(&call.registry->canceller, &self,
+                            complete.cancel_fd, err);
+    if (rc == 0)
+        rc = enter_all(&call, &self, &complete, err);
     lk_ghosts_lay(call.registry);
     if (rc == 0 && call.batch.count > 0)
         rc = claim_all(&call, &self, complete.partial, err);
+    lk_canceller_forget(&call.registry->canceller, &self);
     lk_waiter_clear(&self);
     if (rc < 0) {
         step_back(&call);

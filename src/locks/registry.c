@@ -208,6 +208,8 @@ static void free_registry(sqlock_registry *registry)
         return;
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
+    lk_lookout_stop(&registry->lookout);
+    lk_canceller_stop(&registry->canceller);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&registry->statements[kind]);
     if (registry->db.driver != NULL)
@@ -240,6 +242,8 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     (void)pthread_mutex_init(&registry->mutex, NULL);
     lk_sentinel_init(&registry->sentinel);
     lk_keeper_init(&registry->keeper, registry);
+    lk_lookout_init(&registry->lookout, registry);
+    lk_canceller_init(&registry->canceller, registry);
     rc = copy_options(registry, options, err);
     if (rc == 0)
         rc = open_database(registry, url, err);
@@ -329,6 +333,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         return rc;
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
+    lk_lookout_stop(&registry->lookout); /* it has locks pinned */
     rc = release_held(registry, err);
     HASH_ITER(hh, registry->locks, lock, next)
     {

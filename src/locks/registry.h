@@ -1,8 +1,8 @@
 /*
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
- * Order of mutexes: keeper, sentinel, registry, then lock.  None is held during
- * I/O.
+ * Order of mutexes: keeper, sentinel, canceller, lookout, registry, lock, then
+ * waiter.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
@@ -13,8 +13,10 @@
 
 #include "db/db.h"
 #include "db/table.h"
+#include "locks/cancel.h"
 #include "locks/gate.h"
 #include "locks/keeper.h"
+#include "locks/lookout.h"
 #include "locks/options.h"
 #include "locks/sentinel.h"
 #include "sqlock.h"
@@ -42,6 +44,8 @@ struct sqlock_registry {
     struct lk_statement statements[SQLOCK_SQL_KINDS];
     struct lk_sentinel sentinel;
     struct lk_keeper keeper;
+    struct lk_lookout lookout;
+    struct lk_canceller canceller;
     pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
     struct lk_ghost *ghosts;
@@ -64,6 +68,7 @@ struct sqlock_lock {
 
     pthread_mutex_t mutex; /* of what follows */
     struct lk_gate gate;
+    struct lk_waiter *turn; /* whose it is while it claims; NULL */
     enum lk_phase phase;
     uint32_t handovers; /* between threads of this process, in a row */
     bool is_left_free;  /* the row, by us; read and set by whose turn it is */

@@ -1,11 +1,10 @@
 /*
- * wait.c - waiting for another process's row: looking at it without locking
+ * wait.c - waiting for another process's row: it is looked at without locking
  * anything, no longer than its lease, nor than the caller wants to wait.
- *
- * Observing before stealing is for peers whose clocks are not known: an expired
- * row is believed only after it has stayed the same for a TTL on this host's
- * own clock, whatever its time stamp says.
  */
+#include "locks/wait.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,13 +12,6 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "locks/entry.h"
-
-/* An expired row as it was first seen. */
-struct sighting {
-    char client_id[SQLOCK_KEY_SIZE];
-    int64_t expires_at_us;
-    int64_t since_ns; /* CLOCK_MONOTONIC; 0: none yet */
-};
 
 /* How long a row must stay unchanged: the TTL by which its owner renews it. */
 static int64_t patience_ns(const sqlock_registry *registry)
@@ -31,9 +23,10 @@ static int64_t patience_ns(const sqlock_registry *registry)
     return (int64_t)ttl_ms * LK_NS_PER_MS;
 }
 
-/* How long to go on looking at a row that is expired by its time stamp, in ns;
- * 0: it may be taken over. */
-static int64_t observe(const sqlock_registry *registry, struct sighting *seen,
+/* Observing before stealing, for peers whose clocks are not known: how long to
+ * go on looking at a row that is expired by its time stamp; 0: it has stayed the
+ * same for a TTL on this host's own clock. */
+static int64_t observe(const sqlock_registry *registry, struct lk_post *post,
                        const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
@@ -41,19 +34,25 @@ static int64_t observe(const sqlock_registry *registry, struct sighting *seen,
 
     if (!registry->options.observe_before_steal || row->client_id[0] == '\0')
         return 0;
-    if (seen->since_ns == 0 || seen->expires_at_us != row->expires_at_us ||
-        strcmp(seen->client_id, row->client_id) != 0) {
-        memcpy(seen->client_id, row->client_id, sizeof seen->client_id);
-        seen->expires_at_us = row->expires_at_us;
-        seen->since_ns = now;
+    if (post->since_ns == 0 || post->expires_at_us != row->expires_at_us ||
+        strcmp(post->client_id, row->client_id) != 0) {
+        memcpy(post->client_id, row->client_id, sizeof post->client_id);
+        post->expires_at_us = row->expires_at_us;
+        post->since_ns = now;
     }
-    left = seen->since_ns + patience_ns(registry) - now;
+    left = post->since_ns + patience_ns(registry) - now;
     return left > 0 ? left : 0;
 }
 
-/* Look at the row: 0 in *left_ns when it may be claimed, or else how long that
- * will last by what is known now. */
-static int look(sqlock_lock *lock, struct sighting *seen, int64_t *left_ns,
+int64_t lk_wait_left_ns(const sqlock_registry *registry, struct lk_post *post,
+                        const struct lk_row *row)
+{
+    return row->is_taken ? (row->remaining_us + 1) * LK_NS_PER_US
+                         : observe(registry, post, row);
+}
+
+/* Look at the row now: 0 in *left_ns when it may be claimed. */
+static int look(sqlock_lock *lock, struct lk_post *post, int64_t *left_ns,
                 sqlock_error *err)
 {
     sqlock_registry *registry = lock->registry;
@@ -63,9 +62,93 @@ static int look(sqlock_lock *lock, struct sighting *seen, int64_t *left_ns,
     rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
                        &row, err);
     if (rc == 0)
-        *left_ns = row.is_taken ? (row.remaining_us + 1) * LK_NS_PER_US
-                                : observe(registry, seen, &row);
+        *left_ns = lk_wait_left_ns(registry, post, &row);
     return rc;
+}
+
+/* Called with the waiter's mutex held: 0 when woken, ETIMEDOUT. */
+static int wait_woken(struct lk_waiter *self, int64_t until_ns)
+{
+    struct timespec at = lk_timespec(until_ns);
+
+    if (until_ns == LK_NEVER)
+        return pthread_cond_wait(&self->woken, &self->mutex);
+    return pthread_cond_timedwait(&self->woken, &self->mutex, &at);
+}
+
+int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
+{
+    bool cancelled;
+
+    pthread_mutex_lock(&self->mutex);
+    while (!self->is_cancelled && wait_woken(self, until_ns) != ETIMEDOUT)
+        ;
+    cancelled = self->is_cancelled;
+    pthread_mutex_unlock(&self->mutex);
+    return cancelled ? lk_canceled(err) : 0;
+}
+
+/* Until the lookout has something to tell. */
+static int await_news(struct lk_waiter *self, sqlock_error *err)
+{
+    int rc = SQLOCK_ETIMEDOUT;
+
+    pthread_mutex_lock(&self->mutex);
+    while (!self->is_cancelled && !self->is_told &&
+           wait_woken(self, self->deadline_ns) != ETIMEDOUT)
+        ;
+    if (self->is_cancelled) {
+        rc = lk_canceled(err);
+    } else if (self->is_told) {
+        rc = self->told_rc;
+        if (rc < 0 && err != NULL)
+            *err = self->told;
+    }
+    pthread_mutex_unlock(&self->mutex);
+    return rc;
+}
+
+int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
+                    sqlock_error *err)
+{
+    struct lk_lookout *lookout = &lock->registry->lookout;
+    int64_t left_ns = 0;
+    int rc = SQLOCK_ETIMEDOUT;
+
+    if (self->wait_ms != 0) {
+        rc = lk_lookout_begin(lookout, lock, self, err);
+        if (rc < 0)
+            return rc;
+        rc = await_news(self, err);
+        lk_lookout_end(lookout, self);
+    }
+    if (rc != SQLOCK_ETIMEDOUT)
+        return rc;
+    /* Once more, at the end: what became free since the last look. */
+    rc = look(lock, &self->post, &left_ns, err);
+    if (rc == 0 && left_ns > 0)
+        rc = lk_not_in_time(self->wait_ms, err);
+    return rc;
+}
+
+/* All at a time: what was seen of the first is not old when the last may be
+ * taken. */
+static int look_at_all(sqlock_lock *const *locks, size_t count,
+                       struct lk_post *posts, bool *may_take, int64_t *left_ns,
+                       sqlock_error *err)
+{
+    *left_ns = 0;
+    for (size_t i = 0; i < count; i++) {
+        int64_t left = 0;
+        int rc = look(locks[i], &posts[i], &left, err);
+
+        if (rc < 0)
+            return rc;
+        may_take[i] = left == 0;
+        if (left > *left_ns)
+            *left_ns = left;
+    }
+    return 0;
 }
 
 static int64_t next_look(const sqlock_registry *registry, int64_t now,
@@ -78,67 +161,28 @@ static int64_t next_look(const sqlock_registry *registry, int64_t now,
     return lk_sooner(now + lk_sooner(pause_ns, left_ns), deadline_ns);
 }
 
-int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
-                    sqlock_error *err)
-{
-    struct sighting seen = {0};
-
-    for (;;) {
-        int64_t left_ns = 0;
-        int64_t now;
-        int rc;
-
-        rc = look(lock, &seen, &left_ns, err);
-        if (rc < 0 || left_ns == 0)
-            return rc;
-        now = sqlock_monotonic_ns();
-        if (now >= self->deadline_ns)
-            return lk_not_in_time(self->wait_ms, err);
-        lk_sleep_until(
-            next_look(lock->registry, now, left_ns, self->deadline_ns));
-    }
-}
-
-/* All at a time: what was seen of the first is not old when the last may be
- * taken. */
-static int look_at_all(sqlock_lock *const *locks, size_t count,
-                       struct sighting *seen, bool *may_take, int64_t *left_ns,
-                       sqlock_error *err)
-{
-    *left_ns = 0;
-    for (size_t i = 0; i < count; i++) {
-        int64_t left = 0;
-        int rc = look(locks[i], &seen[i], &left, err);
-
-        if (rc < 0)
-            return rc;
-        may_take[i] = left == 0;
-        if (left > *left_ns)
-            *left_ns = left;
-    }
-    return 0;
-}
-
 int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
                      struct lk_waiter *self, bool *may_take, sqlock_error *err)
 {
-    struct sighting *seen = calloc(count, sizeof *seen);
-    int rc = seen == NULL ? lk_error_nomem(err) : 0;
+    struct lk_post *posts = calloc(count, sizeof *posts);
+    int rc = posts == NULL ? lk_error_nomem(err) : 0;
 
     while (rc == 0) {
         int64_t left_ns;
         int64_t now;
 
-        rc = look_at_all(locks, count, seen, may_take, &left_ns, err);
+        rc = look_at_all(locks, count, posts, may_take, &left_ns, err);
         if (rc < 0 || left_ns == 0)
             break;
         now = sqlock_monotonic_ns();
         if (now >= self->deadline_ns)
             rc = lk_not_in_time(self->wait_ms, err);
         else
-            lk_sleep_until(
-                next_look(locks[0]->registry, now, left_ns, self->deadline_ns));
+            rc = lk_waiter_sleep(
+                self,
+                next_look(locks[0]->registry, now, left_ns, self->deadline_ns),
+                err);
     }
-    free(seen);
+    free(posts);
     return rc;
 }

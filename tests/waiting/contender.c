@@ -3,13 +3,15 @@
  */
 #include "suite.h"
 
-#include <string.h>
-
 static int contend(struct worker *worker)
 {
     struct contender *self = worker->context;
-    int rc =
-        sqlock_acquire(self->lock, self->wait_ms, self->options, &worker->err);
+    int rc = self->many != NULL
+                 ? sqlock_acquire_many(self->many, self->many_count,
+                                       self->wait_ms, self->options, NULL,
+                                       &worker->err)
+                 : sqlock_acquire(self->lock, self->wait_ms, self->options,
+                                  &worker->err);
 
     if (rc == 0) {
         self->token = sqlock_token(self->lock);
@@ -27,12 +29,9 @@ static int contend(struct worker *worker)
 void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms)
 {
-    const sqlock_acquire_options *options = contender->options;
-
-    memset(contender, 0, sizeof *contender);
-    contender->options = options;
     contender->lock = lock;
     contender->wait_ms = wait_ms;
+    atomic_store(&contender->may_release, false);
     atomic_store(&contender->rc, 1);
     worker_start(&contender->worker, contend, contender);
 }

@@ -19,6 +19,7 @@
 
 static const struct topic *const topics[] = {
     &topic_handover,
+    &topic_cancel,
 };
 
 static const struct database *group_database;

@@ -31,12 +31,15 @@ struct topic {
 /* clang-format on */
 
 extern const struct topic topic_handover;
+extern const struct topic topic_cancel;
 
 /* Somebody else of this process who wants a lock. */
 struct contender {
     struct worker worker;
     sqlock_lock *lock;
     const sqlock_acquire_options *options;
+    sqlock_lock *const *many; /* in place of the one */
+    size_t many_count;
     int64_t wait_ms;
     atomic_int rc; /* of its acquire; 1: not yet */
     atomic_bool may_release;
@@ -45,7 +48,8 @@ struct contender {
     int64_t remaining_ms;
 };
 
-/* Start to acquire it, wait until it queues behind a thread of this process. */
+/* Start to acquire it; and wait until it sleeps: in the queue of its process, or
+ * between two looks at the row. */
 void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 void contender_queue(struct contender *contender, sqlock_lock *lock,

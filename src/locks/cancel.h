@@ -1,0 +1,48 @@
+/*
+ * cancel.h - ending a wait from outside: by a call, or by a descriptor that a
+ * signal handler or an event loop writes to
+ */
+#ifndef LK_CANCEL_H
+#define LK_CANCEL_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "sqlock.h"
+
+struct lk_waiter;
+struct sqlock_registry;
+
+/* The thread that watches the callers' descriptors; it does no I/O but that. */
+struct lk_canceller {
+    struct sqlock_registry *registry;
+    pthread_mutex_t mutex; /* before a lock's */
+    pthread_t thread;
+    int poke; /* eventfd */
+    struct lk_waiter *watched;
+    size_t count;
+    bool is_running;
+    bool is_stopping;
+};
+
+void lk_canceller_init(struct lk_canceller *canceller,
+                       struct sqlock_registry *registry);
+void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
+
+/* Cancel the waiter when that descriptor (<= 0: none) is readable, at once when
+ * it is already, until forgotten.  0, ERESOURCE. */
+int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
+                       int fd, sqlock_error *err);
+void lk_canceller_forget(struct lk_canceller *canceller,
+                         struct lk_waiter *waiter);
+
+/* From any thread, with no lock's mutex held: the wait ends with ECANCELED. */
+void lk_waiter_cancel(struct sqlock_registry *registry,
+                      struct lk_waiter *waiter);
+
+bool lk_waiter_is_cancelled(struct lk_waiter *waiter);
+
+/* ECANCELED. */
+int lk_canceled(sqlock_error *err);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * wait.h - waiting for another process's row to be free
+ */
+#ifndef LK_WAIT_H
+#define LK_WAIT_H
+
+#include "locks/lease.h"
+
+/* How long a row is not to be claimed, by what is known now: 0, or ns.  `post`
+ * remembers what was seen of it before. */
+int64_t lk_wait_left_ns(const sqlock_registry *registry, struct lk_post *post,
+                        const struct lk_row *row);
+
+/* Sleep until a point of CLOCK_MONOTONIC; 0, ECANCELED. */
+int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
+                    sqlock_error *err);
+
+/* Until the row may be claimed.  0: it looks free; EBUSY, ETIMEDOUT, ECANCELED,
+ * or as lk_lease_read(). */
+int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
+                    sqlock_error *err);
+
+/* The same until all may be claimed; may_take says which, also after EBUSY and
+ * ETIMEDOUT. */
+int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
+                     struct lk_waiter *self, bool *may_take, sqlock_error *err);
+
+#endif

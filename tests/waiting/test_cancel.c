@@ -1,0 +1,304 @@
+/*
+ * test_cancel.c - a wait that is ended from outside, and its deadline
+ */
+#include "suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "support/tap.h"
+
+static void write_to(int fd)
+{
+    uint64_t one = 1;
+
+    if (write(fd, &one, sizeof one) < 0)
+        abort();
+}
+
+/* Waits for what another registry holds: its claim was refused. */
+static void wait_for_other(struct fixture *f, struct contender *contender,
+                           sqlock_lock *lock)
+{
+    (void)f;
+    contender_queue(contender, lock, SQLOCK_FOREVER);
+}
+
+static void expect_cancelled(struct contender *contender)
+{
+    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
+    assert_code(SQLOCK_ECANCELED, atomic_load(&contender->rc),
+                &contender->worker.err);
+    worker_join(&contender->worker);
+}
+
+/* Nobody stands in anybody's way. */
+static void expect_no_ghost(struct fixture *f, sqlock_lock *held)
+{
+    struct row row;
+
+    lock_give(held);
+    row = fixture_row(f, f->name);
+    assert_true(!row.exists || row.client[0] == '\0');
+}
+
+static void test_cancel_ends_a_wait_for_another_process(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    struct contender contender = {0};
+    int rc;
+
+    lock_take(held, 0);
+    wait_for_other(f, &contender, lock);
+    rc = sqlock_cancel(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    expect_cancelled(&contender);
+    expect_no_ghost(f, held);
+    lock_take(lock, 0); /* what comes later is not concerned */
+    lock_give(lock);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+static void test_cancel_ends_all_waits_of_the_process(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    struct contender contenders[4];
+    int rc;
+
+    memset(contenders, 0, sizeof contenders);
+    lock_take(held, 0);
+    for (size_t i = 0; i < 4; i++)
+        wait_for_other(f, &contenders[i], lock);
+    rc = sqlock_cancel(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < 4; i++)
+        expect_cancelled(&contenders[i]);
+    expect_no_ghost(f, held);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+/* The one in the middle of the queue goes; the others are served. */
+static void test_a_cancelled_thread_leaves_the_queue(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct contender first = {0};
+    struct contender second = {.options = &options};
+    struct contender third = {0};
+
+    options.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    assert_true(options.cancel_fd > 0);
+    lock_take(lock, 0);
+    contender_queue(&first, lock, SQLOCK_FOREVER);
+    contender_queue(&second, lock, SQLOCK_FOREVER);
+    contender_queue(&third, lock, SQLOCK_FOREVER);
+    write_to(options.cancel_fd);
+    expect_cancelled(&second);
+    assert_int_equal(atomic_load(&first.rc), 1);
+    assert_int_equal(atomic_load(&third.rc), 1);
+    lock_give(lock);
+    contender_await(&first);
+    contender_end(&first, 0);
+    contender_await(&third);
+    contender_end(&third, 0);
+    (void)close(options.cancel_fd);
+    lock_drop(lock);
+}
+
+static void test_a_descriptor_ends_a_wait_for_another_process(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    struct contender contender = {.options = &options};
+    int rc;
+
+    options.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    lock_take(held, 0);
+    wait_for_other(f, &contender, lock);
+    write_to(options.cancel_fd);
+    expect_cancelled(&contender);
+    /* It stays readable: every wait with it is cancelled, whoever holds it. */
+    rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err);
+    assert_code(SQLOCK_ECANCELED, rc, &f->err);
+    expect_no_ghost(f, held);
+    rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err);
+    assert_code(SQLOCK_ECANCELED, rc, &f->err);
+    rc = sqlock_acquire(lock, 0, &options, &f->err); /* does not wait */
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    (void)close(options.cancel_fd);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+static int signal_fd;
+
+static void on_signal(int number)
+{
+    (void)number;
+    write_to(signal_fd);
+}
+
+static void test_a_signal_handler_ends_a_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    struct contender contender = {.options = &options};
+    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction before;
+
+    signal_fd = eventfd(0, EFD_CLOEXEC);
+    options.cancel_fd = signal_fd;
+    assert_int_equal(sigaction(SIGUSR2, &action, &before), 0);
+    lock_take(held, 0);
+    wait_for_other(f, &contender, lock);
+    assert_int_equal(pthread_kill(contender.worker.thread, SIGUSR2), 0);
+    expect_cancelled(&contender);
+    assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
+    expect_no_ghost(f, held);
+    (void)close(signal_fd);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+static void test_many_locks_are_cancelled_by_any_of_them(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *locks[2];
+    char other[80];
+    struct contender contender = {0};
+    int rc;
+
+    (void)snprintf(other, sizeof other, "%s other", f->name);
+    locks[0] = lock_obtain(f->b, f->name);
+    locks[1] = lock_obtain(f->b, other);
+    lock_take(held, 0);
+    contender.many = locks;
+    contender.many_count = 2;
+    contender_queue(&contender, locks[0], SQLOCK_FOREVER);
+    rc = sqlock_cancel(locks[1], &f->err);
+    assert_lock_ok(rc, &f->err);
+    expect_cancelled(&contender);
+    expect_no_ghost(f, held);
+    lock_drop(locks[0]);
+    lock_drop(locks[1]);
+    lock_drop(held);
+}
+
+struct canceller {
+    sqlock_lock *lock;
+    atomic_bool is_done;
+    unsigned rounds;
+};
+
+static int cancel_often(struct worker *worker)
+{
+    struct canceller *canceller = worker->context;
+
+    while (!atomic_load(&canceller->is_done)) {
+        worker_expect(worker, 0, sqlock_cancel(canceller->lock, &worker->err));
+        (void)check_pause(INT64_MAX);
+    }
+    return 0;
+}
+
+static int acquire_often(struct worker *worker)
+{
+    struct canceller *canceller = worker->context;
+
+    for (unsigned i = 0; i < canceller->rounds; i++) {
+        int rc =
+            sqlock_acquire(canceller->lock, SQLOCK_FOREVER, NULL, &worker->err);
+
+        if (rc != 0 && rc != SQLOCK_ECANCELED)
+            return worker_fail(worker, "acquire gave %d: %s", rc,
+                               worker->err.message);
+        if (rc == 0)
+            worker_expect(worker, 0,
+                          sqlock_release(canceller->lock, &worker->err));
+    }
+    return 0;
+}
+
+/* At whatever stage it comes, it leaves the lock free behind it. */
+static void test_cancellation_at_every_stage(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct canceller canceller = {.rounds = check_scale(40, 2000)};
+    struct worker killer;
+    struct workers workers;
+    struct worker outsider;
+    struct canceller outside = {.lock = other, .rounds = canceller.rounds / 4};
+
+    canceller.lock = lock_obtain(f->a, f->name);
+    worker_start(&outsider, acquire_often, &outside);
+    worker_start(&killer, cancel_often, &canceller);
+    workers_start(&workers, 4, acquire_often, &canceller);
+    workers_join(&workers);
+    worker_join(&outsider);
+    atomic_store(&canceller.is_done, true);
+    worker_join(&killer);
+    lock_take(other, 0);
+    expect_no_ghost(f, other);
+    lock_drop(canceller.lock);
+    lock_drop(other);
+}
+
+/* Waits of any length end as such, also the longest there are. */
+static void test_deadlines_are_kept_and_the_longest_do_not_wrap(void **state)
+{
+    static const int64_t longest[] = {INT64_MAX, INT64_MAX - 1,
+                                      INT64_MAX / 1000000, SQLOCK_FOREVER};
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    int rc;
+
+    lock_take(held, 0);
+    for (int64_t wait_ms = 1; wait_ms < 400; wait_ms = wait_ms * 7 + 3) {
+        rc = lock_try(lock, wait_ms, 0, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    }
+    for (size_t i = 0; i < sizeof longest / sizeof *longest; i++) {
+        struct contender contender = {0};
+
+        contender_queue(&contender, lock, longest[i]);
+        assert_int_equal(atomic_load(&contender.rc), 1);
+        rc = sqlock_cancel(lock, &f->err);
+        assert_lock_ok(rc, &f->err);
+        expect_cancelled(&contender);
+    }
+    expect_no_ghost(f, held);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+static const struct test tests[] = {
+    TEST(test_cancel_ends_a_wait_for_another_process),
+    TEST(test_cancel_ends_all_waits_of_the_process),
+    TEST(test_a_cancelled_thread_leaves_the_queue),
+    TEST(test_a_descriptor_ends_a_wait_for_another_process),
+    TEST(test_a_signal_handler_ends_a_wait),
+    TEST(test_many_locks_are_cancelled_by_any_of_them),
+    TEST(test_cancellation_at_every_stage),
+    TEST(test_deadlines_are_kept_and_the_longest_do_not_wrap),
+};
+
+const struct topic topic_cancel = TOPIC(tests);
