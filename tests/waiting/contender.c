@@ -6,12 +6,12 @@
 static int contend(struct worker *worker)
 {
     struct contender *self = worker->context;
-    int rc = self->many != NULL
-                 ? sqlock_acquire_many(self->many, self->many_count,
-                                       self->wait_ms, self->options, NULL,
-                                       &worker->err)
-                 : sqlock_acquire(self->lock, self->wait_ms, self->options,
-                                  &worker->err);
+    int rc =
+        self->many != NULL
+            ? sqlock_acquire_many(self->many, self->many_count, self->wait_ms,
+                                  self->options, NULL, &worker->err)
+            : sqlock_acquire(self->lock, self->wait_ms, self->options,
+                             &worker->err);
 
     if (rc == 0) {
         self->token = sqlock_token(self->lock);
