@@ -721,6 +721,42 @@ SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
                                    sqlock_retry_stats *stats,
                                    sqlock_error *err);
 
+/* --------------------------------------------------- done once and for all -- */
+
+/*
+ * A table beside the lock table, INT_DONE by default, tells what was done and is
+ * not to be done again: a row for each key, which nothing here removes.  Whoever
+ * does it holds the lock of that name: check, acquire, check again, do it,
+ * record it, release.
+ */
+
+/**
+ * Whether it was recorded, of the registry's region.
+ * @return 0: it was; ENOTFOUND: it was not; ESCHEMA: there is no such table; or
+ *         as sqlock_show()
+ */
+SQLOCK_MUSTUSE int sqlock_done_check(sqlock_registry *registry,
+                                     const char *name, sqlock_error *err);
+
+/**
+ * Record that what @p lock, held by the caller, stands for is done, in a
+ * transaction that guards the lease.
+ * @return 0; ELOST, EEXPIRED: nothing was recorded; ESCHEMA; or as
+ *         sqlock_tx_retry()
+ */
+SQLOCK_MUSTUSE int sqlock_done_record(sqlock_lock *lock, sqlock_error *err);
+
+/** As sqlock_schema_text(), for this table. */
+SQLOCK_MUSTUSE int sqlock_done_schema_text(char **text, const char *url,
+                                           const sqlock_options *options,
+                                           sqlock_error *err);
+
+/** Create the table where it does not exist yet.
+ *  @return 0, or as sqlock_registry_open() */
+SQLOCK_MUSTUSE int sqlock_done_schema_create(const char *url,
+                                             const sqlock_options *options,
+                                             sqlock_error *err);
+
 /* ------------------------------------------------------- administration -- */
 
 /**

@@ -221,6 +221,7 @@ typedef struct sqlock_dialect {
     const sqlock_column *columns; /* of all layouts; ends with a NULL name */
     const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
                                            ending with ";\n" */
+    const char *done; /* likewise INT_DONE; NULL: there is none */
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
     const sqlock_examination *examination; /* may be NULL */

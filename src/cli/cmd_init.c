@@ -11,10 +11,12 @@
 
 static char *values[1];
 static int is_print;
+static int is_once;
 
 static const struct poptOption init_options[] = {
     {"print", 0, POPT_ARG_NONE, &is_print, 0, NULL, NULL},
     {"layout", 0, POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL},
+    {"once", 0, POPT_ARG_NONE, &is_once, 0, NULL, NULL},
     POPT_TABLEEND};
 
 static int print_schema(const cli *app, const char *url,
@@ -25,7 +27,10 @@ static int print_schema(const cli *app, const char *url,
     int status = CLI_OK;
     int rc;
 
-    rc = sqlock_schema_text(&text, url, options, layout, &err);
+    if (is_once)
+        rc = sqlock_done_schema_text(&text, url, options, &err);
+    else
+        rc = sqlock_schema_text(&text, url, options, layout, &err);
     if (rc < 0)
         return cli_fail(&err);
     if (app->json)
@@ -36,6 +41,19 @@ static int print_schema(const cli *app, const char *url,
         fputs(text, stdout);
     sqlock_free(text);
     return status;
+}
+
+static int create_done(const cli *app, const char *url,
+                       const sqlock_options *options)
+{
+    sqlock_error err = {0};
+    int rc;
+
+    rc = sqlock_done_schema_create(url, options, &err);
+    if (rc < 0)
+        return cli_fail(&err);
+    cli_note("the table of what was done once is there");
+    return app->json ? cli_print_json(json_object()) : CLI_OK;
 }
 
 static int create_schema(const cli *app, const char *url,
@@ -72,6 +90,10 @@ static int run_init(cli *app)
         cli_error("init: --layout must be sqlock, spring7 or spring6");
         return CLI_USAGE;
     }
+    if (is_once && values[0] != NULL) {
+        cli_error("init: --once and --layout exclude each other");
+        return CLI_USAGE;
+    }
     url = cli_url(app);
     if (url == NULL)
         return CLI_USAGE;
@@ -80,6 +102,8 @@ static int run_init(cli *app)
         return status;
     if (is_print)
         return print_schema(app, url, &options, layout);
+    if (is_once)
+        return create_done(app, url, &options);
     return create_schema(app, url, &options, layout);
 }
 
@@ -87,7 +111,8 @@ const cli_command cli_init = {
     .name = "init",
     .summary = "create the lock table, or print its SQL",
     .help =
-        "Usage: sqlock init [--print] [--layout sqlock|spring7|spring6]\n"
+        "Usage: sqlock init [--print] [--layout sqlock|spring7|spring6 | "
+        "--once]\n"
         "Create the lock table where there is none, and check it.\n"
         "\n"
         "      --print    print the SQL instead; needs no connection: --url "
@@ -101,6 +126,10 @@ const cli_command cli_init = {
         "Integration 5\n"
         "                         and 6 may share; expiry then goes by "
         "--peer-ttl\n"
+        "      --once     the table that `sqlock run --once` writes to, "
+        "instead; "
+        "it goes\n"
+        "                 with any layout\n"
         "\n"
         "Exit status 1: the table is there, in another layout.\n"
         "JSON: { layout }, with --print { layout, sql }.\n",

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define TABLE_MARK "{table}"
-#define TABLE_WORD "INT_LOCK"
 
 void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
                       const char *text)
@@ -132,9 +131,9 @@ static bool is_word_character(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
-char *lk_schema_render(const char *schema, const char *table)
+char *lk_schema_render(const char *schema, const char *name, const char *table)
 {
-    size_t word = strlen(TABLE_WORD);
+    size_t word = strlen(name);
     const char *at = schema;
     char *text = NULL;
     size_t size = 0;
@@ -145,7 +144,7 @@ char *lk_schema_render(const char *schema, const char *table)
     while (*at != '\0') {
         bool starts = at == schema || !is_word_character(at[-1]);
 
-        if (starts && strncmp(at, TABLE_WORD, word) == 0 &&
+        if (starts && strncmp(at, name, word) == 0 &&
             !is_word_character(at[word])) {
             (void)fputs(table, stream);
             at += word;

@@ -37,8 +37,8 @@ void lk_statement_order(const struct lk_statement *statement,
                         const struct lk_arguments *arguments,
                         sqlock_value out[LK_PLACES_MAX]);
 
-/* A schema text for a table of another name: each word INT_LOCK is replaced.
- * To be freed; NULL when out of memory. */
-char *lk_schema_render(const char *schema, const char *table);
+/* A schema text for a table of another name: each word `name` (INT_LOCK) is
+ * replaced.  To be freed; NULL when out of memory. */
+char *lk_schema_render(const char *schema, const char *name, const char *table);
 
 #endif

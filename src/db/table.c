@@ -10,14 +10,12 @@
 
 #include "base/error.h"
 
-#define SUFFIX "LOCK"
-
 static bool is_letter(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* [A-Za-z_][A-Za-z0-9_]*; an empty one is an identifier once LOCK is added. */
+/* [A-Za-z_][A-Za-z0-9_]*; an empty one is an identifier once a word is added. */
 static bool is_identifier(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
@@ -37,8 +35,8 @@ static void copy_folded(char out[LK_IDENTIFIER_MAX + 1], const char *text,
     out[length] = '\0';
 }
 
-int lk_table_from_prefix(struct lk_table *out, const char *prefix,
-                         const sqlock_dialect *dialect, sqlock_error *err)
+int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
+                   const sqlock_dialect *dialect, sqlock_error *err)
 {
     const char *dot = strchr(prefix, '.');
     const char *base = dot != NULL ? dot + 1 : prefix;
@@ -55,13 +53,13 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
         return lk_error(err, SQLOCK_EINVAL,
                         "the table prefix may have letters, digits and '_', "
                         "and a schema name with a dot before it");
-    if (schema_length > limit || base_length + strlen(SUFFIX) > limit)
+    if (schema_length > limit || base_length + strlen(suffix) > limit)
         return lk_error(err, SQLOCK_EINVAL,
                         "the table prefix makes a name of %zu bytes, this "
                         "database allows %zu",
-                        base_length + strlen(SUFFIX), limit);
+                        base_length + strlen(suffix), limit);
 
-    (void)snprintf(name, sizeof name, "%s%s", base, SUFFIX);
+    (void)snprintf(name, sizeof name, "%s%s", base, suffix);
     copy_folded(out->schema, prefix, schema_length, dialect->folds_to_lower);
     copy_folded(out->name, name, strlen(name), dialect->folds_to_lower);
     (void)snprintf(out->plain, sizeof out->plain, "%.*s%s%s",
@@ -74,4 +72,10 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
         (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c",
                        dialect->quote, out->name, dialect->quote);
     return 0;
+}
+
+int lk_table_from_prefix(struct lk_table *out, const char *prefix,
+                         const sqlock_dialect *dialect, sqlock_error *err)
+{
+    return lk_table_named(out, prefix, "LOCK", dialect, err);
 }

@@ -22,4 +22,8 @@ struct lk_table {
 int lk_table_from_prefix(struct lk_table *out, const char *prefix,
                          const sqlock_dialect *dialect, sqlock_error *err);
 
+/* The same for another table beside it: "INT_" and "DONE" make INT_DONE. */
+int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
+                   const sqlock_dialect *dialect, sqlock_error *err);
+
 #endif

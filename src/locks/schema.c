@@ -34,7 +34,7 @@ static int render(char **text, const sqlock_dialect *dialect,
     if (dialect->schema[layout] == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "this driver has no such table layout");
-    *text = lk_schema_render(dialect->schema[layout], table->plain);
+    *text = lk_schema_render(dialect->schema[layout], "INT_LOCK", table->plain);
     return *text != NULL ? 0 : lk_error_nomem(err);
 }
 

@@ -27,5 +27,6 @@ extern const struct topic topic_faults;
 extern const struct topic topic_clocks;
 extern const struct topic topic_races;
 extern const struct topic topic_doctor;
+extern const struct topic topic_done;
 
 #endif

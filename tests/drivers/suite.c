@@ -306,7 +306,7 @@ static void drop_tables(struct session *session)
 static int create_table(struct session *session, size_t layout)
 {
     char *text = lk_schema_render(subject.driver->dialect->schema[layout],
-                                  subject.tables[layout].plain);
+                                  "INT_LOCK", subject.tables[layout].plain);
     char *at = text;
     char *end;
     int rc = 0;

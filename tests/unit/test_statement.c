@@ -129,7 +129,7 @@ static void test_only_the_table_is_renamed_in_a_schema(void **state)
 {
     char *text = lk_schema_render("INT_LOCK (INT_LOCK_PK, XINT_LOCK,"
                                   " INT_LOCK2); -- INT_LOCK",
-                                  "a.B_LOCK");
+                                  "INT_LOCK", "a.B_LOCK");
 
     (void)state;
     assert_non_null(text);

@@ -19,6 +19,7 @@
 
 /* The build makes these from sql/mysql/. */
 extern const char lk_sql_mysql_schema[];
+extern const char lk_sql_mysql_done[];
 extern const char lk_sql_mysql_schema_spring7[];
 extern const char lk_sql_mysql_schema_spring6[];
 
@@ -335,6 +336,7 @@ const sqlock_dialect lk_mysql_dialect = {
     .folds_to_lower = false,
     .identifier_max = 64,
     .columns = columns,
+    .done = lk_sql_mysql_done,
     .schema =
         {
             [SQLOCK_LAYOUT_SQLOCK] = lk_sql_mysql_schema,

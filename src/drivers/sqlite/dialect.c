@@ -10,6 +10,7 @@
 #include "drivers/sqlite/sqlite.h"
 
 extern const char lk_sql_sqlite_schema[];
+extern const char lk_sql_sqlite_done[];
 extern const char lk_sql_sqlite_schema_spring7[];
 extern const char lk_sql_sqlite_schema_spring6[];
 
@@ -284,6 +285,7 @@ const sqlock_dialect lk_dialect_sqlite = {
     .folds_to_lower = false,
     .identifier_max = 200,
     .columns = columns,
+    .done = lk_sql_sqlite_done,
     .schema =
         {
             [SQLOCK_LAYOUT_SQLOCK] = lk_sql_sqlite_schema,

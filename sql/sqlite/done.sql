@@ -1,0 +1,13 @@
+-- What was done once and for all (`sqlock run --once`): a row for each key, by
+-- its last holder.  Nothing of sqlock removes one: delete a row to have the
+-- command run again.  DONE_DATE is microseconds since 1970-01-01 UTC.
+CREATE TABLE IF NOT EXISTS INT_DONE (
+    LOCK_KEY  TEXT    NOT NULL,
+    REGION    TEXT    NOT NULL,
+    DONE_DATE INTEGER NOT NULL DEFAULT (
+        CAST((julianday('now') - 2440587.5) * 86400000000.0 AS INTEGER)),
+    CLIENT_ID TEXT    NOT NULL,
+    FENCE     INTEGER NOT NULL,
+    LOCK_NAME TEXT,
+    PRIMARY KEY (LOCK_KEY, REGION)
+) WITHOUT ROWID;

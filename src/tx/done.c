@@ -1,0 +1,219 @@
+/*
+ * done.c - what was done once and for all: a table beside the lock table, which
+ * no reaper touches
+ *
+ * A record is written in a transaction that guards the lease, so that only its
+ * holder can write it: whoever has lost the lock records nothing.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "db/driver.h"
+#include "locks/options.h"
+#include "tx/tx.h"
+
+#define SUFFIX "DONE"
+#define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
+
+/* --- the table --- */
+
+static int find_table(struct lk_table *table, const sqlock_options *options,
+                      const sqlock_driver *driver, sqlock_error *err)
+{
+    if (driver->dialect->done == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s has no table of what was done",
+                        driver->name);
+    return lk_table_named(table, options->table_prefix, SUFFIX, driver->dialect,
+                          err);
+}
+
+static int render(char **text, const sqlock_options *options,
+                  const sqlock_driver *driver, sqlock_error *err)
+{
+    struct lk_table table;
+    int rc;
+
+    rc = find_table(&table, options, driver, err);
+    if (rc < 0)
+        return rc;
+    *text = lk_schema_render(driver->dialect->done, "INT_DONE", table.plain);
+    return *text != NULL ? 0 : lk_error_nomem(err);
+}
+
+int sqlock_done_schema_text(char **text, const char *url,
+                            const sqlock_options *options, sqlock_error *err)
+{
+    const sqlock_driver *driver;
+    sqlock_options complete;
+    int rc;
+
+    if (text == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+    *text = NULL;
+    rc = lk_options_complete(&complete, options, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_driver_find(&driver, url, err);
+    return rc < 0 ? rc : render(text, &complete, driver, err);
+}
+
+int sqlock_done_schema_create(const char *url, const sqlock_options *options,
+                              sqlock_error *err)
+{
+    struct lk_pool_options pool = {.size = 1};
+    sqlock_options complete;
+    struct lk_db db;
+    char *script = NULL;
+    int rc;
+
+    rc = lk_options_complete(&complete, options, err);
+    if (rc < 0)
+        return rc;
+    pool.connect_timeout_ms = complete.connect_timeout_ms;
+    /* DDL waits for other sessions longer than a lock statement may. */
+    pool.statement_timeout_ms = complete.connect_timeout_ms;
+    pool.lock_timeout_ms = complete.connect_timeout_ms;
+    rc = lk_db_init(&db, url, &pool, err);
+    if (rc < 0)
+        return rc;
+    rc = render(&script, &complete, db.driver, err);
+    if (rc == 0)
+        rc = lk_db_run_script(
+            &db, script,
+            lk_after_ms(sqlock_monotonic_ns(),
+                        2 * (int64_t)complete.connect_timeout_ms),
+            err);
+    free(script);
+    lk_db_clear(&db);
+    return rc;
+}
+
+/* --- reading --- */
+
+/* Who did it, in client_id; ENOTFOUND: nobody. */
+static int read_record(sqlock_registry *registry, const char *key,
+                       char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
+{
+    static const sqlock_template template = {
+        .text = "SELECT CLIENT_ID FROM {table} WHERE LOCK_KEY = {1} AND "
+                "REGION = {2}"};
+    const sqlock_dialect *dialect = registry->db.driver->dialect;
+    struct lk_statement statement = {.text = NULL};
+    struct lk_arguments arguments;
+    struct lk_run run = {.statement = &statement,
+                         .arguments = &arguments,
+                         .deadline_ns = lk_statement_deadline(registry),
+                         .is_repeatable = true};
+    sqlock_result result = {0};
+    struct lk_table table;
+    int rc;
+
+    rc = find_table(&table, &registry->options, registry->db.driver, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_statement_render(&statement, dialect, &template, table.quoted, 0);
+    if (rc < 0)
+        rc = lk_error(err, rc, "%s", sqlock_strerror(rc));
+    lk_registry_arguments(registry, key, &arguments);
+    if (rc == 0)
+        rc = lk_db_run(&registry->db, &run, &result, err);
+    if (rc == SQLOCK_ESCHEMA)
+        rc = lk_error(err, rc,
+                      "there is no table %s in this database: create it with "
+                      "`sqlock init --once`",
+                      table.plain);
+    if (rc == 0 && result.rows == 0)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no record of that");
+    if (rc == 0)
+        (void)snprintf(
+            client_id, SQLOCK_KEY_SIZE, "%s",
+            result.cells[0].type == SQLOCK_TEXT ? result.cells[0].text : "");
+    sqlock_result_clear(&result);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+int sqlock_done_check(sqlock_registry *registry, const char *name,
+                      sqlock_error *err)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    char client_id[SQLOCK_KEY_SIZE];
+    int rc;
+
+    rc = lk_registry_check(registry, err);
+    if (rc == 0)
+        rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    return rc < 0 ? rc : read_record(registry, key, client_id, err);
+}
+
+/* --- writing --- */
+
+struct record {
+    sqlock_lock *lock;
+    char client_id[SQLOCK_KEY_SIZE];
+};
+
+static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
+                  sqlock_error *err)
+{
+    const struct record *record = context;
+    sqlock_registry *registry = tx->registry;
+    char name[NAME_BYTES + 1] = "";
+    struct lk_table table;
+    sqlock_value values[5];
+    char *text;
+    int rc;
+
+    (void)attempt;
+    rc = sqlock_tx_guard(tx, record->lock, err);
+    if (rc == 0)
+        rc = find_table(&table, &registry->options, tx->driver, err);
+    if (rc < 0)
+        return rc;
+    if (asprintf(&text,
+                 "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, FENCE, "
+                 "LOCK_NAME) VALUES (?, ?, ?, ?, ?)",
+                 table.quoted) < 0)
+        return lk_error_nomem(err);
+    memcpy(name, record->lock->name,
+           lk_utf8_prefix(record->lock->name, NAME_BYTES));
+    values[0] = sqlock_text(record->lock->key);
+    values[1] = sqlock_text(registry->region);
+    values[2] = sqlock_text(record->client_id);
+    values[3] = sqlock_integer(sqlock_token(record->lock));
+    values[4] = sqlock_text(name);
+    rc = lk_tx_query(tx, text, values, 5, NULL, err);
+    free(text);
+    return rc;
+}
+
+int sqlock_done_record(sqlock_lock *lock, sqlock_error *err)
+{
+    sqlock_retry_options limits = SQLOCK_RETRY_INIT;
+    struct record record = {.lock = lock};
+    char found[SQLOCK_KEY_SIZE];
+    sqlock_error own = {0};
+    int rc;
+
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    sqlock_client_id(lock, record.client_id);
+    limits.deadline_ms = (uint32_t)sqlock_remaining_ms(lock);
+    if (limits.deadline_ms == 0)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "only the holder of a lease records what it did");
+    rc = sqlock_tx_retry(lock->registry, insert, &record, &limits, NULL, &own);
+    /* The commit got no answer, or it was recorded before: which? */
+    if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
+        read_record(lock->registry, lock->key, found, NULL) == 0)
+        rc = 0;
+    if (rc < 0 && err != NULL)
+        *err = own;
+    return rc;
+}

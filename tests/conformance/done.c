@@ -1,0 +1,178 @@
+/*
+ * done.c - what was done once and for all: recorded by the holder only, kept
+ * whatever becomes of the lock, beside any layout
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/tap.h"
+
+static sqlock_lock *take_first(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int rc;
+
+    rc = sqlock_done_schema_create(f->url, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_take(lock, 0);
+    return lock;
+}
+
+/* No test leaves its table behind. */
+static void drop_table(struct fixture *f)
+{
+    assert_int_equal(sql_try(&f->sql, NULL, "DROP TABLE %sDONE", f->prefix), 0);
+}
+
+static void test_a_record_is_there_for_all_and_for_good(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = take_first(f);
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *elsewhere;
+    int64_t token = sqlock_token(lock);
+    int rc;
+
+    rc = sqlock_done_check(f->b, f->name, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    rc = sqlock_done_record(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    rc = sqlock_done_check(f->b, f->name, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(sql_integer(&f->sql,
+                            "SELECT COUNT(*) FROM %sDONE WHERE LOCK_KEY = '%s' "
+                            "AND LOCK_NAME = '%s' AND FENCE = %lld",
+                            f->prefix, sqlock_key(lock), f->name,
+                            (long long)token) == 1);
+    rc = sqlock_reap(f->a, 0, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_done_check(f->a, f->name, &f->err);
+    assert_lock_ok(rc, &f->err);
+    /* Of this region only. */
+    options.region = "elsewhere";
+    elsewhere = fixture_registry(f, &options);
+    rc = sqlock_done_check(elsewhere, f->name, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    registry_end(elsewhere);
+    lock_drop(lock);
+    drop_table(f);
+}
+
+/* DONE_DATE is the database's clock in UTC, in whatever zone a session is. */
+static void test_F13_a_record_has_the_databases_time(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = take_first(f);
+    char early[160];
+    char late[160];
+    int rc;
+
+    rc = sqlock_done_record(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    (void)fixture_time(f, early, -60000000);
+    (void)fixture_time(f, late, 60000000);
+    assert_true(sql_integer(&f->sql,
+                            "SELECT COUNT(*) FROM %sDONE WHERE LOCK_KEY = '%s' "
+                            "AND DONE_DATE > %s AND DONE_DATE < %s",
+                            f->prefix, sqlock_key(lock), early, late) == 1);
+    lock_give(lock);
+    lock_drop(lock);
+    drop_table(f);
+}
+
+static void test_only_the_holder_records(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = take_first(f);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    sqlock_info *row = NULL;
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    int rc;
+
+    rc = sqlock_done_record(other, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    rc = sqlock_show(f->b, f->name, &row, &f->err);
+    assert_lock_ok(rc, &f->err);
+    how.token = row->token;
+    how.client_id = row->client_id;
+    how.reason = "test";
+    how.now = true;
+    rc = sqlock_break(f->b, f->name, &how, &f->err);
+    assert_lock_ok(rc, &f->err);
+    sqlock_info_free(row, 1);
+    lock_take(other, 0);
+    rc = sqlock_done_record(lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    rc = sqlock_done_check(f->b, f->name, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    lock_give(other);
+    (void)!sqlock_release(lock, NULL);
+    lock_drop(other);
+    lock_drop(lock);
+    drop_table(f);
+}
+
+static int lose_commit(void *context, const struct tap_event *event, int rc)
+{
+    bool *is_lost = context;
+
+    if (event->call != TAP_COMMIT || *is_lost)
+        return rc;
+    *is_lost = true;
+    return SQLOCK_EUNCERTAIN;
+}
+
+static void test_F41_a_record_whose_commit_got_no_answer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *first = take_first(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    bool is_lost = false;
+    int rc;
+
+    lock_give(first);
+    lock_drop(first);
+    lock_take(lock, 0);
+    tap_hooks(NULL, lose_commit, &is_lost);
+    rc = sqlock_done_record(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(is_lost);
+    rc = sqlock_done_check(f->a, f->name, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+    drop_table(f);
+}
+
+static void test_without_a_table_it_is_said(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = take_first(f);
+    int rc;
+
+    drop_table(f);
+    rc = sqlock_done_check(f->a, f->name, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_contains(f->err.message, "init --once");
+    rc = sqlock_done_record(lock, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_record_is_there_for_all_and_for_good),
+    TEST(test_F13_a_record_has_the_databases_time),
+    TEST(test_only_the_holder_records),
+    TEST(test_F41_a_record_whose_commit_got_no_answer),
+    TEST(test_without_a_table_it_is_said),
+};
+const struct topic topic_done = TOPIC(tests);
