@@ -3,6 +3,7 @@
  */
 #include "run.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,16 +13,34 @@
 #define GRACE_DEFAULT_MOST_MS ((int64_t)10000)
 #define NOTE_MAX 80
 
-enum { WAIT, TTL, GRACE, BUSY_STATUS, VALUES };
+enum {
+    WAIT,
+    TTL,
+    GRACE,
+    MIN_HOLD,
+    BUSY_STATUS,
+    STATUS_FD,
+    SHELL_COMMAND,
+    VALUES
+};
 
 static char *values[VALUES];
 static int is_impatient;
+static int is_once;
+static char shell[] = "/bin/sh";
+static char shell_option[] = "-c";
+static char *shell_command[] = {shell, shell_option, NULL, NULL};
 
 static const struct poptOption options_table[] = {
     {"wait", 'w', POPT_ARG_STRING, NULL, CLI_OWN + WAIT, NULL, NULL},
     {"no-wait", 'n', POPT_ARG_NONE, &is_impatient, 0, NULL, NULL},
     {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN + TTL, NULL, NULL},
     {"grace", 0, POPT_ARG_STRING, NULL, CLI_OWN + GRACE, NULL, NULL},
+    {"min-hold", 0, POPT_ARG_STRING, NULL, CLI_OWN + MIN_HOLD, NULL, NULL},
+    {"once", 0, POPT_ARG_NONE, &is_once, 0, NULL, NULL},
+    {"command", 'c', POPT_ARG_STRING, NULL, CLI_OWN + SHELL_COMMAND, NULL,
+     NULL},
+    {"status-fd", 0, POPT_ARG_STRING, NULL, CLI_OWN + STATUS_FD, NULL, NULL},
     {"conflict-exit-code", 'E', POPT_ARG_STRING, NULL, CLI_OWN + BUSY_STATUS,
      NULL, NULL},
     POPT_TABLEEND};
@@ -69,7 +88,9 @@ static bool read_times(run_options *options)
     /* Three renewals, a quarter of the TTL apart, come before the grace. */
     options->grace_ms = clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
     if (!read_time(GRACE, "--grace (at most half of --ttl)", 0, ttl_ms / 2,
-                   &options->grace_ms))
+                   &options->grace_ms) ||
+        !read_time(MIN_HOLD, "--min-hold", 0, TTL_MOST_MS,
+                   &options->min_hold_ms))
         return false;
     options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
@@ -78,26 +99,64 @@ static bool read_times(run_options *options)
     return true;
 }
 
+/* The user's command line, or a string for a shell. */
+static bool read_command(const cli *app, run_options *options)
+{
+    if (values[SHELL_COMMAND] != NULL) {
+        if (app->child != NULL) {
+            cli_error("run: -c and -- exclude each other");
+            return false;
+        }
+        shell_command[2] = values[SHELL_COMMAND];
+        options->command = shell_command;
+        return true;
+    }
+    if (app->child == NULL || app->child[0] == NULL) {
+        cli_error("run: the command is missing: sqlock run KEY -- COMMAND ...");
+        return false;
+    }
+    options->command = app->child;
+    return true;
+}
+
+/* Open, so that no connection gets this number, and not for the command. */
+static bool read_status_fd(run_report *report)
+{
+    int64_t fd = -1;
+
+    report->fd = -1;
+    if (values[STATUS_FD] == NULL)
+        return true;
+    if (!cli_parse_int64(values[STATUS_FD], &fd) || fd < 0 || fd > INT32_MAX ||
+        fcntl((int)fd, F_GETFD) < 0) {
+        cli_error("run: --status-fd must be the number of an open descriptor");
+        return false;
+    }
+    report->fd = fcntl((int)fd, F_DUPFD_CLOEXEC, 3);
+    if (fd > 2)
+        (void)fcntl((int)fd, F_SETFD, FD_CLOEXEC);
+    return report->fd >= 0;
+}
+
 static int read_options(const cli *app, run_options *options)
 {
     int64_t busy_status = CLI_BUSY;
     int status;
 
-    if (app->child == NULL || app->child[0] == NULL) {
-        cli_error("run: the command is missing: sqlock run KEY -- COMMAND ...");
+    if (!read_command(app, options))
         return CLI_USAGE;
-    }
     status = cli_want_args(app, 1, "KEY");
     if (status != CLI_OK)
         return status;
     options->name = app->args[0];
-    options->command = app->child;
+    options->is_once = is_once != 0;
     options->url = cli_url(app);
     if (options->url == NULL)
         return CLI_USAGE;
     status = cli_registry_options(app, &options->registry);
     if (status != CLI_OK)
         return status;
+    options->registry.pool_size = 2; /* the keeper's renewals wait for nobody */
     if (!read_times(options))
         return CLI_USAGE;
     if (values[BUSY_STATUS] != NULL &&
@@ -129,15 +188,21 @@ static void write_note(const char *command, char note[NOTE_MAX + 1])
 static int run_run(cli *app)
 {
     run_options options = {.name = NULL};
+    run_report report = {.cause = "usage"};
     char note[NOTE_MAX + 1];
     int status;
 
+    if (!read_status_fd(&report))
+        return CLI_USAGE;
     status = read_options(app, &options);
-    if (status != CLI_OK)
-        return status;
-    write_note(options.command[0], note);
-    options.registry.holder_note = note[0] != '\0' ? note : NULL;
-    return run_loop(&options);
+    if (status == CLI_OK) {
+        write_note(values[SHELL_COMMAND] != NULL ? "sh" : options.command[0],
+                   note);
+        options.registry.holder_note = note[0] != '\0' ? note : NULL;
+        status = run_loop(&options, &report);
+    }
+    run_report_write(&report, &options, status);
+    return status;
 }
 
 const cli_command cli_run = {
@@ -145,6 +210,7 @@ const cli_command cli_run = {
     .summary = "run a command while holding a lock",
     .help =
         "Usage: sqlock run [OPTIONS] KEY -- COMMAND [ARGUMENT...]\n"
+        "       sqlock run [OPTIONS] KEY -c STRING\n"
         "Wait for the lock KEY, run COMMAND, give the lock back.\n"
         "\n"
         "  -w, --wait TIME       give up after this time; without it, wait as "
@@ -159,42 +225,54 @@ const cli_command cli_run = {
         "                        of it; after a crash, others wait so long\n"
         "      --grace TIME      between TERM and KILL; a fifth of the TTL, "
         "10 at most\n"
+        "      --min-hold TIME   when COMMAND has succeeded, keep the lock "
+        "until it was\n"
+        "                        held so long\n"
+        "      --once            record the success under KEY; where there is "
+        "a record,\n"
+        "                        exit with 0 and run nothing\n"
+        "  -c, --command STRING  give STRING to /bin/sh\n"
+        "      --status-fd N     write what came of it to this descriptor, as "
+        "JSON\n"
         "\n"
         "COMMAND is run without a shell, in a process group of its own, with\n"
-        "SQLOCK_KEY (the LOCK_KEY), SQLOCK_NAME, SQLOCK_REGION and "
-        "SQLOCK_TOKEN "
+        "SQLOCK_KEY (the LOCK_KEY), SQLOCK_NAME, SQLOCK_REGION, SQLOCK_TOKEN "
         "(the\n"
-        "fencing token) in its environment; SQLOCK_URL and the variable named "
-        "by the\n"
-        "URL's password_env are taken out.  Its standard files are untouched.  "
-        "HUP, INT,\n"
-        "QUIT, TERM, USR1, USR2 and TSTP are passed on to the group.\n"
+        "fencing token) and SQLOCK_CLIENT_ID in its environment; SQLOCK_URL "
+        "and the\n"
+        "variable named by the URL's password_env are taken out.  Its "
+        "standard files\n"
+        "are untouched.  HUP, INT, QUIT, TERM, USR1, USR2 and TSTP are passed "
+        "on to the\n"
+        "group.\n"
         "\n"
-        "When the lease is lost, or cannot be renewed before it ends, COMMAND "
-        "and all\n"
-        "that descends from it get TERM, and KILL before the lease's end; the "
-        "exit\n"
-        "status is 76.  Processes that COMMAND leaves in its group when it "
-        "ends "
-        "are\n"
-        "ended in the same way, with the lock still held, before it is given "
-        "back; what\n"
-        "has left the group (a daemon) is then left alone.  If sqlock itself "
-        "is "
-        "killed\n"
-        "with KILL, COMMAND is killed, but not what it has started.\n"
+        "When the lease is lost, or cannot be renewed before it ends, or "
+        "sqlock is\n"
+        "killed, COMMAND and all that descends from it get TERM, and KILL "
+        "before the\n"
+        "lease's end; the exit status is 76.  Processes that COMMAND leaves "
+        "behind when\n"
+        "it ends are ended in the same way, with the lock still held; those "
+        "that have\n"
+        "made a session of their own (daemons) are then left alone.\n"
         "\n"
         "A machine that is frozen or suspended may wake up after its lease: "
         "where that\n"
         "must do no harm, let COMMAND pass SQLOCK_TOKEN along with its writes "
         "and refuse\n"
-        "smaller ones.\n"
+        "smaller ones.  See sqlock-run(1) for what else cannot be ended in "
+        "time.\n"
         "\n"
         "Exit status: COMMAND's own; 128+N when signal N ended it; 64 usage; "
         "69 database\n"
-        "unreachable or in error; 75 (or -E) lock not to be had in time; 76 "
-        "lease lost;\n"
-        "77 no permission; 126 COMMAND cannot be run; 127 COMMAND not found.\n",
+        "unreachable or in error; 71 out of a system resource, or the "
+        "supervisor was\n"
+        "killed; 75 (or -E) lock not to be had in time; 76 lease lost; 77 no "
+        "permission;\n"
+        "126 COMMAND cannot be run; 127 COMMAND not found.\n"
+        "JSON: { cause, status, command_status, command_signal, name, region, "
+        "key, token,\n"
+        "client_id }.\n",
     .has_child = true,
     .options = options_table,
     .values = values,

@@ -1,11 +1,23 @@
 /*
  * run.h - the parts of `sqlock run`
  *
- *     cmd_run.c     its options
- *     run_loop.c    the main thread: signals, timers, what to do when
- *     run_lease.c   a thread of its own that waits for the lock, renews it and
- *                   gives it back: a database that hangs holds up nothing else
- *     run_child.c   the command: starting it, signalling it, ending it
+ *     cmd_run.c         its options
+ *     run_loop.c        sqlock's main thread: what to do when
+ *     run_lease.c       a thread of its own that waits for the lock and gives it
+ *                       back: a database that hangs holds up nothing else
+ *     run_terminal.c    the terminal and job control, which are sqlock's
+ *     run_report.c      --status-fd
+ *
+ *     run_supervisor.c  a process of its own, the command's parent: it ends all
+ *                       that descends from the command before the lease does,
+ *                       also when sqlock is killed or frozen
+ *     run_link.c        what the two say to each other
+ *     run_child.c       starting the command
+ *     run_family.c      finding, signalling and burying all that descends from it
+ *     run_cgroup.c      the same by a control group, where we may have one
+ *
+ * The supervisor is forked before there is a thread, a connection or a secret
+ * that it could inherit.
  *
  * Points in time are CLOCK_BOOTTIME in nanoseconds: it goes on while the
  * machine is suspended, as leases do.
@@ -21,18 +33,43 @@
 
 #define RUN_NS_PER_MS ((int64_t)1000000)
 
+/* While processes are being ended, how often to look what is left of them. */
+#define RUN_TICK_NS (20 * RUN_NS_PER_MS)
+
 typedef struct run_options {
     const char *url;
     const char *name;
     char **command;
     sqlock_options registry;
-    int64_t wait_ms;  /* SQLOCK_FOREVER: as long as it takes */
-    int64_t grace_ms; /* between TERM and KILL */
-    int64_t lead_ms;  /* KILL comes so much before the lease's end */
+    int64_t wait_ms;     /* SQLOCK_FOREVER: as long as it takes */
+    int64_t grace_ms;    /* between TERM and KILL */
+    int64_t lead_ms;     /* KILL comes so much before the lease's end */
+    int64_t min_hold_ms; /* keep the lock so long at least, after success */
+    bool is_once;        /* not again after a success */
     int busy_status;
 } run_options;
 
 int64_t run_now_ns(void);
+
+/** Let a timerfd of CLOCK_BOOTTIME expire then; 0: never. */
+void run_set_timer(int timer_fd, int64_t at_ns);
+
+/* -------------------------------------------------------------- report -- */
+
+/* What came of it, for --status-fd. */
+typedef struct run_report {
+    int fd;            /* -1: nobody wants to know */
+    const char *cause; /* one word, listed in the manual */
+    bool has_ended;    /* the command ran, and this is its waitpid() status */
+    int wait_status;
+    int64_t token; /* 0: the lock was never ours */
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
+} run_report;
+
+/** Write it, and the exit status, as one line of JSON.  Once. */
+void run_report_write(run_report *report, const run_options *options,
+                      int status);
 
 /* --------------------------------------------------------------- lease -- */
 
@@ -49,17 +86,21 @@ typedef struct run_lease_news {
     int64_t deadline_ns; /* of the lease, while held or lost */
     int64_t token;
     char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
     int result;         /* when over: of acquiring, or else of releasing */
     bool was_held;      /* when over: there was something to release */
-    sqlock_error error; /* of that result, or of the loss */
+    bool is_done;       /* --once: it was done before, or is recorded now */
+    bool is_recorded;   /* --once: recording was tried */
+    sqlock_error error; /* of that result, of the loss, of the record */
 } run_lease_news;
 
 typedef struct run_lease {
     const run_options *options;
     int event_fd; /* readable when there is news */
+    int order_fd; /* readable when there is something to do */
     pthread_t thread;
     pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t wake;
+    bool is_recording;
     bool is_stopping;
     run_lease_news news;
 } run_lease;
@@ -70,56 +111,172 @@ bool run_lease_start(run_lease *lease, const run_options *options);
 /** The latest news. */
 void run_lease_read(run_lease *lease, run_lease_news *news);
 
+/** Ask the thread to record the success (--once); returns at once. */
+void run_lease_record(run_lease *lease);
+
 /** Ask the thread to give the lock back and end; returns at once. */
 void run_lease_stop(run_lease *lease);
 
 /** Free everything; the lease is over. */
 void run_lease_clear(run_lease *lease);
 
+/* ---------------------------------------------------------------- link -- */
+
+typedef enum run_word {
+    /* to the supervisor */
+    RUN_START,    /* the lock is ours: prepare the command */
+    RUN_GO,       /* let the command begin */
+    RUN_DEADLINE, /* the lease was renewed */
+    RUN_SIGNAL,   /* pass this signal on */
+    RUN_STOP,     /* the lease is lost: end everything */
+    /* from the supervisor */
+    RUN_READY,   /* the command's process is there, and waits for RUN_GO */
+    RUN_REFUSED, /* it cannot be executed: errno */
+    RUN_HALTED,  /* it was stopped by job control */
+    RUN_ENDED    /* it has ended, and all that had to end with it */
+} run_word;
+
+/* Why the supervisor ended the command. */
+typedef enum run_end {
+    RUN_END_OWN, /* it did not: the command ended by itself */
+    RUN_END_LOST,
+    RUN_END_DEADLINE,
+    RUN_END_ALONE /* sqlock is gone */
+} run_end;
+
+typedef struct run_message {
+    run_word word;
+    int number;          /* SIGNAL; REFUSED: errno; ENDED: of waitpid() */
+    run_end why;         /* ENDED */
+    pid_t pid;           /* READY */
+    int64_t deadline_ns; /* START, DEADLINE */
+    int64_t token;       /* START */
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
+} run_message;
+
+/** Send without waiting.  A full or broken link is found out otherwise. */
+void run_link_send(int fd, const run_message *message);
+
+typedef enum run_link_result {
+    RUN_LINK_NOTHING,
+    RUN_LINK_MESSAGE,
+    RUN_LINK_CLOSED
+} run_link_result;
+
+/** Receive without waiting. */
+run_link_result run_link_receive(int fd, run_message *message);
+
+/* ---------------------------------------------------------- supervisor -- */
+
+typedef struct run_supervisor {
+    pid_t pid;
+    int link_fd;
+} run_supervisor;
+
+/** Fork it; @p mask is the signal mask to give the command.
+ *  @return false, having said why */
+bool run_supervisor_start(run_supervisor *supervisor,
+                          const run_options *options, const sigset_t *mask);
+
 /* --------------------------------------------------------------- child -- */
 
 typedef struct run_child {
-    pid_t pid; /* also its process group; 0: not started */
-    bool is_reaped;
-    int status;         /* of waitpid(), when reaped */
-    bool has_terminal;  /* its group is the terminal's foreground group */
-    bool is_stopped;    /* by job control */
-    bool has_any_child; /* anything of it is left, as far as we can see */
+    pid_t pid;     /* also its process group; 0: not started */
+    int gate_fd;   /* one byte lets it go on to execve(); -1: done */
+    int report_fd; /* end of file: execve() worked; -1: done */
 } run_child;
 
-/** Start the command.  @p mask is the signal mask to give it.
- *  @return CLI_OK, CLI_UNRUNNABLE, CLI_NOT_FOUND, CLI_SYSTEM, having said why */
-int run_child_start(run_child *child, const run_options *options,
-                    const run_lease_news *lease, const sigset_t *mask);
+/* What the command gets in its environment. */
+typedef struct run_environment {
+    char *set[5];   /* owned */
+    char **entries; /* these, and the caller's; NULL at the end */
+} run_environment;
 
-/** Collect what has ended or stopped; never waits. */
-void run_child_reap(run_child *child);
+/** @param password_variable kept from it, like SQLOCK_URL; may be NULL
+ *  @return false: out of memory */
+bool run_environment_init(run_environment *made, const run_options *options,
+                          const run_message *start,
+                          const char *password_variable);
+void run_environment_clear(run_environment *made);
 
-/** Whether a process of its group is left. */
-bool run_child_has_group(const run_child *child);
+/** Fork a process that waits at the gate, in a process group of its own and, if
+ *  @p cgroup_fd is not negative, in that control group.
+ *  @return 0 or errno */
+int run_child_fork(run_child *child, const run_options *options,
+                   const run_environment *environment, const sigset_t *mask,
+                   int cgroup_fd);
 
-/** Send a signal to the process group. */
-void run_child_signal(const run_child *child, int number);
+/** Open the gate. */
+void run_child_go(run_child *child);
 
-/** Send a signal to everything that descends from the command, as far as it
- *  can be found. */
-void run_child_signal_all(const run_child *child, int number);
+/** Should the child still wait there, it ends. */
+void run_child_forget_gate(run_child *child);
 
-/** Stop with the command when the terminal's user stopped it. */
-void run_child_follow_stop(run_child *child);
+/** Once report_fd is readable.  @return 0: it was executed; or why not */
+int run_child_read_report(run_child *child);
 
-/** Let a stopped command go on. */
-void run_child_continue(run_child *child);
+/* -------------------------------------------------------------- family -- */
 
-/** Take the terminal back. */
-void run_child_give_up_terminal(run_child *child);
+/* Everything that descends from the calling process, a subreaper, wherever it
+ * has put itself. */
 
-/** The exit status that stands for how it ended. */
-int run_child_exit_status(const run_child *child);
+/** Collect who has ended.  @p child may be 0; what waitpid() says of it, also of
+ *  stops, is left in @p status.
+ *  @return whether anyone is left */
+bool run_family_reap(pid_t child, int *status, bool *is_told);
+
+/** Send a signal to each, or, if @p session is not 0, to those of that session;
+ *  with signal 0, to none.  @return how many could be reached */
+size_t run_family_signal(int number, pid_t session);
+
+/** KILL until nobody is left that can be found in this moment. */
+void run_family_kill(pid_t session);
+
+/* -------------------------------------------------------------- cgroup -- */
+
+typedef struct run_cgroup {
+    int dir_fd; /* -1: we have none */
+    int parent_fd;
+    char name[32];
+} run_cgroup;
+
+/** Make one below our own; where we may not, there is none. */
+void run_cgroup_init(run_cgroup *group);
+
+/** Descriptor to write "0" to for whoever joins, or -1; to be closed. */
+int run_cgroup_procs(const run_cgroup *group);
+
+/** KILL all that is in it. */
+void run_cgroup_kill(const run_cgroup *group);
+
+/** Let what is left go where we are, and remove it. */
+void run_cgroup_clear(run_cgroup *group);
+
+/* ------------------------------------------------------------ terminal -- */
+
+typedef struct run_terminal {
+    pid_t group;    /* the command's; 0: none */
+    pid_t anchor;   /* see run_terminal.c; 0: none */
+    bool is_given;  /* the command's group has the terminal */
+    bool was_given; /* once, at least */
+} run_terminal;
+
+/** The command's group is there: let it have the terminal if it is ours. */
+void run_terminal_begin(run_terminal *terminal, pid_t group);
+
+/** The command was stopped: stop with it if a user did that. */
+void run_terminal_follow_stop(run_terminal *terminal);
+
+/** The command will go on: it needs the terminal again. */
+void run_terminal_resume(run_terminal *terminal);
+
+/** The command has ended: take the terminal back. */
+void run_terminal_end(run_terminal *terminal, int wait_status);
 
 /* ---------------------------------------------------------------- loop -- */
 
 /** Wait for the lock, run the command under it.  @return exit status */
-int run_loop(const run_options *options);
+int run_loop(const run_options *options, run_report *report);
 
 #endif

@@ -1,13 +1,15 @@
 /*
  * run_lease.c - the lock of `sqlock run`, in a thread of its own: every call
- * that may wait for the database is made here, so that the main thread keeps
- * the deadline whatever the database does.  It decides nothing about the
- * command; it tells what is held until when.
+ * that may wait for the database is made here, so that the main thread hears
+ * signals whatever the database does.  The library's keeper renews the lease;
+ * this thread tells until when it is held.  It decides nothing about the
+ * command.  No transaction is open while the command runs.
  */
 #include "run.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,6 +19,9 @@
 /* With --verbose, how often to say for whom we wait. */
 #define PROGRESS_MS ((int64_t)5000)
 
+/* Of the TTL, how often to look whether the lease was renewed. */
+#define LOOK_PART 16
+
 int64_t run_now_ns(void)
 {
     struct timespec now;
@@ -25,41 +30,20 @@ int64_t run_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static void publish(run_lease *lease, const run_lease_news *news)
+static void ring(int fd)
 {
     uint64_t one = 1;
-    ssize_t written;
+    ssize_t written = write(fd, &one, sizeof one);
 
-    (void)pthread_mutex_lock(&lease->mutex);
-    lease->news = *news;
-    (void)pthread_mutex_unlock(&lease->mutex);
-    written = write(lease->event_fd, &one, sizeof one);
     (void)written; /* full means readable, too */
 }
 
-/* Wait until then, or until asked to stop.  Returns whether to stop. */
-static bool wait_until(run_lease *lease, int64_t until_ns)
+static void publish(run_lease *lease, const run_lease_news *news)
 {
-    struct timespec until;
-    int64_t pause_ns = until_ns - run_now_ns();
-    int64_t at_ns;
-    bool is_stopping;
-    int rc = 0;
-
-    /* Condition variables do not know CLOCK_BOOTTIME. */
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    if (pause_ns < 0)
-        pause_ns = 0;
-    at_ns = until.tv_nsec + pause_ns;
-    until.tv_sec += (time_t)(at_ns / 1000000000);
-    until.tv_nsec = (long)(at_ns % 1000000000);
-
     (void)pthread_mutex_lock(&lease->mutex);
-    while (!lease->is_stopping && rc == 0)
-        rc = pthread_cond_timedwait(&lease->wake, &lease->mutex, &until);
-    is_stopping = lease->is_stopping;
+    lease->news = *news;
     (void)pthread_mutex_unlock(&lease->mutex);
-    return is_stopping;
+    ring(lease->event_fd);
 }
 
 /* Say who has the lock.  Nothing depends on it: errors are passed over. */
@@ -90,6 +74,7 @@ static void say_holder(sqlock_registry *registry, const char *name,
 static int acquire(const run_options *options, sqlock_registry *registry,
                    sqlock_lock *lock, int64_t start_ns, sqlock_error *err)
 {
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     int64_t wait_ms = options->wait_ms;
     bool is_forever = wait_ms < 0;
     int64_t slice_ms;
@@ -99,10 +84,11 @@ static int acquire(const run_options *options, sqlock_registry *registry,
         wait_ms -= (run_now_ns() - start_ns) / RUN_NS_PER_MS;
         wait_ms = wait_ms > 0 ? wait_ms : 0;
     }
+    how.keep = true;
     if (!cli_is_verbose())
-        return sqlock_acquire(lock, wait_ms, NULL, err);
+        return sqlock_acquire(lock, wait_ms, &how, err);
 
-    rc = sqlock_acquire(lock, 0, NULL, err);
+    rc = sqlock_acquire(lock, 0, &how, err);
     while (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT) {
         if (!is_forever) {
             wait_ms =
@@ -112,7 +98,7 @@ static int acquire(const run_options *options, sqlock_registry *registry,
         }
         say_holder(registry, options->name, true);
         slice_ms = is_forever || wait_ms > PROGRESS_MS ? PROGRESS_MS : wait_ms;
-        rc = sqlock_acquire(lock, slice_ms, NULL, err);
+        rc = sqlock_acquire(lock, slice_ms, &how, err);
     }
     return rc;
 }
@@ -124,45 +110,98 @@ static int64_t deadline_of(sqlock_lock *lock)
     return now_ns + sqlock_remaining_ms(lock) * RUN_NS_PER_MS;
 }
 
-static void hold(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
+/* ------------------------------------------------------------------ held -- */
+
+typedef struct orders {
+    bool is_recording;
+    bool is_stopping;
+} orders;
+
+/* Sleep for a while, until there is an order or, if @p lost_fd is not negative,
+ * the lease is lost.  Returns the orders that were not there before. */
+static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
+{
+    struct pollfd files[] = {{.fd = lease->order_fd, .events = POLLIN},
+                             {.fd = lost_fd, .events = POLLIN}};
+    uint64_t count;
+    ssize_t got;
+    orders given;
+
+    (void)poll(files, sizeof files / sizeof files[0],
+               pause_ms > INT32_MAX ? INT32_MAX : (int)pause_ms);
+    got = read(lease->order_fd, &count, sizeof count);
+    (void)got; /* none is no error */
+    (void)pthread_mutex_lock(&lease->mutex);
+    given = (orders){.is_recording = lease->is_recording,
+                     .is_stopping = lease->is_stopping};
+    lease->is_recording = false;
+    (void)pthread_mutex_unlock(&lease->mutex);
+    return given;
+}
+
+/* The keeper goes on by itself; what stands still is told once. */
+static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_stale)
+{
+    bool was_stale = *is_stale;
+
+    *is_stale = stale_ns > ttl_ns / 2;
+    if (*is_stale && !was_stale)
+        cli_note("the lease could not be renewed for %.1f s, trying again",
+                 (double)stale_ns / 1e9);
+    else if (was_stale && !*is_stale)
+        cli_note("the lease is renewed again");
+}
+
+/* Until it is to be given back. */
+static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
+                 run_lease_news *news)
 {
     int64_t ttl_ns = (int64_t)lease->options->registry.ttl_ms * RUN_NS_PER_MS;
-    int64_t begin_ns = run_now_ns();
-    int64_t next_ns = begin_ns + ttl_ns / 4;
-    bool has_failed = false;
+    int64_t renewed_ns = run_now_ns();
+    bool is_stale = false;
+    orders given = {0};
+
+    while (!given.is_stopping) {
+        int64_t deadline_ns = deadline_of(lock);
+
+        if (news->state == RUN_LEASE_HELD && sqlock_remaining_ms(lock) <= 0) {
+            news->state = RUN_LEASE_LOST;
+            (void)!sqlock_renew(lock, 0, &news->error); /* says why */
+            lost_fd = -1;
+            publish(lease, news);
+        } else if (deadline_ns > news->deadline_ns + ttl_ns / 100) {
+            renewed_ns = run_now_ns();
+            news->deadline_ns = deadline_ns;
+            publish(lease, news);
+        }
+        say_renewals(run_now_ns() - renewed_ns, ttl_ns, &is_stale);
+        given = rest(lease, lost_fd, ttl_ns / RUN_NS_PER_MS / LOOK_PART);
+        if (given.is_recording) {
+            news->is_done = sqlock_done_record(lock, &news->error) == 0;
+            news->is_recorded = true;
+            publish(lease, news);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------- thread -- */
+
+/* Whether there is nothing to do any more. */
+static int check_done(const run_options *options, sqlock_registry *registry,
+                      run_lease_news *news)
+{
     int rc;
 
-    while (!wait_until(lease, next_ns)) {
-        begin_ns = run_now_ns();
-        rc = sqlock_renew(lock, 0, &news->error);
-        if (rc == 0) {
-            news->deadline_ns = deadline_of(lock);
-            publish(lease, news);
-            next_ns = begin_ns + ttl_ns / 4;
-            if (has_failed)
-                cli_note("the lease is renewed again");
-            has_failed = false;
-            continue;
-        }
-        if (rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ||
-            sqlock_remaining_ms(lock) <= 0) {
-            news->state = RUN_LEASE_LOST;
-            publish(lease, news);
-            (void)wait_until(lease, INT64_MAX / 2);
-            return;
-        }
-        /* The old deadline stands; the next look is soon, but not at once. */
-        if (!has_failed)
-            cli_note("cannot renew the lease, trying again: %s",
-                     news->error.message);
-        has_failed = true;
-        next_ns = run_now_ns() + ttl_ns / 20;
-    }
+    if (!options->is_once)
+        return 0;
+    rc = sqlock_done_check(registry, options->name, &news->error);
+    news->is_done = rc == 0;
+    return rc == SQLOCK_ENOTFOUND ? 0 : rc;
 }
 
 /* From nothing to a held lock.  What it gives is released by the caller. */
 static int take(run_lease *lease, sqlock_registry **registry,
-                sqlock_lock **lock, run_lease_news *news)
+                sqlock_lock **lock, int *lost_fd, run_lease_news *news)
 {
     const run_options *options = lease->options;
     int64_t start_ns = run_now_ns();
@@ -170,15 +209,23 @@ static int take(run_lease *lease, sqlock_registry **registry,
 
     rc = sqlock_registry_open(registry, options->url, &options->registry,
                               &news->error);
-    if (rc < 0)
+    if (rc == 0)
+        rc = check_done(options, *registry, news);
+    if (rc < 0 || news->is_done)
         return rc;
     rc = sqlock_obtain(lock, *registry, options->name, &news->error);
+    if (rc == 0)
+        rc = sqlock_lost_fd(lost_fd, *lock, &news->error);
     if (rc < 0)
         return rc;
     rc = acquire(options, *registry, *lock, start_ns, &news->error);
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
         say_holder(*registry, options->name, false);
-    return rc;
+    if (rc < 0)
+        return rc;
+    news->was_held = true;
+    /* Whoever had the lock meanwhile may have done it. */
+    return check_done(options, *registry, news);
 }
 
 static void *lease_main(void *argument)
@@ -187,18 +234,23 @@ static void *lease_main(void *argument)
     sqlock_registry *registry = NULL;
     sqlock_lock *lock = NULL;
     run_lease_news news = {.state = RUN_LEASE_WAITING};
+    int lost_fd = -1;
     int rc;
 
-    rc = take(lease, &registry, &lock, &news);
-    if (rc == 0) {
+    rc = take(lease, &registry, &lock, &lost_fd, &news);
+    if (rc == 0 && !news.is_done) {
         news.state = RUN_LEASE_HELD;
-        news.was_held = true;
         news.deadline_ns = deadline_of(lock);
         news.token = sqlock_token(lock);
+        sqlock_client_id(lock, news.client_id);
         (void)strncpy(news.key, sqlock_key(lock), sizeof news.key - 1);
         publish(lease, &news);
-        hold(lease, lock, &news);
-        rc = sqlock_release(lock, &news.error);
+        hold(lease, lock, lost_fd, &news);
+    }
+    if (news.was_held) {
+        int released = sqlock_release(lock, rc == 0 ? &news.error : NULL);
+
+        rc = rc == 0 ? released : rc;
     }
     (void)sqlock_drop(lock, NULL);
     (void)sqlock_registry_close(registry, NULL);
@@ -210,27 +262,26 @@ static void *lease_main(void *argument)
 
 bool run_lease_start(run_lease *lease, const run_options *options)
 {
-    pthread_condattr_t attributes;
     int rc;
 
-    *lease = (run_lease){.options = options, .event_fd = -1};
+    *lease = (run_lease){.options = options};
     lease->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (lease->event_fd < 0) {
+    lease->order_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (lease->event_fd < 0 || lease->order_fd < 0) {
         cli_error("eventfd: %s", strerror(errno));
-        return false;
+        goto failed;
     }
     (void)pthread_mutex_init(&lease->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&lease->wake, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
     rc = pthread_create(&lease->thread, NULL, lease_main, lease);
-    if (rc != 0) {
-        cli_error("cannot start a thread: %s", strerror(rc));
+    if (rc == 0)
+        return true;
+    cli_error("cannot start a thread: %s", strerror(rc));
+failed:
+    if (lease->event_fd >= 0)
         (void)close(lease->event_fd);
-        return false;
-    }
-    return true;
+    if (lease->order_fd >= 0)
+        (void)close(lease->order_fd);
+    return false;
 }
 
 void run_lease_read(run_lease *lease, run_lease_news *news)
@@ -245,18 +296,26 @@ void run_lease_read(run_lease *lease, run_lease_news *news)
     (void)pthread_mutex_unlock(&lease->mutex);
 }
 
+void run_lease_record(run_lease *lease)
+{
+    (void)pthread_mutex_lock(&lease->mutex);
+    lease->is_recording = true;
+    (void)pthread_mutex_unlock(&lease->mutex);
+    ring(lease->order_fd);
+}
+
 void run_lease_stop(run_lease *lease)
 {
     (void)pthread_mutex_lock(&lease->mutex);
     lease->is_stopping = true;
-    (void)pthread_cond_signal(&lease->wake);
     (void)pthread_mutex_unlock(&lease->mutex);
+    ring(lease->order_fd);
 }
 
 void run_lease_clear(run_lease *lease)
 {
     (void)pthread_join(lease->thread, NULL);
-    (void)pthread_cond_destroy(&lease->wake);
     (void)pthread_mutex_destroy(&lease->mutex);
     (void)close(lease->event_fd);
+    (void)close(lease->order_fd);
 }

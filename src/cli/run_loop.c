@@ -1,26 +1,25 @@
 /*
  * run_loop.c - the main thread of `sqlock run`: it sleeps until a signal, news
- * of the lease, or a point in time arrives, and then takes the one next step.
- * It never waits for the database, so nothing keeps it from ending the command
- * before the lease does.
+ * of the lease, a message of the supervisor or a point in time arrives, and then
+ * takes the one next step.  It never waits for the database.
  *
- *     WAITING --held--> RUNNING --ended--> RELEASING --> DONE
- *                          |                   ^
- *                          +-----> STOPPING ---+
+ *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+
+ *                          |                                           v
+ *                          +--supervisor killed--> SWEEPING --> RELEASING --> DONE
+ *
+ * The supervisor keeps the deadline.  Should it be killed, or not do it in time,
+ * sqlock, a subreaper too, ends what is left itself.
  */
 #include "run.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-/* While the command is being ended, how often to look what is left of it:
- * what is not our child ends without a word to us. */
-#define TICK_NS (20 * RUN_NS_PER_MS)
 
 /* What KILL does not end in this time, nothing will. */
 #define GIVE_UP_NS (10000 * RUN_NS_PER_MS)
@@ -28,20 +27,25 @@
 typedef enum run_phase {
     WAITING,
     RUNNING,
-    STOPPING,
+    SWEEPING,
+    RECORDING,
+    HOLDING,
     RELEASING,
     DONE
 } run_phase;
 
 typedef struct run_state {
     const run_options *options;
+    run_report *report;
     run_lease lease;
     run_lease_news news;
-    run_child child;
+    run_supervisor supervisor;
+    run_terminal terminal;
     run_phase phase;
-    bool is_for_leftovers; /* STOPPING what the command left behind */
-    bool is_killing;
-    int64_t kill_at_ns;
+    bool is_told_to_stop; /* the supervisor knows of the loss */
+    bool was_stopped;     /* the command, by job control */
+    int64_t held_ns;      /* since when */
+    int64_t swept_ns;     /* SWEEPING since */
     int status;
     int death; /* signal to die of at the end, or 0 */
     sigset_t before;
@@ -66,7 +70,6 @@ static bool block_signals(run_state *run)
 
     (void)signal(SIGCHLD, SIG_DFL);
     (void)sigemptyset(&watched);
-    (void)sigaddset(&watched, SIGCHLD);
     (void)sigaddset(&watched, SIGCONT);
     for (i = 0; i < PASSED_ON; i++) {
         if (sigaction(passed_on[i], NULL, &action) == 0 &&
@@ -85,6 +88,7 @@ static bool block_signals(run_state *run)
  * the URL. */
 static int die_of(const run_state *run, int number)
 {
+    run_report_write(run->report, run->options, CLI_SIGNALLED + number);
     if (number != SIGQUIT) {
         (void)signal(number, SIG_DFL);
         (void)raise(number);
@@ -100,33 +104,61 @@ static void start_releasing(run_state *run, int status)
     run_lease_stop(&run->lease);
 }
 
+/* Points in time are the supervisor's business; these are for when it fails. */
+static int64_t last_moment_ns(const run_state *run)
+{
+    return run->news.deadline_ns - run->options->lead_ms * RUN_NS_PER_MS / 2;
+}
+
+static void order(const run_state *run, run_word word, int number)
+{
+    run_message message = {.word = word,
+                           .number = number,
+                           .deadline_ns = run->news.deadline_ns,
+                           .token = run->news.token};
+
+    memcpy(message.key, run->news.key, sizeof message.key);
+    memcpy(message.client_id, run->news.client_id, sizeof message.client_id);
+    run_link_send(run->supervisor.link_fd, &message);
+}
+
+static void take_signal_waiting(run_state *run, int number)
+{
+    if (number == SIGTSTP) {
+        (void)raise(SIGSTOP);
+    } else if (number != SIGCONT) {
+        run->report->cause = "interrupted";
+        /* A claim in flight cannot be taken back: should it be granted, the row
+         * runs out after the TTL. */
+        if (run->news.state == RUN_LEASE_WAITING)
+            (void)die_of(run, number);
+        run->death = number;
+        start_releasing(run, CLI_SIGNALLED + number);
+    }
+}
+
 static void take_signal(run_state *run, int number)
 {
-    if (run->phase == WAITING) {
-        if (number == SIGTSTP) {
-            (void)raise(SIGSTOP);
-        } else if (number != SIGCONT && number != SIGCHLD) {
-            /* A claim in flight cannot be taken back: should it be granted,
-             * the row runs out after the TTL. */
-            if (run->news.state == RUN_LEASE_WAITING)
-                (void)die_of(run, number);
-            run->death = number;
-            start_releasing(run, CLI_SIGNALLED + number);
-        }
-        return;
+    switch (run->phase) {
+    case WAITING:
+        take_signal_waiting(run, number);
+        break;
+    case RUNNING:
+        if (number == SIGCONT && !run->was_stopped)
+            break;
+        if (number != SIGTSTP && run->was_stopped)
+            run_terminal_resume(&run->terminal);
+        run->was_stopped = run->was_stopped && number == SIGTSTP;
+        order(run, RUN_SIGNAL, number);
+        break;
+    case HOLDING:
+        /* The command has done its work: only the rest of the hold is cut. */
+        if (number != SIGCONT && number != SIGTSTP)
+            start_releasing(run, run->status);
+        break;
+    default:
+        break;
     }
-    if (number == SIGCHLD || run->phase == RELEASING)
-        return;
-    if (number == SIGCONT) {
-        /* What was stopped for longer than its lease must not go on. */
-        if (run_now_ns() <
-            run->news.deadline_ns - run->options->lead_ms * RUN_NS_PER_MS)
-            run_child_continue(&run->child);
-        return;
-    }
-    run_child_signal(&run->child, number);
-    if (number != SIGTSTP && run->child.is_stopped)
-        run_child_continue(&run->child);
 }
 
 static void take_signals(run_state *run)
@@ -137,39 +169,129 @@ static void take_signals(run_state *run)
         take_signal(run, (int)info.ssi_signo);
 }
 
+/* ------------------------------------------------------- the supervisor -- */
+
+static void report_refusal_to_run(run_state *run, int error)
+{
+    bool is_missing = error == ENOENT || error == ENOTDIR;
+
+    cli_error("cannot run \"%s\": %s", run->options->command[0],
+              strerror(error));
+    run->report->cause = is_missing ? "not_found" : "not_runnable";
+    start_releasing(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE);
+}
+
+static void succeed(run_state *run)
+{
+    if (run->options->is_once) {
+        run->phase = RECORDING;
+        run_lease_record(&run->lease);
+    } else {
+        run->phase = HOLDING;
+    }
+}
+
+static void take_end(run_state *run, const run_message *message)
+{
+    int wait_status = message->number;
+
+    run_terminal_end(&run->terminal, wait_status);
+    run->report->has_ended = true;
+    run->report->wait_status = wait_status;
+    if (message->why != RUN_END_OWN) {
+        run->report->cause = "lost";
+        start_releasing(run, CLI_LOST);
+    } else if (WIFSIGNALED(wait_status)) {
+        run->report->cause = "signaled";
+        start_releasing(run, CLI_SIGNALLED + WTERMSIG(wait_status));
+    } else {
+        run->report->cause = "exited";
+        run->status = WEXITSTATUS(wait_status);
+        if (run->status == CLI_OK)
+            succeed(run);
+        else
+            start_releasing(run, run->status);
+    }
+}
+
+static void take_message(run_state *run, const run_message *message)
+{
+    switch (message->word) {
+    case RUN_READY:
+        run_terminal_begin(&run->terminal, message->pid);
+        order(run, RUN_GO, 0);
+        break;
+    case RUN_REFUSED:
+        run_terminal_end(&run->terminal, 0);
+        report_refusal_to_run(run, message->number);
+        break;
+    case RUN_HALTED:
+        run->was_stopped = true;
+        run_terminal_follow_stop(&run->terminal);
+        break;
+    case RUN_ENDED:
+        take_end(run, message);
+        break;
+    default:
+        break;
+    }
+}
+
+static void start_sweeping(run_state *run)
+{
+    run->phase = SWEEPING;
+    run->swept_ns = run_now_ns();
+    run_terminal_end(&run->terminal, 0);
+}
+
+static void take_messages(run_state *run)
+{
+    run_link_result result = RUN_LINK_MESSAGE;
+    run_message message;
+
+    while (result == RUN_LINK_MESSAGE && run->supervisor.link_fd >= 0) {
+        result = run_link_receive(run->supervisor.link_fd, &message);
+        if (result == RUN_LINK_MESSAGE && run->phase == RUNNING)
+            take_message(run, &message);
+    }
+    if (result != RUN_LINK_CLOSED)
+        return;
+    (void)close(run->supervisor.link_fd);
+    run->supervisor.link_fd = -1;
+    if (run->phase == RUNNING)
+        start_sweeping(run);
+}
+
 /* ----------------------------------------------------------------- steps -- */
 
-static int64_t last_moment_ns(const run_state *run)
+static const char *cause_of(int status)
 {
-    return run->news.deadline_ns - run->options->lead_ms * RUN_NS_PER_MS;
+    switch (status) {
+    case CLI_BUSY:
+        return "busy";
+    case CLI_LOST:
+        return "lost";
+    case CLI_USAGE:
+        return "usage";
+    case CLI_DENIED:
+        return "denied";
+    case CLI_SYSTEM:
+        return "system";
+    default:
+        return "database";
+    }
 }
 
-static int64_t term_at_ns(const run_state *run)
-{
-    return last_moment_ns(run) - run->options->grace_ms * RUN_NS_PER_MS;
-}
-
-static void end_with(run_state *run, int number)
-{
-    if (run->is_for_leftovers)
-        run_child_signal(&run->child, number);
-    else
-        run_child_signal_all(&run->child, number);
-}
-
-static void start_stopping(run_state *run, bool is_for_leftovers)
-{
-    run->phase = STOPPING;
-    run->is_for_leftovers = is_for_leftovers;
-    run->kill_at_ns = run_now_ns() + run->options->grace_ms * RUN_NS_PER_MS;
-    end_with(run, SIGTERM);
-    end_with(run, SIGCONT); /* what is stopped cannot end */
-}
-
-static void report_refusal(run_state *run)
+static void report_outcome_of_waiting(run_state *run)
 {
     run->phase = DONE;
     run->status = cli_status_of(run->news.result);
+    if (run->status == CLI_OK) {
+        cli_info("\"%s\" has been done before", run->options->name);
+        run->report->cause = "done";
+        return;
+    }
+    run->report->cause = cause_of(run->status);
     if (run->status == CLI_BUSY)
         run->status = run->options->busy_status;
     else
@@ -178,89 +300,103 @@ static void report_refusal(run_state *run)
 
 static void step_waiting(run_state *run)
 {
-    int status;
-
     if (run->news.state == RUN_LEASE_WAITING)
         return;
     if (run->news.state == RUN_LEASE_OVER) {
-        report_refusal(run);
+        report_outcome_of_waiting(run);
         return;
     }
-    if (run->news.state == RUN_LEASE_LOST || run_now_ns() >= term_at_ns(run)) {
+    run->report->token = run->news.token;
+    memcpy(run->report->key, run->news.key, sizeof run->report->key);
+    memcpy(run->report->client_id, run->news.client_id,
+           sizeof run->report->client_id);
+    if (run->news.state == RUN_LEASE_LOST ||
+        run_now_ns() >=
+            last_moment_ns(run) - run->options->grace_ms * RUN_NS_PER_MS) {
         cli_error("the lease was over before the command was started");
+        run->report->cause = "lost";
         start_releasing(run, CLI_LOST);
+        return;
+    }
+    if (run->supervisor.link_fd < 0) {
+        cli_error("the supervisor was killed before the command was started");
+        run->report->cause = "system";
+        start_releasing(run, CLI_SYSTEM);
         return;
     }
     cli_info("\"%s\" is ours, starting %s", run->options->name,
              run->options->command[0]);
-    status =
-        run_child_start(&run->child, run->options, &run->news, &run->before);
-    if (status == CLI_OK)
-        run->phase = RUNNING;
-    else
-        start_releasing(run, status);
+    run->held_ns = run_now_ns();
+    run->phase = RUNNING;
+    order(run, RUN_START, 0);
 }
 
 static void step_running(run_state *run)
 {
-    if (run->child.is_reaped) {
-        run_child_give_up_terminal(&run->child);
-        if (!run_child_has_group(&run->child)) {
-            start_releasing(run, run_child_exit_status(&run->child));
-            return;
-        }
-        cli_note("the command has left processes behind: ending them");
-        start_stopping(run, true);
-        return;
-    }
-    if (run->news.state == RUN_LEASE_LOST) {
+    if (run->news.state == RUN_LEASE_LOST && !run->is_told_to_stop) {
         cli_error("ending the command: %s", run->news.error.message);
-        start_stopping(run, false);
-        return;
+        run->is_told_to_stop = true;
+        order(run, RUN_STOP, 0);
     }
-    if (run_now_ns() >= term_at_ns(run)) {
-        cli_error("ending the command: the lease could not be renewed and is "
-                  "about to end");
-        start_stopping(run, false);
+    if (run_now_ns() < last_moment_ns(run))
         return;
-    }
-    run_child_follow_stop(&run->child);
+    /* It is stopped, or what it has to end does not end. */
+    (void)kill(run->supervisor.pid, SIGKILL);
+    start_sweeping(run);
 }
 
-static bool is_gone(const run_state *run)
+/* The command went with its parent; so does the rest. */
+static void step_sweeping(run_state *run)
 {
-    if (!run->child.is_reaped)
-        return false;
-    return run->is_for_leftovers ? !run_child_has_group(&run->child)
-                                 : !run->child.has_any_child;
+    int wait_status;
+    bool is_told;
+
+    run_family_kill(0);
+    if (run_family_reap(0, &wait_status, &is_told)) {
+        if (run_now_ns() - run->swept_ns < GIVE_UP_NS)
+            return;
+        /* Not released: what still runs keeps the lock until the lease ends. */
+        cli_error("a process of the command cannot be ended; the lock is left "
+                  "to run out");
+        run->report->cause = "lost";
+        run_report_write(run->report, run->options, CLI_LOST);
+        _exit(CLI_LOST);
+    }
+    if (run->news.state == RUN_LEASE_LOST ||
+        run->swept_ns >= last_moment_ns(run)) {
+        run->report->cause = "lost";
+        start_releasing(run, CLI_LOST);
+    } else {
+        cli_error("the supervisor was killed, and the command with it");
+        run->report->cause = "system";
+        start_releasing(run, CLI_SYSTEM);
+    }
 }
 
-static void step_stopping(run_state *run)
+static void step_recording(run_state *run)
 {
-    int64_t now_ns = run_now_ns();
-    int status = CLI_LOST;
+    if (!run->news.is_recorded)
+        return;
+    if (run->news.is_done) {
+        run->phase = HOLDING;
+        return;
+    }
+    cli_error("the command has succeeded, but that could not be recorded: %s",
+              run->news.error.message);
+    run->status = cli_status_of(run->news.error.code);
+    run->report->cause = cause_of(run->status);
+    start_releasing(run, run->status);
+}
 
-    if (run->is_for_leftovers)
-        status = run_child_exit_status(&run->child);
-    if (is_gone(run)) {
-        start_releasing(run, status);
-        return;
-    }
-    if (run->kill_at_ns > last_moment_ns(run))
-        run->kill_at_ns = last_moment_ns(run);
-    if (now_ns < run->kill_at_ns)
-        return;
-    if (!run->is_killing) {
-        run->is_killing = true;
-        run->kill_at_ns = now_ns;
-    }
-    end_with(run, SIGKILL);
-    if (now_ns - run->kill_at_ns < GIVE_UP_NS)
-        return;
-    /* Not released: what still runs keeps the lock until the lease ends. */
-    cli_error("a process of the command cannot be ended; the lock is left to "
-              "run out");
-    _exit(CLI_LOST);
+static int64_t hold_until_ns(const run_state *run)
+{
+    return run->held_ns + run->options->min_hold_ms * RUN_NS_PER_MS;
+}
+
+static void step_holding(run_state *run)
+{
+    if (run_now_ns() >= hold_until_ns(run) || run->news.state != RUN_LEASE_HELD)
+        start_releasing(run, run->status);
 }
 
 static void step_releasing(run_state *run)
@@ -275,6 +411,7 @@ static void step_releasing(run_state *run)
     if (result == SQLOCK_ELOST) {
         cli_error("the lease was lost before the command ended: another owner "
                   "may have had the lock at the same time");
+        run->report->cause = "lost";
         run->status = CLI_LOST;
     } else if (result == SQLOCK_EEXPIRED) {
         cli_error("the lease ran out before the command ended; nobody has "
@@ -285,49 +422,48 @@ static void step_releasing(run_state *run)
     }
 }
 
+static void (*const steps[])(run_state *) = {
+    [WAITING] = step_waiting,   [RUNNING] = step_running,
+    [SWEEPING] = step_sweeping, [RECORDING] = step_recording,
+    [HOLDING] = step_holding,   [RELEASING] = step_releasing,
+};
+
 static void step(run_state *run)
 {
     run_phase before;
 
     do {
         before = run->phase;
-        switch (run->phase) {
-        case WAITING:
-            step_waiting(run);
-            break;
-        case RUNNING:
-            step_running(run);
-            break;
-        case STOPPING:
-            step_stopping(run);
-            break;
-        case RELEASING:
-            step_releasing(run);
-            break;
-        case DONE:
-            break;
-        }
+        if (run->phase != DONE)
+            steps[run->phase](run);
     } while (run->phase != before);
 }
 
 /* ------------------------------------------------------------------ loop -- */
 
-static void set_timer(const run_state *run)
+void run_set_timer(int timer_fd, int64_t at_ns)
 {
     struct itimerspec when = {.it_value = {0}};
-    int64_t at_ns = 0;
 
-    if (run->phase == RUNNING)
-        at_ns = term_at_ns(run);
-    else if (run->phase == STOPPING)
-        at_ns = run_now_ns() + TICK_NS;
-    if (run->phase == STOPPING && !run->is_killing && run->kill_at_ns < at_ns)
-        at_ns = run->kill_at_ns;
     if (at_ns > 0) {
         when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
         when.it_value.tv_nsec = (long)(at_ns % 1000000000);
     }
-    (void)timerfd_settime(run->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    (void)timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+static int64_t next_ns(const run_state *run)
+{
+    switch (run->phase) {
+    case RUNNING:
+        return last_moment_ns(run);
+    case SWEEPING:
+        return run_now_ns() + RUN_TICK_NS;
+    case HOLDING:
+        return hold_until_ns(run);
+    default:
+        return 0;
+    }
 }
 
 static void wait_for_event(run_state *run)
@@ -335,54 +471,55 @@ static void wait_for_event(run_state *run)
     struct pollfd files[] = {
         {.fd = run->signal_fd, .events = POLLIN},
         {.fd = run->lease.event_fd, .events = POLLIN},
+        {.fd = run->supervisor.link_fd, .events = POLLIN},
         {.fd = run->timer_fd, .events = POLLIN},
     };
+    int64_t deadline_ns = run->news.deadline_ns;
 
-    set_timer(run);
+    run_set_timer(run->timer_fd, next_ns(run));
     (void)poll(files, sizeof files / sizeof files[0], -1);
     run_lease_read(&run->lease, &run->news);
+    if (run->phase == RUNNING && run->news.deadline_ns != deadline_ns)
+        order(run, RUN_DEADLINE, 0);
+    take_messages(run);
     take_signals(run);
-    if (run->child.pid != 0)
-        run_child_reap(&run->child);
 }
 
-/* Programs of our own process group would have had the terminal's ^C, too. */
-static void share_interrupt(const run_state *run, bool had_terminal)
+static bool begin(run_state *run)
 {
-    if (had_terminal && run->child.is_reaped &&
-        WIFSIGNALED(run->child.status) &&
-        WTERMSIG(run->child.status) == SIGINT && getpgrp() != getpid())
-        (void)kill(0, SIGINT);
+    if (!block_signals(run)) {
+        cli_error("signalfd: %s", strerror(errno));
+        return false;
+    }
+    run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (run->timer_fd < 0) {
+        cli_error("timerfd: %s", strerror(errno));
+        return false;
+    }
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return run_supervisor_start(&run->supervisor, run->options, &run->before);
 }
 
-int run_loop(const run_options *options)
+int run_loop(const run_options *options, run_report *report)
 {
-    run_state run = {.options = options, .signal_fd = -1, .timer_fd = -1};
-    bool had_terminal = false;
-    bool has_lease = false;
+    run_state run = {.options = options,
+                     .report = report,
+                     .supervisor = {.link_fd = -1},
+                     .signal_fd = -1,
+                     .timer_fd = -1};
+    bool has_lease;
 
     run.status = CLI_SYSTEM;
-    if (!block_signals(&run)) {
-        cli_error("signalfd: %s", strerror(errno));
-        goto out;
-    }
-    run.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (run.timer_fd < 0) {
-        cli_error("timerfd: %s", strerror(errno));
-        goto out;
-    }
-    has_lease = run_lease_start(&run.lease, options);
-    if (!has_lease)
-        goto out;
-    while (run.phase != DONE) {
+    report->cause = "system";
+    has_lease = begin(&run) && run_lease_start(&run.lease, options);
+    while (has_lease && run.phase != DONE) {
         wait_for_event(&run);
         step(&run);
-        had_terminal = had_terminal || run.child.has_terminal;
     }
-    share_interrupt(&run, had_terminal);
-out:
     if (has_lease)
         run_lease_clear(&run.lease);
+    if (run.supervisor.link_fd >= 0)
+        (void)close(run.supervisor.link_fd);
     if (run.timer_fd >= 0)
         (void)close(run.timer_fd);
     if (run.signal_fd >= 0)

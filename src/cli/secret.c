@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* Where the word may hold a URL: behind "--url=", or all of it. */
 static char *secret_in(char *word, bool is_value)
@@ -27,6 +28,15 @@ static void hide(char *text)
     memcpy(text, "***", length < 3 ? length : 3);
 }
 
+/* No core file and no debugger gets at a password.  What we execute has its own
+ * right to both.  The leak checker of a sanitizer is a debugger. */
+static void refuse_dumps(void)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+    (void)prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
+
 char **cli_take_arguments(int argc, char **argv)
 {
     char **words = calloc((size_t)argc + 2, sizeof *words);
@@ -34,6 +44,7 @@ char **cli_take_arguments(int argc, char **argv)
     char *secret;
     int i;
 
+    refuse_dumps();
     if (words == NULL)
         return NULL;
     for (i = 0; i < argc; i++) {

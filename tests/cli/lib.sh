@@ -132,13 +132,6 @@ is_one_line() { # WHAT
     esac
 }
 
-# The processes of a group that are alive.
-group_of() { # PGID
-    local pid
-    ps -e -o pid= -o pgid= -o stat= | while read -r pid pgid stat; do
-        [ "$pgid" != "$1" ] || [[ $stat == Z* ]] || echo "$pid"
-    done
-}
 is_alive() { # PID
     local stat
     stat=$(ps -o stat= -p "$1") && [[ $stat != Z* ]]

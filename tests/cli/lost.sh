@@ -17,7 +17,7 @@ start_family() { # SCRIPT OPTION...
     shift
     rm -f "$dir/pids"
     "$SQLOCK" --table-prefix "$prefix" run "$@" job -- sh -c "$script" sh "$dir/new" "$dir/pids" \
-        2>"$dir/err" &
+        2>"$dir/err.family" &
     holder=$!
     helpers+=("$holder")
     until_true test -e "$dir/pids" || not_ok "start" "no command"
@@ -42,6 +42,7 @@ broken() {
     ends
     is "lost: exit status" "$?" 76
     is_family_gone "lost: all that descends from the command is gone"
+    cp "$dir/err.family" "$dir/err"
     is_one_line "lost: it is said"
 
     start_family "$stubborn" -t 2
@@ -69,26 +70,47 @@ renewed() {
 }
 
 killed() {
-    start_family "$stubborn" -t 2
+    start_family "$stubborn" -t 3
     kill -KILL "$holder"
     ends
-    until_true is_gone "${family_pids[2]}"
-    is_gone "${family_pids[2]}"
-    is "sqlock killed: so is the command" "$?" 0
-    kill -KILL "${family_pids[@]}" 2>/dev/null
     run run -w 20 job -- true
-    is "sqlock killed: the lock passes on" "$status" 0
+    is_family_gone "F71 sqlock killed: all of it is gone before the next"
+    is "F71 sqlock killed: the lock passes on" "$status" 0
+    has "F71 sqlock killed: the supervisor says so" "$(cat "$dir/err.family")" \
+        "sqlock was killed"
+}
+
+supervisor_of() { # SQLOCK
+    ps -o pid= -o sid= --ppid "$1" | awk '$1 == $2 { print $1 }'
+}
+
+# The command goes with its parent; the rest, by sqlock itself.
+without_supervisor() {
+    start_family "$stubborn" -t 20
+    kill -KILL "$(supervisor_of "$holder")"
+    ends
+    is "supervisor killed: exit status" "$?" 71
+    is_family_gone "supervisor killed: all of it is gone"
+    run run -n job -- true
+    is "supervisor killed: the lock was given back" "$status" 0
+
+    start_family "$stubborn" -t 1
+    kill -STOP "$(supervisor_of "$holder")"
+    break_it
+    ends
+    is "supervisor stopped, lost: exit status" "$?" 76
+    is_family_gone "supervisor stopped, lost: all of it is gone"
 }
 
 frozen() {
-    start_family "$family" -t 1
+    start_family "$stubborn" -t 1
     kill -STOP "$holder"
     run run -w 20 job -- true
+    is_family_gone "sqlock frozen: the command is over before the next"
     is "sqlock frozen: the lock passes on" "$status" 0
     kill -CONT "$holder"
     ends
-    is "sqlock frozen: then it finds the lease lost" "$?" 76
-    is_family_gone "sqlock frozen: and ends the command"
+    is "sqlock frozen: then it says so" "$?" 76
 }
 
 left_behind() {
@@ -168,7 +190,6 @@ hung() {
     helpers+=("$next")
     until_true is_gone "${family_pids[0]}"
     is_family_gone "the database hangs: the command is ended meanwhile"
-    is "the database hangs: and its group" "$(group_of "${family_pids[0]}")" ""
     thaw
     ends
     is "the database hangs: exit status" "$?" 76
@@ -190,6 +211,7 @@ for one in $(databases); do
     broken
     renewed
     killed
+    without_supervisor
     frozen
     left_behind
     hung

@@ -1,0 +1,137 @@
+/*
+ * run_cgroup.c - a control group for the command, below the one that sqlock is
+ * in: its KILL reaches what runs as another user and what forks without end.
+ * It takes a version 2 hierarchy with cgroup.kill (Linux 5.14) and the right to
+ * make a directory there; without, the family is found by its parents alone.
+ */
+#include "run.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Where the version 2 hierarchy is mounted: "... MOUNT-POINT ... - cgroup2 ...".
+ * Returns a descriptor or -1. */
+static int open_mount(void)
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    char *line = NULL;
+    size_t room = 0;
+    char point[PATH_MAX];
+    int fd = -1;
+
+    if (mounts == NULL)
+        return -1;
+    while (fd < 0 && getline(&line, &room, mounts) > 0) {
+        if (strstr(line, " - cgroup2 ") == NULL ||
+            sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
+            continue;
+        fd = open(point, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    free(line);
+    (void)fclose(mounts);
+    return fd;
+}
+
+/* Our own group: "0::/path". */
+static int open_own(int mount_fd)
+{
+    FILE *groups = fopen("/proc/self/cgroup", "re");
+    char *line = NULL;
+    size_t room = 0;
+    int fd = -1;
+
+    if (groups == NULL)
+        return -1;
+    while (fd < 0 && getline(&line, &room, groups) > 0) {
+        if (strncmp(line, "0::/", 4) != 0)
+            continue;
+        line[strcspn(line, "\n")] = '\0';
+        fd = openat(mount_fd, line[4] != '\0' ? line + 4 : ".",
+                    O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    free(line);
+    (void)fclose(groups);
+    return fd;
+}
+
+void run_cgroup_init(run_cgroup *group)
+{
+    int mount_fd = open_mount();
+
+    *group = (run_cgroup){.dir_fd = -1, .parent_fd = -1};
+    if (mount_fd < 0)
+        return;
+    group->parent_fd = open_own(mount_fd);
+    (void)close(mount_fd);
+    if (group->parent_fd < 0)
+        return;
+    (void)snprintf(group->name, sizeof group->name, "sqlock-%d", (int)getpid());
+    /* One that is there already may have members that are not ours. */
+    if (mkdirat(group->parent_fd, group->name, 0755) == 0)
+        group->dir_fd = openat(group->parent_fd, group->name,
+                               O_PATH | O_DIRECTORY | O_CLOEXEC);
+    else
+        group->name[0] = '\0';
+    if (group->dir_fd >= 0 &&
+        faccessat(group->dir_fd, "cgroup.kill", W_OK, 0) == 0)
+        return;
+    run_cgroup_clear(group);
+}
+
+int run_cgroup_procs(const run_cgroup *group)
+{
+    if (group->dir_fd < 0)
+        return -1;
+    return openat(group->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+}
+
+void run_cgroup_kill(const run_cgroup *group)
+{
+    ssize_t written;
+    int fd;
+
+    if (group->dir_fd < 0)
+        return;
+    fd = openat(group->dir_fd, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    written = write(fd, "1", 1);
+    (void)written; /* the family is killed one by one, besides */
+    (void)close(fd);
+}
+
+/* A daemon that the command has left behind, and that is left alone. */
+static void move_out(const run_cgroup *group)
+{
+    int from = openat(group->dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    int to = openat(group->parent_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    FILE *members = from >= 0 ? fdopen(from, "r") : NULL;
+    int pid;
+
+    while (members != NULL && to >= 0 && fscanf(members, "%d", &pid) == 1)
+        (void)dprintf(to, "%d", pid);
+    if (members != NULL)
+        (void)fclose(members);
+    else if (from >= 0)
+        (void)close(from);
+    if (to >= 0)
+        (void)close(to);
+}
+
+void run_cgroup_clear(run_cgroup *group)
+{
+    if (group->dir_fd >= 0) {
+        move_out(group);
+        (void)close(group->dir_fd);
+    }
+    if (group->name[0] != '\0' && group->parent_fd >= 0)
+        (void)unlinkat(group->parent_fd, group->name, AT_REMOVEDIR);
+    if (group->parent_fd >= 0)
+        (void)close(group->parent_fd);
+    *group = (run_cgroup){.dir_fd = -1, .parent_fd = -1};
+}

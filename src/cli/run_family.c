@@ -1,0 +1,206 @@
+/*
+ * run_family.c - everything that descends from the calling process
+ *
+ * The caller is a subreaper: whoever loses its parent, in whatever session or
+ * process group, becomes the caller's child.  So nobody is left when there is
+ * no child any more, and KILL needs no list that is complete: the children of
+ * whom it ends are found the next time.
+ *
+ * A child's number is not used again before it has been waited for, which the
+ * caller does; deeper ones are signalled by a descriptor, after a second look.
+ */
+#include "run.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How often in a row to look for what was forked while others were ended. */
+#define HUNT_MAX 20
+
+bool run_family_reap(pid_t child, int *status, bool *is_told)
+{
+    pid_t pid;
+    int one;
+
+    *is_told = false;
+    for (;;) {
+        pid = waitpid(-1, &one, WNOHANG | WUNTRACED | WCONTINUED);
+        if (pid <= 0)
+            return !(pid < 0 && errno == ECHILD);
+        if (pid == child) {
+            *status = one;
+            *is_told = true;
+        }
+    }
+}
+
+/* ------------------------------------------------------------- processes -- */
+
+typedef struct process {
+    pid_t pid;
+    pid_t parent;
+    pid_t session;
+    bool is_family;
+} process;
+
+typedef struct process_list {
+    process *all;
+    size_t count;
+    size_t room;
+} process_list;
+
+/* /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".
+ * Returns false for one that is gone, or only waits to be buried. */
+static bool read_process(pid_t pid, process *out)
+{
+    char path[32];
+    char text[512];
+    const char *at;
+    char state;
+    int parent;
+    int session;
+    ssize_t got;
+    int fd;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    got = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    if (got <= 0)
+        return false;
+    text[got] = '\0';
+    at = strrchr(text, ')');
+    if (at == NULL ||
+        sscanf(at + 1, " %c %d %*d %d", &state, &parent, &session) != 3 ||
+        state == 'Z' || state == 'X')
+        return false;
+    *out = (process){.pid = pid, .parent = parent, .session = session};
+    return true;
+}
+
+static bool append(process_list *list, const process *one)
+{
+    process *grown;
+    size_t room;
+
+    if (list->count == list->room) {
+        room = list->room == 0 ? 256 : 2 * list->room;
+        grown = realloc(list->all, room * sizeof *grown);
+        if (grown == NULL)
+            return false;
+        list->all = grown;
+        list->room = room;
+    }
+    list->all[list->count++] = *one;
+    return true;
+}
+
+static bool is_meant(const process *one, pid_t session)
+{
+    return session == 0 || one->session == session;
+}
+
+/* All processes there are.  Our own children get the signal at once, before
+ * they can hand on what they are to another: one that forks and ends all the
+ * time is caught so.  Adds to *reached. */
+static void scan(process_list *list, int number, pid_t session, size_t *reached)
+{
+    pid_t self = getpid();
+    struct dirent *entry;
+    process one;
+    int64_t pid;
+    DIR *directory = opendir("/proc");
+
+    if (directory == NULL)
+        return;
+    for (;;) {
+        entry = readdir(directory); /* the stream is ours alone */
+        if (entry == NULL)
+            break;
+        if (!cli_parse_int64(entry->d_name, &pid) ||
+            !read_process((pid_t)pid, &one))
+            continue;
+        one.is_family = one.parent == self;
+        if (one.is_family && is_meant(&one, session) &&
+            kill(one.pid, number) == 0)
+            (*reached)++;
+        if (!append(list, &one))
+            break;
+    }
+    (void)closedir(directory);
+}
+
+/* Children of the family are family. */
+static void mark_family(const process_list *list)
+{
+    bool has_changed = true;
+    size_t i;
+    size_t j;
+
+    while (has_changed) {
+        has_changed = false;
+        for (i = 0; i < list->count; i++) {
+            if (!list->all[i].is_family)
+                continue;
+            for (j = 0; j < list->count; j++) {
+                if (list->all[j].is_family ||
+                    list->all[j].parent != list->all[i].pid)
+                    continue;
+                list->all[j].is_family = true;
+                has_changed = true;
+            }
+        }
+    }
+}
+
+static bool signal_deep(const process *one, int number)
+{
+    int fd = (int)syscall(SYS_pidfd_open, one->pid, 0);
+    bool was_reached = false;
+    process now;
+
+    if (fd < 0)
+        return false;
+    if (read_process(one->pid, &now) && now.parent == one->parent)
+        was_reached = syscall(SYS_pidfd_send_signal, fd, number, NULL, 0) == 0;
+    (void)close(fd);
+    return was_reached;
+}
+
+size_t run_family_signal(int number, pid_t session)
+{
+    process_list list = {.all = NULL};
+    pid_t self = getpid();
+    size_t reached = 0;
+    size_t i;
+
+    scan(&list, number, session, &reached);
+    mark_family(&list);
+    for (i = 0; i < list.count; i++) {
+        if (list.all[i].is_family && list.all[i].parent != self &&
+            is_meant(&list.all[i], session) &&
+            signal_deep(&list.all[i], number))
+            reached++;
+    }
+    free(list.all);
+    return reached;
+}
+
+void run_family_kill(pid_t session)
+{
+    int i;
+
+    for (i = 0; i < HUNT_MAX; i++) {
+        if (run_family_signal(SIGKILL, session) == 0)
+            return;
+    }
+}

@@ -1,0 +1,31 @@
+/*
+ * run_link.c - what sqlock and the supervisor say to each other: whole messages
+ * on a socket whose end of file is the other's death.  Nobody waits for it.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+void run_link_send(int fd, const run_message *message)
+{
+    ssize_t sent;
+
+    do {
+        sent = send(fd, message, sizeof *message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+}
+
+run_link_result run_link_receive(int fd, run_message *message)
+{
+    ssize_t got;
+
+    do {
+        got = recv(fd, message, sizeof *message, MSG_DONTWAIT);
+    } while (got < 0 && errno == EINTR);
+    if (got == (ssize_t)sizeof *message)
+        return RUN_LINK_MESSAGE;
+    if (got < 0 && errno == EAGAIN)
+        return RUN_LINK_NOTHING;
+    return RUN_LINK_CLOSED;
+}

@@ -1,0 +1,370 @@
+/*
+ * run_supervisor.c - the command's parent: it sees to it that the command and
+ * all that descends from it is over before the lease is, whatever becomes of
+ * sqlock, which it hears of by the end of file of their link (F71, F72).
+ *
+ * It is in a session of its own, has all signals blocked, knows no database, and
+ * sleeps until a message, a child or a point in time comes.
+ *
+ *     IDLE --start--> RUNNING --ended--> (OVER)
+ *                         |                 ^
+ *                         +--> STOPPING ----+
+ *
+ * A subreaper: orphans become its children.  What has made a session of its own
+ * is a daemon: it is left alone when the command has ended by itself, and ended
+ * like the rest when the lease ends first.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef enum phase { IDLE, RUNNING, STOPPING, OVER } phase;
+
+typedef struct supervision {
+    const run_options *options;
+    const sigset_t *mask;    /* for the command */
+    char *password_variable; /* not for the command */
+    run_environment environment;
+    run_child child;
+    run_cgroup cgroup;
+    phase phase;
+    run_end why;
+    bool is_reaped; /* the command itself */
+    bool has_family;
+    int wait_status;
+    int refusal;   /* errno of execve(); 0 */
+    pid_t session; /* of sqlock, and of the command */
+    int64_t deadline_ns;
+    int64_t kill_at_ns;
+    int link_fd; /* -1: sqlock is gone */
+    int signal_fd;
+    int timer_fd;
+} supervision;
+
+/* ----------------------------------------------------------------- time -- */
+
+static int64_t last_moment_ns(const supervision *own)
+{
+    return own->deadline_ns - own->options->lead_ms * RUN_NS_PER_MS;
+}
+
+static int64_t term_at_ns(const supervision *own)
+{
+    return last_moment_ns(own) - own->options->grace_ms * RUN_NS_PER_MS;
+}
+
+/* ------------------------------------------------------------- messages -- */
+
+static void tell(const supervision *own, run_word word, int number)
+{
+    run_message message = {
+        .word = word, .number = number, .why = own->why, .pid = own->child.pid};
+
+    if (own->link_fd >= 0)
+        run_link_send(own->link_fd, &message);
+}
+
+static void refuse(supervision *own, int error)
+{
+    tell(own, RUN_REFUSED, error);
+    own->phase = OVER;
+}
+
+static void start(supervision *own, const run_message *message)
+{
+    int procs_fd;
+    int error;
+
+    own->deadline_ns = message->deadline_ns;
+    if (!run_environment_init(&own->environment, own->options, message,
+                              own->password_variable)) {
+        refuse(own, ENOMEM);
+        return;
+    }
+    run_cgroup_init(&own->cgroup);
+    procs_fd = run_cgroup_procs(&own->cgroup);
+    error = run_child_fork(&own->child, own->options, &own->environment,
+                           own->mask, procs_fd);
+    if (procs_fd >= 0)
+        (void)close(procs_fd);
+    if (error != 0) {
+        refuse(own, error);
+        return;
+    }
+    own->session = getsid(0);
+    (void)setsid();
+    own->phase = RUNNING;
+    tell(own, RUN_READY, 0);
+}
+
+/* What is stopped notices no signal but CONT and KILL. */
+static void pass_on(const supervision *own, int number)
+{
+    if (own->is_reaped)
+        return;
+    (void)kill(-own->child.pid, number);
+    if (number != SIGTSTP)
+        (void)kill(-own->child.pid, SIGCONT);
+}
+
+static void end_all(supervision *own, run_end why);
+
+static void obey(supervision *own, const run_message *message)
+{
+    switch (message->word) {
+    case RUN_START:
+        if (own->phase == IDLE)
+            start(own, message);
+        break;
+    case RUN_GO:
+        run_child_go(&own->child);
+        break;
+    case RUN_DEADLINE:
+        own->deadline_ns = message->deadline_ns;
+        break;
+    case RUN_SIGNAL:
+        /* What was stopped for longer than its lease must not go on. */
+        if (own->phase != IDLE && run_now_ns() < last_moment_ns(own))
+            pass_on(own, message->number);
+        break;
+    case RUN_STOP:
+        if (own->phase == RUNNING)
+            end_all(own, RUN_END_LOST);
+        break;
+    default:
+        break;
+    }
+}
+
+static void take_messages(supervision *own)
+{
+    run_message message;
+    run_link_result result = RUN_LINK_MESSAGE;
+
+    while (own->link_fd >= 0 && result == RUN_LINK_MESSAGE) {
+        result = run_link_receive(own->link_fd, &message);
+        if (result == RUN_LINK_MESSAGE)
+            obey(own, &message);
+    }
+    if (result != RUN_LINK_CLOSED)
+        return;
+    (void)close(own->link_fd);
+    own->link_fd = -1;
+    if (own->phase == IDLE)
+        own->phase = OVER;
+}
+
+/* ---------------------------------------------------------------- steps -- */
+
+/* Those that are to be ended: all, or those that are no daemons. */
+static pid_t session_meant(const supervision *own)
+{
+    return own->why == RUN_END_OWN ? own->session : 0;
+}
+
+static void start_stopping(supervision *own)
+{
+    own->phase = STOPPING;
+    run_child_forget_gate(&own->child);
+    own->kill_at_ns = run_now_ns() + own->options->grace_ms * RUN_NS_PER_MS;
+    (void)run_family_signal(SIGTERM, session_meant(own));
+    (void)run_family_signal(SIGCONT, session_meant(own));
+}
+
+static void end_all(supervision *own, run_end why)
+{
+    own->why = why;
+    start_stopping(own);
+}
+
+static void finish(supervision *own)
+{
+    own->phase = OVER;
+    if (own->refusal != 0 && own->why == RUN_END_OWN)
+        tell(own, RUN_REFUSED, own->refusal);
+    else
+        tell(own, RUN_ENDED, own->wait_status);
+}
+
+static void step_running(supervision *own)
+{
+    if (own->is_reaped) {
+        if (!own->has_family || run_family_signal(0, own->session) == 0) {
+            finish(own);
+            return;
+        }
+        cli_note("the command has left processes behind: ending them");
+        start_stopping(own);
+    } else if (own->link_fd < 0) {
+        cli_error("sqlock was killed: ending the command");
+        end_all(own, RUN_END_ALONE);
+    } else if (run_now_ns() >= term_at_ns(own)) {
+        cli_error("ending the command: the lease could not be renewed and is "
+                  "about to end");
+        end_all(own, RUN_END_DEADLINE);
+    }
+}
+
+static bool is_gone(const supervision *own)
+{
+    if (!own->is_reaped || !own->has_family)
+        return own->is_reaped;
+    return own->why == RUN_END_OWN && run_family_signal(0, own->session) == 0;
+}
+
+static void step_stopping(supervision *own)
+{
+    if (is_gone(own)) {
+        finish(own);
+        return;
+    }
+    if (own->kill_at_ns > last_moment_ns(own))
+        own->kill_at_ns = last_moment_ns(own);
+    if (run_now_ns() < own->kill_at_ns)
+        return;
+    if (own->why != RUN_END_OWN)
+        run_cgroup_kill(&own->cgroup);
+    run_family_kill(session_meant(own));
+}
+
+static void step(supervision *own)
+{
+    if (own->phase == RUNNING)
+        step_running(own);
+    if (own->phase == STOPPING)
+        step_stopping(own);
+}
+
+/* ----------------------------------------------------------------- loop -- */
+
+static void look_at_family(supervision *own)
+{
+    struct signalfd_siginfo info;
+    bool is_told;
+
+    while (read(own->signal_fd, &info, sizeof info) > 0)
+        continue;
+    if (own->child.pid == 0)
+        return;
+    own->has_family =
+        run_family_reap(own->child.pid, &own->wait_status, &is_told);
+    if (is_told && WIFSTOPPED(own->wait_status))
+        tell(own, RUN_HALTED, 0);
+    else if (is_told && !WIFCONTINUED(own->wait_status))
+        own->is_reaped = true;
+    /* It is told before it ends, if execve() has failed. */
+    if (own->is_reaped && own->child.report_fd >= 0)
+        own->refusal = run_child_read_report(&own->child);
+}
+
+static void set_timer(const supervision *own)
+{
+    int64_t at_ns = 0;
+
+    if (own->phase == RUNNING) {
+        at_ns = term_at_ns(own);
+    } else if (own->phase == STOPPING) {
+        /* What is not our child ends without a word to us. */
+        at_ns = run_now_ns() + RUN_TICK_NS;
+        if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < at_ns)
+            at_ns = own->kill_at_ns;
+    }
+    run_set_timer(own->timer_fd, at_ns);
+}
+
+static void supervise(supervision *own)
+{
+    struct pollfd files[3];
+
+    while (own->phase != OVER) {
+        files[0] = (struct pollfd){.fd = own->link_fd, .events = POLLIN};
+        files[1] = (struct pollfd){.fd = own->signal_fd, .events = POLLIN};
+        files[2] = (struct pollfd){.fd = own->timer_fd, .events = POLLIN};
+        set_timer(own);
+        (void)poll(files, sizeof files / sizeof files[0], -1);
+        take_messages(own);
+        look_at_family(own);
+        step(own);
+    }
+    run_cgroup_clear(&own->cgroup);
+    run_environment_clear(&own->environment);
+    free(own->password_variable);
+}
+
+/* ---------------------------------------------------------------- begin -- */
+
+/* Its environment shows nobody a password, and the command's is made of it. */
+static void forget(const char *variable)
+{
+    char *value = variable != NULL ? getenv(variable) : NULL;
+
+    if (value != NULL)
+        explicit_bzero(value, strlen(value));
+}
+
+static void forget_secrets(supervision *own)
+{
+    own->password_variable = cli_password_variable(own->options->url);
+    forget(own->password_variable);
+    forget("SQLOCK_URL");
+}
+
+static void begin(supervision *own)
+{
+    sigset_t all;
+    sigset_t children;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)sigemptyset(&children);
+    (void)sigaddset(&children, SIGCHLD);
+    own->signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    own->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (own->signal_fd < 0 || own->timer_fd < 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        cli_error("cannot supervise a command: %s", strerror(errno));
+        _exit(CLI_SYSTEM);
+    }
+    forget_secrets(own);
+    supervise(own);
+    _exit(CLI_OK);
+}
+
+bool run_supervisor_start(run_supervisor *supervisor,
+                          const run_options *options, const sigset_t *mask)
+{
+    supervision own = {.options = options,
+                       .mask = mask,
+                       .cgroup = {.dir_fd = -1, .parent_fd = -1},
+                       .child = {.gate_fd = -1, .report_fd = -1}};
+    int link[2];
+
+    *supervisor = (run_supervisor){.link_fd = -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0) {
+        cli_error("socketpair: %s", strerror(errno));
+        return false;
+    }
+    supervisor->pid = fork();
+    if (supervisor->pid == 0) {
+        (void)close(link[0]);
+        own.link_fd = link[1];
+        begin(&own);
+    }
+    (void)close(link[1]);
+    if (supervisor->pid < 0) {
+        cli_error("cannot start a process: %s", strerror(errno));
+        (void)close(link[0]);
+        return false;
+    }
+    supervisor->link_fd = link[0];
+    return true;
+}

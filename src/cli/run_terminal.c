@@ -1,0 +1,103 @@
+/*
+ * run_terminal.c - the terminal, which belongs to sqlock's session: the command
+ * has it while it runs, as a shell's job does.
+ *
+ * The kernel drops stop signals from the keyboard for a process group that has
+ * nobody to wake it up: no member with a parent in another group of the same
+ * session.  The command's parent is in a session of its own, so a process that
+ * does nothing, the anchor, joins the command's group as a child of ours.
+ */
+#include "run.h"
+
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Not when a pipe connects us with another program of the job, which would lose
+ * the terminal. */
+static bool may_give(void)
+{
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
+           tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+static void give(run_terminal *terminal)
+{
+    if (!may_give())
+        return;
+    terminal->is_given = tcsetpgrp(STDIN_FILENO, terminal->group) == 0;
+    terminal->was_given = terminal->was_given || terminal->is_given;
+}
+
+/* SIGTTOU is blocked, so this is allowed from the background. */
+static void take_back(run_terminal *terminal)
+{
+    if (!terminal->is_given)
+        return;
+    terminal->is_given = false;
+    if (tcgetpgrp(STDIN_FILENO) == terminal->group)
+        (void)tcsetpgrp(STDIN_FILENO, getpgrp());
+}
+
+/* After fork() in a process with threads: system calls only. */
+static void be_anchor(pid_t parent)
+{
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)close_range(0, ~0U, 0);
+    while (getppid() == parent)
+        (void)pause();
+    _exit(CLI_OK);
+}
+
+void run_terminal_begin(run_terminal *terminal, pid_t group)
+{
+    pid_t parent = getpid();
+
+    *terminal = (run_terminal){.group = group};
+    terminal->anchor = fork();
+    if (terminal->anchor == 0)
+        be_anchor(parent);
+    /* Without it, ^Z does nothing; all else works. */
+    if (terminal->anchor > 0)
+        (void)setpgid(terminal->anchor, group);
+    else
+        terminal->anchor = 0;
+    give(terminal);
+}
+
+void run_terminal_follow_stop(run_terminal *terminal)
+{
+    if (terminal->group == 0 || !isatty(STDIN_FILENO))
+        return;
+    /* Our shell waits for our whole process group to stop.  Nobody renews the
+     * lease meanwhile; the supervisor keeps its end. */
+    take_back(terminal);
+    (void)kill(0, SIGSTOP);
+}
+
+void run_terminal_resume(run_terminal *terminal)
+{
+    if (terminal->group != 0 && !terminal->is_given)
+        give(terminal);
+}
+
+void run_terminal_end(run_terminal *terminal, int wait_status)
+{
+    if (terminal->group == 0)
+        return;
+    take_back(terminal);
+    terminal->group = 0;
+    if (terminal->anchor != 0) {
+        (void)kill(terminal->anchor, SIGKILL);
+        (void)waitpid(terminal->anchor, NULL, 0);
+        terminal->anchor = 0;
+    }
+    /* Programs of our own process group would have had the terminal's ^C. */
+    if (terminal->was_given && WIFSIGNALED(wait_status) &&
+        WTERMSIG(wait_status) == SIGINT && getpgrp() != getpid())
+        (void)kill(0, SIGINT);
+}

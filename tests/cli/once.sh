@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# once.sh: what was done once is not done again, on any layout; and a lock that
+# is kept for a while after a success.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+table() {
+    sq -q init --once 2>"$dir/err" || not_ok "init --once" "it fails"
+}
+
+recorded() {
+    run run --once new -- echo "it runs"
+    is "without a table: exit status" "$status" 69
+    is "the command was not run" "$out" ""
+    has "it says what to do" "$err" "sqlock init --once"
+    is_one_line "in one line"
+    table
+    table
+    is "init --once may be repeated" "$?" 0
+    run run --once job -- sh -c 'echo "it runs"; exit 4'
+    is "a failure is no success" "$status/$out" "4/it runs"
+    run run --once job -- sh -c 'echo "it runs"'
+    is "so it runs again" "$status/$out" "0/it runs"
+    run run --once job -- sh -c 'echo "it runs"; exit 5'
+    is "after a success it does not" "$status/$out" "0/"
+    run run job -- echo "it runs"
+    is "without --once it does" "$status/$out" "0/it runs"
+    run reap --older-than 0
+    run run --once job -- echo "it runs"
+    is "reap does not touch the record" "$status/$out" "0/"
+    run run --once other -- echo "it runs"
+    is "another key is another thing" "$status/$out" "0/it runs"
+    run run --region "$region.2" --once job -- echo "it runs"
+    is "and so is another region" "$status/$out" "0/it runs"
+}
+
+# Ten at once: those that have waited find the record of the first.
+ten() {
+    local i pids=() failed=0
+    : >"$dir/log"
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        sq run -w 60 --once ten -- sh -c 'echo ran; sleep 0.2' \
+            >>"$dir/log" 2>>"$dir/err" &
+        pids+=($!)
+    done
+    for i in "${pids[@]}"; do
+        wait "$i" || failed=$((failed + 1))
+    done
+    is "ten at once all succeed" "$failed" 0
+    is "and one of them ran" "$(wc -l <"$dir/log")" 1
+}
+
+# Success without the lock is nobody's success.
+lost() {
+    sq run -t 20 --once lost -- sh -c "
+        '$SQLOCK' --url '$SQLOCK_URL' --table-prefix $prefix -q break lost \
+            --client-id \"\$SQLOCK_CLIENT_ID\" --token \"\$SQLOCK_TOKEN\" \
+            --reason test --now
+        '$SQLOCK' --url '$SQLOCK_URL' --table-prefix $prefix -q run -w 20 \
+            lost -- true" 2>"$dir/err"
+    is "lost under the command: exit status" "$?" 76
+    run run --once lost -- echo "it runs"
+    is "nothing was recorded" "$status/$out" "0/it runs"
+}
+
+min_hold() {
+    rm -f "$dir/first" "$dir/done"
+    # The next one begins by the clock that the first one's command read.
+    sq run --min-hold 1.5 hold -- date +%s%3N >"$dir/first" 2>"$dir/err" &
+    until_true test -s "$dir/first"
+    run run -n hold -- true
+    is "--min-hold: the lock is held after the command's end" "$status" 75
+    run run -w 60 hold -- date +%s%3N
+    [ $((out - $(cat "$dir/first"))) -ge 1400 ]
+    is "--min-hold: so long" "$?" 0
+    wait "$!"
+    is "--min-hold: exit status" "$?" 0
+    run run --min-hold 60 failing -- sh -c 'exit 3'
+    is "--min-hold: not after a failure" "$status" 3
+    "$SQLOCK" --table-prefix "$prefix" run --min-hold 600 hold -- echo done >"$dir/done" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true grep -q done "$dir/done"
+    run run -n hold -- true
+    is "--min-hold: it is held" "$status" 75
+    kill -TERM "$holder"
+    ends
+    is "--min-hold: a signal cuts it, not the success" "$?" 0
+    run run -n hold -- true
+    is "--min-hold: then the lock is free" "$status" 0
+}
+
+for one in $(databases); do
+    for layout in sqlock spring7 spring6; do
+        use "$one" "$layout" || continue
+        database=$one/$layout
+        recorded
+        ten
+        [ "$layout" != sqlock ] || lost
+    done
+    use "$one" || continue
+    min_hold
+done
+database=
+skip_missing
+done_testing
