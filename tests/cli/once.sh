@@ -78,10 +78,10 @@ min_hold() {
     is "--min-hold: exit status" "$?" 0
     run run --min-hold 60 failing -- sh -c 'exit 3'
     is "--min-hold: not after a failure" "$status" 3
-    "$SQLOCK" --table-prefix "$prefix" run --min-hold 600 hold -- echo done >"$dir/done" 2>"$dir/err" &
+    "$SQLOCK" --table-prefix "$prefix" run --min-hold 600 hold -- echo finished >"$dir/done" 2>"$dir/err" &
     holder=$!
     helpers+=("$holder")
-    until_true grep -q done "$dir/done"
+    until_true grep -q finished "$dir/done"
     run run -n hold -- true
     is "--min-hold: it is held" "$status" 75
     kill -TERM "$holder"
