@@ -64,6 +64,7 @@ LEVELS := $(sort \
 	$(if $(filter demo,$(GOALS)),build) \
 	$(if $(filter test check tests-build asan tsan valgrind campaign bench \
 		test-mysql docker-test,$(GOALS)),build test) \
+	$(if $(filter test-matrix,$(GOALS)),build test matrix) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter format format-check,$(GOALS)),format) \
 	$(if $(filter valgrind,$(GOALS)),valgrind))
@@ -402,7 +403,8 @@ bench: $B/tests/bench ## Measure against the bare statements, on all databases
 
 MYSQL_TREE ?= $(BUILD)/servers/mysql
 MYSQL_SUITES ?= drivers conformance tls
-.PHONY: test-mysql docker-test
+MATRIX_SUITES ?= conformance tx fault
+.PHONY: test-mysql test-matrix docker-test
 test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
@@ -411,6 +413,14 @@ test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
+test-matrix: $(MATRIX_SUITES:%=$B/tests/%) ## Suites on other versions and on clusters; ENGINES="galera" chooses
+	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
+	+@$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
+	$(MATRIX_SUITES:%=$(BUILD)/mysqlclient/tests/%)
+	+@exec env $(RUN) MATRIX_SUITES='$(MATRIX_SUITES)' \
+	SQLOCK_BUILD_MYSQL=$(BUILD)/mysqlclient \
+	SQLOCK_TEST_TREES=$(abspath $(BUILD))/servers \
+	bash tests/matrix/matrix.sh $(ENGINES)
 docker-test: $(filter $B/tests/conformance,$(TESTS)) ## Conformance suite on the servers of docker/compose.yaml
 	@exec env SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
 

@@ -6,7 +6,7 @@
 # No package here starts a service or makes a user: PostgreSQL's server package
 # would do both, so that one is unpacked under build/ instead.
 #
-# Levels: build test lint format clang valgrind
+# Levels: build test lint format clang valgrind matrix
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -143,12 +143,19 @@ probe_valgrind() {
     have valgrind || need valgrind
 }
 
+# Servers of other suites are unpacked, and told where their libraries are.
+probe_matrix() {
+    have patchelf || need patchelf
+}
+
 probe() {
     local level
     missing=()
     for level in "$@"; do
         case $level in
-        build | test | lint | format | clang | valgrind) "probe_$level" ;;
+        build | test | lint | format | clang | valgrind | matrix)
+            "probe_$level"
+            ;;
         *)
             echo "setup: no level $level" >&2
             exit 2

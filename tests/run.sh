@@ -17,7 +17,8 @@
 #
 # Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
 # SUITE_SECONDS (limit of each program or script, 600), SUITE_JOBS (scripts at a
-# time, 4), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output).
+# time, 4), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output),
+# SUITE_ARGS (of each program).
 # Scripts find the command in $SQLOCK and first on PATH, and the root of the
 # sources as their working directory.
 set -u
@@ -190,8 +191,8 @@ for suite in "$@"; do
         [ ! -t 1 ] || printf '  %s ...\r' "$suite"
         with=()
         [ ! -e "tests/$suite/with.sh" ] || with=(bash "tests/$suite/with.sh")
-        # shellcheck disable=SC2086 # WRAP is a command and its arguments
-        start "$suite" "${with[@]}" $WRAP "$build/tests/$suite"
+        # shellcheck disable=SC2086 # a command and its arguments
+        start "$suite" "${with[@]}" $WRAP "$build/tests/$suite" ${SUITE_ARGS:-}
         wait
     fi
 done

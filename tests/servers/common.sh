@@ -5,7 +5,12 @@
 # there, writes the variables that lead to it to DIR/env when it answers, and
 # stays in the foreground until it is told to end (TERM or INT), or until the
 # process that started it is gone.  A server that ends meanwhile, whatever the
-# reason, is started again on the same port and data: a test may kill it.
+# reason, is started again on the same port and data: a test may kill it.  It is
+# not while there is a file DIR/hold.
+#
+# SQLOCK_TEST_TREE names the tree of fetch.sh that the programs are in; without
+# it they are this machine's.  SQLOCK_TEST_PASSWORD is every user's password where
+# it is set.
 
 # The user that servers run as: they refuse root.
 as_server=()
@@ -25,6 +30,19 @@ fi
 fail() {
     echo "${0##*/}: $*" >&2
     exit 1
+}
+
+# The programs of SQLOCK_TEST_TREE, looked for in these folders of it, come first.
+use_tree() { # FOLDER...
+    local folder
+    [ -d "$SQLOCK_TEST_TREE/usr" ] ||
+        absent "no tree $SQLOCK_TEST_TREE: see tests/servers/fetch.sh"
+    "${as_server[@]}" test -x "$SQLOCK_TEST_TREE/usr/bin" ||
+        fail "$SQLOCK_TEST_TREE is closed to the user nobody: move it elsewhere\
+ and set SQLOCK_TEST_TREES"
+    for folder in "$@"; do
+        PATH=$SQLOCK_TEST_TREE/usr/$folder:$PATH
+    done
 }
 
 # The programs are not on this machine.
@@ -56,6 +74,10 @@ reachable() { # TREE PROGRAM DIR
 }
 
 password() {
+    [ -z "${SQLOCK_TEST_PASSWORD:-}" ] || {
+        echo "$SQLOCK_TEST_PASSWORD"
+        return
+    }
     od -An -N12 -tx1 /dev/urandom | tr -d ' \n'
 }
 
@@ -98,6 +120,10 @@ end_server() { # SIGNAL
 supervise() { # DIR
     local dir=$1 failures=0
     while [ -z "$ending" ]; do
+        if [ -e "$dir/hold" ]; then
+            sleep 0.1
+            continue
+        fi
         launch
         if wait_for 60 "$server_pid" answers; then
             echo "$server_pid" >"$dir/pid.new" && mv "$dir/pid.new" "$dir/pid"
@@ -121,4 +147,43 @@ supervise() { # DIR
         done
         rm -f "$dir/pid"
     done
+}
+
+# ------------------------------------------- servers made of several others --
+
+children=()
+
+# Run another server's script in a directory of its own and wait until that
+# server answers; its variables are in DIR/env.
+start_child() { # SCRIPT DIR
+    mkdir -p "$2"
+    # shellcheck disable=SC2154 # the folder of the script that sources us
+    setpriv --pdeathsig TERM bash "$here/$1" "$2" &
+    children+=($!)
+    wait_for 120 $! test -e "$2/env" || {
+        wait $!
+        # As it said: not to be had here, or broken.
+        exit "$(($? == 77 ? 77 : 1))"
+    }
+}
+
+# To be trapped.
+end_children() {
+    local child
+    for child in "${children[@]}"; do
+        kill -TERM "$child" 2>/dev/null
+    done
+    wait
+}
+
+# A variable that a child has published.
+of_child() { # DIR VARIABLE
+    # shellcheck disable=SC1090,SC1091 # written by the child
+    (. "$1/env" && echo "${!2}")
+}
+
+# The port of a URL.
+port_of() { # URL
+    local rest=${1##*:}
+    echo "${rest%%/*}"
 }

@@ -8,6 +8,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 dir=$1
 make_home "$dir"
 PATH=$PATH:/usr/sbin:/sbin
+base=()
+if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
+    use_tree bin sbin
+    base=(--basedir="$SQLOCK_TEST_TREE/usr")
+fi
 server=$(command -v mariadbd || command -v mysqld) || absent "no MariaDB server"
 shell=$(command -v mariadb || command -v mysql) || absent "no MariaDB shell"
 install=$(command -v mariadb-install-db || command -v mysql_install_db) ||
@@ -22,7 +27,8 @@ trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
 # --force: whether this host's name can be looked up does not matter.
-"${as_server[@]}" "$install" --no-defaults --datadir="$dir/data" \
+"${as_server[@]}" "$install" --no-defaults "${base[@]}" \
+    --datadir="$dir/data" \
     --auth-root-authentication-method=normal --skip-test-db --force \
     --innodb-log-file-size=8M >"$dir/log" 2>&1 || {
     tail -n 20 "$dir/log" >&2
@@ -46,7 +52,7 @@ fi
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)
     "${as_server[@]}" setpriv --pdeathsig TERM "${clock[@]}" "$server" \
-        --no-defaults \
+        --no-defaults "${base[@]}" \
         "${settings[@]}" --port="$port" >>"$dir/log" 2>&1 &
     server_pid=$!
 }

@@ -44,6 +44,9 @@ settings+=(--socket="$socket" --bind-address=127.0.0.1 --skip-name-resolve
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(--innodb-flush-log-at-trx-commit=2)
 fi
+# One a word.
+read -ra more <<<"${SQLOCK_TEST_MYSQL_SETTINGS:-}"
+settings+=("${more[@]}")
 if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
     settings+=(--ssl-cert="$SQLOCK_TEST_TLS/mysql/cert.pem"
         --ssl-key="$SQLOCK_TEST_TLS/mysql/key.pem")
@@ -63,6 +66,7 @@ answers() {
     fi
     # The last line closes the door that the lines before it came through.
     "${shell[@]}" <<SQL
+SET sql_log_bin = 0;
 CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
 DROP USER IF EXISTS sqlock_test@'%', root@'%';
 CREATE USER sqlock_test@'%' IDENTIFIED BY '$user_password';

@@ -7,6 +7,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 dir=$1
 make_home "$dir"
+if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
+    use_tree bin
+    export SQLOCK_TEST_POSTGRES_BIN
+    SQLOCK_TEST_POSTGRES_BIN=$(printf '%s\n' \
+        "$SQLOCK_TEST_TREE"/usr/lib/postgresql/*/bin | head -n 1)
+fi
 bin=$(bash "$here/postgres-bin.sh") ||
     absent "no PostgreSQL server programs"
 # Unpacked ones bring their libraries.
@@ -35,7 +41,8 @@ trap 'end_server INT' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-"${as_server[@]}" "$bin/initdb" -D "$dir/data" -U postgres -N -E UTF8 \
+# A standby comes with its data.
+[ -e "$dir/data/PG_VERSION" ] || "${as_server[@]}" "$bin/initdb" -D "$dir/data" -U postgres -N -E UTF8 \
     --locale=C --auth-local=trust --auth-host=scram-sha-256 \
     >"$dir/log" 2>&1 || {
     tail -n 20 "$dir/log" >&2
@@ -48,6 +55,9 @@ settings=(listen_addresses=127.0.0.1 "unix_socket_directories=$dir/run"
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(fsync=off full_page_writes=off)
 fi
+# One a word: NAME=VALUE.
+read -ra more <<<"${SQLOCK_TEST_POSTGRES_SETTINGS:-}"
+settings+=("${more[@]}")
 if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
     settings+=(ssl=on "ssl_cert_file=$SQLOCK_TEST_TLS/postgres/cert.pem"
         "ssl_key_file=$SQLOCK_TEST_TLS/postgres/key.pem")
@@ -61,7 +71,7 @@ launch() {
 }
 
 answers() {
-    if [ -e "$dir/env" ]; then
+    if [ -e "$dir/env" ] || [ -e "$dir/data/standby.signal" ]; then
         "${psql[@]}" -p "$port" -c 'SELECT 1'
         return
     fi

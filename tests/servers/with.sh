@@ -12,8 +12,16 @@
 #     SQLOCK_TEST_{POSTGRES,MYSQL}_PIDFILE    the same, also after a restart
 #     SQLOCK_TEST_SQLITE_URL SQLOCK_TEST_DIR  a file, and a scratch directory
 #
-# SQLOCK_TEST_SERVERS="postgres mariadb" chooses (mysql: Oracle's, of the tree
-# SQLOCK_TEST_MYSQL_TREE); SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
+# SQLOCK_TEST_SERVERS="postgres mariadb" chooses:
+#     postgres mariadb    those of this machine
+#     postgres-17 ...     those that fetch.sh has unpacked
+#     mysql               Oracle's, of the tree SQLOCK_TEST_MYSQL_TREE
+#     pgbouncer[-N]       PgBouncer before postgres[-N]
+#     standby[-N]         postgres[-N] with a synchronous and an asynchronous
+#                         standby; see standby.sh for what it publishes
+#     galera              three nodes of MariaDB; see galera.sh
+#     replica             Oracle's MySQL with a replica; see replica.sh
+# SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
 # SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,12 +30,29 @@ here=$(cd "$(dirname "$0")" && pwd)
     exit 2
 }
 
-servers=${SQLOCK_TEST_SERVERS-postgres mariadb}
-[ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ] || servers=${servers//postgres/}
-if [ -n "${SQLOCK_TEST_MYSQL_URL:-}" ]; then
-    servers=${servers//mariadb/}
-    servers=${servers//mysql/}
-fi
+# The servers to start: not those of a database that has a URL already.
+servers=()
+for server in ${SQLOCK_TEST_SERVERS-postgres mariadb}; do
+    case $server in
+    postgres* | pgbouncer* | standby*) url=${SQLOCK_TEST_POSTGRES_URL:-} ;;
+    mariadb* | mysql | galera | replica) url=${SQLOCK_TEST_MYSQL_URL:-} ;;
+    *)
+        echo "with.sh: there is no server $server" >&2
+        exit 2
+        ;;
+    esac
+    [ -n "$url" ] || servers+=("$server")
+done
+
+# What fetch.sh has unpacked for it, if it is to be one of those.
+tree_of() { # SERVER
+    local trees=${SQLOCK_TEST_TREES:-${here%/*/*}/build/servers}
+    case $1 in
+    mariadb-*) echo "$trees/$1" ;;
+    galera) echo "$trees/mariadb-10" ;;
+    *-*) echo "$trees/postgres-${1#*-}" ;;
+    esac
+}
 
 base=$(mktemp -d /tmp/sqlock.XXXXXX) || exit 1
 chmod 711 "$base"
@@ -53,16 +78,16 @@ trap cleanup EXIT
 trap 'interrupted INT' INT
 trap 'interrupted TERM' TERM
 
-for server in $servers; do
+for server in "${servers[@]}"; do
     mkdir "$base/$server"
     # Without us the server ends, too.
-    setpriv --pdeathsig TERM bash "$here/$server.sh" "$base/$server" &
+    SQLOCK_TEST_TREE=$(tree_of "$server") setpriv --pdeathsig TERM \
+        bash "$here/${server%%-*}.sh" "$base/$server" &
     pids+=($!)
-    started="${started-} $server"
 done
 i=0
 # Wait until each has said where it is, or has given up.
-for server in ${started-}; do
+for server in "${servers[@]}"; do
     end=$((SECONDS + 120))
     until [ -e "$base/$server/env" ] || [ "$SECONDS" -ge "$end" ] ||
         ! kill -0 "${pids[i]}" 2>/dev/null; do

@@ -61,6 +61,11 @@ const char *database_admin_url(const struct database *database)
     return url != NULL ? url : database_url(database);
 }
 
+bool database_is_pooled(const struct database *database)
+{
+    return from_environment(database, "POOLER") != NULL;
+}
+
 /* A file follows the server over a restart. */
 static pid_t pid_of_file(const char *path)
 {

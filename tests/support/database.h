@@ -5,6 +5,7 @@
  *     SQLOCK_TEST_NAME_URL        where the tests make their tables
  *     SQLOCK_TEST_NAME_ADMIN_URL  the same database as its administrator;
  *                                 without it, the first one is tried
+ *     SQLOCK_TEST_NAME_POOLER     set when the first one is a pooler's
  *     SQLOCK_TEST_NAME_PID        the server's process, where it may be stopped
  *     SQLOCK_TEST_NAME_PIDFILE    the same; and a server that ends is started
  *                                 again, with its new number in this file
@@ -41,6 +42,10 @@ extern const struct database databases[DATABASES];
 /* NULL when the environment names none. */
 const char *database_url(const struct database *database);
 const char *database_admin_url(const struct database *database);
+
+/* Whether the URL leads through a connection pooler, which answers logins by
+ * itself. */
+bool database_is_pooled(const struct database *database);
 
 /* 0 when not known, or while it starts again. */
 pid_t database_pid(const struct database *database);

@@ -24,14 +24,16 @@ const char *url_put_together(const struct url_parts *parts, char url[512])
 
 void login_make(struct login *login, struct fixture *f, const char *name)
 {
+    static unsigned serial;
     int rc;
 
     memset(login, 0, sizeof *login);
     url_take_apart(f->url, &login->parts);
     rc = sql_open(&login->admin, f->database, database_admin_url(f->database));
     assert_lock_ok(rc, &login->admin.err);
-    (void)snprintf(login->parts.user, sizeof login->parts.user, "u%ld_%s",
-                   (long)getpid(), name);
+    /* Never the same twice: a pooler keeps sessions of one that is gone. */
+    (void)snprintf(login->parts.user, sizeof login->parts.user, "u%ld_%u_%s",
+                   (long)getpid(), ++serial, name);
     (void)snprintf(login->parts.password, sizeof login->parts.password,
                    LOGIN_PASSWORD);
     if (f->database->bit == ON_POSTGRES)
