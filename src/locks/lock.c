@@ -64,6 +64,10 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
         lock = new_lock(registry, key, name);
         if (lock != NULL)
             HASH_ADD_STR(registry->locks, key, lock);
+        if (lock != NULL && lock->hh.tbl == NULL) {
+            lk_lock_free(lock);
+            lock = NULL;
+        }
     }
     if (lock != NULL)
         lock->references++;

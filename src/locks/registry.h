@@ -9,8 +9,8 @@
 
 #include <pthread.h>
 #include <sys/types.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "db/db.h"
 #include "db/table.h"
 #include "locks/cancel.h"

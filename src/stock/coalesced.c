@@ -36,6 +36,11 @@ static struct lk_fold_queue *find_queue(sqlock_stock *stock, const char *name)
     }
     queue->known_left = -1;
     HASH_ADD_KEYPTR(hh, stock->queues, queue->name, strlen(queue->name), queue);
+    if (queue->hh.tbl == NULL) {
+        free(queue->name);
+        free(queue);
+        return NULL;
+    }
     return queue;
 }
 

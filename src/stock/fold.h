@@ -5,8 +5,8 @@
 #define LK_FOLD_H
 
 #include <semaphore.h>
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "stock/stock.h"
 
 /* One caller; on its stack. */

@@ -9,8 +9,7 @@
 #ifndef LINT_ANALYZER_H
 #define LINT_ANALYZER_H
 
-#include <uthash.h>
-
+#include "base/hash.h"
 #include "sqlock_driver.h"
 
 #define sqlock_error_set(err, code, ...)                                       \
