@@ -413,7 +413,9 @@ SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 /**
  * Undo one acquire of each, in one statement.
  *
- * @param[out] results of each lock, as sqlock_release() gives them; may be NULL
+ * @param[out] results of each lock, as sqlock_release() gives them; may be
+ *             NULL.  Not written when the call was refused at once (EINVAL,
+ *             EFORK, ENOMEM): then all are held as before
  * @return 0 or the first of the results that is not
  */
 SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,

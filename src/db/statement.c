@@ -104,11 +104,15 @@ int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
         return SQLOCK_ENOMEM;
     rc = write_text(stream, out, dialect->placeholder, template->text, table);
     if (fclose(stream) != 0)
-        return SQLOCK_ENOMEM;
+        rc = SQLOCK_ENOMEM;
+    if (rc < 0) {
+        lk_statement_clear(out);
+        return rc;
+    }
     out->sent.text = out->text;
     out->sent.id = id;
     out->sent.insert_id_is_row = template->insert_id_is_row;
-    return rc;
+    return 0;
 }
 
 void lk_statement_clear(struct lk_statement *statement)

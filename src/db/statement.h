@@ -26,7 +26,7 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
                          int64_t integer);
 
 /* `table` is quoted.  0, ENOTSUP (the dialect has none), ENOMEM, EINVAL (a
- * template that cannot be read).  To be cleared, also after a failure. */
+ * template that cannot be read).  To be cleared; a failure leaves nothing. */
 int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
                         const sqlock_template *template, const char *table,
                         uint32_t id);

@@ -298,11 +298,12 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
     } else if (rc == SQLOCK_ECANCELED) /* as in lk_lease_claim() */
         rc = lk_error(err, SQLOCK_EBUSY,
                       "the server ended the claim at its time limit");
-    if (rc == 0)
-        rc = take_grants(registry, batch, &result, err);
+    if (rc == 0 && take_grants(registry, batch, &result, err) < 0)
+        rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                      "the claim was carried out, but could not be read");
     /* Also after "busy": the first one may yet reach the table (F39). */
     for (size_t i = 0; i < batch->count; i++)
-        if (rc < 0 ? rc != SQLOCK_EBUSY
+        if (rc < 0 ? rc == SQLOCK_EUNCERTAIN
                    : was_uncertain && batch->items[i].rc != 0)
             lk_ghost_add(registry, &batch->items[i].lease, batch->sent_boot_ns);
     sqlock_result_clear(&result);

@@ -20,6 +20,9 @@
  * the period, so that two full attempts fit before any deadline. */
 #define RETRY_PART 8
 
+/* A renewal for which there was no memory. */
+#define RETRY_NS (10 * LK_NS_PER_MS)
+
 void lk_keeper_init(struct lk_keeper *keeper, sqlock_registry *registry)
 {
     memset(keeper, 0, sizeof *keeper);
@@ -161,7 +164,8 @@ static int64_t shortest_period(const struct lk_keeper *keeper,
 }
 
 /* Tell the lock what became of its lease, unless it is another one by now; also
- * when nothing is known but that the statement may still arrive. */
+ * when nothing is known but that the statement may still arrive.  One that was
+ * not even sent changes nothing. */
 static void apply(const struct lk_item *item, int64_t sent_boot_ns)
 {
     sqlock_lock *lock = item->owner;
@@ -173,7 +177,8 @@ static void apply(const struct lk_item *item, int64_t sent_boot_ns)
             lock->deadline_boot_ns = item->lease.deadline_boot_ns;
         else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
             lock->lost = item->rc;
-        lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
+        if (sent_boot_ns != 0)
+            lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
     }
     pthread_mutex_unlock(&lock->mutex);
 }
@@ -262,6 +267,8 @@ static void *keep_leases(void *argument)
         wake = gather(keeper, &batch);
         if (batch.count > 0)
             not_before = renew(keeper, &batch);
+        else if (wake <= now)
+            not_before = now + RETRY_NS;
         else
             lk_alarm_sleep(&keeper->alarm, wake);
         free(batch.items);

@@ -66,7 +66,6 @@ static int begin_call(struct call *call, sqlock_lock *const *locks,
         return rc;
     call->registry = locks[0]->registry;
     call->count = count;
-    call->results = results;
     call->parts = calloc(count, sizeof *call->parts);
     call->batch.items = calloc(count, sizeof *call->batch.items);
     if (call->parts == NULL || call->batch.items == NULL)
@@ -79,6 +78,7 @@ static int begin_call(struct call *call, sqlock_lock *const *locks,
     for (size_t i = 1; i < count; i++)
         if (call->parts[i].lock == call->parts[i - 1].lock)
             return lk_error(err, SQLOCK_EINVAL, "a lock is given twice");
+    call->results = results;
     return 0;
 }
 
@@ -449,7 +449,8 @@ static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
             lock->deadline_boot_ns = item->lease.deadline_boot_ns;
         else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
             lock->lost = item->rc;
-        lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
+        if (sent_boot_ns != 0) /* or it was not even sent */
+            lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
     }
     pthread_mutex_unlock(&lock->mutex);
 }

@@ -36,9 +36,10 @@ static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-/* No row.  0: the lease looks all right, so it is to be tried again. */
+/* No row.  0: the lease looks all right, so it is to be tried again; *over: it
+ * is not ours any more, while other results are about the transaction. */
 static int examine(sqlock_tx *tx, const sqlock_lock *lock,
-                   const struct lk_lease *lease, unsigned looks,
+                   const struct lk_lease *lease, unsigned looks, int *over,
                    sqlock_error *err)
 {
     struct lk_row row;
@@ -48,12 +49,16 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                        lk_statement_deadline(tx->registry), &row, err);
     if (rc < 0)
         return rc;
-    if (strcmp(row.client_id, lease->client_id) != 0)
-        return lost(tx, lock, err);
-    if (!row.is_taken)
-        return lk_error(err, SQLOCK_EEXPIRED,
-                        "the lease of %.200s ran out before it was guarded",
-                        lock->name);
+    if (strcmp(row.client_id, lease->client_id) != 0) {
+        *over = lost(tx, lock, err);
+        return *over;
+    }
+    if (!row.is_taken) {
+        *over = lk_error(err, SQLOCK_EEXPIRED,
+                         "the lease of %.200s ran out before it was guarded",
+                         lock->name);
+        return *over;
+    }
     rc = lk_tx_identify(tx, err);
     if (rc == 0 && tx->is_snapshot && looks >= SNAPSHOT_LOOKS)
         rc = lk_error(err, SQLOCK_ERETRY,
@@ -83,7 +88,7 @@ static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
 }
 
 static int guard(sqlock_tx *tx, const sqlock_lock *lock,
-                 const struct lk_lease *lease, sqlock_error *err)
+                 const struct lk_lease *lease, int *over, sqlock_error *err)
 {
     int64_t deadline_ns = lk_statement_deadline(tx->registry);
     struct lk_arguments arguments;
@@ -99,7 +104,7 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
         if (rc > 0)
             return 0;
         if (rc == 0)
-            rc = examine(tx, lock, lease, looks, err);
+            rc = examine(tx, lock, lease, looks, over, err);
         if (rc < 0 && rc != SQLOCK_EBUSY)
             return rc;
         if (sqlock_monotonic_ns() >= deadline_ns)
@@ -138,6 +143,7 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
 {
     struct lk_lease lease = {0};
     sqlock_error own = {0};
+    int over = 0;
     int rc;
 
     rc = lk_tx_check(tx, err);
@@ -147,10 +153,9 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
         return 0; /* as it was, until the end */
     rc = begin_guard(tx, lock, &lease, &own);
     if (rc == 0) {
-        rc = guard(tx, lock, &lease, &own);
+        rc = guard(tx, lock, &lease, &over, &own);
         if (rc < 0)
-            lk_guard_end(lock, lease.client_id,
-                         rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED ? rc : 0);
+            lk_guard_end(lock, lease.client_id, over);
     } else if (rc == SQLOCK_ELOST) {
         rc = lost(tx, lock, &own);
     }
