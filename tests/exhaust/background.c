@@ -1,0 +1,148 @@
+/*
+ * background.c - the keeper and the sentinel, in whose threads something fails:
+ * once is survived, for good is told, and neither costs a processor
+ */
+#include "exhaust.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+
+/* Long, for a new connection on a busy machine; and renewed often. */
+#define TTL_MS (4000 * SLOWNESS)
+#define PERIOD_MS (120 * SLOWNESS)
+#define CALLS_MAX 50
+
+struct told {
+    atomic_int times;
+    atomic_int code;
+};
+
+static void note(void *context, sqlock_lock *lock, int code)
+{
+    struct told *told = context;
+
+    (void)lock;
+    atomic_store(&told->code, code);
+    (void)atomic_fetch_add(&told->times, 1);
+}
+
+static sqlock_lock *keep(struct fixture *f, sqlock_registry *registry,
+                         struct told *told)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int rc;
+
+    options.ttl_ms = TTL_MS;
+    options.keep = true;
+    options.on_lost = note;
+    options.lost_context = told;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    return lock;
+}
+
+static int64_t end_of(sqlock_lock *lock)
+{
+    return lk_boottime_ns() / LK_NS_PER_MS + sqlock_remaining_ms(lock);
+}
+
+/* Its end is put off, and not by the roundness of milliseconds. */
+static bool is_renewed(sqlock_lock *lock)
+{
+    int64_t before = end_of(lock);
+
+    return wait_until(end_of(lock) > before + PERIOD_MS / 4, 2 * TTL_MS) &&
+           sqlock_is_held(lock);
+}
+
+static void survive_each(struct fixture *f, enum exhaust_kind kind)
+{
+    sqlock_options options = exhaust_options(f);
+    struct told told = {0};
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    unsigned failed = 1;
+    unsigned nth;
+
+    options.keep_period_ms = PERIOD_MS;
+    registry = fixture_registry(f, &options);
+    lock = keep(f, registry, &told);
+    for (nth = 1; failed > 0; nth++) {
+        assert_true(nth < CALLS_MAX);
+        exhaust_arm(kind, nth, false, true);
+        /* Two renewals: what failed in the first is made good in the next. */
+        if (!is_renewed(lock) || !is_renewed(lock)) {
+            print_error("it was not renewed: call %u failed in %s; told %d\n",
+                        nth, exhaust_where(), atomic_load(&told.code));
+            fail();
+        }
+        failed = exhaust_disarm();
+        assert_true(sqlock_is_held(lock));
+        assert_int_equal(atomic_load(&told.times), 0);
+    }
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static void test_memory_is_missed_once(void **state)
+{
+    survive_each(*state, EXHAUST_MEMORY);
+}
+
+static void test_waiting_fails_once(void **state)
+{
+    survive_each(*state, EXHAUST_POLL);
+}
+
+static void test_a_signal_ends_a_wait(void **state)
+{
+    survive_each(*state, EXHAUST_SIGNALS);
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000 * LK_NS_PER_MS + now.tv_nsec;
+}
+
+/* It is told in time, whatever the keeper cannot do; and it does not try
+ * without a pause. */
+static void test_memory_is_missing_for_good(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = exhaust_options(f);
+    struct told told = {0};
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int64_t spent_ns;
+
+    options.keep_period_ms = PERIOD_MS;
+    registry = fixture_registry(f, &options);
+    lock = keep(f, registry, &told);
+    assert_true(is_renewed(lock));
+    spent_ns = cpu_ns();
+    exhaust_arm(EXHAUST_MEMORY, 1, true, true);
+    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
+    spent_ns = cpu_ns() - spent_ns;
+    assert_true(exhaust_disarm() > 0);
+    assert_false(sqlock_is_held(lock));
+    assert_less(spent_ns, TTL_MS * LK_NS_PER_MS / 4);
+    assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, sqlock_release(lock, &f->err),
+                   &f->err);
+    lock_take(lock, 0);
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_memory_is_missed_once),
+    TEST(test_waiting_fails_once),
+    TEST(test_a_signal_ends_a_wait),
+    TEST(test_memory_is_missing_for_good),
+};
+const struct topic topic_background = TOPIC(tests);

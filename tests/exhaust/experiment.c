@@ -1,0 +1,126 @@
+/*
+ * experiment.c - see exhaust.h
+ */
+#include "exhaust.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CALLS_MAX 2000 /* of one experiment: no test without an end */
+
+static struct {
+    bool is_running;
+    enum exhaust_kind kind;
+    unsigned nth;
+    bool is_lasting;
+    char call[160]; /* the last one that failed */
+} now;
+
+sqlock_options exhaust_options(const struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    /* Without memory, some calls try again for so long. */
+    options.statement_timeout_ms = 1000 * SLOWNESS;
+    options.connect_timeout_ms = 5000 * SLOWNESS;
+    return options;
+}
+
+void exhaust_report(void)
+{
+    (void)exhaust_disarm();
+    if (now.is_running)
+        print_error("that was with %s, call %u%s, failing in %s; the last call "
+                    "that told a failure: %s\n",
+                    exhaust_names[now.kind], now.nth,
+                    now.is_lasting ? " and all after it" : "", exhaust_where(),
+                    now.call);
+    now.is_running = false;
+}
+
+bool exhaust_is_lasting(void)
+{
+    return now.is_lasting;
+}
+
+bool exhaust_expect_at(int rc, const sqlock_error *err, const char *call,
+                       const char *file, int line)
+{
+    if (rc == 0)
+        return true;
+    exhaust_pause();
+    (void)snprintf(now.call, sizeof now.call, "%s gave %d: %.100s", call, rc,
+                   err->message);
+    check_code(rc, rc, err, file, line);
+    if (rc > 0)
+        _fail(file, line);
+    exhaust_go_on();
+    return false;
+}
+
+/* One time; false when nothing was left to fail. */
+static bool run_once(struct fixture *f, const struct experiment *experiment)
+{
+    unsigned failed;
+
+    memset(experiment->state, 0, experiment->state_bytes);
+    fixture_next(f);
+    now.call[0] = '\0';
+    if (experiment->prepare != NULL)
+        experiment->prepare(f, experiment->state);
+    exhaust_arm(now.kind, now.nth, now.is_lasting, false);
+    experiment->act(f, experiment->state);
+    failed = exhaust_disarm();
+    experiment->check(f, experiment->state);
+    return failed > 0;
+}
+
+static unsigned run_kind(struct fixture *f, const struct experiment *experiment,
+                         enum exhaust_kind kind, bool is_lasting)
+{
+    now.kind = kind;
+    now.is_lasting = is_lasting;
+    now.is_running = true;
+    for (now.nth = 1; run_once(f, experiment); now.nth++)
+        assert_true(now.nth < CALLS_MAX);
+    now.is_running = false;
+    return now.nth - 1;
+}
+
+/* Every connection that is kept for later is there after this. */
+static void warm_up(struct fixture *f, sqlock_registry *registry)
+{
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_info *row = NULL;
+
+    lock_take(lock, 0);
+    assert_int_equal(sqlock_show(registry, f->name, &row, &f->err), 0);
+    sqlock_info_free(row, 1);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+void exhaust_all(struct fixture *f, const struct experiment *experiment)
+{
+    unsigned counts[EXHAUST_KINDS];
+    size_t descriptors;
+    size_t threads;
+
+    warm_up(f, f->a);
+    warm_up(f, f->b);
+    now.nth = CALLS_MAX;
+    assert_false(run_once(f, experiment));
+    descriptors = check_entries("/proc/self/fd");
+    threads = check_entries("/proc/self/task");
+    for (int kind = 0; kind < EXHAUST_KINDS; kind++)
+        counts[kind] = run_kind(f, experiment, (enum exhaust_kind)kind, false);
+    (void)run_kind(f, experiment, EXHAUST_MEMORY, true);
+    assert_true(counts[EXHAUST_MEMORY] > 0);
+    print_message("%u allocations, %u descriptors, %u threads, %u polls\n",
+                  counts[EXHAUST_MEMORY], counts[EXHAUST_DESCRIPTORS],
+                  counts[EXHAUST_THREADS], counts[EXHAUST_POLL]);
+    assert_becomes_true(check_entries("/proc/self/fd") <= descriptors,
+                        PATIENCE_MS);
+    assert_becomes_true(check_entries("/proc/self/task") <= threads,
+                        PATIENCE_MS);
+}

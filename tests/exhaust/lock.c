@@ -1,0 +1,267 @@
+/*
+ * lock.c - the life of one lock: whatever fails, who holds it is told truly,
+ * and nobody is kept from it for longer than was said
+ */
+#include "exhaust.h"
+
+#include <string.h>
+
+struct life {
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    sqlock_lock *other; /* of another registry */
+    bool may_remain;    /* the row, as was told */
+    bool is_ghost;      /* because nobody knew of it */
+};
+
+static bool is_free(struct fixture *f)
+{
+    struct row row = fixture_row(f, f->name);
+
+    return !row.exists || row.client[0] == '\0';
+}
+
+/* What is held is ours in the table. */
+static void check_held(struct fixture *f, const struct life *life,
+                       uint32_t times)
+{
+    char client[SQLOCK_KEY_SIZE];
+
+    exhaust_pause();
+    assert_true(sqlock_is_held(life->lock));
+    assert_int_equal(sqlock_hold_count(life->lock), times);
+    sqlock_client_id(life->lock, client);
+    assert_string_equal(fixture_row(f, f->name).client, client);
+    assert_true(sqlock_token(life->lock) > 0);
+    exhaust_go_on();
+}
+
+/* What is not held may be left in the table only where that was said. */
+static void check_not_held(struct fixture *f, struct life *life,
+                           bool may_remain)
+{
+    exhaust_pause();
+    assert_false(sqlock_is_held(life->lock));
+    assert_int_equal(sqlock_hold_count(life->lock), 0);
+    if (may_remain)
+        life->may_remain = true;
+    else
+        assert_true(is_free(f));
+    exhaust_go_on();
+}
+
+static void look(struct fixture *f, const struct life *life)
+{
+    sqlock_error err = {0};
+    sqlock_info *row = (sqlock_info *)&err; /* not NULL */
+    sqlock_info *rows = row;
+    size_t count = 1;
+    int rc;
+
+    rc = sqlock_show(life->registry, f->name, &row, &err);
+    if (exhaust_expect(rc, &err))
+        assert_int_equal(row->state, SQLOCK_HELD);
+    else
+        assert_null(row);
+    sqlock_info_free(row, 1);
+    rc = sqlock_list(life->registry, &rows, &count, &err);
+    if (exhaust_expect(rc, &err))
+        assert_true(count > 0);
+    else
+        assert_null(rows);
+    sqlock_info_free(rows, count);
+}
+
+static void live(struct fixture *f, struct life *life,
+                 const sqlock_acquire_options *options)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_acquire(life->lock, 0, options, &err);
+
+    if (!exhaust_expect(rc, &err)) {
+        life->is_ghost = rc == SQLOCK_EUNCERTAIN;
+        check_not_held(f, life, life->is_ghost);
+        return;
+    }
+    check_held(f, life, 1);
+    rc = sqlock_acquire(life->lock, 0, NULL, &err);
+    assert_true(exhaust_expect(rc, &err));
+    rc = sqlock_renew(life->lock, 0, &err);
+    (void)exhaust_expect(rc, &err);
+    check_held(f, life, 2);
+    look(f, life);
+    rc = sqlock_release(life->lock, &err);
+    assert_true(exhaust_expect(rc, &err));
+    check_held(f, life, 1);
+    rc = sqlock_release(life->lock, &err);
+    check_not_held(f, life, !exhaust_expect(rc, &err));
+}
+
+static void act_life(struct fixture *f, void *state)
+{
+    struct life *life = state;
+    sqlock_error err = {0};
+    int rc;
+
+    life->registry = f->a;
+    life->lock = (sqlock_lock *)state; /* not NULL */
+    rc = sqlock_obtain(&life->lock, f->a, f->name, &err);
+    if (!exhaust_expect(rc, &err)) {
+        assert_null(life->lock);
+        return;
+    }
+    live(f, life, NULL);
+    rc = sqlock_drop(life->lock, &err);
+    assert_true(exhaust_expect(rc, &err));
+}
+
+/* All is well again: the next one has it, at once unless we were told. */
+static void check_life(struct fixture *f, void *state)
+{
+    struct life *life = state;
+    sqlock_lock *next;
+
+    /* A claim that nobody knew of is cleared up by the next call of the one that
+     * made it, if it could keep that in mind. */
+    next = lock_obtain(life->may_remain ? f->a : f->b, f->name);
+    if (life->may_remain && (exhaust_is_lasting() || !life->is_ghost))
+        (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
+    lock_take(next, 0);
+    lock_give(next);
+    lock_drop(next);
+    /* A list would become longer from time to time. */
+    (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
+}
+
+static void test_the_life_of_a_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct life life;
+    const struct experiment experiment = {
+        .act = act_life,
+        .check = check_life,
+        .state = &life,
+        .state_bytes = sizeof life,
+    };
+
+    exhaust_all(f, &experiment);
+}
+
+/* ------------------------------------------------------------ kept, and told */
+
+static void told(void *context, sqlock_lock *lock, int code)
+{
+    (void)context;
+    (void)lock;
+    (void)code;
+}
+
+static void prepare_kept(struct fixture *f, void *state)
+{
+    struct life *life = state;
+    sqlock_options options = exhaust_options(f);
+
+    life->registry = fixture_registry(f, &options);
+    life->lock = lock_obtain(life->registry, f->name);
+}
+
+static void act_kept(struct fixture *f, void *state)
+{
+    struct life *life = state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_error err = {0};
+    int fd = -1;
+    int rc;
+
+    options.keep = true;
+    options.on_lost = told;
+    rc = sqlock_lost_fd(&fd, life->lock, &err);
+    assert_true(exhaust_expect(rc, &err) == (fd >= 0));
+    live(f, life, &options);
+}
+
+static void check_kept(struct fixture *f, void *state)
+{
+    struct life *life = state;
+
+    registry_end(life->registry);
+    check_life(f, state);
+}
+
+static void test_the_life_of_a_kept_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct life life;
+    const struct experiment experiment = {
+        .prepare = prepare_kept,
+        .act = act_kept,
+        .check = check_kept,
+        .state = &life,
+        .state_bytes = sizeof life,
+    };
+
+    exhaust_all(f, &experiment);
+}
+
+/* ----------------------------------------------------------- somebody's lock */
+
+static void prepare_taken(struct fixture *f, void *state)
+{
+    struct life *life = state;
+
+    life->lock = lock_obtain(f->a, f->name);
+    life->other = lock_obtain(f->b, f->name);
+    lock_take(life->other, 0);
+}
+
+static void act_taken(struct fixture *f, void *state)
+{
+    struct life *life = state;
+    sqlock_error err = {0};
+    int rc;
+
+    (void)f;
+    rc = sqlock_acquire(life->lock, 0, NULL, &err);
+    assert_false(exhaust_expect(rc, &err));
+    assert_false(sqlock_is_held(life->lock));
+    rc = sqlock_acquire(life->lock, 20, NULL, &err);
+    assert_false(exhaust_expect(rc, &err));
+    assert_false(sqlock_is_held(life->lock));
+}
+
+static void check_taken(struct fixture *f, void *state)
+{
+    struct life *life = state;
+    char client[SQLOCK_KEY_SIZE];
+
+    assert_true(sqlock_is_held(life->other));
+    sqlock_client_id(life->other, client);
+    assert_string_equal(fixture_row(f, f->name).client, client);
+    lock_give(life->other);
+    lock_take(life->lock, 0);
+    lock_give(life->lock);
+    lock_drop(life->lock);
+    lock_drop(life->other);
+}
+
+static void test_somebodys_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct life life;
+    const struct experiment experiment = {
+        .prepare = prepare_taken,
+        .act = act_taken,
+        .check = check_taken,
+        .state = &life,
+        .state_bytes = sizeof life,
+    };
+
+    exhaust_all(f, &experiment);
+}
+
+static const struct test tests[] = {
+    TEST(test_the_life_of_a_lock),
+    TEST(test_the_life_of_a_kept_lock),
+    TEST(test_somebodys_lock),
+};
+const struct topic topic_lock = TOPIC(tests);

@@ -1,0 +1,32 @@
+/*
+ * main.c - the suite that lets one call after another of the library's own
+ * fail, on every database (see support/suite_main.h)
+ */
+#include "exhaust.h"
+
+static const struct topic *const topics[] = {
+    &topic_open,        &topic_lock,       &topic_many,
+    &topic_transaction, &topic_background, NULL,
+};
+
+static void begin(struct fixture *fixture)
+{
+    (void)fixture;
+    exhaust_report();
+}
+
+static const struct suite_main suite = {
+    .name = "exhaust",
+    .topics = topics,
+    .layouts = IN_SQLOCK,
+    .lanes = 3,
+    .test_seconds = 120,
+    .campaign_seconds = 600,
+    .begin = begin,
+    .close = begin,
+};
+
+int main(int argc, char **argv)
+{
+    return suite_main(&suite, argc, argv);
+}
