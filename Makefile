@@ -402,7 +402,7 @@ exports: $(SHARED) $(STATIC) ## The exported symbols are the headers'
 
 .PHONY: demo bench
 DEMO := $B/bin/examples/stock_deduction
-demo: $(DEMO) ## Sell stock without and with the lock; URL=... names a server
+demo: $(DEMO) ## Sell stock in every way; URL=... names a server
 	@$(DEMO) $(if $(URL),--url '$(URL)') $(DEMO_FLAGS)
 
 BENCH_JSON ?= $B/bench.json
