@@ -202,7 +202,13 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
     rc = body(op, err);
     op->tx = NULL;
     if (rc == 0)
+        rc = lk_tx_check(tx, err);
+    if (rc == 0)
         return sqlock_tx_commit(tx, err);
+    /* No statement of ours ends a transaction: its connection has. */
+    if (tx->over == SQLOCK_EINVAL)
+        rc = lk_error(err, SQLOCK_ELOST,
+                      "the connection was gone before the commit was sent");
     (void)sqlock_tx_rollback(tx, NULL);
     return rc;
 }

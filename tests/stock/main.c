@@ -7,6 +7,7 @@
 
 static const struct topic *const topics[] = {
     &topic_answers,
+    &topic_crowd,
     NULL,
 };
 
@@ -24,5 +25,7 @@ static const struct suite_main suite = {
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "--sell") == 0)
+        return sell(argc - 2, argv + 2);
     return suite_main(&suite, argc, argv);
 }

@@ -1,0 +1,339 @@
+/*
+ * test_crowd.c - 64 callers sell the same items while their processes are killed
+ * and their connections cut; afterwards the tables are checked (F34)
+ */
+#include "crowd.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/proxy.h"
+
+/* Less than is asked for: the hot item sells out. */
+#define HOT_THERE 400
+#define COLD_THERE 1000000
+
+struct stage {
+    struct fixture *f;
+    struct crowd *crowd;
+    char path[256];
+    struct proxy *proxy;
+    int64_t there[ITEMS]; /* at first */
+};
+
+/* The sellers; 0: there is none.  A test that fails leaves them to the next. */
+static pid_t pids[PROCESSES];
+
+static void kill_all(void)
+{
+    for (int i = 0; i < PROCESSES; i++) {
+        if (pids[i] <= 0)
+            continue;
+        (void)kill(pids[i], SIGKILL);
+        (void)waitpid(pids[i], NULL, 0);
+        pids[i] = 0;
+    }
+}
+
+static void stage_open(struct stage *stage, struct fixture *f,
+                       sqlock_stock_strategy strategy, bool has_proxy)
+{
+    const char *folder = getenv("SQLOCK_TEST_DIR");
+    int fd;
+
+    kill_all();
+    memset(stage, 0, sizeof *stage);
+    stage->f = f;
+    (void)snprintf(stage->path, sizeof stage->path, "%s/crowd.XXXXXX",
+                   folder != NULL ? folder : "/tmp");
+    fd = mkstemp(stage->path);
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)sizeof *stage->crowd), 0);
+    stage->crowd = mmap(NULL, sizeof *stage->crowd, PROT_READ | PROT_WRITE,
+                        MAP_SHARED, fd, 0);
+    (void)close(fd);
+    assert_ptr_not_equal(stage->crowd, MAP_FAILED);
+    (void)snprintf(stage->crowd->url, sizeof stage->crowd->url, "%s", f->url);
+    if (has_proxy) {
+        stage->proxy = proxy_open(f->database, f->url);
+        assert_non_null(stage->proxy);
+        (void)proxy_url(stage->proxy, stage->crowd->url, f->url);
+    }
+    (void)snprintf(stage->crowd->prefix, sizeof stage->crowd->prefix, "%s",
+                   f->prefix);
+    stage->crowd->strategy = (int)strategy;
+    stage->crowd->orders = ORDERS_MAX;
+    for (int i = 0; i < ITEMS; i++) {
+        stage->there[i] =
+            i == HOT ? check_scale(HOT_THERE, 20 * HOT_THERE) : COLD_THERE;
+        (void)snprintf(stage->crowd->items[i], sizeof stage->crowd->items[i],
+                       "%s", shop_item(f, stage->there[i]));
+    }
+    /* Orders of one test are none of the next. */
+    (void)sql_run(&f->sql, "DELETE FROM %sSTOCK_ENTRY", f->prefix);
+}
+
+static void stage_close(struct stage *stage)
+{
+    if (stage->proxy != NULL)
+        proxy_close(stage->proxy);
+    (void)munmap(stage->crowd, sizeof *stage->crowd);
+    (void)unlink(stage->path);
+}
+
+/* Not only forked: SQLite works in no child of a process that has used it. */
+static void start_process(struct stage *stage, int process)
+{
+    char number[2] = {(char)('0' + process), '\0'};
+    char *arguments[] = {(char[]){"stock"}, (char[]){"--sell"}, stage->path,
+                         number, NULL};
+    pid_t pid;
+
+    (void)fflush(NULL);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)execv("/proc/self/exe", arguments);
+        _exit(99);
+    }
+    pids[process] = pid;
+}
+
+static void start_all(struct stage *stage)
+{
+    for (int i = 0; i < PROCESSES; i++)
+        start_process(stage, i);
+    if (!wait_until(atomic_load(&stage->crowd->selling) >= PROCESSES,
+                    PATIENCE_MS))
+        fail_msg("%d of %d sellers have opened: %s",
+                 atomic_load(&stage->crowd->selling), PROCESSES,
+                 stage->crowd->wrong);
+}
+
+static void end_all(struct stage *stage)
+{
+    atomic_store(&stage->crowd->is_over, true);
+    for (int i = 0; i < PROCESSES; i++) {
+        int status = 0;
+
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        pids[i] = 0;
+        if (status != 0)
+            fail_msg("a seller ended with status %x: %s", (unsigned)status,
+                     stage->crowd->wrong);
+    }
+}
+
+static void kill_one(struct stage *stage, int process)
+{
+    int status = 0;
+
+    assert_int_equal(kill(pids[process], SIGKILL), 0);
+    assert_int_equal(waitpid(pids[process], &status, 0), pids[process]);
+    start_process(stage, process);
+}
+
+/* The server has carried it out; the client does not hear of it. */
+static void cut_one(struct stage *stage, bool at_commit)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_SENT,
+        .act = PROXY_CUT,
+        .nth = 3,
+        .containing = at_commit ? "COMMIT" : NULL,
+    };
+
+    proxy_arm(stage->proxy, &plan);
+    (void)proxy_await(stage->proxy, 300);
+}
+
+static void pause_ms(long ms)
+{
+    const struct timespec time = {.tv_nsec = ms * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+static void disturb(struct stage *stage, int times)
+{
+    for (int i = 0; i < times; i++) {
+        pause_ms(40);
+        kill_one(stage, i % PROCESSES);
+        if (stage->proxy != NULL) {
+            cut_one(stage, i % 2 == 0);
+            cut_one(stage, i % 2 != 0);
+            proxy_heal(stage->proxy);
+        }
+    }
+    pause_ms(100);
+}
+
+/* --- the checker --- */
+
+/* What the sellers were told. */
+struct told {
+    int64_t done;    /* orders */
+    int64_t refused; /* likewise */
+    int64_t units[ITEMS];
+    int64_t wrong;
+};
+
+static void count_answers(const struct stage *stage, struct told *told)
+{
+    struct crowd *crowd = stage->crowd;
+
+    memset(told, 0, sizeof *told);
+    for (int p = 0; p < PROCESSES; p++)
+        for (int t = 0; t < THREADS; t++)
+            for (uint32_t n = 0; n < crowd->orders; n++) {
+                unsigned char answer = atomic_load(&crowd->answers[p][t][n]);
+                struct order order;
+
+                told->wrong += answer == WRONG;
+                told->refused += answer == REFUSED;
+                if (answer != DONE)
+                    continue;
+                told->done++;
+                order_read(&order, p, t, n);
+                for (size_t i = 0; i < order.count; i++)
+                    told->units[order.items[i]] += order.is_return
+                                                       ? order.quantities[i]
+                                                       : -order.quantities[i];
+            }
+}
+
+/* What does not add up; "" when all does. */
+static const char *check(struct stage *stage, const struct told *told)
+{
+    static char report[1024];
+    struct fixture *f = stage->f;
+    int64_t done;
+    int64_t refused;
+
+    report[0] = '\0';
+    if (told->wrong > 0) {
+        (void)snprintf(report, sizeof report, "%lld wrong answers, as %s",
+                       (long long)told->wrong, stage->crowd->wrong);
+        return report;
+    }
+    for (int i = 0; i < ITEMS; i++) {
+        const char *item = stage->crowd->items[i];
+        int64_t there = shop_there(f, item);
+        int64_t sum = shop_sum(f, item);
+
+        if (there < 0 || stage->there[i] + sum != there ||
+            sum != told->units[i]) {
+            (void)snprintf(report, sizeof report,
+                           "item %d: there were %lld, orders made that %+lld, "
+                           "sellers were told %+lld, there are %lld",
+                           i, (long long)stage->there[i], (long long)sum,
+                           (long long)told->units[i], (long long)there);
+            return report;
+        }
+    }
+    done = shop_count(f, "STOCK_ENTRY", "LINE = 0 AND STATUS = 'D'");
+    refused = shop_count(f, "STOCK_ENTRY", "LINE = 0 AND STATUS <> 'D'");
+    if (done != told->done || refused != told->refused)
+        (void)snprintf(report, sizeof report,
+                       "%lld orders done and %lld refused in the table, %lld "
+                       "and %lld by what sellers were told",
+                       (long long)done, (long long)refused,
+                       (long long)told->done, (long long)told->refused);
+    return report;
+}
+
+/* --- the tests --- */
+
+static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
+{
+    const bool has_network = (f->database->bit & ON_SERVERS) != 0;
+    struct stage stage;
+    struct told told;
+    const char *wrong;
+
+    if (!shop_has(f, strategy))
+        skip();
+    stage_open(&stage, f, strategy, has_network);
+    start_all(&stage);
+    disturb(&stage, (int)check_scale(6, 200));
+    end_all(&stage);
+    count_answers(&stage, &told);
+    wrong = check(&stage, &told);
+    print_message("%s: %lld done, %lld refused\n",
+                  sqlock_stock_strategy_name(strategy), (long long)told.done,
+                  (long long)told.refused);
+    if (wrong[0] != '\0')
+        fail_msg("%s", wrong);
+    assert_true(told.done > 0);
+    stage_close(&stage);
+}
+
+static void test_F34_conditional_counts_each_order_once(void **state)
+{
+    run_crowd(*state, SQLOCK_STOCK_CONDITIONAL);
+}
+
+static void test_F34_pessimistic_counts_each_order_once(void **state)
+{
+    run_crowd(*state, SQLOCK_STOCK_PESSIMISTIC);
+}
+
+static void test_F34_optimistic_counts_each_order_once(void **state)
+{
+    run_crowd(*state, SQLOCK_STOCK_OPTIMISTIC);
+}
+
+static void test_F34_advisory_counts_each_order_once(void **state)
+{
+    run_crowd(*state, SQLOCK_STOCK_ADVISORY);
+}
+
+static void test_F34_buckets_count_each_order_once(void **state)
+{
+    run_crowd(*state, SQLOCK_STOCK_BUCKETS);
+}
+
+static void test_F34_coalesced_counts_each_order_once(void **state)
+{
+    run_crowd(*state, SQLOCK_STOCK_COALESCED);
+}
+
+/* Sellers who send again what they have no answer for, but without its id,
+ * deduct twice: the checker sees it. */
+static void test_F34_the_checker_catches_double_deduction(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    struct told told;
+
+    stage_open(&stage, f, SQLOCK_STOCK_CONDITIONAL, false);
+    stage.crowd->is_careless = true;
+    stage.crowd->orders = 3;
+    start_all(&stage);
+    for (int i = 0; i < PROCESSES; i++)
+        assert_becomes_true(atomic_load(&stage.crowd->answers[i][0][0]) > SENT,
+                            PATIENCE_MS);
+    end_all(&stage);
+    count_answers(&stage, &told);
+    assert_contains(check(&stage, &told), "there were");
+    stage_close(&stage);
+}
+
+static const struct test tests[] = {
+    TEST(test_F34_conditional_counts_each_order_once),
+    TEST(test_F34_pessimistic_counts_each_order_once),
+    TEST(test_F34_optimistic_counts_each_order_once),
+    TEST_ON(test_F34_advisory_counts_each_order_once, ON_POSTGRES, 0),
+    TEST(test_F34_buckets_count_each_order_once),
+    TEST(test_F34_coalesced_counts_each_order_once),
+    TEST(test_F34_the_checker_catches_double_deduction),
+};
+
+const struct topic topic_crowd = TOPIC(tests);
