@@ -2,9 +2,9 @@
  * stock.h - what a stock and an operation on it are made of; for src/stock only
  *
  * open.c opens a stock, schema.c makes its tables, statement.c sends its
- * statements, operation.c runs operations, orders.c keeps what became of them,
- * change.c adds and sets, reservation.c ends reservations.  A strategy is a file
- * of its own.
+ * statements, request.c takes requests and operation.c runs them, orders.c keeps
+ * what became of them, change.c adds and sets, reservation.c ends reservations.
+ * A strategy is a file of its own; fold.c is one round of the coalesced one.
  */
 #ifndef LK_STOCK_H
 #define LK_STOCK_H

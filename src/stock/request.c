@@ -1,0 +1,287 @@
+/*
+ * request.c - what the application asks for, checked and its lines sorted, and
+ * what it is told
+ */
+#include "stock/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+static int change(struct lk_stock_operation *op, struct lk_stock_line *line,
+                  sqlock_error *err)
+{
+    switch (op->kind) {
+    case LK_KIND_ADD:
+        return lk_stock_add(op, line, err);
+    case LK_KIND_SET:
+        return lk_stock_assign(op, line, err);
+    default:
+        return op->stock->strategy->take(op, line, err);
+    }
+}
+
+static int reserve(struct lk_stock_operation *op, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+
+    lk_stock_arguments(op, NULL, &arguments);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, op->ttl_us);
+    return lk_stock_do(op, SQLOCK_STOCK_SQL_RESERVE, &arguments, NULL, err);
+}
+
+/* All lines, then the entries of the order: what is hot is locked for as short
+ * as possible. */
+static int change_all(struct lk_stock_operation *op, sqlock_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < op->count; i++)
+        rc = change(op, &op->lines[i], err);
+    if (rc == 0 && op->order != NULL)
+        rc = lk_stock_record(op, err);
+    if (rc == 0 && op->kind == LK_KIND_RESERVE)
+        rc = reserve(op, err);
+    return rc;
+}
+
+/* An integer's text is in the line itself, which moves. */
+static const char *name_of(const struct lk_stock_line *line)
+{
+    return line->item.type == SQLOCK_INT64 ? line->number : line->name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(name_of(a), name_of(b));
+}
+
+static int read_lines(struct lk_stock_operation *op,
+                      const sqlock_stock_line *given, sqlock_error *err)
+{
+    int64_t least = op->kind == LK_KIND_SET ? 0 : 1;
+
+    for (size_t i = 0; i < op->count; i++) {
+        struct lk_stock_line *line = &op->lines[i];
+        int rc = lk_stock_line_init(op->stock, line, given[i].item,
+                                    given[i].quantity, err);
+
+        if (rc < 0)
+            return rc;
+        line->index = i;
+        if (line->quantity < least)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "the quantity of %s is %" PRId64
+                            ", it must be %" PRId64 " or more",
+                            line->name, line->quantity, least);
+    }
+    qsort(op->lines, op->count, sizeof *op->lines, by_name);
+    for (size_t i = 0; i < op->count; i++)
+        op->lines[i].name = name_of(&op->lines[i]);
+    for (size_t i = 1; i < op->count; i++)
+        if (strcmp(op->lines[i - 1].name, op->lines[i].name) == 0)
+            return lk_error(err, SQLOCK_EINVAL, "the item %s is given twice",
+                            op->lines[i].name);
+    return 0;
+}
+
+/* The line that tells the result: the first that was refused, or the first. */
+static const struct lk_stock_line *
+telling_line(const struct lk_stock_operation *op)
+{
+    for (size_t i = 0; i < op->count; i++)
+        if (op->lines[i].result != 0 && op->lines[i].result != SQLOCK_ECANCELED)
+            return &op->lines[i];
+    return &op->lines[0];
+}
+
+static void tell(const struct lk_stock_operation *op, int rc,
+                 sqlock_stock_line *given, sqlock_stock_answer *answer)
+{
+    const struct lk_stock_line *telling = telling_line(op);
+
+    for (size_t i = 0; i < op->count; i++) {
+        const struct lk_stock_line *line = &op->lines[i];
+        sqlock_stock_line *out = &given[line->index];
+
+        out->result = line->result;
+        if (rc < 0 && line->result == 0)
+            out->result = SQLOCK_ECANCELED;
+        out->left = rc == 0 || line->result != 0 ? line->left : -1;
+    }
+    if (answer == NULL)
+        return;
+    answer->left = rc == 0 || rc == SQLOCK_EINSUFFICIENT ? telling->left : -1;
+    answer->line = telling->index;
+    answer->is_duplicate = op->is_duplicate;
+    answer->attempts = op->attempts;
+}
+
+/* What the application asked for. */
+struct request {
+    sqlock_stock *stock;
+    sqlock_tx *tx;
+    const char *order;
+    char kind;
+    sqlock_stock_line *lines;
+    size_t count;
+    int64_t ttl_us;
+};
+
+static int check_request(const struct request *request, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_stock_check(request->stock, request->tx, err);
+    if (rc == 0 && request->order != NULL)
+        rc = lk_stock_check_text("the order id", request->order,
+                                 SQLOCK_ORDER_MAX, err);
+    if (rc < 0)
+        return rc;
+    if (request->lines == NULL || request->count == 0)
+        return lk_error(err, SQLOCK_EINVAL, "no items are given");
+    if (request->count > SQLOCK_LINES_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%zu items are given, %d are the most", request->count,
+                        SQLOCK_LINES_MAX);
+    return 0;
+}
+
+static int run_request(const struct request *request,
+                       sqlock_stock_answer *answer, sqlock_error *err)
+{
+    struct lk_stock_line one;
+    struct lk_stock_operation op = {
+        .stock = request->stock,
+        .order = request->order,
+        .kind = request->kind,
+        .lines = &one,
+        .count = request->count,
+        .ttl_us = request->ttl_us,
+        .wants_left = answer != NULL || request->count > 1,
+    };
+    int rc;
+
+    if (answer != NULL)
+        *answer = (sqlock_stock_answer){.left = -1};
+    rc = check_request(request, err);
+    if (rc < 0)
+        return rc;
+    if (op.count > 1)
+        op.lines = calloc(op.count, sizeof *op.lines);
+    if (op.lines == NULL)
+        return lk_error_nomem(err);
+    rc = read_lines(&op, request->lines, err);
+    if (rc == 0) {
+        rc = lk_stock_run(&op, request->tx, change_all, err);
+        tell(&op, rc, request->lines, answer);
+    }
+    if (op.lines != &one)
+        free(op.lines);
+    return rc;
+}
+
+int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                        const char *item, int64_t quantity,
+                        sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {stock, tx, order, LK_KIND_DEDUCT,
+                                    &line, 1,  0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                         const char *item, int64_t quantity,
+                         sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {stock, tx, order, LK_KIND_ADD, &line, 1, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                     const char *item, int64_t quantity,
+                     sqlock_stock_answer *answer, sqlock_error *err)
+{
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    const struct request request = {stock, tx, order, LK_KIND_SET, &line, 1, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx,
+                             const char *order, sqlock_stock_line *lines,
+                             size_t count, sqlock_stock_answer *answer,
+                             sqlock_error *err)
+{
+    const struct request request = {stock, tx,    order, LK_KIND_DEDUCT,
+                                    lines, count, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx,
+                              const char *order, sqlock_stock_line *lines,
+                              size_t count, sqlock_stock_answer *answer,
+                              sqlock_error *err)
+{
+    const struct request request = {stock, tx,    order, LK_KIND_ADD,
+                                    lines, count, 0};
+
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                         sqlock_stock_line *lines, size_t count, int64_t ttl_ms,
+                         sqlock_stock_answer *answer, sqlock_error *err)
+{
+    struct request request = {stock, tx,    order, LK_KIND_RESERVE,
+                              lines, count, 0};
+
+    if (answer != NULL)
+        *answer = (sqlock_stock_answer){.left = -1};
+    if (order == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "a reservation needs an order id");
+    if (ttl_ms < 1 || ttl_ms > INT64_C(365) * 24 * 3600 * 1000)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a reservation of %" PRId64
+                        " ms: 1 ms to 365 days are allowed",
+                        ttl_ms);
+    request.ttl_us = ttl_ms * 1000;
+    return run_request(&request, answer, err);
+}
+
+int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
+                      int64_t *quantity, sqlock_error *err)
+{
+    struct lk_stock_line line;
+    struct lk_stock_operation op = {.stock = stock, .tx = tx};
+    int64_t there = 0;
+    int rc;
+
+    rc = lk_stock_check(stock, tx, err);
+    if (rc == 0 && quantity == NULL)
+        rc = lk_error(err, SQLOCK_EINVAL, "no place for the quantity");
+    if (rc == 0)
+        rc = lk_stock_line_init(stock, &line, item, 0, err);
+    if (rc < 0)
+        return rc;
+    op.deadline_ns = lk_statement_deadline(stock->registry);
+    rc = lk_stock_ask(
+        &op, stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
+        &line, &there, err);
+    if (rc == 0)
+        return lk_stock_no_item(&line, err);
+    if (rc == 1)
+        *quantity = there;
+    if (rc == SQLOCK_EUNCERTAIN) /* a look */
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    return rc < 0 ? rc : 0;
+}
