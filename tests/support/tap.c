@@ -411,6 +411,7 @@ static void install(size_t i, const sqlock_driver *real)
         .describe = tap_describe,
         .resolve_url = tap_resolve,
         .transactions = &transactions[i],
+        .stock = real->stock,
     };
     rc = sqlock_driver_register(&taps[i], &err);
     assert_lock_ok(rc, &err);
