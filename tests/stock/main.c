@@ -6,16 +6,15 @@
 #include <string.h>
 
 static const struct topic *const topics[] = {
-    &topic_answers,
-    &topic_crowd,
-    NULL,
+    &topic_answers,   &topic_orders, &topic_transactions, &topic_reservations,
+    &topic_coalesced, &topic_input,  &topic_crowd,        NULL,
 };
 
 static const struct suite_main suite = {
     .name = "stock",
     .topics = topics,
     .layouts = IN_SQLOCK,
-    .lanes = 2,
+    .lanes = 1,
     .stops_servers = true,
     .test_seconds = 150,
     .campaign_seconds = 6000,

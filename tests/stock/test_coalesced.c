@@ -1,0 +1,473 @@
+/*
+ * test_coalesced.c - one thread deducts for all that wait.  The leader is held
+ * up in its statement until the others have queued up behind it, one after
+ * another; so it is known who comes in which round, and in which order.
+ */
+#include "suite.h"
+
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/tap.h"
+#include "support/workers.h"
+
+#define CALLERS_MAX 24
+
+struct caller {
+    const char *order; /* NULL: none */
+    int64_t quantity;
+    int rc; /* out */
+    sqlock_stock_answer answer;
+    char message[200];
+};
+
+/* What is done to the rounds' statements. */
+enum fault {
+    NO_FAULT,
+    REFUSE, /* every statement of the second round, with EACCESS */
+    LOSE    /* the answer of the second round's first commit */
+};
+
+struct counter {
+    sqlock_registry *registry;
+    sqlock_stock *stock;
+    const char *item;
+    struct caller callers[CALLERS_MAX];
+    struct worker workers[CALLERS_MAX];
+    unsigned count;
+
+    enum fault fault;
+    sem_t go; /* the first round's statement waits for it */
+    atomic_bool is_held;
+    atomic_bool is_released;
+    atomic_bool is_in_transaction;
+    atomic_int commits;
+    atomic_bool is_lost;
+};
+
+static bool is_write(const struct tap_event *event)
+{
+    return event->call == TAP_BEGIN ||
+           (event->call == TAP_EXECUTE && event->text != NULL &&
+            strstr(event->text, "UPDATE ") != NULL);
+}
+
+static int before(void *context, const struct tap_event *event)
+{
+    struct counter *counter = context;
+    bool expected = false;
+
+    if (!is_write(event))
+        return 0;
+    if (atomic_compare_exchange_strong(&counter->is_held, &expected, true)) {
+        (void)sem_wait(&counter->go);
+        atomic_store(&counter->is_released, true);
+        return 0;
+    }
+    if (counter->fault == REFUSE && atomic_load(&counter->is_released))
+        return SQLOCK_EACCESS;
+    return 0;
+}
+
+/* The second round's commit, or what is its own; the first one is the first
+ * round's. */
+static int after(void *context, const struct tap_event *event, int rc)
+{
+    struct counter *counter = context;
+
+    if (event->call == TAP_BEGIN)
+        atomic_store(&counter->is_in_transaction, true);
+    if (rc != 0 || counter->fault != LOSE ||
+        (event->call != TAP_COMMIT &&
+         (!is_write(event) || atomic_load(&counter->is_in_transaction))))
+        return rc;
+    if (atomic_fetch_add(&counter->commits, 1) != 1)
+        return rc;
+    atomic_store(&counter->is_lost, true);
+    return SQLOCK_EUNCERTAIN;
+}
+
+static void counter_open(struct counter *counter, struct fixture *f,
+                         int64_t there)
+{
+    sqlock_options options = fixture_options(f);
+
+    memset(counter, 0, sizeof *counter);
+    counter->item = shop_item(f, there);
+    counter->registry = fixture_tapped(f, &options);
+    counter->stock = shop_open_at(counter->registry, SQLOCK_STOCK_COALESCED);
+    (void)sem_init(&counter->go, 0, 0);
+}
+
+static void counter_close(struct counter *counter)
+{
+    tap_hooks(NULL, NULL, NULL);
+    sqlock_stock_close(counter->stock);
+    registry_end(counter->registry);
+    (void)sem_destroy(&counter->go);
+}
+
+static struct counter *at; /* the test's */
+
+static int call(struct worker *worker)
+{
+    struct caller *caller = worker->context;
+
+    caller->rc =
+        sqlock_stock_deduct(at->stock, NULL, caller->order, at->item,
+                            caller->quantity, &caller->answer, &worker->err);
+    (void)snprintf(caller->message, sizeof caller->message, "%.190s",
+                   caller->rc < 0 ? worker->err.message : "");
+    return 0;
+}
+
+/* The first caller leads and is held up; each other one waits by the time the
+ * next comes. */
+static void queue_up(struct counter *counter, const struct caller *callers,
+                     unsigned count)
+{
+    at = counter;
+    counter->count = count;
+    tap_reset();
+    tap_hooks(before, after, counter);
+    for (unsigned i = 0; i < count; i++) {
+        counter->callers[i] = callers[i];
+        worker_start(&counter->workers[i], call, &counter->callers[i]);
+        if (i == 0)
+            assert_becomes_true(atomic_load(&counter->is_held), PATIENCE_MS);
+        assert_becomes_true(worker_is_parked(&counter->workers[i]),
+                            PATIENCE_MS);
+    }
+}
+
+static void let_go(struct counter *counter)
+{
+    (void)sem_post(&counter->go);
+    for (unsigned i = 0; i < counter->count; i++)
+        worker_join(&counter->workers[i]);
+}
+
+static void expect(const struct counter *counter, unsigned which, int rc,
+                   int64_t left)
+{
+    const struct caller *caller = &counter->callers[which];
+
+    if (caller->rc != rc || caller->answer.left != left)
+        fail_msg("caller %u got %d and %lld: %s", which, caller->rc,
+                 (long long)caller->answer.left, caller->message);
+}
+
+static sqlock_stock_stats stats_of(struct counter *counter)
+{
+    sqlock_stock_stats stats;
+
+    sqlock_stock_statistics(counter->stock, &stats);
+    return stats;
+}
+
+/* --- who is served, and with what --- */
+
+static void test_all_that_wait_are_served_in_one_round(void **state)
+{
+    struct fixture *f = *state;
+    struct caller callers[CALLERS_MAX];
+    struct counter counter;
+
+    counter_open(&counter, f, 1000);
+    for (unsigned i = 0; i < CALLERS_MAX; i++)
+        callers[i] = (struct caller){.quantity = 2};
+    queue_up(&counter, callers, CALLERS_MAX);
+    let_go(&counter);
+    for (unsigned i = 0; i < CALLERS_MAX; i++)
+        expect(&counter, i, 0, 1000 - 2 * (int64_t)(i + 1));
+    assert_int_equal(stats_of(&counter).rounds, 2);
+    assert_int_equal(stats_of(&counter).folded, CALLERS_MAX);
+    assert_int_equal(stats_of(&counter).most_rounds, 2);
+    assert_int_equal(shop_there(f, counter.item), 1000 - 2 * CALLERS_MAX);
+    counter_close(&counter);
+}
+
+/* Whoever fits into what those before leave gets it, and nobody else. */
+static void serve_partly(struct fixture *f, bool has_orders)
+{
+    static const struct {
+        int64_t quantity;
+        int rc;
+        int64_t left;
+    } wants[] = {
+        {1, 0, 9},
+        {6, 0, 3},
+        {5, SQLOCK_EINSUFFICIENT, 3},
+        {3, 0, 0},
+        {INT64_MAX, SQLOCK_EINSUFFICIENT, 0},
+        {2, SQLOCK_EINSUFFICIENT, 0},
+    };
+    enum { COUNT = sizeof wants / sizeof *wants };
+    struct caller callers[COUNT] = {{.order = NULL}};
+    char orders[COUNT][96];
+    struct counter counter;
+
+    counter_open(&counter, f, 10);
+    for (unsigned i = 0; i < COUNT; i++) {
+        (void)snprintf(orders[i], sizeof orders[i], "%s/%u", counter.item, i);
+        callers[i].order = has_orders ? orders[i] : NULL;
+        callers[i].quantity = wants[i].quantity;
+    }
+    queue_up(&counter, callers, COUNT);
+    let_go(&counter);
+    for (unsigned i = 0; i < COUNT; i++)
+        expect(&counter, i, wants[i].rc, wants[i].left);
+    assert_int_equal(stats_of(&counter).rounds, 2);
+    assert_int_equal(shop_there(f, counter.item), 0);
+    assert_int_equal(shop_sum(f, counter.item), has_orders ? -10 : 0);
+    /* Each answer has been kept. */
+    for (unsigned i = 0; has_orders && i < COUNT; i++) {
+        sqlock_stock_answer answer;
+        int rc =
+            sqlock_stock_deduct(counter.stock, NULL, orders[i], counter.item,
+                                wants[i].quantity, &answer, &f->err);
+
+        assert_int_equal(rc, wants[i].rc);
+        assert_int_equal(answer.left, wants[i].left);
+        assert_true(answer.is_duplicate);
+    }
+    counter_close(&counter);
+}
+
+static void test_partial_grants_are_exact(void **state)
+{
+    serve_partly(*state, false);
+    fixture_next(*state);
+    serve_partly(*state, true);
+}
+
+static void test_one_order_twice_in_a_round_is_done_once(void **state)
+{
+    struct fixture *f = *state;
+    struct counter counter;
+    char order[96];
+
+    counter_open(&counter, f, 10);
+    (void)snprintf(order, sizeof order, "%s/one", counter.item);
+    queue_up(&counter,
+             (const struct caller[]){{.quantity = 1},
+                                     {.order = order, .quantity = 2},
+                                     {.order = order, .quantity = 2},
+                                     {.order = order, .quantity = 3}},
+             4);
+    let_go(&counter);
+    expect(&counter, 1, 0, 7);
+    expect(&counter, 2, 0, 7);
+    assert_false(counter.callers[1].answer.is_duplicate);
+    assert_true(counter.callers[2].answer.is_duplicate);
+    expect(&counter, 3, SQLOCK_EORDER, -1);
+    assert_int_equal(shop_there(f, counter.item), 7);
+    counter_close(&counter);
+}
+
+/* An order that another process has entered meanwhile. */
+static void test_a_known_order_in_a_round_gets_its_answer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *other = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
+    struct counter counter;
+    char order[2][96];
+
+    counter_open(&counter, f, 10);
+    for (int i = 0; i < 2; i++)
+        (void)snprintf(order[i], sizeof order[i], "%s/%d", counter.item, i);
+    assert_lock_ok(sqlock_stock_deduct(other, NULL, order[0], counter.item, 2,
+                                       NULL, &f->err),
+                   &f->err);
+    queue_up(&counter,
+             (const struct caller[]){{.quantity = 1},
+                                     {.order = order[0], .quantity = 2},
+                                     {.order = order[1], .quantity = 4},
+                                     {.quantity = 1}},
+             4);
+    let_go(&counter);
+    expect(&counter, 1, 0, 8);
+    assert_true(counter.callers[1].answer.is_duplicate);
+    expect(&counter, 2, 0, 3);
+    expect(&counter, 3, 0, 2);
+    assert_int_equal(shop_there(f, counter.item), 2);
+    assert_int_equal(shop_sum(f, counter.item), -6);
+    counter_close(&counter);
+    sqlock_stock_close(other);
+}
+
+/* --- what goes wrong --- */
+
+static void test_the_leaders_error_reaches_every_follower(void **state)
+{
+    struct fixture *f = *state;
+    struct counter counter;
+
+    counter_open(&counter, f, 10);
+    counter.fault = REFUSE;
+    queue_up(&counter,
+             (const struct caller[]){
+                 {.quantity = 1}, {.quantity = 2}, {.quantity = 3}},
+             3);
+    let_go(&counter);
+    expect(&counter, 0, 0, 9);
+    expect(&counter, 1, SQLOCK_EACCESS, -1);
+    expect(&counter, 2, SQLOCK_EACCESS, -1);
+    assert_int_equal(shop_there(f, counter.item), 9);
+    counter_close(&counter);
+}
+
+/* Those with an order find out; the others are told that nobody knows. */
+static void test_F34_a_lost_answer_is_told_or_found_out(void **state)
+{
+    struct fixture *f = *state;
+    struct counter counter;
+    char order[96];
+
+    counter_open(&counter, f, 100);
+    (void)snprintf(order, sizeof order, "%s/found", counter.item);
+    counter.fault = LOSE;
+    queue_up(&counter,
+             (const struct caller[]){{.quantity = 1},
+                                     {.order = order, .quantity = 20},
+                                     {.quantity = 3}},
+             3);
+    let_go(&counter);
+    assert_true(atomic_load(&counter.is_lost));
+    expect(&counter, 1, 0, counter.callers[1].answer.left);
+    assert_int_equal(counter.callers[2].rc, SQLOCK_EUNCERTAIN);
+    assert_int_equal(shop_sum(f, counter.item), -20);
+    assert_int_equal(shop_there(f, counter.item), 76);
+    counter_close(&counter);
+}
+
+static void *call_until_cancelled(void *context)
+{
+    (void)call(context);
+    pthread_testcancel();
+    return NULL;
+}
+
+/* A thread that is cancelled while it leads serves its round and hands over. */
+static void test_a_leader_that_dies_hands_over(void **state)
+{
+    struct fixture *f = *state;
+    struct caller first = {.quantity = 1};
+    struct worker leader = {.context = &first};
+    struct worker followers[3];
+    struct caller callers[3] = {
+        {.quantity = 2}, {.quantity = 3}, {.quantity = 4}};
+    struct counter counter;
+    void *ended = NULL;
+
+    counter_open(&counter, f, 10);
+    at = &counter;
+    tap_reset();
+    tap_hooks(before, after, &counter);
+    assert_int_equal(
+        pthread_create(&leader.thread, NULL, call_until_cancelled, &leader), 0);
+    assert_becomes_true(atomic_load(&counter.is_held), PATIENCE_MS);
+    for (int i = 0; i < 3; i++) {
+        worker_start(&followers[i], call, &callers[i]);
+        assert_becomes_true(worker_is_parked(&followers[i]), PATIENCE_MS);
+    }
+    assert_int_equal(pthread_cancel(leader.thread), 0);
+    (void)sem_post(&counter.go);
+    assert_int_equal(pthread_join(leader.thread, &ended), 0);
+    assert_ptr_equal(ended, PTHREAD_CANCELED);
+    for (int i = 0; i < 3; i++) {
+        worker_join(&followers[i]);
+        assert_int_equal(callers[i].rc, 0);
+    }
+    assert_int_equal(first.rc, 0);
+    assert_int_equal(callers[2].answer.left, 0);
+    assert_int_equal(shop_there(f, counter.item), 0);
+    counter_close(&counter);
+}
+
+/* The table refuses what two want together, but not what each wants. */
+static void test_one_that_the_table_refuses_is_refused_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct counter counter;
+    char table[64];
+
+    counter_open(&counter, f, 20);
+    if (f->database->bit == ON_SQLITE) /* no CHECK can be added there */
+        (void)sql_run(&f->sql,
+                      "CREATE TRIGGER least BEFORE UPDATE ON %s "
+                      "WHEN NEW.QUANTITY < 5 AND NEW.ITEM = '%s' "
+                      "BEGIN SELECT RAISE(ABORT, 'too few'); END",
+                      shop_table(f, "STOCK", table), counter.item);
+    else
+        (void)sql_run(&f->sql,
+                      "ALTER TABLE %s ADD CONSTRAINT least CHECK "
+                      "(QUANTITY >= 5 OR ITEM <> '%s')",
+                      shop_table(f, "STOCK", table), counter.item);
+    queue_up(&counter,
+             (const struct caller[]){
+                 {.quantity = 1}, {.quantity = 8}, {.quantity = 8}},
+             3);
+    let_go(&counter);
+    expect(&counter, 1, 0, 11);
+    expect(&counter, 2, SQLOCK_EDATABASE, -1);
+    assert_int_equal(shop_there(f, counter.item), 11);
+    counter_close(&counter);
+    if (f->database->bit == ON_SQLITE)
+        (void)sql_run(&f->sql, "DROP TRIGGER least");
+    else
+        (void)sql_run(&f->sql, "ALTER TABLE %s DROP CONSTRAINT least", table);
+}
+
+/* --- many --- */
+
+#define CROWD 24
+#define EACH 40
+
+static int call_often(struct worker *worker)
+{
+    for (int i = 0; i < EACH; i++) {
+        char order[96];
+
+        (void)snprintf(order, sizeof order, "%s/%u/%d", at->item, worker->index,
+                       i);
+        worker_expect(worker, 0,
+                      sqlock_stock_deduct(at->stock, NULL,
+                                          i % 2 == 0 ? order : NULL, at->item,
+                                          1, NULL, &worker->err));
+    }
+    return 0;
+}
+
+static void test_nobody_waits_for_more_than_two_rounds(void **state)
+{
+    struct fixture *f = *state;
+    struct workers workers;
+    struct counter counter;
+
+    counter_open(&counter, f, CROWD * EACH);
+    at = &counter;
+    workers_start(&workers, CROWD, call_often, NULL);
+    workers_join(&workers);
+    assert_int_equal(shop_there(f, counter.item), 0);
+    assert_int_equal(shop_sum(f, counter.item), -CROWD * EACH / 2);
+    assert_int_equal(stats_of(&counter).folded, CROWD * EACH);
+    assert_true(stats_of(&counter).most_rounds <= 2);
+    counter_close(&counter);
+}
+
+static const struct test tests[] = {
+    TEST(test_all_that_wait_are_served_in_one_round),
+    TEST(test_partial_grants_are_exact),
+    TEST(test_one_order_twice_in_a_round_is_done_once),
+    TEST(test_a_known_order_in_a_round_gets_its_answer),
+    TEST(test_the_leaders_error_reaches_every_follower),
+    TEST(test_F34_a_lost_answer_is_told_or_found_out),
+    TEST(test_a_leader_that_dies_hands_over),
+    TEST(test_one_that_the_table_refuses_is_refused_alone),
+    TEST(test_nobody_waits_for_more_than_two_rounds),
+};
+
+const struct topic topic_coalesced = TOPIC(tests);

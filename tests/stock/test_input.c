@@ -1,0 +1,442 @@
+/*
+ * test_input.c - what cannot be done is refused in one clear line, and nothing of
+ * it is done; and stock in a table of the application
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- arguments --- */
+
+static void test_bad_arguments_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    char long_name[SQLOCK_ORDER_MAX + 2];
+    sqlock_stock_line lines[2] = {{.item = item, .quantity = 1},
+                                  {.item = item, .quantity = 1}};
+    int64_t there;
+
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+#define REFUSED(call) assert_code(SQLOCK_EINVAL, (call), &f->err)
+#define DEDUCT(order, item, quantity)                                          \
+    REFUSED(sqlock_stock_deduct(stock, NULL, (order), (item), (quantity),      \
+                                NULL, &f->err))
+    DEDUCT(NULL, item, 0);
+    DEDUCT(NULL, item, -1);
+    DEDUCT(NULL, item, INT64_MIN);
+    DEDUCT(NULL, NULL, 1);
+    DEDUCT(NULL, "", 1);
+    DEDUCT(NULL, long_name, 1);
+    DEDUCT(NULL, "ends with a blank ", 1);
+    DEDUCT(NULL, "two\nlines", 1);
+    DEDUCT(NULL, "\xff", 1);
+    DEDUCT(long_name, item, 1);
+    DEDUCT("", item, 1);
+    DEDUCT("bad\x01", item, 1);
+    REFUSED(sqlock_stock_restore(stock, NULL, NULL, item, 0, NULL, &f->err));
+    REFUSED(sqlock_stock_set(stock, NULL, NULL, item, -1, NULL, &f->err));
+    REFUSED(
+        sqlock_stock_deduct_many(stock, NULL, NULL, lines, 0, NULL, &f->err));
+    REFUSED(
+        sqlock_stock_deduct_many(stock, NULL, NULL, NULL, 1, NULL, &f->err));
+    REFUSED(sqlock_stock_deduct_many(stock, NULL, NULL, lines,
+                                     SQLOCK_LINES_MAX + 1, NULL, &f->err));
+    /* The same item twice. */
+    REFUSED(
+        sqlock_stock_deduct_many(stock, NULL, NULL, lines, 2, NULL, &f->err));
+    REFUSED(
+        sqlock_stock_reserve(stock, NULL, NULL, lines, 1, 1000, NULL, &f->err));
+    REFUSED(sqlock_stock_reserve(stock, NULL, "r", lines, 1, 0, NULL, &f->err));
+    REFUSED(sqlock_stock_reserve(stock, NULL, "r", lines, 1, INT64_MAX, NULL,
+                                 &f->err));
+    REFUSED(sqlock_stock_claim(stock, NULL, NULL, NULL, &f->err));
+    REFUSED(sqlock_stock_read(stock, NULL, item, NULL, &f->err));
+    REFUSED(sqlock_stock_deduct(NULL, NULL, NULL, item, 1, NULL, &f->err));
+    assert_lock_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err),
+                   &f->err);
+    assert_int_equal(there, 10);
+    assert_int_equal(shop_count(f, "STOCK_ENTRY", "ORDER_ID = 'r'"), 0);
+    sqlock_stock_close(stock);
+}
+
+static void test_the_longest_names_and_odd_ones_work(void **state)
+{
+    struct fixture *f = *state;
+    char name[SQLOCK_ITEM_MAX + 1];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *const odd[] = {name, "it's \"odd\" \\ {1} ? $1 %s",
+                                   "\xc3\xa4\xf0\x9f\x9b\x92"};
+
+        for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+            sqlock_stock_answer answer;
+            char order[SQLOCK_ORDER_MAX + 1];
+
+            (void)snprintf(order, sizeof order, "%.180s%d%zu", odd[i],
+                           (int)strategy, i);
+            assert_lock_ok(
+                sqlock_stock_set(stock, NULL, NULL, odd[i], 5, NULL, &f->err),
+                &f->err);
+            for (int k = 0; k < 2; k++) {
+                assert_lock_ok(sqlock_stock_deduct(stock, NULL, order, odd[i],
+                                                   2, &answer, &f->err),
+                               &f->err);
+                assert_int_equal(answer.left, 3);
+            }
+        }
+        sqlock_stock_close(stock);
+    }
+}
+
+/* At the end of what an integer holds. */
+static void test_no_quantity_overflows(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, INT64_MAX);
+        sqlock_stock_answer answer;
+        char order[96];
+
+        (void)snprintf(order, sizeof order, "%s/too much", item);
+        assert_code(
+            SQLOCK_EINVAL,
+            sqlock_stock_restore(stock, NULL, order, item, 1, NULL, &f->err),
+            &f->err);
+        assert_lock_ok(sqlock_stock_deduct(stock, NULL, NULL, item, INT64_MAX,
+                                           &answer, &f->err),
+                       &f->err);
+        assert_int_equal(answer.left, 0);
+        /* The order that could not be done was not kept. */
+        assert_lock_ok(sqlock_stock_restore(stock, NULL, order, item, INT64_MAX,
+                                            &answer, &f->err),
+                       &f->err);
+        assert_int_equal(answer.left, INT64_MAX);
+        assert_code(SQLOCK_EINVAL,
+                    sqlock_stock_restore(stock, NULL, NULL, item, INT64_MAX,
+                                         NULL, &f->err),
+                    &f->err);
+        assert_true(shop_there(f, item) == INT64_MAX);
+        sqlock_stock_close(stock);
+    }
+}
+
+/* --- tables of the application --- */
+
+static sqlock_stock_options described(const char *table)
+{
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+
+    options.table = table;
+    options.item_column = "id";
+    options.quantity_column = "num";
+    return options;
+}
+
+static void make_goods(struct fixture *f, char table[64], const char *columns)
+{
+    (void)shop_table(f, "goods", table);
+    for (char *c = table; *c != '\0'; c++)
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", table);
+    (void)sql_run(&f->sql, "CREATE TABLE %s (%s)%s", table, columns,
+                  f->database->bit == ON_MYSQL ? " ENGINE=InnoDB" : "");
+}
+
+static void sell_goods(struct fixture *f, const char *table,
+                       const char *version, sqlock_stock_strategy strategy)
+{
+    sqlock_stock_options options = described(table);
+    sqlock_stock *stock = NULL;
+    sqlock_stock_answer answer;
+    int64_t there = 0;
+    char order[96];
+
+    options.strategy = strategy;
+    options.version_column = version;
+    (void)snprintf(order, sizeof order, "%s/%d/%s", f->name, (int)strategy,
+                   version != NULL ? version : "");
+    assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err), &f->err);
+    (void)sql_run(&f->sql, "UPDATE %s SET num = 10, ver = 1 WHERE id = 7",
+                  table);
+    for (int i = 0; i < 2; i++) {
+        assert_lock_ok(
+            sqlock_stock_deduct(stock, NULL, order, "7", 3, &answer, &f->err),
+            &f->err);
+        assert_int_equal(answer.left, 7);
+    }
+    assert_lock_ok(
+        sqlock_stock_deduct(stock, NULL, NULL, "7", 1, &answer, &f->err),
+        &f->err);
+    assert_code(
+        SQLOCK_EINSUFFICIENT,
+        sqlock_stock_deduct(stock, NULL, NULL, "7", 7, &answer, &f->err),
+        &f->err);
+    assert_code(
+        SQLOCK_ENOTFOUND,
+        sqlock_stock_deduct(stock, NULL, NULL, "8", 1, &answer, &f->err),
+        &f->err);
+    assert_code(
+        SQLOCK_EINVAL,
+        sqlock_stock_deduct(stock, NULL, NULL, "7x", 1, &answer, &f->err),
+        &f->err);
+    assert_lock_ok(
+        sqlock_stock_set(stock, NULL, NULL, "7", 20, &answer, &f->err),
+        &f->err);
+    assert_code(SQLOCK_ENOTFOUND,
+                sqlock_stock_set(stock, NULL, NULL, "9", 20, &answer, &f->err),
+                &f->err);
+    assert_lock_ok(sqlock_stock_read(stock, NULL, "7", &there, &f->err),
+                   &f->err);
+    assert_int_equal(there, 20);
+    assert_int_equal(sql_integer(&f->sql, "SELECT ver FROM %s", table),
+                     version != NULL ? 4 : 1);
+    sqlock_stock_close(stock);
+}
+
+static void test_the_applications_own_table(void **state)
+{
+    struct fixture *f = *state;
+    char table[64];
+
+    make_goods(f, table,
+               "id INTEGER PRIMARY KEY, num INTEGER CHECK (num >= 0), "
+               "ver INTEGER, note VARCHAR(20)");
+    (void)sql_run(&f->sql, "INSERT INTO %s (id) VALUES (7)", table);
+    each_strategy(f, strategy)
+    {
+        if (strategy == SQLOCK_STOCK_BUCKETS)
+            continue;
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        sell_goods(f, table, "ver", strategy);
+        sell_goods(f, table, NULL, strategy);
+    }
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+static void expect_refused(struct fixture *f, int expected,
+                           const sqlock_stock_options *options,
+                           const char *message)
+{
+    sqlock_stock *stock = NULL;
+    int rc = sqlock_stock_open(&stock, f->a, options, &f->err);
+
+    assert_code(expected, rc, &f->err);
+    assert_contains(f->err.message, message);
+    assert_null(stock);
+}
+
+static void test_tables_that_do_not_fit_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock_options options;
+    char table[64];
+
+    make_goods(f, table, "id INTEGER PRIMARY KEY, num INTEGER, ver REAL");
+    options = described(table);
+    options.quantity_column = "amount";
+    expect_refused(f, SQLOCK_ESCHEMA, &options, "no column amount");
+    options = described(table);
+    options.version_column = "ver";
+    expect_refused(f, SQLOCK_ESCHEMA, &options, "must be an integer");
+    options = described("no_such_table");
+    expect_refused(f, SQLOCK_ESCHEMA, &options, "no table no_such_table");
+    options = described("goods; DROP TABLE x");
+    expect_refused(f, SQLOCK_EINVAL, &options, "letters");
+    options = described(table);
+    options.item_column = NULL;
+    expect_refused(f, SQLOCK_EINVAL, &options, "key column");
+    options = described(table);
+    options.strategy = SQLOCK_STOCK_BUCKETS;
+    expect_refused(f, SQLOCK_ENOTSUP, &options, "buckets");
+    options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
+    options.item_column = "id";
+    expect_refused(f, SQLOCK_EINVAL, &options, "no table");
+    options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
+    options.strategy = (sqlock_stock_strategy)99;
+    expect_refused(f, SQLOCK_EINVAL, &options, "strategy");
+    options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
+    options.buckets = 1;
+    expect_refused(f, SQLOCK_EINVAL, &options, "buckets is 1");
+    options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
+    options.strategy = SQLOCK_STOCK_ADVISORY;
+    if (f->database->bit != ON_POSTGRES)
+        expect_refused(f, SQLOCK_ENOTSUP, &options, "advisory");
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* Without our tables there are no orders; but the rest works. */
+static void test_without_our_tables_there_are_no_orders(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options registry_options = fixture_options(f);
+    sqlock_stock_options options;
+    sqlock_registry *registry;
+    sqlock_stock *stock = NULL;
+    char prefix[40];
+    char table[64];
+
+    (void)snprintf(prefix, sizeof prefix, "%sOTHER_", f->prefix);
+    registry_options.table_prefix = prefix;
+    make_goods(f, table, "id VARCHAR(20) PRIMARY KEY, num INTEGER");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 5)", table);
+    assert_lock_ok(sqlock_schema_create(f->url, &registry_options,
+                                        SQLOCK_LAYOUT_SQLOCK, &f->err),
+                   &f->err);
+    registry = fixture_registry(f, &registry_options);
+    assert_code(SQLOCK_ESCHEMA,
+                sqlock_stock_open(&stock, registry, NULL, &f->err), &f->err);
+    options = described(table);
+    assert_lock_ok(sqlock_stock_open(&stock, registry, &options, &f->err),
+                   &f->err);
+    assert_lock_ok(
+        sqlock_stock_deduct(stock, NULL, NULL, "pen", 1, NULL, &f->err),
+        &f->err);
+    assert_code(
+        SQLOCK_ESCHEMA,
+        sqlock_stock_deduct(stock, NULL, "order", "pen", 1, NULL, &f->err),
+        &f->err);
+    assert_code(SQLOCK_ESCHEMA, sqlock_stock_expire(stock, NULL, &f->err),
+                &f->err);
+    sqlock_stock_close(stock);
+    registry_end(registry);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+    (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
+}
+
+/* A CHECK of the table, in a transaction that must not be half done. */
+static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
+{
+    struct fixture *f = *state;
+    char table[64];
+
+    make_goods(f, table,
+               "id VARCHAR(20) PRIMARY KEY, num INTEGER CHECK (num >= 5)");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('ink', 9), ('pen', 9)",
+                  table);
+    each_strategy(f, strategy)
+    {
+        sqlock_stock_options options = described(table);
+        sqlock_stock_line lines[] = {{.item = "ink", .quantity = 1},
+                                     {.item = "pen", .quantity = 6}};
+        sqlock_stock *stock = NULL;
+
+        if (strategy == SQLOCK_STOCK_BUCKETS)
+            continue;
+        options.strategy = strategy;
+        assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err),
+                       &f->err);
+        assert_code(SQLOCK_EDATABASE,
+                    sqlock_stock_deduct_many(stock, NULL, f->name, lines, 2,
+                                             NULL, &f->err),
+                    &f->err);
+        assert_code(
+            SQLOCK_EDATABASE,
+            sqlock_stock_deduct(stock, NULL, NULL, "pen", 6, NULL, &f->err),
+            &f->err);
+        assert_int_equal(sql_integer(&f->sql, "SELECT SUM(num) FROM %s", table),
+                         18);
+        sqlock_stock_close(stock);
+    }
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* A login that may look but not change. */
+static void test_a_login_without_the_privilege_is_told_so(void **state)
+{
+    static const char *const user = "sqlock_stock_reader";
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    const char *admin_url = database_admin_url(f->database);
+    const char *host = f->database->bit == ON_MYSQL ? "@'%'" : "";
+    const char *with =
+        f->database->bit == ON_MYSQL ? "IDENTIFIED BY" : "LOGIN PASSWORD";
+    const char *authority = strstr(f->url, "://");
+    const char *rest = strchr(f->url, '@');
+    const char *item = shop_item(f, 3);
+    sqlock_registry *registry;
+    sqlock_stock *stock;
+    char url[1024];
+    struct sql admin;
+
+    if (admin_url == NULL || authority == NULL || rest == NULL ||
+        sql_open(&admin, f->database, admin_url) < 0)
+        skip();
+    (void)sql_try(&admin, NULL, "DROP USER %s%s", user, host);
+    (void)sql_run(&admin, "CREATE USER %s%s %s 'look'", user, host, with);
+    for (int i = 0; i < 5; i++) {
+        static const char *const names[] = {"LOCK", "STOCK", "STOCK_ENTRY",
+                                            "STOCK_RESERVATION",
+                                            "STOCK_BUCKET"};
+
+        (void)sql_run(&admin, "GRANT SELECT ON %s%s TO %s%s", f->prefix,
+                      names[i], user, host);
+    }
+    (void)snprintf(url, sizeof url, "%.*s://%s:look%s",
+                   (int)(authority - f->url), f->url, user, rest);
+    registry = fixture_registry_at(f, url, &options);
+    stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
+    assert_code(SQLOCK_EACCESS,
+                sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
+                &f->err);
+    sqlock_stock_close(stock);
+    stock = shop_open_at(registry, SQLOCK_STOCK_COALESCED);
+    assert_code(SQLOCK_EACCESS,
+                sqlock_stock_deduct(stock, NULL, item, item, 1, NULL, &f->err),
+                &f->err);
+    assert_int_equal(shop_there(f, item), 3);
+    sqlock_stock_close(stock);
+    registry_end(registry);
+    if (f->database->bit == ON_POSTGRES)
+        (void)sql_run(&admin, "DROP OWNED BY %s", user);
+    (void)sql_run(&admin, "DROP USER %s%s", user, host);
+    sql_close(&admin);
+}
+
+/* --- the schema --- */
+
+static void test_the_schema_is_text_too_and_made_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    char *text = NULL;
+
+    for (int i = 0; i < 2; i++)
+        assert_lock_ok(sqlock_stock_schema_create(f->url, &options, &f->err),
+                       &f->err);
+    options.table_prefix = "shop.my_";
+    assert_lock_ok(sqlock_stock_schema_text(&text, f->url, &options, &f->err),
+                   &f->err);
+    assert_contains(text, "EXISTS shop.my_STOCK (");
+    assert_contains(text, "EXISTS shop.my_STOCK_ENTRY (");
+    assert_lacks(text, "EXISTS INT_");
+    sqlock_free(text);
+    options.table_prefix = "no good";
+    assert_code(SQLOCK_EINVAL,
+                sqlock_stock_schema_text(&text, f->url, &options, &f->err),
+                &f->err);
+}
+
+static const struct test tests[] = {
+    TEST(test_bad_arguments_are_refused),
+    TEST(test_the_longest_names_and_odd_ones_work),
+    TEST(test_no_quantity_overflows),
+    TEST(test_the_applications_own_table),
+    TEST(test_tables_that_do_not_fit_are_refused),
+    TEST(test_without_our_tables_there_are_no_orders),
+    TEST(test_a_check_of_the_table_refuses_all_of_an_order),
+    TEST_ON(test_a_login_without_the_privilege_is_told_so, ON_SERVERS, 0),
+    TEST(test_the_schema_is_text_too_and_made_once),
+};
+
+const struct topic topic_input = TOPIC(tests);

@@ -1,0 +1,267 @@
+/*
+ * test_orders.c - the same order again gets the first answer, by each strategy;
+ * and several items are all done or none
+ */
+#include "suite.h"
+
+#include <stdio.h>
+
+#include "support/workers.h"
+
+static const char *name_order(char out[96], const char *item, const char *what)
+{
+    (void)snprintf(out, 96, "%s/%s", item, what);
+    return out;
+}
+
+static void send_twice(struct fixture *f, sqlock_stock *stock,
+                       const char *order, const char *item, int64_t quantity,
+                       int expected, int64_t left)
+{
+    sqlock_stock_answer answer;
+
+    for (int i = 0; i < 2; i++) {
+        int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity,
+                                     &answer, &f->err);
+
+        assert_int_equal(rc, expected);
+        assert_int_equal(answer.left, left);
+        assert_int_equal(answer.is_duplicate, i == 1);
+    }
+}
+
+static void test_the_same_order_gets_the_first_answer(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+        const char *other = shop_item(f, 10);
+        char done[96];
+        char refused[96];
+        int rc;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        (void)name_order(done, item, "done");
+        (void)name_order(refused, item, "refused");
+        send_twice(f, stock, done, item, 4, 0, 6);
+        send_twice(f, stock, refused, item, 7, SQLOCK_EINSUFFICIENT, 6);
+        rc = sqlock_stock_restore(stock, NULL, NULL, item, 100, NULL, &f->err);
+        assert_lock_ok(rc, &f->err);
+        /* Also now that there is enough, and by another registry. */
+        rc = sqlock_stock_deduct(stock, NULL, refused, item, 7, NULL, &f->err);
+        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        rc = sqlock_stock_deduct(stock, NULL, done, item, 5, NULL, &f->err);
+        assert_code(SQLOCK_EORDER, rc, &f->err);
+        rc = sqlock_stock_deduct(stock, NULL, done, other, 4, NULL, &f->err);
+        assert_code(SQLOCK_EORDER, rc, &f->err);
+        rc = sqlock_stock_restore(stock, NULL, done, item, 4, NULL, &f->err);
+        assert_code(SQLOCK_EORDER, rc, &f->err);
+        assert_int_equal(shop_there(f, item), 106);
+        assert_int_equal(shop_there(f, other), 10);
+        assert_int_equal(shop_sum(f, item), -4);
+        sqlock_stock_close(stock);
+    }
+}
+
+/* Also what adds and what sets. */
+static void test_restoring_and_setting_twice_happens_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    sqlock_stock_answer answer;
+    char added[96];
+    char set[96];
+
+    for (int i = 0; i < 2; i++) {
+        assert_lock_ok(sqlock_stock_restore(stock, NULL,
+                                            name_order(added, item, "added"),
+                                            item, 5, &answer, &f->err),
+                       &f->err);
+        assert_int_equal(answer.left, 15);
+        assert_int_equal(answer.is_duplicate, i == 1);
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_lock_ok(sqlock_stock_set(stock, NULL,
+                                        name_order(set, item, "set"), item, 3,
+                                        &answer, &f->err),
+                       &f->err);
+        assert_int_equal(answer.left, 3);
+        if (i == 0)
+            assert_lock_ok(
+                sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
+                &f->err);
+    }
+    assert_int_equal(shop_there(f, item), 2);
+    assert_int_equal(shop_sum(f, item), -7);
+    sqlock_stock_close(stock);
+}
+
+/* --- one order sent by many at once --- */
+
+#define SENDERS 16
+
+struct senders {
+    sqlock_stock *stocks[2]; /* of different registries */
+    const char *item;
+    const char *order;
+};
+
+static int send_one(struct worker *worker)
+{
+    struct senders *senders = worker->context;
+    sqlock_stock_answer answer;
+
+    worker_expect(worker, 0,
+                  sqlock_stock_deduct(senders->stocks[worker->index % 2], NULL,
+                                      senders->order, senders->item, 2, &answer,
+                                      &worker->err));
+    if (answer.left != 98)
+        return worker_fail(worker, "left is %lld", (long long)answer.left);
+    return 0;
+}
+
+static void test_F34_many_who_send_one_order_deduct_once(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        struct workers workers;
+        char order[96];
+        struct senders senders = {
+            .stocks = {shop_open_at(f->a, strategy),
+                       shop_open_at(f->b, strategy)},
+            .item = shop_item(f, 100),
+        };
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        senders.order = name_order(order, senders.item, "one");
+        workers_start(&workers, SENDERS, send_one, &senders);
+        workers_join(&workers);
+        assert_int_equal(shop_there(f, senders.item), 98);
+        assert_int_equal(shop_sum(f, senders.item), -2);
+        sqlock_stock_close(senders.stocks[0]);
+        sqlock_stock_close(senders.stocks[1]);
+    }
+}
+
+/* --- several items --- */
+
+static void test_several_items_are_all_done_or_none(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *many = shop_item(f, 100);
+        const char *few = shop_item(f, 3);
+        sqlock_stock_line lines[] = {{.item = few, .quantity = 2},
+                                     {.item = many, .quantity = 10}};
+        sqlock_stock_answer answer;
+        char order[96];
+        char refused[96];
+        int rc;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        (void)name_order(order, many, "several");
+        (void)name_order(refused, many, "refused");
+        for (int i = 0; i < 2; i++) {
+            rc = sqlock_stock_deduct_many(stock, NULL, order, lines, 2, &answer,
+                                          &f->err);
+            assert_lock_ok(rc, &f->err);
+            assert_int_equal(lines[0].left, 1);
+            assert_int_equal(lines[1].left, 90);
+            assert_int_equal(answer.is_duplicate, i == 1);
+        }
+        for (int i = 0; i < 2; i++) {
+            rc = sqlock_stock_deduct_many(stock, NULL, refused, lines, 2,
+                                          &answer, &f->err);
+            assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+            assert_int_equal(answer.line, 0);
+            assert_int_equal(answer.left, 1);
+            assert_int_equal(lines[0].result, SQLOCK_EINSUFFICIENT);
+            assert_int_equal(lines[0].left, 1);
+            assert_int_equal(lines[1].result, SQLOCK_ECANCELED);
+        }
+        lines[0].item = "no such item";
+        rc = sqlock_stock_deduct_many(stock, NULL, NULL, lines, 2, &answer,
+                                      &f->err);
+        assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+        assert_int_equal(answer.line, 0);
+        assert_int_equal(shop_there(f, many), 90);
+        assert_int_equal(shop_there(f, few), 1);
+        assert_int_equal(shop_sum(f, many), -10);
+        sqlock_stock_close(stock);
+    }
+}
+
+#define CROSSING 8
+#define ROUNDS 12
+
+struct crossing {
+    sqlock_stock *stocks[2];
+    const char *items[2];
+};
+
+/* The two lines in either order, given by half of the threads each. */
+static int cross(struct worker *worker)
+{
+    struct crossing *crossing = worker->context;
+    unsigned first = worker->index % 2;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        sqlock_stock_line lines[] = {
+            {.item = crossing->items[first], .quantity = 1},
+            {.item = crossing->items[1 - first], .quantity = 2}};
+        char order[64];
+
+        (void)snprintf(order, sizeof order, "%s/%u/%d", crossing->items[0],
+                       worker->index, i);
+        worker_expect(
+            worker, 0,
+            sqlock_stock_deduct_many(crossing->stocks[worker->index / 4], NULL,
+                                     order, lines, 2, NULL, &worker->err));
+    }
+    return 0;
+}
+
+static void
+test_orders_that_cross_do_not_deadlock_for_their_callers(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        struct workers workers;
+        struct crossing crossing = {
+            .stocks = {shop_open_at(f->a, strategy),
+                       shop_open_at(f->b, strategy)},
+            .items = {shop_item(f, 1000), shop_item(f, 1000)},
+        };
+        const int64_t each = CROSSING / 2 * ROUNDS * 3;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        workers_start(&workers, CROSSING, cross, &crossing);
+        workers_join(&workers);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(shop_there(f, crossing.items[i]), 1000 - each);
+            assert_int_equal(shop_sum(f, crossing.items[i]), -each);
+            sqlock_stock_close(crossing.stocks[i]);
+        }
+    }
+}
+
+static const struct test tests[] = {
+    TEST(test_the_same_order_gets_the_first_answer),
+    TEST(test_restoring_and_setting_twice_happens_once),
+    TEST(test_F34_many_who_send_one_order_deduct_once),
+    TEST(test_several_items_are_all_done_or_none),
+    TEST(test_orders_that_cross_do_not_deadlock_for_their_callers),
+};
+
+const struct topic topic_orders = TOPIC(tests);

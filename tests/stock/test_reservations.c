@@ -1,0 +1,321 @@
+/*
+ * test_reservations.c - reserved for a time by the database's clock; then
+ * claimed, cancelled or expired, one of them and once
+ */
+#include "suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support/server.h"
+#include "support/workers.h"
+
+#define LONG_MS INT64_C(3600000)
+
+static const char *reserve(struct fixture *f, sqlock_stock *stock,
+                           const char *item, int64_t quantity, int64_t ttl_ms)
+{
+    static char order[96];
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    sqlock_stock_answer answer;
+    int rc;
+
+    (void)snprintf(order, sizeof order, "%s/%lld", item, (long long)ttl_ms);
+    rc = sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms, &answer,
+                              &f->err);
+    assert_lock_ok(rc, &f->err);
+    return order;
+}
+
+static void expect_state(struct fixture *f, sqlock_stock *stock,
+                         const char *order, sqlock_stock_state expected)
+{
+    sqlock_stock_state found = SQLOCK_STOCK_RESERVED;
+    int64_t remaining_ms = -1;
+    int rc =
+        sqlock_stock_look(stock, NULL, order, &found, &remaining_ms, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(found, expected);
+    if (expected != SQLOCK_STOCK_RESERVED)
+        assert_int_equal(remaining_ms, 0);
+}
+
+/* Put its end into the past, as the database's clock has it. */
+static void let_time_pass(struct fixture *f, const char *order)
+{
+    static const char *const past[] = {
+        "EXPIRES_AT - interval '2 hours'",
+        "TIMESTAMPADD(HOUR, -2, EXPIRES_AT)",
+        "EXPIRES_AT - 7200000000",
+    };
+    char table[64];
+
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET EXPIRES_AT = %s WHERE ORDER_ID = '%s'",
+                  shop_table(f, "STOCK_RESERVATION", table),
+                  past[f->database - databases], order);
+}
+
+static void test_a_claimed_reservation_is_final(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    const char *order = reserve(f, stock, item, 4, LONG_MS);
+    sqlock_stock_answer answer;
+    int64_t expired = -1;
+
+    assert_int_equal(shop_there(f, item), 6);
+    expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
+    for (int i = 0; i < 2; i++) {
+        assert_lock_ok(sqlock_stock_claim(stock, NULL, order, &answer, &f->err),
+                       &f->err);
+        assert_int_equal(answer.is_duplicate, i == 1);
+    }
+    expect_state(f, stock, order, SQLOCK_STOCK_CLAIMED);
+    assert_code(SQLOCK_ECONFLICT,
+                sqlock_stock_cancel(stock, NULL, order, &answer, &f->err),
+                &f->err);
+    let_time_pass(f, order);
+    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_int_equal(expired, 0);
+    assert_int_equal(shop_there(f, item), 6);
+    assert_int_equal(shop_sum(f, item), -4);
+    sqlock_stock_close(stock);
+}
+
+static void test_a_cancelled_reservation_gives_back_once(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+        const char *order = reserve(f, stock, item, 4, LONG_MS);
+        sqlock_stock_line line = {.item = item, .quantity = 4};
+        sqlock_stock_answer answer;
+
+        for (int i = 0; i < 2; i++) {
+            assert_lock_ok(
+                sqlock_stock_cancel(stock, NULL, order, &answer, &f->err),
+                &f->err);
+            assert_int_equal(answer.is_duplicate, i == 1);
+        }
+        expect_state(f, stock, order, SQLOCK_STOCK_CANCELLED);
+        assert_code(SQLOCK_ECONFLICT,
+                    sqlock_stock_claim(stock, NULL, order, &answer, &f->err),
+                    &f->err);
+        assert_int_equal(shop_there(f, item), 10);
+        assert_int_equal(shop_sum(f, item), 0);
+        /* The order had its answer, whatever became of it. */
+        assert_lock_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
+                                            LONG_MS, &answer, &f->err),
+                       &f->err);
+        assert_true(answer.is_duplicate);
+        assert_int_equal(shop_there(f, item), 10);
+        sqlock_stock_close(stock);
+    }
+}
+
+static void test_an_expired_reservation_gives_back_once(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    const char *order = reserve(f, stock, item, 4, 1);
+    int64_t expired = -1;
+    int64_t remaining_ms = -1;
+
+    assert_becomes_true(sqlock_stock_look(stock, NULL, order, NULL,
+                                          &remaining_ms, &f->err) == 0 &&
+                            remaining_ms == 0,
+                        PATIENCE_MS);
+    assert_code(SQLOCK_EEXPIRED,
+                sqlock_stock_claim(stock, NULL, order, NULL, &f->err), &f->err);
+    assert_int_equal(shop_there(f, item), 6);
+    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_int_equal(expired, 1);
+    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_int_equal(expired, 0);
+    expect_state(f, stock, order, SQLOCK_STOCK_EXPIRED);
+    assert_code(SQLOCK_EEXPIRED,
+                sqlock_stock_claim(stock, NULL, order, NULL, &f->err), &f->err);
+    assert_code(SQLOCK_EEXPIRED,
+                sqlock_stock_cancel(stock, NULL, order, NULL, &f->err),
+                &f->err);
+    assert_int_equal(shop_there(f, item), 10);
+    assert_int_equal(shop_sum(f, item), 0);
+    sqlock_stock_close(stock);
+}
+
+static void test_a_refused_reservation_is_none(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 3);
+    sqlock_stock_line line = {.item = item, .quantity = 4};
+
+    assert_code(SQLOCK_EINSUFFICIENT,
+                sqlock_stock_reserve(stock, NULL, item, &line, 1, LONG_MS, NULL,
+                                     &f->err),
+                &f->err);
+    assert_code(SQLOCK_ENOTFOUND,
+                sqlock_stock_claim(stock, NULL, item, NULL, &f->err), &f->err);
+    assert_code(SQLOCK_ENOTFOUND,
+                sqlock_stock_look(stock, NULL, item, NULL, NULL, &f->err),
+                &f->err);
+    assert_int_equal(shop_there(f, item), 3);
+    sqlock_stock_close(stock);
+}
+
+/* --- all at once --- */
+
+#define ENDERS 8
+
+struct ending {
+    sqlock_stock *stocks[2];
+    const char *order;
+    atomic_int claimed;
+    atomic_int given_back;
+};
+
+/* Half claim, half cancel; each may lose. */
+static int end_it(struct worker *worker)
+{
+    struct ending *ending = worker->context;
+    sqlock_stock *stock = ending->stocks[worker->index / 2 % 2];
+    sqlock_stock_answer answer;
+    int rc;
+
+    rc = worker->index % 2 == 0
+             ? sqlock_stock_claim(stock, NULL, ending->order, &answer,
+                                  &worker->err)
+             : sqlock_stock_cancel(stock, NULL, ending->order, &answer,
+                                   &worker->err);
+    if (rc == 0 && !answer.is_duplicate)
+        atomic_fetch_add(
+            worker->index % 2 == 0 ? &ending->claimed : &ending->given_back, 1);
+    else if (rc != 0 && rc != SQLOCK_ECONFLICT)
+        return worker_fail(worker, "%d %s", rc, worker->err.message);
+    return 0;
+}
+
+static void test_claims_and_cancellations_at_once_have_one_winner(void **state)
+{
+    struct fixture *f = *state;
+    struct ending ending = {
+        .stocks = {shop_open_at(f->a, SQLOCK_STOCK_CONDITIONAL),
+                   shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL)}};
+
+    for (int i = 0; i < (int)check_scale(5, 200); i++) {
+        const char *item = shop_item(f, 10);
+        struct workers workers;
+
+        atomic_store(&ending.claimed, 0);
+        atomic_store(&ending.given_back, 0);
+        ending.order = reserve(f, ending.stocks[0], item, 4, LONG_MS);
+        workers_start(&workers, ENDERS, end_it, &ending);
+        workers_join(&workers);
+        assert_int_equal(ending.claimed + ending.given_back, 1);
+        assert_int_equal(shop_there(f, item), ending.claimed == 1 ? 6 : 10);
+        assert_int_equal(shop_sum(f, item), ending.claimed == 1 ? -4 : 0);
+    }
+    sqlock_stock_close(ending.stocks[0]);
+    sqlock_stock_close(ending.stocks[1]);
+}
+
+static int expire_all(struct worker *worker)
+{
+    struct ending *ending = worker->context;
+    int64_t expired = 0;
+
+    worker_expect(worker, 0,
+                  sqlock_stock_expire(ending->stocks[worker->index % 2],
+                                      &expired, &worker->err));
+    atomic_fetch_add(&ending->given_back, (int)expired);
+    return 0;
+}
+
+static void test_several_reapers_give_back_once(void **state)
+{
+    struct fixture *f = *state;
+    const char *item = shop_item(f, 1000);
+    struct ending ending = {
+        .stocks = {shop_open_at(f->a, SQLOCK_STOCK_CONDITIONAL),
+                   shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL)}};
+    struct workers workers;
+
+    for (int i = 0; i < 40; i++)
+        let_time_pass(f, reserve(f, ending.stocks[0], item, 2, LONG_MS + i));
+    assert_int_equal(shop_there(f, item), 920);
+    workers_start(&workers, 4, expire_all, &ending);
+    workers_join(&workers);
+    assert_int_equal(ending.given_back, 40);
+    assert_int_equal(shop_there(f, item), 1000);
+    assert_int_equal(shop_sum(f, item), 0);
+    sqlock_stock_close(ending.stocks[0]);
+    sqlock_stock_close(ending.stocks[1]);
+}
+
+/* --- the server goes away --- */
+
+static bool can_restart(const struct fixture *f)
+{
+    char variable[64];
+    const char *file;
+
+    (void)snprintf(variable, sizeof variable, "SQLOCK_TEST_%s_PIDFILE",
+                   f->database->variable);
+    file = getenv(variable);
+    return file != NULL && *file != '\0' && server_can_stop(f->database);
+}
+
+static bool answers(const struct fixture *f)
+{
+    struct sql sql;
+    int rc = sql_open(&sql, f->database, f->url);
+
+    sql_close(&sql);
+    return rc == 0;
+}
+
+static void test_a_reservation_survives_a_killed_server(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    const char *order = reserve(f, stock, item, 4, LONG_MS);
+    pid_t pid = database_pid(f->database);
+
+    if (!can_restart(f))
+        skip_or_fail("the server is not ours to restart");
+    sql_close(&f->sql);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_becomes_true(database_pid(f->database) > 0 &&
+                            database_pid(f->database) != pid,
+                        PATIENCE_MS);
+    assert_becomes_true(answers(f), PATIENCE_MS);
+    assert_int_equal(sql_open(&f->sql, f->database, f->url), 0);
+    /* Idle connections are dead, and are opened anew. */
+    expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
+    assert_lock_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err),
+                   &f->err);
+    assert_int_equal(shop_there(f, item), 6);
+    assert_int_equal(shop_sum(f, item), -4);
+    sqlock_stock_close(stock);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_claimed_reservation_is_final),
+    TEST(test_a_cancelled_reservation_gives_back_once),
+    TEST(test_an_expired_reservation_gives_back_once),
+    TEST(test_a_refused_reservation_is_none),
+    TEST(test_claims_and_cancellations_at_once_have_one_winner),
+    TEST(test_several_reapers_give_back_once),
+    TEST_STOPPING(test_a_reservation_survives_a_killed_server, ON_SERVERS),
+};
+
+const struct topic topic_reservations = TOPIC(tests);

@@ -1,0 +1,172 @@
+/*
+ * test_transactions.c - stock within a transaction of the application: done when
+ * that commits, and a refusal leaves it usable and as it was
+ */
+#include "suite.h"
+
+#include <stdio.h>
+
+static sqlock_tx *begin(struct fixture *f)
+{
+    sqlock_tx *tx = NULL;
+
+    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
+    return tx;
+}
+
+static void commit(struct fixture *f, sqlock_tx *tx)
+{
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+}
+
+static void write_note(struct fixture *f, sqlock_tx *tx, const char *item)
+{
+    char table[64];
+    char sql[200];
+    sqlock_value value = sqlock_text(item);
+
+    (void)snprintf(sql, sizeof sql, "UPDATE %s SET VERSION = 77 WHERE ITEM = ?",
+                   shop_table(f, "STOCK", table));
+    assert_lock_ok(sqlock_tx_execute(tx, sql, &value, 1, NULL, &f->err),
+                   &f->err);
+}
+
+static int64_t note_of(struct fixture *f, const char *item)
+{
+    char table[64];
+
+    return sql_integer(&f->sql, "SELECT VERSION FROM %s WHERE ITEM = '%s'",
+                       shop_table(f, "STOCK", table), item);
+}
+
+static void test_it_is_done_when_the_transaction_commits(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+        const char *note = shop_item(f, 0);
+        char order[96];
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        (void)snprintf(order, sizeof order, "%s/order", item);
+        for (int round = 0; round < 2; round++) {
+            sqlock_tx *tx = begin(f);
+            sqlock_stock_answer answer;
+            int rc;
+
+            write_note(f, tx, note);
+            rc = sqlock_stock_deduct(stock, tx, order, item, 4, &answer,
+                                     &f->err);
+            assert_lock_ok(rc, &f->err);
+            assert_int_equal(answer.left, 6);
+            assert_false(answer.is_duplicate);
+            if (round == 0) {
+                assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+                assert_int_equal(shop_there(f, item), 10);
+                assert_int_equal(note_of(f, note), 0);
+            } else {
+                commit(f, tx);
+            }
+        }
+        assert_int_equal(shop_there(f, item), 6);
+        assert_int_equal(shop_sum(f, item), -4);
+        assert_int_equal(note_of(f, note), 77);
+        sqlock_stock_close(stock);
+    }
+}
+
+static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f, strategy)
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+        const char *few = shop_item(f, 1);
+        const char *note = shop_item(f, 0);
+        sqlock_stock_line lines[] = {{.item = item, .quantity = 2},
+                                     {.item = few, .quantity = 2}};
+        sqlock_stock_answer answer;
+        sqlock_tx *tx = begin(f);
+        char order[96];
+        int rc;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        (void)snprintf(order, sizeof order, "%s/order", item);
+        write_note(f, tx, note);
+        rc = sqlock_stock_deduct(stock, tx, NULL, item, 11, &answer, &f->err);
+        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_int_equal(answer.left, 10);
+        rc = sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer,
+                                      &f->err);
+        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_int_equal(answer.line, 1);
+        rc = sqlock_stock_deduct(stock, tx, NULL, "no such item", 1, &answer,
+                                 &f->err);
+        assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+        rc = sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer,
+                                      &f->err);
+        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_true(answer.is_duplicate);
+        rc = sqlock_stock_deduct(stock, tx, order, item, 1, &answer, &f->err);
+        assert_code(SQLOCK_EORDER, rc, &f->err);
+        rc = sqlock_stock_deduct(stock, tx, NULL, item, 3, &answer, &f->err);
+        assert_lock_ok(rc, &f->err);
+        commit(f, tx);
+        assert_int_equal(note_of(f, note), 77);
+        assert_int_equal(shop_there(f, item), 7);
+        assert_int_equal(shop_there(f, few), 1);
+        sqlock_stock_close(stock);
+    }
+}
+
+/* On the application's own connection, too. */
+static void test_on_an_adopted_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    void *native = f->sql.driver->native(f->sql.connection);
+    sqlock_stock_answer answer;
+    sqlock_tx *tx = NULL;
+    char order[96];
+
+    (void)snprintf(order, sizeof order, "%s/order", item);
+    assert_lock_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err), &f->err);
+    assert_lock_ok(
+        sqlock_stock_deduct(stock, tx, order, item, 4, &answer, &f->err),
+        &f->err);
+    assert_code(SQLOCK_EINSUFFICIENT,
+                sqlock_stock_deduct(stock, tx, NULL, item, 7, NULL, &f->err),
+                &f->err);
+    commit(f, tx);
+    assert_int_equal(shop_there(f, item), 6);
+    assert_int_equal(shop_sum(f, item), -4);
+    sqlock_stock_close(stock);
+}
+
+static void test_a_transaction_of_another_registry_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_tx *tx = begin(f);
+
+    assert_code(SQLOCK_EINVAL,
+                sqlock_stock_deduct(stock, tx, NULL, "x", 1, NULL, &f->err),
+                &f->err);
+    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    sqlock_stock_close(stock);
+}
+
+static const struct test tests[] = {
+    TEST(test_it_is_done_when_the_transaction_commits),
+    TEST(test_a_refusal_leaves_the_transaction_as_it_was),
+    TEST(test_on_an_adopted_connection),
+    TEST(test_a_transaction_of_another_registry_is_refused),
+};
+
+const struct topic topic_transactions = TOPIC(tests);
