@@ -223,8 +223,10 @@ SUPPORT_SRC := $(sort $(wildcard tests/support/*.c))
 SUITE_NAMES := $(sort $(patsubst tests/%/main.c,%,$(wildcard tests/*/main.c)))
 SUITE_SRC := $(foreach s,$(SUITE_NAMES),$(wildcard tests/$(s)/*.c))
 
-READY := $(foreach d,$(ENABLED),$(if $(wildcard src/drivers/$(d)/*.c),$(shell \
-	sed -n 's/^const sqlock_driver \([a-z_]*\) = .*/\1/p' src/drivers/$(d)/*.c)))
+# The names that their folders define.
+READY := $(foreach d,$(ENABLED),$(or $(shell sed -n \
+	's/^const sqlock_driver \([a-z_]*\) = .*/\1/p' src/drivers/$(d)/*.c),\
+	$(error no "const sqlock_driver NAME = ..." in src/drivers/$(d))))
 SQL_GEN := $(SQL:sql/%.sql=$B/gen/sql/%.c)
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
 GEN_OBJ := $(SQL_GEN:$B/gen/%.c=$B/obj/gen/%.o) $B/obj/gen/drivers.o
