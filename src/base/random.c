@@ -1,11 +1,10 @@
 /*
- * random.c - random numbers straight from the kernel: no state that a fork
- * could duplicate, no seed that a restart could repeat.
+ * random.c - identities of libuuid, which draws each from the kernel (2 us), and
+ * numbers straight from it: nothing that a fork or a restart could repeat.
  */
 #include "base/random.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/random.h>
 #include <uuid/uuid.h>
 
@@ -16,14 +15,7 @@ void lk_random_uuid(char out[SQLOCK_KEY_SIZE])
 {
     uuid_t id;
 
-    /* libuuid asks for much more than the bytes, and takes eight times as long;
-     * it knows what to do without getrandom. */
-    if (getrandom(id, sizeof id, 0) == (ssize_t)sizeof id) {
-        id[6] = (unsigned char)((id[6] & 0x0f) | 0x40); /* version 4 */
-        id[8] = (unsigned char)((id[8] & 0x3f) | 0x80); /* RFC 4122 */
-    } else {
-        uuid_generate_random(id);
-    }
+    uuid_generate_random(id);
     uuid_unparse_lower(id, out);
 }
 
