@@ -241,12 +241,6 @@ typedef enum sqlock_tx_kind {
     /* Make the row {1}{2} with the name {6}, free, where there is none.  NULL:
      * rows are not locked one by one. */
     SQLOCK_TX_SQL_SEED,
-    /* Lock the row {1}{2} against all others until the transaction ends, unless
-     * somebody has it locked.  One row; no row: somebody has, or there is no
-     * such row in the transaction's snapshot. */
-    SQLOCK_TX_SQL_LOCK,
-    /* The same, but wait for whoever has it, as `limit` says: then EBUSY. */
-    SQLOCK_TX_SQL_WAIT,
     /* One row when the lease of {1}{2} is {3}'s, with the token {8} where the
      * layout keeps tokens, and not over; nobody can change it then until the
      * transaction ends.  Never waits for a row lock: no row when somebody has

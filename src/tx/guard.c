@@ -79,8 +79,8 @@ static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
     rc = lk_tx_limit(tx, 0, err);
     if (rc < 0)
         return rc;
-    rc = lk_tx_run(tx, SQLOCK_TX_SQL_GUARD, arguments, lk_tx_deadline(tx),
-                   &result, err);
+    rc =
+        lk_tx_run(tx, LK_TX_GUARD, arguments, lk_tx_deadline(tx), &result, err);
     (void)lk_tx_unlimit(tx, NULL);
     has_row = result.rows > 0;
     sqlock_result_clear(&result);

@@ -44,8 +44,8 @@ static int try_to_lock(sqlock_tx *tx, const struct target *target, bool waits,
     int rc;
 
     if (target->name != NULL)
-        rc = lk_tx_run(tx, waits ? SQLOCK_TX_SQL_WAIT : SQLOCK_TX_SQL_LOCK,
-                       &target->arguments, deadline_ns, &result, err);
+        rc = lk_tx_run(tx, waits ? LK_TX_WAIT : LK_TX_LOCK, &target->arguments,
+                       deadline_ns, &result, err);
     else
         rc = lk_tx_query(tx, waits ? target->wait_text : target->free_text,
                          target->row_key, 1, &result, err);
@@ -71,8 +71,7 @@ static int ensure_row(sqlock_tx *tx, const struct target *target,
     rc = lk_registry_run(tx->registry, SQLOCK_SQL_READ, &run, &result, err);
     exists = result.rows > 0;
     if (rc == 0 && !exists)
-        rc = lk_tx_run_apart(tx, SQLOCK_TX_SQL_SEED, &target->arguments,
-                             &result, err);
+        rc = lk_tx_run_apart(tx, LK_TX_SEED, &target->arguments, &result, err);
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the database did not answer in time");
@@ -89,8 +88,7 @@ static int look_from_apart(sqlock_tx *tx, struct target *target,
     bool is_free;
     int rc;
 
-    rc = lk_tx_run_apart(tx, SQLOCK_TX_SQL_LOCK, &target->arguments, &result,
-                         err);
+    rc = lk_tx_run_apart(tx, LK_TX_LOCK, &target->arguments, &result, err);
     is_free = result.rows > 0;
     sqlock_result_clear(&result);
     if (rc < 0)

@@ -166,7 +166,7 @@ int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
     return rc;
 }
 
-int lk_tx_run(sqlock_tx *tx, sqlock_tx_kind kind,
+int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,
               sqlock_result *result, sqlock_error *err)
 {
@@ -178,7 +178,7 @@ int lk_tx_run(sqlock_tx *tx, sqlock_tx_kind kind,
                       deadline_ns, result, err);
 }
 
-int lk_tx_run_apart(sqlock_tx *tx, sqlock_tx_kind kind,
+int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err)
 {

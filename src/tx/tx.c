@@ -15,32 +15,53 @@
 
 /* --- making and freeing --- */
 
+static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
+                      sqlock_error *err)
+{
+    const sqlock_template template = {.text = text};
+    /* On the application's connection nothing stays prepared. */
+    uint32_t id = tx->is_adopted ? 0 : SQLOCK_SQL_KINDS + 1 + kind;
+    int rc;
+
+    rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
+                             &template, tx->registry->table.quoted, id);
+    if (rc < 0)
+        return lk_error(err, rc,
+                        "transaction statement %u of the driver %s: %s", kind,
+                        tx->driver->name, sqlock_strerror(rc));
+    return 0;
+}
+
+static int render_lock(sqlock_tx *tx, enum lk_tx_kind kind, const char *how,
+                       sqlock_error *err)
+{
+    char text[160];
+
+    (void)snprintf(text, sizeof text,
+                   "SELECT LOCK_KEY FROM {table} WHERE LOCK_KEY = {1} AND "
+                   "REGION = {2}%s",
+                   how);
+    return render_one(tx, kind, text, err);
+}
+
 static int render(sqlock_tx *tx, sqlock_error *err)
 {
     const char *const *texts = tx->part->statements[tx->registry->layout];
+    int rc = 0;
 
-    for (uint32_t kind = 0; kind < SQLOCK_TX_KINDS; kind++) {
-        const sqlock_template template = {.text = texts[kind]};
-        /* On the application's connection nothing stays prepared. */
-        uint32_t id = tx->is_adopted ? 0 : SQLOCK_SQL_KINDS + 1 + kind;
-        int rc;
-
-        if (texts[kind] == NULL)
-            continue;
-        rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
-                                 &template, tx->registry->table.quoted, id);
-        if (rc < 0)
-            return lk_error(err, rc,
-                            "transaction statement %u of the driver "
-                            "%s: %s",
-                            kind, tx->driver->name, sqlock_strerror(rc));
-    }
-    return 0;
+    for (uint32_t kind = 0; rc == 0 && kind < SQLOCK_TX_KINDS; kind++)
+        if (texts[kind] != NULL)
+            rc = render_one(tx, kind, texts[kind], err);
+    if (rc == 0 && tx->part->update_free != NULL)
+        rc = render_lock(tx, LK_TX_LOCK, tx->part->update_free, err);
+    if (rc == 0 && tx->part->update_wait != NULL)
+        rc = render_lock(tx, LK_TX_WAIT, tx->part->update_wait, err);
+    return rc;
 }
 
 static void free_tx(sqlock_tx *tx)
 {
-    for (size_t kind = 0; kind < SQLOCK_TX_KINDS; kind++)
+    for (size_t kind = 0; kind < LK_TX_KINDS; kind++)
         lk_statement_clear(&tx->statements[kind]);
     free(tx->guards);
     free(tx->region);

@@ -12,6 +12,19 @@
 
 #include "locks/guarded.h"
 
+/* Statements about the lock table: the driver's, and those made of its words. */
+enum lk_tx_kind {
+    LK_TX_SEED = SQLOCK_TX_SQL_SEED,
+    LK_TX_GUARD = SQLOCK_TX_SQL_GUARD,
+    /* Lock the row {1}{2} against all others until the transaction ends, unless
+     * somebody has it locked: no row then, or where the transaction's snapshot
+     * has none. */
+    LK_TX_LOCK = SQLOCK_TX_KINDS,
+    /* The same, but wait for whoever has it. */
+    LK_TX_WAIT,
+    LK_TX_KINDS
+};
+
 /* A lease that the transaction keeps as it is. */
 struct lk_tx_guard {
     sqlock_lock *lock;
@@ -23,7 +36,7 @@ struct sqlock_tx {
     const sqlock_driver *driver;
     const sqlock_transactions *part; /* the driver's */
     struct lk_connection *connection;
-    struct lk_statement statements[SQLOCK_TX_KINDS];
+    struct lk_statement statements[LK_TX_KINDS];
     char *region; /* of names: "<region>#tx" */
 
     bool is_adopted;
@@ -58,11 +71,11 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
 int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                 size_t count, sqlock_result *result, sqlock_error *err);
 /* The same by kind. */
-int lk_tx_run(sqlock_tx *tx, sqlock_tx_kind kind,
+int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,
               sqlock_result *result, sqlock_error *err);
 /* On a connection of the registry, committed by itself. */
-int lk_tx_run_apart(sqlock_tx *tx, sqlock_tx_kind kind,
+int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err);
 

@@ -202,7 +202,6 @@ static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
     "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE" columns ") "         \
     "VALUES ({1}, {2}, " NOW values ") "                                       \
     "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"
-#define LOCK "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " FOR UPDATE"
 #define SHARE " /*M! LOCK IN SHARE MODE *//*!80001 FOR SHARE */"
 #define SHARE_FREE                                                             \
     " /*M! LOCK IN SHARE MODE SKIP LOCKED *//*!80001 FOR SHARE SKIP LOCKED */"
@@ -219,23 +218,17 @@ const sqlock_transactions lk_mysql_transactions = {
                 {
                     [SQLOCK_TX_SQL_SEED] =
                         SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
-                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
-                    [SQLOCK_TX_SQL_WAIT] = LOCK,
                     [SQLOCK_TX_SQL_GUARD] =
                         GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
-                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
-                    [SQLOCK_TX_SQL_WAIT] = LOCK,
                     [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED("", ""),
-                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
-                    [SQLOCK_TX_SQL_WAIT] = LOCK,
                     [SQLOCK_TX_SQL_GUARD] = GUARD(
                         "CREATED_DATE + INTERVAL {5} MICROSECOND >= " NOW),
                 },

@@ -128,7 +128,6 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
     "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE" columns ") "         \
     "VALUES ({1}, {2}, " NOW values ") "                                       \
     "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"
-#define LOCK "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " FOR UPDATE"
 /* FOR KEY SHARE would let a takeover pass: it changes no key. */
 #define GUARD(is_ours)                                                         \
     "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3} AND "  \
@@ -145,23 +144,17 @@ const sqlock_transactions lk_pg_transactions = {
                 {
                     [SQLOCK_TX_SQL_SEED] =
                         SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
-                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
-                    [SQLOCK_TX_SQL_WAIT] = LOCK,
                     [SQLOCK_TX_SQL_GUARD] =
                         GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
-                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
-                    [SQLOCK_TX_SQL_WAIT] = LOCK,
                     [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED("", ""),
-                    [SQLOCK_TX_SQL_LOCK] = LOCK " SKIP LOCKED",
-                    [SQLOCK_TX_SQL_WAIT] = LOCK,
                     [SQLOCK_TX_SQL_GUARD] =
                         GUARD("CREATED_DATE + ({5}) * "
                               "interval '1 microsecond' >= " NOW),
