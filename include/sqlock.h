@@ -563,9 +563,10 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  * @param[out] results of each name: 0, EBUSY, ETIMEDOUT, or why the call ended
  *             before it; may be NULL
  * @return 0; EBUSY (with @p skip_locked: at least one); ETIMEDOUT; ERETRY: a
- *         deadlock, or a snapshot older than the row: roll back and run the
- *         transaction again; or as sqlock_tx_execute().  After EBUSY and
- *         ETIMEDOUT the transaction goes on
+ *         deadlock, a snapshot older than the row, or MariaDB's
+ *         innodb_rollback_on_timeout: roll back and run the transaction again;
+ *         or as sqlock_tx_execute().  After EBUSY and ETIMEDOUT the transaction
+ *         goes on
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock(sqlock_tx *tx, const char *const *names,
                                   size_t count, int64_t wait_ms,

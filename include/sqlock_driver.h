@@ -61,6 +61,9 @@ typedef struct sqlock_statement {
                     may go unprepared */
     bool insert_id_is_row; /* no rows come; when rows were affected, present the
                               insert id as one row of one SQLOCK_INT64 */
+    bool is_nowait; /* refuses to wait for a row lock.  EBUSY of it leaves its
+                       transaction as it was; where the database rolls that
+                       back, it is ERETRY */
 } sqlock_statement;
 #define SQLOCK_STATEMENT_IDS 192
 
@@ -263,8 +266,8 @@ typedef struct sqlock_transactions {
      * `identity` takes none. */
     const char *isolation;
 
-    /* Behind a SELECT of a row: lock it but pass over it when it is locked, or
-     * wait for it.  NULL: rows are not locked one by one. */
+    /* Behind a SELECT of a row: lock it, but when it is locked give EBUSY or no
+     * row; or wait for it.  NULL: rows are not locked one by one. */
     const char *update_free, *update_wait;
     const char *share_free, *share_wait;
     /* Where there is one write lock for all: takes it and changes nothing. */

@@ -63,7 +63,8 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
     if (rc == 0 && tx->is_snapshot && looks >= SNAPSHOT_LOOKS)
         rc = lk_error(err, SQLOCK_ERETRY,
                       "the lease of %.200s was renewed after the transaction's "
-                      "snapshot: guard first, and run it again",
+                      "snapshot, or its row is locked: guard first, and run it "
+                      "again",
                       lock->name);
     return rc;
 }

@@ -2,10 +2,11 @@
  * lock.c - FOR UPDATE on names and on rows of the application, until the
  * transaction ends
  *
- * A first look passes over a locked row: it cannot fail, so it needs neither a
- * savepoint nor a setting.  What it did not get is held, missing (F25), or newer
- * than the transaction's snapshot; only then a statement waits, in a savepoint
- * from which the transaction goes on (F21), its limits of time set for it alone.
+ * A first look does not wait, and harms no transaction, so it needs neither a
+ * savepoint nor a setting.  It may be told that the row is held; without a word,
+ * what it did not get is held, missing (F25), or newer than the transaction's
+ * snapshot.  Only then a statement waits, in a savepoint from which the
+ * transaction goes on (F21), its limits of time set for it alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ struct target {
 
 /* --- one statement each --- */
 
-/* 1: locked; 0: there was no row to lock. */
+/* 1: locked; 0: there was no row to lock; EBUSY: somebody has it. */
 static int try_to_lock(sqlock_tx *tx, const struct target *target, bool waits,
                        int64_t deadline_ns, sqlock_error *err)
 {
@@ -46,9 +47,12 @@ static int try_to_lock(sqlock_tx *tx, const struct target *target, bool waits,
     if (target->name != NULL)
         rc = lk_tx_run(tx, waits ? LK_TX_WAIT : LK_TX_LOCK, &target->arguments,
                        deadline_ns, &result, err);
+    else if (waits)
+        rc = lk_tx_query(tx, target->wait_text, target->row_key, 1, &result,
+                         err);
     else
-        rc = lk_tx_query(tx, waits ? target->wait_text : target->free_text,
-                         target->row_key, 1, &result, err);
+        rc = lk_tx_query_nowait(tx, target->free_text, target->row_key, 1,
+                                &result, err);
     has_row = result.rows > 0;
     sqlock_result_clear(&result);
     return rc < 0 ? rc : has_row;
@@ -257,11 +261,11 @@ static int lock_until(sqlock_tx *tx, struct target *target, int64_t wait_ms,
         int rc;
 
         rc = try_to_lock(tx, target, false, lk_tx_deadline(tx), err);
+        if (rc > 0)
+            return 0;
         if (rc == 0)
             rc = examine(tx, target, err);
-        else
-            return rc < 0 ? rc : 0;
-        if (rc < 0)
+        if (rc < 0 && rc != SQLOCK_EBUSY)
             return rc;
         if (wait_ms == 0 && target->blind == 0)
             return not_in_time(wait_ms, what, err);
@@ -329,21 +333,47 @@ static int compare_keys(const void *one, const void *other)
     return strcmp(a->key, b->key);
 }
 
+/* The name as the table shows it. */
+#define SHOWN_SIZE 256
+
+static void aim(const sqlock_tx *tx, const struct name *name,
+                char shown[SHOWN_SIZE], struct target *target)
+{
+    *target = (struct target){.name = name->text, .key = name->key};
+    lk_registry_arguments(tx->registry, name->key, &target->arguments);
+    lk_argument_text(&target->arguments, SQLOCK_P_REGION, tx->region);
+    (void)snprintf(shown, SHOWN_SIZE, "%.*s",
+                   (int)lk_utf8_prefix(name->text, SHOWN_SIZE - 1), name->text);
+    lk_argument_text(&target->arguments, SQLOCK_P_NAME, shown);
+}
+
+/* All of them before the transaction's first look, which may take its
+ * snapshot. */
+static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
+                       sqlock_error *err)
+{
+    int rc = 0;
+
+    if (tx->part->take_write_lock != NULL)
+        return 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        char shown[SHOWN_SIZE];
+        struct target target;
+
+        aim(tx, &names[i], shown, &target);
+        rc = ensure_row(tx, &target, err);
+    }
+    return rc;
+}
+
 static int lock_name(sqlock_tx *tx, const struct name *name, int64_t wait_ms,
                      int64_t deadline_ns, sqlock_error *err)
 {
-    struct target target = {.name = name->text, .key = name->key};
-    char shown[256];
-    int rc;
+    char shown[SHOWN_SIZE];
+    struct target target;
 
-    lk_registry_arguments(tx->registry, name->key, &target.arguments);
-    lk_argument_text(&target.arguments, SQLOCK_P_REGION, tx->region);
-    (void)snprintf(shown, sizeof shown, "%.*s",
-                   (int)lk_utf8_prefix(name->text, sizeof shown - 1),
-                   name->text);
-    lk_argument_text(&target.arguments, SQLOCK_P_NAME, shown);
-    rc = ensure_row(tx, &target, err);
-    return rc < 0 ? rc : lock_until(tx, &target, wait_ms, deadline_ns, err);
+    aim(tx, name, shown, &target);
+    return lock_until(tx, &target, wait_ms, deadline_ns, err);
 }
 
 static int read_names(const sqlock_tx *tx, const char *const *names,
@@ -424,6 +454,8 @@ int sqlock_tx_lock(sqlock_tx *tx, const char *const *names, size_t count,
         rc = check_wait(wait_ms, skip_locked, err);
     if (rc == 0)
         rc = read_names(tx, names, count, &sorted, err);
+    if (rc == 0)
+        rc = ensure_rows(tx, sorted, count, err);
     if (rc == 0)
         rc = lk_tx_identify(tx, err);
     if (rc == 0)

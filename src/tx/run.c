@@ -140,16 +140,16 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
     return rc;
 }
 
-int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
-                size_t count, sqlock_result *result, sqlock_error *err)
+static int query(sqlock_tx *tx, sqlock_statement statement,
+                 const sqlock_value *values, size_t count,
+                 sqlock_result *result, sqlock_error *err)
 {
-    sqlock_statement statement = {.text = text};
     char *numbered = NULL;
     size_t wanted = count;
     int rc;
 
     if (tx->driver->dialect->placeholder == SQLOCK_PLACEHOLDER_DOLLAR) {
-        numbered = lk_placeholders_number(text, &wanted);
+        numbered = lk_placeholders_number(statement.text, &wanted);
         if (numbered == NULL)
             return lk_error_nomem(err);
         statement.text = numbered;
@@ -164,6 +164,21 @@ int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                     err);
     free(numbered);
     return rc;
+}
+
+int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
+                size_t count, sqlock_result *result, sqlock_error *err)
+{
+    return query(tx, (sqlock_statement){.text = text}, values, count, result,
+                 err);
+}
+
+int lk_tx_query_nowait(sqlock_tx *tx, const char *text,
+                       const sqlock_value *values, size_t count,
+                       sqlock_result *result, sqlock_error *err)
+{
+    return query(tx, (sqlock_statement){.text = text, .is_nowait = true},
+                 values, count, result, err);
 }
 
 int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,

@@ -29,6 +29,8 @@ static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
         return lk_error(err, rc,
                         "transaction statement %u of the driver %s: %s", kind,
                         tx->driver->name, sqlock_strerror(rc));
+    tx->statements[kind].sent.is_nowait =
+        kind == LK_TX_LOCK || kind == LK_TX_GUARD;
     return 0;
 }
 

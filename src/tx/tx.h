@@ -70,6 +70,10 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
 /* The same by text; `?` placeholders become the driver's. */
 int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                 size_t count, sqlock_result *result, sqlock_error *err);
+/* The same; it refuses to wait for a row lock. */
+int lk_tx_query_nowait(sqlock_tx *tx, const char *text,
+                       const sqlock_value *values, size_t count,
+                       sqlock_result *result, sqlock_error *err);
 /* The same by kind. */
 int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,

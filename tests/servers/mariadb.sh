@@ -49,6 +49,10 @@ if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
         --ssl-key="$SQLOCK_TEST_TLS/mysql/key.pem")
 fi
 
+# Words of the caller's own.
+read -ra options <<<"${SQLOCK_TEST_MARIADB_OPTIONS:-}"
+settings+=("${options[@]}")
+
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)
     "${as_server[@]}" setpriv --pdeathsig TERM "${clock[@]}" "$server" \

@@ -22,7 +22,8 @@
 #     galera              three nodes of MariaDB; see galera.sh
 #     replica             Oracle's MySQL with a replica; see replica.sh
 # SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
-# SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there.
+# SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there;
+# SQLOCK_TEST_MARIADB_OPTIONS has more options of that server.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -gt 0 ] || {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct topic *const topics[] = {
-    &topic_adopt,   &topic_names, &topic_guard, &topic_version,
-    &topic_stopped, &topic_input, NULL,
+    &topic_adopt,   &topic_names,   &topic_busy,  &topic_guard,
+    &topic_version, &topic_stopped, &topic_input, NULL,
 };
 
 static const struct suite_main suite = {

@@ -12,6 +12,7 @@
 
 extern const struct topic topic_adopt;
 extern const struct topic topic_names;
+extern const struct topic topic_busy;
 extern const struct topic topic_guard;
 extern const struct topic topic_version;
 extern const struct topic topic_stopped;

@@ -9,8 +9,9 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "support/server.h"
 #include "support/workers.h"
 
@@ -65,7 +66,6 @@ static int wait_for_name(struct worker *worker)
 /* Whether that session waits for a row lock, as the server sees it. */
 static bool is_waiting(struct fixture *f, struct session *s)
 {
-    const struct timespec pause = {.tv_nsec = 150000000};
     long long id = app_session(&s->app);
     struct sql admin;
     bool waits;
@@ -76,8 +76,9 @@ static bool is_waiting(struct fixture *f, struct session *s)
                            "AND pid = %lld",
                            id) > 0;
     /* Only an administrator sees it in MySQL, in a table that is made anew when
-     * nobody has looked at it for 100 ms. */
-    (void)nanosleep(&pause, NULL);
+     * nobody has looked at it for 100 ms: other lanes do, at random times. */
+    lk_sleep_until(sqlock_monotonic_ns() +
+                   lk_random_between(120, 500) * LK_NS_PER_MS);
     assert_int_equal(
         sql_open(&admin, f->database, database_admin_url(f->database)), 0);
     waits = sql_integer(&admin,

@@ -203,8 +203,10 @@ static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
     "VALUES ({1}, {2}, " NOW values ") "                                       \
     "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"
 #define SHARE " /*M! LOCK IN SHARE MODE *//*!80001 FOR SHARE */"
+/* Not SKIP LOCKED: under REPEATABLE READ a search that passes over its row ends
+   in a lock on the gap behind it, where nobody could make a row any more. */
 #define SHARE_FREE                                                             \
-    " /*M! LOCK IN SHARE MODE SKIP LOCKED *//*!80001 FOR SHARE SKIP LOCKED */"
+    " /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE NOWAIT */"
 #define GUARD(is_ours)                                                         \
     "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3} AND "  \
     is_ours SHARE_FREE
@@ -235,7 +237,7 @@ const sqlock_transactions lk_mysql_transactions = {
         },
     .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
                 "COALESCE({1}, DATABASE()))",
-    .update_free = " FOR UPDATE SKIP LOCKED",
+    .update_free = " FOR UPDATE NOWAIT",
     .update_wait = " FOR UPDATE",
     .share_free = SHARE_FREE,
     .share_wait = SHARE,

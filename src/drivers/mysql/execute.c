@@ -245,6 +245,42 @@ static void end_transaction(struct lk_mysql_connection *connection)
         connection->is_broken = true;
 }
 
+/* After a lock that was refused at once: an error does not tell whether the
+   transaction is still there, and with innodb_rollback_on_timeout MariaDB has
+   rolled it back. */
+static int check_transaction(struct lk_mysql_connection *connection, int rc,
+                             sqlock_error *err)
+{
+    MYSQL *mysql = connection->mysql;
+
+    if (mysql_query(mysql, "DO 0") != 0)
+        return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
+    if ((mysql->server_status & SERVER_STATUS_IN_TRANS) != 0)
+        return rc;
+    connection->is_rolled_back = true;
+    return lk_error(err, SQLOCK_ERETRY,
+                    "a row is locked by another transaction, and the server "
+                    "rolls transactions back for it "
+                    "(innodb_rollback_on_timeout)");
+}
+
+/* What an error has made of the transaction. */
+static int settle(struct lk_mysql_connection *connection,
+                  const sqlock_statement *statement, int rc, sqlock_error *err)
+{
+    if (rc >= 0 || !connection->in_transaction)
+        return rc;
+    if (rc == SQLOCK_ERETRY)
+        end_transaction(connection);
+    else if (err->native != LK_MYSQL_LOCK_WAIT_TIMEOUT)
+        return rc;
+    else if (statement->is_nowait)
+        return check_transaction(connection, rc, err);
+    else if (!connection->is_limited)
+        end_transaction(connection);
+    return rc;
+}
+
 int lk_mysql_execute(struct lk_mysql_connection *connection,
                      const sqlock_statement *statement,
                      const sqlock_value *parameters, size_t count,
@@ -272,10 +308,7 @@ int lk_mysql_execute(struct lk_mysql_connection *connection,
     else
         rc =
             run_prepared(connection, statement, parameters, count, &given, err);
-    if (rc < 0 && connection->in_transaction &&
-        (rc == SQLOCK_ERETRY || (err->native == LK_MYSQL_LOCK_WAIT_TIMEOUT &&
-                                 !connection->is_limited)))
-        end_transaction(connection);
+    rc = settle(connection, statement, rc, err);
     if (rc == 0 && result != NULL) {
         sqlock_result_clear(result);
         *result = given;

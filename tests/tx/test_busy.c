@@ -1,0 +1,198 @@
+/*
+ * test_busy.c - what a lock that was refused at once leaves behind in the
+ * transaction: nothing that others would wait for, and nothing undone
+ *
+ * Under REPEATABLE READ, InnoDB locks gaps: a search that passes over its row
+ * would end in one.
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NEIGHBOURS 8
+
+struct session {
+    struct app app;
+    sqlock_tx *tx;
+};
+
+static void open_session(struct fixture *f, struct session *s)
+{
+    int rc;
+
+    app_open(&s->app, f->database, f->url);
+    if (f->database->bit == ON_POSTGRES) {
+        app_run(&s->app, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    } else {
+        app_run(&s->app, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+        app_run(&s->app, "BEGIN");
+    }
+    rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+}
+
+static void close_session(struct session *s)
+{
+    (void)sqlock_tx_rollback(s->tx, NULL);
+    app_close(&s->app);
+}
+
+/* A name of this test whose row comes soon behind that of `name`: no other is
+ * between them, for there are a handful. */
+static void name_behind(const struct fixture *f, const char *name, char out[96],
+                        unsigned *serial)
+{
+    char key[SQLOCK_KEY_SIZE];
+    char other[SQLOCK_KEY_SIZE];
+
+    assert_int_equal(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, NULL), 0);
+    do {
+        (void)snprintf(out, 96, "%s/behind/%u", f->name, ++*serial);
+        assert_int_equal(sqlock_key_of(other, out, SQLOCK_KEY_CURRENT, NULL),
+                         0);
+    } while (strncmp(key, other, 2) != 0 || strcmp(key, other) > 0);
+}
+
+/* Rows can be made behind that of `name`: of leases and of names. */
+static void assert_no_gap_is_locked(struct fixture *f, const char *name)
+{
+    unsigned serial = 0;
+
+    for (unsigned i = 0; i < NEIGHBOURS; i++) {
+        char behind[96];
+        const char *text = behind;
+        sqlock_lock *lock;
+        sqlock_tx *tx;
+        int rc;
+
+        name_behind(f, name, behind, &serial);
+        lock = lock_obtain(f->b, behind);
+        lock_take(lock, 0);
+        lock_give(lock);
+        lock_drop(lock);
+        assert_lock_ok(sqlock_tx_begin(&tx, f->b, &f->err), &f->err);
+        rc = sqlock_tx_lock(tx, &text, 1, 0, false, NULL, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    }
+}
+
+static void test_a_busy_name_locks_no_gap(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    struct session a;
+    struct session b;
+    int rc;
+
+    open_session(f, &a);
+    rc = sqlock_tx_lock(a.tx, &name, 1, 0, false, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    open_session(f, &b);
+    rc = sqlock_tx_lock(b.tx, &name, 1, 0, false, NULL, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_tx_lock(b.tx, &name, 1, 0, true, NULL, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_tx_lock(b.tx, &name, 1, 1100, false, NULL, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    assert_no_gap_is_locked(f, name);
+    close_session(&a);
+    close_session(&b);
+}
+
+static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct app dba;
+    struct session s;
+
+    lock_take(lock, 0);
+    app_open(&dba, f->database, f->url);
+    app_run(&dba, "BEGIN");
+    app_run(&dba,
+            "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' AND REGION = "
+            "'DEFAULT' FOR UPDATE",
+            f->table, sqlock_key(lock));
+    open_session(f, &s);
+    assert_code(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_no_gap_is_locked(f, f->name);
+    close_session(&s);
+    app_close(&dba);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* Row 4 is the last one. */
+static void test_a_busy_row_locks_no_gap(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value four = sqlock_integer(4);
+    struct session a;
+    struct session b;
+    int rc;
+
+    open_session(f, &a);
+    rc = sqlock_tx_lock_row(a.tx, &table, &four, false, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    open_session(f, &b);
+    rc = sqlock_tx_lock_row(b.tx, &table, &four, false, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_tx_lock_row(b.tx, &table, &four, true, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    app_run(&a.app, "INSERT INTO %s (id, a) VALUES (5, 1)", stock_name(f));
+    assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
+    a.tx = NULL;
+    assert_int_equal(stock_value(f, 5), 1);
+    close_session(&b);
+    close_session(&a);
+}
+
+static bool rolls_back_on_timeout(struct fixture *f)
+{
+    return f->database->bit == ON_MYSQL &&
+           sql_integer(&f->sql, "SELECT @@innodb_rollback_on_timeout") != 0;
+}
+
+/* Busy leaves what the transaction has written, or, where the server's setting
+ * is against that, the transaction is over and says so. */
+static void test_F21_busy_undoes_nothing_in_silence(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    struct session a;
+    struct session b;
+    int expected = rolls_back_on_timeout(f) ? SQLOCK_ERETRY : SQLOCK_EBUSY;
+    int rc;
+
+    open_session(f, &a);
+    rc = sqlock_tx_lock(a.tx, &name, 1, 0, false, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    open_session(f, &b);
+    app_run(&b.app, "UPDATE %s SET a = 5 WHERE id = 1", stock_name(f));
+    rc = sqlock_tx_lock(b.tx, &name, 1, 0, false, NULL, &f->err);
+    assert_code(expected, rc, &f->err);
+    if (expected == SQLOCK_ERETRY) {
+        assert_false(app_in_transaction(&b.app));
+        rc = sqlock_tx_execute(b.tx, "SELECT 1", NULL, 0, NULL, &f->err);
+        assert_code(SQLOCK_ERETRY, rc, &f->err);
+        assert_code(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err), &f->err);
+    } else {
+        assert_true(app_in_transaction(&b.app));
+        assert_lock_ok(sqlock_tx_commit(b.tx, &f->err), &f->err);
+    }
+    b.tx = NULL;
+    assert_int_equal(stock_value(f, 1), expected == SQLOCK_EBUSY ? 5 : 100);
+    close_session(&a);
+    close_session(&b);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL, IN_ALL),
+    TEST_ON(test_a_busy_row_locks_no_gap, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_busy = TOPIC(tests);
