@@ -367,7 +367,7 @@ SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance tx stress bench,$(SUITE_NAMES)) cli install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
-NEEDS_ALL := $(if $(filter cli install demo readme tx,$(SUITES)),all)
+NEEDS_ALL := $(if $(filter cli command install demo readme tx,$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
 .PHONY: test check
@@ -390,7 +390,7 @@ valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
 campaign: ## Stress suites at full length (long)
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault keeper' test
+	SUITES='stress tx fault keeper command' test
 
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1

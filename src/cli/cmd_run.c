@@ -94,8 +94,9 @@ static bool read_times(run_options *options)
         return false;
     options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
-    options->registry.connect_timeout_ms =
-        (uint32_t)clamp(ttl_ms / 4, 1000, 5000);
+    /* For taking and giving back; renewals have their own, shorter limit. */
+    options->registry.statement_timeout_ms =
+        (uint32_t)clamp(ttl_ms / 2, 500, 5000);
     return true;
 }
 

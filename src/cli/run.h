@@ -230,8 +230,9 @@ bool run_family_reap(pid_t child, int *status, bool *is_told);
  *  with signal 0, to none.  @return how many could be reached */
 size_t run_family_signal(int number, pid_t session);
 
-/** KILL until nobody is left that can be found in this moment. */
-void run_family_kill(pid_t session);
+/** KILL each, or those of @p session, for a moment, and collect who has ended,
+ *  as run_family_reap() does.  @return whether anyone is left */
+bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told);
 
 /* -------------------------------------------------------------- cgroup -- */
 
@@ -242,7 +243,10 @@ typedef struct run_cgroup {
 } run_cgroup;
 
 /** Make one below our own; where we may not, there is none. */
-void run_cgroup_init(run_cgroup *group);
+void run_cgroup_make(run_cgroup *group);
+
+/** The one that a supervisor, who is dead, has made; if there is one. */
+void run_cgroup_find(run_cgroup *group, pid_t supervisor);
 
 /** Descriptor to write "0" to for whoever joins, or -1; to be closed. */
 int run_cgroup_procs(const run_cgroup *group);

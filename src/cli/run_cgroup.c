@@ -59,28 +59,44 @@ static int open_own(int mount_fd)
     return fd;
 }
 
-void run_cgroup_init(run_cgroup *group)
+/* Our own group and a name below it; false: there is no such hierarchy. */
+static bool look_up(run_cgroup *group, pid_t owner)
 {
     int mount_fd = open_mount();
 
     *group = (run_cgroup){.dir_fd = -1, .parent_fd = -1};
     if (mount_fd < 0)
-        return;
+        return false;
     group->parent_fd = open_own(mount_fd);
     (void)close(mount_fd);
-    if (group->parent_fd < 0)
+    (void)snprintf(group->name, sizeof group->name, "sqlock-%d", (int)owner);
+    return group->parent_fd >= 0;
+}
+
+static void open_named(run_cgroup *group)
+{
+    group->dir_fd =
+        openat(group->parent_fd, group->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+void run_cgroup_make(run_cgroup *group)
+{
+    if (!look_up(group, getpid()))
         return;
-    (void)snprintf(group->name, sizeof group->name, "sqlock-%d", (int)getpid());
     /* One that is there already may have members that are not ours. */
     if (mkdirat(group->parent_fd, group->name, 0755) == 0)
-        group->dir_fd = openat(group->parent_fd, group->name,
-                               O_PATH | O_DIRECTORY | O_CLOEXEC);
+        open_named(group);
     else
         group->name[0] = '\0';
-    if (group->dir_fd >= 0 &&
-        faccessat(group->dir_fd, "cgroup.kill", W_OK, 0) == 0)
-        return;
-    run_cgroup_clear(group);
+    if (group->dir_fd < 0 ||
+        faccessat(group->dir_fd, "cgroup.kill", W_OK, 0) != 0)
+        run_cgroup_clear(group);
+}
+
+void run_cgroup_find(run_cgroup *group, pid_t supervisor)
+{
+    if (look_up(group, supervisor))
+        open_named(group);
 }
 
 int run_cgroup_procs(const run_cgroup *group)

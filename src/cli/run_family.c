@@ -21,8 +21,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How often in a row to look for what was forked while others were ended. */
-#define HUNT_MAX 20
+/* How long to hunt for what was forked while others were ended: a process that
+ * forks and ends all the time is caught in the moment when it is our child. */
+#define HUNT_NS (10 * RUN_NS_PER_MS)
 
 bool run_family_reap(pid_t child, int *status, bool *is_told)
 {
@@ -109,9 +110,8 @@ static bool is_meant(const process *one, pid_t session)
     return session == 0 || one->session == session;
 }
 
-/* All processes there are.  Our own children get the signal at once, before
- * they can hand on what they are to another: one that forks and ends all the
- * time is caught so.  Adds to *reached. */
+/* All processes there are.  Our own children get the signal at once.  Adds to
+ * *reached. */
 static void scan(process_list *list, int number, pid_t session, size_t *reached)
 {
     pid_t self = getpid();
@@ -195,12 +195,42 @@ size_t run_family_signal(int number, pid_t session)
     return reached;
 }
 
-void run_family_kill(pid_t session)
-{
-    int i;
+/* ------------------------------------------------------------------ kill -- */
 
-    for (i = 0; i < HUNT_MAX; i++) {
-        if (run_family_signal(SIGKILL, session) == 0)
-            return;
+/* KILL our own children; false when the kernel does not tell who they are.
+ * Far sooner done than a look at all processes. */
+static bool kill_children(pid_t session)
+{
+    char path[64];
+    FILE *children;
+    int pid;
+
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
+                   (int)getpid());
+    children = fopen(path, "re");
+    if (children == NULL)
+        return false;
+    while (fscanf(children, "%d", &pid) == 1) {
+        if (session == 0 || getsid(pid) == session)
+            (void)kill(pid, SIGKILL);
     }
+    (void)fclose(children);
+    return true;
+}
+
+bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told)
+{
+    int64_t end_ns = run_now_ns() + HUNT_NS;
+    bool is_anyone_left;
+    bool is_told_now;
+
+    *is_told = false;
+    (void)run_family_signal(SIGKILL, session);
+    do {
+        if (!kill_children(session))
+            (void)run_family_signal(SIGKILL, session);
+        is_anyone_left = run_family_reap(child, status, &is_told_now);
+        *is_told = *is_told || is_told_now;
+    } while (is_anyone_left && run_now_ns() < end_ns);
+    return is_anyone_left;
 }

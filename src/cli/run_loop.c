@@ -42,10 +42,11 @@ typedef struct run_state {
     run_supervisor supervisor;
     run_terminal terminal;
     run_phase phase;
-    bool is_told_to_stop; /* the supervisor knows of the loss */
-    bool was_stopped;     /* the command, by job control */
-    int64_t held_ns;      /* since when */
-    int64_t swept_ns;     /* SWEEPING since */
+    int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
+    run_cgroup cgroup; /* SWEEPING: the supervisor's */
+    bool was_stopped;  /* the command, by job control */
+    int64_t held_ns;   /* since when */
+    int64_t swept_ns;  /* SWEEPING since */
     int status;
     int death; /* signal to die of at the end, or 0 */
     sigset_t before;
@@ -104,10 +105,15 @@ static void start_releasing(run_state *run, int status)
     run_lease_stop(&run->lease);
 }
 
-/* Points in time are the supervisor's business; these are for when it fails. */
-static int64_t last_moment_ns(const run_state *run)
+/* Points in time are the supervisor's business; this is when it has failed. */
+static int64_t take_over_ns(const run_state *run)
 {
-    return run->news.deadline_ns - run->options->lead_ms * RUN_NS_PER_MS / 2;
+    int64_t lead_ns = run->options->lead_ms * RUN_NS_PER_MS;
+    int64_t grace_ns = run->options->grace_ms * RUN_NS_PER_MS;
+    int64_t at_ns = run->news.deadline_ns - lead_ns / 2;
+    int64_t due_ns = run->told_ns + grace_ns + lead_ns;
+
+    return run->told_ns != 0 && due_ns < at_ns ? due_ns : at_ns;
 }
 
 static void order(const run_state *run, run_word word, int number)
@@ -241,6 +247,7 @@ static void start_sweeping(run_state *run)
 {
     run->phase = SWEEPING;
     run->swept_ns = run_now_ns();
+    run_cgroup_find(&run->cgroup, run->supervisor.pid);
     run_terminal_end(&run->terminal, 0);
 }
 
@@ -312,7 +319,7 @@ static void step_waiting(run_state *run)
            sizeof run->report->client_id);
     if (run->news.state == RUN_LEASE_LOST ||
         run_now_ns() >=
-            last_moment_ns(run) - run->options->grace_ms * RUN_NS_PER_MS) {
+            take_over_ns(run) - run->options->grace_ms * RUN_NS_PER_MS) {
         cli_error("the lease was over before the command was started");
         run->report->cause = "lost";
         start_releasing(run, CLI_LOST);
@@ -333,12 +340,12 @@ static void step_waiting(run_state *run)
 
 static void step_running(run_state *run)
 {
-    if (run->news.state == RUN_LEASE_LOST && !run->is_told_to_stop) {
+    if (run->news.state == RUN_LEASE_LOST && run->told_ns == 0) {
         cli_error("ending the command: %s", run->news.error.message);
-        run->is_told_to_stop = true;
+        run->told_ns = run_now_ns();
         order(run, RUN_STOP, 0);
     }
-    if (run_now_ns() < last_moment_ns(run))
+    if (run_now_ns() < take_over_ns(run))
         return;
     /* It is stopped, or what it has to end does not end. */
     (void)kill(run->supervisor.pid, SIGKILL);
@@ -351,8 +358,8 @@ static void step_sweeping(run_state *run)
     int wait_status;
     bool is_told;
 
-    run_family_kill(0);
-    if (run_family_reap(0, &wait_status, &is_told)) {
+    run_cgroup_kill(&run->cgroup);
+    if (run_family_kill(0, 0, &wait_status, &is_told)) {
         if (run_now_ns() - run->swept_ns < GIVE_UP_NS)
             return;
         /* Not released: what still runs keeps the lock until the lease ends. */
@@ -362,8 +369,9 @@ static void step_sweeping(run_state *run)
         run_report_write(run->report, run->options, CLI_LOST);
         _exit(CLI_LOST);
     }
+    run_cgroup_clear(&run->cgroup);
     if (run->news.state == RUN_LEASE_LOST ||
-        run->swept_ns >= last_moment_ns(run)) {
+        run->swept_ns >= take_over_ns(run)) {
         run->report->cause = "lost";
         start_releasing(run, CLI_LOST);
     } else {
@@ -456,7 +464,7 @@ static int64_t next_ns(const run_state *run)
 {
     switch (run->phase) {
     case RUNNING:
-        return last_moment_ns(run);
+        return take_over_ns(run);
     case SWEEPING:
         return run_now_ns() + RUN_TICK_NS;
     case HOLDING:
@@ -505,6 +513,7 @@ int run_loop(const run_options *options, run_report *report)
     run_state run = {.options = options,
                      .report = report,
                      .supervisor = {.link_fd = -1},
+                     .cgroup = {.dir_fd = -1, .parent_fd = -1},
                      .signal_fd = -1,
                      .timer_fd = -1};
     bool has_lease;

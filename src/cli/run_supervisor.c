@@ -90,7 +90,7 @@ static void start(supervision *own, const run_message *message)
         refuse(own, ENOMEM);
         return;
     }
-    run_cgroup_init(&own->cgroup);
+    run_cgroup_make(&own->cgroup);
     procs_fd = run_cgroup_procs(&own->cgroup);
     error = run_child_fork(&own->child, own->options, &own->environment,
                            own->mask, procs_fd);
@@ -165,6 +165,18 @@ static void take_messages(supervision *own)
 
 /* ---------------------------------------------------------------- steps -- */
 
+/* What waitpid() has told of the command itself. */
+static void note_child(supervision *own, bool is_told)
+{
+    if (is_told && WIFSTOPPED(own->wait_status))
+        tell(own, RUN_HALTED, 0);
+    else if (is_told && !WIFCONTINUED(own->wait_status))
+        own->is_reaped = true;
+    /* It is told before it ends, if execve() has failed. */
+    if (own->is_reaped && own->child.report_fd >= 0)
+        own->refusal = run_child_read_report(&own->child);
+}
+
 /* Those that are to be ended: all, or those that are no daemons. */
 static pid_t session_meant(const supervision *own)
 {
@@ -223,6 +235,8 @@ static bool is_gone(const supervision *own)
 
 static void step_stopping(supervision *own)
 {
+    bool is_told;
+
     if (is_gone(own)) {
         finish(own);
         return;
@@ -233,7 +247,11 @@ static void step_stopping(supervision *own)
         return;
     if (own->why != RUN_END_OWN)
         run_cgroup_kill(&own->cgroup);
-    run_family_kill(session_meant(own));
+    own->has_family = run_family_kill(session_meant(own), own->child.pid,
+                                      &own->wait_status, &is_told);
+    note_child(own, is_told);
+    if (is_gone(own))
+        finish(own);
 }
 
 static void step(supervision *own)
@@ -257,13 +275,7 @@ static void look_at_family(supervision *own)
         return;
     own->has_family =
         run_family_reap(own->child.pid, &own->wait_status, &is_told);
-    if (is_told && WIFSTOPPED(own->wait_status))
-        tell(own, RUN_HALTED, 0);
-    else if (is_told && !WIFCONTINUED(own->wait_status))
-        own->is_reaped = true;
-    /* It is told before it ends, if execve() has failed. */
-    if (own->is_reaped && own->child.report_fd >= 0)
-        own->refusal = run_child_read_report(&own->child);
+    note_child(own, is_told);
 }
 
 static void set_timer(const supervision *own)

@@ -1,0 +1,69 @@
+/*
+ * command.h - `sqlock run` as a child of the test, with a family under it that
+ * does not want to end
+ */
+#ifndef TESTS_COMMAND_H
+#define TESTS_COMMAND_H
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "support/suite_main.h"
+
+extern const struct topic topic_ending;
+extern const struct topic topic_signals;
+
+/* --- family.c: what the command is --- */
+
+/* Shared with every process of the family, in a file. */
+struct activity {
+    atomic_llong last_us; /* CLOCK_REALTIME, when one of them was last alive */
+    atomic_int members;   /* how many have begun, but not those that only pass
+                             on what they are */
+};
+
+/* The program's own second face: `PROGRAM family KIND FILE`.  Does not return.
+ * KIND is "meek", which any signal ends, or "stubborn": it ignores whatever can
+ * be ignored, and forks into its own group, into sessions of their own, through
+ * parents that end, and on and on. */
+#define FAMILY_FACE "family"
+void family_main(char **arguments);
+
+/* How many members a stubborn family has in the end. */
+#define FAMILY_STUBBORN 6
+
+/* --- job.c: sqlock --- */
+
+struct job {
+    pid_t pid;
+    int pidfd;
+    int says; /* what it says, a pipe */
+    char said[4096];
+    size_t said_bytes;
+    char file[256];
+    struct activity *activity;
+};
+
+/* Start `sqlock run OPTIONS NAME -- this program as a family`; the options end
+ * with NULL.  URL: NULL is the fixture's. */
+void job_start(struct job *job, const struct fixture *fixture, const char *url,
+               const char *const *options, const char *kind);
+
+/* Whether it has said this by now. */
+bool job_has_said(struct job *job, const char *text);
+
+/* Wait until it has. */
+void job_await(struct job *job, const char *text);
+
+/* Start it, and wait until the family has so many members. */
+void job_run(struct job *job, const struct fixture *fixture, const char *url,
+             const char *const *options, const char *kind, int members);
+
+/* Wait for sqlock's end, then for that of whoever descends from it, and fail if
+ * that takes too long.  The exit status, or 128 and the number of a signal. */
+int job_end(struct job *job);
+
+/* Whether anyone descends from this process. */
+bool job_is_anyone_left(void);
+
+#endif

@@ -1,0 +1,233 @@
+/*
+ * ending.c - everything that descends from the command is over before another
+ * can have the lock: the last sign of life of any of them against the time, by
+ * the database's clock on the same host, at which the next lease was granted
+ */
+#include "command.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/proxy.h"
+#include "support/server.h"
+
+/* The lead and the margin of the lease's end, a thirteenth together, are what a
+ * busy machine may keep the supervisor waiting. */
+#define TTL_MS 4000
+#define TTL "4000ms"
+
+/* Of each in a campaign: 200 and more on each database. */
+#define ROUNDS 50
+
+static const char *const options[] = {"-t", TTL, NULL};
+
+static void start(struct job *job, struct fixture *f, const char *url)
+{
+    job_run(job, f, url, options, "stubborn", FAMILY_STUBBORN);
+}
+
+/* Have the lock after it, and compare.  Its row is given back. */
+static void check_next(const struct job *job, struct fixture *f)
+{
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    int64_t end_ns = check_deadline_ns(PATIENCE_MS);
+    int64_t last_us;
+    int rc;
+
+    do {
+        rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
+    } while (rc < 0 && check_pause(end_ns));
+    assert_lock_ok(rc, &f->err);
+    last_us = atomic_load(&job->activity->last_us);
+    assert_less(last_us, fixture_row(f, f->name).created_us);
+    /* Nobody sleeps through it either. */
+    (void)usleep(50000);
+    assert_true(atomic_load(&job->activity->last_us) == last_us);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* An operator ends the lease, which goes on until its end. */
+static void break_lease(struct fixture *f)
+{
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    sqlock_info *row = NULL;
+    int rc;
+
+    rc = sqlock_show(f->b, f->name, &row, &f->err);
+    assert_lock_ok(rc, &f->err);
+    how.token = row->token;
+    how.reason = "test";
+    rc = sqlock_break(f->b, f->name, &how, &f->err);
+    assert_lock_ok(rc, &f->err);
+    sqlock_info_free(row, 1);
+}
+
+/* Until the lease in the table is over, by this host's clock. */
+static void sleep_until_us(int64_t at_us)
+{
+    struct timespec at = {.tv_sec = at_us / 1000000,
+                          .tv_nsec = (long)(at_us % 1000000) * 1000};
+
+    while (clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &at, NULL) != 0)
+        continue;
+}
+
+static void end_sqlock_is_killed(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    assert_int_equal(kill(job.pid, SIGKILL), 0);
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), 128 + SIGKILL);
+}
+
+static void end_sqlock_is_frozen(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    assert_int_equal(kill(job.pid, SIGSTOP), 0);
+    check_next(&job, f);
+    assert_int_equal(kill(job.pid, SIGCONT), 0);
+    assert_int_equal(job_end(&job), 76);
+}
+
+static void end_the_lease_is_broken(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    break_lease(f);
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), 76);
+}
+
+/* Sqlock takes over from a supervisor that does nothing. */
+static void end_the_supervisor_is_frozen(struct fixture *f)
+{
+    struct job job;
+    char path[64];
+    FILE *children;
+    int pid = 0;
+
+    start(&job, f, NULL);
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", job.pid,
+                   job.pid);
+    children = fopen(path, "re");
+    assert_non_null(children);
+    while (fscanf(children, "%d", &pid) == 1 && getsid(pid) != pid)
+        continue;
+    (void)fclose(children);
+    assert_true(pid > 0 && getsid(pid) == pid);
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    break_lease(f);
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), 76);
+}
+
+static void end_the_network_is_a_black_hole(struct fixture *f)
+{
+    struct proxy *proxy = proxy_open(f->database, f->url);
+    char url[1024];
+    struct job job;
+
+    assert_non_null(proxy);
+    start(&job, f, proxy_url(proxy, url, f->url));
+    proxy_blackhole(proxy);
+    check_next(&job, f);
+    proxy_heal(proxy);
+    assert_int_equal(job_end(&job), 76);
+    proxy_close(proxy);
+}
+
+static void end_the_server_is_stopped(struct fixture *f)
+{
+    struct job job;
+    int64_t expires_us;
+
+    if (!server_can_stop(f->database)) {
+        print_message("skipped: the server is not ours\n");
+        skip();
+    }
+    start(&job, f, NULL);
+    server_stop(f->database);
+    /* No renewal has come later than this: the lease's length from now. */
+    expires_us = atomic_load(&job.activity->last_us) + INT64_C(1000) * TTL_MS;
+    sleep_until_us(expires_us);
+    server_go_on();
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), 76);
+}
+
+static void end_the_file_is_locked(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
+    sleep_until_us(fixture_row(f, f->name).expires_us);
+    assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), 76);
+}
+
+/* A lock of its own each time. */
+static void repeat(void **state, void (*end)(struct fixture *f))
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < check_scale(1, ROUNDS); i++) {
+        fixture_next(f);
+        end(f);
+    }
+}
+
+static void test_F71_sqlock_is_killed(void **state)
+{
+    repeat(state, end_sqlock_is_killed);
+}
+
+static void test_F72_sqlock_is_frozen(void **state)
+{
+    repeat(state, end_sqlock_is_frozen);
+}
+
+static void test_F80_the_lease_is_broken(void **state)
+{
+    repeat(state, end_the_lease_is_broken);
+}
+
+static void test_F72_the_supervisor_is_frozen(void **state)
+{
+    repeat(state, end_the_supervisor_is_frozen);
+}
+
+static void test_F72_the_network_is_a_black_hole(void **state)
+{
+    repeat(state, end_the_network_is_a_black_hole);
+}
+
+static void test_F72_the_server_is_stopped(void **state)
+{
+    repeat(state, end_the_server_is_stopped);
+}
+
+static void test_F72_the_file_is_locked(void **state)
+{
+    repeat(state, end_the_file_is_locked);
+}
+
+static const struct test tests[] = {
+    TEST(test_F71_sqlock_is_killed),
+    TEST(test_F72_sqlock_is_frozen),
+    TEST(test_F80_the_lease_is_broken),
+    TEST(test_F72_the_supervisor_is_frozen),
+    TEST_ON(test_F72_the_network_is_a_black_hole, ON_SERVERS, 0),
+    TEST_STOPPING(test_F72_the_server_is_stopped, ON_SERVERS),
+    TEST_ON(test_F72_the_file_is_locked, ON_SQLITE, 0),
+};
+const struct topic topic_ending = TOPIC(tests);

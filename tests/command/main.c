@@ -1,0 +1,28 @@
+/*
+ * main.c - the command suite: what becomes of the command of `sqlock run`, and
+ * of all that descends from it, whatever happens to sqlock, to the database and
+ * to the network between them (see support/suite_main.h)
+ */
+#include "command.h"
+
+#include <string.h>
+
+static const struct topic *const topics[] = {&topic_ending, &topic_signals,
+                                             NULL};
+
+static const struct suite_main suite = {
+    .name = "command",
+    .topics = topics,
+    .layouts = IN_SQLOCK,
+    .lanes = 3,
+    .stops_servers = true,
+    .test_seconds = 120,
+    .campaign_seconds = 6000,
+};
+
+int main(int argc, char **argv)
+{
+    if (argc == 4 && strcmp(argv[1], FAMILY_FACE) == 0)
+        family_main(argv + 2);
+    return suite_main(&suite, argc, argv);
+}

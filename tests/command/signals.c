@@ -1,0 +1,126 @@
+/*
+ * signals.c - each signal that sqlock passes on, in each state that it can be
+ * in: nobody is left, the exit status is the documented one, and the lock is
+ * free at once or when the lease ends (F73)
+ */
+#include "command.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static const int numbers[] = {SIGHUP,  SIGINT,  SIGQUIT,
+                              SIGTERM, SIGUSR1, SIGUSR2};
+#define NUMBERS (sizeof numbers / sizeof numbers[0])
+
+/* Renewed in time also on a busy machine; and one whose loss is soon found. */
+static const char *const options[] = {"-t", "20", NULL};
+static const char *const short_options[] = {"-t", "2", NULL};
+
+/* Of each signal, in a test of its own or in a campaign. */
+static unsigned rounds(void)
+{
+    return check_scale(3, 100);
+}
+
+static void check_free(struct fixture *f)
+{
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void check_status(struct job *job, int number, int expected)
+{
+    int status = job_end(job);
+
+    if (status != expected)
+        print_error("signal %d: %s\n", number, job->said);
+    assert_int_equal(status, expected);
+}
+
+static void test_F73_while_waiting(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *holder = lock_obtain(f->a, f->name);
+    struct job job;
+
+    lock_take(holder, 0);
+    for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
+        int number = numbers[i % NUMBERS];
+
+        job_start(&job, f, NULL, options, "meek");
+        job_await(&job, "waiting");
+        (void)kill(job.pid, number);
+        assert_int_equal(atomic_load(&job.activity->members), 0);
+        check_status(&job, number, 128 + number);
+    }
+    assert_true(sqlock_is_held(holder));
+    lock_give(holder);
+    lock_drop(holder);
+    check_free(f);
+}
+
+/* From the first instruction to a command that runs. */
+static void test_F73_while_starting(void **state)
+{
+    struct fixture *f = *state;
+    struct job job;
+
+    for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
+        int number = numbers[i % NUMBERS];
+
+        fixture_next(f);
+        job_start(&job, f, NULL, options, "meek");
+        (void)usleep(i * 7919 % 30000);
+        (void)kill(job.pid, number);
+        check_status(&job, number, 128 + number);
+        check_free(f);
+    }
+}
+
+static void test_F73_while_held(void **state)
+{
+    struct fixture *f = *state;
+    struct job job;
+
+    for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
+        int number = numbers[i % NUMBERS];
+
+        job_run(&job, f, NULL, options, "meek", 1);
+        (void)kill(job.pid, number);
+        check_status(&job, number, 128 + number);
+        check_free(f);
+    }
+}
+
+/* The command is being ended, and does not want to. */
+static void test_F73_while_stopping(void **state)
+{
+    struct fixture *f = *state;
+    struct job job;
+
+    for (unsigned i = 0; i < (rounds() + 1) / 2 * NUMBERS; i++) {
+        int number = numbers[i % NUMBERS];
+        struct row row;
+
+        fixture_next(f);
+        job_run(&job, f, NULL, short_options, "stubborn", FAMILY_STUBBORN);
+        row = fixture_row(f, f->name);
+        (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
+                      row.key);
+        job_await(&job, "ending");
+        (void)kill(job.pid, number);
+        check_status(&job, number, 76);
+        check_free(f);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(test_F73_while_waiting),
+    TEST(test_F73_while_starting),
+    TEST(test_F73_while_held),
+    TEST(test_F73_while_stopping),
+};
+const struct topic topic_signals = TOPIC(tests);
