@@ -364,7 +364,7 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench,$(SUITE_NAMES)) cli install demo readme
+	conformance tx stress bench failover,$(SUITE_NAMES)) cli install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
 NEEDS_ALL := $(if $(filter cli command install demo readme tx,$(SUITES)),all)
@@ -390,7 +390,7 @@ valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
 campaign: ## Stress suites at full length (long)
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault keeper command' test
+	SUITES='stress tx fault keeper command failover' test
 
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1
@@ -424,7 +424,7 @@ test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
-test-matrix: $(MATRIX_SUITES:%=$B/tests/%) ## Suites on other versions and on clusters; ENGINES="galera" chooses
+test-matrix: $(MATRIX_SUITES:%=$B/tests/%) $B/tests/failover ## Suites on other versions and on clusters; ENGINES="galera" chooses
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	$(MATRIX_SUITES:%=$(BUILD)/mysqlclient/tests/%)
