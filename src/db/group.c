@@ -233,17 +233,24 @@ static bool enqueue(struct lk_group *group, struct lk_request *request)
 int lk_group_run(struct lk_group *group, struct lk_pool *pool,
                  struct lk_request *request)
 {
+    bool leads;
+
     request->next = NULL;
     request->rc = SQLOCK_ECANCELED;
     (void)sem_init(&request->called, 0, 0);
 
+    request->is_leader = false;
     pthread_mutex_lock(&group->mutex);
-    request->is_leader = enqueue(group, request);
+    leads = enqueue(group, request);
     pthread_mutex_unlock(&group->mutex);
-    if (!request->is_leader)
+    /* Whoever calls it touches it for the last time then; until it is called
+     * it must not go, nor look whether it leads. */
+    if (!leads) {
         while (sem_wait(&request->called) < 0 && errno == EINTR)
             ;
-    if (request->is_leader)
+        leads = request->is_leader;
+    }
+    if (leads)
         lead(group, pool, request);
     (void)sem_destroy(&request->called);
     return request->rc;
