@@ -17,8 +17,7 @@
 
 struct buckets {
     int64_t total;
-    size_t count; /* rows there are */
-    int64_t last; /* the greatest number of one */
+    int64_t last; /* the greatest number of one; -1: there is none */
 };
 
 /* Threads of a process, and processes started one after another, have
@@ -40,12 +39,10 @@ static int lock_buckets(struct lk_stock_operation *op,
     sqlock_result result = {0};
     int rc;
 
-    *buckets = (struct buckets){.last = -1};
     lk_stock_arguments(op, line, &arguments);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_BUCKETS, &arguments, &result, err);
     for (size_t i = 0; rc == 0 && i < result.rows; i++) {
         buckets->last = result.cells[2 * i].integer;
-        buckets->count++;
         if (__builtin_add_overflow(buckets->total,
                                    result.cells[2 * i + 1].integer,
                                    &buckets->total))
@@ -93,7 +90,7 @@ static int spread(struct lk_stock_operation *op,
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err)
 {
-    struct buckets buckets;
+    struct buckets buckets = {.last = -1};
     int rc;
 
     *gathered = 0;
@@ -111,7 +108,7 @@ static int take_from_all(struct lk_stock_operation *op,
 {
     struct lk_stock_line nothing = *line;
     struct lk_arguments arguments;
-    struct buckets buckets;
+    struct buckets buckets = {.last = -1};
     int64_t in_row = 0;
     int64_t total;
     int rc;

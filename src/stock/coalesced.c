@@ -122,8 +122,10 @@ static void tell(const struct lk_fold *fold,
                  const struct lk_fold_request *leader)
 {
     for (size_t i = 0; i < fold->count; i++)
-        if (fold->requests[i] != leader)
+        if (fold->requests[i] != leader) {
+            fold->requests[i]->is_done = true;
             (void)sem_post(&fold->requests[i]->turn);
+        }
 }
 
 /* One round; the leader's own request is the first of it. */
@@ -155,8 +157,6 @@ static void lead(sqlock_stock *stock, struct lk_fold_request *leader)
     note_rounds(stock, &fold);
     lk_fold_run(&fold, stock);
 
-    for (size_t i = 0; i < fold.count; i++)
-        fold.requests[i]->is_done = true;
     pthread_mutex_lock(&stock->mutex);
     queue->known_left = fold.known_left;
     queue->is_running = false;
@@ -167,10 +167,8 @@ static void lead(sqlock_stock *stock, struct lk_fold_request *leader)
     pthread_mutex_unlock(&stock->mutex);
     /* First those who have their answers: they may be back, and join. */
     tell(&fold, leader);
-    if (next != NULL) {
-        next->leads = true;
+    if (next != NULL)
         (void)sem_post(&next->turn);
-    }
     if (fold.one == NULL)
         free(fold.requests);
 }
@@ -181,14 +179,12 @@ static int wait_or_lead(sqlock_stock *stock, struct lk_fold_request *request)
 
     if (leads < 0)
         return leads;
-    request->leads = leads == 1;
-    while (!request->is_done) {
-        if (request->leads)
-            lead(stock, request);
-        else
-            while (sem_wait(&request->turn) != 0 && errno == EINTR)
-                continue;
-    }
+    if (leads == 0)
+        while (sem_wait(&request->turn) != 0 && errno == EINTR)
+            continue;
+    /* Nobody else looks at it from here on: it is done, or it leads. */
+    if (!request->is_done)
+        lead(stock, request);
     return 0;
 }
 

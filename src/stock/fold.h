@@ -15,9 +15,8 @@ struct lk_fold_request {
     struct lk_fold_queue *queue;
     struct lk_fold_request *next;
     uint64_t came_in; /* the round before the first that it waits for */
-    sem_t turn;       /* posted when it is done or leads */
+    sem_t turn;       /* posted when it is done, or else leads */
     bool is_done;
-    bool leads;
 
     int rc;           /* out */
     sqlock_error err; /* out */

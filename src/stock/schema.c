@@ -63,7 +63,7 @@ static int find_lock_table(const sqlock_driver *driver,
 int sqlock_stock_schema_text(char **text, const char *url,
                              const sqlock_options *options, sqlock_error *err)
 {
-    const sqlock_driver *driver;
+    const sqlock_driver *driver = NULL;
     sqlock_options all;
     struct lk_table lock;
     int rc;
@@ -76,7 +76,7 @@ int sqlock_stock_schema_text(char **text, const char *url,
         rc = lk_driver_find(&driver, url, err);
     if (rc == 0)
         rc = find_lock_table(driver, &all, &lock, err);
-    if (rc < 0)
+    if (rc != 0)
         return rc;
     *text = render(driver->stock->schema, &lock);
     return *text != NULL ? 0 : lk_error_nomem(err);
