@@ -390,7 +390,7 @@ valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
 campaign: ## Stress suites at full length (long)
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault keeper command failover' test
+	SUITES='stress tx fault keeper command failover stock' test
 
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1

@@ -37,7 +37,8 @@ sqlock_stock *shop_open_at(sqlock_registry *registry,
 
 /* Whether the database has that strategy. */
 bool shop_has(const struct fixture *f, sqlock_stock_strategy strategy);
-#define each_strategy(f, strategy)                                             \
+/* `strategy` is one after the other of those that it has. */
+#define each_strategy(f)                                                       \
     for (sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;            \
          strategy < SQLOCK_STOCK_STRATEGIES;                                   \
          strategy = (sqlock_stock_strategy)(strategy + 1))                     \

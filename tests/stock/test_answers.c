@@ -56,7 +56,7 @@ static void test_each_strategy_sells_out_exactly(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         sell_out(f, strategy, false);
@@ -70,7 +70,7 @@ static void test_what_is_restored_and_set_can_be_deducted(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 0);
@@ -120,7 +120,7 @@ static void test_other_strategies_find_what_is_in_buckets(void **state)
     struct fixture *f = *state;
     sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 41);

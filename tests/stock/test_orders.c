@@ -34,7 +34,7 @@ static void test_the_same_order_gets_the_first_answer(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
@@ -128,7 +128,7 @@ static void test_F34_many_who_send_one_order_deduct_once(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         struct workers workers;
         char order[96];
@@ -155,7 +155,7 @@ static void test_several_items_are_all_done_or_none(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *many = shop_item(f, 100);
@@ -235,7 +235,7 @@ test_orders_that_cross_do_not_deadlock_for_their_callers(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f, strategy)
+    each_strategy(f)
     {
         struct workers workers;
         struct crossing crossing = {
