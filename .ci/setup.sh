@@ -101,6 +101,8 @@ probe_test() {
     # The manuals and the completions.
     have mandoc || need mandoc
     have zsh || need zsh
+    # Runs the upgrade scripts as a user does.
+    ! wants sqlite || have sqlite3 || need sqlite3
     # Certificates for servers that speak TLS.
     have openssl || need openssl
     # Servers whose clock is set.
