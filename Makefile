@@ -364,10 +364,12 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench failover,$(SUITE_NAMES)) cli install demo readme
+	conformance tx stress bench failover,$(SUITE_NAMES)) cli migration \
+	install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
-NEEDS_ALL := $(if $(filter cli command install demo readme tx,$(SUITES)),all)
+NEEDS_ALL := $(if $(filter cli command migration install demo readme tx, \
+	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
 .PHONY: test check
@@ -479,8 +481,8 @@ lint-rules:
 # SC2034: variables of a script that others source; SC2104: `sqlock break`.
 lint-scripts:
 	$(call say,SHELL,scripts)shellcheck --external-sources \
-	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci tests docker -name '*.sh') \
-	src/cli/completion/sqlock.bash .ci/run
+	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci tests docker src \
+	-name '*.sh') src/cli/completion/sqlock.bash .ci/run
 lint-manuals:
 	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS)
 

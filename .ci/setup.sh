@@ -98,7 +98,8 @@ probe_test() {
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
     have pgrep || need procps
-    # The manuals and the completions.
+    # A database's own command; the manuals; the completions.
+    ! wants sqlite || have sqlite3 || need sqlite3
     have mandoc || need mandoc
     have zsh || need zsh
     # Runs the upgrade scripts as a user does.

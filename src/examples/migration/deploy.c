@@ -1,0 +1,222 @@
+/*
+ * deploy.c - applying migrations, each once and in order
+ *
+ * The lock says whose turn it is.  That a deployer whose turn is over does
+ * nothing any more is the database's to say: each transaction begins with a
+ * guard, and the migration is recorded in the transaction that it runs in.
+ *
+ * Where DDL commits by itself (MySQL, MariaDB), and for what cannot run in a
+ * transaction (CREATE INDEX CONCURRENTLY), that cannot be.  Then it is recorded
+ * as begun before and as done afterwards, both under a guard; and the session
+ * that runs it holds a lock of the server's, so that a successor waits for a
+ * statement that outlives its client.  A migration that was begun and not done
+ * is run again: it has to be written so that this does no harm.
+ */
+#include "deploy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { BEGUN = 1, DONE = 2 };
+
+static const char log_table[] =
+    "CREATE TABLE IF NOT EXISTS migration_log (version INTEGER PRIMARY KEY, "
+    "name VARCHAR(255) NOT NULL, state INTEGER NOT NULL, token BIGINT NOT "
+    "NULL)";
+
+struct deployment {
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    const struct connection *connection;
+};
+
+static bool runs_inside(const struct deployment *deployment,
+                        const struct migration *migration)
+{
+    if (deployment->connection->has_transactional_ddl)
+        return !migration->is_outside;
+    return migration->is_inside;
+}
+
+/* A transaction on our own connection that does not outlive the lease. */
+static int begin(const struct deployment *deployment, sqlock_tx **tx)
+{
+    sqlock_error err;
+    int rc = sqlock_tx_adopt(tx, deployment->registry,
+                             deployment->connection->handle, &err);
+
+    if (rc < 0)
+        return complain("beginning", err.message);
+    rc = sqlock_tx_guard(*tx, deployment->lock, &err);
+    if (rc < 0) {
+        (void)sqlock_tx_rollback(*tx, NULL);
+        return complain("the lock", err.message);
+    }
+    return 0;
+}
+
+/* 0: not in the log. */
+static int read_state(sqlock_tx *tx, const struct migration *migration,
+                      int64_t *state)
+{
+    sqlock_value version = sqlock_integer(migration->version);
+    sqlock_result result = {0};
+    sqlock_error err;
+    int rc;
+
+    rc = sqlock_tx_execute(tx,
+                           "SELECT state FROM migration_log WHERE version = ?",
+                           &version, 1, &result, &err);
+    if (rc < 0)
+        (void)complain("the log", err.message);
+    *state = rc == 0 && result.rows > 0 ? result.cells[0].integer : 0;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int record(const struct deployment *deployment, sqlock_tx *tx,
+                  const struct migration *migration, int64_t state)
+{
+    sqlock_value values[] = {
+        sqlock_integer(migration->version),
+        sqlock_text(migration->name),
+        sqlock_integer(state),
+        sqlock_integer(sqlock_token(deployment->lock)),
+    };
+    sqlock_error err;
+    int rc;
+
+    rc = sqlock_tx_execute(tx, "DELETE FROM migration_log WHERE version = ?",
+                           values, 1, NULL, &err);
+    if (rc == 0)
+        rc = sqlock_tx_execute(
+            tx,
+            "INSERT INTO migration_log (version, name, state, token) "
+            "VALUES (?, ?, ?, ?)",
+            values, 4, NULL, &err);
+    return rc < 0 ? complain("the log", err.message) : 0;
+}
+
+/* Commit, or roll back after a failure. */
+static int end(sqlock_tx *tx, int rc)
+{
+    sqlock_error err;
+
+    if (rc < 0) {
+        (void)sqlock_tx_rollback(tx, NULL);
+        return -1;
+    }
+    rc = sqlock_tx_commit(tx, &err);
+    return rc < 0 ? complain("the commit", err.message) : 0;
+}
+
+static int apply_inside(const struct deployment *deployment, sqlock_tx *tx,
+                        const struct migration *migration)
+{
+    const struct connection *connection = deployment->connection;
+    int rc = connection->run(connection->handle, migration->sql);
+
+    if (rc == 0)
+        rc = record(deployment, tx, migration, DONE);
+    return end(tx, rc);
+}
+
+/* Each statement on its own; they end with ";" at the end of a line. */
+static int run_separately(const struct connection *connection, const char *sql)
+{
+    char *copy = strdup(sql);
+    char *from = copy;
+    int rc = copy != NULL ? 0 : complain("a migration", "out of memory");
+
+    while (rc == 0 && *from != '\0') {
+        char *end = strstr(from, ";\n");
+
+        if (end == NULL)
+            end = from + strlen(from);
+        else
+            *end++ = '\0';
+        if (from[strspn(from, " \n")] != '\0')
+            rc = connection->run(connection->handle, from);
+        from = end;
+    }
+    free(copy);
+    return rc;
+}
+
+static int apply_outside(const struct deployment *deployment, sqlock_tx *tx,
+                         const struct migration *migration)
+{
+    const struct connection *connection = deployment->connection;
+    int rc;
+
+    rc = end(tx, record(deployment, tx, migration, BEGUN));
+    if (rc == 0)
+        rc = run_separately(connection, migration->sql);
+    if (rc == 0)
+        rc = begin(deployment, &tx);
+    if (rc == 0)
+        rc = end(tx, record(deployment, tx, migration, DONE));
+    return rc;
+}
+
+static int apply(const struct deployment *deployment,
+                 const struct migration *migration)
+{
+    sqlock_tx *tx;
+    int64_t state;
+    int rc;
+
+    if (begin(deployment, &tx) < 0)
+        return -1;
+    rc = read_state(tx, migration, &state);
+    if (rc < 0 || state == DONE) {
+        (void)sqlock_tx_rollback(tx, NULL);
+        return rc < 0 ? -1 : 0;
+    }
+    if (state == BEGUN)
+        (void)printf("%s: begun by another deployer, running it again\n",
+                     migration->name);
+    if (runs_inside(deployment, migration))
+        rc = apply_inside(deployment, tx, migration);
+    else
+        rc = apply_outside(deployment, tx, migration);
+    if (rc < 0)
+        return complain(migration->name, "not applied");
+    (void)printf("%s: applied\n", migration->name);
+    (void)fflush(stdout);
+    return 0;
+}
+
+/* Until the session of a predecessor has ended at the server. */
+static int wait_for_session(const struct deployment *deployment)
+{
+    const struct timespec pause = {.tv_nsec = 100000000};
+    const struct connection *connection = deployment->connection;
+    int rc = 1;
+
+    if (connection->lock_session != NULL)
+        rc = connection->lock_session(connection->handle);
+    while (rc == 0) {
+        if (!sqlock_is_held(deployment->lock))
+            return complain("the lock", "lost");
+        (void)nanosleep(&pause, NULL);
+        rc = connection->lock_session(connection->handle);
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+int deploy(sqlock_registry *registry, sqlock_lock *lock,
+           const struct connection *connection, const struct folder *folder)
+{
+    const struct deployment deployment = {registry, lock, connection};
+    int rc;
+
+    rc = wait_for_session(&deployment);
+    if (rc == 0)
+        rc = connection->run(connection->handle, log_table);
+    for (size_t i = 0; rc == 0 && i < folder->count; i++)
+        rc = apply(&deployment, &folder->migrations[i]);
+    return rc;
+}

@@ -1,0 +1,3 @@
+-- in a transaction
+INSERT INTO migrated_customer (id, name) VALUES (1, 'Ada');
+INSERT INTO migrated_customer (id, name) VALUES (2, 'Grace');

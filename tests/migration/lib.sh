@@ -1,0 +1,322 @@
+# lib.sh: five deployers start at once, one is killed half way, one stops for
+# longer than its lease: each migration is applied once and in order, and some
+# deployer ends the work.  By the C example and by the script; a script for each
+# database, because they mostly wait.
+# shellcheck shell=bash
+
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+: "${SQLOCK:=${SQLOCK_BUILD:-build}/bin/sqlock}"
+PATH=$(dirname "$SQLOCK"):$PATH
+deployer=${SQLOCK_BUILD:-build}/bin/examples/migration
+script=src/examples/migration/migrate.sh
+unset SQLOCK_URL SQLOCK_REGION
+export XDG_CONFIG_HOME=/nonexistent
+dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/migration.XXXXXX") || exit 1
+helpers=()
+failures=0
+finish() {
+    local pid
+    [ "$BASHPID" = "$$" ] || return 0
+    for pid in "${helpers[@]}"; do
+        kill -CONT "$pid" 2>/dev/null
+        kill -KILL "$pid" 2>/dev/null
+    done
+    rm -rf "$dir"
+}
+trap finish EXIT
+
+ok() { # WHAT GOT EXPECTED
+    if [ "$2" = "$3" ]; then
+        echo "ok - $kind: $1"
+    else
+        failures=$((failures + 1))
+        echo "not ok - $kind: $1: got \"$2\", not \"$3\""
+        cat "$dir"/out.[0-9]* 2>/dev/null | sed 's/^/# /' | tail -n 12
+    fi
+}
+
+# The database's own command, which reads SQL, as "${client[@]}".
+use_client() { # URL
+    local user password host port name
+    case $1 in
+    sqlite:*)
+        kind=sqlite
+        client=(sqlite3 -bail -cmd '.timeout 20000' "${1#sqlite:}")
+        ;;
+    *)
+        IFS=' ' read -r user password host port name < <(
+            sed -E 's,.*//([^:]*):([^@]*)@([^:]*):([0-9]*)/([^?]*).*,\1 \2 \3 \4 \5,' \
+                <<<"$1")
+        case $1 in
+        postgres*)
+            kind=postgres
+            export PGPASSWORD=$password
+            client=("$(psql_program)" -X -q -A -t -v ON_ERROR_STOP=1 -h "$host"
+                -p "$port" -U "$user" -d "$name")
+            ;;
+        *)
+            kind=mysql
+            printf '[client]\nuser=%s\npassword=%s\nhost=%s\nport=%s\nprotocol=tcp\n' \
+                "$user" "$password" "$host" "$port" >"$dir/my.cnf"
+            client=("$(command -v mariadb || echo mysql)"
+                "--defaults-file=$dir/my.cnf" --batch --unbuffered
+                --skip-column-names "$name")
+            ;;
+        esac
+        ;;
+    esac
+}
+psql_program() {
+    command -v psql || echo "$(bash tests/servers/postgres-bin.sh)/psql"
+}
+
+ask() { # SQL
+    echo "$1;" | "${client[@]}" 2>>"$dir/out.ask"
+}
+
+forget() { # what was applied, for the next ones
+    local table
+    for table in migration_log migrated_customer migrated_note migrated_step; do
+        ask "DROP TABLE IF EXISTS $table"
+    done
+}
+
+# How long the others wait for a deployer that was killed: enough for a busy
+# machine to renew and to connect in.
+TTL=8
+
+# A deployer in the background, as $pid: `start c FOLDER`, `start script FOLDER`.
+started=0
+start() {
+    started=$((started + 1))
+    if [ "$1" = c ]; then
+        "$deployer" "$url" "$2" $TTL >"$dir/out.$started" 2>&1 9>&- &
+    else
+        SQLOCK_URL=$url MIGRATE_TTL=$TTL "$script" "$2" "${client[@]}" \
+            >"$dir/out.$started" 2>&1 9>&- &
+    fi
+    pid=$!
+    helpers+=("$pid")
+}
+
+# How many are recorded as done.
+count_done() {
+    ask "SELECT COUNT(*) FROM migration_log WHERE state = 2"
+}
+
+# Until a deployer has begun the step that takes its time.
+until_begun() {
+    local end=$((SECONDS + 60))
+    until [ "$(ask "SELECT state FROM migration_log WHERE version = $GATE" \
+        2>/dev/null)" = 1 ]; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
+}
+
+# Migrations that the database itself refuses out of order, or a second time:
+# the N-th wants to see the ones before it.  One of them waits at a gate, and may
+# be run again.
+STEPS=7
+GATE=4
+write_steps() { # FOLDER
+    local i file
+    mkdir -p "$1"
+    cat >"$1/001_steps.sql" <<END
+CREATE TABLE IF NOT EXISTS migrated_step (n INTEGER PRIMARY KEY,
+    seen INTEGER NOT NULL, CHECK (seen = CASE WHEN n < $GATE THEN n - 2
+    ELSE n - 3 END));
+END
+    for ((i = 2; i <= STEPS; i++)); do
+        file=$(printf '%s/%03d_step.sql' "$1" "$i")
+        if [ "$i" = "$GATE" ]; then
+            echo "-- outside a transaction"
+            wait_for_gate
+        else
+            echo "-- in a transaction"
+            echo "INSERT INTO migrated_step (n, seen)"
+            echo "    SELECT $i, COUNT(*) FROM migrated_step;"
+        fi >"$file"
+    done
+}
+wait_for_gate() {
+    case $kind in
+    postgres)
+        cat <<END
+DO \$\$ BEGIN PERFORM pg_advisory_lock(4711); END \$\$;
+DO \$\$ BEGIN PERFORM pg_advisory_unlock(4711); END \$\$;
+END
+        ;;
+    mysql)
+        echo "DO GET_LOCK('migration gate', 600);"
+        echo "DO RELEASE_LOCK('migration gate');"
+        ;;
+    sqlite)
+        # Nobody has locked a file while there is none.
+        cat <<END
+ATTACH '$dir/gate.db' AS gate;
+CREATE TABLE IF NOT EXISTS gate.passed (n INTEGER);
+DETACH gate;
+END
+        ;;
+    esac
+}
+# A session of ours keeps it shut, until `open_gate`.
+shut_gate() {
+    local lock keeper=("${client[@]}")
+    case $kind in
+    postgres) lock="SELECT pg_advisory_lock(4711);" ;;
+    mysql) lock="SELECT GET_LOCK('migration gate', 600);" ;;
+    sqlite)
+        lock="BEGIN EXCLUSIVE;"
+        keeper=(sqlite3 "$dir/gate.db")
+        ;;
+    esac
+    rm -f "$dir/gate"
+    mkfifo "$dir/gate"
+    "${keeper[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
+    helpers+=("$!")
+    exec 9>"$dir/gate"
+    echo "$lock SELECT 'shut';" >&9
+    until grep -q shut "$dir/gate.out"; do
+        sleep 0.02
+    done
+}
+open_gate() {
+    exec 9>&-
+}
+# What the steps leave behind, when all of them were made.
+steps_made() {
+    ask 'SELECT COUNT(*), MAX(n) FROM migrated_step' | tr '\t' '|'
+}
+ALL_STEPS="$((STEPS - 2))|$STEPS"
+
+five_at_once() { # HOW
+    local pids=() bad=0 i
+    forget
+    for i in 1 2 3 4 5; do
+        start "$1" "src/examples/migration/$kind"
+        pids+=("$pid")
+    done
+    for i in "${pids[@]}"; do
+        wait "$i" || bad=$((bad + 1))
+    done
+    ok "$1: five at once: none fails" "$bad" 0
+    ok "$1: all are applied" "$(count_done)" 4
+    ok "$1: once" \
+        "$(cat "$dir"/out.* | grep ': applied' | sort | uniq -d)" ""
+    ok "$1: the data is there" \
+        "$(ask "SELECT COUNT(*) FROM migrated_customer WHERE mail LIKE '%@example.org'")" 2
+    ok "$1: the tokens are those of the turns" \
+        "$(ask "SELECT COUNT(*) FROM migration_log WHERE token <= 0")" 0
+    rm -f "$dir"/out.*
+}
+
+# The first of five is killed in the middle of its work.
+killed() { # HOW
+    local pids=() i first bad=0
+    forget
+    write_steps "$dir/steps"
+    shut_gate
+    start "$1" "$dir/steps"
+    first=$pid
+    until_begun
+    for i in 1 2 3 4; do
+        start "$1" "$dir/steps"
+        pids+=("$pid")
+    done
+    kill -KILL "$first"
+    wait "$first" 2>/dev/null
+    ok "$1: one is killed half way" "$(count_done)" $((GATE - 1))
+    open_gate
+    for i in "${pids[@]}"; do
+        wait "$i" || bad=$((bad + 1))
+    done
+    ok "$1: the others do not fail" "$bad" 0
+    ok "$1: they have ended the work" "$(count_done)" "$STEPS"
+    ok "$1: each step was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    ok "$1: by two deployers" \
+        "$(ask 'SELECT COUNT(DISTINCT token) FROM migration_log')" 2
+    rm -f "$dir"/out.*
+}
+
+# A deployer stops in the middle of its turn, for longer than its lease; when it
+# goes on, it writes nothing any more.
+stopped() {
+    local first second
+    forget
+    write_steps "$dir/steps"
+    shut_gate
+    start c "$dir/steps"
+    first=$pid
+    until_begun
+    kill -STOP "$first"
+    SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
+        "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
+    ok "stopped: its lease is ended" "$?" 0
+    start c "$dir/steps"
+    second=$pid
+    open_gate
+    kill -CONT "$first"
+    wait "$first"
+    ok "stopped: it finds its lease lost" "$?" 1
+    wait "$second"
+    ok "stopped: its successor has ended the work" "$?" 0
+    ok "stopped: all steps are recorded" "$(count_done)" "$STEPS"
+    ok "stopped: each was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    rm -f "$dir"/out.*
+}
+
+mistakes() {
+    forget
+    mkdir -p "$dir/wrong" "$dir/none"
+    echo "CREATE TABLE migrated_note (a INTEGER);" >"$dir/wrong/001_good.sql"
+    echo "NONSENSE;" >"$dir/wrong/002_bad.sql"
+    echo "CREATE TABLE migrated_step (a INTEGER);" >"$dir/wrong/003_good.sql"
+    start c "$dir/wrong"
+    wait "$pid"
+    ok "a wrong migration: exit status" "$?" 1
+    ok "a wrong migration: what comes before is applied" "$(count_done)" 1
+    ok "a wrong migration: it is named" \
+        "$(grep -c '^migration: 002_bad.sql: not applied' "$dir/out.$started")" 1
+    start script "$dir/wrong"
+    wait "$pid"
+    ok "the script fails, too" $(($? != 0)) 1
+    ok "and applies nothing behind it" "$(count_done)" 1
+    start c "$dir/none"
+    wait "$pid"
+    ok "no migrations: exit status" "$?" 1
+    cp "$dir/wrong/001_good.sql" "$dir/none/001_one.sql"
+    cp "$dir/wrong/001_good.sql" "$dir/none/001_two.sql"
+    start c "$dir/none"
+    wait "$pid"
+    ok "a number that comes twice: exit status" "$?" 1
+    rm -f "$dir"/out.*
+}
+
+migrations_on() { # VARIABLE
+    local how
+    url=SQLOCK_TEST_$1_URL
+    url=${!url:-}
+    if [ -z "$url" ]; then
+        echo "skip - $1: there is no such database here"
+        exit 0
+    fi
+    # Tables of the same names must be nobody else's.
+    [ "$1" != SQLITE ] || url=sqlite:$dir/shop.db
+    use_client "$url"
+    if ! command -v "${client[0]}" >/dev/null; then
+        echo "skip - $1: there is no ${client[0]} here"
+        exit 0
+    fi
+    SQLOCK_URL=$url "$SQLOCK" -q init
+    for how in c script; do
+        five_at_once "$how"
+        killed "$how"
+    done
+    stopped
+    mistakes
+    forget
+    [ "$failures" -eq 0 ]
+}
