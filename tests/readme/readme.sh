@@ -128,7 +128,7 @@ for name in $(grep -oE '(sqlock|SQLOCK)_[A-Za-z_]+' README.md | sort -u); do
     check "$name is in the headers, or a variable of the command" \
         grep -qrwE "$name|X\\(${name#SQLOCK_},.*" include src/cli
 done
-for code in $(grep -oE '\bE[A-Z]{3,}\b' README.md | sort -u); do
+for code in $(grep -oE '\bE[A-Z]{3,}\b=?' README.md | grep -v = | sort -u); do
     check "$code is a result" grep -q "X($code," include/sqlock.h
 done
 exit $status
