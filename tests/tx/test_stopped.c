@@ -23,8 +23,9 @@ enum point {
     BEHIND_GUARD
 };
 
-/* What became of a round, told by the holder in one byte. */
-enum { COMMITTED = 'c', REFUSED = 'r', FAILED = 'f' };
+/* What became of a round, told by the holder in one byte; and, told to nobody,
+ * that it was too slow to get to its point. */
+enum { COMMITTED = 'c', REFUSED = 'r', FAILED = 'f', LATE = 'l' };
 
 struct holder {
     sqlock_lock *lock;
@@ -47,7 +48,11 @@ static char write_guarded(struct holder *holder, enum point point)
     if (sqlock_tx_adopt(&tx, holder->registry, holder->app.native, &err) != 0)
         return FAILED;
     rc = sqlock_tx_guard(tx, holder->lock, &err);
-    if (rc == 0 && point == BEHIND_GUARD)
+    if (rc != 0 && point == BEHIND_GUARD) {
+        (void)sqlock_tx_rollback(tx, NULL);
+        return rc == SQLOCK_EEXPIRED ? LATE : FAILED;
+    }
+    if (point == BEHIND_GUARD)
         (void)raise(SIGSTOP);
     if (rc == 0 && app_try(&holder->app, "UPDATE %s SET a = %lld WHERE id = 1",
                            holder->table, seen + 1) != 0)
@@ -97,14 +102,16 @@ int hold(char **arguments)
     while (read(STDIN_FILENO, &command, 1) == 1) {
         char answer = FAILED;
 
-        do
-            rc = lock_try(holder.lock, PATIENCE_MS, TTL_MS, NULL);
-        while (rc == SQLOCK_ETIMEDOUT); /* a slow claim has used its lease up */
-        if (rc == 0)
-            answer = command == WITHOUT_GUARD
-                         ? write_unguarded(&holder)
-                         : write_guarded(&holder, (enum point)command);
-        (void)!sqlock_release(holder.lock, NULL);
+        do {
+            do
+                rc = lock_try(holder.lock, PATIENCE_MS, TTL_MS, NULL);
+            while (rc == SQLOCK_ETIMEDOUT); /* its lease is used up already */
+            if (rc == 0)
+                answer = command == WITHOUT_GUARD
+                             ? write_unguarded(&holder)
+                             : write_guarded(&holder, (enum point)command);
+            (void)!sqlock_release(holder.lock, NULL);
+        } while (answer == LATE);
         if (write(STDOUT_FILENO, &answer, 1) != 1)
             return 3;
     }
