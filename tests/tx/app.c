@@ -7,13 +7,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef SQLOCK_WITH_POSTGRES
 #include <libpq-fe.h>
+#endif
+#ifdef SQLOCK_WITH_MYSQL
 #include <mysql.h>
-#include <sqlite3.h>
 
 #include "base/url.h"
+#endif
+#ifdef SQLOCK_WITH_SQLITE
+#include <sqlite3.h>
+#endif
 
 #define CELL 256
+
+struct rows;
+
+/* What a client library is used for. */
+struct client {
+    unsigned bit; /* ON_... */
+    void (*open)(struct app *app, const char *url);
+    void (*close)(struct app *app);
+    int (*run)(struct app *app, const char *sql, struct rows *rows);
+    bool (*in_transaction)(struct app *app);
+    long long (*session)(struct app *app);
+    const char *const *settings; /* queries, ending with NULL */
+};
 
 /* Gathers the cells of a statement, a line each. */
 struct rows {
@@ -42,6 +61,7 @@ static int failed(struct app *app, const char *text)
 
 /* --- PostgreSQL --- */
 
+#ifdef SQLOCK_WITH_POSTGRES
 static int run_postgres(struct app *app, const char *sql, struct rows *rows)
 {
     PGresult *result = PQexec(app->native, sql);
@@ -58,8 +78,51 @@ static int run_postgres(struct app *app, const char *sql, struct rows *rows)
     return rc;
 }
 
+static void open_postgres(struct app *app, const char *url)
+{
+    app->native = PQconnectdb(url);
+    if (PQstatus(app->native) != CONNECTION_OK)
+        fail_msg("PostgreSQL: %s", PQerrorMessage(app->native));
+}
+
+static void close_postgres(struct app *app)
+{
+    PQfinish(app->native);
+}
+
+static bool is_open_postgres(struct app *app)
+{
+    return PQtransactionStatus(app->native) != PQTRANS_IDLE;
+}
+
+static long long session_postgres(struct app *app)
+{
+    return PQbackendPID(app->native);
+}
+
+static const char *const postgres_settings[] = {
+    "SELECT name, setting FROM pg_settings ORDER BY name",
+    "SELECT name, statement FROM pg_prepared_statements ORDER BY name",
+    "SELECT pg_my_temp_schema()",
+    "SELECT locktype, mode FROM pg_locks WHERE locktype = 'advisory' "
+    "AND pid = pg_backend_pid()",
+    NULL,
+};
+
+static const struct client postgres = {
+    .bit = ON_POSTGRES,
+    .open = open_postgres,
+    .close = close_postgres,
+    .run = run_postgres,
+    .in_transaction = is_open_postgres,
+    .session = session_postgres,
+    .settings = postgres_settings,
+};
+#endif
+
 /* --- MySQL --- */
 
+#ifdef SQLOCK_WITH_MYSQL
 static void open_mysql(struct app *app, const char *url)
 {
     struct lk_url parts = {0};
@@ -97,8 +160,50 @@ static int run_mysql(struct app *app, const char *sql, struct rows *rows)
     return 0;
 }
 
+static void close_mysql(struct app *app)
+{
+    mysql_close(app->native);
+}
+
+static bool is_open_mysql(struct app *app)
+{
+    const MYSQL *mysql = app->native;
+
+    app_run(app, "DO 0"); /* an error does not tell the state */
+    return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
+}
+
+static long long session_mysql(struct app *app)
+{
+    return (long long)mysql_thread_id(app->native);
+}
+
+/* Not what counts up by itself, nor what the last statement has left. */
+static const char *const mysql_settings[] = {
+    "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
+    "('timestamp', 'rand_seed1', 'rand_seed2', 'last_insert_id', 'identity', "
+    "'error_count', 'warning_count', 'gtid_current_pos', 'gtid_binlog_pos', "
+    "'gtid_binlog_state', 'last_gtid', 'in_transaction', "
+    "'innodb_buffer_pool_load_now', 'pseudo_thread_id')",
+    "SELECT DATABASE()",
+    "SELECT LAST_INSERT_ID()",
+    NULL,
+};
+
+static const struct client mysql_client = {
+    .bit = ON_MYSQL,
+    .open = open_mysql,
+    .close = close_mysql,
+    .run = run_mysql,
+    .in_transaction = is_open_mysql,
+    .session = session_mysql,
+    .settings = mysql_settings,
+};
+#endif
+
 /* --- SQLite --- */
 
+#ifdef SQLOCK_WITH_SQLITE
 static int run_sqlite(struct app *app, const char *sql, struct rows *rows)
 {
     sqlite3_stmt *statement = NULL;
@@ -118,7 +223,82 @@ static int run_sqlite(struct app *app, const char *sql, struct rows *rows)
     return step == SQLITE_DONE ? 0 : failed(app, sqlite3_errmsg(app->native));
 }
 
+static void open_sqlite(struct app *app, const char *url)
+{
+    assert_int_equal(sqlite3_open_v2(strchr(url, ':') + 1,
+                                     (sqlite3 **)&app->native,
+                                     SQLITE_OPEN_READWRITE, NULL),
+                     SQLITE_OK);
+}
+
+static void close_sqlite(struct app *app)
+{
+    assert_int_equal(sqlite3_close(app->native), SQLITE_OK);
+}
+
+static bool is_open_sqlite(struct app *app)
+{
+    return sqlite3_get_autocommit(app->native) == 0;
+}
+
+static long long session_sqlite(struct app *app)
+{
+    (void)app;
+    return 0;
+}
+
+static const char *const sqlite_settings[] = {
+    "PRAGMA busy_timeout",
+    "PRAGMA foreign_keys",
+    "PRAGMA synchronous",
+    "PRAGMA cache_size",
+    "PRAGMA temp_store",
+    "PRAGMA locking_mode",
+    "PRAGMA journal_mode",
+    "PRAGMA recursive_triggers",
+    "PRAGMA query_only",
+    "PRAGMA defer_foreign_keys",
+    "PRAGMA trusted_schema",
+    "PRAGMA wal_autocheckpoint",
+    "SELECT name, builtin, type, narg FROM pragma_function_list "
+    "ORDER BY 1, 4",
+    "SELECT last_insert_rowid()",
+    NULL,
+};
+
+static const struct client sqlite = {
+    .bit = ON_SQLITE,
+    .open = open_sqlite,
+    .close = close_sqlite,
+    .run = run_sqlite,
+    .in_transaction = is_open_sqlite,
+    .session = session_sqlite,
+    .settings = sqlite_settings,
+};
+#endif
+
 /* --- any --- */
+
+static const struct client *const clients[] = {
+#ifdef SQLOCK_WITH_POSTGRES
+    &postgres,
+#endif
+#ifdef SQLOCK_WITH_MYSQL
+    &mysql_client,
+#endif
+#ifdef SQLOCK_WITH_SQLITE
+    &sqlite,
+#endif
+};
+
+static const struct client *client_of(const struct app *app)
+{
+    for (size_t i = 0; i < sizeof clients / sizeof *clients; i++)
+        if (clients[i]->bit == app->database->bit)
+            return clients[i];
+    fail_msg("no client library for %s", app->database->name);
+    return NULL;
+}
 
 static int run(struct app *app, struct rows *rows, const char *sql)
 {
@@ -127,17 +307,7 @@ static int run(struct app *app, struct rows *rows, const char *sql)
     memset(rows, 0, sizeof *rows);
     rows->out = open_memstream(&rows->text, &rows->size);
     assert_non_null(rows->out);
-    switch (app->database->bit) {
-    case ON_POSTGRES:
-        rc = run_postgres(app, sql, rows);
-        break;
-    case ON_MYSQL:
-        rc = run_mysql(app, sql, rows);
-        break;
-    default:
-        rc = run_sqlite(app, sql, rows);
-        break;
-    }
+    rc = client_of(app)->run(app, sql, rows);
     (void)fclose(rows->out);
     return rc;
 }
@@ -157,39 +327,14 @@ void app_open(struct app *app, const struct database *database, const char *url)
 {
     memset(app, 0, sizeof *app);
     app->database = database;
-    switch (database->bit) {
-    case ON_POSTGRES:
-        app->native = PQconnectdb(url);
-        if (PQstatus(app->native) != CONNECTION_OK)
-            fail_msg("PostgreSQL: %s", PQerrorMessage(app->native));
-        break;
-    case ON_MYSQL:
-        open_mysql(app, url);
-        break;
-    default:
-        assert_int_equal(sqlite3_open_v2(strchr(url, ':') + 1,
-                                         (sqlite3 **)&app->native,
-                                         SQLITE_OPEN_READWRITE, NULL),
-                         SQLITE_OK);
-        break;
-    }
+    client_of(app)->open(app, url);
 }
 
 void app_close(struct app *app)
 {
     if (app->native == NULL)
         return;
-    switch (app->database->bit) {
-    case ON_POSTGRES:
-        PQfinish(app->native);
-        break;
-    case ON_MYSQL:
-        mysql_close(app->native);
-        break;
-    default:
-        assert_int_equal(sqlite3_close(app->native), SQLITE_OK);
-        break;
-    }
+    client_of(app)->close(app);
     app->native = NULL;
 }
 
@@ -252,78 +397,17 @@ long long app_integer(struct app *app, const char *format, ...)
 
 bool app_in_transaction(struct app *app)
 {
-    switch (app->database->bit) {
-    case ON_POSTGRES:
-        return PQtransactionStatus(app->native) != PQTRANS_IDLE;
-    case ON_MYSQL:
-        app_run(app, "DO 0"); /* an error does not tell the state */
-        return (((MYSQL *)app->native)->server_status &
-                SERVER_STATUS_IN_TRANS) != 0;
-    default:
-        return sqlite3_get_autocommit(app->native) == 0;
-    }
+    return client_of(app)->in_transaction(app);
 }
 
 long long app_session(struct app *app)
 {
-    switch (app->database->bit) {
-    case ON_POSTGRES:
-        return PQbackendPID(app->native);
-    case ON_MYSQL:
-        return (long long)mysql_thread_id(app->native);
-    default:
-        return 0;
-    }
+    return client_of(app)->session(app);
 }
-
-/* --- settings --- */
-
-static const char *const postgres_settings[] = {
-    "SELECT name, setting FROM pg_settings ORDER BY name",
-    "SELECT name, statement FROM pg_prepared_statements ORDER BY name",
-    "SELECT pg_my_temp_schema()",
-    "SELECT locktype, mode FROM pg_locks WHERE locktype = 'advisory' "
-    "AND pid = pg_backend_pid()",
-    NULL,
-};
-
-/* Not what counts up by itself, nor what the last statement has left. */
-static const char *const mysql_settings[] = {
-    "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
-    "('timestamp', 'rand_seed1', 'rand_seed2', 'last_insert_id', 'identity', "
-    "'error_count', 'warning_count', 'gtid_current_pos', 'gtid_binlog_pos', "
-    "'gtid_binlog_state', 'last_gtid', 'in_transaction', "
-    "'innodb_buffer_pool_load_now', 'pseudo_thread_id')",
-    "SELECT DATABASE()",
-    "SELECT LAST_INSERT_ID()",
-    NULL,
-};
-
-static const char *const sqlite_settings[] = {
-    "PRAGMA busy_timeout",
-    "PRAGMA foreign_keys",
-    "PRAGMA synchronous",
-    "PRAGMA cache_size",
-    "PRAGMA temp_store",
-    "PRAGMA locking_mode",
-    "PRAGMA journal_mode",
-    "PRAGMA recursive_triggers",
-    "PRAGMA query_only",
-    "PRAGMA defer_foreign_keys",
-    "PRAGMA trusted_schema",
-    "PRAGMA wal_autocheckpoint",
-    "SELECT name, builtin, type, narg FROM pragma_function_list "
-    "ORDER BY 1, 4",
-    "SELECT last_insert_rowid()",
-    NULL,
-};
 
 char *app_settings(struct app *app)
 {
-    const char *const *queries =
-        app->database->bit == ON_POSTGRES ? postgres_settings
-        : app->database->bit == ON_MYSQL  ? mysql_settings
-                                          : sqlite_settings;
+    const char *const *queries = client_of(app)->settings;
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
