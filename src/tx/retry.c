@@ -94,8 +94,9 @@ int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
         if (counted.attempts >= limits.attempts || resume_ns >= deadline_ns)
             break;
         lk_sleep_until(resume_ns);
-        if (pause_us < (int64_t)limits.pause_ms * 1000)
-            pause_us *= 2;
+        pause_us *= 2;
+        if (pause_us > (int64_t)limits.pause_ms * 1000)
+            pause_us = (int64_t)limits.pause_ms * 1000;
     }
 out:
     if (stats != NULL)

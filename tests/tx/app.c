@@ -395,6 +395,16 @@ long long app_integer(struct app *app, const char *format, ...)
     return strtoll(rows.first, NULL, 10);
 }
 
+void app_begin_at(struct app *app, const char *level)
+{
+    if (app->database->bit == ON_POSTGRES) {
+        app_run(app, "BEGIN ISOLATION LEVEL %s", level);
+    } else {
+        app_run(app, "SET TRANSACTION ISOLATION LEVEL %s", level);
+        app_run(app, "BEGIN");
+    }
+}
+
 bool app_in_transaction(struct app *app)
 {
     return client_of(app)->in_transaction(app);

@@ -32,6 +32,9 @@ void app_text(struct app *app, char *out, size_t size, const char *format, ...)
 long long app_integer(struct app *app, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* BEGIN at an isolation level; not on SQLite, which has none. */
+void app_begin_at(struct app *app, const char *level);
+
 /* Whether the client library says that a transaction is open. */
 bool app_in_transaction(struct app *app);
 

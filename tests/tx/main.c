@@ -8,7 +8,8 @@
 
 static const struct topic *const topics[] = {
     &topic_adopt,   &topic_names,   &topic_busy,  &topic_guard,
-    &topic_version, &topic_stopped, &topic_input, NULL,
+    &topic_version, &topic_stopped, &topic_input, &topic_settings,
+    &topic_rights,  &topic_retry,   NULL,
 };
 
 static const struct suite_main suite = {

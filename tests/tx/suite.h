@@ -9,6 +9,7 @@
 
 #include "app.h"
 #include "support/suite_main.h"
+#include "support/workers.h"
 
 extern const struct topic topic_adopt;
 extern const struct topic topic_names;
@@ -17,9 +18,39 @@ extern const struct topic topic_guard;
 extern const struct topic topic_version;
 extern const struct topic topic_stopped;
 extern const struct topic topic_input;
+extern const struct topic topic_settings;
+extern const struct topic topic_rights;
+extern const struct topic topic_retry;
 
 /* A holder in a process of its own (test_stopped.c); its exit status. */
 int hold(char **arguments);
+
+/* An application with its own connection, in a transaction of ours. */
+struct session {
+    struct app app;
+    sqlock_tx *tx; /* NULL when the test has ended it */
+};
+
+/* Connect, run `begin` (NULL: nothing), and adopt.  Roll back what is left, and
+ * close. */
+void session_open(struct fixture *f, struct session *s, const char *begin);
+void session_close(struct session *s);
+
+int lock_one(struct session *s, const char *name, int64_t wait_ms,
+             sqlock_error *err);
+
+/* A session that waits for a name in a thread of its own, session_wait(). */
+struct waiter {
+    struct session *session;
+    const char *name;
+    int64_t wait_ms;
+    int rc;
+    sqlock_error err;
+};
+int session_wait(struct worker *worker);
+
+/* Whether that session waits for a row lock, as the server sees it. */
+bool session_is_waiting(struct fixture *f, struct session *s);
 
 /* A table of the application: id, a, version, state, moment, fence, owner. */
 #define STOCK "tx_stock"

@@ -1,6 +1,5 @@
 /*
- * test_adopt.c - beginning, adopting and ending; what an adopted connection
- * keeps
+ * test_adopt.c - beginning, adopting and ending
  */
 #include "suite.h"
 
@@ -150,132 +149,6 @@ static void test_own_transaction_cannot_be_left(void **state)
     assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
 }
 
-/* --- settings --- */
-
-/* Settings that the application has made, none of them the default. */
-static void make_settings(struct fixture *f, struct app *app)
-{
-    switch (f->database->bit) {
-    case ON_POSTGRES:
-        app_run(app, "SET lock_timeout = '1234ms'");
-        app_run(app, "SET statement_timeout = '54321ms'");
-        app_run(app, "SET TimeZone = 'America/St_Johns'");
-        app_run(app, "SET DateStyle = 'German'");
-        app_run(app, "SET application_name = 'back office'");
-        app_run(app, "PREPARE mine AS SELECT 1");
-        break;
-    case ON_MYSQL:
-        app_run(app, "SET innodb_lock_wait_timeout = 37");
-        app_run(app, "SET time_zone = '-03:30'");
-        app_run(app, "SET sql_mode = 'ANSI_QUOTES'");
-        app_run(app, "SET NAMES latin1");
-        if (app_try(app, "SET max_statement_time = 41.5") != 0)
-            app_run(app, "SET max_execution_time = 41500");
-        break;
-    default:
-        app_run(app, "PRAGMA busy_timeout = 1234");
-        app_run(app, "PRAGMA foreign_keys = 1");
-        app_run(app, "PRAGMA cache_size = 77");
-        break;
-    }
-}
-
-/* Everything that can be done with names and rows, with and without success;
- * another session has `held` and row 3. */
-static void do_everything(struct fixture *f, struct app *app, const char *held)
-{
-    sqlock_table table = stock_table(f);
-    sqlock_value one = sqlock_integer(1);
-    sqlock_value three = sqlock_integer(3);
-    sqlock_value none = sqlock_integer(999);
-    const char *free_name = f->name;
-    sqlock_tx *tx = adopt(f, app);
-    int rc;
-
-    assert_lock_ok(sqlock_tx_lock(tx, &free_name, 1, 0, false, NULL, &f->err),
-                   &f->err);
-    rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_lock_row(tx, &table, &none, false, 100, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    if (f->database->bit != ON_SQLITE) {
-        rc = sqlock_tx_lock(tx, &held, 1, 0, false, NULL, &f->err);
-        assert_code(SQLOCK_EBUSY, rc, &f->err);
-        rc = sqlock_tx_lock(tx, &held, 1, 1100, false, NULL, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-        rc = sqlock_tx_lock_row(tx, &table, &three, false, 1100, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-        rc = sqlock_tx_lock_row(tx, &table, &three, true, 20, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    }
-    add_one(f, tx, 1);
-    assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
-}
-
-static void compare_settings(struct app *app, char *before)
-{
-    char *after = app_settings(app);
-
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
-}
-
-static void test_adopted_connection_keeps_every_setting(void **state)
-{
-    struct fixture *f = *state;
-    char held[80];
-    const char *name = held;
-    struct app other;
-    struct app app;
-    sqlock_tx *tx = NULL;
-    char *before;
-
-    (void)snprintf(held, sizeof held, "%s/held", f->name);
-    app_open(&app, f->database, f->url);
-    app_open(&other, f->database, f->url);
-    make_settings(f, &app);
-    if (f->database->bit != ON_SQLITE) {
-        tx = adopt(f, &other);
-        assert_lock_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err),
-                       &f->err);
-        app_run(&other, "UPDATE %s SET a = 1 WHERE id = 3", stock_name(f));
-    }
-    before = app_settings(&app);
-    app_run(&app, "BEGIN");
-    do_everything(f, &app, held);
-    /* Within the transaction, and after it. */
-    compare_settings(&app, before);
-    before = app_settings(&app);
-    app_run(&app, "COMMIT");
-    compare_settings(&app, before);
-    assert_int_equal(stock_value(f, 1), 101);
-    (void)sqlock_tx_rollback(tx, NULL);
-    app_close(&other);
-    app_close(&app);
-}
-
-static void test_settings_are_kept_after_an_error(void **state)
-{
-    struct fixture *f = *state;
-    struct app app;
-    sqlock_tx *tx;
-    char *before;
-    int rc;
-
-    app_open(&app, f->database, f->url);
-    make_settings(f, &app);
-    before = app_settings(&app);
-    tx = adopt(f, &app);
-    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0, NULL,
-                           &f->err);
-    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
-    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
-    assert_false(app_in_transaction(&app));
-    compare_settings(&app, before);
-    app_close(&app);
-}
-
 /* --- truthful ends --- */
 
 /* The transaction is aborted by an error: it cannot seem to be committed
@@ -415,8 +288,6 @@ static const struct test tests[] = {
     TEST(test_adopted_idle_connection_commits),
     TEST(test_joined_transaction_is_left_to_the_application),
     TEST(test_own_transaction_cannot_be_left),
-    TEST(test_adopted_connection_keeps_every_setting),
-    TEST(test_settings_are_kept_after_an_error),
     TEST(test_commit_of_an_aborted_transaction_says_so),
     TEST(test_transaction_ended_behind_our_back_is_noticed),
     TEST_ON(test_killed_session_is_lost_not_committed, ON_SERVERS, IN_SQLOCK),

@@ -12,30 +12,14 @@
 
 #define NEIGHBOURS 8
 
-struct session {
-    struct app app;
-    sqlock_tx *tx;
-};
-
 static void open_session(struct fixture *f, struct session *s)
 {
     int rc;
 
     app_open(&s->app, f->database, f->url);
-    if (f->database->bit == ON_POSTGRES) {
-        app_run(&s->app, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    } else {
-        app_run(&s->app, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-        app_run(&s->app, "BEGIN");
-    }
+    app_begin_at(&s->app, "REPEATABLE READ");
     rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
     assert_lock_ok(rc, &f->err);
-}
-
-static void close_session(struct session *s)
-{
-    (void)sqlock_tx_rollback(s->tx, NULL);
-    app_close(&s->app);
 }
 
 /* A name of this test whose row comes soon behind that of `name`: no other is
@@ -87,18 +71,18 @@ static void test_a_busy_name_locks_no_gap(void **state)
     int rc;
 
     open_session(f, &a);
-    rc = sqlock_tx_lock(a.tx, &name, 1, 0, false, NULL, &f->err);
+    rc = lock_one(&a, name, 0, &f->err);
     assert_lock_ok(rc, &f->err);
     open_session(f, &b);
-    rc = sqlock_tx_lock(b.tx, &name, 1, 0, false, NULL, &f->err);
+    rc = lock_one(&b, name, 0, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
     rc = sqlock_tx_lock(b.tx, &name, 1, 0, true, NULL, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_tx_lock(b.tx, &name, 1, 1100, false, NULL, &f->err);
+    rc = lock_one(&b, name, 1100, &f->err);
     assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
     assert_no_gap_is_locked(f, name);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
@@ -118,7 +102,7 @@ static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
     open_session(f, &s);
     assert_code(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
     assert_no_gap_is_locked(f, f->name);
-    close_session(&s);
+    session_close(&s);
     app_close(&dba);
     lock_give(lock);
     lock_drop(lock);
@@ -146,8 +130,8 @@ static void test_a_busy_row_locks_no_gap(void **state)
     assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
     a.tx = NULL;
     assert_int_equal(stock_value(f, 5), 1);
-    close_session(&b);
-    close_session(&a);
+    session_close(&b);
+    session_close(&a);
 }
 
 static bool rolls_back_on_timeout(struct fixture *f)
@@ -168,11 +152,11 @@ static void test_F21_busy_undoes_nothing_in_silence(void **state)
     int rc;
 
     open_session(f, &a);
-    rc = sqlock_tx_lock(a.tx, &name, 1, 0, false, NULL, &f->err);
+    rc = lock_one(&a, name, 0, &f->err);
     assert_lock_ok(rc, &f->err);
     open_session(f, &b);
     app_run(&b.app, "UPDATE %s SET a = 5 WHERE id = 1", stock_name(f));
-    rc = sqlock_tx_lock(b.tx, &name, 1, 0, false, NULL, &f->err);
+    rc = lock_one(&b, name, 0, &f->err);
     assert_code(expected, rc, &f->err);
     if (expected == SQLOCK_ERETRY) {
         assert_false(app_in_transaction(&b.app));
@@ -185,8 +169,8 @@ static void test_F21_busy_undoes_nothing_in_silence(void **state)
     }
     b.tx = NULL;
     assert_int_equal(stock_value(f, 1), expected == SQLOCK_EBUSY ? 5 : 100);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static const struct test tests[] = {

@@ -6,32 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/workers.h"
-
 /* A lease that somebody else will find expired soon. */
 #define SHORT_TTL_MS 150
 /* A kept lease with room for a busy machine. */
 #define KEPT_TTL_MS 1200
-
-struct session {
-    struct app app;
-    sqlock_tx *tx;
-};
-
-static void open_session(struct fixture *f, struct session *s)
-{
-    int rc;
-
-    app_open(&s->app, f->database, f->url);
-    rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-}
-
-static void close_session(struct session *s)
-{
-    (void)sqlock_tx_rollback(s->tx, NULL);
-    app_close(&s->app);
-}
 
 static void write_as_application(struct fixture *f, struct session *s, int id)
 {
@@ -46,7 +24,7 @@ static void test_guarded_write_is_committed(void **state)
     struct session s;
 
     lock_take(lock, 0);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
     assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
     write_as_application(f, &s, 1);
@@ -56,7 +34,7 @@ static void test_guarded_write_is_committed(void **state)
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
     lock_drop(lock);
-    close_session(&s);
+    session_close(&s);
 }
 
 static void test_guard_on_our_own_connection(void **state)
@@ -93,7 +71,7 @@ static void test_lost_lease_cannot_be_committed(void **state)
     lock_take(lock, SHORT_TTL_MS);
     rc = lock_try(other, PATIENCE_MS, 0, &f->err);
     assert_lock_ok(rc, &f->err);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     write_as_application(f, &s, 1);
     rc = sqlock_tx_guard(s.tx, lock, &f->err);
     assert_code(SQLOCK_ELOST, rc, &f->err);
@@ -111,7 +89,7 @@ static void test_lost_lease_cannot_be_committed(void **state)
     lock_give(other);
     lock_drop(other);
     lock_drop(lock);
-    close_session(&s);
+    session_close(&s);
 }
 
 static void test_expired_lease_is_told_from_a_lost_one(void **state)
@@ -123,14 +101,14 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
 
     lock_take(lock, SHORT_TTL_MS);
     fixture_await_expiry(f, f->name);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     rc = sqlock_tx_guard(s.tx, lock, &f->err);
     assert_code(SQLOCK_EEXPIRED, rc, &f->err);
     assert_code(SQLOCK_EEXPIRED, sqlock_tx_commit(s.tx, &f->err), &f->err);
     s.tx = NULL;
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
-    close_session(&s);
+    session_close(&s);
 }
 
 static void test_broken_lease_is_lost(void **state)
@@ -149,10 +127,10 @@ static void test_broken_lease_is_lost(void **state)
     options.reason = "maintenance";
     rc = sqlock_break(f->b, f->name, &options, &f->err);
     assert_lock_ok(rc, &f->err);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     rc = sqlock_tx_guard(s.tx, lock, &f->err);
     assert_code(SQLOCK_ELOST, rc, &f->err);
-    close_session(&s);
+    session_close(&s);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
@@ -164,18 +142,18 @@ static void test_guard_needs_a_held_lock_of_the_registry(void **state)
     sqlock_lock *foreign = lock_obtain(f->b, f->name);
     struct session s;
 
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     assert_code(SQLOCK_EOWNER, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
     assert_code(SQLOCK_EOWNER, sqlock_tx_commit(s.tx, &f->err), &f->err);
     app_close(&s.app);
     lock_take(foreign, 0);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     assert_code(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, foreign, &f->err),
                 &f->err);
-    close_session(&s);
-    open_session(f, &s);
+    session_close(&s);
+    session_open(f, &s, NULL);
     assert_code(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, NULL, &f->err), &f->err);
-    close_session(&s);
+    session_close(&s);
     lock_give(foreign);
     lock_drop(foreign);
     lock_drop(lock);
@@ -191,7 +169,7 @@ static void test_release_under_an_open_guard_is_refused_at_once(void **state)
     int rc;
 
     lock_take(lock, 0);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
     assert_code(SQLOCK_EINUSE, sqlock_release(lock, &f->err), &f->err);
     rc = sqlock_release_many(locks, 1, &result, &f->err);
@@ -204,7 +182,7 @@ static void test_release_under_an_open_guard_is_refused_at_once(void **state)
     s.tx = NULL;
     lock_give(lock);
     lock_drop(lock);
-    close_session(&s);
+    session_close(&s);
 }
 
 /* --- a takeover at every point --- */
@@ -255,7 +233,7 @@ static void test_guard_holds_against_takeover_until_commit(void **state)
     int rc;
 
     lock_take(lock, KEPT_TTL_MS);
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
     worker_start(&worker, try_again_and_again, &rival);
     assert_true(is_refused_again(&rival)); /* between guard and write */
@@ -276,7 +254,7 @@ static void test_guard_holds_against_takeover_until_commit(void **state)
                    &f->err);
     lock_drop(rival.lock);
     lock_drop(lock);
-    close_session(&s);
+    session_close(&s);
 }
 
 /* --- the keeper --- */
@@ -324,7 +302,7 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
     assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, rc, &f->err);
     for (int i = 0; i < KEPT; i++)
         lock_drop(locks[i]);
-    close_session(&s);
+    session_close(&s);
     registry_end(registry);
 }
 
@@ -359,19 +337,6 @@ static void test_kept_lease_survives_its_guards(void **state)
 
 /* --- isolation --- */
 
-static void begin_with_snapshot(struct fixture *f, struct app *app,
-                                const char *level, bool reads_first)
-{
-    if (f->database->bit == ON_POSTGRES) {
-        app_run(app, "BEGIN ISOLATION LEVEL %s", level);
-    } else {
-        app_run(app, "SET TRANSACTION ISOLATION LEVEL %s", level);
-        app_run(app, "BEGIN");
-    }
-    if (reads_first)
-        (void)app_integer(app, "SELECT count(*) FROM %s", stock_name(f));
-}
-
 /* Guard first, and it works at every level; after a snapshot that does not have
  * the last renewal it works, or it is told to run again. */
 static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
@@ -389,7 +354,7 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
         lock = lock_obtain(f->a, f->name);
         lock_take(lock, 0);
         app_open(&s.app, f->database, f->url);
-        begin_with_snapshot(f, &s.app, levels[i], false);
+        app_begin_at(&s.app, levels[i]);
         assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
         rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
         assert_lock_ok(rc, &f->err);
@@ -397,7 +362,8 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
         assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
         assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
 
-        begin_with_snapshot(f, &s.app, levels[i], true);
+        app_begin_at(&s.app, levels[i]);
+        (void)app_integer(&s.app, "SELECT count(*) FROM %s", stock_name(f));
         rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
         assert_lock_ok(rc, &f->err);
         assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
@@ -430,9 +396,9 @@ static void test_guard_of_a_locked_row_is_busy(void **state)
     app_run(&dba, "BEGIN");
     app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
             f->table, sqlock_key(lock));
-    open_session(f, &s);
+    session_open(f, &s, NULL);
     assert_code(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
-    close_session(&s);
+    session_close(&s);
     app_close(&dba);
     lock_give(lock);
     lock_drop(lock);

@@ -10,85 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/random.h"
 #include "support/server.h"
-#include "support/workers.h"
-
-/* Sessions of the test, each an application with its own connection. */
-struct session {
-    struct app app;
-    sqlock_tx *tx;
-};
-
-static void open_session(struct fixture *f, struct session *s,
-                         const char *begin)
-{
-    int rc;
-
-    app_open(&s->app, f->database, f->url);
-    if (begin != NULL)
-        app_run(&s->app, "%s", begin);
-    rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-}
-
-static void close_session(struct session *s)
-{
-    (void)sqlock_tx_rollback(s->tx, NULL);
-    app_close(&s->app);
-}
-
-static int lock_one(struct session *s, const char *name, int64_t wait_ms,
-                    sqlock_error *err)
-{
-    return sqlock_tx_lock(s->tx, &name, 1, wait_ms, false, NULL, err);
-}
-
-/* A session that waits in a thread of its own. */
-struct waiter {
-    struct session *session;
-    const char *name;
-    int64_t wait_ms;
-    int rc;
-    sqlock_error err;
-};
-
-static int wait_for_name(struct worker *worker)
-{
-    struct waiter *waiter = worker->context;
-
-    waiter->rc =
-        lock_one(waiter->session, waiter->name, waiter->wait_ms, &waiter->err);
-    return 0;
-}
-
-/* Whether that session waits for a row lock, as the server sees it. */
-static bool is_waiting(struct fixture *f, struct session *s)
-{
-    long long id = app_session(&s->app);
-    struct sql admin;
-    bool waits;
-
-    if (f->database->bit == ON_POSTGRES)
-        return sql_integer(&f->sql,
-                           "SELECT count(*) FROM pg_locks WHERE NOT granted "
-                           "AND pid = %lld",
-                           id) > 0;
-    /* Only an administrator sees it in MySQL, in a table that is made anew when
-     * nobody has looked at it for 100 ms: other lanes do, at random times. */
-    lk_sleep_until(sqlock_monotonic_ns() +
-                   lk_random_between(120, 500) * LK_NS_PER_MS);
-    assert_int_equal(
-        sql_open(&admin, f->database, database_admin_url(f->database)), 0);
-    waits = sql_integer(&admin,
-                        "SELECT count(*) FROM information_schema.innodb_trx "
-                        "WHERE trx_state = 'LOCK WAIT' "
-                        "AND trx_mysql_thread_id = %lld",
-                        id) > 0;
-    sql_close(&admin);
-    return waits;
-}
 
 static void test_nowait_on_a_held_name_is_busy(void **state)
 {
@@ -97,8 +19,8 @@ static void test_nowait_on_a_held_name_is_busy(void **state)
     struct session b;
     int rc;
 
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
     rc = lock_one(&b, f->name, 0, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
@@ -109,8 +31,8 @@ static void test_nowait_on_a_held_name_is_busy(void **state)
     assert_lock_ok(lock_one(&b, f->name, 0, &f->err), &f->err);
     assert_lock_ok(sqlock_tx_commit(b.tx, &f->err), &f->err);
     b.tx = NULL;
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static void test_same_name_again_in_one_transaction(void **state)
@@ -120,11 +42,11 @@ static void test_same_name_again_in_one_transaction(void **state)
     struct session a;
     int rc;
 
-    open_session(f, &a, NULL);
+    session_open(f, &a, NULL);
     rc = sqlock_tx_lock(a.tx, twice, 2, 0, false, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
-    close_session(&a);
+    session_close(&a);
 }
 
 static void test_a_timeout_ends_the_wait_and_not_the_transaction(void **state)
@@ -134,8 +56,8 @@ static void test_a_timeout_ends_the_wait_and_not_the_transaction(void **state)
     struct session a;
     struct session b;
 
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     app_run(&b.app, "UPDATE %s SET a = 5 WHERE id = 1", stock_name(f));
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
@@ -149,8 +71,8 @@ static void test_a_timeout_ends_the_wait_and_not_the_transaction(void **state)
     assert_lock_ok(sqlock_tx_commit(b.tx, &f->err), &f->err);
     b.tx = NULL;
     assert_int_equal(stock_value(f, 1), 5);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static void test_waiter_gets_the_name_at_the_holders_commit(void **state)
@@ -166,21 +88,21 @@ static void test_waiter_gets_the_name_at_the_holders_commit(void **state)
 
         fixture_next(f);
         waiter.name = f->name;
-        open_session(f, &a, NULL);
-        open_session(f, &b, NULL);
+        session_open(f, &a, NULL);
+        session_open(f, &b, NULL);
         assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
-        worker_start(&worker, wait_for_name, &waiter);
-        assert_becomes_true(is_waiting(f, &b), PATIENCE_MS);
+        worker_start(&worker, session_wait, &waiter);
+        assert_becomes_true(session_is_waiting(f, &b), PATIENCE_MS);
         assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
         a.tx = NULL;
         worker_join(&worker);
         assert_lock_ok(waiter.rc, &waiter.err);
         /* It has it: a third one does not get it. */
-        close_session(&a);
-        open_session(f, &a, NULL);
+        session_close(&a);
+        session_open(f, &a, NULL);
         assert_code(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err), &f->err);
-        close_session(&a);
-        close_session(&b);
+        session_close(&a);
+        session_close(&b);
     }
 }
 
@@ -194,18 +116,18 @@ static void test_waiter_gets_the_name_of_a_killed_holder(void **state)
         .session = &b, .name = f->name, .wait_ms = PATIENCE_MS};
     int64_t id;
 
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
-    worker_start(&worker, wait_for_name, &waiter);
-    assert_becomes_true(is_waiting(f, &b), PATIENCE_MS);
+    worker_start(&worker, session_wait, &waiter);
+    assert_becomes_true(session_is_waiting(f, &b), PATIENCE_MS);
     id = app_session(&a.app);
     server_end_sessions(&f->sql, &id, 1);
     worker_join(&worker);
     assert_lock_ok(waiter.rc, &waiter.err);
     assert_code(SQLOCK_ELOST, lock_one(&a, f->name, 0, &f->err), &f->err);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 /* Two that wait for each other: one is told to run again, the other goes on. */
@@ -223,12 +145,12 @@ static void test_deadlock_of_two_names_is_retry_for_one(void **state)
     (void)snprintf(one, sizeof one, "%s/1", f->name);
     (void)snprintf(two, sizeof two, "%s/2", f->name);
     waiter.name = one;
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     assert_lock_ok(lock_one(&a, one, 0, &f->err), &f->err);
     assert_lock_ok(lock_one(&b, two, 0, &f->err), &f->err);
-    worker_start(&worker, wait_for_name, &waiter);
-    assert_becomes_true(is_waiting(f, &b), PATIENCE_MS);
+    worker_start(&worker, session_wait, &waiter);
+    assert_becomes_true(session_is_waiting(f, &b), PATIENCE_MS);
     rc = lock_one(&a, two, PATIENCE_MS, &f->err);
     if (rc == SQLOCK_ERETRY) {
         /* Over: it commits nothing, and its lock goes to the other. */
@@ -247,8 +169,8 @@ static void test_deadlock_of_two_names_is_retry_for_one(void **state)
         assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
         a.tx = NULL;
     }
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static void test_several_names_are_taken_in_one_order(void **state)
@@ -267,8 +189,8 @@ static void test_several_names_are_taken_in_one_order(void **state)
         there[i] = texts[i];
         back[3 - i] = texts[i];
     }
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     rc = sqlock_tx_lock(a.tx, there, 4, 0, false, results, &f->err);
     assert_lock_ok(rc, &f->err);
     /* The other order meets the same name first: it holds nothing. */
@@ -280,8 +202,8 @@ static void test_several_names_are_taken_in_one_order(void **state)
     rc = sqlock_tx_lock(b.tx, back, 4, 0, false, results, &f->err);
     assert_lock_ok(rc, &f->err);
     a.tx = NULL;
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static void test_skip_locked_takes_what_nobody_has(void **state)
@@ -298,8 +220,8 @@ static void test_skip_locked_takes_what_nobody_has(void **state)
         (void)snprintf(texts[i], sizeof texts[i], "%s/%d", f->name, i);
         names[i] = texts[i];
     }
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     assert_lock_ok(lock_one(&a, texts[1], 0, &f->err), &f->err);
     rc = sqlock_tx_lock(b.tx, names, 3, 0, true, results, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
@@ -308,8 +230,8 @@ static void test_skip_locked_takes_what_nobody_has(void **state)
     assert_int_equal(results[2], 0);
     assert_code(SQLOCK_EBUSY, lock_one(&a, texts[0], 0, &f->err), &f->err);
     assert_code(SQLOCK_EBUSY, lock_one(&a, texts[2], 0, &f->err), &f->err);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 /* FOR UPDATE on a row that is not there would lock nobody out (F24). */
@@ -319,20 +241,20 @@ static void test_deleted_row_is_made_again(void **state)
     struct session a;
     struct session b;
 
-    open_session(f, &a, NULL);
+    session_open(f, &a, NULL);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
-    close_session(&a);
+    session_close(&a);
     assert_int_equal(sql_run(&f->sql,
                              "DELETE FROM %s WHERE REGION = "
                              "'DEFAULT#tx'",
                              f->table) > 0,
                      1);
-    open_session(f, &a, NULL);
-    open_session(f, &b, NULL);
+    session_open(f, &a, NULL);
+    session_open(f, &b, NULL);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
     assert_code(SQLOCK_EBUSY, lock_one(&b, f->name, 0, &f->err), &f->err);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 /* Names and leases of the same name have rows of their own. */
@@ -342,26 +264,13 @@ static void test_name_does_not_touch_the_lease(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct session a;
 
-    open_session(f, &a, NULL);
+    session_open(f, &a, NULL);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
     lock_take(lock, 0);
     assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
     lock_give(lock);
     lock_drop(lock);
-    close_session(&a);
-}
-
-static const char *begin_at(const struct fixture *f, const char *level,
-                            struct app *app)
-{
-    static char text[100];
-
-    if (f->database->bit == ON_POSTGRES) {
-        (void)snprintf(text, sizeof text, "BEGIN ISOLATION LEVEL %s", level);
-        return text;
-    }
-    app_run(app, "SET TRANSACTION ISOLATION LEVEL %s", level);
-    return "BEGIN";
+    session_close(&a);
 }
 
 /* The caller's own isolation level: the name is locked, or it is told to run
@@ -379,7 +288,7 @@ static void test_isolation_levels_of_the_caller(void **state)
 
         fixture_next(f);
         app_open(&a.app, f->database, f->url);
-        app_run(&a.app, "%s", begin_at(f, levels[i], &a.app));
+        app_begin_at(&a.app, levels[i]);
         /* The snapshot is taken here: the name's row comes after it. */
         (void)app_integer(&a.app, "SELECT count(*) FROM %s", stock_name(f));
         rc = sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err);
@@ -391,18 +300,18 @@ static void test_isolation_levels_of_the_caller(void **state)
                         &f->err);
             assert_false(app_in_transaction(&a.app));
             /* Again from the start, it works. */
-            app_run(&a.app, "%s", begin_at(f, levels[i], &a.app));
+            app_begin_at(&a.app, levels[i]);
             rc = sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err);
             assert_lock_ok(rc, &f->err);
             rc = lock_one(&a, f->name, PATIENCE_MS, &f->err);
         }
         assert_lock_ok(rc, &f->err);
-        open_session(f, &b, NULL);
+        session_open(f, &b, NULL);
         assert_code(SQLOCK_EBUSY, lock_one(&b, f->name, 0, &f->err), &f->err);
-        close_session(&b);
+        session_close(&b);
         assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
         a.tx = NULL;
-        close_session(&a);
+        session_close(&a);
     }
 }
 
@@ -416,7 +325,7 @@ static void test_sqlite_begin_has_the_write_lock(void **state)
     sqlock_tx *tx;
     int rc;
 
-    open_session(f, &a, NULL);
+    session_open(f, &a, NULL);
     rc = sqlock_tx_begin(&tx, f->a, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
     assert_null(tx);
@@ -434,7 +343,7 @@ static void test_sqlite_begin_has_the_write_lock(void **state)
     assert_lock_ok(rc, &f->err);
     assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
     app_close(&other);
-    close_session(&a);
+    session_close(&a);
 }
 
 /* A joined transaction that has only read yet. */
@@ -445,8 +354,8 @@ static void test_sqlite_joined_transaction_takes_it_when_it_locks(void **state)
     struct session b;
     int rc;
 
-    open_session(f, &b, "BEGIN");
-    open_session(f, &a, "BEGIN");
+    session_open(f, &b, "BEGIN");
+    session_open(f, &a, "BEGIN");
     app_run(&a.app, "PRAGMA busy_timeout = 60000");
     assert_lock_ok(lock_one(&b, f->name, 0, &f->err), &f->err);
     assert_code(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err), &f->err);
@@ -457,8 +366,8 @@ static void test_sqlite_joined_transaction_takes_it_when_it_locks(void **state)
     assert_lock_ok(sqlock_tx_commit(b.tx, &f->err), &f->err);
     b.tx = NULL;
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 /* It has read what another one has changed since: run it again (F69). */
@@ -478,7 +387,7 @@ static void test_sqlite_old_snapshot_is_retry(void **state)
     assert_code(SQLOCK_ERETRY, sqlock_tx_commit(a.tx, &f->err), &f->err);
     a.tx = NULL;
     assert_false(app_in_transaction(&a.app));
-    close_session(&a);
+    session_close(&a);
 }
 
 static void test_sqlite_waiter_gets_it_at_the_holders_commit(void **state)
@@ -490,16 +399,16 @@ static void test_sqlite_waiter_gets_it_at_the_holders_commit(void **state)
     struct waiter waiter = {
         .session = &b, .name = f->name, .wait_ms = PATIENCE_MS};
 
-    open_session(f, &b, "BEGIN");
-    open_session(f, &a, NULL);
-    worker_start(&worker, wait_for_name, &waiter);
+    session_open(f, &b, "BEGIN");
+    session_open(f, &a, NULL);
+    worker_start(&worker, session_wait, &waiter);
     assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
     assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
     a.tx = NULL;
     worker_join(&worker);
     assert_lock_ok(waiter.rc, &waiter.err);
-    close_session(&a);
-    close_session(&b);
+    session_close(&a);
+    session_close(&b);
 }
 
 static const struct test tests[] = {

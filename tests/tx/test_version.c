@@ -1,6 +1,6 @@
 /*
  * test_version.c - compare-and-set by integer, timestamp and state; fences;
- * rows; the retry helper
+ * rows
  */
 #include "suite.h"
 
@@ -287,65 +287,6 @@ static void test_sixteen_writers_that_lock_after_three_conflicts(void **state)
     sixteen_writers(*state, true);
 }
 
-/* --- the retry helper --- */
-
-struct script {
-    const int *codes; /* of each attempt */
-    unsigned calls;
-    bool was_pessimistic;
-};
-
-static int follow_script(void *context, sqlock_tx *tx,
-                         const sqlock_attempt *attempt, sqlock_error *err)
-{
-    struct script *script = context;
-    int rc = script->codes[script->calls++];
-
-    (void)tx;
-    script->was_pessimistic = attempt->pessimistic;
-    assert_int_equal(attempt->number, script->calls);
-    if (rc < 0)
-        (void)sqlock_error_set(err, rc, 0, NULL, "scripted");
-    return rc;
-}
-
-static void test_retry_counts_and_gives_up(void **state)
-{
-    static const int codes[] = {SQLOCK_ECONFLICT, SQLOCK_ERETRY,
-                                SQLOCK_ECONFLICT, 0};
-    static const int fatal[] = {SQLOCK_EDATABASE};
-    struct fixture *f = *state;
-    struct script script = {.codes = codes};
-    sqlock_retry_options options = SQLOCK_RETRY_INIT;
-    sqlock_retry_stats stats;
-    int rc;
-
-    options.pessimistic_after = 3;
-    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
-                         &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(stats.attempts, 4);
-    assert_int_equal(stats.conflicts, 2);
-    assert_int_equal(stats.retries, 1);
-    assert_true(script.was_pessimistic);
-
-    script = (struct script){.codes = codes};
-    options.attempts = 2;
-    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
-                         &f->err);
-    assert_code(SQLOCK_ERETRY, rc, &f->err);
-    assert_int_equal(stats.attempts, 2);
-    assert_false(script.was_pessimistic);
-
-    script = (struct script){.codes = fatal};
-    rc = sqlock_tx_retry(f->a, follow_script, &script, NULL, &stats, &f->err);
-    assert_code(SQLOCK_EDATABASE, rc, &f->err);
-    assert_int_equal(stats.attempts, 1);
-    assert_code(SQLOCK_EINVAL,
-                sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err),
-                &f->err);
-}
-
 /* --- fences --- */
 
 static void test_fence_refuses_what_comes_after(void **state)
@@ -497,7 +438,6 @@ static const struct test tests[] = {
     TEST(test_state_moves_once),
     TEST(test_sixteen_writers_lose_nothing),
     TEST(test_sixteen_writers_that_lock_after_three_conflicts),
-    TEST(test_retry_counts_and_gives_up),
     TEST(test_fence_refuses_what_comes_after),
     TEST(test_fence_columns_from_the_ddl),
     TEST(test_row_locks_for_update_and_share),

@@ -1,0 +1,199 @@
+/*
+ * test_retry.c - the application's function run in one transaction after
+ * another: how often, how long, and when never again
+ */
+#include "suite.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "support/tap.h"
+
+struct script {
+    const int *codes; /* of each attempt */
+    unsigned calls;
+    bool was_pessimistic;
+};
+
+static int follow_script(void *context, sqlock_tx *tx,
+                         const sqlock_attempt *attempt, sqlock_error *err)
+{
+    struct script *script = context;
+    int rc = script->codes[script->calls++];
+
+    (void)tx;
+    script->was_pessimistic = attempt->pessimistic;
+    assert_int_equal(attempt->number, script->calls);
+    if (rc < 0)
+        (void)sqlock_error_set(err, rc, 0, NULL, "scripted");
+    return rc;
+}
+
+static void test_retry_counts_and_gives_up(void **state)
+{
+    static const int codes[] = {SQLOCK_ECONFLICT, SQLOCK_ERETRY,
+                                SQLOCK_ECONFLICT, 0};
+    static const int fatal[] = {SQLOCK_EDATABASE};
+    struct fixture *f = *state;
+    struct script script = {.codes = codes};
+    sqlock_retry_options options = SQLOCK_RETRY_INIT;
+    sqlock_retry_stats stats;
+    int rc;
+
+    options.pessimistic_after = 3;
+    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
+                         &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(stats.attempts, 4);
+    assert_int_equal(stats.conflicts, 2);
+    assert_int_equal(stats.retries, 1);
+    assert_true(script.was_pessimistic);
+
+    script = (struct script){.codes = codes};
+    options.attempts = 2;
+    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
+                         &f->err);
+    assert_code(SQLOCK_ERETRY, rc, &f->err);
+    assert_int_equal(stats.attempts, 2);
+    assert_false(script.was_pessimistic);
+
+    script = (struct script){.codes = fatal};
+    rc = sqlock_tx_retry(f->a, follow_script, &script, NULL, &stats, &f->err);
+    assert_code(SQLOCK_EDATABASE, rc, &f->err);
+    assert_int_equal(stats.attempts, 1);
+    assert_code(SQLOCK_EINVAL,
+                sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err),
+                &f->err);
+}
+
+/* Each attempt meets a conflict. */
+static int never_succeed(void *context, sqlock_tx *tx,
+                         const sqlock_attempt *attempt, sqlock_error *err)
+{
+    (void)context;
+    (void)tx;
+    (void)attempt;
+    return sqlock_error_set(err, SQLOCK_ECONFLICT, 0, NULL, "scripted");
+}
+
+/* The time of all attempts together: no attempt begins after it, and it is not
+ * given up long before. */
+static void test_retry_gives_up_at_its_deadline(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_retry_options options = SQLOCK_RETRY_INIT;
+    sqlock_retry_stats stats;
+    int64_t began = sqlock_monotonic_ns();
+    int rc;
+
+    options.attempts = UINT32_MAX;
+    options.deadline_ms = 400;
+    options.pause_ms = 20;
+    rc = sqlock_tx_retry(f->a, never_succeed, NULL, &options, &stats, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    /* But for the last pause, which would have ended after it. */
+    assert_less(began + INT64_C(379) * 1000000, sqlock_monotonic_ns());
+    assert_true(stats.attempts > 1);
+    assert_int_equal(stats.conflicts, stats.attempts);
+    assert_int_equal(stats.retries, 0);
+}
+
+/* Half of the first pause, by which the drawn ones begin. */
+#define FIRST_PAUSE_LEAST_NS INT64_C(499999)
+
+struct waits {
+    int64_t last_ns; /* when the last attempt ended */
+    int64_t least_ns;
+};
+
+static int note_the_pause(void *context, sqlock_tx *tx,
+                          const sqlock_attempt *attempt, sqlock_error *err)
+{
+    struct waits *waits = context;
+    int64_t now = sqlock_monotonic_ns();
+
+    (void)tx;
+    if (attempt->number > 1 && now - waits->last_ns < waits->least_ns)
+        waits->least_ns = now - waits->last_ns;
+    waits->last_ns = sqlock_monotonic_ns();
+    return sqlock_error_set(err, SQLOCK_ERETRY, 0, NULL, "scripted");
+}
+
+/* Never hot: there is a pause before each attempt but the first. */
+static void test_retry_pauses_before_each_attempt(void **state)
+{
+    struct fixture *f = *state;
+    struct waits waits = {.least_ns = INT64_MAX};
+    sqlock_retry_options options = SQLOCK_RETRY_INIT;
+    sqlock_retry_stats stats;
+    int rc;
+
+    options.attempts = 12;
+    options.pause_ms = 2;
+    rc = sqlock_tx_retry(f->a, note_the_pause, &waits, &options, &stats,
+                         &f->err);
+    assert_code(SQLOCK_ERETRY, rc, &f->err);
+    assert_int_equal(stats.attempts, 12);
+    assert_int_equal(stats.retries, 12);
+    assert_less(FIRST_PAUSE_LEAST_NS, waits.least_ns);
+}
+
+/* The commit itself may ask for another run: the application's function has
+ * seen nothing of it. */
+static int add_to_row(void *context, sqlock_tx *tx,
+                      const sqlock_attempt *attempt, sqlock_error *err)
+{
+    sqlock_value key = sqlock_integer(1);
+    char text[160];
+
+    (void)attempt;
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = a + 1 WHERE id = ?",
+                   stock_name(context));
+    return sqlock_tx_execute(tx, text, &key, 1, NULL, err);
+}
+
+static int refuse_first_commit(void *context, const struct tap_event *event)
+{
+    atomic_int *left = context;
+
+    return event->call == TAP_COMMIT && atomic_fetch_sub(left, 1) > 0
+               ? SQLOCK_ERETRY
+               : 0;
+}
+
+static int lose_commit(void *context, const struct tap_event *event, int rc)
+{
+    (void)context;
+    return event->call == TAP_COMMIT && rc == 0 ? SQLOCK_EUNCERTAIN : rc;
+}
+
+static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_retry_stats stats;
+    atomic_int left = 2;
+    int rc;
+
+    tap_hooks(refuse_first_commit, NULL, &left);
+    rc = sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(stats.attempts, 3);
+    assert_int_equal(stock_value(f, 1), 101);
+    tap_hooks(NULL, lose_commit, NULL);
+    rc = sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_int_equal(stats.attempts, 1);
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(stock_value(f, 1), 102);
+    registry_end(tapped);
+}
+
+static const struct test tests[] = {
+    TEST(test_retry_counts_and_gives_up),
+    TEST(test_retry_gives_up_at_its_deadline),
+    TEST(test_retry_pauses_before_each_attempt),
+    TEST(test_retry_of_a_refused_commit_and_none_of_a_lost_one),
+};
+const struct topic topic_retry = TOPIC(tests);

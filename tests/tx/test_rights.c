@@ -1,0 +1,149 @@
+/*
+ * test_rights.c - users without rights to the application's table, or to the
+ * lock table: told as that, and nothing is written
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/login.h"
+
+#define LOCK_RIGHTS "SELECT, INSERT, UPDATE"
+
+/* What can be done with a row, in a transaction each: PostgreSQL ends it with
+ * the first refusal. */
+enum act { READ_VERSION, UPDATE_IT, LOCK_FOR_UPDATE, FENCE_IT, EXECUTE };
+
+static int act_on_row(struct fixture *f, sqlock_tx *tx, enum act act)
+{
+    static const sqlock_row_version first = {.type = SQLOCK_INT64,
+                                             .integer = 1};
+    sqlock_assignment set = {"a", sqlock_integer(7)};
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_row_version seen;
+    char text[160];
+
+    switch (act) {
+    case READ_VERSION:
+        return sqlock_tx_version(tx, &table, &one, &seen, &f->err);
+    case UPDATE_IT:
+        return sqlock_tx_update(tx, &table, &one, &first, &set, 1, NULL,
+                                &f->err);
+    case LOCK_FOR_UPDATE:
+        return sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
+    case FENCE_IT:
+        return sqlock_tx_fence(tx, &table, &one, 9, "me", &f->err);
+    default:
+        (void)snprintf(text, sizeof text, "DELETE FROM %s WHERE id = ?",
+                       table.name);
+        return sqlock_tx_execute(tx, text, &one, 1, NULL, &f->err);
+    }
+}
+
+static int act_alone(struct fixture *f, sqlock_registry *registry, enum act act)
+{
+    sqlock_tx *tx;
+    int rc;
+
+    rc = sqlock_tx_begin(&tx, registry, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = act_on_row(f, tx, act);
+    assert_lacks(f->err.message, LOGIN_PASSWORD);
+    assert_lock_ok(sqlock_tx_rollback(tx, NULL), &f->err);
+    return rc;
+}
+
+static void assert_untouched(struct fixture *f)
+{
+    assert_int_equal(sql_integer(&f->sql,
+                                 "SELECT count(*) FROM %s WHERE a = 100 AND "
+                                 "version = 1 AND fence = 0",
+                                 stock_name(f)),
+                     4);
+}
+
+static void test_no_right_to_the_applications_table(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct login login;
+
+    login_make(&login, f, "norow");
+    login_grant(&login, LOCK_RIGHTS, f->table);
+    registry = fixture_registry_at(f, login.url, &options);
+    for (enum act act = READ_VERSION; act <= EXECUTE; act++)
+        assert_code(SQLOCK_EACCESS, act_alone(f, registry, act), &f->err);
+    registry_end(registry);
+    login_drop(&login, f);
+    assert_untouched(f);
+}
+
+static void test_a_right_to_read_is_none_to_write(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct login login;
+    int rc;
+
+    login_make(&login, f, "reader");
+    login_grant(&login, LOCK_RIGHTS, f->table);
+    login_grant(&login, "SELECT", stock_name(f));
+    registry = fixture_registry_at(f, login.url, &options);
+    rc = act_alone(f, registry, READ_VERSION);
+    assert_lock_ok(rc, &f->err);
+    assert_code(SQLOCK_EACCESS, act_alone(f, registry, UPDATE_IT), &f->err);
+    assert_code(SQLOCK_EACCESS, act_alone(f, registry, FENCE_IT), &f->err);
+    assert_code(SQLOCK_EACCESS, act_alone(f, registry, EXECUTE), &f->err);
+    /* MariaDB lets readers lock rows. */
+    rc = act_alone(f, registry, LOCK_FOR_UPDATE);
+    assert_code_of(SQLOCK_EACCESS,
+                   f->database->bit == ON_MYSQL ? 0 : SQLOCK_EACCESS, rc,
+                   &f->err);
+    registry_end(registry);
+    login_drop(&login, f);
+    assert_untouched(f);
+}
+
+/* The application's user may write its own table, but not use the locks. */
+static void test_no_right_to_the_lock_table(void **state)
+{
+    struct fixture *f = *state;
+    const char *name = f->name;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct login login;
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    lock_take(lock, 0);
+    login_make(&login, f, "nolock");
+    login_grant(&login, "SELECT, UPDATE", stock_name(f));
+    app_open(&app, f->database, login.url);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    app_run(&app, "UPDATE %s SET a = 7 WHERE id = 1", stock_name(f));
+    assert_code(SQLOCK_EACCESS, sqlock_tx_guard(tx, lock, &f->err), &f->err);
+    assert_lacks(f->err.message, LOGIN_PASSWORD);
+    assert_code(SQLOCK_EACCESS, sqlock_tx_commit(tx, &f->err), &f->err);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
+    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    app_close(&app);
+    login_drop(&login, f);
+    assert_untouched(f);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_no_right_to_the_applications_table, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_right_to_read_is_none_to_write, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_no_right_to_the_lock_table, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_rights = TOPIC(tests);

@@ -1,0 +1,258 @@
+/*
+ * test_settings.c - an adopted connection keeps every setting it had, whatever
+ * comes of the calls
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Settings that the application has made, none of them the default. */
+static void make_settings(struct fixture *f, struct app *app)
+{
+    switch (f->database->bit) {
+    case ON_POSTGRES:
+        app_run(app, "SET lock_timeout = '1234ms'");
+        app_run(app, "SET statement_timeout = '54321ms'");
+        app_run(app, "SET TimeZone = 'America/St_Johns'");
+        app_run(app, "SET DateStyle = 'German'");
+        app_run(app, "SET application_name = 'back office'");
+        app_run(app, "PREPARE mine AS SELECT 1");
+        break;
+    case ON_MYSQL:
+        app_run(app, "SET innodb_lock_wait_timeout = 37");
+        app_run(app, "SET time_zone = '-03:30'");
+        app_run(app, "SET sql_mode = 'ANSI_QUOTES'");
+        app_run(app, "SET NAMES latin1");
+        if (app_try(app, "SET max_statement_time = 41.5") != 0)
+            app_run(app, "SET max_execution_time = 41500");
+        break;
+    default:
+        app_run(app, "PRAGMA busy_timeout = 1234");
+        app_run(app, "PRAGMA foreign_keys = 1");
+        app_run(app, "PRAGMA cache_size = 77");
+        break;
+    }
+}
+
+/* Everything that can be done with names and rows, with and without success;
+ * another session has `held` and row 3. */
+static void do_everything(struct fixture *f, struct app *app, const char *held)
+{
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_value three = sqlock_integer(3);
+    sqlock_value none = sqlock_integer(999);
+    const char *free_name = f->name;
+    sqlock_tx *tx;
+    int rc;
+
+    rc = sqlock_tx_adopt(&tx, f->a, app->native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_tx_lock(tx, &free_name, 1, 0, false, NULL, &f->err),
+                   &f->err);
+    rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_lock_row(tx, &table, &none, false, 100, &f->err);
+    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    if (f->database->bit != ON_SQLITE) {
+        rc = sqlock_tx_lock(tx, &held, 1, 0, false, NULL, &f->err);
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        rc = sqlock_tx_lock(tx, &held, 1, 1100, false, NULL, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        rc = sqlock_tx_lock_row(tx, &table, &three, false, 1100, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        rc = sqlock_tx_lock_row(tx, &table, &three, true, 20, &f->err);
+        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    }
+    app_run(app, "UPDATE %s SET a = a + 1 WHERE id = 1", stock_name(f));
+    assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
+}
+
+static void compare_settings(struct app *app, char *before)
+{
+    char *after = app_settings(app);
+
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}
+
+static void test_adopted_connection_keeps_every_setting(void **state)
+{
+    struct fixture *f = *state;
+    char held[80];
+    struct session other = {0};
+    struct app app;
+    char *before;
+
+    (void)snprintf(held, sizeof held, "%s/held", f->name);
+    app_open(&app, f->database, f->url);
+    make_settings(f, &app);
+    if (f->database->bit != ON_SQLITE) {
+        session_open(f, &other, NULL);
+        assert_lock_ok(lock_one(&other, held, 0, &f->err), &f->err);
+        app_run(&other.app, "UPDATE %s SET a = 1 WHERE id = 3", stock_name(f));
+    }
+    before = app_settings(&app);
+    app_run(&app, "BEGIN");
+    do_everything(f, &app, held);
+    /* Within the transaction, and after it. */
+    compare_settings(&app, before);
+    before = app_settings(&app);
+    app_run(&app, "COMMIT");
+    compare_settings(&app, before);
+    assert_int_equal(stock_value(f, 1), 101);
+    session_close(&other);
+    app_close(&app);
+}
+
+/* A session whose settings are not the default, before and after. */
+struct kept {
+    struct session session;
+    char *before;
+};
+
+static void kept_open(struct fixture *f, struct kept *kept)
+{
+    int rc;
+
+    app_open(&kept->session.app, f->database, f->url);
+    make_settings(f, &kept->session.app);
+    kept->before = app_settings(&kept->session.app);
+    rc = sqlock_tx_adopt(&kept->session.tx, f->a, kept->session.app.native,
+                         &f->err);
+    assert_lock_ok(rc, &f->err);
+}
+
+/* Roll back what has not been committed, and compare. */
+static void kept_close(struct kept *kept)
+{
+    (void)sqlock_tx_rollback(kept->session.tx, NULL);
+    kept->session.tx = NULL;
+    assert_false(app_in_transaction(&kept->session.app));
+    compare_settings(&kept->session.app, kept->before);
+    session_close(&kept->session);
+}
+
+static int kept_commit(struct kept *kept, sqlock_error *err)
+{
+    int rc = sqlock_tx_commit(kept->session.tx, err);
+
+    kept->session.tx = NULL;
+    return rc;
+}
+
+static void test_settings_are_kept_after_an_error(void **state)
+{
+    struct fixture *f = *state;
+    struct kept kept;
+    int rc;
+
+    kept_open(f, &kept);
+    rc = sqlock_tx_execute(kept.session.tx, "SELECT 1 FROM nowhere_at_all",
+                           NULL, 0, NULL, &f->err);
+    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    kept_close(&kept);
+}
+
+static void test_settings_are_kept_after_a_timeout(void **state)
+{
+    struct fixture *f = *state;
+    struct session holder;
+    struct kept kept;
+    int rc;
+
+    session_open(f, &holder, NULL);
+    assert_lock_ok(lock_one(&holder, f->name, 0, &f->err), &f->err);
+    kept_open(f, &kept);
+    rc = lock_one(&kept.session, f->name, 1200, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    assert_lock_ok(kept_commit(&kept, &f->err), &f->err);
+    kept_close(&kept);
+    kept_open(f, &kept);
+    rc = lock_one(&kept.session, f->name, 1200, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    kept_close(&kept);
+    session_close(&holder);
+}
+
+/* On both sides: of the one that is told to run again, and of the other. */
+static void test_settings_are_kept_after_a_deadlock(void **state)
+{
+    struct fixture *f = *state;
+    char one[80];
+    char two[80];
+    struct kept a;
+    struct kept b;
+    struct worker worker;
+    struct waiter waiter = {.session = &b.session, .wait_ms = PATIENCE_MS};
+    int rc;
+
+    (void)snprintf(one, sizeof one, "%s/1", f->name);
+    (void)snprintf(two, sizeof two, "%s/2", f->name);
+    waiter.name = one;
+    kept_open(f, &a);
+    kept_open(f, &b);
+    assert_lock_ok(lock_one(&a.session, one, 0, &f->err), &f->err);
+    assert_lock_ok(lock_one(&b.session, two, 0, &f->err), &f->err);
+    worker_start(&worker, session_wait, &waiter);
+    assert_becomes_true(session_is_waiting(f, &b.session), PATIENCE_MS);
+    rc = lock_one(&a.session, two, PATIENCE_MS, &f->err);
+    assert_code_of(0, SQLOCK_ERETRY, rc, &f->err);
+    assert_code(rc, kept_commit(&a, &f->err), &f->err);
+    worker_join(&worker);
+    assert_code(rc == 0 ? SQLOCK_ERETRY : 0, waiter.rc, &waiter.err);
+    assert_code(waiter.rc, kept_commit(&b, &f->err), &f->err);
+    kept_close(&a);
+    kept_close(&b);
+}
+
+static void test_settings_are_kept_after_a_failed_guard(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct kept kept;
+
+    lock_take(lock, 100);
+    fixture_await_expiry(f, f->name);
+    kept_open(f, &kept);
+    assert_code(SQLOCK_EEXPIRED,
+                sqlock_tx_guard(kept.session.tx, lock, &f->err), &f->err);
+    assert_code(SQLOCK_EEXPIRED, kept_commit(&kept, &f->err), &f->err);
+    kept_close(&kept);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+static void test_settings_are_kept_after_a_busy_guard(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct app dba;
+    struct kept kept;
+    int rc;
+
+    lock_take(lock, 0);
+    kept_open(f, &kept);
+    app_open(&dba, f->database, f->url);
+    app_run(&dba, "BEGIN");
+    app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+            f->table, sqlock_key(lock));
+    rc = sqlock_tx_guard(kept.session.tx, lock, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    kept_close(&kept);
+    app_close(&dba);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_adopted_connection_keeps_every_setting),
+    TEST(test_settings_are_kept_after_an_error),
+    TEST_ON(test_settings_are_kept_after_a_timeout, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_settings_are_kept_after_a_deadlock, ON_SERVERS, IN_SQLOCK),
+    TEST(test_settings_are_kept_after_a_failed_guard),
+    TEST_ON(test_settings_are_kept_after_a_busy_guard, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_settings = TOPIC(tests);
