@@ -20,9 +20,9 @@ sqlock_options exhaust_options(const struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
 
-    /* Without memory, some calls try again for so long. */
-    options.statement_timeout_ms = 1000 * SLOWNESS;
-    options.connect_timeout_ms = 5000 * SLOWNESS;
+    /* Where memory stays away, some calls try again for so long. */
+    options.statement_timeout_ms = (now.is_lasting ? 1000 : 10000) * SLOWNESS;
+    options.connect_timeout_ms = PATIENCE_MS;
     return options;
 }
 

@@ -36,7 +36,7 @@ static int spy_before(void *context, const struct tap_event *event)
 static void test_close_releases_what_is_kept(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *third = fixture_registry(f, &options);
     struct told told = {0};
     sqlock_lock *other;
@@ -61,7 +61,7 @@ static void test_close_releases_what_is_kept(void **state)
 static void test_close_releases_all_in_one_statement(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     const char *release = census_text(tapped, SQLOCK_SQL_RELEASE_MANY);
     struct spy spy = {.text = release};
@@ -84,7 +84,7 @@ static void test_close_releases_all_in_one_statement(void **state)
 static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     size_t threads = 0;
     size_t fds = 0;
     int i;
@@ -96,7 +96,7 @@ static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
         int rc = sqlock_lost_fd(&fd, lock, &f->err);
 
         assert_lock_ok(rc, &f->err);
-        keep_take(lock, 4 * TTL_MS, NULL);
+        keep_take(lock, KEPT_MS, NULL);
         if (i % 50 == 0)
             keep_await_renewals(lock, 1);
         registry_end(registry);
@@ -186,7 +186,7 @@ static void expect_still_rows(struct fixture *f, sqlock_registry *registry)
     struct row rows[LOCKS];
     char name[96];
 
-    keep_take(kept, TTL_MS, NULL);
+    keep_take(kept, KEPT_MS, NULL);
     for (size_t i = 0; i < LOCKS; i++)
         rows[i] = fixture_row(f, keep_name(f, name, i));
     keep_await_renewals(kept, 10);
@@ -203,7 +203,7 @@ static void expect_still_rows(struct fixture *f, sqlock_registry *registry)
 static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     size_t threads = check_entries("/proc/self/task");
     size_t fds = check_entries("/proc/self/fd");
     struct rush rush = {.rounds = check_scale(1000, 100000) / WORKERS};

@@ -53,7 +53,7 @@ struct trip {
 
 static void begin(struct fixture *f, struct trip *trip)
 {
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
 
     memset(trip, 0, sizeof *trip);
     trip->tapped = fixture_tapped(f, &options);

@@ -93,7 +93,7 @@ static int take_own(struct worker *worker)
 static sqlock_registry *gather(struct gathering *g, struct fixture *f,
                                unsigned count, bool takes_file)
 {
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
 
     memset(g, 0, sizeof *g);

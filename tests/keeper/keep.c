@@ -12,14 +12,14 @@
 static void test_a_lease_is_not_kept_unless_asked_for(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
     size_t threads = check_entries("/proc/self/task");
     int64_t deadline;
     struct row row;
 
-    lock_take(lock, TTL_MS / 2);
+    lock_take(lock, TTL_MS);
     assert_int_equal(tap_count(TAP_EXECUTE), 1);
     deadline = keep_deadline(lock);
     row = fixture_row(f, f->name);
@@ -37,7 +37,7 @@ static void test_a_lease_is_not_kept_unless_asked_for(void **state)
 static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
 {
     assert_true(sqlock_is_held(lock));
-    assert_true(sqlock_remaining_ms(lock) <= TTL_MS);
+    assert_true(sqlock_remaining_ms(lock) <= KEPT_MS);
     return fixture_row(f, f->name).expires_us > us;
 }
 
@@ -51,11 +51,11 @@ static void test_a_kept_lease_outlives_its_ttl_many_times(void **state)
     int64_t token;
     int rc;
 
-    keep_take(lock, TTL_MS, &told);
+    keep_take(lock, KEPT_MS, &told);
     token = sqlock_token(lock);
     first = fixture_row(f, f->name);
     assert_becomes_true(
-        row_ends_after(f, lock, first.expires_us + 5 * TTL_MS * 1000),
+        row_ends_after(f, lock, first.expires_us + KEPT_MS * 3 / 2 * 1000),
         PATIENCE_MS);
     rc = lock_try(other, 0, 0, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
@@ -74,7 +74,7 @@ static void test_a_kept_lease_outlives_its_ttl_many_times(void **state)
 static void test_one_statement_renews_all(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *locks[SOME];
     struct census census = {0};
@@ -82,7 +82,7 @@ static void test_one_statement_renews_all(void **state)
 
     for (i = 0; i < SOME; i++) {
         locks[i] = keep_lock(f, tapped, i);
-        keep_take(locks[i], 2 * TTL_MS, NULL);
+        keep_take(locks[i], KEPT_MS, NULL);
     }
     /* Those that were taken last went along early. */
     keep_await_renewals(locks[SOME - 1], 2);
@@ -102,6 +102,9 @@ static void test_one_statement_renews_all(void **state)
     registry_end(tapped);
 }
 
+/* Renewed at a quarter of it. */
+#define BRIEF_MS (2000 * SLOWNESS)
+
 static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 {
     struct fixture *f = *state;
@@ -113,8 +116,8 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
     char name[96];
     int64_t ends;
 
-    keep_take(brief, TTL_MS, NULL);
-    keep_take(lasting, 10 * TTL_MS, NULL);
+    keep_take(brief, BRIEF_MS, NULL);
+    keep_take(lasting, 5 * BRIEF_MS, NULL);
     ends = fixture_row(f, keep_name(f, name, 1)).expires_us;
     census_begin(&census, tapped);
     keep_await_renewals(lasting, 2);
@@ -125,7 +128,7 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
     /* Each by its own TTL: the row says so. */
     keep_name(f, name, 0);
     assert_true(fixture_row(f, name).expires_us <
-                sql_now_us(&f->sql) + TTL_MS * 1000);
+                sql_now_us(&f->sql) + BRIEF_MS * 1000);
     lock_give(brief);
     lock_give(lasting);
     lock_drop(brief);
@@ -136,14 +139,14 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 static void test_F4_nothing_is_renewed_after_its_release(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *given = keep_lock(f, tapped, 0);
     sqlock_lock *kept = keep_lock(f, tapped, 1);
     struct census census = {.key = sqlock_key(given)};
 
-    keep_take(given, TTL_MS, NULL);
-    keep_take(kept, TTL_MS, NULL);
+    keep_take(given, KEPT_MS, NULL);
+    keep_take(kept, KEPT_MS, NULL);
     census_begin(&census, tapped);
     keep_await_renewals(given, 2);
     assert_true(atomic_load(&census.with_key) >= 2);
@@ -164,12 +167,12 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = keep_options(TTL_MS, &told);
+    sqlock_acquire_options options = keep_options(KEPT_MS, &told);
     struct row first;
     struct row last;
     int rc;
 
-    options.max_hold_ms = 2 * TTL_MS;
+    options.max_hold_ms = TTL_MS;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     first = fixture_row(f, f->name);
@@ -179,7 +182,7 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
     assert_less(first.expires_us, last.expires_us);
     /* The last renewal was sent before that time was over. */
     assert_less(last.expires_us,
-                first.expires_us + 2 * TTL_MS * 1000 + TTL_MS / 2 * 1000);
+                first.expires_us + TTL_MS * 1000 + LATE_MAX_NS / 1000);
     assert_false(sqlock_is_held(lock));
     fixture_await_expiry(f, f->name);
     assert_true(fixture_row(f, f->name).expires_us == last.expires_us);
@@ -191,27 +194,27 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
 static void test_the_period_can_be_chosen(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *registry;
     sqlock_lock *lock;
     int64_t first;
     int rc;
 
-    options.ttl_ms = TTL_MS;
-    options.keep_period_ms = TTL_MS / 3 + 1;
+    options.ttl_ms = KEPT_MS;
+    options.keep_period_ms = KEPT_MS / 3 + 1;
     rc = sqlock_registry_open(&registry, f->url, &options, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_null(registry);
-    options.keep_period_ms = TTL_MS / 10;
+    options.keep_period_ms = KEPT_MS / 10;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
-    keep_take(lock, 10 * TTL_MS, NULL);
+    keep_take(lock, 2 * KEPT_MS, NULL);
     first = keep_deadline(lock);
     keep_await_renewals(lock, 10);
     assert_less(lk_boottime_ns(), first);
     lock_give(lock);
     /* Longer than a third of this lease: then the default holds. */
-    keep_take(lock, TTL_MS / 5, NULL);
+    keep_take(lock, KEPT_MS / 4, NULL);
     keep_await_renewals(lock, 3);
     assert_code_of(0, SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
@@ -225,11 +228,11 @@ static void test_a_lock_is_kept_again_after_its_release(void **state)
     int i;
 
     for (i = 0; i < 3; i++) {
-        keep_take(lock, TTL_MS, NULL);
+        keep_take(lock, KEPT_MS, NULL);
         keep_await_renewals(lock, 2);
         lock_give(lock);
     }
-    lock_take(lock, TTL_MS / 4); /* and not kept when it is not asked for */
+    lock_take(lock, TTL_MS); /* and not kept when it is not asked for */
     fixture_await_expiry(f, f->name);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);

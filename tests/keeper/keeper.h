@@ -10,8 +10,13 @@
 
 #include "support/suite_main.h"
 
-/* Of leases that are kept, or that are to run out. */
+/* Of leases that are to run out. */
 #define TTL_MS (600 * SLOWNESS)
+
+/* Of leases that are to stay, however busy the machine is; and how often they
+ * are renewed, so that no test waits long for it. */
+#define KEPT_MS (4000 * SLOWNESS)
+#define PERIOD_MS (150 * SLOWNESS)
 
 /* How late a loss may be told on a machine that others use, too. */
 #define LATE_MAX_NS INT64_C(2000000000)
@@ -32,6 +37,9 @@ extern const struct topic topic_late;
 extern const struct topic topic_group;
 
 /* ------------------------------------------------------------------ keeping */
+
+/* The options of the fixture's registries, with that period. */
+sqlock_options keeper_options(const struct fixture *fixture);
 
 /* What on_lost was told; all zero before. */
 struct told {

@@ -40,7 +40,7 @@ static void run_round(struct fixture *f, struct sample *samples)
     for (size_t i = 0; i < LEASES; i++) {
         struct sample *sample = &samples[i];
         sqlock_acquire_options options =
-            keep_options(TTL_MS / 4 + 3 * (uint32_t)i, &sample->told);
+            keep_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
         int rc;
 
         options.keep = false;
@@ -56,8 +56,9 @@ static void run_round(struct fixture *f, struct sample *samples)
         worker_join(&sample->timer);
         assert_becomes_true(atomic_load(&sample->told.times) > 0, PATIENCE_MS);
         assert_true(atomic_load(&sample->told.at_ns) >= sample->deadline_ns);
+        /* A timer is late on a busy machine, too. */
         assert_less(atomic_load(&sample->told.at_ns),
-                    sample->deadline_ns + LATE_MAX_NS);
+                    sample->timer_ns + LATE_MAX_NS);
         assert_code_of(SQLOCK_EEXPIRED, SQLOCK_EEXPIRED,
                        sqlock_release(sample->lock, &f->err), &f->err);
     }

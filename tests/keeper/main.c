@@ -12,6 +12,16 @@ static const struct topic *const topics[] = {
     &topic_many,  &topic_pause,    &topic_late,   &topic_group,  NULL,
 };
 
+static void open_registries(struct fixture *fixture)
+{
+    sqlock_options options = keeper_options(fixture);
+
+    registry_end(fixture->a);
+    registry_end(fixture->b);
+    fixture->a = fixture_registry(fixture, &options);
+    fixture->b = fixture_registry(fixture, &options);
+}
+
 static const struct suite_main suite = {
     .name = "keeper",
     .topics = topics,
@@ -19,6 +29,7 @@ static const struct suite_main suite = {
     .lanes = 4,
     .test_seconds = 300,
     .campaign_seconds = 6000,
+    .open = open_registries,
 };
 
 int main(int argc, char **argv)

@@ -253,7 +253,7 @@ static void test_leases_that_ran_out_are_told_so(void **state)
     int rc;
 
     obtain_some(f, f->a, &mine);
-    options.ttl_ms = TTL_MS / 4;
+    options.ttl_ms = TTL_MS;
     rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < SOME; i++)
@@ -286,7 +286,7 @@ static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
 static void test_what_is_refused(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     static sqlock_lock *crowd[SQLOCK_MANY_MAX + 1];
     struct some mine;
@@ -322,7 +322,7 @@ static void test_what_is_refused(void **state)
 static void test_one_statement_for_all(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     struct some mine;
 
@@ -356,7 +356,7 @@ static int dawdle(void *context, const struct tap_event *event, int rc)
 static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     sqlock_registry *tapped = fixture_tapped(f, &options);
     const char *claim = census_text(tapped, SQLOCK_SQL_CLAIM_MANY);
@@ -430,7 +430,7 @@ static void check_only_first_is_held(struct fixture *f, struct some *some,
 static void test_what_cannot_be_kept_is_not_held(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = keeper_options(f);
     sqlock_registry *third = fixture_registry(f, &options);
     struct some some;
     int rc;

@@ -21,6 +21,14 @@ void told_note(void *context, sqlock_lock *lock, int code)
     (void)atomic_fetch_add(&told->times, 1);
 }
 
+sqlock_options keeper_options(const struct fixture *fixture)
+{
+    sqlock_options options = fixture_options(fixture);
+
+    options.keep_period_ms = PERIOD_MS;
+    return options;
+}
+
 sqlock_acquire_options keep_options(uint32_t ttl_ms, struct told *told)
 {
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;

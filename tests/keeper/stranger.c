@@ -11,7 +11,7 @@
 
 #define LEASES 100
 #define VICTIM 37
-#define TTL (2 * TTL_MS)
+#define TTL KEPT_MS
 
 struct crowd {
     sqlock_lock *locks[LEASES];

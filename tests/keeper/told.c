@@ -49,7 +49,7 @@ static void check_broken(struct fixture *f, bool now)
     int rc = sqlock_lost_fd(&fd, lock, &f->err);
 
     assert_lock_ok(rc, &f->err);
-    keep_take(lock, TTL_MS, &told);
+    keep_take(lock, KEPT_MS, &told);
     keep_await_renewals(lock, 2);
     assert_false(keep_is_readable(fd));
     break_lease(f, lock, now);
@@ -104,7 +104,7 @@ static void test_F7_an_expired_lease_is_told_and_not_revived(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = keep_options(TTL_MS / 4, &told);
+    sqlock_acquire_options options = keep_options(TTL_MS, &told);
     int64_t deadline;
     int rc;
 
@@ -127,7 +127,7 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = keep_options(TTL_MS, &told);
+    sqlock_acquire_options options = keep_options(KEPT_MS, &told);
     int64_t first;
     int64_t second;
     int rc;
@@ -136,12 +136,12 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     first = keep_deadline(lock);
-    rc = sqlock_renew(lock, 3 * TTL_MS, &f->err);
+    rc = sqlock_renew(lock, 3 * KEPT_MS, &f->err);
     assert_lock_ok(rc, &f->err);
     second = keep_deadline(lock);
     assert_less(first, second);
     /* and one that shortens it brings it on */
-    rc = sqlock_renew(lock, TTL_MS / 4, &f->err);
+    rc = sqlock_renew(lock, TTL_MS, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_true(atomic_load(&told.at_ns) >= keep_deadline(lock));
@@ -161,7 +161,7 @@ static void test_it_is_told_once(void **state)
     int fd = -1;
     int rc;
 
-    keep_take(lock, TTL_MS, &told);
+    keep_take(lock, KEPT_MS, &told);
     break_lease(f, lock, true);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     rc = sqlock_lost_fd(&fd, lock, &f->err);
@@ -169,7 +169,7 @@ static void test_it_is_told_once(void **state)
     assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
     assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
     /* Whoever tells has gone over all of them once more. */
-    keep_take(later, TTL_MS / 4, &later_told);
+    keep_take(later, KEPT_MS, &later_told);
     (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
                   sqlock_key(later));
     assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
@@ -188,7 +188,7 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
     sqlock_lock *later = keep_lock(f, f->a, 1);
     struct told told = {0};
     struct told later_told = {0};
-    sqlock_acquire_options options = keep_options(TTL_MS / 4, &told);
+    sqlock_acquire_options options = keep_options(KEPT_MS, &told);
     int fd = -1;
     int rc;
 
@@ -198,6 +198,7 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     lock_give(lock);
+    options.ttl_ms = TTL_MS;
     options.lost_context = &later_told;
     rc = sqlock_acquire(later, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
@@ -282,7 +283,7 @@ static void test_a_descriptor_asked_for_after_the_loss(void **state)
     int again = -1;
     int rc;
 
-    lock_take(lock, TTL_MS / 4);
+    lock_take(lock, TTL_MS);
     assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
     rc = sqlock_lost_fd(&fd, lock, &f->err);
     assert_lock_ok(rc, &f->err);
@@ -305,7 +306,7 @@ static void test_a_descriptor_asked_for_while_it_is_held(void **state)
     int fd = -1;
     int rc;
 
-    lock_take(lock, TTL_MS / 2);
+    lock_take(lock, TTL_MS);
     rc = sqlock_lost_fd(&fd, lock, &f->err);
     assert_lock_ok(rc, &f->err);
     deadline = keep_deadline(lock);
