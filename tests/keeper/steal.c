@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "support/workers.h"
 
-/* The peers' TTL: also on the four-column layout, where it is PEER_TTL_MS. */
-#define PEERS_TTL_MS PEER_TTL_MS
+/* The peers' TTL, on each layout: a peer that renews is not late by that. */
+#define PEERS_TTL_MS (1500 * SLOWNESS)
 #define PEER "00000000-0000-4000-8000-00000000beef"
 #define PAST_US INT64_C(-60000000) /* by its stamps, over for a minute */
 
@@ -87,6 +87,7 @@ static sqlock_registry *observer(struct fixture *f)
     sqlock_options options = fixture_options(f);
 
     options.ttl_ms = PEERS_TTL_MS;
+    options.peer_ttl_ms = PEERS_TTL_MS;
     options.observe_before_steal = true;
     return fixture_registry(f, &options);
 }
