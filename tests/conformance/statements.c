@@ -269,7 +269,7 @@ static void test_a_claim_that_stays_unknown_is_uncertain(void **state)
     struct loss loss;
     int rc;
 
-    options.statement_timeout_ms = 800;
+    options.statement_timeout_ms = 2500; /* what is sent has it, too */
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
     lose(&loss, lock, UINT64_MAX);
@@ -343,7 +343,7 @@ static void test_a_database_out_of_reach_is_unreachable(void **state)
     int64_t left;
     int rc;
 
-    options.statement_timeout_ms = 800;
+    options.statement_timeout_ms = 2500; /* what is sent has it, too */
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
     tap_hooks(never_sent, NULL, NULL);

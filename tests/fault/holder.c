@@ -162,8 +162,12 @@ static int set_up(char **argv)
     stage.a.ttl_ms = TTL_MS;
     options = stage_options();
     tap_install();
-    rc = sqlock_registry_open(&stage.a.registry, argv[ARG_URL], &options,
-                              &stage.a.err);
+    /* a busy machine may not keep these deadlines at once */
+    rc = wait_until(sqlock_registry_open(&stage.a.registry, argv[ARG_URL],
+                                         &options, &stage.a.err) == 0,
+                    PATIENCE_MS)
+             ? 0
+             : stage.a.err.code;
     for (size_t i = 0; rc == 0 && i < LOCKS; i++) {
         (void)snprintf(stage.names[i], sizeof stage.names[i], "%s/%zu",
                        argv[ARG_NAME], i);

@@ -30,14 +30,14 @@ static void keep(size_t i)
     int rc;
 
     atomic_store(&lost_times, 0);
-    options.ttl_ms = TTL_MS;
+    options.ttl_ms = KEPT_MS;
     options.keep = true;
     options.on_lost = on_lost;
     rc = sqlock_acquire(stage.a.locks[i], 0, &options, &stage.a.err);
     assert_lock_ok(rc, &stage.a.err);
 }
 
-/* For so many leases' length, B is not let in and A holds all the while; false,
+/* For so many times TTL_MS, B is not let in and A holds all the while; false,
  * with a message: not so.  Other threads may be at work. */
 static bool is_kept(size_t i, int leases)
 {
