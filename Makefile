@@ -63,6 +63,7 @@ SETUP_LEVELS ?= build test
 LEVELS := $(sort \
 	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
 	$(if $(filter demo,$(GOALS)),build) \
+	$(if $(filter chart,$(GOALS)),build test chart) \
 	$(if $(filter test check tests-build asan tsan valgrind campaign bench \
 		test-mysql docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix,$(GOALS)),build test matrix) \
@@ -367,7 +368,8 @@ SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance tx stress bench failover,$(SUITE_NAMES)) cli migration \
 	install demo readme
 # The programs of the suites that are programs.
-SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%))
+SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
+	$(if $(filter demo,$(SUITES)),$B/tests/bench))
 NEEDS_ALL := $(if $(filter cli command migration install demo readme tx, \
 	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
@@ -404,7 +406,7 @@ headers: ## Each public header compiles alone as C99, C11 and C++11
 exports: $(SHARED) $(STATIC) ## The exported symbols are the headers'
 	@SQLOCK_BUILD=$B CC='$(CC)' bash tests/install/exports.sh
 
-.PHONY: demo bench
+.PHONY: demo bench chart
 DEMO := $B/bin/examples/stock_deduction
 demo: $(DEMO) ## Sell stock in every way; URL=... names a server
 	@$(DEMO) $(if $(URL),--url '$(URL)') $(DEMO_FLAGS)
@@ -413,6 +415,19 @@ BENCH_JSON ?= $B/bench.json
 bench: $B/tests/bench ## Measure against the bare statements, on all databases
 	@exec env SQLOCK_TEST_DURABLE=1 bash tests/servers/with.sh $B/tests/bench \
 	--json $(BENCH_JSON) $(BENCH_FLAGS)
+
+# Each is measured once: remove the file to measure anew.
+CHART_DIR := $B/chart
+CHART_FLAGS ?= --seconds 0.4 --repeats 5
+chart: $(CHART_DIR)/stock-curve.json $(CHART_DIR)/stock-ways.json ## Measure (takes 15 minutes) and draw, build/chart/*.svg
+	@bash tests/bench/chart.sh $(CHART_DIR) $^
+$(CHART_DIR)/stock-curve.json: BENCH_FLAGS := --clients 2,4,8,16,32,64,128,200 \
+	--cases sale,pessimistic,conditional,buckets,coalesced $(CHART_FLAGS)
+$(CHART_DIR)/stock-ways.json: BENCH_FLAGS := --clients 64,64p --cases stock \
+	$(CHART_FLAGS)
+$(CHART_DIR)/%.json: | $B/tests/bench
+	@mkdir -p $(@D)
+	@$(AGAIN) BENCH_JSON=$@ BENCH_FLAGS='$(BENCH_FLAGS)' bench
 
 MYSQL_TREE ?= $(BUILD)/servers/mysql
 MYSQL_SUITES ?= drivers conformance tls

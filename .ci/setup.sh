@@ -6,7 +6,7 @@
 # No package here starts a service or makes a user: PostgreSQL's server package
 # would do both, so that one is unpacked under build/ instead.
 #
-# Levels: build test lint format clang valgrind matrix
+# Levels: build test lint format clang valgrind chart matrix
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -151,12 +151,17 @@ probe_matrix() {
     have patchelf || need patchelf
 }
 
+probe_chart() {
+    have gnuplot || need gnuplot-nox
+    have jq || need jq
+}
+
 probe() {
     local level
     missing=()
     for level in "$@"; do
         case $level in
-        build | test | lint | format | clang | valgrind | matrix)
+        build | test | lint | format | clang | valgrind | chart | matrix)
             "probe_$level"
             ;;
         *)

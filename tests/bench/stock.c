@@ -324,7 +324,7 @@ SETUPS(coalesced, SQLOCK_STOCK_COALESCED)
 #define SELLER(strategy, text, only)                                           \
     {                                                                          \
         .name = #strategy,                                                     \
-        .what = text,                                                          \
+        .what = (text),                                                        \
         .baseline = BASE,                                                      \
         .database = (only),                                                    \
         .setup = strategy##_setup,                                             \

@@ -10,7 +10,8 @@
 
 #include "demo.h"
 
-enum { PATH_SIZE = 256, ENCODED = 3 /* bytes of one, at most */ };
+/* Each byte becomes three at most. */
+enum { PATH_SIZE = 256, ENCODED_SIZE = 3 * PATH_SIZE, BYTE_SIZE = 3 };
 
 static char directory[PATH_SIZE];
 
@@ -20,7 +21,7 @@ static void encode(char *to, size_t size, const char *from)
     static const char digits[] = "0123456789ABCDEF";
     size_t used = 0;
 
-    for (; *from != '\0' && used + ENCODED < size; from++) {
+    for (; *from != '\0' && used + BYTE_SIZE < size; from++) {
         unsigned char byte = (unsigned char)*from;
 
         if (isalnum(byte) || strchr("-._~/", byte) != NULL) {
@@ -36,8 +37,8 @@ static void encode(char *to, size_t size, const char *from)
 
 const char *place_make(void)
 {
-    static char url[ENCODED * PATH_SIZE + sizeof "sqlite:/shop.db"];
-    char encoded[ENCODED * PATH_SIZE];
+    static char url[ENCODED_SIZE + sizeof "sqlite:/shop.db"];
+    char encoded[ENCODED_SIZE];
     const char *parent = getenv("TMPDIR");
 
     if (parent == NULL || parent[0] != '/')

@@ -25,7 +25,14 @@ static int compare_numbers(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Milliseconds that half, and 99 of 100, of the orders did not exceed. */
+/* The milliseconds that so many of 100 do not exceed. */
+static double percentile(const int64_t *sorted, size_t count, size_t percent)
+{
+    size_t at = count * percent / 100;
+
+    return (double)sorted[at] / 1e6;
+}
+
 static void find_latencies(const struct run *run, double *p50, double *p99)
 {
     size_t count = (size_t)run->settings->orders;
@@ -38,8 +45,8 @@ static void find_latencies(const struct run *run, double *p50, double *p99)
     for (size_t i = 0; i < count; i++)
         sorted[i] = run->board->marks[i].latency_ns;
     qsort(sorted, count, sizeof *sorted, compare_numbers);
-    *p50 = (double)sorted[count / 2] / 1e6;
-    *p99 = (double)sorted[count * 99 / 100] / 1e6;
+    *p50 = percentile(sorted, count, 50);
+    *p99 = percentile(sorted, count, 99);
     free(sorted);
 }
 
@@ -61,13 +68,21 @@ static void print_row(const struct run *run)
            p99, board->retries, tally->oversold, tally->twice, tally->lost);
 }
 
-static void print_bars(const struct run *runs, int count)
+/* What a whole bar stands for: the fastest. */
+static int64_t find_most(const struct run *runs, int count)
 {
-    int64_t most = 1;
+    int64_t most = 0;
 
     for (int i = 0; i < count; i++)
         if (report_speed(&runs[i]) > most)
             most = report_speed(&runs[i]);
+    return most > 0 ? most : 1;
+}
+
+static void print_bars(const struct run *runs, int count)
+{
+    int64_t most = find_most(runs, count);
+
     printf("\nDeductions per second\n\n");
     for (int i = 0; i < count; i++) {
         int64_t speed = report_speed(&runs[i]);
@@ -75,7 +90,7 @@ static void print_bars(const struct run *runs, int count)
         if (runs[i].board->is_left_out)
             continue;
         printf("  %-14s ", runs[i].way->name);
-        for (int64_t j = 0; j < speed * BAR_WIDTH / most; j++)
+        for (int64_t j = 1; j * most <= speed * BAR_WIDTH; j++)
             (void)putchar('#');
         printf(" %" PRId64 "\n", speed);
     }
