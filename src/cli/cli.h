@@ -125,6 +125,10 @@ bool cli_has_password(const char *url);
 /** The variable that the URL's password_env names, or NULL; to be freed. */
 char *cli_password_variable(const char *url);
 
+/** Wipe the value of a variable, so that /proc shows it no longer.  NULL is
+ *  allowed. */
+void cli_forget_variable(const char *name);
+
 /* ------------------------------------------------------------ messages -- */
 
 /** "sqlock: ..." on stderr: always, unless --quiet, only with --verbose. */

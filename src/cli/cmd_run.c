@@ -200,6 +200,7 @@ static int run_run(cli *app)
         write_note(values[SHELL_COMMAND] != NULL ? "sh" : options.command[0],
                    note);
         options.registry.holder_note = note[0] != '\0' ? note : NULL;
+        cli_forget_variable("SQLOCK_URL"); /* options.url is a copy */
         status = run_loop(&options, &report);
     }
     run_report_write(&report, &options, status);

@@ -314,22 +314,6 @@ static void supervise(supervision *own)
 
 /* ---------------------------------------------------------------- begin -- */
 
-/* Its environment shows nobody a password, and the command's is made of it. */
-static void forget(const char *variable)
-{
-    char *value = variable != NULL ? getenv(variable) : NULL;
-
-    if (value != NULL)
-        explicit_bzero(value, strlen(value));
-}
-
-static void forget_secrets(supervision *own)
-{
-    own->password_variable = cli_password_variable(own->options->url);
-    forget(own->password_variable);
-    forget("SQLOCK_URL");
-}
-
 static void begin(supervision *own)
 {
     sigset_t all;
@@ -346,7 +330,8 @@ static void begin(supervision *own)
         cli_error("cannot supervise a command: %s", strerror(errno));
         _exit(CLI_SYSTEM);
     }
-    forget_secrets(own);
+    own->password_variable = cli_password_variable(own->options->url);
+    cli_forget_variable(own->password_variable);
     supervise(own);
     _exit(CLI_OK);
 }

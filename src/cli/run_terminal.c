@@ -9,6 +9,7 @@
  */
 #include "run.h"
 
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,10 +44,13 @@ static void take_back(run_terminal *terminal)
 static void be_anchor(pid_t parent)
 {
     sigset_t all;
+    char **entry;
 
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (entry = environ; *entry != NULL; entry++)
+        explicit_bzero(*entry, strlen(*entry)); /* shows nobody anything */
     (void)close_range(0, ~0U, 0);
     while (getppid() == parent)
         (void)pause();

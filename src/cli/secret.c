@@ -124,3 +124,11 @@ char *cli_password_variable(const char *url)
 
     return value != NULL ? strndup(value, strcspn(value, "&#")) : NULL;
 }
+
+void cli_forget_variable(const char *name)
+{
+    char *value = name != NULL ? getenv(name) : NULL;
+
+    if (value != NULL)
+        explicit_bzero(value, strlen(value));
+}

@@ -3,7 +3,7 @@
 # shellcheck shell=bash
 
 set -u
-ulimit -c 0
+ulimit -S -c 0
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${SQLOCK:=$here/../../build/bin/sqlock}"
 unset SQLOCK_URL SQLOCK_REGION NO_COLOR

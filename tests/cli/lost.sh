@@ -127,6 +127,31 @@ left_behind() {
     is "left behind: the lock was given back" "$status" 0
 }
 
+# A control group of its own, where we may have one; nothing of it stays.
+control_group() {
+    local mount group
+    mount=$(awk '/ - cgroup2 / { print $5; exit }' /proc/self/mountinfo)
+    run run group -- sed -n 's/^0:://p' /proc/self/cgroup
+    group=$mount$out
+    if [[ $out != */sqlock-* ]]; then
+        skip "control group" "we may not make one here"
+        return
+    fi
+    ok "control group: the command is in one of its own"
+    [ ! -e "$group" ]
+    is "control group: it is removed" "$?" 0
+    rm -f "$dir/daemon"
+    run run group -- sh -c 'setsid sleep 600 >/dev/null 2>&1 & echo $! >"$1"
+        sed -n "s/^0:://p" /proc/self/cgroup' sh "$dir/daemon"
+    helpers+=("$(cat "$dir/daemon")")
+    [ ! -e "$mount$out" ]
+    is "control group: also when a daemon was left in it" "$?" 0
+    is "control group: which is where sqlock was" \
+        "$(sed -n 's/^0:://p' "/proc/$(cat "$dir/daemon")/cgroup")" \
+        "$(sed -n 's/^0:://p' /proc/self/cgroup)"
+    kill -KILL "$(cat "$dir/daemon")"
+}
+
 # ---- a database that hangs
 
 processes_of() { # DATABASE
@@ -206,6 +231,9 @@ hung() {
 case " $(databases | tr '\n' ' ')" in
 *" sqlite "*) tool hold_sqlite sqlite3 ;;
 esac
+if use "$(databases | head -n 1)"; then
+    control_group
+fi
 for one in $(databases); do
     use "$one" || continue
     broken

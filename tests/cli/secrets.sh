@@ -88,6 +88,77 @@ by_name() { # URL CANARY
     ends
 }
 
+# Those of sqlock besides the command: the supervisor, and whatever else.
+children_of() { # PID
+    ps -o pid= --ppid "$1" | tr -d ' '
+}
+of_all() { # WHAT PID...
+    local what=$1 pid
+    shift
+    for pid in "$@"; do
+        tr '\0' '\n' <"/proc/$pid/$what"
+    done
+}
+
+# F83: what each process of a run shows, and what it leaves when it crashes.
+processes() { # URL CANARY
+    local child all
+    rm -f "$dir/pid"
+    SQLOCK_URL=$1 "$SQLOCK" --table-prefix "$prefix" run secret -- \
+        sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -s "$dir/pid"
+    mapfile -t all < <(children_of "$holder")
+    [ "${#all[@]}" -ge 1 ]
+    is "F83: sqlock has a supervisor" "$?" 0
+    without "F83: not in the environment of sqlock's processes" \
+        "$(of_all environ "${all[@]}")" "$2"
+    without "F83: nor in their arguments" \
+        "$(of_all cmdline "$holder" "${all[@]}")" "$2"
+    kill -TERM "$holder"
+    ends
+}
+
+# A core file is where this one says, if the system writes them there.
+crash() { # URL WHOM: "sqlock" or "command"
+    local victim
+    rm -rf "$dir/cores" "$dir/pid"
+    mkdir "$dir/cores"
+    (
+        cd "$dir/cores" || exit
+        ulimit -c unlimited
+        SQLOCK_URL=$1 exec "$SQLOCK" --table-prefix "$prefix" run -t 2 \
+            "crash-$2" -- sh -c 'echo $$ >"$1"; while :; do sleep 0.1; done' sh "$dir/pid"
+    ) 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -s "$dir/pid"
+    case $2 in
+    sqlock) victim=$holder ;;
+    command) victim=$(cat "$dir/pid") ;;
+    esac
+    kill -SEGV "$victim"
+    ends
+    until_true is_gone "$(cat "$dir/pid")"
+}
+cores() { # URL CANARY
+    ulimit -H -c | grep -qx unlimited || {
+        skip "core files" "they are not allowed here"
+        return
+    }
+    crash "$1" command
+    if ! compgen -G "$dir/cores/*" >/dev/null; then
+        skip "core files" "the system writes none into the working directory"
+        return
+    fi
+    ok "F83: a command that crashes leaves a core file"
+    is "F83: without the password" \
+        "$(grep -lF -e "$2" "$dir"/cores/* 2>/dev/null)" ""
+    crash "$1" sqlock
+    is "F83: sqlock crashes: no core file" "$(ls "$dir/cores")" ""
+}
+
 # URLs that lead nowhere, or are none: whatever is said, not this.
 failures() { # SCHEME
     local canary=c4n4ry url command
@@ -138,6 +209,8 @@ for one in $(databases); do
         watch_run "$url" "$canary" --url="$url"
         in_variable "$url" "$canary"
         by_name "$url" "$canary"
+        processes "$url" "$canary"
+        cores "$url" "$canary"
         denied=${url/:$canary@/:c4n4ry@}
         SQLOCK_URL=$denied run ls
         without "a wrong password is not in what is said" "$out$err" c4n4ry

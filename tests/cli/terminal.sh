@@ -98,6 +98,16 @@ commands() {
     is "the lock was given back" "$status" 0
 }
 
+# In a session of ours, the command could not open it.
+controlling() {
+    on_terminal 80 run tty -- sh -c 'echo typed >/dev/tty && ps -o tty= -p $$'
+    is "the command has a controlling terminal" "$status" 0
+    like "that is written to" "$out" "*typed*"
+    like "as ps tells" "$out" "*pts/*"
+    on_terminal 80 run tty -- sh -c '[ "$(ps -o tpgid= -p $$ | tr -d " ")" = $$ ]'
+    is "it is the foreground job" "$status" 0
+}
+
 # The user's shell, with job control.
 jobs_of_a_shell() {
     local command
@@ -110,10 +120,25 @@ re\"\"ady; read line; echo got-\$line'"
     like "the command went on" "$out" "*got-hello*"
 }
 
+# Nobody renews the lease of a stopped job.
+stopped_for_long() {
+    local command
+    command="'$SQLOCK' --table-prefix $prefix run -t 3 tty -- sh -c 'echo \
+re\"\"ady; exec sleep 600'"
+    out=$(PS1='$ ' "$dir/pty" 200 -e '$ ' -s "$command\\n" \
+        -e ready -s '^Z' -e 'about to end' -s 'fg; echo status=$?\n' \
+        -e 'status=76' -s 'exit\n' bash --norc --noprofile --noediting -i)
+    is "^Z for longer than the lease: the command is ended" "$?" 0
+    run run -w 60 tty -- true
+    is "and the lock passes on" "$status" 0
+}
+
 if use "$(databases | head -n 1)"; then
     tables
     escapes
     commands
+    controlling
     jobs_of_a_shell
+    stopped_for_long
 fi
 done_testing

@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# report.sh: what `sqlock run` tells a program of its outcome, and a command that
+# is a string for a shell.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# Run it; the report is in $dir/report.
+reported() { # ARGUMENT...
+    : >"$dir/report"
+    run run --status-fd 7 "$@" 7>"$dir/report"
+}
+says() { # CAUSE STATUS COMMAND_STATUS COMMAND_SIGNAL: of the last one
+    local got
+    is "$1: one line" "$(wc -l <"$dir/report")" 1
+    got=$(for member in cause status command_status command_signal; do
+        json "$member" <"$dir/report"
+    done | tr '\n' ' ')
+    is "$1: what it says" "$got" "$1 $2 $3 $4 "
+    is "$1: the status is the exit status" "$status" "$2"
+}
+
+outcomes() {
+    reported report -- true
+    says exited 0 0 null
+    is "the name" "$(json name <"$dir/report")" report
+    is "the region" "$(json region <"$dir/report")" "$SQLOCK_REGION"
+    is "the key" "$(json key <"$dir/report")" "$(sq key report)"
+    reported report -- sh -c 'echo "$SQLOCK_TOKEN $SQLOCK_CLIENT_ID"'
+    is "the token and the client id are the command's" \
+        "$(json token <"$dir/report") $(json client_id <"$dir/report")" "$out"
+    reported report -- sh -c 'exit 75'
+    says exited 75 75 null
+    reported report -- sh -c 'kill -TERM $$'
+    says signaled 143 null 15
+    reported report -- "$dir/nothing"
+    says not_found 127 null null
+    : >"$dir/no-program"
+    reported report -- "$dir/no-program"
+    says not_runnable 126 null null
+    hold report
+    reported -n report -- true
+    says busy 75 null null
+    is "there was no lease" "$(json token <"$dir/report")" null
+    reported -n -E 0 report -- true
+    says busy 0 null null
+    let_go
+    reported --ttl x report -- true
+    says usage 64 null null
+    SQLOCK_URL=sqlite:$dir/nowhere/x.db reported report -- true
+    says database 69 null null
+    reported -t 4 report -- sh -c "'$SQLOCK' --url '$SQLOCK_URL' \
+        --table-prefix $prefix -q break report --token \"\$SQLOCK_TOKEN\" \
+        --reason test; trap '' TERM; while :; do sleep 0.1; done"
+    says lost 76 null 9
+}
+
+done_before() {
+    sq -q init --once
+    reported --once once -- true
+    says exited 0 0 null
+    reported --once once -- false
+    says 'done' 0 null null
+}
+
+interrupted() {
+    hold report
+    local waiter=$holder
+    : >"$dir/report"
+    rm -f "$dir/waiting"
+    "$SQLOCK" --table-prefix "$prefix" -v run --status-fd 7 report -- true \
+        7>"$dir/report" 2>"$dir/waiting" &
+    holder=$!
+    helpers+=("$holder")
+    until_true grep -q waiting "$dir/waiting"
+    kill -TERM "$holder"
+    ends
+    status=$?
+    says interrupted 143 null null
+    holder=$waiter
+    let_go
+}
+
+descriptors() {
+    local fd
+    for fd in 8 -1 x 99999999999; do
+        run run --status-fd "$fd" report -- echo "it runs"
+        is "--status-fd $fd" "$status/$out" "64/"
+        is_one_line "--status-fd $fd says why"
+    done
+    reported report -- sh -c '[ -e /proc/self/fd/7 ] || echo closed'
+    is "the command does not have it" "$out" closed
+    run run --status-fd 1 report -- true
+    is "it may be stdout" "$(json cause <<<"$out")" exited
+    # Nobody reads any more: no reason to fail, or to die of a signal.
+    sq run --status-fd 7 report -- sh -c 'sleep 0.2; exit 3' 7> >(:) 2>"$dir/err"
+    is "a pipe that nobody reads" "$?" 3
+}
+
+strings() {
+    run run report -c 'echo "$((40 + 2))"; exit 6'
+    is "-c" "$status/$out" "6/42"
+    run run -c 'echo one' report
+    is "-c before the key" "$status/$out" "0/one"
+    run run report -c true -- true
+    is "-c and --: usage" "$status" 64
+    run run report --command 'exit 7'
+    is "--command" "$status" 7
+}
+
+for one in $(databases | head -n 1); do
+    use "$one" || continue
+    outcomes
+    done_before
+    interrupted
+    descriptors
+    strings
+done
+database=
+done_testing
