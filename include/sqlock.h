@@ -562,6 +562,9 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  *
  * @param[out] results of each name: 0, EBUSY, ETIMEDOUT, or why the call ended
  *             before it; may be NULL
+ * On a Galera cluster, where row locks hold on one node only, this,
+ * sqlock_tx_lock_row() and sqlock_tx_guard() are refused with ENOTSUP.
+ *
  * @return 0; EBUSY (with @p skip_locked: at least one); ETIMEDOUT; ERETRY: a
  *         deadlock, a snapshot older than the row, or MariaDB's
  *         innodb_rollback_on_timeout: roll back and run the transaction again;

@@ -266,6 +266,11 @@ typedef struct sqlock_transactions {
      * `identity` takes none. */
     const char *isolation;
 
+    /* Gives a row where row locks hold against the sessions of one node only,
+     * of a database that has several to write to; takes no snapshot.  NULL:
+     * there is no such database. */
+    const char *one_node;
+
     /* Behind a SELECT of a row: lock it, but when it is locked give EBUSY or no
      * row; or wait for it.  NULL: rows are not locked one by one. */
     const char *update_free, *update_wait;

@@ -50,6 +50,8 @@ struct sqlock_registry {
     struct sqlock_lock *locks;
     struct lk_ghost *ghosts;
     char *identity; /* of server and table, once a transaction has asked */
+    bool asked_for_nodes; /* the same of row locks: */
+    bool is_one_node;     /* they hold on one node of several */
 };
 
 enum lk_phase {

@@ -152,6 +152,9 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
         return rc;
     if (lock != NULL && is_guarded(tx, lock))
         return 0; /* as it was, until the end */
+    rc = lk_tx_check_nodes(tx, &own);
+    if (rc < 0)
+        goto out;
     rc = begin_guard(tx, lock, &lease, &own);
     if (rc == 0) {
         rc = guard(tx, lock, &lease, &over, &own);
@@ -167,6 +170,7 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
         memcpy(kept->client_id, lease.client_id, sizeof kept->client_id);
         return 0;
     }
+out:
     if (err != NULL)
         *err = own;
     return lk_tx_end(tx, rc, &own);

@@ -455,6 +455,8 @@ int sqlock_tx_lock(sqlock_tx *tx, const char *const *names, size_t count,
     if (rc == 0)
         rc = read_names(tx, names, count, &sorted, err);
     if (rc == 0)
+        rc = lk_tx_check_nodes(tx, err);
+    if (rc == 0)
         rc = ensure_rows(tx, sorted, count, err);
     if (rc == 0)
         rc = lk_tx_identify(tx, err);
@@ -536,5 +538,7 @@ int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
                               err);
     if (rc == 0)
         rc = lk_tx_check_value("the key", key, err);
+    if (rc == 0)
+        rc = lk_tx_check_nodes(tx, err);
     return rc < 0 ? rc : lock_row(tx, &names, key, share, wait_ms, err);
 }

@@ -94,6 +94,12 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err);
 /* Refuse a connection of another database.  0, EINVAL. */
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
 
+/* --- nodes.c --- */
+
+/* Refuse row locks that would hold on one node of several.  Asks once for each
+ * registry.  0, ENOTSUP. */
+int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err);
+
 /* A pause before the next look, never past the deadline; longer each time. */
 void lk_tx_pause(int64_t *pause_us, int64_t deadline_ns);
 

@@ -61,16 +61,19 @@ for engine in "${engines[@]}"; do
         status=1
         continue
     fi
-    # It brings its own servers, which are used up.
+    # What is of one engine alone; it brings its own servers and uses them up.
     wanted=$suites
-    [[ $engine != standby* ]] || wanted+=" failover"
+    case $engine in
+    standby*) wanted+=" failover" ;;
+    galera) wanted+=" galera" ;;
+    esac
     # shellcheck disable=SC2086 # several suites
     SQLOCK_TEST_SERVERS=$server SQLOCK_BUILD=$program \
         SUITE_ARGS=$(database_of "$engine") \
         SQLOCK_TEST_MYSQL_TREE=$trees/mysql \
         bash tests/run.sh $wanted >>"$log" 2>&1 || status=1
     line=$engine
-    for suite in $suites failover; do
+    for suite in $suites failover galera; do
         line+=" $(cell "$log" "$suite")"
     done
     echo "$line" >>"$results"
@@ -80,7 +83,7 @@ done
 # shellcheck disable=SC2086 # several suites
 {
     printf '\n%-16s' 'passed/failed/skipped'
-    printf ' %14s' $suites failover
+    printf ' %14s' $suites failover galera
     echo
     while read -r engine cells; do
         printf '%-21s' "$engine"

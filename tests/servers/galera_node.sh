@@ -86,6 +86,9 @@ launch() {
     if [ ! -e "$dir/env" ]; then
         port=$(free_port)
         [ "$GALERA_NODE" -ne 1 ] || first=(--wsrep-new-cluster)
+    else
+        # Before the others have noticed its end it would not be let in for long.
+        sleep 5
     fi
     write_config
     "${as_server[@]}" setpriv --pdeathsig TERM mariadbd \

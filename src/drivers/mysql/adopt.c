@@ -237,6 +237,9 @@ const sqlock_transactions lk_mysql_transactions = {
         },
     .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
                 "COALESCE({1}, DATABASE()))",
+    /* Galera tells conflicting writes when they commit, locks it does not. */
+    .one_node = "SHOW VARIABLES WHERE Variable_name = 'wsrep_on' AND "
+                "Value = 'ON'",
     .update_free = " FOR UPDATE NOWAIT",
     .update_wait = " FOR UPDATE",
     .share_free = SHARE_FREE,
