@@ -278,7 +278,10 @@ typedef struct sqlock_acquire_options {
     uint32_t ttl_ms; /* lease length of this acquisition; the registry's */
     bool keep;       /* renew it in the background until it is released */
     bool fenced;     /* the application guards its writes by the token: a step
-                        of the database's clock does not end the lease */
+                        of the database's clock does not end the lease.  Such
+                        a step, by more than the margin, is noticed by the
+                        renewals of `keep`, and only by them: a lease that is
+                        not kept needs the token or a guard against it */
     bool partial;    /* sqlock_acquire_many() only: keep those that are free */
     uint32_t max_hold_ms;   /* with keep: renew no longer than this after the
                                acquisition; 0: no limit */
