@@ -244,12 +244,13 @@ killed() { # HOW
 # A deployer stops in the middle of its turn, for longer than its lease; when it
 # goes on, it writes nothing any more.
 stopped() {
-    local first second
+    local first second number
     forget
     write_steps "$dir/steps"
     shut_gate
     start c "$dir/steps"
     first=$pid
+    number=$started
     until_begun
     kill -STOP "$first"
     SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
@@ -261,10 +262,31 @@ stopped() {
     kill -CONT "$first"
     wait "$first"
     ok "stopped: it finds its lease lost" "$?" 1
+    ok "stopped: and has written nothing since" \
+        "$(grep -c ': applied' "$dir/out.$number")" $((GATE - 1))
     wait "$second"
     ok "stopped: its successor has ended the work" "$?" 0
     ok "stopped: all steps are recorded" "$(count_done)" "$STEPS"
     ok "stopped: each was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    rm -f "$dir"/out.*
+}
+
+# A script whose turn is over, and which nobody has ended: the lock is free, its
+# token the last one.
+late() {
+    local inside=$dir/late
+    forget
+    ask "CREATE TABLE migrated_note (n INTEGER)"
+    mkdir -p "$inside"
+    printf '%s\n' "-- in a transaction" \
+        "INSERT INTO migrated_note (n) VALUES (1);" >"$inside/001_inside.sql"
+    MIGRATE_KIND=$kind SQLOCK_REGION=DEFAULT \
+        SQLOCK_KEY=$("$SQLOCK" key migration) \
+        SQLOCK_TOKEN=$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'") \
+        "$script" "$inside" "${client[@]}" >"$dir/out.0" 2>&1
+    ok "late script: it fails" $(($? != 0)) 1
+    ok "late script: nothing is recorded" "$(count_done)" 0
+    ok "late script: nor done" "$(ask "SELECT COUNT(*) FROM migrated_note")" 0
     rm -f "$dir"/out.*
 }
 
@@ -316,6 +338,7 @@ migrations_on() { # VARIABLE
         killed "$how"
     done
     stopped
+    late
     mistakes
     forget
     [ "$failures" -eq 0 ]

@@ -128,8 +128,10 @@ static int run_separately(const struct connection *connection, const char *sql)
 {
     char *copy = strdup(sql);
     char *from = copy;
-    int rc = copy != NULL ? 0 : complain("a migration", "out of memory");
+    int rc = 0;
 
+    if (copy == NULL)
+        return complain("a migration", "out of memory");
     while (rc == 0 && *from != '\0') {
         char *end = strstr(from, ";\n");
 
