@@ -57,6 +57,17 @@ tables() {
     like "a wide terminal cuts nothing" "$out" "*$long *"
 }
 
+findings() {
+    on_terminal 60 doctor --table-prefix CLI_none_
+    is "doctor on a terminal" "$status" 1
+    is "fits its width" "$(without_colour <<<"$out" | too_long 60)" ""
+    like "failures are red there" "$out" $'*\033[31mfailure*'
+    like "what is well is green" "$out" $'*\033[32mok*'
+    run doctor
+    is "elsewhere there is no colour" "$(grep -c $'\033' <<<"$out")" 0
+    is "and a finding is one line" "$(grep -c '^ok *rights ' <<<"$out")" 1
+}
+
 # Names are data: a terminal must not obey them (F79).
 escapes() {
     local name=$'red\033[31m\nline\ttab\u009b\u202e\u200bend'
@@ -135,6 +146,7 @@ re\"\"ady; exec sleep 600'"
 
 if use "$(databases | head -n 1)"; then
     tables
+    findings
     escapes
     commands
     controlling

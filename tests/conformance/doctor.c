@@ -73,7 +73,7 @@ static void test_a_healthy_database_has_no_findings_but_fine_ones(void **state)
                                          "rights",     "peers",     "failover",
                                          "timeouts",   "pooler",    "tls"};
     struct fixture *f = *state;
-    struct diagnosis found;
+    struct diagnosis found = {NULL, 0};
     bool has_server = f->database->bit != ON_SQLITE;
     int rc = diagnose(f, f->url, &found);
     size_t i;
@@ -96,7 +96,7 @@ static void test_no_table_is_a_failure(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    struct diagnosis found;
+    struct diagnosis found = {NULL, 0};
     int rc;
 
     options.table_prefix = "nowhere_";
@@ -128,7 +128,7 @@ static void test_a_server_that_does_not_answer(void **state)
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct url_parts parts;
-    struct diagnosis found;
+    struct diagnosis found = {NULL, 0};
     char url[512];
     int rc;
 
@@ -147,8 +147,8 @@ static void test_a_server_that_does_not_answer(void **state)
 static void test_rights_that_are_missing(void **state)
 {
     struct fixture *f = *state;
-    struct diagnosis reader;
-    struct diagnosis writer;
+    struct diagnosis reader = {NULL, 0};
+    struct diagnosis writer = {NULL, 0};
     struct login login;
     int rc;
 
@@ -174,7 +174,7 @@ static void test_peers_are_told(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    struct diagnosis found;
+    struct diagnosis found = {NULL, 0};
     char region[32];
     int rc;
 
@@ -429,7 +429,7 @@ static void remove_pooler(void)
 static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
 {
     struct fixture *f = *state;
-    struct diagnosis found;
+    struct diagnosis found = {NULL, 0};
     char url[1024];
     int rc;
 
@@ -446,7 +446,7 @@ static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
 static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
 {
     struct fixture *f = *state;
-    struct diagnosis found;
+    struct diagnosis found = {NULL, 0};
     char url[1024];
     int rc;
 

@@ -206,10 +206,11 @@ static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
         if (!judge(&findings, server->scheme, server->settings))
             continue;
         finding = find(&findings, server->check);
-        if (finding == NULL || finding->severity != server->severity)
+        if (finding == NULL || finding->severity != server->severity) {
             print_message("%s %s\n", server->scheme, server->settings[0]);
-        assert_non_null(finding);
-        assert_int_equal(finding->severity, server->severity);
+            _fail(__FILE__, __LINE__);
+            return;
+        }
         if (server->advice == NULL)
             assert_null(finding->advice);
         else
