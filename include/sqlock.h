@@ -1,8 +1,8 @@
 /*
  * sqlock.h - locks kept in the SQL database an application already has
  *
- * This header is the whole contract with applications: what is not written
- * here may change.  A registry is a table of locks (INT_LOCK) in one database;
+ * This header, and sqlock_stock.h for those who sell something, are the whole
+ * contract with applications: what is not written there may change.  A registry is a table of locks (INT_LOCK) in one database;
  * a lock is a name in a region of it; a holder has a lease: the lock is its
  * own until the lease's end, unless it is renewed.
  *

@@ -12,3 +12,11 @@ GRANT SELECT, DELETE ON INT_LOCK TO 'operator'@'%';
 
 -- On Spring's layouts a release deletes the row, so the application needs
 -- DELETE as well.  Creating the table needs CREATE, once; nothing else does.
+
+-- Stock (stock.sql): selling, restoring, reserving, expiring.  Entries are never
+-- deleted by sqlock; a DBA may delete those whose order cannot come again.
+
+GRANT SELECT, INSERT, UPDATE ON INT_STOCK TO 'app'@'%';
+GRANT SELECT, INSERT, UPDATE ON INT_STOCK_ENTRY TO 'app'@'%';
+GRANT SELECT, INSERT, UPDATE ON INT_STOCK_RESERVATION TO 'app'@'%';
+GRANT SELECT, INSERT, UPDATE ON INT_STOCK_BUCKET TO 'app'@'%';

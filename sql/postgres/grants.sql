@@ -15,3 +15,10 @@ GRANT SELECT, INSERT, UPDATE ON INT_LOCK TO lock_user;
 
 -- Reap: remove rows that were free or expired for long.
 GRANT SELECT, DELETE ON INT_LOCK TO lock_reaper;
+
+-- Stock (stock.sql): selling, restoring, reserving, expiring.  Entries are never
+-- deleted by sqlock; a DBA may delete those whose order cannot come again.
+REVOKE ALL ON INT_STOCK, INT_STOCK_ENTRY, INT_STOCK_RESERVATION,
+    INT_STOCK_BUCKET FROM PUBLIC;
+GRANT SELECT, INSERT, UPDATE ON INT_STOCK, INT_STOCK_ENTRY,
+    INT_STOCK_RESERVATION, INT_STOCK_BUCKET TO lock_user;

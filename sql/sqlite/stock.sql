@@ -17,6 +17,7 @@ CREATE TABLE IF NOT EXISTS INT_STOCK (
 -- One row for each item of an order.  KIND: D deducted, A added, S set, R
 -- reserved.  STATUS: D done, I insufficient, N nothing for another item's sake,
 -- U undone.  BALANCE: what was left, or there; -1 where that was not known.
+-- While the row is there, its order is not done again.
 CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
     ORDER_ID   TEXT    NOT NULL,
     LINE       INTEGER NOT NULL,

@@ -581,8 +581,7 @@ void lk_fold_run(struct lk_fold *fold, sqlock_stock *stock)
             fold->carrier.deadline_ns, fold->requests[i]->op->deadline_ns);
     find_twins(fold);
     rc = try_until_answered(fold, &err);
-    if (rc < 0 && rc != SQLOCK_EUNCERTAIN && count_live(fold) > 1 &&
-        !lk_stock_is_worth_another(rc))
+    if (rc == SQLOCK_EDATABASE && count_live(fold) > 1)
         try_one_by_one(fold);
     else if (rc < 0)
         answer_all(fold, rc, &err, false);

@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "support/workers.h"
+
 static void deduct(struct fixture *f, sqlock_stock *stock, const char *order,
                    const char *item, int64_t quantity, int expected,
                    int64_t left)
@@ -154,7 +156,61 @@ static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
     sqlock_stock_close(stock);
 }
 
+/* --- many at once --- */
+
+#define SELLERS 16
+#define SALES 12
+
+struct market {
+    sqlock_stock *stocks[2]; /* of different registries */
+    const char *item;
+};
+
+/* Everything that is there is asked for, and no more. */
+static int sell_all_of_it(struct worker *worker)
+{
+    const struct market *market = worker->context;
+
+    for (int i = 0; i < SALES; i++) {
+        char order[96];
+
+        (void)snprintf(order, sizeof order, "%s/%u/%d", market->item,
+                       worker->index, i);
+        worker_expect(worker, 0,
+                      sqlock_stock_deduct(market->stocks[worker->index % 2],
+                                          NULL, i % 3 == 0 ? order : NULL,
+                                          market->item, 1, NULL, &worker->err));
+    }
+    return 0;
+}
+
+static void test_nobody_is_refused_what_is_there(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy(f)
+    {
+        struct workers workers;
+        struct market market = {
+            .stocks = {shop_open_at(f->a, strategy),
+                       shop_open_at(f->b, strategy)},
+            .item = shop_item(f, SELLERS * SALES),
+        };
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        workers_start(&workers, SELLERS, sell_all_of_it, &market);
+        workers_join(&workers);
+        assert_int_equal(shop_there(f, market.item), 0);
+        assert_int_equal(shop_sum(f, market.item), -SELLERS * SALES / 3);
+        deduct(f, market.stocks[0], NULL, market.item, 1, SQLOCK_EINSUFFICIENT,
+               0);
+        sqlock_stock_close(market.stocks[0]);
+        sqlock_stock_close(market.stocks[1]);
+    }
+}
+
 static const struct test tests[] = {
+    TEST(test_nobody_is_refused_what_is_there),
     TEST(test_each_strategy_sells_out_exactly),
     TEST(test_what_is_restored_and_set_can_be_deducted),
     TEST(test_setting_makes_an_item),

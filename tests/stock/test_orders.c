@@ -5,7 +5,9 @@
 #include "suite.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "support/tap.h"
 #include "support/workers.h"
 
 static const char *name_order(char out[96], const char *item, const char *what)
@@ -149,6 +151,71 @@ static void test_F34_many_who_send_one_order_deduct_once(void **state)
     }
 }
 
+/* --- the answer is lost --- */
+
+struct loss {
+    bool is_in_transaction;
+    bool is_lost;
+};
+
+/* The first success that is durable: the answer does not arrive. */
+static int lose_commit(void *context, const struct tap_event *event, int rc)
+{
+    struct loss *loss = context;
+    bool writes = event->call == TAP_EXECUTE && event->text != NULL &&
+                  strstr(event->text, "UPDATE ") != NULL &&
+                  (event->affected > 0 || strstr(event->text, "WITH ") != NULL);
+
+    if (event->call == TAP_BEGIN)
+        loss->is_in_transaction = true;
+    if (rc != 0 || loss->is_lost ||
+        (event->call != TAP_COMMIT && (!writes || loss->is_in_transaction)))
+        return rc;
+    loss->is_lost = true;
+    return SQLOCK_EUNCERTAIN;
+}
+
+static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+
+    each_strategy(f)
+    {
+        sqlock_stock *stock = shop_open_at(registry, strategy);
+        const char *item = shop_item(f, 100);
+        sqlock_stock_answer answer;
+        struct loss loss = {false, false};
+        char order[96];
+        int rc;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        /* Buckets are there before anything is lost. */
+        assert_lock_ok(
+            sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
+            &f->err);
+        tap_reset();
+        tap_hooks(NULL, lose_commit, &loss);
+        rc = sqlock_stock_deduct(stock, NULL, name_order(order, item, "lost"),
+                                 item, 4, &answer, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_true(loss.is_lost);
+        assert_true(answer.attempts > 1);
+        assert_int_equal(answer.left, 95);
+        assert_int_equal(shop_there(f, item), 95);
+
+        /* Without one nobody knows, and it is said. */
+        loss = (struct loss){false, false};
+        rc = sqlock_stock_deduct(stock, NULL, NULL, item, 5, &answer, &f->err);
+        assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+        assert_int_equal(shop_there(f, item), 90);
+        tap_hooks(NULL, NULL, NULL);
+        sqlock_stock_close(stock);
+    }
+    registry_end(registry);
+}
+
 /* --- several items --- */
 
 static void test_several_items_are_all_done_or_none(void **state)
@@ -260,6 +327,7 @@ static const struct test tests[] = {
     TEST(test_the_same_order_gets_the_first_answer),
     TEST(test_restoring_and_setting_twice_happens_once),
     TEST(test_F34_many_who_send_one_order_deduct_once),
+    TEST(test_F34_a_lost_commit_is_found_out_by_its_order),
     TEST(test_several_items_are_all_done_or_none),
     TEST(test_orders_that_cross_do_not_deadlock_for_their_callers),
 };
