@@ -221,6 +221,7 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 
     options.ttl_ms = 10 * TTL_MS;
     options.keep_period_ms = 3; /* a renewal is nearly always in flight */
+    options.pool_size = WORKERS;
     options.statement_timeout_ms = 2000;
     tapped = fixture_tapped(f, &options);
     for (i = 0; i < LOCKS; i++)
@@ -234,13 +235,17 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
                   atomic_load(&rush.statements));
     assert_true(atomic_load(&rush.taken) > atomic_load(&rush.tried) / 16);
     expect_still_rows(f, tapped);
-    assert_true(tap_connections(ids, 32) <= 4 + 1);
+    assert_true(tap_connections(ids, 32) <= WORKERS + 1);
     for (i = 0; i < LOCKS; i++)
         lock_drop(rush.locks[i]);
     registry_end(tapped);
     assert_int_equal(tap_connections(ids, 32), 0);
     assert_becomes_true(check_entries("/proc/self/task") <= threads,
                         PATIENCE_MS);
+    /* SQLite keeps the descriptors of connections that are closed for those to
+     * come, while others of the process have the file open. */
+    if (f->database->bit == ON_SQLITE)
+        fds += options.pool_size + 1;
     assert_becomes_true(check_entries("/proc/self/fd") <= fds, PATIENCE_MS);
 }
 
