@@ -156,6 +156,13 @@ typedef enum sqlock_layout {
     SQLOCK_LAYOUT_SPRING6     /* four columns, Spring 5.4 to 6.5 */
 } sqlock_layout;
 
+/* How to wait for a lock of another process. */
+typedef enum sqlock_waiting {
+    SQLOCK_WAITING_AUTO = 0, /* to be woken by the release, where the database
+                                and the way to it can do that */
+    SQLOCK_WAITING_POLL      /* to look at the row every poll_ms */
+} sqlock_waiting;
+
 /* What the library has to say that is no result: one line, no newline. */
 typedef void (*sqlock_log_fn)(void *context, const char *line);
 
@@ -172,7 +179,9 @@ typedef struct sqlock_options {
     uint32_t margin_ms;       /* how much sooner than the database the holder
                                   stops believing; max(1, TTL / 20) */
     const char *holder_note;  /* up to 80 bytes, shown with the holder */
-    uint32_t pool_size;       /* connections at most, 1 to 64; 4 */
+    uint32_t pool_size;       /* connections at most, 1 to 64; 4.  Besides, one
+                                 for what is renewed, and half as many (at least
+                                 one) while other processes are waited for */
     sqlock_ownership ownership;
     sqlock_key_rule key_rule;
     uint32_t peer_ttl_ms;          /* four-column layout: the TTL of the Spring
@@ -194,6 +203,7 @@ typedef struct sqlock_options {
     uint32_t handover_limit; /* how often in a row a lock may go from thread to
                                 thread of this registry before other processes
                                 have their chance; 16 */
+    sqlock_waiting waiting;
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 

@@ -69,9 +69,10 @@ typedef struct sqlock_statement {
 
 /*
  * The statements of a dialect.  Texts are templates: {table} stands for the
- * quoted, qualified table, and {1} to {9} for these parameters:
+ * quoted, qualified table, and {0} to {9} for these parameters:
  */
 typedef enum sqlock_parameter {
+    SQLOCK_P_BELL,        /* {0} integer: number of {1}{2}'s doorbell */
     SQLOCK_P_KEY = 1,     /* {1} text */
     SQLOCK_P_REGION,      /* {2} text */
     SQLOCK_P_CLIENT,      /* {3} text, CLIENT_ID of this acquisition */
@@ -106,7 +107,8 @@ typedef enum sqlock_statement_kind {
      * affected: 1, or 0 also where nothing changed in value. */
     SQLOCK_SQL_RENEW,
     /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
-     * layouts.  affected: 1 or 0.  Need not be durable. */
+     * layouts.  affected: 1 or 0.  Need not be durable.  Rings the doorbell for
+     * those who listen. */
     SQLOCK_SQL_RELEASE,
     /* The info row of {1}{2}; none when there is none.  Locks nothing. */
     SQLOCK_SQL_READ,
@@ -138,7 +140,7 @@ typedef enum sqlock_statement_kind {
     /*
      * Many leases in one statement.  {1} is a JSON array of objects, sorted by
      * key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us, and
-     * for a claim "n" LOCK_NAME and "h" HOLDER.  Rows of other regions than {2}
+     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the doorbell.  Rows of other regions than {2}
      * are never touched; keys are touched in order.
      */
     /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or, where the
@@ -167,6 +169,9 @@ typedef enum sqlock_statement_kind {
      * else as CLAIM writes it.  One row: the token.  No row: nothing was
      * changed.  Durable like a claim.  NULL: not to be had. */
     SQLOCK_SQL_HAND_OVER,
+    /* RELEASE, on a connection that has the doorbell of {1}{2} and gives it up
+     * by that.  NULL: RELEASE does so itself. */
+    SQLOCK_SQL_RELEASE_BELL,
 
     /* No parameters.  Free every row of {table} and raise its token; delete all
      * of them on Spring's layouts.  affected: how many.  May be NULL. */
@@ -403,6 +408,49 @@ typedef struct sqlock_stock_dialect {
     sqlock_template statements[SQLOCK_STOCK_KINDS];
 } sqlock_stock_dialect;
 
+/* ------------------------------------------------------------ doorbells -- */
+
+/*
+ * What those who wait for a lock of another process wait at: a lock of the
+ * database's own, or of the operating system's, that a session has from when it
+ * is its turn to claim until it releases the lease; the others queue for it.
+ * It is a hint: the lease's row alone decides, and a doorbell that is missing,
+ * that rings falsely or is in a stranger's hands costs time.  A session that has
+ * one, or waits for one, is used for nothing that waits for another.
+ *
+ * Results as in sqlock_driver.  The number is of 62 bits, and even.
+ */
+typedef struct sqlock_doorbells {
+    size_t size;      /* sizeof(sqlock_doorbells) */
+    uint32_t layouts; /* 1 << sqlock_layout of those that have them */
+    /* A CLAIM or TAKE that grants takes the doorbell for its session where it is
+     * to be had at once, and the RELEASE on that session gives it back. */
+    bool holders_have_it;
+    uint32_t queue_max_ms; /* `queue` must not block longer; 0: no limit */
+    /* One row with a text that names the session in the database, to find out
+     * whether two connections share one; NULL: they never do. */
+    const char *session;
+    /* In front of a connection_id it ends that session, sent from another one;
+     * NULL: one that is abandoned ends by itself, within a second. */
+    const char *end_session;
+
+    /** Wait for the doorbell; until it comes or, at the latest, @p until_ns.
+     *  @return 0: the session has it; EBUSY: not in time, or sooner */
+    int (*queue)(void *connection, int64_t bell, int64_t until_ns,
+                 sqlock_error *err);
+    /** From now on hear whoever releases, without having the doorbell.  NULL:
+     *  not to be had.  @return 0; EBUSY: it would not be heard */
+    int (*listen)(void *connection, int64_t bell, int64_t deadline_ns,
+                  sqlock_error *err);
+    /** Wait until somebody releases, in no transaction and without sending
+     *  anything.  @return 0: rung; EBUSY: not until @p until_ns */
+    int (*await)(void *connection, int64_t bell, int64_t until_ns,
+                 sqlock_error *err);
+    /** Give up the doorbell, and hear nobody any more. */
+    int (*leave)(void *connection, int64_t bell, int64_t deadline_ns,
+                 sqlock_error *err);
+} sqlock_doorbells;
+
 /* --------------------------------------------------------------- driver -- */
 
 /* How to open a connection. */
@@ -519,6 +567,10 @@ typedef struct sqlock_driver {
 
     /** What it can do about stock; may be NULL. */
     const sqlock_stock_dialect *stock;
+
+    /** How to wait for another process's lease; may be NULL: by looking at the
+     *  row. */
+    const sqlock_doorbells *doorbells;
 } sqlock_driver;
 
 /**

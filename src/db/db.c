@@ -17,16 +17,25 @@
 #define FIRST_PAUSE_US INT64_C(1000)
 #define LAST_PAUSE_US INT64_C(50000)
 
+/* At a doorbell: an hour; the one who waits goes on then. */
+#define LONGEST_WAIT_MS 3600000u
+
 static int init_pools(struct lk_db *db, const char *url,
                       const struct lk_pool_options *options)
 {
     struct lk_pool_options reserved = *options;
+    struct lk_pool_options waiting = *options;
     int rc;
 
     reserved.size = 1;
+    waiting.size = options->size > 1 ? options->size / 2 : 1;
+    waiting.statement_timeout_ms = LONGEST_WAIT_MS;
+    waiting.lock_timeout_ms = LONGEST_WAIT_MS;
     rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
     if (rc == 0)
         rc = lk_pool_init(&db->reserved, db->driver, &db->dog, url, &reserved);
+    if (rc == 0)
+        rc = lk_pool_init(&db->waiting, db->driver, &db->dog, url, &waiting);
     return rc;
 }
 
@@ -62,6 +71,7 @@ int lk_db_init(struct lk_db *db, const char *url,
 
 void lk_db_clear(struct lk_db *db)
 {
+    lk_pool_clear(&db->waiting);
     lk_pool_clear(&db->reserved);
     lk_pool_clear(&db->pool);
     lk_group_clear(&db->group);
@@ -125,35 +135,53 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
     return rc;
 }
 
+static int send_on(struct lk_db *db, struct lk_connection *connection,
+                   struct lk_run *run, const sqlock_value *values,
+                   sqlock_result *result, sqlock_error *err)
+{
+    int64_t limit = lk_after_ms(sqlock_monotonic_ns(),
+                                db->pool.options.statement_timeout_ms);
+
+    run->sent_boot_ns = lk_boottime_ns();
+    return execute(db, connection, &run->statement->sent, values,
+                   run->statement->count, lk_sooner(limit, run->deadline_ns),
+                   result, err);
+}
+
 static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
     sqlock_value values[LK_PLACES_MAX];
     struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     struct lk_connection *connection = NULL;
-    int64_t limit;
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
     if (goes_in_group(db, run))
         return run_in_group(db, run, values, result, err);
-    rc = lk_pool_take(pool, run->deadline_ns, &connection, err);
+    rc = lk_pool_take_one(pool, run->session, run->deadline_ns, &connection,
+                          err);
     if (rc < 0)
         return rc;
+    run->session = connection->number;
     if (sqlock_monotonic_ns() >= run->deadline_ns) {
         lk_pool_give(pool, connection);
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "connecting to the database took all the time there "
                         "was for the statement");
     }
-    limit =
-        lk_after_ms(sqlock_monotonic_ns(), pool->options.statement_timeout_ms);
-    run->sent_boot_ns = lk_boottime_ns();
-    rc = execute(db, connection, &run->statement->sent, values,
-                 run->statement->count, lk_sooner(limit, run->deadline_ns),
-                 result, err);
+    rc = send_on(db, connection, run, values, result, err);
     finish(pool, connection, rc);
     return rc;
+}
+
+int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
+                 struct lk_run *run, sqlock_result *result, sqlock_error *err)
+{
+    sqlock_value values[LK_PLACES_MAX];
+
+    lk_statement_order(run->statement, run->arguments, values);
+    return send_on(db, connection, run, values, result, err);
 }
 
 static bool may_try_again(const struct lk_run *run, int rc)

@@ -18,6 +18,9 @@ struct lk_db {
     struct lk_pool pool;
     struct lk_pool reserved; /* one connection, for the keeper alone (F35); all
                                 writes, where there is one writer */
+    struct lk_pool
+        waiting; /* half as many as in the pool, to wait at doorbells:
+                               what blocks there has no other limit of time */
     struct lk_group group;
     struct lk_ids ids;
 };
@@ -35,6 +38,8 @@ struct lk_run {
     bool is_repeatable;  /* may be sent again after EUNCERTAIN: it reads, or
                              does the same twice */
     bool is_reserved;    /* on the keeper's connection */
+    uint64_t session; /* in and out: the number of the pool's connection that is
+                         preferred, or was used; 0 */
     bool is_write;
     bool is_first;        /* a database that cannot be reached now probably
                              never can: EUNREACHABLE is not tried again */
@@ -54,6 +59,11 @@ struct lk_run {
  */
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err);
+
+/* Once, on a connection that the caller has and keeps, also when it is of no use
+ * any more. */
+int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
+                 struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
 /* Run statements that end with ";\n", one by one, on one connection; lines that
  * begin with "--" are left out. */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -100,19 +101,35 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     return 0;
 }
 
+/* Called with the mutex held. */
+static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
+{
+    struct lk_connection **at = &pool->idle;
+    struct lk_connection *connection;
+
+    while (preferred != 0 && *at != NULL && (*at)->number != preferred)
+        at = &(*at)->next_idle;
+    if (*at == NULL)
+        at = &pool->idle;
+    connection = *at;
+    if (connection != NULL) {
+        *at = connection->next_idle;
+        DL_APPEND2(pool->taken, connection, previous_taken, next_taken);
+    }
+    return connection;
+}
+
 /* Called with the mutex held: an idle connection, or NULL and the right to open
  * one. */
-static int wait_for_place(struct lk_pool *pool, int64_t deadline_ns,
-                          struct lk_connection **out)
+static int wait_for_place(struct lk_pool *pool, uint64_t preferred,
+                          int64_t deadline_ns, struct lk_connection **out)
 {
     struct timespec at = lk_timespec(deadline_ns);
 
     for (;;) {
-        *out = pool->idle;
-        if (*out != NULL) {
-            pool->idle = (*out)->next_idle;
+        *out = take_idle(pool, preferred);
+        if (*out != NULL)
             return 0;
-        }
         if (pool->count < pool->options.size) {
             pool->count++;
             return 0;
@@ -123,15 +140,33 @@ static int wait_for_place(struct lk_pool *pool, int64_t deadline_ns,
     }
 }
 
-int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
-                 struct lk_connection **out, sqlock_error *err)
+static int open_one(struct lk_pool *pool, int64_t deadline_ns,
+                    struct lk_connection **out, sqlock_error *err)
 {
-    struct lk_connection *connection;
-    int rc;
+    int rc = open_connection(pool, deadline_ns, out, err);
 
+    pthread_mutex_lock(&pool->mutex);
+    if (rc == 0) {
+        (*out)->number = ++pool->last_number;
+        DL_APPEND2(pool->taken, *out, previous_taken, next_taken);
+    } else {
+        pool->count--;
+        pthread_cond_signal(&pool->given_back);
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    return rc;
+}
+
+static int take(struct lk_pool *pool, uint64_t preferred, int64_t wait_until_ns,
+                int64_t deadline_ns, struct lk_connection **out,
+                sqlock_error *err)
+{
     for (;;) {
+        struct lk_connection *connection;
+        int rc;
+
         pthread_mutex_lock(&pool->mutex);
-        rc = wait_for_place(pool, deadline_ns, &connection);
+        rc = wait_for_place(pool, preferred, wait_until_ns, &connection);
         pthread_mutex_unlock(&pool->mutex);
         if (rc < 0)
             return lk_error(err, rc,
@@ -139,7 +174,7 @@ int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                             "until the deadline: raise pool_size",
                             pool->options.size);
         if (connection == NULL)
-            break;
+            return open_one(pool, deadline_ns, out, err);
         /* Without the mutex: it asks the kernel. */
         if (pool->driver->is_alive(connection->state)) {
             *out = connection;
@@ -147,29 +182,70 @@ int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
         }
         lk_pool_discard(pool, connection);
     }
-    rc = open_connection(pool, deadline_ns, &connection, err);
-    if (rc < 0) {
-        pthread_mutex_lock(&pool->mutex);
-        pool->count--;
-        pthread_cond_signal(&pool->given_back);
-        pthread_mutex_unlock(&pool->mutex);
-        return rc;
-    }
-    *out = connection;
-    return 0;
+}
+
+int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
+                     int64_t deadline_ns, struct lk_connection **out,
+                     sqlock_error *err)
+{
+    return take(pool, preferred, deadline_ns, deadline_ns, out, err);
+}
+
+int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
+                 struct lk_connection **out, sqlock_error *err)
+{
+    return take(pool, 0, deadline_ns, deadline_ns, out, err);
+}
+
+int lk_pool_try(struct lk_pool *pool, int64_t deadline_ns,
+                struct lk_connection **out, sqlock_error *err)
+{
+    return take(pool, 0, 0, deadline_ns, out, err);
 }
 
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
 {
+    bool is_forsaken;
+
     pthread_mutex_lock(&pool->mutex);
-    connection->next_idle = pool->idle;
-    pool->idle = connection;
-    pthread_cond_signal(&pool->given_back);
+    is_forsaken = connection->is_forsaken;
+    if (!is_forsaken) {
+        DL_DELETE2(pool->taken, connection, previous_taken, next_taken);
+        connection->next_idle = pool->idle;
+        pool->idle = connection;
+        pthread_cond_signal(&pool->given_back);
+    }
     pthread_mutex_unlock(&pool->mutex);
+    if (is_forsaken)
+        lk_pool_discard(pool, connection);
+}
+
+void lk_pool_forsake(struct lk_pool *pool, uint64_t number)
+{
+    struct lk_connection *connection = NULL;
+
+    pthread_mutex_lock(&pool->mutex);
+    DL_FOREACH2(pool->taken, connection, next_taken)
+    if (connection->number == number)
+        connection->is_forsaken = true;
+    for (struct lk_connection **at = &pool->idle; *at != NULL;
+         at = &(*at)->next_idle)
+        if ((*at)->number == number) {
+            connection = *at;
+            *at = connection->next_idle;
+            DL_APPEND2(pool->taken, connection, previous_taken, next_taken);
+            break;
+        }
+    pthread_mutex_unlock(&pool->mutex);
+    if (connection != NULL)
+        lk_pool_discard(pool, connection);
 }
 
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
 {
+    pthread_mutex_lock(&pool->mutex);
+    DL_DELETE2(pool->taken, connection, previous_taken, next_taken);
+    pthread_mutex_unlock(&pool->mutex);
     free_connection(pool, connection);
     pthread_mutex_lock(&pool->mutex);
     pool->count--;

@@ -15,7 +15,10 @@
 struct lk_connection {
     struct lk_connection *next_idle;
     struct lk_watch watch;
-    void *state; /* the driver's */
+    void *state;      /* the driver's */
+    uint64_t number;  /* from 1, never twice in a pool */
+    bool is_forsaken; /* under the pool's mutex */
+    struct lk_connection *next_taken, *previous_taken;
 };
 
 struct lk_pool_options {
@@ -34,6 +37,8 @@ struct lk_pool {
     pthread_cond_t given_back;
     struct lk_connection *idle;
     uint32_t count; /* idle, taken and being opened */
+    uint64_t last_number;
+    struct lk_connection *taken;
 };
 
 /* Opens nothing yet.  0, ENOMEM. */
@@ -44,10 +49,19 @@ int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
 /* Ends the idle connections; none may be taken. */
 void lk_pool_clear(struct lk_pool *pool);
 
-/* 0, ERESOURCE (all in use until the deadline), or as the driver's open. */
+/* 0, ERESOURCE (all in use until the deadline), or as the driver's open.
+ * `preferred` is the number of the one that is taken if it is idle; 0: any. */
+int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
+                     int64_t deadline_ns, struct lk_connection **out,
+                     sqlock_error *err);
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
+/* The same, but without waiting for one: ERESOURCE. */
+int lk_pool_try(struct lk_pool *pool, int64_t deadline_ns,
+                struct lk_connection **out, sqlock_error *err);
+/* End that connection, now or when it is given back. */
+void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection);
 
 #endif

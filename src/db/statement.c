@@ -54,7 +54,7 @@ static int write_parameter(FILE *out, struct lk_statement *statement,
     unsigned char parameter = (unsigned char)(digit - '0');
     size_t place;
 
-    if (digit < '1' || digit > '0' + SQLOCK_PARAMETERS)
+    if (digit < '0' || digit > '0' + SQLOCK_PARAMETERS)
         return SQLOCK_EINVAL;
     place = place_of(statement, style, parameter);
     if (place == 0)

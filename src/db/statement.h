@@ -15,7 +15,7 @@ struct lk_statement {
     unsigned char order[LK_PLACES_MAX]; /* sqlock_parameter of each */
 };
 
-/* Values by sqlock_parameter; [0] is not used. */
+/* Values by sqlock_parameter. */
 struct lk_arguments {
     sqlock_value values[SQLOCK_PARAMETERS + 1];
 };

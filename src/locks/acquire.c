@@ -6,27 +6,52 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "locks/bell.h"
 #include "locks/entry.h"
 #include "locks/wait.h"
 
-static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
-                       struct lk_waiter *self, sqlock_error *err)
+/* An acquisition that met others who wait goes to their queue first, and so do
+ * some that follow it: a releaser does not overtake those it has just woken. */
+#define CROWD 16
+
+static int claim_in_turn(sqlock_lock *lock, struct lk_lease *lease,
+                         struct lk_waiter *self, struct lk_bell_wait *wait,
+                         sqlock_error *err)
 {
     int rc = 0;
 
-    if (lock->registry->options.observe_before_steal)
+    if (lock->registry->options.observe_before_steal) {
         rc = lk_wait_for_row(lock, self, err);
+    } else if (lock->crowd > 0 && self->wait_ms != 0 &&
+               lk_bell_is_there(wait)) {
+        lock->crowd--;
+        rc = lk_bell_await(wait, err);
+    }
     while (rc == 0) {
         if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
             return lk_canceled(err);
         rc = lk_lease_claim(lock->registry, lease, err);
         if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
             return rc;
+        lk_bell_refused(wait);
+        lock->crowd = CROWD;
         /* A row that a transaction keeps locked may look free all the time. */
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
-        rc = lk_wait_for_row(lock, self, err);
+        rc = lk_bell_await(wait, err);
     }
+    return rc;
+}
+
+static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
+                       struct lk_waiter *self, sqlock_error *err)
+{
+    struct lk_bell_wait wait;
+    int rc;
+
+    lk_bell_begin(&wait, lock, self);
+    rc = claim_in_turn(lock, lease, self, &wait, err);
+    lk_bell_finish(&wait, rc == 0 ? &lease->bell : NULL);
     return rc;
 }
 
@@ -99,7 +124,7 @@ static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
 
 /* The end of a lease that nobody was there to take over, or whose hand-over did
  * not come about. */
-static int end_lease(sqlock_lock *lock, const struct lk_lease *lease, int lost,
+static int end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
                      sqlock_error *err)
 {
     int rc = lk_lease_release(lock->registry, lease, err);
@@ -119,7 +144,7 @@ static int end_lease(sqlock_lock *lock, const struct lk_lease *lease, int lost,
 
 /* As a hand-over left it; the lock goes to the next thread whatever the result.
  */
-static int hand_over(sqlock_lock *lock, const struct lk_lease *lease,
+static int hand_over(sqlock_lock *lock, struct lk_lease *lease,
                      struct lk_waiter *next, sqlock_error *err)
 {
     struct lk_lease given;

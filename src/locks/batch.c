@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "db/transaction.h"
+#include "locks/bell.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
@@ -44,16 +45,24 @@ static struct lk_item *find(const struct lk_batch *batch,
 
 /* --- the array --- */
 
-/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h". */
+/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for a
+ * release "b". */
 static json_t *json_of(const sqlock_registry *registry,
-                       const struct lk_lease *lease, bool is_claim)
+                       const struct lk_lease *lease, sqlock_statement_kind kind)
 {
     char holder[LK_HOLDER_SIZE];
     json_t *object;
 
     object = json_pack("{s:s, s:s, s:I}", "k", lease->key, "c",
                        lease->client_id, "t", (json_int_t)lease->ttl_ms * 1000);
-    if (object == NULL || !is_claim)
+    if (object != NULL && kind == SQLOCK_SQL_RELEASE_MANY &&
+        json_object_set_new(
+            object, "b", json_integer(lk_bell_number(registry, lease->key))) <
+            0) {
+        json_decref(object);
+        return NULL;
+    }
+    if (object == NULL || kind != SQLOCK_SQL_CLAIM_MANY)
         return object;
     (void)snprintf(holder, sizeof holder, "%s %s", lease->client_id,
                    registry->who);
@@ -70,7 +79,8 @@ static json_t *json_of(const sqlock_registry *registry,
 
 /* To be freed; NULL when out of memory. */
 static char *json_of_all(const sqlock_registry *registry,
-                         const struct lk_batch *batch, bool is_claim)
+                         const struct lk_batch *batch,
+                         sqlock_statement_kind kind)
 {
     json_t *array = json_array();
     char *text = NULL;
@@ -80,8 +90,7 @@ static char *json_of_all(const sqlock_registry *registry,
         const struct lk_lease *lease = &batch->items[i].lease;
 
         /* Takes the object over, also when it is NULL. */
-        if (json_array_append_new(array, json_of(registry, lease, is_claim)) <
-            0)
+        if (json_array_append_new(array, json_of(registry, lease, kind)) < 0)
             break;
     }
     if (array != NULL && i == batch->count)
@@ -102,7 +111,7 @@ static int many_arguments(const sqlock_registry *registry,
     if (registry->statements[kind].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "the driver has no statement for many leases");
-    *array = json_of_all(registry, batch, kind == SQLOCK_SQL_CLAIM_MANY);
+    *array = json_of_all(registry, batch, kind);
     if (*array == NULL)
         return lk_error_nomem(err);
     lk_registry_arguments(registry, *array, arguments);
@@ -585,5 +594,8 @@ int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
         if (batch->items[i].rc == 0 &&
             first_sent_ns >= batch->items[i].lease.deadline_boot_ns)
             batch->items[i].rc = SQLOCK_EEXPIRED;
+    for (size_t i = 0; i < batch->count; i++)
+        lk_bell_end(registry, batch->items[i].lease.key,
+                    &batch->items[i].lease.bell, false);
     return rc;
 }

@@ -123,6 +123,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->owner = thread;
     lock->hold_count = 1;
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
+    lock->bell = lease->bell;
     lock->token = lease->token;
     lock->ttl_ms = lease->ttl_ms;
     lock->cap_ms = lease->cap_ms;
@@ -171,6 +172,7 @@ void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out)
     out->key = lock->key;
     out->ttl_ms = lock->ttl_ms;
     out->cap_ms = lock->cap_ms;
+    out->bell = lock->bell;
     out->token = lock->token;
     out->deadline_boot_ns = lock->deadline_boot_ns;
     memcpy(out->client_id, lock->client_id, sizeof out->client_id);

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "locks/bell.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
@@ -48,6 +49,10 @@ void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells)
     row->token = cells[2].type == SQLOCK_INT64 ? cells[2].integer : 0;
     row->remaining_us = cells[3].integer;
     row->expires_at_us = cells[5].integer;
+    /* A peer's takeover leaves HOLDER as it was. */
+    row->is_sqlocks =
+        row->client_id[0] != '\0' && cells[7].type == SQLOCK_TEXT &&
+        strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
 }
 
@@ -186,6 +191,8 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
         lk_lease_cap(lease, lease->ttl_ms);
     if (rc == 0)
         rc = judge_claim(registry, lease, run.sent_boot_ns, &result, err);
+    if (rc == 0 && lease->bell.connection == NULL)
+        lk_bell_of_claim(registry, &lease->bell, run.session);
     /* Also after "busy": the first one may yet reach the table (F39). */
     if (was_uncertain && rc < 0)
         lk_ghost_add(registry, lease, run.sent_boot_ns);
@@ -266,6 +273,8 @@ int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)
         lk_ghost_add(registry, to, lk_boottime_ns());
+    if (rc == 0)
+        to->bell = from->bell;
     if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
         (void)lk_lease_release(registry, to, NULL);
         rc = SQLOCK_ETIMEDOUT;
@@ -362,35 +371,64 @@ static int judge_repeated_release(sqlock_registry *registry,
                     "not say whether the lock had been lost before");
 }
 
-static int release_arguments(sqlock_registry *registry,
-                             const struct lk_lease *lease, struct lk_run *run,
-                             struct lk_arguments *arguments,
-                             sqlock_result *result, sqlock_error *err)
+static int send_release(sqlock_registry *registry, const struct lk_lease *lease,
+                        struct lk_run *run, sqlock_result *result,
+                        sqlock_error *err)
 {
-    lk_registry_arguments(registry, lease->key, arguments);
-    lk_argument_text(arguments, SQLOCK_P_CLIENT, lease->client_id);
-    run->arguments = arguments;
+    struct lk_arguments arguments;
+
+    lk_registry_arguments(registry, lease->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+    run->arguments = &arguments;
     run->deadline_ns = lk_statement_deadline(registry);
     return lk_registry_run(registry, SQLOCK_SQL_RELEASE, run, result, err);
 }
 
-int lk_lease_release(sqlock_registry *registry, const struct lk_lease *lease,
+/* Where its doorbell is, so that it rings with the release: *rang. */
+static int release_at_bell(sqlock_registry *registry,
+                           const struct lk_lease *lease, struct lk_run *run,
+                           bool *rang, sqlock_result *result, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    int rc = SQLOCK_EUNREACHABLE;
+
+    if (lease->bell.connection != NULL) {
+        lk_registry_arguments(registry, lease->key, &arguments);
+        lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+        run->arguments = &arguments;
+        run->deadline_ns = lk_statement_deadline(registry);
+        rc = lk_bell_release(registry, &lease->bell, run, result, err);
+        *rang = rc == 0 && result->affected > 0;
+    }
+    if (rc == SQLOCK_EUNREACHABLE) { /* nothing was sent */
+        run->session = lease->bell.session;
+        rc = send_release(registry, lease, run, result, err);
+        *rang = rc == 0 && result->affected > 0 &&
+                lease->bell.connection == NULL &&
+                run->session == lease->bell.session;
+    }
+    return rc;
+}
+
+int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
                      sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
     bool was_over = first_sent_ns >= lease->deadline_boot_ns;
-    struct lk_arguments arguments;
     struct lk_run run = {0};
     sqlock_result result = {0};
     bool was_uncertain;
+    bool rang = false;
     int64_t affected;
     int rc;
 
-    rc = release_arguments(registry, lease, &run, &arguments, &result, err);
+    rc = release_at_bell(registry, lease, &run, &rang, &result, err);
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    lk_bell_end(registry, lease->key, &lease->bell, rang);
     if (was_uncertain) {
         run.is_repeatable = true;
-        rc = release_arguments(registry, lease, &run, &arguments, &result, err);
+        run.session = 0;
+        rc = send_release(registry, lease, &run, &result, err);
         if (rc < 0)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the release; if it was "

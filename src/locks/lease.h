@@ -16,6 +16,7 @@ struct lk_lease {
                         it may yet arrive and shorten the row, so nothing
                         longer is asked for or believed any more; 0: none */
     bool is_left_free; /* by ourselves: a claim may try the cheaper way first */
+    struct lk_bell bell;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     int64_t deadline_boot_ns; /* when the holder stops believing */
@@ -24,7 +25,8 @@ struct lk_lease {
 /* The row of a key. */
 struct lk_row {
     bool exists;
-    bool is_taken; /* CLIENT_ID is there and the lease is not over */
+    bool is_taken;   /* CLIENT_ID is there and the lease is not over */
+    bool is_sqlocks; /* HOLDER says so: its release will ring */
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;        /* 0: the layout has none */
     int64_t remaining_us; /* negative when over */
@@ -51,8 +53,8 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
 int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
                    uint32_t ttl_ms, sqlock_error *err);
 
-/* Give it back.  EEXPIRED, ELOST, EUNCERTAIN. */
-int lk_lease_release(sqlock_registry *registry, const struct lk_lease *lease,
+/* Give it back, and its doorbell.  EEXPIRED, ELOST, EUNCERTAIN. */
+int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
                      sqlock_error *err);
 
 /* From a lease that is not over to a fresh CLIENT_ID, at once: both a release and

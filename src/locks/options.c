@@ -104,6 +104,10 @@ static int check_choices(const sqlock_options *options, sqlock_error *err)
         options->ownership != SQLOCK_OWNED_BY_REGISTRY)
         return lk_error(err, SQLOCK_EINVAL, "unknown ownership %d",
                         (int)options->ownership);
+    if (options->waiting != SQLOCK_WAITING_AUTO &&
+        options->waiting != SQLOCK_WAITING_POLL)
+        return lk_error(err, SQLOCK_EINVAL, "unknown way of waiting %d",
+                        (int)options->waiting);
     if (options->key_rule != SQLOCK_KEY_CURRENT &&
         options->key_rule != SQLOCK_KEY_LEGACY &&
         options->key_rule != SQLOCK_KEY_RAW)

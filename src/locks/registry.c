@@ -53,12 +53,32 @@ uint64_t lk_thread_id(void)
     return id;
 }
 
+/* FNV-1a.  Two keys of one number ring for each other: time lost, no more. */
+static uint64_t hash_on(uint64_t hash, const char *text)
+{
+    do {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    } while (*text++ != '\0');
+    return hash;
+}
+
+int64_t lk_bell_number(const sqlock_registry *registry, const char *key)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    hash = hash_on(hash, registry->table.quoted);
+    hash = hash_on(hash, registry->region);
+    hash = hash_on(hash, key);
+    return (int64_t)(hash & UINT64_C(0x3ffffffffffffffe));
+}
+
 void lk_registry_arguments(const sqlock_registry *registry, const char *key,
                            struct lk_arguments *out)
 {
     memset(out, 0, sizeof *out);
     lk_argument_text(out, SQLOCK_P_KEY, key);
     lk_argument_text(out, SQLOCK_P_REGION, registry->region);
+    lk_argument_integer(out, SQLOCK_P_BELL, lk_bell_number(registry, key));
     lk_argument_integer(out, SQLOCK_P_PEER_TTL_US,
                         (int64_t)registry->options.peer_ttl_ms * 1000);
 }

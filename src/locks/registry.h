@@ -33,6 +33,19 @@ struct lk_ghost {
     int64_t over_boot_ns; /* it has run out by then */
 };
 
+/* The doorbell of a lease: what has it until the release. */
+struct lk_bell {
+    struct lk_connection *connection; /* one of those that wait; NULL */
+    uint64_t session;                 /* or one of the pool's, by number; 0 */
+};
+
+/* Whether the sessions of this registry's connections are their own. */
+enum lk_own_sessions {
+    LK_SESSIONS_UNKNOWN,
+    LK_SESSIONS_OWN,
+    LK_SESSIONS_SHARED /* by a proxy: there are no doorbells */
+};
+
 struct sqlock_registry {
     pid_t pid; /* of the process that opened it (F17) */
     sqlock_options options;
@@ -49,6 +62,7 @@ struct sqlock_registry {
     pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
     struct lk_ghost *ghosts;
+    enum lk_own_sessions own_sessions;
     char *identity; /* of server and table, once a transaction has asked */
     bool asked_for_nodes; /* the same of row locks: */
     bool is_one_node;     /* they hold on one node of several */
@@ -73,10 +87,14 @@ struct sqlock_lock {
     struct lk_waiter *turn; /* whose it is while it claims; NULL */
     enum lk_phase phase;
     uint32_t handovers; /* between threads of this process, in a row */
-    bool is_left_free;  /* the row, by us; read and set by whose turn it is */
-    uint64_t owner;     /* lk_thread_id(), where threads own */
+    /* read and set by whose turn it is */
+    bool is_left_free; /* the row, by us */
+    uint32_t crowd;    /* so many acquisitions go to the doorbell first: others
+                          wait there */
+    uint64_t owner;    /* lk_thread_id(), where threads own */
     uint32_t hold_count;
     /* the lease */
+    struct lk_bell bell;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     uint32_t ttl_ms;
@@ -102,6 +120,9 @@ int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 
 /* Never given twice in a process, unlike a pthread_t. */
 uint64_t lk_thread_id(void);
+
+/* The number of a key's doorbell: of table, region and key. */
+int64_t lk_bell_number(const sqlock_registry *registry, const char *key);
 
 /* The arguments that every statement about a key of this registry has. */
 void lk_registry_arguments(const sqlock_registry *registry, const char *key,

@@ -66,6 +66,11 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
 /** Let go of the statement with that id, if there is one. */
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
+bool lk_mysql_is_mariadb(MYSQL *mysql);
+
+/** What the driver waits at for another process's lease. */
+extern const sqlock_doorbells lk_mysql_doorbells;
+
 /** What the driver does in the application's transactions. */
 extern const sqlock_transactions lk_mysql_transactions;
 

@@ -68,6 +68,13 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define REAP_FROM                                                             \
     "DELETE FROM {table} WHERE " RANGE " AND LOCK_KEY <= {9} AND "
 
+/* A doorbell is the user lock of its number, in this database (doorbell.c).  A
+   claim that grants takes it for its session, once the row is locked, if it is
+   free; the release gives it back.  What is written does not depend on it. */
+#define BELL "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"
+#define WITH_BELL(value) "IF(GET_LOCK(" BELL ", 0) IS NULL, " value ", " value ")"
+#define WITHOUT_BELL "IF(RELEASE_LOCK(" BELL ") IS NULL, NULL, NULL)"
+
 /* ---------------------------------------------------- eight columns: ours -- */
 
 #define OURS_END "EXPIRED_AFTER"
@@ -82,7 +89,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define OURS_VALUES(key, client, us, name, holder)                            \
     key ", {2}, " client ", " NOW ", " LATER(us) ", "                         \
     "LAST_INSERT_ID(" NOW_US "), " name ", " holder
-#define OURS_TAKEOVER(client, us, name, holder)                               \
+#define OURS_TAKEOVER(client, us, name, held)                                 \
     " ON DUPLICATE KEY UPDATE "                                               \
     "FENCE = CASE WHEN " OVER(OURS_END)                                       \
     " THEN LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US ")) "                  \
@@ -90,18 +97,18 @@ extern const char lk_sql_mysql_schema_spring6[];
     "CREATED_DATE = IF(" OVER(OURS_END) ", " NOW ", CREATED_DATE), "          \
     "CLIENT_ID = IF(" OVER(OURS_END) ", " client ", CLIENT_ID), "             \
     "LOCK_NAME = IF(CLIENT_ID = " client ", " name ", LOCK_NAME), "           \
-    "HOLDER = IF(CLIENT_ID = " client ", " holder ", HOLDER), "               \
+    "HOLDER = IF(CLIENT_ID = " client ", " held ", HOLDER), "                 \
     "EXPIRED_AFTER = IF(CLIENT_ID = " client ", " LATER(us)                   \
     ", EXPIRED_AFTER)"
 #define OURS_CLAIM                                                            \
     OURS_COLUMNS "VALUES (" OURS_VALUES("{1}", "{3}", "{4}", "{6}", "{7}")    \
-    ")" OURS_TAKEOVER("{3}", "{4}", "{6}", "{7}")
+    ")" OURS_TAKEOVER("{3}", "{4}", "{6}", WITH_BELL("{7}"))
 
 #define OURS_TAKE                                                             \
     "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
     ")), CLIENT_ID = {3}, CREATED_DATE = " NOW ", EXPIRED_AFTER = "           \
-    LATER("{4}") ", LOCK_NAME = {6}, HOLDER = {7} WHERE " ROW                 \
-    " AND " OVER(OURS_END)
+    LATER("{4}") ", LOCK_NAME = {6}, HOLDER = " WITH_BELL("{7}")              \
+    " WHERE " ROW " AND " OVER(OURS_END)
 
 #define OURS_HAND_OVER                                                        \
     "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
@@ -115,8 +122,8 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 /* The row stays: it is the token's high-water mark. */
 #define OURS_RELEASE                                                          \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = "    \
-    LATER("-1") " WHERE " ROW " AND CLIENT_ID = {3}"
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = " WITHOUT_BELL             \
+    ", EXPIRED_AFTER = " LATER("-1") " WHERE " ROW " AND CLIENT_ID = {3}"
 
 #define OURS_BREAK                                                            \
     "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, " OURS_RISE            \

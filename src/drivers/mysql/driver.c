@@ -338,5 +338,6 @@ const sqlock_driver lk_driver_mysql = {
     .native = driver_native,
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,
+    .doorbells = &lk_mysql_doorbells,
     .stock = &lk_mysql_stock,
 };

@@ -62,7 +62,7 @@ static void set_protocol(MYSQL *mysql, const struct lk_mysql_target *target)
     mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
 }
 
-static bool is_mariadb(MYSQL *mysql)
+bool lk_mysql_is_mariadb(MYSQL *mysql)
 {
     return strstr(mysql_get_server_info(mysql), "MariaDB") != NULL;
 }
@@ -99,7 +99,7 @@ static int run(struct lk_mysql_connection *connection, const char *text)
 static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
                           MYSQL *mysql, const sqlock_connect *how)
 {
-    bool mariadb = is_mariadb(mysql);
+    bool mariadb = lk_mysql_is_mariadb(mysql);
     unsigned int wait = seconds_of_ms(how->lock_timeout_ms);
     size_t i = 0;
 
@@ -177,7 +177,7 @@ static void describe(struct lk_mysql_connection *connection)
         version += sizeof prefix - 1;
     (void)snprintf(connection->description.server,
                    sizeof connection->description.server, "%s %.*s",
-                   is_mariadb(connection->mysql) ? "MariaDB" : "MySQL",
+                   lk_mysql_is_mariadb(connection->mysql) ? "MariaDB" : "MySQL",
                    (int)strcspn(version, "-"), version);
     (void)snprintf(connection->description.client,
                    sizeof connection->description.client, "%s",

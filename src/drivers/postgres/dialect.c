@@ -30,16 +30,25 @@ extern const char lk_sql_postgres_schema_spring6[];
  * transaction; inside a longer one it would hold until that one's end. */
 #define NEED_NOT_BE_DURABLE "set_config('synchronous_commit', 'off', true)"
 
+/* Those who listen for a key's doorbell share its lock with an odd number
+ * (doorbell.c), so that a release notifies only where somebody does.  Taken for
+ * an instant, it keeps others from beginning to listen until this release can be
+ * seen: nobody looks before it and listens after it. */
+#define RING_FOR(bell)                                                         \
+    "CASE WHEN NOT pg_try_advisory_xact_lock(" bell " + 1) "                   \
+    "THEN pg_notify('sqlock_' || to_hex(" bell "), '') IS NULL END"
+#define RING RING_FOR("{0}")
+
 /* Many leases: {1} is JSON.  To lock rows in the order of their keys they are
  * sorted here; what is read of the clock per item is read behind the sort. */
 #define ITEMS                                                                  \
     "json_to_recordset({1}::json) "                                            \
-    "AS J (k char(36), c char(36), t bigint, n varchar, h varchar)"
+    "AS J (k char(36), c char(36), t bigint, n varchar, h varchar, b bigint)"
 #define IS_ITEM(row) row ".LOCK_KEY = J.k AND " row ".REGION = {2}"
 
 /* The rows that items own, locked in order. */
 #define OWN_ITEMS(condition, skip)                                             \
-    "WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t FROM " ITEMS " "             \
+    "WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b FROM " ITEMS " "        \
     "JOIN {table} AS T ON " IS_ITEM("T") " WHERE T.CLIENT_ID = J.c "           \
     condition "ORDER BY T.LOCK_KEY FOR NO KEY UPDATE OF T" skip ") "
 #define IS_OWN_ITEM(row) IS_ITEM(row) " AND " row ".CLIENT_ID = J.c"
@@ -77,7 +86,7 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define RELEASE_MANY(verb, set)                                                \
     OWN_ITEMS("", "") verb " {table} AS T " set " J WHERE " IS_OWN_ITEM("T")   \
     " RETURNING CASE WHEN " NEED_NOT_BE_DURABLE " = 'off' "                    \
-    "THEN T.LOCK_KEY END"
+    "THEN T.LOCK_KEY END, " RING_FOR("J.b")
 
 #define INFO(token, ends, names)                                               \
     "SELECT LOCK_KEY, CLIENT_ID, " token ", "                                  \
@@ -144,7 +153,8 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define OURS_FREE "SET CLIENT_ID = NULL, HOLDER = NULL, " JUST_PAST
 #define OURS_RELEASE                                                           \
     "UPDATE {table} " OURS_FREE " WHERE " THE_ROW " AND CLIENT_ID = {3}"       \
-    " RETURNING " NEED_NOT_BE_DURABLE
+    " RETURNING " NEED_NOT_BE_DURABLE ", " RING
+#define OURS_RELEASE_BELL OURS_RELEASE ", pg_advisory_unlock_all() IS NULL"
 
 #define OURS_AFTER_RESTORE                                                     \
     "UPDATE {table} " OURS_FREE ", FENCE = " RAISED("FENCE")
@@ -286,7 +296,8 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_LIST] = { .text = LIST(OURS_INFO) },
             [SQLOCK_SQL_BREAK] = { .text = OURS_BREAK("CLIENT_ID = {3}") },
             [SQLOCK_SQL_BREAK_NOW] = { .text =
-                OURS_BREAK("CLIENT_ID = NULL, " JUST_PAST) },
+                OURS_BREAK("CLIENT_ID = NULL, " JUST_PAST)
+                " RETURNING " RING },
             [SQLOCK_SQL_REAP_BOUND] = { .text = REAP_BOUND },
             [SQLOCK_SQL_REAP] = { .text = REAP(ENDS)
                                   " AND FENCE < " NOW_US " - {4}" },
@@ -300,6 +311,7 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_READ_MANY] = { .text = READ_MANY(OURS_INFO) },
             [SQLOCK_SQL_TAKE] = { .text = OURS_TAKE },
             [SQLOCK_SQL_HAND_OVER] = { .text = OURS_HAND_OVER },
+            [SQLOCK_SQL_RELEASE_BELL] = { .text = OURS_RELEASE_BELL },
             [SQLOCK_SQL_AFTER_RESTORE] = { .text = OURS_AFTER_RESTORE },
         },
         [SQLOCK_LAYOUT_SPRING7] = {

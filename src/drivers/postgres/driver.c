@@ -208,5 +208,6 @@ const sqlock_driver lk_driver_postgres = {
     .native = pg_native,
     .describe = pg_describe,
     .transactions = &lk_pg_transactions,
+    .doorbells = &lk_pg_doorbells,
     .stock = &lk_pg_stock,
 };

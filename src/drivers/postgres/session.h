@@ -106,4 +106,8 @@ extern const sqlock_transactions lk_pg_transactions;
 
 extern const sqlock_stock_dialect lk_pg_stock;
 
+/* ------------------------------------------------------------ doorbell.c -- */
+
+extern const sqlock_doorbells lk_pg_doorbells;
+
 #endif /* LK_POSTGRES_SESSION_H */

@@ -38,7 +38,12 @@ struct lk_sqlite {
     pthread_mutex_t guard;
     atomic_bool can_be_aborted; /* the mutex exists */
     bool is_in_call;            /* under the guard */
-    atomic_bool is_aborted;     /* written under the guard */
+    pthread_cond_t changed;     /* a wait at the doorbell is over, or aborted */
+    bool is_bell_over;          /* under the guard: the helper has an answer */
+    int bell_errno;             /* which is this */
+    int bell_file;              /* doorbell.c */
+    bool has_bell_file;
+    atomic_bool is_aborted; /* written under the guard */
 };
 
 /* call.c: one call, from its deadline to its outcome.  What lies between begin
@@ -63,6 +68,13 @@ int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
 
 /* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
+
+/* doorbell.c: waiting for another process. */
+extern const sqlock_doorbells lk_sqlite_doorbells;
+/* Take the doorbell if it is free; give it back; end all that it has. */
+bool lk_sqlite_bell_take(struct lk_sqlite *c, int64_t bell);
+void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell);
+void lk_sqlite_bell_close(struct lk_sqlite *c);
 
 /* adopt.c: transactions of the application. */
 extern const sqlock_transactions lk_sqlite_transactions;

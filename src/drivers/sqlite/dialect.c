@@ -48,7 +48,7 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define CLAIM_SQLOCK                                                           \
     INSERT_SQLOCK                                                              \
     "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
-    "{6}, {7}) " ON_CONFLICT_SQLOCK "FENCE"
+    "{6}, {7}) " ON_CONFLICT_SQLOCK "FENCE, sqlock_bell_take({0})"
 
 #define HAND_OVER_SQLOCK                                                       \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = sqlock_now(), "        \
@@ -62,7 +62,7 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "AND CLIENT_ID = {3} AND EXPIRED_AFTER >= sqlock_now()"
 
 #define RELEASE_SQLOCK                                                         \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, "                     \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = sqlock_bell_ring({0}), "    \
     "EXPIRED_AFTER = sqlock_now() - 1 " WHERE_ROW "AND CLIENT_ID = {3}"
 
 #define REMAINING                                                              \

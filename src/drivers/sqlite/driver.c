@@ -131,6 +131,16 @@ static int check_not_forked(sqlock_error *err)
     return 0;
 }
 
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
 static int sqlite_open(void *connection, const char *url,
                        const sqlock_connect *how, sqlock_error *err)
 {
@@ -154,6 +164,7 @@ static int sqlite_open(void *connection, const char *url,
         rc = lk_error_nomem(err);
         goto out;
     }
+    init_condition(&c->changed);
     c->lock_timeout_ms = how->lock_timeout_ms;
     rc = open_file(c, path, err);
     atomic_store(&c->can_be_aborted, true);
@@ -175,6 +186,7 @@ static void sqlite_close(void *connection)
     if (!atomic_load(&c->can_be_aborted))
         return;
     atomic_fetch_sub(&open_count, 1);
+    lk_sqlite_bell_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);
@@ -313,6 +325,7 @@ static void sqlite_abort(void *connection)
     if (c->is_in_call && c->db != NULL) {
         atomic_store(&c->is_aborted, true);
         sqlite3_interrupt(c->db);
+        (void)pthread_cond_signal(&c->changed);
     }
     (void)pthread_mutex_unlock(&c->guard);
 }
@@ -355,5 +368,6 @@ const sqlock_driver lk_driver_sqlite = {
     .describe = sqlite_describe,
     .resolve_url = lk_sqlite_resolve,
     .transactions = &lk_sqlite_transactions,
+    .doorbells = &lk_sqlite_doorbells,
     .stock = &lk_sqlite_stock,
 };

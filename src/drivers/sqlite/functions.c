@@ -1,5 +1,5 @@
 /*
- * functions.c - the two SQL functions the dialect is written with.
+ * functions.c - the SQL functions the dialect is written with.
  *
  * SQLite's own clocks do not do: CURRENT_TIMESTAMP counts whole seconds, and
  * unixepoch('subsec') is NULL before 3.42 (F14).
@@ -48,6 +48,25 @@ static void sql_readonly(sqlite3_context *context, int argc,
     sqlite3_result_int(context, sqlite3_db_readonly(db, "main") == 1);
 }
 
+/* sqlock_bell_take(number), sqlock_bell_ring(number): null. */
+static void sql_bell_take(sqlite3_context *context, int argc,
+                          sqlite3_value **argv)
+{
+    (void)argc;
+    (void)lk_sqlite_bell_take(sqlite3_user_data(context),
+                              sqlite3_value_int64(argv[0]));
+    sqlite3_result_null(context);
+}
+
+static void sql_bell_ring(sqlite3_context *context, int argc,
+                          sqlite3_value **argv)
+{
+    (void)argc;
+    lk_sqlite_bell_ring(sqlite3_user_data(context),
+                        sqlite3_value_int64(argv[0]));
+    sqlite3_result_null(context);
+}
+
 int lk_sqlite_add_functions(struct lk_sqlite *c)
 {
     /* Not for use in triggers and views of whoever made the file. */
@@ -56,6 +75,12 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
 
     rc = sqlite3_create_function(c->db, "sqlock_now", 0, flags, c, sql_now,
                                  NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(c->db, "sqlock_bell_take", 1, flags, c,
+                                     sql_bell_take, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(c->db, "sqlock_bell_ring", 1, flags, c,
+                                     sql_bell_ring, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;
     return sqlite3_create_function(c->db, "sqlock_readonly", 0, flags, c,

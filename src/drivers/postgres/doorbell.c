@@ -1,0 +1,153 @@
+/*
+ * doorbell.c - waiting in PostgreSQL: a session advisory lock as the queue, and
+ * LISTEN for those who wait longer
+ *
+ * A statement that waits for an advisory lock holds back the snapshot horizon,
+ * and CREATE INDEX CONCURRENTLY waits for it: so it may block for a second, no
+ * longer.  After that a waiter listens, outside any transaction.  Who listens
+ * shares the lock of the doorbell's number + 1, by which a release finds out
+ * whether to notify at all (dialect.c): a NOTIFY costs all that commit.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "drivers/postgres/session.h"
+
+#define LONGEST_MS 1000
+#define ANSWER_NS INT64_C(5000000000) /* for an answer that is due at once */
+
+static int run(lk_pg *session, const char *text, const sqlock_value *parameters,
+               size_t count, int64_t deadline_ns, sqlock_result *result,
+               sqlock_error *err)
+{
+    const sqlock_statement statement = {.text = text};
+
+    return lk_pg_execute(session, &statement, parameters, count, deadline_ns,
+                         result, err);
+}
+
+static int pg_queue(void *connection, int64_t bell, int64_t until_ns,
+                    sqlock_error *err)
+{
+    int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000 + 1;
+    char limit[24];
+    sqlock_value parameters[] = {
+        {.type = SQLOCK_INT64, .integer = bell},
+        {.type = SQLOCK_TEXT, .text = limit},
+    };
+    sqlock_result result = {0};
+    int rc;
+
+    if (left_ms < 1)
+        left_ms = 1;
+    if (left_ms > LONGEST_MS)
+        left_ms = LONGEST_MS;
+    (void)snprintf(limit, sizeof limit, "%" PRId64 "ms", left_ms);
+    parameters[1].length = strlen(limit);
+    /* The limit is set before anything of the row is computed, and ends with
+     * the statement. */
+    rc = run(connection,
+             "SELECT pg_advisory_lock($1) IS NULL "
+             "WHERE set_config('lock_timeout', $2, true) IS NOT NULL",
+             parameters, 2,
+             sqlock_monotonic_ns() + left_ms * 1000000 + ANSWER_NS, &result,
+             err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int pg_listen(void *connection, int64_t bell, int64_t deadline_ns,
+                     sqlock_error *err)
+{
+    const sqlock_value number = {.type = SQLOCK_INT64, .integer = bell + 1};
+    sqlock_result result = {0};
+    char text[64];
+    bool is_heard = false;
+    int rc;
+
+    (void)snprintf(text, sizeof text, "LISTEN sqlock_%" PRIx64, bell);
+    rc = lk_pg_simple(connection, text, deadline_ns, NULL, err);
+    if (rc == 0)
+        rc = run(connection, "SELECT pg_try_advisory_lock_shared($1)", &number,
+                 1, deadline_ns, &result, err);
+    if (rc == 0)
+        is_heard = result.rows == 1 && result.cells[0].integer != 0;
+    sqlock_result_clear(&result);
+    if (rc == 0 && !is_heard)
+        rc = lk_error(err, SQLOCK_EBUSY,
+                      "somebody keeps the doorbell from being heard");
+    return rc;
+}
+
+/* Whether somebody has rung; forgets it. */
+static bool was_rung(lk_pg *session, int64_t bell)
+{
+    char channel[64];
+    bool rung = false;
+    PGnotify *note;
+
+    (void)snprintf(channel, sizeof channel, "sqlock_%" PRIx64, bell);
+    while ((note = PQnotifies(session->conn)) != NULL) {
+        rung = rung || strcmp(note->relname, channel) == 0;
+        PQfreemem(note);
+    }
+    return rung;
+}
+
+static int gone(lk_pg *session, sqlock_error *err)
+{
+    session->dead = true;
+    return lk_error(err, SQLOCK_EUNREACHABLE,
+                    "the connection to PostgreSQL ended while it waited");
+}
+
+static int pg_await(void *connection, int64_t bell, int64_t until_ns,
+                    sqlock_error *err)
+{
+    lk_pg *session = connection;
+
+    if (session->conn == NULL || session->dead || lk_pg_is_aborted(session))
+        return gone(session, err);
+    while (!was_rung(session, bell)) {
+        switch (lk_pg_wait(session, PQsocket(session->conn), POLLIN, until_ns,
+                           NULL)) {
+        case LK_PG_READY:
+            if (PQconsumeInput(session->conn) == 0)
+                return gone(session, err);
+            break;
+        case LK_PG_TIME_IS_UP:
+            return lk_error(err, SQLOCK_EBUSY, "nobody has released the lock");
+        default:
+            return gone(session, err);
+        }
+    }
+    return 0;
+}
+
+static int pg_leave(void *connection, int64_t bell, int64_t deadline_ns,
+                    sqlock_error *err)
+{
+    lk_pg *session = connection;
+    int rc =
+        lk_pg_simple(session, "SELECT pg_advisory_unlock_all(); UNLISTEN *",
+                     deadline_ns, NULL, err);
+
+    (void)bell;
+    while (rc == 0 && was_rung(session, bell))
+        ;
+    return rc;
+}
+
+const sqlock_doorbells lk_pg_doorbells = {
+    .size = sizeof(sqlock_doorbells),
+    .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
+    .queue_max_ms = LONGEST_MS,
+    .session = "SELECT pg_backend_pid()::text",
+    .queue = pg_queue,
+    .listen = pg_listen,
+    .await = pg_await,
+    .leave = pg_leave,
+};

@@ -1,0 +1,181 @@
+/*
+ * doorbell.c - waiting for another process of this machine: locks on bytes of a
+ * file beside the database, one byte for each lock, that belong to an open file
+ * description (OFD) and end with it, however its process dies.
+ *
+ * The kernel can only wait for such a lock without a limit of time, so a helper
+ * thread does, and is cancelled when it is waited for no longer; a lock that was
+ * granted too late is let go.  The file is never the database's own: closing a
+ * descriptor of that would drop SQLite's locks (F70).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/thread.h"
+#include "drivers/sqlite/connection.h"
+
+#define SUFFIX "-sqlock"
+
+/* With the permissions of the database file. */
+static bool has_file(struct lk_sqlite *c)
+{
+    const char *database;
+    struct stat status;
+    char *path = NULL;
+
+    if (c->has_bell_file)
+        return true;
+    database = c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
+    if (database == NULL || stat(database, &status) < 0 ||
+        asprintf(&path, "%s" SUFFIX, database) < 0)
+        return false;
+    c->bell_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                        status.st_mode & 0666);
+    free(path);
+    c->has_bell_file = c->bell_file >= 0;
+    return c->has_bell_file;
+}
+
+void lk_sqlite_bell_close(struct lk_sqlite *c)
+{
+    if (c->has_bell_file)
+        (void)close(c->bell_file);
+    c->has_bell_file = false;
+}
+
+static struct flock byte_of(int64_t bell, short type)
+{
+    struct flock lock;
+
+    memset(&lock, 0, sizeof lock);
+    lock.l_type = type;
+    lock.l_whence = SEEK_SET;
+    lock.l_start = (off_t)bell;
+    lock.l_len = 1;
+    return lock;
+}
+
+bool lk_sqlite_bell_take(struct lk_sqlite *c, int64_t bell)
+{
+    struct flock lock = byte_of(bell, F_WRLCK);
+
+    return has_file(c) && fcntl(c->bell_file, F_OFD_SETLK, &lock) == 0;
+}
+
+void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell)
+{
+    struct flock lock = byte_of(bell, F_UNLCK);
+
+    if (c->has_bell_file)
+        (void)fcntl(c->bell_file, F_OFD_SETLK, &lock);
+}
+
+struct helper {
+    struct lk_sqlite *c;
+    int64_t bell;
+};
+
+/* Cancelled only where it waits. */
+static void *wait_for_byte(void *argument)
+{
+    const struct helper *helper = argument;
+    struct flock lock = byte_of(helper->bell, F_WRLCK);
+    struct lk_sqlite *c = helper->c;
+    int rc;
+    int ignored;
+
+    do {
+        rc = fcntl(c->bell_file, F_OFD_SETLKW, &lock);
+    } while (rc < 0 && errno == EINTR);
+    rc = rc < 0 ? errno : 0;
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+    (void)pthread_mutex_lock(&c->guard);
+    c->bell_errno = rc;
+    c->is_bell_over = true;
+    (void)pthread_cond_signal(&c->changed);
+    (void)pthread_mutex_unlock(&c->guard);
+    return NULL;
+}
+
+/* Wait for the helper, the deadline or abort(). */
+static bool is_granted(struct lk_sqlite *c, int64_t until_ns)
+{
+    struct timespec at = lk_timespec(until_ns);
+    bool granted;
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&c->guard);
+    while (!c->is_bell_over && !atomic_load(&c->is_aborted) && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&c->changed, &c->guard, &at);
+    granted = c->is_bell_over && c->bell_errno == 0;
+    (void)pthread_mutex_unlock(&c->guard);
+    return granted;
+}
+
+static int wait_in_helper(struct lk_sqlite *c, int64_t bell, int64_t until_ns,
+                          sqlock_error *err)
+{
+    struct helper helper = {.c = c, .bell = bell};
+    pthread_t thread;
+    bool granted;
+    int rc;
+
+    c->is_bell_over = false;
+    rc = lk_thread_start(&thread, wait_for_byte, &helper, err);
+    if (rc < 0)
+        return rc;
+    granted = is_granted(c, until_ns);
+    if (!granted)
+        (void)pthread_cancel(thread);
+    (void)pthread_join(thread, NULL);
+    if (granted)
+        return 0;
+    lk_sqlite_bell_ring(c, bell); /* granted too late, perhaps */
+    if (atomic_load(&c->is_aborted))
+        return lk_error(err, SQLOCK_ECANCELED, "the wait was ended");
+    return lk_error(err, SQLOCK_EBUSY, "the doorbell is another's");
+}
+
+static int sqlite_queue(void *connection, int64_t bell, int64_t until_ns,
+                        sqlock_error *err)
+{
+    struct lk_sqlite *c = connection;
+    int rc;
+
+    if (!has_file(c))
+        return lk_error(err, SQLOCK_EACCESS,
+                        "the file of doorbells beside the database cannot be "
+                        "opened");
+    if (lk_sqlite_bell_take(c, bell))
+        return 0;
+    rc = lk_sqlite_call_begin(c, LK_NEVER, err);
+    if (rc < 0)
+        return rc;
+    rc = wait_in_helper(c, bell, until_ns, err);
+    lk_sqlite_call_end(c);
+    return rc;
+}
+
+static int sqlite_leave(void *connection, int64_t bell, int64_t deadline_ns,
+                        sqlock_error *err)
+{
+    (void)deadline_ns;
+    (void)err;
+    lk_sqlite_bell_ring(connection, bell);
+    return 0;
+}
+
+const sqlock_doorbells lk_sqlite_doorbells = {
+    .size = sizeof(sqlock_doorbells),
+    .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
+    .holders_have_it = true,
+    .queue = sqlite_queue,
+    .leave = sqlite_leave,
+};
