@@ -19,6 +19,9 @@
 
 #define FIRST_MS 1000
 
+/* The session of all claims, where there is one writer. */
+#define THE_WRITER UINT64_MAX
+
 static const sqlock_doorbells *doorbells_of(const sqlock_registry *registry)
 {
     const sqlock_doorbells *bells = registry->db.driver->doorbells;
@@ -295,6 +298,15 @@ static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
     return 0;
 }
 
+/* By looking at the row: for good, or as long as it has the holder it has now,
+ * who will not ring. */
+static int await_by_looking(struct lk_bell_wait *wait, sqlock_error *err)
+{
+    wait->self->post.tells_change = wait->may_look && !wait->is_off;
+    wait->may_look = false;
+    return lk_wait_for_row(wait->lock, wait->self, err);
+}
+
 /* Until the lease's end, as often as it is renewed. */
 static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
 {
@@ -326,11 +338,7 @@ static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
     }
     if (rc < 0 && !wait->is_off)
         return rc;
-    if (wait->is_off || wait->may_look) {
-        wait->may_look = false;
-        return lk_wait_for_row(wait->lock, self, err);
-    }
-    return 0;
+    return wait->is_off || wait->may_look ? await_by_looking(wait, err) : 0;
 }
 
 int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
@@ -339,10 +347,8 @@ int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
     int rc;
 
     do {
-        if (wait->may_look || !lk_bell_is_there(wait)) {
-            wait->may_look = false;
-            return lk_wait_for_row(wait->lock, self, err);
-        }
+        if (wait->may_look || !lk_bell_is_there(wait))
+            return await_by_looking(wait, err);
         if (!wait->is_slow) {
             rc = queue(wait,
                        lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),
@@ -395,7 +401,27 @@ void lk_bell_of_claim(const sqlock_registry *registry, struct lk_bell *bell,
     const sqlock_doorbells *bells = doorbells_of(registry);
 
     bell->connection = NULL;
-    bell->session = bells != NULL && bells->holders_have_it ? session : 0;
+    bell->session = 0;
+    if (bells != NULL && bells->holders_have_it)
+        bell->session = has_one_writer(registry) ? THE_WRITER : session;
+}
+
+/* The doorbell of a lease that was not rung by its release. */
+static void give_up(sqlock_registry *registry, const char *key,
+                    uint64_t session)
+{
+    struct lk_connection *writer;
+
+    if (session != THE_WRITER) {
+        lk_pool_forsake(&registry->db.pool, session);
+        return;
+    }
+    if (lk_pool_take(&registry->db.reserved, lk_statement_deadline(registry),
+                     &writer, NULL) < 0)
+        return;
+    (void)doorbells_of(registry)->leave(
+        writer->state, lk_bell_number(registry, key), LK_NEVER, NULL);
+    give_or_discard(&registry->db.reserved, writer);
 }
 
 int lk_bell_release(sqlock_registry *registry, const struct lk_bell *bell,
@@ -426,7 +452,7 @@ void lk_bell_end(sqlock_registry *registry, const char *key,
         else
             give_or_discard(&registry->db.waiting, connection);
     } else if (!rang && bell->session != 0) {
-        lk_pool_forsake(&registry->db.pool, bell->session);
+        give_up(registry, key, bell->session);
     }
     bell->connection = NULL;
     bell->session = 0;

@@ -27,6 +27,8 @@ struct lk_post {
     struct sqlock_lock *lock;
     int64_t due_ns; /* when to look next, CLOCK_MONOTONIC */
     bool is_listed;
+    bool tells_change; /* of holder, too */
+    char holder[SQLOCK_KEY_SIZE];
     /* an expired row as it was first seen */
     char client_id[SQLOCK_KEY_SIZE];
     int64_t expires_at_us;

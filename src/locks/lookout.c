@@ -87,6 +87,16 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
     pthread_mutex_unlock(&registry->mutex);
 }
 
+/* Whether the row has another holder than at the first look. */
+static bool has_changed(struct lk_post *post, const struct lk_row *row)
+{
+    if (!post->tells_change)
+        return false;
+    if (post->holder[0] == '\0')
+        memcpy(post->holder, row->client_id, sizeof post->holder);
+    return strcmp(post->holder, row->client_id) != 0;
+}
+
 /* Called with the mutex held: what was seen, for each who still waits. */
 static void report(struct lk_lookout *lookout, const struct lk_batch *batch,
                    const struct lk_row *rows, int rc, const sqlock_error *err)
@@ -104,7 +114,7 @@ static void report(struct lk_lookout *lookout, const struct lk_batch *batch,
             continue; /* not looked at */
         left_ns =
             rc < 0 ? 0 : lk_wait_left_ns(lookout->registry, &waiter->post, row);
-        if (left_ns == 0)
+        if (left_ns == 0 || has_changed(&waiter->post, row))
             tell(lookout, waiter, rc, err);
         else
             waiter->post.due_ns =
@@ -224,6 +234,7 @@ int lk_lookout_begin(struct lk_lookout *lookout, sqlock_lock *lock,
     if (rc == 0) {
         waiter->post.lock = lock;
         waiter->post.due_ns = 0;
+        waiter->post.holder[0] = '\0';
         waiter->post.is_listed = true;
         DL_APPEND2(lookout->posts, waiter, post.previous, post.next);
         lookout->count++;

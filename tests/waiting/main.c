@@ -20,6 +20,7 @@
 static const struct topic *const topics[] = {
     &topic_handover,
     &topic_cancel,
+    &topic_bell,
 };
 
 static const struct database *group_database;
@@ -133,6 +134,9 @@ int main(int argc, char **argv)
     int failed = 0;
     int option;
 
+    if (argc == 6 &&
+        (strcmp(argv[1], "--hold") == 0 || strcmp(argv[1], "--wait") == 0))
+        return be_process(argv + 2, strcmp(argv[1], "--hold") == 0);
     while ((option = getopt(argc, argv, "t:l:")) != -1) {
         if (option == 't')
             cmocka_set_test_filter(optarg);

@@ -32,6 +32,12 @@ struct topic {
 
 extern const struct topic topic_handover;
 extern const struct topic topic_cancel;
+extern const struct topic topic_bell;
+
+/* Another process that holds ("--hold") the fixture's lock by now, or is about
+ * to wait for it ("--wait"); and what it runs. */
+pid_t process_start(struct fixture *f, const char *role, uint32_t ttl_ms);
+int be_process(char **arguments, bool holds);
 
 /* Somebody else of this process who wants a lock. */
 struct contender {

@@ -1,0 +1,392 @@
+/*
+ * test_bell.c - waiting for another process at a doorbell: who rings, who does
+ * not, and what an idle waiter sends
+ */
+#include "suite.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LONG_MS 3600000
+
+/* So that nobody sees the release by looking: only a ring, or the lease's end,
+ * can end the wait. */
+static sqlock_registry *patient(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.poll_ms = LONG_MS;
+    return fixture_registry(f, &options);
+}
+
+/* A row that is there: a first claim of all has no doorbell on MySQL. */
+static void prime(sqlock_lock *lock)
+{
+    lock_take(lock, 0);
+    lock_give(lock);
+}
+
+static void nap(unsigned ms)
+{
+    struct timespec time = {.tv_sec = ms / 1000,
+                            .tv_nsec = (long)(ms % 1000) * 1000000};
+
+    (void)nanosleep(&time, NULL);
+}
+
+struct stage {
+    sqlock_registry *theirs;
+    sqlock_lock *held;
+    sqlock_lock *lock;
+    struct contender next;
+};
+
+/* Held by the fixture's registry, waited for by another. */
+static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
+{
+    memset(stage, 0, sizeof *stage);
+    stage->theirs = patient(f);
+    stage->held = lock_obtain(f->a, f->name);
+    stage->lock = lock_obtain(stage->theirs, f->name);
+    prime(stage->held);
+    lock_take(stage->held, ttl_ms);
+}
+
+static void close_stage(struct stage *stage)
+{
+    contender_await(&stage->next);
+    contender_end(&stage->next, 0);
+    lock_drop(stage->held);
+    lock_drop(stage->lock);
+    registry_end(stage->theirs);
+}
+
+static void test_a_release_rings(void **state)
+{
+    struct stage stage;
+
+    open_stage(&stage, *state, 0);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    lock_give(stage.held);
+    close_stage(&stage);
+}
+
+/* Also for one who has waited for long, and listens by now. */
+static void test_a_release_rings_for_who_has_waited_long(void **state)
+{
+    struct stage stage;
+
+    open_stage(&stage, *state, 0);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(1500);
+    lock_give(stage.held);
+    close_stage(&stage);
+}
+
+static void test_a_release_of_many_rings(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    sqlock_lock *locks[1];
+    int rc;
+
+    open_stage(&stage, f, 0);
+    locks[0] = stage.held;
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(1500);
+    rc = sqlock_release_many(locks, 1, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    close_stage(&stage);
+}
+
+static void test_closing_a_registry_rings(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *closing = patient(f);
+    sqlock_registry *theirs = patient(f);
+    sqlock_lock *held = lock_obtain(closing, f->name);
+    sqlock_lock *lock = lock_obtain(theirs, f->name);
+    struct contender next = {0};
+
+    prime(held);
+    lock_take(held, 0);
+    contender_queue(&next, lock, SQLOCK_FOREVER);
+    registry_end(closing);
+    contender_await(&next);
+    contender_end(&next, 0);
+    lock_drop(lock);
+    registry_end(theirs);
+}
+
+/* It came through the queue itself, and hands it on. */
+static void test_from_process_to_process(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registries[4];
+    struct contender contenders[4];
+    sqlock_lock *locks[4];
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    int64_t token = 0;
+
+    memset(contenders, 0, sizeof contenders);
+    prime(held);
+    lock_take(held, 0);
+    for (size_t i = 0; i < 4; i++) {
+        registries[i] = patient(f);
+        locks[i] = lock_obtain(registries[i], f->name);
+        contender_queue(&contenders[i], locks[i], SQLOCK_FOREVER);
+    }
+    lock_give(held);
+    for (unsigned served = 0; served < 4; served++) {
+        size_t who = 4;
+
+        assert_becomes_true(atomic_load(&contenders[0].rc) <= 0 ||
+                                atomic_load(&contenders[1].rc) <= 0 ||
+                                atomic_load(&contenders[2].rc) <= 0 ||
+                                atomic_load(&contenders[3].rc) <= 0,
+                            PATIENCE_MS);
+        for (size_t i = 0; i < 4; i++)
+            if (atomic_load(&contenders[i].rc) <= 0) {
+                assert_int_equal(who, 4); /* one at a time */
+                who = i;
+            }
+        contender_await(&contenders[who]);
+        assert_less(token, contenders[who].token);
+        token = contenders[who].token;
+        contender_end(&contenders[who], 0);
+        atomic_store(&contenders[who].rc, 1);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        lock_drop(locks[i]);
+        registry_end(registries[i]);
+    }
+    lock_drop(held);
+}
+
+/* How many statements the server has run so far for other sessions than the one
+ * that asks; what asking costs is in it. */
+static int64_t statements_so_far(struct fixture *f)
+{
+    if (f->database->bit == ON_POSTGRES) {
+        sql_run(&f->sql, "SELECT pg_stat_clear_snapshot()");
+        return sql_integer(&f->sql, "SELECT count(*) FROM pg_stat_activity "
+                                    "WHERE query_start > "
+                                    "clock_timestamp() - interval '2500 ms' "
+                                    "AND pid <> pg_backend_pid() "
+                                    "AND datname = current_database()");
+    }
+    return sql_integer(&f->sql, "SELECT CAST(VARIABLE_VALUE AS SIGNED) FROM "
+                                "information_schema.GLOBAL_STATUS "
+                                "WHERE VARIABLE_NAME = 'QUESTIONS'");
+}
+
+/* While one of ours keeps the lock, whoever waits for long sends nothing. */
+static void test_an_idle_waiter_sends_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    int64_t before = 0;
+    int64_t after;
+
+    open_stage(&stage, f, 0);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(2000); /* the first second is spent in the queue */
+    if (f->database->bit == ON_MYSQL)
+        before = statements_so_far(f);
+    nap(3000);
+    after = statements_so_far(f);
+    /* The one that asks; on PostgreSQL, sessions that began anything lately. */
+    assert_less(after - before, 3);
+    lock_give(stage.held);
+    close_stage(&stage);
+}
+
+/* --- what rings falsely, or not at all --- */
+
+static void ring(struct fixture *f, int64_t bell)
+{
+    sql_run(&f->sql, "SELECT pg_notify('sqlock_%llx', '')",
+            (unsigned long long)bell);
+}
+
+/* The number of the doorbell of the one lock that is waited for. */
+static int64_t bell_of_listener(struct fixture *f)
+{
+    return sql_integer(&f->sql,
+                       "SELECT (classid::bigint << 32 | objid::bigint) - 1 "
+                       "FROM pg_locks WHERE locktype = 'advisory' "
+                       "AND mode = 'ShareLock' AND granted LIMIT 1");
+}
+
+static bool somebody_listens(struct fixture *f)
+{
+    return sql_integer(&f->sql, "SELECT count(*) FROM pg_locks "
+                                "WHERE locktype = 'advisory' "
+                                "AND mode = 'ShareLock' AND granted") > 0;
+}
+
+static void test_F81_false_rings_give_nobody_the_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+
+    open_stage(&stage, f, 0);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    assert_becomes_true(somebody_listens(f), PATIENCE_MS);
+    for (unsigned i = 0; i < 3; i++) {
+        ring(f, bell_of_listener(f));
+        nap(50);
+        assert_int_equal(atomic_load(&stage.next.rc), 1);
+        assert_becomes_true(somebody_listens(f), PATIENCE_MS);
+    }
+    lock_give(stage.held);
+    close_stage(&stage);
+}
+
+/* Freed without any ring, by a hand that does not know of it: the lease's end,
+ * as it was seen, is when the waiter looks. */
+static void test_a_missing_ring_costs_time_only(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    int rc;
+
+    open_stage(&stage, f, 4000);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(1500);
+    sql_run(&f->sql, "UPDATE %s SET CLIENT_ID = NULL", f->table);
+    contender_await(&stage.next);
+    rc = sqlock_release(stage.held, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    close_stage(&stage);
+}
+
+/* A stranger has the doorbell: whoever waits for the lock gets it all the same,
+ * a second later. */
+static void
+test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    int64_t bell;
+
+    open_stage(&stage, f, 0);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    assert_becomes_true(somebody_listens(f), PATIENCE_MS);
+    bell = bell_of_listener(f);
+    sql_run(&f->sql, "SELECT pg_advisory_lock(%lld)", (long long)bell);
+    lock_give(stage.held);
+    contender_await(&stage.next);
+    sql_run(&f->sql, "SELECT pg_advisory_unlock_all()");
+    close_stage(&stage);
+}
+
+/* --- what breaks --- */
+
+static void test_the_doorbells_connection_is_terminated(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+
+    open_stage(&stage, f, 3000);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(1500);
+    if (f->database->bit == ON_POSTGRES)
+        sql_run(&f->sql, "SELECT pg_terminate_backend(pid) FROM pg_locks "
+                         "WHERE locktype = 'advisory' AND pid <> "
+                         "pg_backend_pid()");
+    else {
+        int64_t id = sql_integer(
+            &f->sql, "SELECT ID FROM information_schema.PROCESSLIST "
+                     "WHERE INFO LIKE 'SELECT GET_LOCK%%' "
+                     "AND ID <> CONNECTION_ID() LIMIT 1");
+
+        sql_run(&f->sql, "KILL %lld", (long long)id);
+    }
+    /* It goes on by looking: rarely, here, or at the lease's end. */
+    assert_int_equal(atomic_load(&stage.next.rc), 1);
+    contender_await(&stage.next);
+    assert_code(SQLOCK_ELOST, sqlock_release(stage.held, &f->err), &f->err);
+    close_stage(&stage);
+}
+
+/* One who waits dies in the queue; the one behind it is served. */
+static void test_a_waiter_that_dies_in_the_queue(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+    pid_t pid;
+    int status;
+
+    open_stage(&stage, f, 0);
+    pid = process_start(f, "--wait", 60000);
+    nap(500);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    lock_give(stage.held);
+    close_stage(&stage);
+}
+
+#define WAITERS 8
+
+/* The holder is killed; nobody is in before its lease is over, and then all are
+ * served, one by one. */
+static void test_a_holder_killed_while_eight_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registries[WAITERS];
+    struct contender contenders[WAITERS];
+    sqlock_lock *locks[WAITERS];
+    sqlock_lock *primer = lock_obtain(f->a, f->name);
+    int64_t ends_us;
+    pid_t pid;
+    int status;
+
+    memset(contenders, 0, sizeof contenders);
+    prime(primer);
+    pid = process_start(f, "--hold", 2500);
+    for (size_t i = 0; i < WAITERS; i++) {
+        registries[i] = patient(f);
+        locks[i] = lock_obtain(registries[i], f->name);
+        contender_start(&contenders[i], locks[i], SQLOCK_FOREVER);
+    }
+    nap(200);
+    ends_us = fixture_row(f, f->name).expires_us;
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    for (size_t i = 0; i < WAITERS; i++)
+        atomic_store(&contenders[i].may_release, true);
+    for (size_t i = 0; i < WAITERS; i++) {
+        assert_becomes_true(atomic_load(&contenders[i].rc) <= 0, PATIENCE_MS);
+        worker_join(&contenders[i].worker);
+        assert_code(0, contenders[i].released, &contenders[i].worker.err);
+        assert_less(ends_us, contenders[i].token); /* its clock, in us */
+        lock_drop(locks[i]);
+        registry_end(registries[i]);
+    }
+    lock_drop(primer);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_release_rings),
+    TEST(test_a_release_rings_for_who_has_waited_long),
+    TEST_ON(test_a_release_of_many_rings, ON_ALL, IN_SQLOCK),
+    TEST(test_closing_a_registry_rings),
+    TEST(test_from_process_to_process),
+    TEST_ON(test_an_idle_waiter_sends_nothing, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_F81_false_rings_give_nobody_the_lock, ON_POSTGRES, IN_SQLOCK),
+    TEST(test_a_missing_ring_costs_time_only),
+    TEST_ON(test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever,
+            ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_the_doorbells_connection_is_terminated, ON_SERVERS, IN_SQLOCK),
+    TEST(test_a_waiter_that_dies_in_the_queue),
+    TEST(test_a_holder_killed_while_eight_wait),
+};
+
+const struct topic topic_bell = TOPIC(tests);
