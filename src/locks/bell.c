@@ -19,6 +19,10 @@
 
 #define FIRST_MS 1000
 
+/* After 0.5, 1, 2, ... 32 ms. */
+#define QUICK_LOOKS 7
+#define FIRST_LOOK_NS 500000
+
 /* The session of all claims, where there is one writer. */
 #define THE_WRITER UINT64_MAX
 
@@ -341,12 +345,58 @@ static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
     return wait->is_off || wait->may_look ? await_by_looking(wait, err) : 0;
 }
 
+/* For this wait the doorbell is no use any more: nobody would ring it. */
+static void give_up_turn(struct lk_bell_wait *wait)
+{
+    const sqlock_doorbells *bells = doorbells_of(wait->lock->registry);
+
+    wait->has_turn = false;
+    wait->is_slow = true;
+    wait->may_look = bells->listen == NULL;
+    if (bells->leave(wait->connection->state, wait->number,
+                     lk_statement_deadline(wait->lock->registry), NULL) < 0) {
+        abandon(wait);
+        wait->is_off = true;
+    }
+}
+
+/* The turn is ours, and the row is not free: somebody was quicker, without the
+ * doorbell, and as a rule not for long.  0: claim, or the turn was given up. */
+static int await_with_turn(struct lk_bell_wait *wait, sqlock_error *err)
+{
+    struct lk_waiter *self = wait->self;
+    int64_t left_ns = 1;
+    int rc = 0;
+
+    while (rc == 0 && left_ns > 0 && wait->looks < QUICK_LOOKS) {
+        int64_t now = sqlock_monotonic_ns();
+
+        if (now >= self->deadline_ns)
+            return lk_not_in_time(self->wait_ms, err);
+        rc = lk_waiter_sleep(
+            self,
+            lk_sooner(now + ((int64_t)FIRST_LOOK_NS << wait->looks++),
+                      self->deadline_ns),
+            err);
+        if (rc == 0)
+            rc = read_left(wait, &left_ns, err);
+    }
+    if (rc == 0 && left_ns > 0)
+        give_up_turn(wait);
+    return rc;
+}
+
 int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;
     int rc;
 
-    do {
+    if (wait->has_turn) {
+        rc = await_with_turn(wait, err);
+        if (rc < 0 || wait->has_turn)
+            return rc;
+    }
+    for (;;) {
         if (wait->may_look || !lk_bell_is_there(wait))
             return await_by_looking(wait, err);
         if (!wait->is_slow) {
@@ -357,30 +407,19 @@ int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
             if (rc == 0 || rc == SQLOCK_ECANCELED)
                 return rc;
             wait->is_slow = true;
+            if (wait->is_off)
+                continue;
         }
-        if (wait->is_off)
-            continue;
         rc = await_slowly(wait, err);
+        if (rc < 0 || wait->is_slow || wait->has_turn)
+            return rc;
         /* Rung while it listened: to the queue, with the others. */
-    } while (rc == 0 && !wait->is_slow && !wait->has_turn);
-    return rc;
+    }
 }
 
 void lk_bell_refused(struct lk_bell_wait *wait)
 {
-    const sqlock_doorbells *bells = doorbells_of(wait->lock->registry);
-
-    if (!wait->has_turn)
-        return;
-    /* Who has the lock does not have the doorbell: nobody would ring. */
-    wait->has_turn = false;
-    wait->is_slow = true;
-    wait->may_look = bells->listen == NULL;
-    if (bells->leave(wait->connection->state, wait->number,
-                     lk_statement_deadline(wait->lock->registry), NULL) < 0) {
-        abandon(wait);
-        wait->is_off = true;
-    }
+    wait->looks = 0;
 }
 
 void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell)

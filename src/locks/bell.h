@@ -17,9 +17,10 @@ struct lk_bell_wait {
     struct lk_connection *connection; /* NULL: none was needed yet */
     bool has_turn;                    /* the doorbell is this session's */
     bool is_listening;
-    bool is_slow;  /* the lock is held for long */
-    bool is_off;   /* there is no doorbell for this wait */
-    bool may_look; /* who has the lock has no doorbell: once */
+    bool is_slow;   /* the lock is held for long */
+    bool is_off;    /* there is no doorbell for this wait */
+    bool may_look;  /* who has the lock has no doorbell: once */
+    unsigned looks; /* with the turn, at a row that is taken all the same */
 };
 
 void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,

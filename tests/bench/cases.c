@@ -150,9 +150,54 @@ static const struct bench_case lock_cases[] = {
     {.name = NULL},
 };
 
+static const struct bench_case waiting_cases[] = {
+    {
+        .name = "row-queue",
+        .what = "all clients one row, locked FOR UPDATE for 0.1 ms",
+        .baseline = "row-queue",
+        .setup = row_setup,
+        .operation = row_turn,
+        .teardown = row_teardown,
+    },
+    {
+        .name = "handover",
+        .what = "all clients one lock, held for 0.1 ms",
+        .baseline = "row-queue",
+        .setup = queue_setup,
+        .operation = queue_turn,
+        .teardown = queue_teardown,
+    },
+    {
+        .name = "handover-poll",
+        .what = "the same, looking at the row every 100 ms",
+        .baseline = "row-queue",
+        .setup = poll_setup,
+        .operation = queue_turn,
+        .teardown = queue_teardown,
+    },
+    {
+        .name = "thread-queue",
+        .what = "a queue of threads, one UPDATE for each turn of 0.1 ms",
+        .baseline = "thread-queue",
+        .setup = row_setup,
+        .operation = local_turn,
+        .teardown = row_teardown,
+    },
+    {
+        .name = "handover-threads",
+        .what = "handover, against that",
+        .baseline = "thread-queue",
+        .setup = queue_setup,
+        .operation = queue_turn,
+        .teardown = queue_teardown,
+    },
+    {.name = NULL},
+};
+
 const struct bench_group bench_groups[] = {
     {"locks", "leases, and transactions with them", lock_cases},
     {"stock", "sales of one hot item", bench_stock_cases},
+    {"waiting", "one lock, many clients", waiting_cases},
     {NULL, NULL, NULL},
 };
 

@@ -53,6 +53,18 @@ int tx_guarded(void *state, unsigned client, struct bench_failure *failure);
 int tx_for_update(void *state, unsigned client, struct bench_failure *failure);
 int tx_cas(void *state, unsigned client, struct bench_failure *failure);
 
+int queue_setup(void **state, const struct bench_target *target,
+                struct bench_failure *failure);
+int poll_setup(void **state, const struct bench_target *target,
+               struct bench_failure *failure);
+void queue_teardown(void *state);
+int queue_turn(void *state, unsigned client, struct bench_failure *failure);
+int row_setup(void **state, const struct bench_target *target,
+              struct bench_failure *failure);
+void row_teardown(void *state);
+int row_turn(void *state, unsigned client, struct bench_failure *failure);
+int local_turn(void *state, unsigned client, struct bench_failure *failure);
+
 extern const struct bench_case bench_stock_cases[];
 
 #endif /* BENCH_CASES_H */

@@ -62,7 +62,7 @@ static void test_templates_are_rendered(void **state)
 
 static void test_unreadable_templates_are_refused(void **state)
 {
-    static const char *const bad[] = {"{0}", "{a}", "{:}", "{ }"};
+    static const char *const bad[] = {"{/}", "{a}", "{:}", "{ }"};
     struct lk_statement statement;
     sqlock_template source;
     size_t i;
