@@ -68,7 +68,11 @@ void contender_queue(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms)
 {
     contender_start(contender, lock, wait_ms);
-    assert_becomes_true(is_asleep(&contender->worker), PATIENCE_MS);
+    assert_becomes_true(atomic_load(&contender->rc) <= 0 ||
+                            is_asleep(&contender->worker),
+                        PATIENCE_MS);
+    if (atomic_load(&contender->rc) < 0)
+        assert_code(0, atomic_load(&contender->rc), &contender->worker.err);
 }
 
 void contender_await(struct contender *contender)

@@ -21,6 +21,7 @@ static const struct topic *const topics[] = {
     &topic_handover,
     &topic_cancel,
     &topic_bell,
+    &topic_crowd,
 };
 
 static const struct database *group_database;

@@ -33,6 +33,7 @@ struct topic {
 extern const struct topic topic_handover;
 extern const struct topic topic_cancel;
 extern const struct topic topic_bell;
+extern const struct topic topic_crowd;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */

@@ -1,0 +1,217 @@
+/*
+ * test_crowd.c - many who wait: keys by the thousand, hand-overs in a row, and
+ * work of others that must go on meanwhile
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "support/tap.h"
+
+/* --- more keys than connections --- */
+
+#define KEYS_MAX 1000
+
+struct keys {
+    sqlock_lock **locks;
+    atomic_uint next;
+    atomic_uint waiting;
+};
+
+static void *wait_for_one(void *context)
+{
+    struct keys *keys = context;
+    sqlock_lock *lock = keys->locks[atomic_fetch_add(&keys->next, 1)];
+    int rc;
+
+    (void)atomic_fetch_add(&keys->waiting, 1);
+    rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, NULL);
+    if (rc == 0)
+        rc = sqlock_release(lock, NULL);
+    return rc == 0 ? NULL : context;
+}
+
+static void test_keys_by_the_thousand_need_no_more_connections(void **state)
+{
+    struct fixture *f = *state;
+    unsigned count = check_scale(100, KEYS_MAX);
+    sqlock_lock **held = calloc(count, sizeof(sqlock_lock *));
+    struct keys keys = {.locks = calloc(count, sizeof(sqlock_lock *))};
+    pthread_t *threads = calloc(count, sizeof *threads);
+    sqlock_options options = fixture_options(f);
+    int64_t ids[64];
+    sqlock_registry *tapped;
+    int rc;
+
+    options.pool_size = 4;
+    tapped = fixture_tapped(f, &options);
+    for (unsigned i = 0; i < count; i++) {
+        char name[96];
+
+        (void)snprintf(name, sizeof name, "%s key %u", f->name, i);
+        held[i] = lock_obtain(f->a, name);
+        keys.locks[i] = lock_obtain(tapped, name);
+    }
+    rc = sqlock_acquire_many(held, count, 0, NULL, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_one, &keys),
+                         0);
+    assert_becomes_true(atomic_load(&keys.waiting) == count, PATIENCE_MS);
+    /* The pool, half of it to wait, one for what is kept. */
+    assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
+    rc = sqlock_release_many(held, count, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (unsigned i = 0; i < count; i++) {
+        void *failed = &keys;
+
+        assert_int_equal(pthread_join(threads[i], &failed), 0);
+        assert_null(failed);
+    }
+    assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
+    for (unsigned i = 0; i < count; i++) {
+        lock_drop(held[i]);
+        lock_drop(keys.locks[i]);
+    }
+    registry_end(tapped);
+    free(held);
+    free(keys.locks);
+    free(threads);
+}
+
+/* --- hand-overs, and nobody who waits for a free lock --- */
+
+#define PARTIES 6
+
+struct party {
+    sqlock_lock *lock;
+    unsigned rounds;
+    atomic_uint *entered;
+    atomic_int *inside;
+};
+
+static int go_round(struct worker *worker)
+{
+    struct party *party = (struct party *)worker->context + worker->index;
+
+    for (unsigned i = 0; i < party->rounds; i++) {
+        worker_expect(
+            worker, 0,
+            sqlock_acquire(party->lock, SQLOCK_FOREVER, NULL, &worker->err));
+        if (atomic_fetch_add(party->inside, 1) != 0)
+            return worker_fail(worker, "two are inside");
+        (void)atomic_fetch_add(party->entered, 1);
+        (void)atomic_fetch_sub(party->inside, 1);
+        worker_expect(worker, 0, sqlock_release(party->lock, &worker->err));
+    }
+    return 0;
+}
+
+/* The watchdog: who waits while the lock is free is found by the entries that
+ * stop, sooner than any lease ends. */
+static int watch_entries(struct worker *worker)
+{
+    struct party *party = worker->context;
+    unsigned all = party->rounds * PARTIES;
+    unsigned seen = 0;
+    int64_t deadline = check_deadline_ns(PATIENCE_MS);
+
+    while (seen < all) {
+        unsigned now = atomic_load(party->entered);
+
+        if (now != seen)
+            deadline = check_deadline_ns(PATIENCE_MS);
+        seen = now;
+        if (!check_pause(deadline))
+            return worker_fail(worker, "nobody entered any more, after %u",
+                               seen);
+    }
+    return 0;
+}
+
+/* Registries with one or two threads each, as processes would have. */
+static void test_handovers_lose_nobody(void **state)
+{
+    struct fixture *f = *state;
+    struct party parties[PARTIES];
+    sqlock_registry *registries[PARTIES / 2];
+    atomic_uint entered = 0;
+    atomic_int inside = 0;
+    struct workers workers;
+    struct worker watchdog;
+    sqlock_options options = fixture_options(f);
+
+    options.poll_ms = 3600000; /* a lost wake-up is not found by looking */
+    options.ttl_ms = 2 * PATIENCE_MS;
+    for (size_t i = 0; i < PARTIES; i++) {
+        if (i % 2 == 0)
+            registries[i / 2] = fixture_registry(f, &options);
+        parties[i] = (struct party){
+            .lock = lock_obtain(registries[i / 2], f->name),
+            .rounds = check_scale(40, 16700), /* 10^5 together */
+            .entered = &entered,
+            .inside = &inside,
+        };
+    }
+    lock_take(parties[0].lock, 0);
+    lock_give(parties[0].lock);
+    worker_start(&watchdog, watch_entries, &parties[0]);
+    workers_start(&workers, PARTIES, go_round, parties);
+    workers_join(&workers);
+    worker_join(&watchdog);
+    for (size_t i = 0; i < PARTIES; i++)
+        lock_drop(parties[i].lock);
+    for (size_t i = 0; i < PARTIES / 2; i++)
+        registry_end(registries[i]);
+}
+
+/* --- CREATE INDEX CONCURRENTLY by the holder --- */
+
+#define WAITERS 8
+
+static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registries[WAITERS];
+    struct contender contenders[WAITERS];
+    sqlock_lock *locks[WAITERS];
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_options options = fixture_options(f);
+
+    memset(contenders, 0, sizeof contenders);
+    lock_take(held, 0);
+    for (size_t i = 0; i < WAITERS; i++) {
+        registries[i] = fixture_registry(f, &options);
+        locks[i] = lock_obtain(registries[i], f->name);
+        contender_queue(&contenders[i], locks[i], SQLOCK_FOREVER);
+    }
+    sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);
+    /* Fails by the session's own limit when a snapshot does not go away. */
+    sql_run(&f->sql, "CREATE INDEX CONCURRENTLY %s_cic_a ON %s_cic (a)",
+            f->prefix, f->prefix);
+    sql_run(&f->sql, "DROP TABLE %s_cic", f->prefix);
+    for (size_t i = 0; i < WAITERS; i++) {
+        assert_int_equal(atomic_load(&contenders[i].rc), 1);
+        atomic_store(&contenders[i].may_release, true);
+    }
+    lock_give(held);
+    for (size_t i = 0; i < WAITERS; i++) {
+        contender_await(&contenders[i]);
+        contender_end(&contenders[i], 0);
+        lock_drop(locks[i]);
+        registry_end(registries[i]);
+    }
+    lock_drop(held);
+}
+
+static const struct test tests[] = {
+    TEST(test_keys_by_the_thousand_need_no_more_connections),
+    TEST(test_handovers_lose_nobody),
+    TEST_ON(test_F36_waiters_do_not_hold_up_an_index_build, ON_POSTGRES,
+            IN_SQLOCK),
+};
+
+const struct topic topic_crowd = TOPIC(tests);
