@@ -109,17 +109,19 @@ void write_on(struct writer *writer, struct notes *notes, const char *url,
     rc = sqlock_registry_open(&registry, url, &options, &err);
     if (rc == 0)
         rc = sqlock_obtain(&lock, registry, "failover", &err);
-    while (lock != NULL && notes->over == 0) {
-        rc = write_and_release(writer, notes, registry, lock, number, &err);
-        if (rc == 0 || rc == SQLOCK_ETIMEDOUT)
+    while (rc == 0 && notes->over == 0) {
+        int done =
+            write_and_release(writer, notes, registry, lock, number, &err);
+
+        if (done == 0 || done == SQLOCK_ETIMEDOUT)
             continue;
         writer->refused++;
-        writer->last = rc;
+        writer->last = done;
         (void)snprintf(writer->message, sizeof writer->message, "%s",
                        err.message);
         (void)check_pause(check_deadline_ns(1000));
     }
-    if (lock == NULL)
+    if (rc < 0)
         (void)snprintf(writer->message, sizeof writer->message, "%s",
                        err.message);
     (void)sqlock_drop(lock, NULL);
