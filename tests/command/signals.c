@@ -50,6 +50,7 @@ static void test_F73_while_waiting(void **state)
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
         int number = numbers[i % NUMBERS];
 
+        assert_lock_ok(sqlock_renew(holder, 0, &f->err), &f->err);
         job_start(&job, f, NULL, options, "meek");
         job_await(&job, "waiting");
         (void)kill(job.pid, number);
