@@ -184,7 +184,7 @@ static const char *const mysql_settings[] = {
     "('timestamp', 'rand_seed1', 'rand_seed2', 'last_insert_id', 'identity', "
     "'error_count', 'warning_count', 'gtid_current_pos', 'gtid_binlog_pos', "
     "'gtid_binlog_state', 'last_gtid', 'in_transaction', "
-    "'innodb_buffer_pool_load_now', 'pseudo_thread_id')",
+    "'innodb_buffer_pool_load_now', 'pseudo_thread_id', 'statement_id')",
     "SELECT DATABASE()",
     "SELECT LAST_INSERT_ID()",
     NULL,

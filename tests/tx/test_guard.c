@@ -316,12 +316,12 @@ static void test_kept_lease_survives_its_guards(void **state)
     int64_t until;
     int rc;
 
-    options.ttl_ms = KEPT_TTL_MS;
+    options.ttl_ms = 3 * KEPT_TTL_MS;
     options.keep = true;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     app_open(&s.app, f->database, f->url);
-    until = sqlock_monotonic_ns() + INT64_C(2) * KEPT_TTL_MS * 1000000;
+    until = sqlock_monotonic_ns() + INT64_C(4) * KEPT_TTL_MS * 1000000;
     do {
         rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
         assert_lock_ok(rc, &f->err);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Settings that the application has made, none of them the default. */
 static void make_settings(struct fixture *f, struct app *app)
@@ -69,11 +70,20 @@ static void do_everything(struct fixture *f, struct app *app, const char *held)
     assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
 }
 
+/* Line by line, so that a difference is seen. */
 static void compare_settings(struct app *app, char *before)
 {
     char *after = app_settings(app);
+    char *rest_before = NULL;
+    char *rest_after = NULL;
+    const char *one = strtok_r(before, "\n", &rest_before);
+    const char *other = strtok_r(after, "\n", &rest_after);
 
-    assert_string_equal(before, after);
+    for (; one != NULL && other != NULL;
+         one = strtok_r(NULL, "\n", &rest_before),
+         other = strtok_r(NULL, "\n", &rest_after))
+        assert_string_equal(one, other);
+    assert_true(one == NULL && other == NULL);
     free(before);
     free(after);
 }
