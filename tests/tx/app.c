@@ -415,6 +415,19 @@ long long app_session(struct app *app)
     return client_of(app)->session(app);
 }
 
+void app_reconnect(struct app *app, bool reconnects)
+{
+#ifdef SQLOCK_WITH_MYSQL
+    const char flag = reconnects;
+
+    assert_int_equal(app->database->bit, ON_MYSQL);
+    assert_int_equal(mysql_options(app->native, MYSQL_OPT_RECONNECT, &flag), 0);
+#else
+    (void)reconnects;
+    fail_msg("no client library for %s", app->database->name);
+#endif
+}
+
 char *app_settings(struct app *app)
 {
     const char *const *queries = client_of(app)->settings;

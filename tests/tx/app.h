@@ -38,6 +38,9 @@ void app_begin_at(struct app *app, const char *level);
 /* Whether the client library says that a transaction is open. */
 bool app_in_transaction(struct app *app);
 
+/* On MySQL: let the client library connect anew by itself, or not. */
+void app_reconnect(struct app *app, bool reconnects);
+
 /* All settings of the session as one text, to be freed. */
 char *app_settings(struct app *app);
 

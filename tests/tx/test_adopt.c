@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/server.h"
 #include "support/tap.h"
@@ -149,6 +150,33 @@ static void test_own_transaction_cannot_be_left(void **state)
     assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
 }
 
+/* Standard error is the application's. */
+static void test_adopting_prints_nothing(void **state)
+{
+    struct fixture *f = *state;
+    FILE *printed = tmpfile();
+    int errors = dup(STDERR_FILENO);
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    assert_non_null(printed);
+    assert_true(errors >= 0);
+    app_open(&app, f->database, f->url);
+    (void)fflush(stderr);
+    assert_true(dup2(fileno(printed), STDERR_FILENO) >= 0);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    if (rc == 0)
+        rc = sqlock_tx_commit(tx, &f->err);
+    (void)fflush(stderr);
+    assert_true(dup2(errors, STDERR_FILENO) >= 0);
+    (void)close(errors);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(lseek(fileno(printed), 0, SEEK_END), 0);
+    (void)fclose(printed);
+    app_close(&app);
+}
+
 /* --- truthful ends --- */
 
 /* The transaction is aborted by an error: it cannot seem to be committed
@@ -288,6 +316,7 @@ static const struct test tests[] = {
     TEST(test_adopted_idle_connection_commits),
     TEST(test_joined_transaction_is_left_to_the_application),
     TEST(test_own_transaction_cannot_be_left),
+    TEST(test_adopting_prints_nothing),
     TEST(test_commit_of_an_aborted_transaction_says_so),
     TEST(test_transaction_ended_behind_our_back_is_noticed),
     TEST_ON(test_killed_session_is_lost_not_committed, ON_SERVERS, IN_SQLOCK),

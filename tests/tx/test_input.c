@@ -274,6 +274,25 @@ static void test_aborted_transaction_is_not_adopted(void **state)
     app_close(&app);
 }
 
+static void test_F41_a_connection_that_reconnects_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    app_open(&app, f->database, f->url);
+    app_reconnect(&app, true);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_contains(f->err.message, "reconnects");
+    app_reconnect(&app, false);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    app_close(&app);
+}
+
 static void test_wrong_number_of_parameters(void **state)
 {
     struct fixture *f = *state;
@@ -299,6 +318,8 @@ static const struct test tests[] = {
     TEST_ON(test_another_database_is_noticed_with_a_snapshot, ON_POSTGRES,
             IN_SQLOCK),
     TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_F41_a_connection_that_reconnects_is_refused, ON_MYSQL,
+            IN_SQLOCK),
     TEST(test_wrong_number_of_parameters),
 };
 const struct topic topic_input = TOPIC(tests);

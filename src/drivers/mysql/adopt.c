@@ -23,10 +23,7 @@ static bool is_in_transaction(MYSQL *mysql)
    what follows is committed statement by statement (F41). */
 static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
 {
-    lk_mysql_bool reconnects = 0;
-
-    (void)mysql_get_option(mysql, MYSQL_OPT_RECONNECT, &reconnects);
-    if (reconnects)
+    if (lk_mysql_client_reconnects(mysql))
         return lk_error(err, SQLOCK_EINVAL,
                         "the connection reconnects by itself, which loses "
                         "transactions: set MYSQL_OPT_RECONNECT to 0");

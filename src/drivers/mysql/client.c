@@ -182,3 +182,17 @@ int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
         mysql_options(mysql, MYSQL_OPT_SSL_KEY, target->key);
     return 0;
 }
+
+/* libmysqlclient complains aloud, into the application's standard error, when
+   the option is mentioned. */
+bool lk_mysql_client_reconnects(MYSQL *mysql)
+{
+#ifdef MARIADB_PACKAGE_VERSION_ID
+    lk_mysql_bool reconnects = 0;
+
+    (void)mysql_get_option(mysql, MYSQL_OPT_RECONNECT, &reconnects);
+    return reconnects != 0;
+#else
+    return mysql->reconnect;
+#endif
+}

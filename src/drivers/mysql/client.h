@@ -30,6 +30,9 @@ int lk_mysql_client_enter(sqlock_error *err);
 int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
                              sqlock_error *err);
 
+/** Whether the library connects anew by itself when the connection is gone. */
+bool lk_mysql_client_reconnects(MYSQL *mysql);
+
 /** The connection's socket, or -1. */
 int lk_mysql_client_socket(MYSQL *mysql);
 
