@@ -7,9 +7,9 @@
 #include <string.h>
 
 /* A lease that somebody else will find expired soon. */
-#define SHORT_TTL_MS 150
+#define SHORT_TTL_MS (150 * SLOWNESS)
 /* A kept lease with room for a busy machine. */
-#define KEPT_TTL_MS 1200
+#define KEPT_TTL_MS (1200 * SLOWNESS)
 
 static void write_as_application(struct fixture *f, struct session *s, int id)
 {

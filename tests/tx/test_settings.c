@@ -224,7 +224,7 @@ static void test_settings_are_kept_after_a_failed_guard(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct kept kept;
 
-    lock_take(lock, 100);
+    lock_take(lock, 200 * SLOWNESS);
     fixture_await_expiry(f, f->name);
     kept_open(f, &kept);
     assert_code(SQLOCK_EEXPIRED,
