@@ -61,7 +61,8 @@ typedef enum sqlock_stock_strategy {
                                      quantity where there is none): for items that
                                      few want */
     SQLOCK_STOCK_ADVISORY,   /* PostgreSQL: callers queue for an advisory
-                                     lock, then as CONDITIONAL */
+                                     lock, then as CONDITIONAL: in the order
+                                     of coming, but seldom faster */
     SQLOCK_STOCK_BUCKETS,    /* one item over several rows: for a hot item
                                      and many processes; our table only */
     SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a

@@ -1,7 +1,8 @@
 /*
  * advisory.c - callers queue for an advisory lock of the item before they touch
- * its row.  Whoever waits for a hot row looks at each new version of it in turn,
- * and the more wait the slower it gets; an advisory lock wakes one of them.
+ * its row, and are served as they came.  The statement's snapshot is older than
+ * its wait, so it still has to follow the row's versions to the last: with 64
+ * callers it was measured no faster than the bare UPDATE.
  */
 #include "stock/stock.h"
 

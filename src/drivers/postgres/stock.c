@@ -25,9 +25,8 @@ extern const char lk_sql_postgres_stock[];
     "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump}" from       \
     " WHERE T.{item} = {1} AND " ENOUGH " RETURNING T.{quantity}"
 
-/* Whoever updates a hot row is waited for by all the others, who then look at
- * each new version of it in turn.  An advisory lock wakes one.  It ends with the
- * transaction, behind the commit. */
+/* Who waits for a row is not woken in the order of coming; who waits for an
+ * advisory lock is.  It ends with the transaction, behind the commit. */
 #define QUEUE                                                                  \
     "Q AS MATERIALIZED (SELECT pg_advisory_xact_lock("                         \
     "hashtextextended({5}::text, 7)))"
