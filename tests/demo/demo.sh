@@ -115,5 +115,6 @@ ok "one process is not enough" ends_with 2 "$demo" --processes 1
 ok "no thread is not enough" ends_with 2 "$demo" --threads 0
 ok "an unknown option is refused" ends_with 2 "$demo" --nothing
 ok "an unknown database is refused" ends_with 1 "$demo" --url nothing:x
+ok "with one line" test "$(wc -l <"$dir/err")" -eq 1
 ok "--help tells the options" ends_with 0 "$demo" --help
 exit $status

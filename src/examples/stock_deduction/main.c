@@ -256,16 +256,16 @@ static void name_tables(struct settings *to)
 }
 
 /* Leave nothing behind, whatever happened. */
-static void clear_up(struct run *run, bool has_place)
+static void clear_up(struct run *run, bool has_place, bool has_tables)
 {
     const struct settings *settings = run->settings;
 
-    if (settings->keep)
+    if (settings->keep && has_tables)
         printf("\nKept: tables %sSTOCK and others%s%s\n", settings->prefix,
                has_place ? " in " : "", has_place ? settings->url : "");
     else if (has_place)
         place_remove();
-    else
+    else if (has_tables)
         (void)crew_run(1, tables_drop, run, NULL);
 }
 
@@ -275,6 +275,7 @@ int main(int argc, char *argv[])
     struct run runs[WAYS_MAX] = {{.settings = &settings}};
     int status = EXIT_FAILURE;
     bool has_place;
+    bool has_tables;
     int number;
     int count;
     int rc;
@@ -291,13 +292,14 @@ int main(int argc, char *argv[])
         return EXIT_FAILURE;
 
     rc = crew_run(1, tables_create, &runs[0], NULL);
+    has_tables = rc == 0;
     if (rc == 0)
         rc = run_all(runs, &settings, &count);
     number = crew_settle();
     if (rc == 0)
         status = judge(runs, count);
-    else if (number == 0)
+    else if (number == 0 && has_tables)
         fprintf(stderr, "FAILED: the runs did not get to their end.\n");
-    clear_up(&runs[0], has_place);
+    clear_up(&runs[0], has_place, has_tables || number != 0);
     return number != 0 ? 128 + number : status;
 }

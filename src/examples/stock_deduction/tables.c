@@ -24,13 +24,17 @@ int tables_create(int index, void *context)
     sqlock_error err = {0};
     int rc;
 
-    (void)index;
     options.table_prefix = run->settings->prefix;
     rc = sqlock_schema_create(run->settings->url, &options,
                               SQLOCK_LAYOUT_SQLOCK, &err);
+    if (rc != 0)
+        return complain("creating the tables", &err);
+    rc = sqlock_stock_schema_create(run->settings->url, &options, &err);
     if (rc == 0)
-        rc = sqlock_stock_schema_create(run->settings->url, &options, &err);
-    return rc == 0 ? 0 : complain("creating the tables", &err);
+        return 0;
+    (void)complain("creating the tables", &err);
+    (void)tables_drop(index, context); /* those that were made */
+    return rc;
 }
 
 int tables_fill(int index, void *context)
