@@ -10,7 +10,7 @@
 #include "support/tap.h"
 
 /* Fewer where everything is slower: a renewal has half a period. */
-#define CROWD (SQLOCK_MANY_MAX / SLOWNESS)
+#define CROWD (SQLOCK_MANY_MAX / (SLOWNESS * SLOWNESS))
 #define CROWD_TTL_MS (16000 * SLOWNESS)
 #define PERIOD_NS (CROWD_TTL_MS / 4 * LK_NS_PER_MS)
 #define PERIODS 3
@@ -77,8 +77,8 @@ static void test_ten_thousand_locks_are_kept_together(void **state)
     assert_becomes_true(atomic_load(&census.renewals) >= PERIODS,
                         3 * PATIENCE_MS);
     keep_await_renewals(locks[CROWD - 1], 1);
-    /* So many, and no more, have brought it so far. */
-    assert_true(atomic_load(&census.renewals) <= PERIODS + 1);
+    /* So few have brought it so far, though each may be tried again. */
+    assert_true(atomic_load(&census.renewals) <= 2 * (PERIODS + 1));
     assert_less(first + PERIOD_NS * (PERIODS - 1),
                 keep_deadline(locks[CROWD - 1]));
     assert_true(are_all_held(locks));
