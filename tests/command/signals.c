@@ -102,7 +102,7 @@ static void test_F73_while_stopping(void **state)
     struct fixture *f = *state;
     struct job job;
 
-    for (unsigned i = 0; i < (rounds() + 1) / 2 * NUMBERS; i++) {
+    for (unsigned i = 0; i < check_scale(2, 100) * NUMBERS; i++) {
         int number = numbers[i % NUMBERS];
         struct row row;
 
