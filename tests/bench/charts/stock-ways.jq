@@ -5,9 +5,13 @@
 def ratio($way; $suffix; $processes; $count):
     first(($all[] | select(.case == $way + $suffix and .clients == $count and
                            .processes == $processes) | .ratio), "?");
+["pessimistic", "optimistic", "conditional", "advisory", "buckets",
+ "coalesced" | select(. as $way | any($all[]; .case == $way))] as $ways |
 def most($processes):
-    [$all[] | select(.case == "pessimistic" and .processes == $processes) |
-     .clients] | max;
+    [$all[] | select(.processes == $processes)] as $these |
+    [$these[].clients] | unique | map(select(. as $count |
+     all($ways[]; . as $way |
+         any($these[]; .case == $way and .clients == $count)))) | max;
 [([false, "threads"], [true, "processes"]) as [$processes, $word] |
  most($processes) as $count | select($count != null) |
  ("", "+order") as $suffix |
@@ -18,8 +22,6 @@ def most($processes):
 ] as $kinds |
 if $kinds == [] then empty else
     ["way"] + [$kinds[].title],
-    (("pessimistic", "optimistic", "conditional", "advisory", "buckets",
-      "coalesced") as $way |
-     select(any($all[]; .case == $way)) |
+    ($ways[] as $way |
      [$way] + [$kinds[] | ratio($way; .suffix; .processes; .count)])
 end | @tsv
