@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -101,6 +100,24 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     return 0;
 }
 
+/* Called with the mutex held, both. */
+static void note_taken(struct lk_pool *pool, struct lk_connection *connection)
+{
+    connection->next_taken = pool->taken;
+    pool->taken = connection;
+}
+
+static void forget_taken(struct lk_pool *pool,
+                         const struct lk_connection *connection)
+{
+    struct lk_connection **at = &pool->taken;
+
+    while (*at != NULL && *at != connection)
+        at = &(*at)->next_taken;
+    if (*at != NULL)
+        *at = connection->next_taken;
+}
+
 /* Called with the mutex held. */
 static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
 {
@@ -114,7 +131,7 @@ static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
     connection = *at;
     if (connection != NULL) {
         *at = connection->next_idle;
-        DL_APPEND2(pool->taken, connection, previous_taken, next_taken);
+        note_taken(pool, connection);
     }
     return connection;
 }
@@ -148,7 +165,7 @@ static int open_one(struct lk_pool *pool, int64_t deadline_ns,
     pthread_mutex_lock(&pool->mutex);
     if (rc == 0) {
         (*out)->number = ++pool->last_number;
-        DL_APPEND2(pool->taken, *out, previous_taken, next_taken);
+        note_taken(pool, *out);
     } else {
         pool->count--;
         pthread_cond_signal(&pool->given_back);
@@ -210,7 +227,7 @@ void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
     pthread_mutex_lock(&pool->mutex);
     is_forsaken = connection->is_forsaken;
     if (!is_forsaken) {
-        DL_DELETE2(pool->taken, connection, previous_taken, next_taken);
+        forget_taken(pool, connection);
         connection->next_idle = pool->idle;
         pool->idle = connection;
         pthread_cond_signal(&pool->given_back);
@@ -225,15 +242,16 @@ void lk_pool_forsake(struct lk_pool *pool, uint64_t number)
     struct lk_connection *connection = NULL;
 
     pthread_mutex_lock(&pool->mutex);
-    DL_FOREACH2(pool->taken, connection, next_taken)
-    if (connection->number == number)
-        connection->is_forsaken = true;
+    for (struct lk_connection *at = pool->taken; at != NULL;
+         at = at->next_taken)
+        if (at->number == number)
+            at->is_forsaken = true;
     for (struct lk_connection **at = &pool->idle; *at != NULL;
          at = &(*at)->next_idle)
         if ((*at)->number == number) {
             connection = *at;
             *at = connection->next_idle;
-            DL_APPEND2(pool->taken, connection, previous_taken, next_taken);
+            note_taken(pool, connection);
             break;
         }
     pthread_mutex_unlock(&pool->mutex);
@@ -244,7 +262,7 @@ void lk_pool_forsake(struct lk_pool *pool, uint64_t number)
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
 {
     pthread_mutex_lock(&pool->mutex);
-    DL_DELETE2(pool->taken, connection, previous_taken, next_taken);
+    forget_taken(pool, connection);
     pthread_mutex_unlock(&pool->mutex);
     free_connection(pool, connection);
     pthread_mutex_lock(&pool->mutex);

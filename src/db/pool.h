@@ -18,7 +18,7 @@ struct lk_connection {
     void *state;      /* the driver's */
     uint64_t number;  /* from 1, never twice in a pool */
     bool is_forsaken; /* under the pool's mutex */
-    struct lk_connection *next_taken, *previous_taken;
+    struct lk_connection *next_taken;
 };
 
 struct lk_pool_options {

@@ -213,6 +213,10 @@ static int block(struct lk_bell_wait *wait, block_fn function, int64_t until_ns,
     bool cancelled;
     int rc = SQLOCK_ECANCELED;
 
+    if (connection == NULL) {
+        wait->is_off = true;
+        return SQLOCK_EUNREACHABLE;
+    }
     lk_watchdog_arm(
         &registry->db.dog, &connection->watch, connection->state,
         until_ns == LK_NEVER
@@ -274,7 +278,8 @@ static int listen_for_it(struct lk_bell_wait *wait)
     sqlock_registry *registry = wait->lock->registry;
     int rc;
 
-    if (doorbells_of(registry)->listen == NULL || wait->is_listening)
+    if (wait->connection == NULL || doorbells_of(registry)->listen == NULL ||
+        wait->is_listening)
         return 0;
     rc = doorbells_of(registry)->listen(wait->connection->state, wait->number,
                                         lk_statement_deadline(registry), NULL);
