@@ -268,15 +268,14 @@ static int check_transaction(struct lk_mysql_connection *connection, int rc,
 static int settle(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, int rc, sqlock_error *err)
 {
+    bool is_wait;
+
     if (rc >= 0 || !connection->in_transaction)
         return rc;
-    if (rc == SQLOCK_ERETRY)
-        end_transaction(connection);
-    else if (err->native != LK_MYSQL_LOCK_WAIT_TIMEOUT)
-        return rc;
-    else if (statement->is_nowait)
+    is_wait = err->native == LK_MYSQL_LOCK_WAIT_TIMEOUT;
+    if (rc != SQLOCK_ERETRY && is_wait && statement->is_nowait)
         return check_transaction(connection, rc, err);
-    else if (!connection->is_limited)
+    if (rc == SQLOCK_ERETRY || (is_wait && !connection->is_limited))
         end_transaction(connection);
     return rc;
 }
