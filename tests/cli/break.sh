@@ -24,7 +24,7 @@ in_order() { # LAYOUT
     local log=$dir/order next
     : >"$log"
     # shellcheck disable=SC2016
-    "$SQLOCK" --table-prefix "$prefix" run -t 2 order -- sh -c 'trap "" TERM
+    "$SQLOCK" --table-prefix "$prefix" run -t 6 order -- sh -c 'trap "" TERM
         while echo old >>"$1"; do sleep 0.01; done' sh "$log" 2>/dev/null &
     holder=$!
     helpers+=("$holder")
@@ -47,7 +47,7 @@ in_order() { # LAYOUT
 audit() { # LAYOUT
     local expected="broken by $me: it hangs" token
     [ "$1" = sqlock ] || expected=null
-    hold audit -t 4
+    hold audit -t 8
     token=$(sq show audit --json | json token)
     run break audit "$(whose audit "$1")" --reason "it hangs" --json
     is "$1: break --json" "$(json <<<"$out")" \
@@ -82,7 +82,7 @@ audit() { # LAYOUT
 }
 
 usage() {
-    hold used -t 8
+    hold used -t 20
     run break used --reason why
     is "whose lease has to be said" "$status" 64
     run break used --token 1
@@ -104,7 +104,10 @@ usage() {
 for one in $(databases); do
     for layout in sqlock spring7 spring6; do
         use "$one" "$layout" || continue
-        in_order "$layout"
+        # It takes a lease's time: each database and each layout once.
+        case $one-$layout in
+        *-sqlock | postgres-spring7 | mysql-spring6) in_order "$layout" ;;
+        esac
         audit "$layout"
     done
 done

@@ -48,7 +48,7 @@ look_commands() { # LAYOUT
     is "$1: prints no data" "$out" ""
     is_one_line "$1: and says so"
 
-    hold "a lock" --ttl 4
+    hold "a lock" --ttl 8
     run show "a lock" --json
     is "$1: show --json" "$status" 0
     token=$(json <<<"$out")
@@ -96,7 +96,7 @@ break_commands() { # LAYOUT TOKEN CLIENT_ID
     ends
     is "$1: the old holder finds out" "$?" 76
 
-    hold "another lock" --ttl 4
+    hold "another lock" --ttl 8
     right=(--token "$(sq show "another lock" --json | json token)")
     [ "$1" = sqlock ] || right=(--client-id
         "$(sq show "another lock" --json | json client_id)")

@@ -121,7 +121,7 @@ broken() { # DATABASE
 
 after_restore() { # LAYOUT
     local before after
-    hold kept -t 4
+    hold kept -t 8
     before=$(sq show kept --json | json token)
     run doctor --after-restore
     is "$1: has to be confirmed" "$status" 64
