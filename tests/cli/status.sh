@@ -181,7 +181,7 @@ END
 
 help() {
     local command
-    for command in init run ls show break reap key; do
+    for command in init run ls show break reap key doctor; do
         run "$command" --help
         is "$command --help" "$status" 0
         like "$command --help is on stdout" "$out" "Usage: sqlock $command*"
