@@ -6,7 +6,6 @@
  */
 #include "locks/batch.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,6 @@
 #include "base/text.h"
 #include "db/transaction.h"
 #include "locks/bell.h"
-
-#define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
 static int by_key(const void *a, const void *b)
 {
@@ -43,62 +40,6 @@ static struct lk_item *find(const struct lk_batch *batch,
     return bsearch(&wanted, batch->items, batch->count, sizeof wanted, by_key);
 }
 
-/* --- the array --- */
-
-/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for a
- * release "b". */
-static json_t *json_of(const sqlock_registry *registry,
-                       const struct lk_lease *lease, sqlock_statement_kind kind)
-{
-    char holder[LK_HOLDER_SIZE];
-    json_t *object;
-
-    object = json_pack("{s:s, s:s, s:I}", "k", lease->key, "c",
-                       lease->client_id, "t", (json_int_t)lease->ttl_ms * 1000);
-    if (object != NULL && kind == SQLOCK_SQL_RELEASE_MANY &&
-        json_object_set_new(
-            object, "b", json_integer(lk_bell_number(registry, lease->key))) <
-            0) {
-        json_decref(object);
-        return NULL;
-    }
-    if (object == NULL || kind != SQLOCK_SQL_CLAIM_MANY)
-        return object;
-    (void)snprintf(holder, sizeof holder, "%s %s", lease->client_id,
-                   registry->who);
-    if (json_object_set_new(object, "h", json_string(holder)) < 0 ||
-        json_object_set_new(
-            object, "n",
-            json_stringn(lease->name,
-                         lk_utf8_prefix(lease->name, NAME_BYTES))) < 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
-/* To be freed; NULL when out of memory. */
-static char *json_of_all(const sqlock_registry *registry,
-                         const struct lk_batch *batch,
-                         sqlock_statement_kind kind)
-{
-    json_t *array = json_array();
-    char *text = NULL;
-    size_t i = 0;
-
-    for (; array != NULL && i < batch->count; i++) {
-        const struct lk_lease *lease = &batch->items[i].lease;
-
-        /* Takes the object over, also when it is NULL. */
-        if (json_array_append_new(array, json_of(registry, lease, kind)) < 0)
-            break;
-    }
-    if (array != NULL && i == batch->count)
-        text = json_dumps(array, JSON_COMPACT);
-    json_decref(array);
-    return text;
-}
-
 /* --- running --- */
 
 /* The arguments of a statement about all; *array is to be freed. */
@@ -111,7 +52,7 @@ static int many_arguments(const sqlock_registry *registry,
     if (registry->statements[kind].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "the driver has no statement for many leases");
-    *array = json_of_all(registry, batch, kind);
+    *array = lk_batch_array(registry, batch, kind);
     if (*array == NULL)
         return lk_error_nomem(err);
     lk_registry_arguments(registry, *array, arguments);

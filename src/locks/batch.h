@@ -29,6 +29,11 @@ struct lk_batch {
 
 void lk_batch_sort(struct lk_batch *batch);
 
+/* What a statement about many gets as its {1}: to be freed; NULL when out of
+ * memory. */
+char *lk_batch_array(const sqlock_registry *registry,
+                     const struct lk_batch *batch, sqlock_statement_kind kind);
+
 /* The rows of all, in the order of the items, without locking anything.  0, or
  * as lk_lease_read(). */
 int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
@@ -39,10 +44,11 @@ const struct lk_row *lk_batch_row(const struct lk_batch *batch,
                                   const struct lk_row *rows, const char *key);
 
 /*
- * All that follow return 0 when the database answered, and then each item's rc says what
- * became of it, as in lease.h; or why it did not answer.
+ * All that follow return 0 when the database answered, and then each item's rc
+ * says what became of it, as in lease.h; or why it did not answer.
  *
- * Claim: fresh CLIENT_IDs.  EBUSY; ETIMEDOUT: ours, but over already.  After EUNCERTAIN the ghosts are known.
+ * Claim: fresh CLIENT_IDs.  EBUSY; ETIMEDOUT: ours, but over already.  After
+ * EUNCERTAIN the ghosts are known.
  * Renew: with each lease's own TTL.  0 (a row that a transaction has locked is
  * passed over: its deadline stays), EEXPIRED, ELOST.
  * Release: EEXPIRED, ELOST.
