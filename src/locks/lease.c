@@ -241,6 +241,7 @@ static int run_hand_over(sqlock_registry *registry, const struct lk_lease *from,
     char name[NAME_BYTES + 1];
     char holder[LK_HOLDER_SIZE];
     struct lk_arguments arguments;
+    int rc;
 
     lk_random_uuid(to->client_id);
     claim_arguments(registry, to, name, holder, &arguments);
@@ -248,7 +249,9 @@ static int run_hand_over(sqlock_registry *registry, const struct lk_lease *from,
     run->arguments = &arguments;
     run->deadline_ns = lk_statement_deadline(registry);
     run->is_repeatable = true;
-    return lk_registry_run(registry, SQLOCK_SQL_HAND_OVER, run, result, err);
+    rc = lk_registry_run(registry, SQLOCK_SQL_HAND_OVER, run, result, err);
+    run->arguments = NULL;
+    return rc;
 }
 
 int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
