@@ -379,12 +379,15 @@ static int send_release(sqlock_registry *registry, const struct lk_lease *lease,
                         sqlock_error *err)
 {
     struct lk_arguments arguments;
+    int rc;
 
     lk_registry_arguments(registry, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
     run->arguments = &arguments;
     run->deadline_ns = lk_statement_deadline(registry);
-    return lk_registry_run(registry, SQLOCK_SQL_RELEASE, run, result, err);
+    rc = lk_registry_run(registry, SQLOCK_SQL_RELEASE, run, result, err);
+    run->arguments = NULL;
+    return rc;
 }
 
 /* Where its doorbell is, so that it rings with the release: *rang. */
@@ -401,6 +404,7 @@ static int release_at_bell(sqlock_registry *registry,
         run->arguments = &arguments;
         run->deadline_ns = lk_statement_deadline(registry);
         rc = lk_bell_release(registry, &lease->bell, run, result, err);
+        run->arguments = NULL;
         *rang = rc == 0 && result->affected > 0;
     }
     if (rc == SQLOCK_EUNREACHABLE) { /* nothing was sent */
