@@ -412,6 +412,8 @@ int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
     bool is_complete = true;
     int rc;
 
+    if (batch->count == 0)
+        return 0;
     for (size_t i = 0; i < batch->count; i++)
         batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
     rc = run_many(registry, SQLOCK_SQL_RENEW_MANY, batch, true, &result, err);
