@@ -203,7 +203,7 @@ typedef int (*block_fn)(void *connection, int64_t bell, int64_t until_ns,
                         sqlock_error *err);
 
 /* Block in the database, where a cancellation finds it.  0; EBUSY: not until
- * then; ECANCELED; or the doorbell is off. */
+ * then; ECANCELED; EUNREACHABLE: the doorbell is off. */
 static int block(struct lk_bell_wait *wait, block_fn function, int64_t until_ns,
                  sqlock_error *err)
 {
@@ -239,8 +239,10 @@ static int block(struct lk_bell_wait *wait, block_fn function, int64_t until_ns,
         return lk_canceled(err);
     }
     if (rc < 0 && rc != SQLOCK_EBUSY) {
+        /* ECANCELED of the statement is no cancellation of the wait. */
         abandon(wait);
         wait->is_off = true;
+        rc = SQLOCK_EUNREACHABLE;
     }
     return rc;
 }
