@@ -70,22 +70,19 @@ done
 
 # No transaction is open while the command runs: it would keep this from ending.
 concurrently() {
-    command -v psql >/dev/null || {
-        skip "CREATE INDEX CONCURRENTLY" "there is no psql"
-        return
-    }
-    psql -qX "$SQLOCK_URL" -c "CREATE TABLE cli_$$ (n int)" >/dev/null
-    run run -t 20 index -- timeout 60 psql -qX "$SQLOCK_URL" \
+    local psql=$here/../servers/psql.sh
+    bash "$psql" -qX "$SQLOCK_URL" -c "CREATE TABLE cli_$$ (n int)" >/dev/null
+    run run -t 20 index -- timeout 60 bash "$psql" -qX "$SQLOCK_URL" \
         -c "CREATE INDEX CONCURRENTLY ON cli_$$ (n)"
     is "CREATE INDEX CONCURRENTLY under the lock" "$status" 0
     "$SQLOCK" --table-prefix "$prefix" -v run -w 300 index -- true \
         2>"$dir/waiter" &
     run run -t 20 index -- sh -c 'until grep -q waiting "$1"; do sleep 0.1; done
-        timeout 60 psql -qX "$2" -c "$3"' sh "$dir/waiter" "$SQLOCK_URL" \
-        "CREATE INDEX CONCURRENTLY ON cli_$$ (n)"
+        timeout 60 bash "$4" -qX "$2" -c "$3"' sh "$dir/waiter" "$SQLOCK_URL" \
+        "CREATE INDEX CONCURRENTLY ON cli_$$ (n)" "$psql"
     is "while another waits for it" "$status" 0
     wait "$!"
-    psql -qX "$SQLOCK_URL" -c "DROP TABLE cli_$$" >/dev/null
+    bash "$psql" -qX "$SQLOCK_URL" -c "DROP TABLE cli_$$" >/dev/null
 }
 if [ -n "${SQLOCK_TEST_POSTGRES_URL:-}" ] && use postgres; then
     concurrently

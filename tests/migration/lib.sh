@@ -52,7 +52,7 @@ use_client() { # URL
         postgres*)
             kind=postgres
             export PGPASSWORD=$password
-            client=("$(psql_program)" -X -q -A -t -v ON_ERROR_STOP=1 -h "$host"
+            client=(bash tests/servers/psql.sh -X -q -A -t -v ON_ERROR_STOP=1 -h "$host"
                 -p "$port" -U "$user" -d "$name")
             ;;
         *)
@@ -66,9 +66,6 @@ use_client() { # URL
         esac
         ;;
     esac
-}
-psql_program() {
-    command -v psql || echo "$(bash tests/servers/postgres-bin.sh)/psql"
 }
 
 ask() { # SQL
