@@ -221,16 +221,18 @@ int run_child_read_report(run_child *child);
 /* Everything that descends from the calling process, a subreaper, wherever it
  * has put itself. */
 
+/* No session in particular.  0 is one: that of a leader in another container. */
+#define RUN_ANY_SESSION ((pid_t)-1)
+
 /** Collect who has ended.  @p child may be 0; what waitpid() says of it, also of
  *  stops, is left in @p status.
  *  @return whether anyone is left */
 bool run_family_reap(pid_t child, int *status, bool *is_told);
 
-/** Send a signal to each, or, if @p session is not 0, to those of that session;
- *  with signal 0, to none.  @return how many could be reached */
+/** Send a signal to those of @p session, or to each; with signal 0, to none.  @return how many could be reached */
 size_t run_family_signal(int number, pid_t session);
 
-/** KILL each, or those of @p session, for a moment, and collect who has ended,
+/** KILL those of @p session, or each, for a moment, and collect who has ended,
  *  as run_family_reap() does.  @return whether anyone is left */
 bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told);
 

@@ -107,7 +107,7 @@ static bool append(process_list *list, const process *one)
 
 static bool is_meant(const process *one, pid_t session)
 {
-    return session == 0 || one->session == session;
+    return session == RUN_ANY_SESSION || one->session == session;
 }
 
 /* All processes there are.  Our own children get the signal at once.  Adds to
@@ -211,7 +211,7 @@ static bool kill_children(pid_t session)
     if (children == NULL)
         return false;
     while (fscanf(children, "%d", &pid) == 1) {
-        if (session == 0 || getsid(pid) == session)
+        if (session == RUN_ANY_SESSION || getsid(pid) == session)
             (void)kill(pid, SIGKILL);
     }
     (void)fclose(children);

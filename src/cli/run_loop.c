@@ -359,7 +359,7 @@ static void step_sweeping(run_state *run)
     bool is_told;
 
     run_cgroup_kill(&run->cgroup);
-    if (run_family_kill(0, 0, &wait_status, &is_told)) {
+    if (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told)) {
         if (run_now_ns() - run->swept_ns < GIVE_UP_NS)
             return;
         /* Not released: what still runs keeps the lock until the lease ends. */

@@ -191,7 +191,7 @@ static void note_child(supervision *own, bool is_told)
 /* Those that are to be ended: all, or those that are no daemons. */
 static pid_t session_meant(const supervision *own)
 {
-    return own->why == RUN_END_OWN ? own->session : 0;
+    return own->why == RUN_END_OWN ? own->session : RUN_ANY_SESSION;
 }
 
 static void start_stopping(supervision *own)
