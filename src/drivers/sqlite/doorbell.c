@@ -77,25 +77,27 @@ void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell)
         (void)fcntl(c->bell_file, F_OFD_SETLK, &lock);
 }
 
+/* What the helper thread works on is its starter's: a thread that is cancelled
+ * does not leave its functions, and AddressSanitizer would still guard what they
+ * had on the stack. */
 struct helper {
     struct lk_sqlite *c;
-    int64_t bell;
+    struct flock lock;
+    int cancel_state;
 };
 
 /* Cancelled only where it waits. */
 static void *wait_for_byte(void *argument)
 {
-    const struct helper *helper = argument;
-    struct flock lock = byte_of(helper->bell, F_WRLCK);
+    struct helper *helper = argument;
     struct lk_sqlite *c = helper->c;
     int rc;
-    int ignored;
 
     do {
-        rc = fcntl(c->bell_file, F_OFD_SETLKW, &lock);
+        rc = fcntl(c->bell_file, F_OFD_SETLKW, &helper->lock);
     } while (rc < 0 && errno == EINTR);
     rc = rc < 0 ? errno : 0;
-    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &ignored);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &helper->cancel_state);
     (void)pthread_mutex_lock(&c->guard);
     c->bell_errno = rc;
     c->is_bell_over = true;
@@ -122,7 +124,7 @@ static bool is_granted(struct lk_sqlite *c, int64_t until_ns)
 static int wait_in_helper(struct lk_sqlite *c, int64_t bell, int64_t until_ns,
                           sqlock_error *err)
 {
-    struct helper helper = {.c = c, .bell = bell};
+    struct helper helper = {.c = c, .lock = byte_of(bell, F_WRLCK)};
     pthread_t thread;
     bool granted;
     int rc;
