@@ -92,7 +92,7 @@ static void test_a_shorter_lease_than_the_peers_ttl(void **state)
     int64_t start = sql_now_us(&f->sql);
     struct row row;
 
-    lock_take(lock, 100);
+    lock_take(lock, PEER_TTL_MS / 2);
     row = fixture_row(f, f->name);
     assert_less(row.expires_us, start + PEER_TTL_MS * 1000);
     assert_int_equal(peer_acquire(&peer, f->name), 0);
