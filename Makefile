@@ -381,20 +381,23 @@ check: test
 
 # Words of make's own that name the same build in another variant.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
-SAN_SUITES ?= unit drivers conformance exhaust
+# SAN_SUITES="tx keeper" chooses others for asan and tsan.
+SAN_SUITES ?=
+SANITIZED = unit drivers conformance
 VALGRIND ?= valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
 	--error-exitcode=99 --child-silent-after-fork=yes
 
 .PHONY: asan tsan valgrind campaign
 asan: ## Unit, driver, conformance and exhaust suites under ASan and UBSan
-	+@$(AGAIN) SAN=address,undefined SUITES='$(SAN_SUITES)' test
-tsan: ## The same under ThreadSanitizer
-	+@$(AGAIN) SAN=thread SUITES='$(SAN_SUITES)' test
+	+@$(AGAIN) SAN=address,undefined \
+	SUITES='$(or $(SAN_SUITES),$(SANITIZED) exhaust)' test
+tsan: ## Unit, driver and conformance suites under ThreadSanitizer
+	+@$(AGAIN) SAN=thread SUITES='$(or $(SAN_SUITES),$(SANITIZED))' test
 valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
 campaign: ## Stress suites at full length (long)
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault keeper command failover stock' test
+	SUITES='stress tx fault keeper waiting command failover stock' test
 
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1
