@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "locks/entry.h"
 #include "locks/wait.h"
 
@@ -301,6 +302,11 @@ static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
 
     rc = lk_lease_read(registry, wait->lock->key,
                        lk_statement_deadline(registry), &row, err);
+    if (rc == SQLOCK_ECANCELED) { /* the statement, not the wait */
+        turn_off(wait);
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the database did not answer in time");
+    }
     if (rc < 0)
         return rc;
     *left_ns = lk_wait_left_ns(registry, &wait->self->post, &row);
@@ -400,7 +406,7 @@ int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
 
     if (wait->has_turn) {
         rc = await_with_turn(wait, err);
-        if (rc < 0 || wait->has_turn)
+        if ((rc < 0 && !wait->is_off) || wait->has_turn)
             return rc;
     }
     for (;;) {

@@ -130,7 +130,7 @@ static void look(struct lk_lookout *lookout)
     struct lk_batch batch = {0};
     struct lk_row *rows = NULL;
     sqlock_error err = {0};
-    int rc;
+    int rc = SQLOCK_ECANCELED;
 
     pthread_mutex_lock(&registry->mutex);
     gather(lookout, &batch);
@@ -141,11 +141,13 @@ static void look(struct lk_lookout *lookout)
     if (rows != NULL) {
         batch.deadline_ns = lk_statement_deadline(registry);
         rc = lk_batch_read(registry, &batch, rows, &err);
+    }
+    if (rc != SQLOCK_ECANCELED) {
         pthread_mutex_lock(&lookout->mutex);
         report(lookout, &batch, rows, rc, &err);
         pthread_mutex_unlock(&lookout->mutex);
     } else {
-        /* Out of memory: look again a little later. */
+        /* Out of memory, or cut short: look again a little later. */
         lk_sleep_until(sqlock_monotonic_ns() + 10 * LK_NS_PER_MS);
     }
     unpin(registry, &batch);

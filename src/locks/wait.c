@@ -63,6 +63,9 @@ static int look(sqlock_lock *lock, struct lk_post *post, int64_t *left_ns,
                        &row, err);
     if (rc == 0)
         *left_ns = lk_wait_left_ns(registry, post, &row);
+    else if (rc == SQLOCK_ECANCELED) /* the statement, not the wait */
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
     return rc;
 }
 
