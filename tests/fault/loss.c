@@ -93,7 +93,10 @@ static int64_t sample(int64_t known)
 /* The thread that takes it owns it. */
 static int wait_as_b(struct worker *worker)
 {
-    worker_expect(worker, 0, party_acquire(&stage.b, 0, PATIENCE_MS));
+    int rc = party_acquire(&stage.b, 0, PATIENCE_MS);
+
+    worker->err = stage.b.err;
+    worker_expect(worker, 0, rc);
     worker_expect(worker, 0, party_release(&stage.b, 0));
     return 0;
 }

@@ -3,6 +3,7 @@
  */
 #include "suite.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -221,7 +222,7 @@ static void test_F38_a_handover_never_answered_strands_nobody(void **state)
     close_stage(&stage);
 }
 
-static int told;
+static atomic_int told;
 
 static void on_lost(void *context, sqlock_lock *lock, int code)
 {
