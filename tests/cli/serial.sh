@@ -75,11 +75,14 @@ concurrently() {
     run run -t 20 index -- timeout 60 bash "$psql" -qX "$SQLOCK_URL" \
         -c "CREATE INDEX CONCURRENTLY ON cli_$$ (n)"
     is "CREATE INDEX CONCURRENTLY under the lock" "$status" 0
-    "$SQLOCK" --table-prefix "$prefix" -v run -w 300 index -- true \
-        2>"$dir/waiter" &
-    run run -t 20 index -- sh -c 'until grep -q waiting "$1"; do sleep 0.1; done
+    (
+        until [ -e "$dir/begun" ]; do sleep 0.1; done
+        exec "$SQLOCK" --table-prefix "$prefix" -v run -w 300 index -- true
+    ) 2>"$dir/waiter" &
+    run run -t 20 index -- timeout 200 sh -c ': >"$5"
+        until grep -q waiting "$1"; do sleep 0.1; done
         timeout 60 bash "$4" -qX "$2" -c "$3"' sh "$dir/waiter" "$SQLOCK_URL" \
-        "CREATE INDEX CONCURRENTLY ON cli_$$ (n)" "$psql"
+        "CREATE INDEX CONCURRENTLY ON cli_$$ (n)" "$psql" "$dir/begun"
     is "while another waits for it" "$status" 0
     wait "$!"
     bash "$psql" -qX "$SQLOCK_URL" -c "DROP TABLE cli_$$" >/dev/null
