@@ -34,14 +34,6 @@ bool lk_waiter_is_cancelled(struct lk_waiter *waiter)
     return cancelled;
 }
 
-static void notify(const struct lk_waiter *waiter)
-{
-    uint64_t one = 1;
-
-    if (waiter->notify_fd >= 0)
-        (void)!write(waiter->notify_fd, &one, sizeof one);
-}
-
 /* Called with the waiter's mutex held. */
 static void wake(sqlock_registry *registry, struct lk_waiter *waiter)
 {
@@ -49,7 +41,6 @@ static void wake(sqlock_registry *registry, struct lk_waiter *waiter)
     pthread_cond_signal(&waiter->woken);
     if (waiter->waits_on != NULL)
         registry->db.driver->abort(waiter->waits_on->state);
-    notify(waiter);
 }
 
 void lk_waiter_cancel(struct sqlock_registry *registry,

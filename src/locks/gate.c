@@ -33,7 +33,6 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     waiter->options = options;
-    waiter->notify_fd = -1;
 }
 
 void lk_waiter_clear(struct lk_waiter *waiter)
@@ -100,11 +99,7 @@ struct lk_waiter *lk_gate_take(struct lk_gate *gate)
 
 void lk_gate_call(struct lk_waiter *waiter, enum lk_call call)
 {
-    uint64_t one = 1;
-
     waiter->call = call;
-    if (waiter->notify_fd >= 0)
-        (void)!write(waiter->notify_fd, &one, sizeof one);
     pthread_cond_signal(&waiter->called);
 }
 

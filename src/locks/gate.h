@@ -47,7 +47,6 @@ struct lk_waiter {
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
     const sqlock_acquire_options *options; /* complete; NULL: a hand-over is not
                                               for it */
-    int notify_fd; /* an eventfd to be written when it is called or woken; -1 */
 
     pthread_mutex_t mutex; /* of what follows; behind a lock's */
     pthread_cond_t woken;

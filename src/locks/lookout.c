@@ -38,8 +38,6 @@ static int64_t pause_ns(const sqlock_registry *registry)
 static void tell(struct lk_lookout *lookout, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
-    uint64_t one = 1;
-
     DL_DELETE2(lookout->posts, waiter, post.previous, post.next);
     lookout->count--;
     waiter->post.is_listed = false;
@@ -49,8 +47,6 @@ static void tell(struct lk_lookout *lookout, struct lk_waiter *waiter, int rc,
     if (rc < 0)
         waiter->told = *err;
     pthread_cond_signal(&waiter->woken);
-    if (waiter->notify_fd >= 0)
-        (void)!write(waiter->notify_fd, &one, sizeof one);
     pthread_mutex_unlock(&waiter->mutex);
 }
 
