@@ -4,7 +4,9 @@
  */
 #include "base/text.h"
 
+#include <fnmatch.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_continuation(unsigned char byte)
@@ -111,4 +113,20 @@ void lk_text_escape(char *out, size_t size, const char *text)
     }
     if (size > 0)
         out[used] = '\0';
+}
+
+bool lk_text_matches(const char *text, const char *patterns)
+{
+    while (*patterns != '\0') {
+        size_t length = strcspn(patterns, "|");
+        char pattern[64];
+
+        (void)snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
+        if (fnmatch(pattern, text, FNM_CASEFOLD) == 0)
+            return true;
+        patterns += length;
+        if (*patterns == '|')
+            patterns++;
+    }
+    return false;
 }

@@ -22,4 +22,8 @@ size_t lk_utf8_prefix(const char *text, size_t limit);
  * characters and invalid bytes become \xHH; what does not fit is cut. */
 void lk_text_escape(char *out, size_t size, const char *text);
 
+/* Whether a text matches one of the patterns of the shell "a*|b", of at most 63
+ * bytes each; without regard to case. */
+bool lk_text_matches(const char *text, const char *patterns);
+
 #endif

@@ -4,7 +4,6 @@
  */
 #include "locks/findings.h"
 
-#include <fnmatch.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,22 +57,6 @@ void sqlock_findings_free(sqlock_finding *findings, size_t count)
 
 /* --- rules --- */
 
-static bool matches(const char *patterns, const char *text)
-{
-    while (*patterns != '\0') {
-        size_t length = strcspn(patterns, "|");
-        char pattern[64];
-
-        (void)snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
-        if (fnmatch(pattern, text, FNM_CASEFOLD) == 0)
-            return true;
-        patterns += length;
-        if (*patterns == '|')
-            patterns++;
-    }
-    return false;
-}
-
 const char *lk_setting(const sqlock_result *settings, const char *name)
 {
     for (size_t row = 0; row < settings->rows; row++) {
@@ -100,7 +83,7 @@ static bool applies(const char *when, const sqlock_result *settings)
     (void)snprintf(name, sizeof name, "%.*s", (int)length, when);
     value = lk_setting(settings, name);
     return value != NULL && when[length] == '=' &&
-           matches(when + length + 1, value);
+           lk_text_matches(value, when + length + 1);
 }
 
 /* 0 stands for no limit. */
@@ -123,7 +106,7 @@ void lk_findings_of_rules(struct lk_findings *findings,
 
         if (value == NULL || !applies(rules->when, settings))
             continue;
-        is_good = rules->good != NULL ? matches(rules->good, value)
+        is_good = rules->good != NULL ? lk_text_matches(value, rules->good)
                                       : is_none_or_from(rules->least, value);
         lk_finding(findings, rules->check,
                    is_good ? SQLOCK_FINE : rules->otherwise,

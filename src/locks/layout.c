@@ -5,11 +5,11 @@
  */
 #include "locks/layout.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 enum { COL_NAME, COL_TYPE, COL_NULLABLE, COL_KEY_PLACE, COL_UNFIT, COL_COUNT };
 
@@ -77,22 +77,6 @@ static const sqlock_value *find_column(const sqlock_result *columns,
     return NULL;
 }
 
-static bool type_fits(const char *patterns, const char *type)
-{
-    while (*patterns != '\0') {
-        size_t length = strcspn(patterns, "|");
-        char pattern[64];
-
-        (void)snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
-        if (fnmatch(pattern, type, 0) == 0)
-            return true;
-        patterns += length;
-        if (*patterns == '|')
-            patterns++;
-    }
-    return false;
-}
-
 static int check_types(const sqlock_result *columns,
                        const struct lk_table *table,
                        const sqlock_dialect *dialect, sqlock_error *err)
@@ -103,7 +87,7 @@ static int check_types(const sqlock_result *columns,
 
         if (cells == NULL || cells[COL_TYPE].type != SQLOCK_TEXT)
             continue;
-        if (!type_fits(wanted->types, cells[COL_TYPE].text))
+        if (!lk_text_matches(cells[COL_TYPE].text, wanted->types))
             return lk_error(err, SQLOCK_ESCHEMA,
                             "%s.%s is of type %s, which does not fit: compare "
                             "the table with `sqlock init --print`",

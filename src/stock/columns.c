@@ -3,7 +3,6 @@
  */
 #include "stock/columns.h"
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -69,20 +68,4 @@ const char *lk_columns_type(const struct lk_columns *columns, const char *name)
                                                        : "";
     }
     return NULL;
-}
-
-bool lk_columns_fits(const char *type, const char *patterns)
-{
-    while (*patterns != '\0') {
-        size_t length = strcspn(patterns, "|");
-        char pattern[64];
-
-        (void)snprintf(pattern, sizeof pattern, "%.*s", (int)length, patterns);
-        if (fnmatch(pattern, type, 0) == 0)
-            return true;
-        patterns += length;
-        if (*patterns == '|')
-            patterns++;
-    }
-    return false;
 }

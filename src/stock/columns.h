@@ -22,7 +22,4 @@ bool lk_columns_are_there(const struct lk_columns *columns);
 /* Its type in lower case; NULL when there is no such column. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name);
 
-/* Whether a type fits one of the patterns, with '|' between them. */
-bool lk_columns_fits(const char *type, const char *patterns);
-
 #endif

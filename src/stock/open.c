@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "stock/columns.h"
 #include "stock/names.h"
 #include "stock/stock.h"
@@ -96,7 +97,7 @@ static int check_column(const struct lk_columns *columns, const char *table,
     if (type == NULL)
         return lk_error(err, SQLOCK_ESCHEMA, "the table %s has no column %s",
                         table, name);
-    if (patterns != NULL && !lk_columns_fits(type, patterns))
+    if (patterns != NULL && !lk_text_matches(type, patterns))
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s.%s is of type %s, but must be an integer", table,
                         name, type);
@@ -137,7 +138,7 @@ static int check_stock_table(sqlock_stock *stock,
         rc = check_column(&columns, described->plain, described->version,
                           integers, err);
     if (rc == 0)
-        stock->has_integer_items = lk_columns_fits(
+        stock->has_integer_items = lk_text_matches(
             lk_columns_type(&columns, described->item), integers);
     lk_columns_clear(&columns);
     return rc;

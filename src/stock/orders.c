@@ -149,10 +149,10 @@ int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
     return rc;
 }
 
-int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err)
+int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
+                     sqlock_error *err)
 {
     struct lk_arguments arguments;
-    sqlock_result entries = {0};
     char *orders = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&orders, &size);
@@ -169,8 +169,16 @@ int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err)
     }
     lk_stock_arguments(op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
-    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, &entries, err);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, entries, err);
     free(orders);
+    return rc;
+}
+
+int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err)
+{
+    sqlock_result entries = {0};
+    int rc = lk_stock_entries(op, &entries, err);
+
     if (rc == 0)
         rc = entries.rows == 0
                  ? LK_STOCK_UNKNOWN

@@ -96,30 +96,15 @@ static int give_back(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_arguments arguments;
     sqlock_result entries = {0};
-    char *orders = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&orders, &size);
-    int rc;
+    int rc = lk_stock_entries(op, &entries, err);
 
-    if (stream == NULL)
-        return lk_error_nomem(err);
-    (void)fputc('[', stream);
-    lk_json_text(stream, op->order);
-    (void)fputc(']', stream);
-    if (fclose(stream) != 0) {
-        free(orders);
-        return lk_error_nomem(err);
-    }
-    lk_stock_arguments(op, NULL, &arguments);
-    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
-    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, &entries, err);
-    free(orders);
     for (size_t i = 0; rc == 0 && i < entries.rows; i++)
         rc = add_entry(op, &entries.cells[i * LK_ENTRY_COLUMNS], err);
     sqlock_result_clear(&entries);
-    return rc < 0
-               ? rc
-               : lk_stock_do(op, SQLOCK_STOCK_SQL_UNDO, &arguments, NULL, err);
+    if (rc < 0)
+        return rc;
+    lk_stock_arguments(op, NULL, &arguments);
+    return lk_stock_do(op, SQLOCK_STOCK_SQL_UNDO, &arguments, NULL, err);
 }
 
 /* --- the three ends --- */

@@ -178,6 +178,9 @@ int lk_stock_refuse(struct lk_stock_operation *op, int rc, sqlock_error *err);
 /* The answer that the entries of the order tell.  EORDER. */
 int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
                      size_t rows, sqlock_error *err);
+/* What is kept of the order; to be cleared in any case. */
+int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
+                     sqlock_error *err);
 /* What the order was answered before.  LK_STOCK_UNKNOWN, EORDER. */
 int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err);
 
