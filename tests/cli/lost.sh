@@ -7,8 +7,11 @@
 tool json jansson
 
 # A command that starts one process in its group and one outside of it, writes
-# their numbers and its own to $dir/pids, and ends only by a signal.
-family='sleep 600 & echo $! >"$1"; setsid sleep 600 & echo $! >>"$1"
+# their numbers and its own to $dir/pids, and ends only by a signal. The second
+# says who it is once its session is its own: until then it is in the group.
+family='sleep 600 & echo $! >"$1"
+    setsid sh -c "echo \$\$ >>\"\$1\"; exec sleep 600" sh "$1" &
+    until [ "$(wc -l <"$1")" -ge 2 ]; do sleep 0.01; done
     echo $$ >>"$1"; mv "$1" "$2"; wait; wait'
 stubborn="trap '' TERM; $family"
 
@@ -141,7 +144,9 @@ control_group() {
     [ ! -e "$group" ]
     is "control group: it is removed" "$?" 0
     rm -f "$dir/daemon"
-    run run group -- sh -c 'setsid sleep 600 >/dev/null 2>&1 & echo $! >"$1"
+    run run group -- sh -c 'setsid sh -c "echo \$\$ >\"\$1\"; exec sleep 600" \
+            sh "$1" >/dev/null 2>&1 &
+        until [ -s "$1" ]; do sleep 0.01; done
         sed -n "s/^0:://p" /proc/self/cgroup' sh "$dir/daemon"
     helpers+=("$(cat "$dir/daemon")")
     [ ! -e "$mount$out" ]
