@@ -215,6 +215,9 @@ typedef struct sqlock_options {
  *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
  *     sqlite:relative/path   sqlite:/absolute/path
  *
+ * A SQLite file that does not exist is not made here: only
+ * sqlock_schema_create() and its like do that.
+ *
  * A password may be left out of the URL: PGPASSWORD, PGPASSFILE and
  * PGSERVICEFILE work as in libpq; MySQL reads the [client] group of ~/.my.cnf;
  * both take `password_env=NAME`, the name of an environment variable.
@@ -226,8 +229,8 @@ typedef struct sqlock_options {
  *
  * @param[out] out to be given to sqlock_registry_close(); NULL on failure
  * @return 0, EINVAL, ENOTSUP (no driver), EUNREACHABLE, EACCESS, ESCHEMA (table
- *         missing, not durable, no primary key, wrong columns), EREADONLY,
- *         ERESOURCE, EDATABASE, ENOMEM
+ *         or SQLite file missing, not durable, no primary key, wrong columns),
+ *         EREADONLY, ERESOURCE, EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
                                         const sqlock_options *options,

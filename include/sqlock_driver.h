@@ -463,6 +463,9 @@ typedef struct sqlock_connect {
                                       was given up does not run on (F39) */
     uint32_t lock_timeout_ms;      /* longest wait for somebody's row lock,
                                       as near as the database can: then EBUSY */
+    bool may_create;               /* tables are to be made: a database that is
+                                      a file is made with them.  Otherwise one
+                                      that is not there is ESCHEMA */
 } sqlock_connect;
 
 /* What a connection leads to. */

@@ -73,6 +73,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
          * was given up here does not go through there (F39). */
         .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
         .lock_timeout_ms = pool->options.lock_timeout_ms,
+        .may_create = pool->options.may_create,
     };
     struct lk_connection *connection = calloc(1, sizeof *connection);
     int rc;

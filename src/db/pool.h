@@ -26,6 +26,7 @@ struct lk_pool_options {
     uint32_t connect_timeout_ms;
     uint32_t statement_timeout_ms;
     uint32_t lock_timeout_ms;
+    bool may_create; /* as in sqlock_connect */
 };
 
 struct lk_pool {

@@ -67,9 +67,10 @@ int sqlock_schema_text(char **text, const char *url,
 }
 
 static int open_place(struct place *place, const char *url,
-                      const sqlock_options *options, sqlock_error *err)
+                      const sqlock_options *options, bool may_create,
+                      sqlock_error *err)
 {
-    struct lk_pool_options pool = {.size = 1};
+    struct lk_pool_options pool = {.size = 1, .may_create = may_create};
     int rc;
 
     rc = lk_options_complete(&place->options, options, err);
@@ -108,7 +109,7 @@ int sqlock_schema_check(const char *url, const sqlock_options *options,
     struct place place;
     int rc;
 
-    rc = open_place(&place, url, options, err);
+    rc = open_place(&place, url, options, false, err);
     if (rc < 0)
         return rc;
     rc = lk_layout_detect(&place.db, &place.table, place.deadline_ns, &found,
@@ -160,7 +161,7 @@ int sqlock_schema_create(const char *url, const sqlock_options *options,
     rc = check_layout(layout, err);
     if (rc < 0)
         return rc;
-    rc = open_place(&place, url, options, err);
+    rc = open_place(&place, url, options, true, err);
     if (rc < 0)
         return rc;
     rc = create_in(&place, layout, err);

@@ -121,7 +121,7 @@ static int check(struct lk_db *db, const struct lk_table *lock,
 int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
                                sqlock_error *err)
 {
-    struct lk_pool_options pool = {.size = 1};
+    struct lk_pool_options pool = {.size = 1, .may_create = true};
     sqlock_options all;
     struct lk_table lock;
     struct lk_db db;

@@ -65,7 +65,7 @@ int sqlock_done_schema_text(char **text, const char *url,
 int sqlock_done_schema_create(const char *url, const sqlock_options *options,
                               sqlock_error *err)
 {
-    struct lk_pool_options pool = {.size = 1};
+    struct lk_pool_options pool = {.size = 1, .may_create = true};
     sqlock_options complete;
     struct lk_db db;
     char *script = NULL;

@@ -25,7 +25,9 @@ every_signal() {
         # those that do not end a process, and the two that libc keeps
         17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;;
         esac
-        sq run status -- sh -c "kill -$i \$\$" 2>>"$dir/err"
+        # Whoever has started us in the background has INT ignored.
+        env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" \
+            run status -- sh -c "kill -$i \$\$" 2>>"$dir/err"
         status=$?
         [ "$status" -eq $((128 + i)) ] || wrong+=" $i:$status"
     done
@@ -222,6 +224,32 @@ unreachable() {
     is "unreachable: init" "$status" 69
 }
 
+# A slip in a path: only `init` makes a file.
+no_such_file() {
+    local words
+    while read -r words; do
+        # shellcheck disable=SC2086 # they are words
+        SQLOCK_URL=sqlite:$dir/slip.db run $words
+        is "no such file: $words" "$status" 69
+        [ ! -e "$dir/slip.db" ]
+        is "no such file: $words makes none" "$?" 0
+    done <<'END'
+run key -- true
+ls
+show key
+break key --token 1 --reason why
+reap
+doctor
+doctor --after-restore --yes
+END
+    SQLOCK_URL=sqlite:$dir/slip.db run run key -- echo "it runs"
+    is "no such file: the command was not run" "$out" ""
+    is_one_line "no such file: it is said"
+    like "no such file: and what to do" "$err" "*$dir/slip.db*sqlock init*"
+    SQLOCK_URL=sqlite:$dir/slip.db run init
+    is "no such file: init makes it" "$status" 0
+}
+
 denied() { # URL
     SQLOCK_URL=$1 run run key -- echo "it runs"
     is "no permission: run" "$status" 77
@@ -259,6 +287,7 @@ case " $(databases | tr '\n' ' ')" in
 *" sqlite "*)
     database=sqlite
     unreachable "sqlite:$dir/nowhere/x.db"
+    no_such_file
     ;;
 esac
 case " $(databases | tr '\n' ' ')" in

@@ -52,7 +52,8 @@ int session_open_at(struct session *session, const char *url,
     sqlock_connect how = {.size = sizeof how,
                           .deadline_ns = check_deadline_ns(DEADLINE_MS),
                           .statement_timeout_ms = 2 * DEADLINE_MS,
-                          .lock_timeout_ms = lock_timeout_ms};
+                          .lock_timeout_ms = lock_timeout_ms,
+                          .may_create = true};
     int rc;
 
     memset(session, 0, sizeof *session);

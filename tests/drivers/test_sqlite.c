@@ -141,6 +141,34 @@ static void test_missing_directory_is_unreachable(void **state)
     assert_contains(err.message, "/no/such/directory");
 }
 
+/* A slip in a path must not leave an empty database behind. */
+static void test_missing_file_is_not_made_by_the_way(void **state)
+{
+    struct place place;
+    struct stat status;
+    sqlock_registry *registry;
+    sqlock_layout layout;
+    sqlock_error err;
+
+    (void)state;
+    place_make(&place);
+    assert_code(SQLOCK_ESCHEMA,
+                sqlock_registry_open(&registry, place.url, NULL, &err), &err);
+    assert_contains(err.message, place.path);
+    assert_contains(err.message, "sqlock init");
+    assert_null(registry);
+    assert_code(SQLOCK_ESCHEMA,
+                sqlock_schema_check(place.url, NULL, &layout, &err), &err);
+    assert_int_equal(stat(place.path, &status), -1);
+    assert_lock_ok(
+        sqlock_schema_create(place.url, NULL, SQLOCK_LAYOUT_SQLOCK, &err),
+        &err);
+    assert_lock_ok(sqlock_registry_open(&registry, place.url, NULL, &err),
+                   &err);
+    assert_lock_ok(sqlock_registry_close(registry, &err), &err);
+    place_remove(&place);
+}
+
 static void test_directory_is_no_database(void **state)
 {
     struct place place;
@@ -530,6 +558,7 @@ void add_sqlite_tests(add_fn add)
     ADD(every_way_to_write_a_path_is_the_same_file);
     ADD(escapes_in_a_path_are_decoded);
     ADD(missing_directory_is_unreachable);
+    ADD(missing_file_is_not_made_by_the_way);
     ADD(directory_is_no_database);
     ADD(other_file_is_no_database);
     ADD(directory_without_the_right_is_refused);

@@ -95,7 +95,8 @@ int sql_open(struct sql *sql, const struct database *database, const char *url)
     sqlock_connect how = {.size = sizeof how,
                           .deadline_ns = check_deadline_ns(TIMEOUT_MS),
                           .statement_timeout_ms = TIMEOUT_MS,
-                          .lock_timeout_ms = TIMEOUT_MS};
+                          .lock_timeout_ms = TIMEOUT_MS,
+                          .may_create = true};
     int rc;
 
     memset(sql, 0, sizeof *sql);

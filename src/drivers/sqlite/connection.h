@@ -87,7 +87,7 @@ int lk_sqlite_path(char **path, const char *url, sqlock_error *err);
 /* The URL with an absolute path in *out; NULL when it has one.  Connections are
  * opened at different times, and the working directory may change between. */
 int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err);
-int lk_sqlite_check_file(const char *path, sqlock_error *err);
+int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err);
 bool lk_sqlite_is_network(unsigned long file_system); /* statfs.f_type */
 
 #endif

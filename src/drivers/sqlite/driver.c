@@ -68,10 +68,11 @@ static int check_library(sqlock_error *err)
 
 /* NOMUTEX: one thread at a time, says the contract; sqlite3_interrupt() from
  * another one is allowed all the same. */
-static int open_file(struct lk_sqlite *c, const char *path, sqlock_error *err)
+static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
+                     sqlock_error *err)
 {
-    const int flags =
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX |
+                      (may_create ? SQLITE_OPEN_CREATE : 0);
     sqlock_error cause;
     int rc;
 
@@ -157,7 +158,7 @@ static int sqlite_open(void *connection, const char *url,
     rc = lk_sqlite_path(&path, url, err);
     if (rc < 0)
         return rc;
-    rc = lk_sqlite_check_file(path, err);
+    rc = lk_sqlite_check_file(path, how->may_create, err);
     if (rc < 0)
         goto out;
     if (pthread_mutex_init(&c->guard, NULL) != 0) {
@@ -166,7 +167,7 @@ static int sqlite_open(void *connection, const char *url,
     }
     init_condition(&c->changed);
     c->lock_timeout_ms = how->lock_timeout_ms;
-    rc = open_file(c, path, err);
+    rc = open_file(c, path, how->may_create, err);
     atomic_store(&c->can_be_aborted, true);
     atomic_store(&open_pid, getpid());
     atomic_fetch_add(&open_count, 1);

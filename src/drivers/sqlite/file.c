@@ -164,7 +164,7 @@ static int unreachable(const char *what, const char *path, int error,
                             path, strerror_r(error, text, sizeof text));
 }
 
-int lk_sqlite_check_file(const char *path, sqlock_error *err)
+int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
 {
     char *directory = directory_of(path);
     struct statfs system;
@@ -188,6 +188,13 @@ int lk_sqlite_check_file(const char *path, sqlock_error *err)
             rc = unreachable("the file", path, errno, err);
     } else if (errno != ENOENT) {
         rc = unreachable("the file", path, errno, err);
+    } else if (!may_create) {
+        /* A name with a slip in it must not become an empty database. */
+        rc =
+            lk_error(err, SQLOCK_ESCHEMA,
+                     "SQLite: there is no file %s: create it, with the tables, "
+                     "with `sqlock init`",
+                     path);
     } else if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
         /* SQLite would say that the file does not exist. */
         rc = unreachable("no file can be made in", directory, errno, err);
