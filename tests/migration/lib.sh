@@ -170,13 +170,13 @@ shut_gate() {
         keeper=(sqlite3 "$dir/gate.db")
         ;;
     esac
-    rm -f "$dir/gate"
+    rm -f "$dir/gate" "$dir/gate.out" # which must not be the last one's
     mkfifo "$dir/gate"
     "${keeper[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
     helpers+=("$!")
     exec 9>"$dir/gate"
     echo "$lock SELECT 'shut';" >&9
-    until grep -q shut "$dir/gate.out"; do
+    until grep -qs shut "$dir/gate.out"; do
         sleep 0.02
     done
 }
@@ -268,6 +268,62 @@ stopped() {
     rm -f "$dir"/out.*
 }
 
+children_of() { # PID: its children, and theirs
+    local child
+    for child in $(ps -o pid= --ppid "$1"); do
+        echo "$child"
+        children_of "$child"
+    done
+}
+until_over() { # PID...
+    local end=$((SECONDS + 60)) pid
+    for pid in "$@"; do
+        while [[ $(ps -o stat= -p "$pid") == [^Z]* ]]; do
+            [ "$SECONDS" -lt "$end" ] || return 1
+            sleep 0.02
+        done
+    done
+}
+
+# The same with the script: its client goes on while neither sqlock nor the
+# supervisor can end it, so that only the database keeps it from writing.
+stopped_script() {
+    local first second number supervisor rest
+    forget
+    write_steps "$dir/steps"
+    shut_gate
+    start script "$dir/steps"
+    first=$pid
+    number=$started
+    until_begun
+    supervisor=$(ps -o pid= -o sid= --ppid "$first" |
+        awk '$1 == $2 { print $1 }')
+    mapfile -t rest < <(children_of "$supervisor")
+    kill -STOP "$first" "$supervisor"
+    kill -STOP "${rest[@]}" 2>/dev/null
+    helpers+=("$supervisor" "${rest[@]}")
+    SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
+        "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
+    ok "stopped script: its lease is ended" "$?" 0
+    start script "$dir/steps"
+    second=$pid
+    open_gate
+    kill -CONT "${rest[@]}" 2>/dev/null
+    until_over "${rest[@]}"
+    ok "stopped script: its client ends by itself" "$?" 0
+    ok "stopped script: and has written nothing since" \
+        "$(grep -c ': applied' "$dir/out.$number")" $((GATE - 1))
+    kill -CONT "$supervisor" "$first"
+    wait "$first"
+    ok "stopped script: it finds its lease lost" "$?" 76
+    wait "$second"
+    ok "stopped script: its successor has ended the work" "$?" 0
+    ok "stopped script: all steps are recorded" "$(count_done)" "$STEPS"
+    ok "stopped script: each was made once and in order" "$(steps_made)" \
+        "$ALL_STEPS"
+    rm -f "$dir"/out.*
+}
+
 # A script whose turn is over, and which nobody has ended: the lock is free, its
 # token the last one.
 late() {
@@ -335,6 +391,7 @@ migrations_on() { # VARIABLE
         killed "$how"
     done
     stopped
+    stopped_script
     late
     mistakes
     forget
