@@ -187,13 +187,20 @@ static void report_refusal_to_run(run_state *run, int error)
     start_releasing(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE);
 }
 
+static void start_holding(run_state *run)
+{
+    run->phase = HOLDING;
+    if (run->options->min_hold_ms > 0)
+        cli_info("the command has succeeded, keeping the lock");
+}
+
 static void succeed(run_state *run)
 {
     if (run->options->is_once) {
         run->phase = RECORDING;
         run_lease_record(&run->lease);
     } else {
-        run->phase = HOLDING;
+        start_holding(run);
     }
 }
 
@@ -386,7 +393,7 @@ static void step_recording(run_state *run)
     if (!run->news.is_recorded)
         return;
     if (run->news.is_done) {
-        run->phase = HOLDING;
+        start_holding(run);
         return;
     }
     cli_error("the command has succeeded, but that could not be recorded: %s",

@@ -23,7 +23,8 @@ struct activity {
 };
 
 /* The program's own second face: `PROGRAM family KIND FILE`.  Does not return.
- * KIND is "meek", which any signal ends, or "stubborn": it ignores whatever can
+ * KIND is "brief", which ends by itself after a moment, with success; "meek",
+ * which any signal ends; or "stubborn": it ignores whatever can
  * be ignored, and forks into its own group, into sessions of their own, through
  * parents that end, and on and on. */
 #define FAMILY_FACE "family"

@@ -118,10 +118,71 @@ static void test_F73_while_stopping(void **state)
     }
 }
 
+/* The command has succeeded, and the lock is kept for a while: a signal cuts
+ * that, not the success. */
+static void test_F73_while_holding_on(void **state)
+{
+    static const char *const holding[] = {"-t", "20", "--min-hold", "600",
+                                          NULL};
+    struct fixture *f = *state;
+    struct job job;
+
+    for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
+        int number = numbers[i % NUMBERS];
+
+        job_run(&job, f, NULL, holding, "brief", 1);
+        job_await(&job, "keeping");
+        (void)kill(job.pid, number);
+        check_status(&job, number, 0);
+        check_free(f);
+    }
+}
+
+static bool is_recorded(struct fixture *f)
+{
+    int rc = sqlock_done_check(f->b, f->name, &f->err);
+
+    if (rc != SQLOCK_ENOTFOUND)
+        assert_lock_ok(rc, &f->err);
+    return rc == 0;
+}
+
+/* At any moment of a run that is to be the only one: it has succeeded and that
+ * is recorded, or it was ended by the signal and is not. */
+static void test_F73_while_recording(void **state)
+{
+    static const char *const once[] = {"-t", "20", "--once", NULL};
+    struct fixture *f = *state;
+    sqlock_options table = fixture_options(f);
+    struct job job;
+    int rc;
+
+    rc = sqlock_done_schema_create(f->url, &table, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
+        int number = numbers[i % NUMBERS];
+        int status;
+
+        fixture_next(f);
+        job_start(&job, f, NULL, once, "brief");
+        if (i % 2 == 0)
+            job_await(&job, "starting");
+        (void)usleep(i * 7919 % 20000);
+        (void)kill(job.pid, number);
+        status = job_end(&job);
+        if (status != 0 && status != 128 + number)
+            print_error("signal %d: %s\n", number, job.said);
+        assert_true(status == 0 || status == 128 + number);
+        assert_true(status == 0 || !is_recorded(f));
+        assert_true(status != 0 || is_recorded(f));
+        check_free(f);
+    }
+    (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
+}
+
 static const struct test tests[] = {
-    TEST(test_F73_while_waiting),
-    TEST(test_F73_while_starting),
-    TEST(test_F73_while_held),
-    TEST(test_F73_while_stopping),
+    TEST(test_F73_while_waiting),    TEST(test_F73_while_starting),
+    TEST(test_F73_while_held),       TEST(test_F73_while_stopping),
+    TEST(test_F73_while_holding_on), TEST(test_F73_while_recording),
 };
 const struct topic topic_signals = TOPIC(tests);
