@@ -392,6 +392,32 @@ SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
                                  char client_id[SQLOCK_KEY_SIZE]);
 
+#define SQLOCK_TAG_SIZE 64
+
+/**
+ * What sessions that are to do the holder's work are called at the server, so
+ * that sqlock_orphans() can tell them later: with PostgreSQL their
+ * application_name.  It is made of the lock and its token.  No I/O.
+ *
+ * @param[out] tag filled in any case; "" when not held, and on databases whose
+ *             sessions have no such name: MySQL, SQLite
+ */
+SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
+                                   char tag[SQLOCK_TAG_SIZE]);
+
+/**
+ * How many sessions of this database, called by the tag of an earlier lease of
+ * this lock, are still within a statement or a transaction: their client is
+ * gone or has lost the lock, their work is not done.  To be asked by a new
+ * holder before it begins.  It tells what is at work when it is asked and no
+ * more: only a guard or a token keeps out what comes later.
+ *
+ * @return 0, EEXPIRED (not held), ENOTSUP (sessions have no such name),
+ *         EUNREACHABLE, ..., EINVAL, EFORK
+ */
+SQLOCK_MUSTUSE int sqlock_orphans(sqlock_lock *lock, int64_t *count,
+                                  sqlock_error *err);
+
 /**
  * A descriptor that poll(2) finds readable once the lease is over before it was
  * released, for event loops: an eventfd, cleared by the next acquisition.  Owned

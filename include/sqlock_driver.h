@@ -233,6 +233,10 @@ typedef struct sqlock_dialect {
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
     const sqlock_examination *examination; /* may be NULL */
+    /* One integer: how many sessions of this database are within a transaction
+     * or a statement whose names, as they have given them, begin with {6} and
+     * are not {7}.  No text: sessions have no names. */
+    sqlock_template orphans;
 } sqlock_dialect;
 
 /* --------------------------------------------------------- transactions -- */

@@ -87,8 +87,9 @@ typedef struct run_lease_news {
     int64_t token;
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
+    char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
     int result;         /* when over: of acquiring, or else of releasing */
-    bool was_held;      /* when over: there was something to release */
+    bool was_held;      /* there is, or was, something to release */
     bool is_done;       /* --once: it was done before, or is recorded now */
     bool is_recorded;   /* --once: recording was tried */
     sqlock_error error; /* of that result, of the loss, of the record */
@@ -153,6 +154,7 @@ typedef struct run_message {
     int64_t token;       /* START */
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
+    char tag[SQLOCK_TAG_SIZE];
 } run_message;
 
 /** Send without waiting.  A full or broken link is found out otherwise. */
@@ -189,7 +191,7 @@ typedef struct run_child {
 
 /* What the command gets in its environment. */
 typedef struct run_environment {
-    char *set[5];   /* owned */
+    char *set[6];   /* owned */
     char **entries; /* these, and the caller's; NULL at the end */
 } run_environment;
 

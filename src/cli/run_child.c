@@ -20,11 +20,20 @@
 
 /* ----------------------------------------------------------- environment -- */
 
-enum { SET_KEY, SET_NAME, SET_REGION, SET_TOKEN, SET_CLIENT_ID, SET_COUNT };
+/* The last one is there only if the caller has none, and there is a tag. */
+enum {
+    SET_KEY,
+    SET_NAME,
+    SET_REGION,
+    SET_TOKEN,
+    SET_CLIENT_ID,
+    SET_TAG,
+    SET_COUNT
+};
 
 static const char *const set_names[SET_COUNT] = {
-    "SQLOCK_KEY", "SQLOCK_NAME", "SQLOCK_REGION", "SQLOCK_TOKEN",
-    "SQLOCK_CLIENT_ID"};
+    "SQLOCK_KEY",   "SQLOCK_NAME",      "SQLOCK_REGION",
+    "SQLOCK_TOKEN", "SQLOCK_CLIENT_ID", "PGAPPNAME"};
 
 static bool is_variable(const char *entry, const char *name)
 {
@@ -37,7 +46,7 @@ static bool is_passed_on(const char *entry, const char *password_variable)
 {
     size_t i;
 
-    for (i = 0; i < SET_COUNT; i++) {
+    for (i = 0; i < SET_TAG; i++) {
         if (is_variable(entry, set_names[i]))
             return false;
     }
@@ -61,6 +70,7 @@ bool run_environment_init(run_environment *made, const run_options *options,
 {
     const char *texts[SET_COUNT];
     char token[24];
+    bool has_tag = start->tag[0] != '\0' && getenv(set_names[SET_TAG]) == NULL;
     size_t count = 0;
     size_t to = 0;
     bool is_whole = true;
@@ -73,12 +83,13 @@ bool run_environment_init(run_environment *made, const run_options *options,
     texts[SET_REGION] = options->registry.region;
     texts[SET_TOKEN] = token;
     texts[SET_CLIENT_ID] = start->client_id;
+    texts[SET_TAG] = start->tag;
     while (environ[count] != NULL)
         count++;
     made->entries = calloc(count + SET_COUNT + 1, sizeof *made->entries);
     if (made->entries == NULL)
         return false;
-    for (i = 0; i < SET_COUNT; i++) {
+    for (i = 0; i < (has_tag ? SET_COUNT : SET_TAG); i++) {
         if (asprintf(&made->set[i], "%s=%s", set_names[i], texts[i]) < 0) {
             made->set[i] = NULL;
             is_whole = false;

@@ -19,6 +19,9 @@
 /* With --verbose, how often to say for whom we wait. */
 #define PROGRESS_MS ((int64_t)5000)
 
+/* How often to ask for what an earlier holder has left at the server. */
+#define ORPHANS_MS ((int64_t)200)
+
 /* Of the TTL, how often to look whether the lease was renewed. */
 #define LOOK_PART 16
 
@@ -110,27 +113,18 @@ static int64_t deadline_of(sqlock_lock *lock)
     return now_ns + sqlock_remaining_ms(lock) * RUN_NS_PER_MS;
 }
 
-/* ------------------------------------------------------------------ held -- */
+/* ------------------------------------------------------------------ orders -- */
 
 typedef struct orders {
     bool is_recording;
     bool is_stopping;
 } orders;
 
-/* Sleep for a while, until there is an order or, if @p lost_fd is not negative,
- * the lease is lost.  Returns the orders that were not there before. */
-static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
+/* Those that were not there before. */
+static orders take_orders(run_lease *lease)
 {
-    struct pollfd files[] = {{.fd = lease->order_fd, .events = POLLIN},
-                             {.fd = lost_fd, .events = POLLIN}};
-    uint64_t count;
-    ssize_t got;
     orders given;
 
-    (void)poll(files, sizeof files / sizeof files[0],
-               pause_ms > INT32_MAX ? INT32_MAX : (int)pause_ms);
-    got = read(lease->order_fd, &count, sizeof count);
-    (void)got; /* none is no error */
     (void)pthread_mutex_lock(&lease->mutex);
     given = (orders){.is_recording = lease->is_recording,
                      .is_stopping = lease->is_stopping};
@@ -138,6 +132,80 @@ static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
     (void)pthread_mutex_unlock(&lease->mutex);
     return given;
 }
+
+/* Sleep for a while, until there is an order or, if @p lost_fd is not negative,
+ * the lease is lost. */
+static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
+{
+    struct pollfd files[] = {{.fd = lease->order_fd, .events = POLLIN},
+                             {.fd = lost_fd, .events = POLLIN}};
+    uint64_t count;
+    ssize_t got;
+
+    (void)poll(files, sizeof files / sizeof files[0],
+               pause_ms > INT32_MAX ? INT32_MAX : (int)pause_ms);
+    got = read(lease->order_fd, &count, sizeof count);
+    (void)got; /* none is no error */
+    return take_orders(lease);
+}
+
+/* --------------------------------------------------------------- orphans -- */
+
+static bool is_over(int64_t wait_ms, int64_t start_ns)
+{
+    return wait_ms >= 0 && run_now_ns() - start_ns >= wait_ms * RUN_NS_PER_MS;
+}
+
+/* How many there are.  Where they cannot be told there are none: the database
+ * has nothing of the kind, or hides it from us. */
+static int count_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
+{
+    int rc = sqlock_orphans(lock, count, err);
+
+    switch (rc) {
+    case SQLOCK_EACCESS:
+    case SQLOCK_ESCHEMA:
+    case SQLOCK_EDATABASE:
+        cli_info("cannot look for sessions of an earlier holder: %s",
+                 err->message);
+        return 0;
+    case SQLOCK_ENOTSUP:
+    case SQLOCK_EEXPIRED: /* found out by the caller */
+        return 0;
+    default:
+        return rc;
+    }
+}
+
+/* The lock is ours; whoever worked under it before may have left statements
+ * that go on at the server without their client.  Nobody is let in beside them.
+ */
+static int await_orphans(run_lease *lease, sqlock_lock *lock, int64_t start_ns,
+                         sqlock_error *err)
+{
+    const run_options *options = lease->options;
+    orders given = {0};
+    bool is_told = false;
+    int64_t count;
+    int rc;
+
+    for (;;) {
+        rc = count_orphans(lock, &count, err);
+        if (rc < 0 || count == 0 || given.is_stopping)
+            return rc;
+        if (!is_told)
+            cli_note("\"%s\" is ours, but %" PRId64 " of the sessions of an "
+                     "earlier holder are still at work in the database%s",
+                     options->name, count,
+                     options->wait_ms == 0 ? "" : ": waiting for their end");
+        is_told = true;
+        if (is_over(options->wait_ms, start_ns))
+            return SQLOCK_ETIMEDOUT;
+        given = rest(lease, -1, ORPHANS_MS);
+    }
+}
+
+/* ------------------------------------------------------------------ held -- */
 
 /* The keeper goes on by itself; what stands still is told once. */
 static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_stale)
@@ -159,7 +227,7 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
     int64_t ttl_ns = (int64_t)lease->options->registry.ttl_ms * RUN_NS_PER_MS;
     int64_t renewed_ns = run_now_ns();
     bool is_stale = false;
-    orders given = {0};
+    orders given = take_orders(lease);
 
     while (!given.is_stopping) {
         int64_t deadline_ns = deadline_of(lock);
@@ -224,6 +292,10 @@ static int take(run_lease *lease, sqlock_registry **registry,
     if (rc < 0)
         return rc;
     news->was_held = true;
+    publish(lease, news); /* from here on it is to be released */
+    rc = await_orphans(lease, *lock, start_ns, &news->error);
+    if (rc < 0)
+        return rc;
     /* Whoever had the lock meanwhile may have done it. */
     return check_done(options, *registry, news);
 }
@@ -243,6 +315,7 @@ static void *lease_main(void *argument)
         news.deadline_ns = deadline_of(lock);
         news.token = sqlock_token(lock);
         sqlock_client_id(lock, news.client_id);
+        sqlock_session_tag(lock, news.tag);
         (void)strncpy(news.key, sqlock_key(lock), sizeof news.key - 1);
         publish(lease, &news);
         hold(lease, lock, lost_fd, &news);

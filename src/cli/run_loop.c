@@ -125,6 +125,7 @@ static void order(const run_state *run, run_word word, int number)
 
     memcpy(message.key, run->news.key, sizeof message.key);
     memcpy(message.client_id, run->news.client_id, sizeof message.client_id);
+    memcpy(message.tag, run->news.tag, sizeof message.tag);
     run_link_send(run->supervisor.link_fd, &message);
 }
 
@@ -136,7 +137,7 @@ static void take_signal_waiting(run_state *run, int number)
         run->report->cause = "interrupted";
         /* A claim in flight cannot be taken back: should it be granted, the row
          * runs out after the TTL. */
-        if (run->news.state == RUN_LEASE_WAITING)
+        if (run->news.state == RUN_LEASE_WAITING && !run->news.was_held)
             (void)die_of(run, number);
         run->death = number;
         start_releasing(run, CLI_SIGNALLED + number);

@@ -28,5 +28,6 @@ extern const struct topic topic_clocks;
 extern const struct topic topic_races;
 extern const struct topic topic_doctor;
 extern const struct topic topic_done;
+extern const struct topic topic_orphans;
 
 #endif

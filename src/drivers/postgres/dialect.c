@@ -367,5 +367,14 @@ const sqlock_dialect lk_pg_dialect = {
         },
     },
     .examination = &lk_pg_examination,
+    /* pg_stat_activity hides the state of other roles' sessions, pg_locks does
+     * not hide that they are in a transaction. */
+    .orphans = { .text =
+        "SELECT count(*) FROM pg_stat_activity a "
+        "WHERE datname = current_database() "
+        "AND starts_with(application_name, {6}) AND application_name <> {7} "
+        "AND EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid "
+        "AND l.locktype = 'virtualxid' AND l.granted "
+        "AND l.mode = 'ExclusiveLock')" },
 };
 /* clang-format on */

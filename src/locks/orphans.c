@@ -1,0 +1,93 @@
+/*
+ * orphans.c - sessions that go on at the server under a lease that is over: the
+ * client is gone, its statement is not (F74)
+ *
+ * Who works under a lease calls its sessions by the lease's tag; whoever has
+ * the lock next asks for those with another token.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "locks/registry.h"
+
+#define TAG_LOCK_SIZE 32 /* "sqlock:", 16 digits, ":" */
+
+/* What the tags of all leases of a lock begin with: its table, region and key,
+ * as 64 bits. */
+static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
+{
+    (void)snprintf(part, TAG_LOCK_SIZE, "sqlock:%016" PRIx64 ":",
+                   (uint64_t)lk_bell_number(lock->registry, lock->key));
+}
+
+void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
+{
+    char part[TAG_LOCK_SIZE];
+    int64_t token;
+
+    tag[0] = '\0';
+    if (lk_lock_check(lock, NULL) < 0 ||
+        lock->registry->db.driver->dialect->orphans.text == NULL)
+        return;
+    token = sqlock_token(lock);
+    if (token == 0)
+        return;
+    write_lock_part(lock, part);
+    (void)snprintf(tag, SQLOCK_TAG_SIZE, "%s%" PRId64, part, token);
+}
+
+static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
+               sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    const sqlock_dialect *dialect = registry->db.driver->dialect;
+    struct lk_statement statement = {.text = NULL};
+    struct lk_arguments arguments;
+    struct lk_run run = {.statement = &statement,
+                         .arguments = &arguments,
+                         .deadline_ns = lk_statement_deadline(registry),
+                         .is_repeatable = true};
+    char part[TAG_LOCK_SIZE];
+    int rc;
+
+    write_lock_part(lock, part);
+    rc = lk_statement_render(&statement, dialect, &dialect->orphans,
+                             registry->table.quoted, 0);
+    if (rc < 0)
+        return lk_error(err, rc, "%s", sqlock_strerror(rc));
+    lk_registry_arguments(registry, lock->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_NAME, part);
+    lk_argument_text(&arguments, SQLOCK_P_HOLDER, tag);
+    rc = lk_db_run(&registry->db, &run, result, err);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+int sqlock_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
+{
+    char tag[SQLOCK_TAG_SIZE];
+    sqlock_result result = {0};
+    int rc;
+
+    if (count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the number");
+    *count = 0;
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    if (lock->registry->db.driver->dialect->orphans.text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "sessions have no tags on this database");
+    sqlock_session_tag(lock, tag);
+    if (tag[0] == '\0')
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "only the holder of a lease has orphans before it");
+    rc = ask(lock, tag, &result, err);
+    if (rc == 0 && (result.rows != 1 || result.cells[0].type != SQLOCK_INT64))
+        rc = lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
+    if (rc == 0)
+        *count = result.cells[0].integer;
+    sqlock_result_clear(&result);
+    return rc;
+}

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# orphans.sh: statements that go on at the server when their client is gone
+# (F74).  Nobody is let in beside them where sessions have names: PostgreSQL.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+psql=("bash" "$here/../servers/psql.sh" -qXAt "${SQLOCK_TEST_POSTGRES_URL:-}")
+
+ask() { # SQL
+    "${psql[@]}" -c "$1" 2>>"$dir/err.psql"
+}
+tag_of() { # KEY: what its holder's command finds
+    sq run "$1" -- sh -c 'echo "$PGAPPNAME"'
+}
+
+# A table that a session of ours keeps locked.  What waits for it reads nothing,
+# and so holds up nobody who builds an index in the same database.
+shut_gate() {
+    ask "CREATE TABLE IF NOT EXISTS cli_gate (n int)"
+    mkfifo "$dir/gate"
+    "${psql[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
+    helpers+=("$!")
+    exec 8>"$dir/gate"
+    printf '%s\n' "BEGIN;" "LOCK TABLE cli_gate;" "\\echo shut" >&8
+    until_true grep -qx shut "$dir/gate.out" || not_ok "gate" "it is not shut"
+}
+open_gate() {
+    exec 8>&-
+    ask "DROP TABLE cli_gate"
+}
+
+names() {
+    local first second
+    first=$(tag_of names)
+    second=$(tag_of names)
+    like "a session has a name" "$first" "sqlock:????????????????:[1-9]*"
+    is "of the lock" "${second%:*}" "${first%:*}"
+    [ "$second" != "$first" ]
+    is "and of the token" "$?" 0
+    is "that fits" "$((${#first} < 64))" 1
+    [ "$(tag_of others)" != "$first" ]
+    is "another lock has another one" "$?" 0
+    out=$(PGAPPNAME=mine tag_of names)
+    is "a name that the caller has given stays" "$out" mine
+}
+
+# The statement of a client that was killed together with sqlock's command.
+killed() {
+    local waiter orphan
+    ask "CREATE TABLE IF NOT EXISTS cli_orphan (n int)"
+    "$SQLOCK" --table-prefix "$prefix" run -t 2 job -- "${psql[@]}" \
+        -c "BEGIN" -c "INSERT INTO cli_orphan VALUES (1)" \
+        -c "LOCK TABLE cli_gate" 2>"$dir/err.first" 8>&- &
+    holder=$!
+    helpers+=("$holder")
+    until_true is_waiting || not_ok "F74" "no statement is running"
+    orphan=$(waiters)
+    kill -KILL "$holder"
+    ends
+    run run -n soon -- true
+    is "F74 another lock is not kept waiting" "$status" 0
+    until_true is_refused_for_orphans
+    is "F74 -n: nobody is let in beside the statement" "$?" 0
+    is "F74 which goes on" "$(waiters)" "$orphan"
+    run show job --json
+    is "F74 the lock was given back" "$(json state <<<"$out")" free
+    run run -w 1.5 job -- echo "it runs"
+    is "F74 -w: given up in time" "$status/$out" "75/"
+    is_one_line "F74 it is said"
+
+    "$SQLOCK" --table-prefix "$prefix" run job -- \
+        bash "$here/../servers/psql.sh" -qXAt "$SQLOCK_URL" \
+        -c "SELECT count(*) FROM cli_orphan" >"$dir/out" 2>"$dir/err" 8>&- &
+    waiter=$!
+    helpers+=("$waiter")
+    until_true grep -q "still at work" "$dir/err" ||
+        not_ok "F74" "who waits does not say so"
+    is "F74 meanwhile it does not begin" "$(cat "$dir/out")" ""
+    is "F74 and keeps the lock" "$(sq show job --json | json state)" held
+    ask "SELECT pg_terminate_backend($orphan)" >"$dir/ended"
+    wait "$waiter"
+    is "F74 then it does" "$?/$(cat "$dir/out")" "0/0"
+    ask "DROP TABLE cli_orphan"
+}
+waiters() {
+    ask "SELECT pid FROM pg_stat_activity WHERE query LIKE 'LOCK TABLE cli_gate%' \
+        AND application_name LIKE 'sqlock:%' AND wait_event_type = 'Lock'"
+}
+is_waiting() {
+    [ -n "$(waiters)" ]
+}
+# Busy is what it is for as long as the lease goes on, too.
+is_refused_for_orphans() {
+    run run -n job -- true
+    [ "$status" -eq 75 ] && [[ $err == *"still at work"* ]]
+}
+
+# A signal while waiting for them leaves nothing behind.
+interrupted() {
+    local orphan
+    start_orphan
+    orphan=$!
+    until_true is_waiting
+    for signal in TERM HUP; do
+        env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" run \
+            -t 60 signal -- true 2>"$dir/err" &
+        holder=$!
+        helpers+=("$holder")
+        until_true grep -q "still at work" "$dir/err"
+        kill -"$signal" "$holder"
+        ends
+        is "$signal while waiting for them" "$?" $((128 + $(kill -l "$signal")))
+        is "the lock was given back" "$(sq show signal --json | json state)" free
+    done
+    ask "SELECT pg_terminate_backend($(waiters))" >"$dir/ended"
+    wait "$orphan"
+    run run -n signal -- true
+    is "and then it is to be had" "$status" 0
+}
+start_orphan() {
+    PGAPPNAME=$(tag_of signal) "${psql[@]}" -c "BEGIN" -c "LOCK TABLE cli_gate" \
+        >"$dir/orphan" 2>&1 8>&- &
+    helpers+=("$!")
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    if [ "$one" != postgres ]; then
+        is "sessions have no names" "$(tag_of names)" ""
+        continue
+    fi
+    names
+    shut_gate
+    killed
+    interrupted
+    open_gate
+done
+database=
+skip_missing
+done_testing

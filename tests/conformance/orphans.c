@@ -1,0 +1,102 @@
+/*
+ * orphans.c - work that an earlier holder has left at the server, known by the
+ * names of its sessions
+ */
+#include "conformance.h"
+
+#include <string.h>
+
+static int64_t orphans_of(struct fixture *f, sqlock_lock *lock)
+{
+    int64_t count = -1;
+
+    assert_lock_ok(sqlock_orphans(lock, &count, &f->err), &f->err);
+    return count;
+}
+
+static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char first[SQLOCK_TAG_SIZE];
+    char second[SQLOCK_TAG_SIZE];
+    int64_t count;
+
+    sqlock_session_tag(lock, first);
+    assert_string_equal(first, "");
+    assert_code(SQLOCK_EEXPIRED, sqlock_orphans(lock, &count, &f->err),
+                &f->err);
+    lock_take(lock, 0);
+    sqlock_session_tag(lock, first);
+    assert_contains(first, "sqlock:");
+    (void)sql_run(&f->sql, "SET application_name = '%s'", first);
+    assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
+    (void)sql_integer(&f->sql, "SELECT count(*) FROM %s", f->table);
+    assert_int_equal(orphans_of(f, lock), 0); /* it is the holder's */
+    lock_give(lock);
+
+    lock_take(lock, 0);
+    sqlock_session_tag(lock, second);
+    assert_string_not_equal(first, second);
+    assert_int_equal(orphans_of(f, lock), 1);
+    assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
+    assert_int_equal(orphans_of(f, lock), 0); /* it does nothing */
+    lock_give(lock);
+    lock_drop(lock);
+    (void)sql_run(&f->sql, "RESET application_name");
+}
+
+static void test_F74_another_locks_session_is_no_orphan(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *elsewhere;
+    sqlock_lock *lock;
+    sqlock_lock *other;
+    char tag[SQLOCK_TAG_SIZE];
+
+    options.region = "elsewhere";
+    elsewhere = fixture_registry(f, &options);
+    lock = lock_obtain(f->a, f->name);
+    other = lock_obtain(elsewhere, f->name);
+    lock_take(other, 0);
+    sqlock_session_tag(other, tag);
+    lock_give(other);
+    (void)sql_run(&f->sql, "SET application_name = '%s'", tag);
+    assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
+    (void)sql_integer(&f->sql, "SELECT count(*) FROM %s", f->table);
+    lock_take(lock, 0);
+    assert_int_equal(orphans_of(f, lock), 0);
+    lock_take(other, 0);
+    assert_int_equal(orphans_of(f, other), 1);
+    assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
+    (void)sql_run(&f->sql, "RESET application_name");
+    lock_give(other);
+    lock_give(lock);
+    lock_drop(other);
+    lock_drop(lock);
+    registry_end(elsewhere);
+}
+
+static void test_F74_without_names_it_is_said(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    char tag[SQLOCK_TAG_SIZE] = "x";
+    int64_t count = -1;
+
+    lock_take(lock, 0);
+    sqlock_session_tag(lock, tag);
+    assert_string_equal(tag, "");
+    assert_code(SQLOCK_ENOTSUP, sqlock_orphans(lock, &count, &f->err), &f->err);
+    assert_int_equal(count, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_F74_a_session_at_work_for_an_earlier_holder, ON_POSTGRES, 0),
+    TEST_ON(test_F74_another_locks_session_is_no_orphan, ON_POSTGRES, 0),
+    TEST_ON(test_F74_without_names_it_is_said, ON_MYSQL | ON_SQLITE, IN_SQLOCK),
+};
+const struct topic topic_orphans = TOPIC(tests);
