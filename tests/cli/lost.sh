@@ -40,7 +40,7 @@ break_it() {
 }
 
 broken() {
-    start_family "$family" -t 2
+    start_family "$family" -t 4
     break_it --now
     ends
     is "lost: exit status" "$?" 76
@@ -65,7 +65,7 @@ broken() {
 renewed() {
     local other
     other="\"$SQLOCK\" -q --url '$SQLOCK_URL' --table-prefix $prefix run -n job"
-    run run -t 1 job -- sh -c "i=0; while [ \$i -lt 5 ]; do
+    run run -t 2 job -- sh -c "i=0; while [ \$i -lt 7 ]; do
         sleep 0.5; $other -- true; echo \$?; i=\$((i + 1)); done"
     is "renewed: nobody is let in for longer than the TTL" \
         "$(echo "$out" | sort -u)" 75
@@ -97,7 +97,7 @@ without_supervisor() {
     run run -n job -- true
     is "supervisor killed: the lock was given back" "$status" 0
 
-    start_family "$stubborn" -t 1
+    start_family "$stubborn" -t 2
     kill -STOP "$(supervisor_of "$holder")"
     break_it
     ends
@@ -106,7 +106,7 @@ without_supervisor() {
 }
 
 frozen() {
-    start_family "$stubborn" -t 1
+    start_family "$stubborn" -t 2
     kill -STOP "$holder"
     run run -w 20 job -- true
     is_family_gone "sqlock frozen: the command is over before the next"

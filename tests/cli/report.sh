@@ -49,9 +49,10 @@ outcomes() {
     says usage 64 null null
     SQLOCK_URL=sqlite:$dir/nowhere/x.db reported report -- true
     says database 69 null null
-    reported -t 4 report -- sh -c "'$SQLOCK' --url '$SQLOCK_URL' \
-        --table-prefix $prefix -q break report --token \"\$SQLOCK_TOKEN\" \
-        --reason test; trap '' TERM; while :; do sleep 0.1; done"
+    reported -t 4 report -- sh -c "trap '' TERM
+        '$SQLOCK' --url '$SQLOCK_URL' --table-prefix $prefix -q break report \
+            --token \"\$SQLOCK_TOKEN\" --reason test
+        while :; do sleep 0.1; done"
     says lost 76 null 9
 }
 

@@ -69,7 +69,8 @@ at_any_moment() {
     local i orphans rounds=12
     [ "${SQLOCK_SCALE:-test}" != campaign ] || rounds=100
     for i in $(seq 1 "$rounds"); do
-        start out run -t 1 moment -- sleep "600.$$"
+        # A lease that a busy machine renews in time, and that is soon over.
+        start out run -t 3 moment -- sleep "600.$$"
         sleep "0.0$(printf '%02d' $((i % 25)))"
         kill -TERM "$holder"
         ends

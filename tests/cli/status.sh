@@ -67,7 +67,7 @@ busy() {
     is "-w while another holds it" "$status" 75
     run run -w 300ms -E 0 busy -- true
     is "-w and -E" "$status" 0
-    run -v run -w 0.2 busy -- true
+    run -v run -w 2 busy -- true
     is "--verbose -w" "$status" 75
     like "says for whom it waits" "$err" "*waiting*"
 
