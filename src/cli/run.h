@@ -7,6 +7,7 @@
  *                       back: a database that hangs holds up nothing else
  *     run_terminal.c    the terminal and job control, which are sqlock's
  *     run_report.c      --status-fd
+ *     run_clock.c       points in time
  *
  *     run_supervisor.c  a process of its own, the command's parent: it ends all
  *                       that descends from the command before the lease does,

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* With --verbose, how often to say for whom we wait. */
@@ -24,14 +23,6 @@
 
 /* Of the TTL, how often to look whether the lease was renewed. */
 #define LOOK_PART 16
-
-int64_t run_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static void ring(int fd)
 {

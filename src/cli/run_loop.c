@@ -457,17 +457,6 @@ static void step(run_state *run)
 
 /* ------------------------------------------------------------------ loop -- */
 
-void run_set_timer(int timer_fd, int64_t at_ns)
-{
-    struct itimerspec when = {.it_value = {0}};
-
-    if (at_ns > 0) {
-        when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
-        when.it_value.tv_nsec = (long)(at_ns % 1000000000);
-    }
-    (void)timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
 static int64_t next_ns(const run_state *run)
 {
     switch (run->phase) {

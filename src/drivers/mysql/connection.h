@@ -59,6 +59,12 @@ bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection);
 int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
                        sqlock_error *err);
 
+/** As sqlock_driver.abort: from any thread, at any time. */
+void lk_mysql_abort(struct lk_mysql_connection *connection);
+
+/** End abort()'s reach, and make the connection all zero. */
+void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
+
 /** Log in and set the session up.  @return as sqlock_driver.open */
 int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
                      const sqlock_connect *how, sqlock_error *err);
@@ -76,9 +82,6 @@ extern const sqlock_transactions lk_mysql_transactions;
 
 /** Its statements about stock. */
 extern const sqlock_stock_dialect lk_mysql_stock;
-
-/** End abort()'s reach, and make the connection all zero. */
-void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 
 /** As sqlock_driver.execute. */
 int lk_mysql_execute(struct lk_mysql_connection *connection,

@@ -2,130 +2,17 @@
  * driver.c - the driver for MySQL and MariaDB: its table, and the life of a
  * connection
  *
- * Calls block; a deadline is kept by another thread that calls abort, which
- * shuts the socket down.  The server notices only when it next writes, so the
- * session's own time limits stand behind it (F39).  Statements are in
- * execute.c, logging in is in session.c.
+ * Calls block; a deadline is kept by another thread that calls abort
+ * (connection.c).  Statements are in execute.c, logging in is in session.c.
  */
 #include "drivers/mysql/mysql.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
 #include "drivers/mysql/sigpipe.h"
-
-/* Between abort() and close(): whoever shuts a socket down does so on one that
-   is still its connection's.  One for all, since all-zero connections have no
-   mutex yet, and nobody holds it for longer than a system call. */
-static pthread_mutex_t alarm_guard = PTHREAD_MUTEX_INITIALIZER;
-
-static int fail(struct lk_mysql_connection *connection, unsigned int number,
-                const char *state, const char *message,
-                enum lk_mysql_stage stage, sqlock_error *err)
-{
-    int code = lk_mysql_classify(number, stage);
-
-    if (lk_mysql_breaks(number))
-        connection->is_broken = true;
-    /* Of a statement that was given up, no more is said than is sure. */
-    if (atomic_load(&connection->was_aborted) && connection->is_broken)
-        return sqlock_error_set(
-            err,
-            stage == LK_MYSQL_CONNECTING ? SQLOCK_EUNREACHABLE
-                                         : SQLOCK_EUNCERTAIN,
-            (int)number, state,
-            "no answer from the MySQL server before the deadline");
-    return sqlock_error_set(err, code, (int)number, state, "%s%s", message,
-                            lk_mysql_hint(number));
-}
-
-int lk_mysql_fail(struct lk_mysql_connection *connection,
-                  enum lk_mysql_stage stage, sqlock_error *err)
-{
-    MYSQL *mysql = connection->mysql;
-
-    return fail(connection, mysql_errno(mysql), mysql_sqlstate(mysql),
-                mysql_error(mysql), stage, err);
-}
-
-int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
-                            MYSQL_STMT *statement, enum lk_mysql_stage stage,
-                            sqlock_error *err)
-{
-    return fail(connection, mysql_stmt_errno(statement),
-                mysql_stmt_sqlstate(statement), mysql_stmt_error(statement),
-                stage, err);
-}
-
-bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection)
-{
-    struct pollfd watched = {.fd = connection->alarm, .events = POLLIN};
-
-    return poll(&watched, 1, 0) == 0;
-}
-
-int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
-                   sqlock_error *err)
-{
-    int rc;
-
-    rc = lk_mysql_client_enter(err);
-    if (rc < 0)
-        return rc;
-    if (sqlock_monotonic_ns() >= deadline_ns)
-        return lk_error(err, SQLOCK_ECANCELED,
-                        "the deadline passed before anything was sent");
-    if (atomic_load(&connection->was_aborted) && !connection->is_broken) {
-        connection->is_broken = true;
-        return lk_error(err, SQLOCK_ECANCELED,
-                        "the statement was given up before it was sent");
-    }
-    if (connection->is_broken ||
-        (connection->has_alarm && !lk_mysql_is_quiet(connection))) {
-        connection->is_broken = true;
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the connection to the MySQL server is closed");
-    }
-    return 0;
-}
-
-/* The library may close its descriptor whenever a call fails, and the number
-   may then be somebody else's.  A second one of our own stays valid until we
-   close it, so abort() can use it at any time. */
-int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
-                       sqlock_error *err)
-{
-    int alarm =
-        fcntl(lk_mysql_client_socket(connection->mysql), F_DUPFD_CLOEXEC, 3);
-
-    if (alarm < 0)
-        return lk_error(err, SQLOCK_ERESOURCE,
-                        "no file descriptor left for a MySQL connection");
-    (void)pthread_mutex_lock(&alarm_guard);
-    connection->alarm = alarm;
-    connection->has_alarm = true;
-    (void)pthread_mutex_unlock(&alarm_guard);
-    if (atomic_load(&connection->was_aborted))
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "connecting to the MySQL server was given up");
-    return 0;
-}
-
-void lk_mysql_clear_alarm(struct lk_mysql_connection *connection)
-{
-    (void)pthread_mutex_lock(&alarm_guard);
-    if (connection->has_alarm)
-        (void)close(connection->alarm);
-    memset(connection, 0, sizeof *connection);
-    (void)pthread_mutex_unlock(&alarm_guard);
-}
 
 static int driver_check_url(const char *url, sqlock_error *err)
 {
@@ -193,13 +80,7 @@ static bool driver_is_alive(void *handle)
 
 static void driver_abort(void *handle)
 {
-    struct lk_mysql_connection *connection = handle;
-
-    (void)pthread_mutex_lock(&alarm_guard);
-    atomic_store(&connection->was_aborted, true);
-    if (connection->has_alarm)
-        (void)shutdown(connection->alarm, SHUT_RDWR);
-    (void)pthread_mutex_unlock(&alarm_guard);
+    lk_mysql_abort(handle);
 }
 
 static int query(struct lk_mysql_connection *connection, const char *text,
