@@ -343,9 +343,6 @@ typedef enum sqlock_stock_kind {
     /* Deduct {2} from {1}.  One row: what is left.  No row: less is there, or
      * there is no such item. */
     SQLOCK_STOCK_SQL_DEDUCT,
-    /* The same, but callers queue for something cheaper than the row.  NULL:
-     * nothing is. */
-    SQLOCK_STOCK_SQL_DEDUCT_QUEUED,
     /* The same where the version is {8}.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
     /* Add {2} to {1}.  One row: what is there now.  No row: it would be too
@@ -366,7 +363,6 @@ typedef enum sqlock_stock_kind {
      * inserted.  EBUSY: one exists, and nothing was done.  NULL: not in one
      * statement. */
     SQLOCK_STOCK_SQL_FOLD,
-    SQLOCK_STOCK_SQL_FOLD_QUEUED, /* as DEDUCT_QUEUED */
     /* The entries of the orders of the JSON array of texts {4}, by order and
      * line: ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE.  Waits for
      * those that are being inserted, where the database can. */

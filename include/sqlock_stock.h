@@ -60,9 +60,6 @@ typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_OPTIMISTIC, /* read, compare and set by the version (or the
                                      quantity where there is none): for items that
                                      few want */
-    SQLOCK_STOCK_ADVISORY,   /* PostgreSQL: callers queue for an advisory
-                                     lock, then as CONDITIONAL: in the order
-                                     of coming, but seldom faster */
     SQLOCK_STOCK_BUCKETS,    /* one item over several rows: for a hot item
                                      and many processes; our table only */
     SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a
@@ -103,9 +100,9 @@ typedef struct sqlock_stock_options {
  *
  * @param options NULL for the defaults
  * @param[out] out to be given to sqlock_stock_close(); NULL on failure
- * @return 0, EINVAL, ENOTSUP (the driver; ADVISORY elsewhere than on PostgreSQL;
- *         BUCKETS on the application's table), ESCHEMA (a table or column is
- *         missing or of another type), or as sqlock_registry_open()
+ * @return 0, EINVAL, ENOTSUP (the driver; BUCKETS on the application's table),
+ *         ESCHEMA (a table or column is missing or of another type), or as
+ *         sqlock_registry_open()
  */
 SQLOCK_MUSTUSE int sqlock_stock_open(sqlock_stock **out,
                                      sqlock_registry *registry,

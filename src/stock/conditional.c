@@ -56,13 +56,12 @@ static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
     return rc < 0 ? rc : lk_stock_add(op, &back, err);
 }
 
-int lk_conditional_take(struct lk_stock_operation *op,
-                        struct lk_stock_line *line, sqlock_stock_kind deduct,
-                        sqlock_error *err)
+static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
+                sqlock_error *err)
 {
     for (int i = 0; i < LOOKS; i++) {
         int64_t left = 0;
-        int rc = lk_stock_ask(op, deduct, line, &left, err);
+        int rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT, line, &left, err);
 
         if (rc == 1) {
             took(line, left);
@@ -79,8 +78,7 @@ int lk_conditional_take(struct lk_stock_operation *op,
 }
 
 /* Deduct and enter the order.  1, 0, LK_STOCK_KNOWN. */
-static int fold(struct lk_stock_operation *op, sqlock_stock_kind kind,
-                int64_t *left, sqlock_error *err)
+static int fold(struct lk_stock_operation *op, int64_t *left, sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
     struct lk_arguments arguments;
@@ -102,7 +100,7 @@ static int fold(struct lk_stock_operation *op, sqlock_stock_kind kind,
     }
     lk_stock_arguments(op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
-    rc = lk_stock_send(op, kind, &arguments, &result, err);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_FOLD, &arguments, &result, err);
     free(entry);
     if (rc == 0 && result.rows > 0) {
         *left = result.cells[0].integer;
@@ -133,18 +131,17 @@ static int look_in_buckets(struct lk_stock_operation *op,
     return lk_stock_insufficient(line, there, err);
 }
 
-int lk_conditional_alone(struct lk_stock_operation *op,
-                         sqlock_stock_kind deduct, sqlock_stock_kind fold_kind,
-                         sqlock_error *err)
+static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
 
-    if (op->order != NULL && !lk_stock_can(op->stock, fold_kind))
+    if (op->order != NULL && !lk_stock_can(op->stock, SQLOCK_STOCK_SQL_FOLD))
         return LK_STOCK_IN_TRANSACTION;
     for (int i = 0; i < LOOKS; i++) {
         int64_t left = 0;
-        int rc = op->order != NULL ? fold(op, fold_kind, &left, err)
-                                   : lk_stock_ask(op, deduct, line, &left, err);
+        int rc = op->order != NULL ? fold(op, &left, err)
+                                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT,
+                                                  line, &left, err);
 
         if (rc == 1) {
             took(line, left);
@@ -158,18 +155,6 @@ int lk_conditional_alone(struct lk_stock_operation *op,
             return rc;
     }
     return give_up(line, err);
-}
-
-static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
-                sqlock_error *err)
-{
-    return lk_conditional_take(op, line, SQLOCK_STOCK_SQL_DEDUCT, err);
-}
-
-static int alone(struct lk_stock_operation *op, sqlock_error *err)
-{
-    return lk_conditional_alone(op, SQLOCK_STOCK_SQL_DEDUCT,
-                                SQLOCK_STOCK_SQL_FOLD, err);
 }
 
 const struct lk_stock_strategy lk_stock_conditional = {

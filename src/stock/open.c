@@ -24,7 +24,6 @@ static const struct {
     [SQLOCK_STOCK_CONDITIONAL] = {"conditional", &lk_stock_conditional},
     [SQLOCK_STOCK_PESSIMISTIC] = {"pessimistic", &lk_stock_pessimistic},
     [SQLOCK_STOCK_OPTIMISTIC] = {"optimistic", &lk_stock_optimistic},
-    [SQLOCK_STOCK_ADVISORY] = {"advisory", &lk_stock_advisory},
     [SQLOCK_STOCK_BUCKETS] = {"buckets", &lk_stock_buckets},
     [SQLOCK_STOCK_COALESCED] = {"coalesced", &lk_stock_coalesced},
 };
@@ -274,22 +273,11 @@ static int find_tables(sqlock_stock *stock, sqlock_error *err)
 
 static int check_strategy(const sqlock_stock *stock, sqlock_error *err)
 {
-    switch (stock->options.strategy) {
-    case SQLOCK_STOCK_ADVISORY:
-        if (!lk_stock_can(stock, SQLOCK_STOCK_SQL_DEDUCT_QUEUED))
-            return lk_error(err, SQLOCK_ENOTSUP,
-                            "this database has no advisory locks that end "
-                            "with a transaction");
+    if (stock->options.strategy != SQLOCK_STOCK_BUCKETS || stock->is_ours)
         return 0;
-    case SQLOCK_STOCK_BUCKETS:
-        if (!stock->is_ours)
-            return lk_error(err, SQLOCK_ENOTSUP,
-                            "buckets are for our own table of stock: another "
-                            "would not tell what is there");
-        return 0;
-    default:
-        return 0;
-    }
+    return lk_error(err, SQLOCK_ENOTSUP,
+                    "buckets are for our own table of stock: another would "
+                    "not tell what is there");
 }
 
 static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,

@@ -58,7 +58,6 @@ struct lk_stock_strategy {
 extern const struct lk_stock_strategy lk_stock_conditional;
 extern const struct lk_stock_strategy lk_stock_pessimistic;
 extern const struct lk_stock_strategy lk_stock_optimistic;
-extern const struct lk_stock_strategy lk_stock_advisory;
 extern const struct lk_stock_strategy lk_stock_buckets;
 extern const struct lk_stock_strategy lk_stock_coalesced;
 
@@ -190,16 +189,6 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
                  sqlock_error *err);
 int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
                     sqlock_error *err);
-
-/* --- conditional.c --- */
-
-/* The two ways of it: without and with a queue. */
-int lk_conditional_take(struct lk_stock_operation *op,
-                        struct lk_stock_line *line, sqlock_stock_kind deduct,
-                        sqlock_error *err);
-int lk_conditional_alone(struct lk_stock_operation *op,
-                         sqlock_stock_kind deduct, sqlock_stock_kind fold,
-                         sqlock_error *err);
 
 /* --- buckets.c --- */
 

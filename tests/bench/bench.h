@@ -52,7 +52,6 @@ struct bench_case {
     const char *name;
     const char *what;     /* for --help */
     const char *baseline; /* name of the case it is compared with */
-    const char *database; /* the only one it is for; NULL: all */
 
     /** Prepare for target->clients clients.  After a failure teardown is
      *  called all the same. */

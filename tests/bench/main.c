@@ -113,29 +113,12 @@ static void close_site(struct site *site)
     site->target.floor->close(site->connection);
 }
 
-/* The cases that this database can run. */
-static struct bench_plan plan_for(const struct bench_plan *plan,
-                                  const char *database)
-{
-    struct bench_plan own = *plan;
-    size_t i;
-
-    own.count = 0;
-    for (i = 0; i < plan->count; i++) {
-        const char *only = plan->cases[i]->database;
-
-        if (only == NULL || strcmp(only, database) == 0)
-            own.cases[own.count++] = plan->cases[i];
-    }
-    return own;
-}
-
 static int measure(struct bench_report *report, struct site *site,
                    const struct bench_options *options,
                    struct bench_failure *failure)
 {
     struct bench_server *server = &report->servers[report->server_count];
-    struct bench_plan plan = plan_for(report->plan, site->target.database);
+    const struct bench_plan *plan = report->plan;
     struct bench_result *results;
     size_t i;
     int rc;
@@ -153,12 +136,12 @@ static int measure(struct bench_report *report, struct site *site,
     for (i = 0; i < options->client_counts && rc == 0; i++) {
         site->target.clients = options->clients[i].count;
         results = &report->results[report->count];
-        rc = bench_rounds_run(&plan, &site->target,
+        rc = bench_rounds_run(plan, &site->target,
                               options->clients[i].is_processes, results,
                               failure);
         if (rc == 0) {
-            bench_report_rows(results, plan.count);
-            report->count += plan.count;
+            bench_report_rows(results, plan->count);
+            report->count += plan->count;
         }
     }
     printf("\n");

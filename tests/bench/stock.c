@@ -315,18 +315,16 @@ static int sell_order(void *opaque, unsigned client,
 SETUPS(conditional, SQLOCK_STOCK_CONDITIONAL)
 SETUPS(pessimistic, SQLOCK_STOCK_PESSIMISTIC)
 SETUPS(optimistic, SQLOCK_STOCK_OPTIMISTIC)
-SETUPS(advisory, SQLOCK_STOCK_ADVISORY)
 SETUPS(buckets, SQLOCK_STOCK_BUCKETS)
 SETUPS(coalesced, SQLOCK_STOCK_COALESCED)
 
 #define BASE "sale"
 #define ORDER "+order"
-#define SELLER(strategy, text, only)                                           \
+#define SELLER(strategy, text)                                                 \
     {                                                                          \
         .name = #strategy,                                                     \
         .what = (text),                                                        \
         .baseline = BASE,                                                      \
-        .database = (only),                                                    \
         .setup = strategy##_setup,                                             \
         .operation = sell,                                                     \
         .verify = seller_verify,                                               \
@@ -334,9 +332,9 @@ SETUPS(coalesced, SQLOCK_STOCK_COALESCED)
     },                                                                         \
     {                                                                          \
         .name = #strategy ORDER, .what = "the same, with the order's row",     \
-        .baseline = BASE ORDER, .database = (only),                            \
-        .setup = strategy##_order_setup, .operation = sell_order,              \
-        .verify = seller_verify, .teardown = seller_teardown,                  \
+        .baseline = BASE ORDER, .setup = strategy##_order_setup,               \
+        .operation = sell_order, .verify = seller_verify,                      \
+        .teardown = seller_teardown,                                           \
     }
 
 const struct bench_case bench_stock_cases[] = {
@@ -358,11 +356,10 @@ const struct bench_case bench_stock_cases[] = {
         .verify = bare_verify,
         .teardown = bare_teardown,
     },
-    SELLER(pessimistic, "sqlock's FOR UPDATE", NULL),
-    SELLER(optimistic, "compare and set by version", NULL),
-    SELLER(conditional, "one UPDATE where there is enough", NULL),
-    SELLER(advisory, "the same behind an advisory lock", "postgres"),
-    SELLER(buckets, "one item over 16 rows", NULL),
-    SELLER(coalesced, "one thread sells for all that wait", NULL),
+    SELLER(pessimistic, "sqlock's FOR UPDATE"),
+    SELLER(optimistic, "compare and set by version"),
+    SELLER(conditional, "one UPDATE where there is enough"),
+    SELLER(buckets, "one item over 16 rows"),
+    SELLER(coalesced, "one thread sells for all that wait"),
     {.name = NULL},
 };

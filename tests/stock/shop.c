@@ -66,11 +66,6 @@ sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy)
     return shop_open_at(f->a, strategy);
 }
 
-bool shop_has(const struct fixture *f, sqlock_stock_strategy strategy)
-{
-    return strategy != SQLOCK_STOCK_ADVISORY || f->database->bit == ON_POSTGRES;
-}
-
 int64_t shop_there(struct fixture *f, const char *item)
 {
     char stock[64];

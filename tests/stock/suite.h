@@ -35,14 +35,11 @@ sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy);
 sqlock_stock *shop_open_at(sqlock_registry *registry,
                            sqlock_stock_strategy strategy);
 
-/* Whether the database has that strategy. */
-bool shop_has(const struct fixture *f, sqlock_stock_strategy strategy);
-/* `strategy` is one after the other of those that it has. */
-#define each_strategy(f)                                                       \
+/* `strategy` is one after the other. */
+#define each_strategy                                                          \
     for (sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;            \
          strategy < SQLOCK_STOCK_STRATEGIES;                                   \
-         strategy = (sqlock_stock_strategy)(strategy + 1))                     \
-        if (shop_has((f), strategy))
+         strategy = (sqlock_stock_strategy)(strategy + 1))
 
 /* What the tables say, asked past the library: of an item with its buckets, and
  * the sum of what its orders have done to it. */

@@ -58,7 +58,7 @@ static void test_each_strategy_sells_out_exactly(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         sell_out(f, strategy, false);
@@ -72,7 +72,7 @@ static void test_what_is_restored_and_set_can_be_deducted(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 0);
@@ -122,7 +122,7 @@ static void test_other_strategies_find_what_is_in_buckets(void **state)
     struct fixture *f = *state;
     sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 41);
@@ -188,7 +188,7 @@ static void test_nobody_is_refused_what_is_there(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         struct workers workers;
         struct market market = {

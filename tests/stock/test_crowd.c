@@ -259,8 +259,6 @@ static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
     struct told told;
     const char *wrong;
 
-    if (!shop_has(f, strategy))
-        skip();
     stage_open(&stage, f, strategy, has_network);
     start_all(&stage);
     disturb(&stage, (int)check_scale(6, 200));
@@ -289,11 +287,6 @@ static void test_F34_pessimistic_counts_each_order_once(void **state)
 static void test_F34_optimistic_counts_each_order_once(void **state)
 {
     run_crowd(*state, SQLOCK_STOCK_OPTIMISTIC);
-}
-
-static void test_F34_advisory_counts_each_order_once(void **state)
-{
-    run_crowd(*state, SQLOCK_STOCK_ADVISORY);
 }
 
 static void test_F34_buckets_count_each_order_once(void **state)
@@ -331,7 +324,6 @@ static const struct test tests[] = {
     TEST(test_F34_conditional_counts_each_order_once),
     TEST(test_F34_pessimistic_counts_each_order_once),
     TEST(test_F34_optimistic_counts_each_order_once),
-    TEST_ON(test_F34_advisory_counts_each_order_once, ON_POSTGRES, 0),
     TEST(test_F34_buckets_count_each_order_once),
     TEST(test_F34_coalesced_counts_each_order_once),
     TEST(test_F34_the_checker_catches_double_deduction),

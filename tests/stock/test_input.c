@@ -70,7 +70,7 @@ static void test_the_longest_names_and_odd_ones_work(void **state)
 
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *const odd[] = {name, "it's \"odd\" \\ {1} ? $1 %s",
@@ -101,7 +101,7 @@ static void test_no_quantity_overflows(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, INT64_MAX);
@@ -213,7 +213,7 @@ static void test_the_applications_own_table(void **state)
                "id INTEGER PRIMARY KEY, num INTEGER CHECK (num >= 0), "
                "ver INTEGER, note VARCHAR(20)");
     (void)sql_run(&f->sql, "INSERT INTO %s (id) VALUES (7)", table);
-    each_strategy(f)
+    each_strategy
     {
         if (strategy == SQLOCK_STOCK_BUCKETS)
             continue;
@@ -268,10 +268,6 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
     options.buckets = 1;
     expect_refused(f, SQLOCK_EINVAL, &options, "buckets is 1");
-    options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
-    options.strategy = SQLOCK_STOCK_ADVISORY;
-    if (f->database->bit != ON_POSTGRES)
-        expect_refused(f, SQLOCK_ENOTSUP, &options, "advisory");
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
 }
 
@@ -324,7 +320,7 @@ static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
                "id VARCHAR(20) PRIMARY KEY, num INTEGER CHECK (num >= 5)");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('ink', 9), ('pen', 9)",
                   table);
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock_options options = described(table);
         sqlock_stock_line lines[] = {{.item = "ink", .quantity = 1},

@@ -36,7 +36,7 @@ static void test_the_same_order_gets_the_first_answer(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
@@ -130,7 +130,7 @@ static void test_F34_many_who_send_one_order_deduct_once(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         struct workers workers;
         char order[96];
@@ -181,7 +181,7 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_tapped(f, &options);
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open_at(registry, strategy);
         const char *item = shop_item(f, 100);
@@ -222,7 +222,7 @@ static void test_several_items_are_all_done_or_none(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *many = shop_item(f, 100);
@@ -302,7 +302,7 @@ test_orders_that_cross_do_not_deadlock_for_their_callers(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         struct workers workers;
         struct crossing crossing = {

@@ -90,7 +90,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);

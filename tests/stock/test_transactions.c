@@ -43,7 +43,7 @@ static void test_it_is_done_when_the_transaction_commits(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
@@ -82,7 +82,7 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
 {
     struct fixture *f = *state;
 
-    each_strategy(f)
+    each_strategy
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);

@@ -21,15 +21,9 @@ extern const char lk_sql_postgres_stock[];
 #define LOCKED " FOR NO KEY UPDATE"
 
 #define ENOUGH "T.{quantity} >= {2}"
-#define TAKE(from)                                                             \
-    "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump}" from       \
+#define TAKE                                                                   \
+    "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump}"            \
     " WHERE T.{item} = {1} AND " ENOUGH " RETURNING T.{quantity}"
-
-/* Who waits for a row is not woken in the order of coming; who waits for an
- * advisory lock is.  It ends with the transaction, behind the commit. */
-#define QUEUE                                                                  \
-    "Q AS MATERIALIZED (SELECT pg_advisory_xact_lock("                         \
-    "hashtextextended({5}::text, 7)))"
 
 #define ENTRY_COLUMNS                                                          \
     "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, "       \
@@ -63,9 +57,7 @@ const sqlock_stock_dialect lk_pg_stock = {
         [SQLOCK_STOCK_SQL_READ_VERSION] = { .text =
             "SELECT T.{quantity}, T.{version} FROM {stock} AS T "
             "WHERE T.{item} = {1}" },
-        [SQLOCK_STOCK_SQL_DEDUCT] = { .text = TAKE("") },
-        [SQLOCK_STOCK_SQL_DEDUCT_QUEUED] = { .text =
-            "WITH " QUEUE " " TAKE(" FROM Q") },
+        [SQLOCK_STOCK_SQL_DEDUCT] = { .text = TAKE },
         [SQLOCK_STOCK_SQL_SWAP] = { .text =
             "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump} "
             "WHERE T.{item} = {1} AND T.{version} = {8} AND " ENOUGH },
@@ -86,9 +78,7 @@ const sqlock_stock_dialect lk_pg_stock = {
             ENTRY_COLUMNS "J.b, " NOW " FROM " ENTRIES
             " ORDER BY J.o, J.l ON CONFLICT DO NOTHING" },
         [SQLOCK_STOCK_SQL_FOLD] = { .text =
-            "WITH U AS (" TAKE("") " AS remains), " ENTER },
-        [SQLOCK_STOCK_SQL_FOLD_QUEUED] = { .text =
-            "WITH " QUEUE ", U AS (" TAKE(" FROM Q") " AS remains), " ENTER },
+            "WITH U AS (" TAKE " AS remains), " ENTER },
         [SQLOCK_STOCK_SQL_ENTRIES] = { .text =
             "SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE "
             "FROM {entry} WHERE ORDER_ID IN "

@@ -75,7 +75,6 @@ struct board {
     _Atomic int64_t refused;
     _Atomic int64_t retries;
     _Atomic int64_t differing;
-    bool is_left_out; /* this database has nothing like it */
     struct tally tally;
     struct mark marks[]; /* of each order by its id, and of each position */
 };

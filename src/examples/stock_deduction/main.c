@@ -80,7 +80,7 @@ static int run_orders(struct run *run)
     if (run->board == NULL)
         return -1;
     rc = crew_run(1, tables_fill, run, NULL);
-    if (rc != 0 || run->board->is_left_out)
+    if (rc != 0)
         return rc;
     rc = crew_run(run->settings->processes, worker_run, run,
                   has_bar ? show_progress : NULL);

@@ -57,10 +57,6 @@ static void print_row(const struct run *run)
     double p50;
     double p99;
 
-    if (board->is_left_out) {
-        printf("  %-14s not on this database\n", run->way->name);
-        return;
-    }
     find_latencies(run, &p50, &p99);
     printf("  %-14s %7" PRId64 " %7" PRId64 " %8" PRId64
            " %8.2f %8.2f %7" PRId64 " %8" PRId64 " %7" PRId64 " %9" PRId64 "\n",
@@ -87,8 +83,6 @@ static void print_bars(const struct run *runs, int count)
     for (int i = 0; i < count; i++) {
         int64_t speed = report_speed(&runs[i]);
 
-        if (runs[i].board->is_left_out)
-            continue;
         printf("  %-14s ", runs[i].way->name);
         for (int64_t j = 1; j * most <= speed * BAR_WIDTH; j++)
             (void)putchar('#');

@@ -53,11 +53,6 @@ int tables_fill(int index, void *context)
         return -1;
     }
     rc = seller_open(&seller, run, &err);
-    if (rc == SQLOCK_ENOTSUP) {
-        run->board->is_left_out = true;
-        rc = 0;
-        goto out;
-    }
     order_first_stock(run->settings, quantities);
     for (int64_t item = 0; rc == 0 && item < items; item++) {
         name_item(name, run->way, item);
@@ -66,7 +61,6 @@ int tables_fill(int index, void *context)
     }
     if (rc != 0)
         rc = complain("filling the shelves", &err);
-out:
     seller_close(&seller);
     free(quantities);
     return rc;

@@ -3,7 +3,7 @@
 [.[].results[] | select(.database == $database and (.processes | not))] as $all |
 [["sale", "FOR UPDATE, no sqlock"], ["pessimistic", "pessimistic"],
  ["optimistic", "optimistic"], ["conditional", "conditional"],
- ["advisory", "advisory"], ["buckets", "buckets"], ["coalesced", "coalesced"]
+ ["buckets", "buckets"], ["coalesced", "coalesced"]
  | . as [$case, $title] |
  {$case, $title,
   counts: [$all[] | select(.case == $case) | .clients] | unique} |
