@@ -188,7 +188,11 @@ start() { # NAME COMMAND...
 # the way of another.
 for suite in "$@"; do
     if [ -x "$build/tests/$suite" ]; then
-        [ ! -t 1 ] || printf '  %s ...\r' "$suite"
+        if [ "$SQLOCK_SCALE" = campaign ]; then
+            echo "  $suite is running: tail -f $logs/$suite.log"
+        elif [ -t 1 ]; then
+            printf '  %s ...\r' "$suite"
+        fi
         with=()
         [ ! -e "tests/$suite/with.sh" ] || with=(bash "tests/$suite/with.sh")
         # shellcheck disable=SC2086 # a command and its arguments

@@ -41,6 +41,8 @@ struct crowd {
     atomic_uchar answers[PROCESSES][THREADS][ORDERS_MAX];
 };
 
+#define ORDER "o/" /* an order's id begins so */
+
 /* An order by its number. */
 struct order {
     char id[64];

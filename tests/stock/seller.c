@@ -36,8 +36,8 @@ void order_read(struct order *order, int process, int thread, uint32_t number)
 {
     uint32_t drawn = mix((uint32_t)process, (uint32_t)thread, number);
 
-    (void)snprintf(order->id, sizeof order->id, "o/%d/%d/%u", process, thread,
-                   number);
+    (void)snprintf(order->id, sizeof order->id, ORDER "%d/%d/%u", process,
+                   thread, number);
     order->is_return = drawn % 16 == 0;
     order->count = drawn % 8 == 1 ? 2 : 1;
     order->items[0] = (drawn >> 8) % 4 < 3 ? HOT : COLD;

@@ -18,7 +18,11 @@
 
 /* Less than is asked for: the hot item sells out. */
 #define HOT_THERE 400
+#define HOT_THERE_LONG 40000
 #define COLD_THERE 1000000
+
+/* Of each kind of harm, to each of the five strategies: 1000 to a database. */
+#define TIMES 200
 
 struct stage {
     struct fixture *f;
@@ -72,7 +76,7 @@ static void stage_open(struct stage *stage, struct fixture *f,
     stage->crowd->orders = ORDERS_MAX;
     for (int i = 0; i < ITEMS; i++) {
         stage->there[i] =
-            i == HOT ? check_scale(HOT_THERE, 20 * HOT_THERE) : COLD_THERE;
+            i == HOT ? check_scale(HOT_THERE, HOT_THERE_LONG) : COLD_THERE;
         (void)snprintf(stage->crowd->items[i], sizeof stage->crowd->items[i],
                        "%s", shop_item(f, stage->there[i]));
     }
@@ -141,18 +145,29 @@ static void kill_one(struct stage *stage, int process)
     start_process(stage, process);
 }
 
-/* The server has carried it out; the client does not hear of it. */
-static void cut_one(struct stage *stage, bool at_commit)
+/* --- what goes wrong meanwhile --- */
+
+struct harm {
+    unsigned kills;
+    unsigned commits; /* connections cut at a COMMIT */
+    unsigned orders;  /* and at a statement with an order, which is the commit
+                         where there is no other */
+};
+
+/* The server carries it out or never gets it; the client does not hear of
+ * either.  How many were cut: one, or none came by in time. */
+static unsigned cut_one(struct stage *stage, enum proxy_point point,
+                        const char *containing)
 {
     const struct proxy_plan plan = {
-        .point = PROXY_SENT,
+        .point = point,
         .act = PROXY_CUT,
-        .nth = 3,
-        .containing = at_commit ? "COMMIT" : NULL,
+        .nth = 1,
+        .containing = containing,
     };
 
     proxy_arm(stage->proxy, &plan);
-    (void)proxy_await(stage->proxy, 300);
+    return proxy_await(stage->proxy, 300) ? 1 : 0;
 }
 
 static void pause_ms(long ms)
@@ -162,18 +177,42 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-static void disturb(struct stage *stage, int times)
+static void say(sqlock_stock_strategy strategy, const struct harm *harm)
 {
-    for (int i = 0; i < times; i++) {
+    print_message("%s: %u processes killed, connections cut at %u COMMITs and "
+                  "%u orders\n",
+                  sqlock_stock_strategy_name(strategy), harm->kills,
+                  harm->commits, harm->orders);
+    (void)fflush(NULL);
+}
+
+/* Each that many times. */
+static void disturb(struct stage *stage, unsigned times)
+{
+    const int64_t give_up =
+        sqlock_monotonic_ns() + (PATIENCE_MS + times * 1000) * INT64_C(1000000);
+    struct harm harm = {0};
+
+    while (harm.kills < times ||
+           (stage->proxy != NULL &&
+            (harm.commits < times || harm.orders < times))) {
+        if (sqlock_monotonic_ns() > give_up)
+            fail_msg("time is up");
         pause_ms(40);
-        kill_one(stage, i % PROCESSES);
+        kill_one(stage, (int)(harm.kills++ % PROCESSES));
         if (stage->proxy != NULL) {
-            cut_one(stage, i % 2 == 0);
-            cut_one(stage, i % 2 != 0);
+            enum proxy_point point =
+                harm.kills % 2 == 0 ? PROXY_SENT : PROXY_BEFORE;
+
+            harm.commits += cut_one(stage, point, "COMMIT");
+            harm.orders += cut_one(stage, point, ORDER);
             proxy_heal(stage->proxy);
         }
+        if (harm.kills % 50 == 0)
+            say((sqlock_stock_strategy)stage->crowd->strategy, &harm);
     }
     pause_ms(100);
+    say((sqlock_stock_strategy)stage->crowd->strategy, &harm);
 }
 
 /* --- the checker --- */
@@ -261,7 +300,7 @@ static void run_crowd(struct fixture *f, sqlock_stock_strategy strategy)
 
     stage_open(&stage, f, strategy, has_network);
     start_all(&stage);
-    disturb(&stage, (int)check_scale(6, 200));
+    disturb(&stage, check_scale(6, TIMES));
     end_all(&stage);
     count_answers(&stage, &told);
     wrong = check(&stage, &told);

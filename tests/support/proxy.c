@@ -23,7 +23,7 @@
 #include "endpoint.h"
 #include "wire.h"
 
-#define LINKS_MAX 64
+#define LINKS_MAX 128
 #define BUFFER_SIZE (1u << 20)
 
 /* A client's connection and its continuation to the server. */
