@@ -325,7 +325,8 @@ typedef enum sqlock_stock_parameter {
     SQLOCK_SP_NAME,        /* {5} text: the item, as our tables have it */
     SQLOCK_SP_BUCKET,      /* {6} integer */
     SQLOCK_SP_DURATION_US, /* {7} integer */
-    SQLOCK_SP_EXPECTED     /* {8} integer: a version */
+    SQLOCK_SP_EXPECTED,    /* {8} integer: a version */
+    SQLOCK_SP_STOCK        /* {9} text: whose reservations; see stock.sql */
 } sqlock_stock_parameter;
 
 /*
@@ -370,7 +371,7 @@ typedef enum sqlock_stock_kind {
     /* The entries of {3} count for nothing any more. */
     SQLOCK_STOCK_SQL_UNDO,
 
-    /* --- reservations --- */
+    /* --- reservations: none but those of {9} --- */
     /* Insert {3}, over {7} from now. */
     SQLOCK_STOCK_SQL_RESERVE,
     /* Claim {3} if it is reserved and not over.  affected: 1 or 0. */

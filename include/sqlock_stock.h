@@ -78,8 +78,9 @@ typedef struct sqlock_stock_options {
     /* The application's table; names are letters, digits and '_', as the
      * database's catalogue has them.  NULL: ours, with the registry's prefix.
      * Orders and reservations are kept in our tables in any case, and refused
-     * with ESCHEMA where those are missing; tables of several stocks in one
-     * database share the order ids of a prefix. */
+     * with ESCHEMA where those are missing.  Stocks of one prefix share its
+     * order ids; each sees the reservations of its own table, by the name given
+     * here, and no others. */
     const char *table;           /* "stock" or "schema.stock" */
     const char *item_column;     /* unique; a text or an integer */
     const char *quantity_column; /* an integer */
@@ -246,9 +247,9 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        sqlock_error *err);
 
 /**
- * Give back the quantities of reservations whose time is over, each in a
- * transaction of its own: to be called now and then, by any process, by several
- * at once if need be.
+ * Give back the quantities of this table's reservations whose time is over, each
+ * in a transaction of its own: to be called now and then, by any process, by
+ * several at once if need be.  The command `sqlock reap` does so for ours.
  *
  * @param[out] expired how many this call has given back; may be NULL
  */

@@ -35,15 +35,16 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
 ) ENGINE=InnoDB;
 
 -- One row for each reservation.  STATE: R reserved, C claimed, X cancelled, E
--- expired.
+-- expired.  STOCK: the application's table that it is of; empty: ours.
 
 CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     ORDER_ID VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
+    STOCK VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
     STATE CHAR(1) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
     EXPIRES_AT DATETIME(6) NOT NULL,
     CREATED_AT DATETIME(6) NOT NULL,
     PRIMARY KEY (ORDER_ID),
-    KEY (STATE, EXPIRES_AT)
+    KEY (STOCK, STATE, EXPIRES_AT)
 ) ENGINE=InnoDB;
 
 -- The parts of a quantity that is spread over several rows; what is there of an

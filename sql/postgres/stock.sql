@@ -37,13 +37,14 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
 );
 
 -- One row for each reservation.  STATE: R reserved, C claimed, X cancelled, E
--- expired.
+-- expired.  STOCK: the application's table that it is of; empty: ours.
 CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     ORDER_ID   VARCHAR(190) NOT NULL PRIMARY KEY,
+    STOCK      VARCHAR(190) NOT NULL,
     STATE      VARCHAR(1)   NOT NULL,
     EXPIRES_AT TIMESTAMP    NOT NULL,
     CREATED_AT TIMESTAMP    NOT NULL,
-    UNIQUE (STATE, EXPIRES_AT, ORDER_ID)
+    UNIQUE (STOCK, STATE, EXPIRES_AT, ORDER_ID)
 );
 
 -- The parts of a quantity that is spread over several rows; what is there of an

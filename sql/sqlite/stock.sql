@@ -33,13 +33,14 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
 ) WITHOUT ROWID;
 
 -- One row for each reservation.  STATE: R reserved, C claimed, X cancelled, E
--- expired.
+-- expired.  STOCK: the application's table that it is of; empty: ours.
 CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     ORDER_ID   TEXT    NOT NULL PRIMARY KEY,
+    STOCK      TEXT    NOT NULL,
     STATE      TEXT    NOT NULL,
     EXPIRES_AT INTEGER NOT NULL,
     CREATED_AT INTEGER NOT NULL,
-    UNIQUE (STATE, EXPIRES_AT, ORDER_ID)
+    UNIQUE (STOCK, STATE, EXPIRES_AT, ORDER_ID)
 ) WITHOUT ROWID;
 
 -- The parts of a quantity that is spread over several rows; what is there of an

@@ -150,7 +150,7 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
     static const char *const columns_of[LK_STOCK_TABLES][9] = {
         [LK_TABLE_ENTRY] = {"ORDER_ID", "LINE", "ITEM", "KIND", "QUANTITY",
                             "DELTA", "STATUS", "BALANCE", "CREATED_AT"},
-        [LK_TABLE_RESERVATION] = {"ORDER_ID", "STATE", "EXPIRES_AT",
+        [LK_TABLE_RESERVATION] = {"ORDER_ID", "STOCK", "STATE", "EXPIRES_AT",
                                   "CREATED_AT"},
         [LK_TABLE_BUCKET] = {"ITEM", "BUCKET", "QUANTITY"},
     };
@@ -293,6 +293,9 @@ static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
         return lk_error(err, SQLOCK_ENOTSUP, "the driver %s knows no stock",
                         driver->name);
     stock->is_ours = stock->options.table == NULL;
+    stock->name = strdup(stock->is_ours ? "" : stock->options.table);
+    if (stock->name == NULL)
+        return lk_error_nomem(err);
     stock->takes_turns = (driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
     stock->strategy = strategies[stock->options.strategy].strategy;
     rc = find_tables(stock, err);
@@ -337,6 +340,7 @@ void sqlock_stock_close(sqlock_stock *stock)
     lk_fold_clear(stock);
     for (size_t kind = 0; kind < SQLOCK_STOCK_KINDS; kind++)
         lk_statement_clear(&stock->statements[kind]);
+    free(stock->name);
     (void)pthread_mutex_destroy(&stock->turn);
     (void)pthread_mutex_destroy(&stock->mutex);
     free(stock);

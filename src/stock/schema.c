@@ -98,8 +98,8 @@ static int check(struct lk_db *db, const struct lk_table *lock,
                  int64_t deadline_ns, sqlock_error *err)
 {
     /* What a table of another kind would not have. */
-    static const char *const telling[LK_STOCK_TABLES] = {
-        "QUANTITY", "BALANCE", "EXPIRES_AT", "BUCKET"};
+    static const char *const telling[LK_STOCK_TABLES] = {"QUANTITY", "BALANCE",
+                                                         "STOCK", "BUCKET"};
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++) {

@@ -123,6 +123,7 @@ void lk_stock_arguments(const struct lk_stock_operation *op,
 {
     memset(out, 0, sizeof *out);
     lk_stock_argument(out, SQLOCK_SP_ORDER, op->order);
+    lk_stock_argument(out, SQLOCK_SP_STOCK, op->stock->name);
     if (line == NULL)
         return;
     out->values[SQLOCK_SP_ITEM] = line->item;

@@ -70,6 +70,7 @@ struct sqlock_stock {
     struct lk_statement statements[SQLOCK_STOCK_KINDS];
     bool is_ours;    /* the table */
     bool has_orders; /* our tables are there */
+    char *name;      /* the application's table; "": ours */
     bool has_integer_items;
     bool takes_turns; /* one writer: our transactions do not fight for it */
     pthread_mutex_t turn;

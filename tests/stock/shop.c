@@ -66,6 +66,27 @@ sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy)
     return shop_open_at(f->a, strategy);
 }
 
+sqlock_stock_options shop_described(const char *table)
+{
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+
+    options.table = table;
+    options.item_column = "id";
+    options.quantity_column = "num";
+    return options;
+}
+
+void shop_make_goods(struct fixture *f, const char *name, char table[64],
+                     const char *columns)
+{
+    (void)shop_table(f, name, table);
+    for (char *c = table; *c != '\0'; c++)
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
+    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", table);
+    (void)sql_run(&f->sql, "CREATE TABLE %s (%s)%s", table, columns,
+                  f->database->bit == ON_MYSQL ? " ENGINE=InnoDB" : "");
+}
+
 int64_t shop_there(struct fixture *f, const char *item)
 {
     char stock[64];

@@ -35,6 +35,12 @@ sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy);
 sqlock_stock *shop_open_at(sqlock_registry *registry,
                            sqlock_stock_strategy strategy);
 
+/* A table of the application: made of those columns, its name with the prefix in
+ * `table`; and described, where its columns are "id" and "num". */
+void shop_make_goods(struct fixture *f, const char *name, char table[64],
+                     const char *columns);
+sqlock_stock_options shop_described(const char *table);
+
 /* `strategy` is one after the other. */
 #define each_strategy                                                          \
     for (sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;            \

@@ -133,30 +133,10 @@ static void test_no_quantity_overflows(void **state)
 
 /* --- tables of the application --- */
 
-static sqlock_stock_options described(const char *table)
-{
-    sqlock_stock_options options = SQLOCK_STOCK_INIT;
-
-    options.table = table;
-    options.item_column = "id";
-    options.quantity_column = "num";
-    return options;
-}
-
-static void make_goods(struct fixture *f, char table[64], const char *columns)
-{
-    (void)shop_table(f, "goods", table);
-    for (char *c = table; *c != '\0'; c++)
-        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + 32 : *c);
-    (void)sql_try(&f->sql, NULL, "DROP TABLE %s", table);
-    (void)sql_run(&f->sql, "CREATE TABLE %s (%s)%s", table, columns,
-                  f->database->bit == ON_MYSQL ? " ENGINE=InnoDB" : "");
-}
-
 static void sell_goods(struct fixture *f, const char *table,
                        const char *version, sqlock_stock_strategy strategy)
 {
-    sqlock_stock_options options = described(table);
+    sqlock_stock_options options = shop_described(table);
     sqlock_stock *stock = NULL;
     sqlock_stock_answer answer;
     int64_t there = 0;
@@ -209,9 +189,9 @@ static void test_the_applications_own_table(void **state)
     struct fixture *f = *state;
     char table[64];
 
-    make_goods(f, table,
-               "id INTEGER PRIMARY KEY, num INTEGER CHECK (num >= 0), "
-               "ver INTEGER, note VARCHAR(20)");
+    shop_make_goods(f, "goods", table,
+                    "id INTEGER PRIMARY KEY, num INTEGER CHECK (num >= 0), "
+                    "ver INTEGER, note VARCHAR(20)");
     (void)sql_run(&f->sql, "INSERT INTO %s (id) VALUES (7)", table);
     each_strategy
     {
@@ -242,21 +222,22 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     sqlock_stock_options options;
     char table[64];
 
-    make_goods(f, table, "id INTEGER PRIMARY KEY, num INTEGER, ver REAL");
-    options = described(table);
+    shop_make_goods(f, "goods", table,
+                    "id INTEGER PRIMARY KEY, num INTEGER, ver REAL");
+    options = shop_described(table);
     options.quantity_column = "amount";
     expect_refused(f, SQLOCK_ESCHEMA, &options, "no column amount");
-    options = described(table);
+    options = shop_described(table);
     options.version_column = "ver";
     expect_refused(f, SQLOCK_ESCHEMA, &options, "must be an integer");
-    options = described("no_such_table");
+    options = shop_described("no_such_table");
     expect_refused(f, SQLOCK_ESCHEMA, &options, "no table no_such_table");
-    options = described("goods; DROP TABLE x");
+    options = shop_described("goods; DROP TABLE x");
     expect_refused(f, SQLOCK_EINVAL, &options, "letters");
-    options = described(table);
+    options = shop_described(table);
     options.item_column = NULL;
     expect_refused(f, SQLOCK_EINVAL, &options, "key column");
-    options = described(table);
+    options = shop_described(table);
     options.strategy = SQLOCK_STOCK_BUCKETS;
     expect_refused(f, SQLOCK_ENOTSUP, &options, "buckets");
     options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
@@ -284,7 +265,8 @@ static void test_without_our_tables_there_are_no_orders(void **state)
 
     (void)snprintf(prefix, sizeof prefix, "%sOTHER_", f->prefix);
     registry_options.table_prefix = prefix;
-    make_goods(f, table, "id VARCHAR(20) PRIMARY KEY, num INTEGER");
+    shop_make_goods(f, "goods", table,
+                    "id VARCHAR(20) PRIMARY KEY, num INTEGER");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 5)", table);
     assert_lock_ok(sqlock_schema_create(f->url, &registry_options,
                                         SQLOCK_LAYOUT_SQLOCK, &f->err),
@@ -292,7 +274,7 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     registry = fixture_registry(f, &registry_options);
     assert_code(SQLOCK_ESCHEMA,
                 sqlock_stock_open(&stock, registry, NULL, &f->err), &f->err);
-    options = described(table);
+    options = shop_described(table);
     assert_lock_ok(sqlock_stock_open(&stock, registry, &options, &f->err),
                    &f->err);
     assert_lock_ok(
@@ -316,13 +298,13 @@ static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
     struct fixture *f = *state;
     char table[64];
 
-    make_goods(f, table,
-               "id VARCHAR(20) PRIMARY KEY, num INTEGER CHECK (num >= 5)");
+    shop_make_goods(f, "goods", table,
+                    "id VARCHAR(20) PRIMARY KEY, num INTEGER CHECK (num >= 5)");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('ink', 9), ('pen', 9)",
                   table);
     each_strategy
     {
-        sqlock_stock_options options = described(table);
+        sqlock_stock_options options = shop_described(table);
         sqlock_stock_line lines[] = {{.item = "ink", .quantity = 1},
                                      {.item = "pen", .quantity = 6}};
         sqlock_stock *stock = NULL;

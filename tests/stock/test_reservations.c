@@ -260,6 +260,47 @@ static void test_several_reapers_give_back_once(void **state)
     sqlock_stock_close(ending.stocks[1]);
 }
 
+/* --- two tables --- */
+
+/* What is reserved of the application's table is none of ours, and the other way
+ * round, although an item may have the same name in both. */
+static void test_each_table_has_its_own_reservations(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *ours = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_stock *theirs = NULL;
+    const char *item = shop_item(f, 10);
+    sqlock_stock_options options;
+    char table[64];
+    char order[96];
+    int64_t expired = -1;
+
+    shop_make_goods(f, "wares", table,
+                    "id VARCHAR(80) PRIMARY KEY, num INTEGER");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('%s', 10)", table, item);
+    options = shop_described(table);
+    assert_lock_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err),
+                   &f->err);
+    (void)snprintf(order, sizeof order, "%s",
+                   reserve(f, theirs, item, 4, LONG_MS));
+    assert_code(SQLOCK_ENOTFOUND,
+                sqlock_stock_look(ours, NULL, order, NULL, NULL, &f->err),
+                &f->err);
+    assert_code(SQLOCK_ENOTFOUND,
+                sqlock_stock_cancel(ours, NULL, order, NULL, &f->err), &f->err);
+    let_time_pass(f, order);
+    assert_lock_ok(sqlock_stock_expire(ours, &expired, &f->err), &f->err);
+    assert_int_equal(expired, 0);
+    assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 6);
+    assert_lock_ok(sqlock_stock_expire(theirs, &expired, &f->err), &f->err);
+    assert_int_equal(expired, 1);
+    assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 10);
+    assert_int_equal(shop_there(f, item), 10);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+    sqlock_stock_close(theirs);
+    sqlock_stock_close(ours);
+}
+
 /* --- the server goes away --- */
 
 static bool can_restart(const struct fixture *f)
@@ -315,6 +356,7 @@ static const struct test tests[] = {
     TEST(test_a_refused_reservation_is_none),
     TEST(test_claims_and_cancellations_at_once_have_one_winner),
     TEST(test_several_reapers_give_back_once),
+    TEST(test_each_table_has_its_own_reservations),
     TEST_STOPPING(test_a_reservation_survives_a_killed_server, ON_SERVERS),
 };
 

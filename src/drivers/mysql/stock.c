@@ -11,6 +11,7 @@
 extern const char lk_sql_mysql_stock[];
 
 /* clang-format off */
+#define THIS "ORDER_ID = {3} AND STOCK = {9}"
 #define NOW "UTC_TIMESTAMP(6)"
 #define LATER(us) "TIMESTAMPADD(MICROSECOND, " us ", " NOW ")"
 
@@ -83,24 +84,25 @@ const sqlock_stock_dialect lk_mysql_stock = {
             false},
 
         [SQLOCK_STOCK_SQL_RESERVE] = {
-            "INSERT INTO {reservation} (ORDER_ID, STATE, EXPIRES_AT, "
-            "CREATED_AT) VALUES ({3}, 'R', " LATER("{7}") ", " NOW ")", false},
+            "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
+            "CREATED_AT) VALUES ({3}, {9}, 'R', " LATER("{7}") ", " NOW ")",
+            false},
         [SQLOCK_STOCK_SQL_CLAIM] = {
-            "UPDATE {reservation} SET STATE = 'C' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R' AND EXPIRES_AT > " NOW, false},
+            "UPDATE {reservation} SET STATE = 'C' WHERE " THIS
+            " AND STATE = 'R' AND EXPIRES_AT > " NOW, false},
         [SQLOCK_STOCK_SQL_CANCEL] = {
-            "UPDATE {reservation} SET STATE = 'X' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R'", false},
+            "UPDATE {reservation} SET STATE = 'X' WHERE " THIS
+            " AND STATE = 'R'", false},
         [SQLOCK_STOCK_SQL_LAPSE] = {
-            "UPDATE {reservation} SET STATE = 'E' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R' AND EXPIRES_AT <= " NOW, false},
+            "UPDATE {reservation} SET STATE = 'E' WHERE " THIS
+            " AND STATE = 'R' AND EXPIRES_AT <= " NOW, false},
         [SQLOCK_STOCK_SQL_LOOK] = {
             "SELECT STATE, TIMESTAMPDIFF(MICROSECOND, " NOW ", EXPIRES_AT) "
-            "FROM {reservation} WHERE ORDER_ID = {3}", false},
+            "FROM {reservation} WHERE " THIS, false},
         [SQLOCK_STOCK_SQL_DUE] = {
-            "SELECT ORDER_ID FROM {reservation} WHERE STATE = 'R' "
-            "AND EXPIRES_AT <= " NOW " ORDER BY EXPIRES_AT, ORDER_ID "
-            "LIMIT {2}", false},
+            "SELECT ORDER_ID FROM {reservation} WHERE STOCK = {9} "
+            "AND STATE = 'R' AND EXPIRES_AT <= " NOW
+            " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}", false},
 
         [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = {
             "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "

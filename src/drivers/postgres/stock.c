@@ -12,6 +12,7 @@
 extern const char lk_sql_postgres_stock[];
 
 /* clang-format off */
+#define THIS "ORDER_ID = {3} AND STOCK = {9}"
 #define NOW "(clock_timestamp() AT TIME ZONE 'UTC')"
 #define LATER(us) NOW " + (" us ") * interval '1 microsecond'"
 #define REMAINING "(extract(epoch FROM EXPIRES_AT - " NOW ") * 1000000)::bigint"
@@ -88,24 +89,24 @@ const sqlock_stock_dialect lk_pg_stock = {
             "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}" },
 
         [SQLOCK_STOCK_SQL_RESERVE] = { .text =
-            "INSERT INTO {reservation} (ORDER_ID, STATE, EXPIRES_AT, "
-            "CREATED_AT) VALUES ({3}, 'R', " LATER("{7}") ", " NOW ")" },
+            "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
+            "CREATED_AT) VALUES ({3}, {9}, 'R', " LATER("{7}") ", " NOW ")" },
         [SQLOCK_STOCK_SQL_CLAIM] = { .text =
-            "UPDATE {reservation} SET STATE = 'C' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R' AND EXPIRES_AT > " NOW },
+            "UPDATE {reservation} SET STATE = 'C' WHERE " THIS
+            " AND STATE = 'R' AND EXPIRES_AT > " NOW },
         [SQLOCK_STOCK_SQL_CANCEL] = { .text =
-            "UPDATE {reservation} SET STATE = 'X' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R'" },
+            "UPDATE {reservation} SET STATE = 'X' WHERE " THIS
+            " AND STATE = 'R'" },
         [SQLOCK_STOCK_SQL_LAPSE] = { .text =
-            "UPDATE {reservation} SET STATE = 'E' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R' AND EXPIRES_AT <= " NOW },
+            "UPDATE {reservation} SET STATE = 'E' WHERE " THIS
+            " AND STATE = 'R' AND EXPIRES_AT <= " NOW },
         [SQLOCK_STOCK_SQL_LOOK] = { .text =
             "SELECT STATE, " REMAINING " FROM {reservation} "
-            "WHERE ORDER_ID = {3}" },
+            "WHERE " THIS },
         [SQLOCK_STOCK_SQL_DUE] = { .text =
-            "SELECT ORDER_ID FROM {reservation} WHERE STATE = 'R' "
-            "AND EXPIRES_AT <= " NOW " ORDER BY EXPIRES_AT, ORDER_ID "
-            "LIMIT {2}" },
+            "SELECT ORDER_ID FROM {reservation} WHERE STOCK = {9} "
+            "AND STATE = 'R' AND EXPIRES_AT <= " NOW
+            " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}" },
 
         [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = { .text = TAKE_FROM_BUCKET },
         [SQLOCK_STOCK_SQL_BUCKET_FOLD] = { .text =

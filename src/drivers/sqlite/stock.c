@@ -9,6 +9,7 @@
 extern const char lk_sql_sqlite_stock[];
 
 /* clang-format off */
+#define THIS "ORDER_ID = {3} AND STOCK = {9}"
 #define QUANTITY_OF_ITEM "SELECT {quantity} FROM {stock} WHERE {item} = {1}"
 #define UPDATE_STOCK "UPDATE {stock} SET {quantity} = "
 #define OF(name) "json_extract(J.value, '$." name "')"
@@ -58,24 +59,25 @@ const sqlock_stock_dialect lk_sqlite_stock = {
             "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}" },
 
         [SQLOCK_STOCK_SQL_RESERVE] = { .text =
-            "INSERT INTO {reservation} (ORDER_ID, STATE, EXPIRES_AT, "
-            "CREATED_AT) VALUES ({3}, 'R', sqlock_now() + {7}, sqlock_now())" },
+            "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
+            "CREATED_AT) VALUES ({3}, {9}, 'R', sqlock_now() + {7}, "
+            "sqlock_now())" },
         [SQLOCK_STOCK_SQL_CLAIM] = { .text =
-            "UPDATE {reservation} SET STATE = 'C' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R' AND EXPIRES_AT > sqlock_now()" },
+            "UPDATE {reservation} SET STATE = 'C' WHERE " THIS
+            " AND STATE = 'R' AND EXPIRES_AT > sqlock_now()" },
         [SQLOCK_STOCK_SQL_CANCEL] = { .text =
-            "UPDATE {reservation} SET STATE = 'X' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R'" },
+            "UPDATE {reservation} SET STATE = 'X' WHERE " THIS
+            " AND STATE = 'R'" },
         [SQLOCK_STOCK_SQL_LAPSE] = { .text =
-            "UPDATE {reservation} SET STATE = 'E' WHERE ORDER_ID = {3} "
-            "AND STATE = 'R' AND EXPIRES_AT <= sqlock_now()" },
+            "UPDATE {reservation} SET STATE = 'E' WHERE " THIS
+            " AND STATE = 'R' AND EXPIRES_AT <= sqlock_now()" },
         [SQLOCK_STOCK_SQL_LOOK] = { .text =
             "SELECT STATE, EXPIRES_AT - sqlock_now() FROM {reservation} "
-            "WHERE ORDER_ID = {3}" },
+            "WHERE " THIS },
         [SQLOCK_STOCK_SQL_DUE] = { .text =
-            "SELECT ORDER_ID FROM {reservation} WHERE STATE = 'R' "
-            "AND EXPIRES_AT <= sqlock_now() ORDER BY EXPIRES_AT, ORDER_ID "
-            "LIMIT {2}" },
+            "SELECT ORDER_ID FROM {reservation} WHERE STOCK = {9} "
+            "AND STATE = 'R' AND EXPIRES_AT <= sqlock_now() "
+            "ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}" },
 
         [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = { .text =
             "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "
