@@ -355,6 +355,9 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_MAKE,
     /* The quantity of {1} {5} with its buckets. */
     SQLOCK_STOCK_SQL_TOTAL,
+    /* Items and quantities, by item: of the rows, and with their buckets. */
+    SQLOCK_STOCK_SQL_LIST,
+    SQLOCK_STOCK_SQL_LIST_TOTAL,
 
     /* --- orders --- */
     /* Insert the entries {4}, but for those that exist.  affected: how many. */

@@ -183,6 +183,22 @@ SQLOCK_MUSTUSE int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx,
                                      const char *item, int64_t *quantity,
                                      sqlock_error *err);
 
+/** One item. */
+typedef struct sqlock_stock_item {
+    const char *name;
+    int64_t quantity; /* in all of its rows; -1: null, or no 64-bit integer */
+} sqlock_stock_item;
+
+/**
+ * All items, by name, or by number where they are integers.
+ *
+ * @param[out] items to be given to sqlock_free(), which frees their names, too;
+ *             NULL on failure
+ */
+SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
+                                     sqlock_stock_item **items, size_t *count,
+                                     sqlock_error *err);
+
 /**
  * Deduct several items, all or nothing, in the order of their names, so that two
  * orders seldom wait for each other crosswise.

@@ -139,6 +139,8 @@ static bool is_write(sqlock_stock_kind kind)
     case SQLOCK_STOCK_SQL_READ:
     case SQLOCK_STOCK_SQL_READ_VERSION:
     case SQLOCK_STOCK_SQL_TOTAL:
+    case SQLOCK_STOCK_SQL_LIST:
+    case SQLOCK_STOCK_SQL_LIST_TOTAL:
     case SQLOCK_STOCK_SQL_ENTRIES:
     case SQLOCK_STOCK_SQL_LOOK:
     case SQLOCK_STOCK_SQL_DUE:

@@ -3,7 +3,8 @@
  *
  * open.c opens a stock, schema.c makes its tables, statement.c sends its
  * statements, request.c takes requests and operation.c runs them, orders.c keeps
- * what became of them, change.c adds and sets, reservation.c ends reservations.
+ * what became of them, change.c adds and sets, reservation.c ends reservations,
+ * list.c lists items.
  * A strategy is a file of its own; fold.c is one round of the coalesced one.
  */
 #ifndef LK_STOCK_H
@@ -69,8 +70,8 @@ struct sqlock_stock {
     const struct lk_stock_strategy *strategy;
     struct lk_statement statements[SQLOCK_STOCK_KINDS];
     bool is_ours;    /* the table */
-    bool has_orders; /* our tables are there */
     char *name;      /* the application's table; "": ours */
+    bool has_orders; /* our tables are there */
     bool has_integer_items;
     bool takes_turns; /* one writer: our transactions do not fight for it */
     pthread_mutex_t turn;

@@ -5,6 +5,7 @@
 #include "suite.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "support/workers.h"
 
@@ -156,6 +157,35 @@ static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
     sqlock_stock_close(stock);
 }
 
+/* What is in buckets counts. */
+static void test_all_items_are_listed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *spread = shop_open(f, SQLOCK_STOCK_BUCKETS);
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_stock_item *items = NULL;
+    const char *names[] = {shop_item(f, 7), shop_item(f, 0)};
+    size_t count = 0;
+    int found = 0;
+
+    deduct(f, spread, NULL, names[0], 2, 0, 5);
+    assert_lock_ok(sqlock_stock_list(stock, &items, &count, &f->err), &f->err);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(i == 0 || strcmp(items[i - 1].name, items[i].name) != 0);
+        for (int k = 0; k < 2; k++)
+            if (strcmp(items[i].name, names[k]) == 0) {
+                assert_int_equal(items[i].quantity, k == 0 ? 5 : 0);
+                found++;
+            }
+    }
+    assert_int_equal(found, 2);
+    sqlock_free(items);
+    assert_code(SQLOCK_EINVAL, sqlock_stock_list(stock, NULL, &count, &f->err),
+                &f->err);
+    sqlock_stock_close(stock);
+    sqlock_stock_close(spread);
+}
+
 /* --- many at once --- */
 
 #define SELLERS 16
@@ -219,3 +249,4 @@ static const struct test tests[] = {
 };
 
 const struct topic topic_answers = TOPIC(tests);
+    TEST(test_all_items_are_listed),

@@ -139,6 +139,8 @@ static void sell_goods(struct fixture *f, const char *table,
     sqlock_stock_options options = shop_described(table);
     sqlock_stock *stock = NULL;
     sqlock_stock_answer answer;
+    sqlock_stock_item *items = NULL;
+    size_t count = 0;
     int64_t there = 0;
     char order[96];
 
@@ -179,6 +181,11 @@ static void sell_goods(struct fixture *f, const char *table,
     assert_lock_ok(sqlock_stock_read(stock, NULL, "7", &there, &f->err),
                    &f->err);
     assert_int_equal(there, 20);
+    assert_lock_ok(sqlock_stock_list(stock, &items, &count, &f->err), &f->err);
+    assert_int_equal(count, 1);
+    assert_string_equal(items[0].name, "7");
+    assert_int_equal(items[0].quantity, 20);
+    sqlock_free(items);
     assert_int_equal(sql_integer(&f->sql, "SELECT ver FROM %s", table),
                      version != NULL ? 4 : 1);
     sqlock_stock_close(stock);

@@ -17,6 +17,9 @@ extern const char lk_sql_mysql_stock[];
 
 #define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 #define QUANTITY_OF_ITEM "SELECT {quantity} FROM {stock} WHERE {item} = {1}"
+#define TOTAL(item)                                                           \
+    "CAST(T.{quantity} + COALESCE((SELECT SUM(C.QUANTITY) FROM {bucket} C "   \
+    "WHERE C.ITEM = " item "), 0) AS SIGNED)"
 #define UPDATE_STOCK "UPDATE {stock} SET {quantity} = "
 
 #define ENTRIES                                                               \
@@ -64,9 +67,13 @@ const sqlock_stock_dialect lk_mysql_stock = {
             "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
             "ON DUPLICATE KEY UPDATE {item} = {item}", false},
         [SQLOCK_STOCK_SQL_TOTAL] = {
-            "SELECT CAST({quantity} + COALESCE((SELECT SUM(C.QUANTITY) "
-            "FROM {bucket} C WHERE C.ITEM = {5}), 0) AS SIGNED) "
-            "FROM {stock} WHERE {item} = {1}", false},
+            "SELECT " TOTAL("{5}") " FROM {stock} T WHERE T.{item} = {1}",
+            false},
+        [SQLOCK_STOCK_SQL_LIST] = {
+            "SELECT {item}, {quantity} FROM {stock} ORDER BY {item}", false},
+        [SQLOCK_STOCK_SQL_LIST_TOTAL] = {
+            "SELECT T.{item}, " TOTAL("T.{item}") " FROM {stock} T "
+            "ORDER BY T.{item}", false},
 
         [SQLOCK_STOCK_SQL_RECORD] = {
             "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, "

@@ -36,11 +36,11 @@ extern const char lk_sql_postgres_stock[];
     "E AS (" ENTRY_COLUMNS "U.remains + J.b, " NOW " FROM U, " ENTRIES ") "    \
     "SELECT remains FROM U"
 
-#define IN_BUCKETS                                                             \
+#define IN_BUCKETS(item)                                                       \
     "coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "                     \
-    "WHERE C.ITEM = {5}), 0)::bigint"
+    "WHERE C.ITEM = " item "), 0)::bigint"
 #define TOTAL                                                                  \
-    "SELECT T.{quantity} + " IN_BUCKETS " FROM {stock} AS T "                  \
+    "SELECT T.{quantity} + " IN_BUCKETS("{5}") " FROM {stock} AS T "        \
     "WHERE T.{item} = {1}"
 #define TAKE_FROM_BUCKET                                                       \
     "UPDATE {bucket} AS B SET QUANTITY = B.QUANTITY - {2} WHERE B.ITEM = {5} " \
@@ -74,6 +74,12 @@ const sqlock_stock_dialect lk_pg_stock = {
             "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
             "ON CONFLICT DO NOTHING" },
         [SQLOCK_STOCK_SQL_TOTAL] = { .text = TOTAL },
+        [SQLOCK_STOCK_SQL_LIST] = { .text =
+            "SELECT T.{item}, T.{quantity} FROM {stock} AS T "
+            "ORDER BY T.{item}" },
+        [SQLOCK_STOCK_SQL_LIST_TOTAL] = { .text =
+            "SELECT T.{item}, T.{quantity} + " IN_BUCKETS("T.{item}")
+            " FROM {stock} AS T ORDER BY T.{item}" },
 
         [SQLOCK_STOCK_SQL_RECORD] = { .text =
             ENTRY_COLUMNS "J.b, " NOW " FROM " ENTRIES

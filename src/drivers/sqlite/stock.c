@@ -11,6 +11,9 @@ extern const char lk_sql_sqlite_stock[];
 /* clang-format off */
 #define THIS "ORDER_ID = {3} AND STOCK = {9}"
 #define QUANTITY_OF_ITEM "SELECT {quantity} FROM {stock} WHERE {item} = {1}"
+#define TOTAL(item)                                                            \
+    "T.{quantity} + coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "      \
+    "WHERE C.ITEM = " item "), 0)"
 #define UPDATE_STOCK "UPDATE {stock} SET {quantity} = "
 #define OF(name) "json_extract(J.value, '$." name "')"
 
@@ -40,9 +43,12 @@ const sqlock_stock_dialect lk_sqlite_stock = {
             "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
             "ON CONFLICT DO NOTHING" },
         [SQLOCK_STOCK_SQL_TOTAL] = { .text =
-            "SELECT {quantity} + coalesce((SELECT sum(C.QUANTITY) "
-            "FROM {bucket} AS C WHERE C.ITEM = {5}), 0) "
-            "FROM {stock} WHERE {item} = {1}" },
+            "SELECT " TOTAL("{5}") " FROM {stock} AS T WHERE T.{item} = {1}" },
+        [SQLOCK_STOCK_SQL_LIST] = { .text =
+            "SELECT {item}, {quantity} FROM {stock} ORDER BY {item}" },
+        [SQLOCK_STOCK_SQL_LIST_TOTAL] = { .text =
+            "SELECT T.{item}, " TOTAL("T.{item}") " FROM {stock} AS T "
+            "ORDER BY T.{item}" },
 
         [SQLOCK_STOCK_SQL_RECORD] = { .text =
             "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, "

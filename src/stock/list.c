@@ -1,0 +1,79 @@
+/*
+ * list.c - all items and what is there of them
+ */
+#include "stock/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+enum { ITEM, QUANTITY, COLUMNS };
+
+/* The item as text, which ends there; how many bytes it takes.  `out` may be
+ * NULL. */
+static size_t write_name(char *out, size_t size, const sqlock_value *item)
+{
+    int length = item->type == SQLOCK_INT64
+                     ? snprintf(out, size, "%" PRId64, item->integer)
+                     : snprintf(out, size, "%s",
+                                item->type == SQLOCK_TEXT ? item->text : "");
+
+    return (size_t)length + 1;
+}
+
+/* The items and, behind them, their names: one piece of memory. */
+static int copy(sqlock_stock_item **out, const sqlock_result *rows,
+                sqlock_error *err)
+{
+    size_t head = rows->rows * sizeof **out;
+    size_t size = head;
+    char *at;
+
+    for (size_t i = 0; i < rows->rows; i++)
+        size += write_name(NULL, 0, &rows->cells[i * COLUMNS + ITEM]);
+    *out = malloc(size > 0 ? size : 1);
+    if (*out == NULL)
+        return lk_error_nomem(err);
+    at = (char *)*out + head;
+    for (size_t i = 0; i < rows->rows; i++) {
+        const sqlock_value *cells = &rows->cells[i * COLUMNS];
+        const char *end = (char *)*out + size;
+
+        (*out)[i].name = at;
+        at += write_name(at, (size_t)(end - at), &cells[ITEM]);
+        (*out)[i].quantity =
+            cells[QUANTITY].type == SQLOCK_INT64 ? cells[QUANTITY].integer : -1;
+    }
+    return 0;
+}
+
+int sqlock_stock_list(sqlock_stock *stock, sqlock_stock_item **items,
+                      size_t *count, sqlock_error *err)
+{
+    struct lk_stock_operation op = {.stock = stock};
+    struct lk_arguments arguments;
+    sqlock_result rows = {0};
+    int rc;
+
+    if (items == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the items");
+    *items = NULL;
+    *count = 0;
+    rc = lk_stock_check(stock, NULL, err);
+    if (rc < 0)
+        return rc;
+    op.deadline_ns = lk_statement_deadline(stock->registry);
+    lk_stock_arguments(&op, NULL, &arguments);
+    rc = lk_stock_send(&op,
+                       stock->is_ours ? SQLOCK_STOCK_SQL_LIST_TOTAL
+                                      : SQLOCK_STOCK_SQL_LIST,
+                       &arguments, &rows, err);
+    if (rc == 0)
+        rc = copy(items, &rows, err);
+    if (rc == 0)
+        *count = rows.rows;
+    sqlock_result_clear(&rows);
+    return rc;
+}
