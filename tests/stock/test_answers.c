@@ -239,14 +239,62 @@ static void test_nobody_is_refused_what_is_there(void **state)
     }
 }
 
+/* Every other one brings back what it has taken: that goes to the item's row, and
+ * from there to the buckets while others deduct from them. */
+static int take_and_bring(struct worker *worker)
+{
+    const struct market *market = worker->context;
+    sqlock_stock *stock = market->stocks[worker->index % 2];
+
+    for (int i = 0; i < SALES; i++) {
+        worker_expect(worker, 0,
+                      sqlock_stock_deduct(stock, NULL, NULL, market->item, 3,
+                                          NULL, &worker->err));
+        if (worker->index / 2 % 2 == 0)
+            worker_expect(worker, 0,
+                          sqlock_stock_restore(stock, NULL, NULL, market->item,
+                                               3, NULL, &worker->err));
+    }
+    return 0;
+}
+
+static void test_buckets_are_rebalanced_under_load(void **state)
+{
+    struct fixture *f = *state;
+    /* What half of them take, and what the others have in hand: no bucket ever
+     * has enough for long. */
+    const int64_t there = SELLERS / 2 * (SALES + 1) * INT64_C(3);
+    struct market market = {
+        .stocks = {shop_open_at(f->a, SQLOCK_STOCK_BUCKETS),
+                   shop_open_at(f->b, SQLOCK_STOCK_BUCKETS)},
+        .item = shop_item(f, there),
+    };
+    struct workers workers;
+    uint64_t rebalances = 0;
+
+    workers_start(&workers, SELLERS, take_and_bring, &market);
+    workers_join(&workers);
+    assert_int_equal(shop_there(f, market.item), SELLERS / 2 * INT64_C(3));
+    for (int i = 0; i < 2; i++) {
+        sqlock_stock_stats stats;
+
+        sqlock_stock_statistics(market.stocks[i], &stats);
+        rebalances += stats.rebalances;
+        sqlock_stock_close(market.stocks[i]);
+    }
+    print_message("%llu times\n", (unsigned long long)rebalances);
+    assert_true(rebalances > 1);
+}
+
 static const struct test tests[] = {
     TEST(test_nobody_is_refused_what_is_there),
     TEST(test_each_strategy_sells_out_exactly),
     TEST(test_what_is_restored_and_set_can_be_deducted),
     TEST(test_setting_makes_an_item),
+    TEST(test_all_items_are_listed),
     TEST(test_other_strategies_find_what_is_in_buckets),
     TEST(test_nobody_is_refused_while_other_buckets_have_enough),
+    TEST(test_buckets_are_rebalanced_under_load),
 };
 
 const struct topic topic_answers = TOPIC(tests);
-    TEST(test_all_items_are_listed),

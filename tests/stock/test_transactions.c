@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+#include "support/workers.h"
+
 static sqlock_tx *begin(struct fixture *f)
 {
     sqlock_tx *tx = NULL;
@@ -162,11 +164,76 @@ static void test_a_transaction_of_another_registry_is_refused(void **state)
     sqlock_stock_close(stock);
 }
 
+/* --- two that cross --- */
+
+struct crossing {
+    sqlock_registry *registry;
+    sqlock_stock *stock;
+    const char *items[2];
+    pthread_barrier_t both_have_one;
+    atomic_int refused;
+};
+
+/* One item of each, in the order that makes the other wait; from the start again
+ * after a deadlock. */
+static int deduct_both(struct worker *worker)
+{
+    struct crossing *crossing = worker->context;
+    int rc = SQLOCK_ERETRY;
+
+    for (int tries = 0; rc != 0; tries++) {
+        sqlock_tx *tx = NULL;
+
+        worker_expect(worker, 0,
+                      sqlock_tx_begin(&tx, crossing->registry, &worker->err));
+        rc = sqlock_stock_deduct(crossing->stock, tx, NULL,
+                                 crossing->items[worker->index], 1, NULL,
+                                 &worker->err);
+        if (tries == 0)
+            (void)pthread_barrier_wait(&crossing->both_have_one);
+        if (rc == 0)
+            rc = sqlock_stock_deduct(crossing->stock, tx, NULL,
+                                     crossing->items[1 - worker->index], 1,
+                                     NULL, &worker->err);
+        if (rc == 0)
+            rc = sqlock_tx_commit(tx, &worker->err);
+        else
+            (void)sqlock_tx_rollback(tx, NULL);
+        if (rc != 0 && rc != SQLOCK_ERETRY && rc != SQLOCK_EBUSY)
+            return worker_fail(worker, "%d: %s", rc, worker->err.message);
+        if (rc != 0)
+            atomic_fetch_add(&crossing->refused, 1);
+    }
+    return 0;
+}
+
+static void test_a_deadlock_is_told_and_leaves_nothing_half_done(void **state)
+{
+    struct fixture *f = *state;
+    struct crossing crossing = {
+        .registry = f->a,
+        .stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL),
+        .items = {shop_item(f, 10), shop_item(f, 10)},
+    };
+    struct workers workers;
+
+    (void)pthread_barrier_init(&crossing.both_have_one, NULL, 2);
+    workers_start(&workers, 2, deduct_both, &crossing);
+    workers_join(&workers);
+    (void)pthread_barrier_destroy(&crossing.both_have_one);
+    assert_true(crossing.refused > 0);
+    assert_int_equal(shop_there(f, crossing.items[0]), 8);
+    assert_int_equal(shop_there(f, crossing.items[1]), 8);
+    sqlock_stock_close(crossing.stock);
+}
+
 static const struct test tests[] = {
     TEST(test_it_is_done_when_the_transaction_commits),
     TEST(test_a_refusal_leaves_the_transaction_as_it_was),
     TEST(test_on_an_adopted_connection),
     TEST(test_a_transaction_of_another_registry_is_refused),
+    TEST_ON(test_a_deadlock_is_told_and_leaves_nothing_half_done, ON_SERVERS,
+            0),
 };
 
 const struct topic topic_transactions = TOPIC(tests);
