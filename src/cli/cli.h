@@ -76,6 +76,7 @@ extern const cli_command cli_show;
 extern const cli_command cli_break;
 extern const cli_command cli_reap;
 extern const cli_command cli_key;
+extern const cli_command cli_stock;
 extern const cli_command cli_doctor;
 
 /* ----------------------------------------------------------- arguments -- */
@@ -162,6 +163,11 @@ int cli_registry_options(const cli *app, sqlock_options *options);
 
 /** Open the registry.  @return CLI_OK or an exit status, having said why */
 int cli_open(const cli *app, sqlock_registry **registry);
+
+/** Give back what reservations hold whose time is over.  @return 0, also where
+ *  there are no tables of stock; or a negative code */
+int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
+                            sqlock_error *err);
 
 /* -------------------------------------------------------------- output -- */
 

@@ -1,5 +1,6 @@
 /*
- * cmd_reap.c - `sqlock reap`: remove the rows of locks long free or expired.
+ * cmd_reap.c - `sqlock reap`: remove the rows of locks long free or expired, and
+ * let reservations of stock expire.
  */
 #include "cli.h"
 
@@ -20,6 +21,7 @@ static int run_reap(cli *app)
     sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     int64_t removed = 0;
+    int64_t expired = 0;
     int status;
     int rc;
 
@@ -34,13 +36,18 @@ static int run_reap(cli *app)
     if (status != CLI_OK)
         return status;
     rc = sqlock_reap(registry, retention_ms, &removed, &err);
+    if (rc == 0)
+        rc = cli_expire_reservations(registry, &expired, &err);
     if (rc < 0)
         status = cli_fail(&err);
     else if (app->json)
-        status =
-            cli_print_json(json_pack("{s:I}", "removed", (json_int_t)removed));
+        status = cli_print_json(json_pack("{s:I, s:I}", "removed",
+                                          (json_int_t)removed, "expired",
+                                          (json_int_t)expired));
     else
         printf("%" PRId64 "\n", removed);
+    if (expired > 0)
+        cli_note("%" PRId64 " reservations of stock have expired", expired);
     (void)sqlock_registry_close(registry, NULL);
     return status;
 }
@@ -54,12 +61,14 @@ const cli_command cli_reap = {
         "while, and\n"
         "print how many.  A lease that has not run out is never touched, and "
         "a token\n"
-        "never comes again.\n"
+        "never comes again.  Where there are tables of stock (`sqlock stock "
+        "init`),\n"
+        "reservations whose time is over give back what they hold.\n"
         "\n"
         "      --older-than TIME   for how long; 10m\n"
         "\n"
         "On the spring6 layout give --peer-ttl: it decides what has expired.\n"
-        "JSON: { removed }.\n",
+        "JSON: { removed, expired }.\n",
     .options = reap_options,
     .values = values,
     .value_count = 1,

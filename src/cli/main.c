@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_init,  &cli_run,  &cli_ls,  &cli_show,
-    &cli_break, &cli_reap, &cli_key, &cli_doctor,
+    &cli_init, &cli_run, &cli_ls,    &cli_show,   &cli_break,
+    &cli_reap, &cli_key, &cli_stock, &cli_doctor,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 

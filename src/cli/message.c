@@ -89,6 +89,8 @@ int cli_status_of(int code)
     case SQLOCK_ENOTFOUND:
     case SQLOCK_ECONFLICT:
     case SQLOCK_EINUSE:
+    case SQLOCK_EINSUFFICIENT:
+    case SQLOCK_EORDER:
         return CLI_NO;
     case SQLOCK_ENOMEM:
         return CLI_SYSTEM;

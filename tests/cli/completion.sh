@@ -39,6 +39,8 @@ in_bash() {
     is "rules" "$offered" legacy
     offers run --ttl ''
     is "nothing for a free value" "$offered" ""
+    offers stock c
+    is "actions of stock" "$offered" "cancel claim"
     offers run a-key ''
     is "the separator" "$offered" --
     offers run a-key -- mkfif
@@ -89,6 +91,7 @@ zsh_offers() {
     in_zsh "a command" 'sqlock brea' "break "
     in_zsh "an option" 'sqlock init --lay' "--layout"
     in_zsh "a layout" 'sqlock init --layout spring' "spring7"
+    in_zsh "an action" 'sqlock stock ded' "deduct"
     in_zsh "a lock" "sqlock --table-prefix $prefix show lock/o" "lock/one"
 }
 

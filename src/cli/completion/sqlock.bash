@@ -20,6 +20,12 @@ _sqlock_options() { # SQLOCK [COMMAND]
             -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)$/\2/p'
 }
 
+# The actions of a command, as its help lists them: "sqlock stock claim|cancel".
+_sqlock_actions() { # SQLOCK COMMAND
+    "$1" "$2" --help 2>/dev/null |
+        sed -n "s/^\(Usage:\)\{0,1\} *sqlock $2 \([a-z|]*\).*/\2/p" | tr '|' ' '
+}
+
 # Names that need no quotes.
 _sqlock_locks() { # SQLOCK OPTION...
     timeout 2 "$@" --quiet ls 2>/dev/null |
@@ -83,6 +89,10 @@ _sqlock() {
                     "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
                 ;;
             run:1) COMPREPLY=(--) ;;
+            stock:0)
+                mapfile -t COMPREPLY < <(compgen -W \
+                    "$(_sqlock_actions "$sqlock" stock)" -- "$word")
+                ;;
             esac
         fi
         ;;

@@ -1,0 +1,116 @@
+#!/usr/bin/env bash
+# stock.sh: `sqlock stock` on every database, and what reap does for it.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# Items and orders outlive a run: none is used twice.
+quantities() {
+    local item=hat.$$ other=shoe.$$ order=order.$$
+    run stock init
+    is "init" "$status/$out" 0/
+    run stock init
+    is "may be repeated" "$status" 0
+    run stock init --print --json
+    like "its SQL" "$(json sql <<<"$out")" "*CREATE TABLE*${prefix}STOCK*"
+    run stock show "$item"
+    is "an unknown item" "$status/$out" 1/
+    is_one_line "is said"
+
+    run stock set "$item" 10
+    is "set" "$status/$out" 0/10
+    run stock set "$other" 3
+    run stock deduct "$item" 4 --order "$order"
+    is "deduct" "$status/$out" 0/6
+    run stock deduct "$item" 4 --order "$order" --json
+    is "the same order again" "$status/$(json duplicate <<<"$out")" 0/true
+    is "gets the first answer" "$(json items.0.left <<<"$out")" 6
+    run stock deduct "$item" 5 --order "$order"
+    is "and is no other one" "$status" 1
+    run stock deduct "$item" 1 "$other" 4
+    is "all or nothing" "$status/$out" 1/
+    has "with a reason" "$err" "of $other there are 3"
+    run stock deduct "$item" 1 "$other" 2
+    is "several at once" "$status/$out" $'0/5\n1'
+    run stock restore "$item" 1
+    is "restore" "$status/$out" 0/6
+    run stock show "$item" --json
+    is "show" "$(json quantity <<<"$out")" 6
+    run stock ls
+    like "ls" "$status/$out" $'0/ITEM*QUANTITY*\n'"*$item *6*"
+    run stock ls --json
+    like "ls --json" "$(json items.0.item <<<"$out")" "*?.[0-9]*"
+}
+
+reservations() {
+    local item=coat.$$ order=hold.$$
+    run stock set "$item" 10
+    run stock reserve "$item" 4 --order "$order.1" --for 10m
+    is "reserve" "$status/$out" 0/6
+    run stock look "$order.1"
+    like "look" "$status/$out" '0/reserved *m*'
+    run stock claim "$order.1"
+    is "claim" "$status/$out" 0/
+    run stock claim "$order.1" --json
+    is "claim again" "$(json duplicate <<<"$out")" true
+    run stock cancel "$order.1"
+    is "what was claimed is not cancelled" "$status" 1
+    run stock reserve "$item" 2 --order "$order.2" --for 10m
+    run stock cancel "$order.2"
+    run stock show "$item"
+    is "cancel gives back" "$out" 6
+    run stock look "$order.2" --json
+    is "and is seen" "$(json state <<<"$out")" cancelled
+
+    run stock reserve "$item" 1 --order "$order.3" --for 1ms
+    run stock reserve "$item" 2 --order "$order.4" --for 1ms
+    until_true over "$order.3" && until_true over "$order.4"
+    run stock claim "$order.3"
+    is "too late" "$status" 1
+    run reap --json
+    is "reap expires" "$status/$(json expired <<<"$out")" 0/2
+    run stock show "$item"
+    is "what was reserved is back" "$out" 6
+    run stock expire
+    is "once" "$status/$out" 0/0
+}
+over() { # ORDER
+    [ "$(sq stock look "$1" --json | json remaining_ms)" = 0 ]
+}
+
+misuse() {
+    local words
+    while read -r words; do
+        # shellcheck disable=SC2086 # words
+        run stock $words
+        is "stock $words: exit status" "$status/$out" 64/
+        is_one_line "stock $words: one line"
+    done <<'END'
+
+steal hat
+ls hat
+deduct
+deduct hat
+deduct hat many
+deduct hat 0
+deduct hat 9223372036854775808
+set hat
+reserve hat 1 --for 1m
+reserve hat 1 --order x --for soon
+claim
+expire now
+show hat --table goods
+END
+    run --table-prefix NONE_ stock show hat
+    is "without tables" "$status/$out" 69/
+    is_one_line "without tables: one line"
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    quantities
+    reservations
+done
+use "$(databases | head -n 1)" && misuse
+skip_missing
+done_testing
