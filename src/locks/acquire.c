@@ -1,12 +1,16 @@
 /*
  * acquire.c - taking, renewing and giving back a lock: who of this process has
  * a say, and how long to wait.  What is said to the database is in lease.c.
+ *
+ * A thread goes through an acquisition in one go, asleep where there is nothing
+ * to do; a request (request.c) leaves it there, parked, and goes on later.
  */
+#include "locks/acquire.h"
+
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/bell.h"
 #include "locks/entry.h"
 #include "locks/wait.h"
 
@@ -14,44 +18,40 @@
  * some that follow it: a releaser does not overtake those it has just woken. */
 #define CROWD 16
 
-static int claim_in_turn(sqlock_lock *lock, struct lk_lease *lease,
-                         struct lk_waiter *self, struct lk_bell_wait *wait,
-                         sqlock_error *err)
+/* Before the first claim: what is known to be taken is waited for. */
+static int wait_first(struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = 0;
+    sqlock_lock *lock = a->lock;
 
-    if (lock->registry->options.observe_before_steal) {
-        rc = lk_wait_for_row(lock, self, err);
-    } else if (lock->crowd > 0 && self->wait_ms != 0 &&
-               lk_bell_is_there(wait)) {
+    if (lock->registry->options.observe_before_steal)
+        return lk_wait_for_row(lock, &a->self, err);
+    if (lock->crowd > 0 && a->self.wait_ms != 0 && lk_bell_is_there(&a->wait)) {
         lock->crowd--;
-        rc = lk_bell_await(wait, err);
+        return lk_bell_await(&a->wait, err);
     }
+    return 0;
+}
+
+static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
+{
+    sqlock_lock *lock = a->lock;
+    struct lk_waiter *self = &a->self;
+    int rc = self->is_looking ? lk_wait_for_row(lock, self, err)
+                              : wait_first(a, err);
+
     while (rc == 0) {
         if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
             return lk_canceled(err);
-        rc = lk_lease_claim(lock->registry, lease, err);
+        rc = lk_lease_claim(lock->registry, &a->lease, err);
         if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
             return rc;
-        lk_bell_refused(wait);
+        lk_bell_refused(&a->wait);
         lock->crowd = CROWD;
         /* A row that a transaction keeps locked may look free all the time. */
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
-        rc = lk_bell_await(wait, err);
+        rc = lk_bell_await(&a->wait, err);
     }
-    return rc;
-}
-
-static int claim_until(sqlock_lock *lock, struct lk_lease *lease,
-                       struct lk_waiter *self, sqlock_error *err)
-{
-    struct lk_bell_wait wait;
-    int rc;
-
-    lk_bell_begin(&wait, lock, self);
-    rc = claim_in_turn(lock, lease, self, &wait, err);
-    lk_bell_finish(&wait, rc == 0 ? &lease->bell : NULL);
     return rc;
 }
 
@@ -85,23 +85,30 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
 }
 
 /* The lock's phase is LK_BUSY, for the caller: take the row. */
-static int take(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
+static int take(struct lk_acquisition *a, sqlock_error *err)
 {
-    struct lk_lease lease = {
-        .key = lock->key,
-        .name = lock->name,
-        .ttl_ms = self->options->ttl_ms,
-        .is_left_free = lock->is_left_free,
-    };
+    sqlock_lock *lock = a->lock;
     int rc;
 
-    lk_ghosts_lay(lock->registry);
-    rc = claim_until(lock, &lease, self, err);
+    if (!a->self.is_looking) { /* it begins */
+        a->lease = (struct lk_lease){
+            .key = lock->key,
+            .name = lock->name,
+            .ttl_ms = a->options.ttl_ms,
+            .is_left_free = lock->is_left_free,
+        };
+        lk_ghosts_lay(lock->registry);
+        lk_bell_begin(&a->wait, lock, &a->self);
+    }
+    rc = claim_in_turn(a, err);
+    if (rc == LK_PARKED)
+        return rc;
+    lk_bell_finish(&a->wait, rc == 0 ? &a->lease.bell : NULL);
 
     lock->is_left_free = false;
     pthread_mutex_lock(&lock->mutex);
     if (rc == 0)
-        lk_hold(lock, &lease, self->options, self->thread);
+        lk_hold(lock, &a->lease, &a->options, a->self.owner);
     else
         lk_leave(lock);
     pthread_mutex_unlock(&lock->mutex);
@@ -124,8 +131,8 @@ static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
 
 /* The end of a lease that nobody was there to take over, or whose hand-over did
  * not come about. */
-static int end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
-                     sqlock_error *err)
+static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
+                       sqlock_error *err)
 {
     int rc = lk_lease_release(lock->registry, lease, err);
 
@@ -152,7 +159,7 @@ static int hand_over(sqlock_lock *lock, struct lk_lease *lease,
     int rc = 0;
 
     if (!pass_on(lock, lease, next, &given, &handed, err)) {
-        rc = end_lease(lock, lease, 0, err);
+        rc = release_row(lock, lease, 0, err);
         /* It may have been carried out after all, by the late statement. */
         if (handed == SQLOCK_EUNCERTAIN && rc == SQLOCK_ELOST)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
@@ -163,61 +170,91 @@ static int hand_over(sqlock_lock *lock, struct lk_lease *lease,
     return rc;
 }
 
-static int give_back(sqlock_lock *lock, sqlock_error *err)
+int lk_end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
+                 sqlock_error *err)
 {
     struct lk_waiter *next;
-    struct lk_lease lease;
-    int lost = 0;
     int rc;
-
-    rc = lk_begin_release(lock, &lease, &lost, err);
-    if (rc <= 0)
-        return rc;
 
     lk_end_care(lock);
     next = lk_begin_hand_over(lock);
     if (next != NULL)
-        return hand_over(lock, &lease, next, err);
-    rc = end_lease(lock, &lease, lost, err);
+        return hand_over(lock, lease, next, err);
+    rc = release_row(lock, lease, lost, err);
     lk_end_release(lock);
     return rc;
 }
 
-static int acquire(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
+int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err)
 {
-    int rc = lk_enter(lock, self, err);
+    struct lk_lease lease;
+    int lost = 0;
+    int rc = lk_begin_release(lock, owner, &lease, &lost, err);
 
+    return rc <= 0 ? rc : lk_end_lease(lock, &lease, lost, err);
+}
+
+int lk_acquisition_begin(struct lk_acquisition *a, sqlock_lock *lock,
+                         int64_t wait_ms, const sqlock_acquire_options *options,
+                         sqlock_error *err)
+{
+    int rc;
+
+    memset(a, 0, sizeof *a);
+    rc = lk_check_acquire(lock, wait_ms, options, &a->options, err);
+    if (rc < 0)
+        return rc;
+    a->lock = lock;
+    lk_waiter_init(&a->self, wait_ms, &a->options);
+    return 0;
+}
+
+int lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_canceller_watch(&a->lock->registry->canceller, &a->self,
+                                a->options.cancel_fd, err);
+
+    return rc < 0 ? rc : lk_enter(a->lock, &a->self, err);
+}
+
+/* rc as lk_enter() and lk_enter_on() give it. */
+int lk_acquisition_go_on(struct lk_acquisition *a, int rc, sqlock_error *err)
+{
     if (rc < 0)
         return rc;
     if (rc == LK_ENTRY_AGAIN)
         return 0;
+    if (rc == LK_ENTRY_PARKED)
+        return LK_PARKED;
     if (rc == LK_ENTRY_CLAIM)
-        rc = take(lock, self, err);
-    if (rc < 0)
+        rc = take(a, err);
+    else
+        rc = 0;
+    if (rc != 0)
         return rc;
-    rc = lk_begin_care(lock, self->options, err);
-    if (rc < 0)
-        (void)give_back(lock, NULL); /* not held as it was asked for */
+    rc = lk_begin_care(a->lock, &a->options, err);
+    if (rc < 0) /* not held as it was asked for */
+        (void)lk_give_back(a->lock, a->self.owner, NULL);
     return rc;
+}
+
+void lk_acquisition_end(struct lk_acquisition *a)
+{
+    lk_canceller_forget(&a->lock->registry->canceller, &a->self);
+    lk_waiter_clear(&a->self);
 }
 
 int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                    const sqlock_acquire_options *options, sqlock_error *err)
 {
-    sqlock_acquire_options complete;
-    struct lk_waiter self;
+    struct lk_acquisition a;
     int rc;
 
-    rc = lk_check_acquire(lock, wait_ms, options, &complete, err);
+    rc = lk_acquisition_begin(&a, lock, wait_ms, options, err);
     if (rc < 0)
         return rc;
-    lk_waiter_init(&self, wait_ms, &complete);
-    rc = lk_canceller_watch(&lock->registry->canceller, &self,
-                            complete.cancel_fd, err);
-    if (rc == 0)
-        rc = acquire(lock, &self, err);
-    lk_canceller_forget(&lock->registry->canceller, &self);
-    lk_waiter_clear(&self);
+    rc = lk_acquisition_go_on(&a, lk_acquisition_enter(&a, err), err);
+    lk_acquisition_end(&a);
     return rc;
 }
 
@@ -225,7 +262,7 @@ int sqlock_release(sqlock_lock *lock, sqlock_error *err)
 {
     int rc = lk_lock_check(lock, err);
 
-    return rc < 0 ? rc : give_back(lock, err);
+    return rc < 0 ? rc : lk_give_back(lock, lk_thread_id(), err);
 }
 
 int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)

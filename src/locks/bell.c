@@ -167,6 +167,8 @@ bool lk_bell_is_there(struct lk_bell_wait *wait)
 {
     sqlock_registry *registry = wait->lock->registry;
 
+    if (wait->self->may_not_block)
+        return false;
     if (wait->is_off || wait->connection != NULL)
         return !wait->is_off;
     if (lk_pool_try(&registry->db.waiting, lk_statement_deadline(registry),

@@ -29,7 +29,8 @@ void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
 /* Whether there is a doorbell to wait at, with a connection for it. */
 bool lk_bell_is_there(struct lk_bell_wait *wait);
 
-/* Until it makes sense to claim: 0; or as lk_wait_for_row(). */
+/* Until it makes sense to claim: 0; or as lk_wait_for_row(), which is called
+ * again after LK_PARKED. */
 int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err);
 
 /* That claim was refused. */

@@ -38,7 +38,7 @@ bool lk_waiter_is_cancelled(struct lk_waiter *waiter)
 static void wake(sqlock_registry *registry, struct lk_waiter *waiter)
 {
     waiter->is_cancelled = true;
-    pthread_cond_signal(&waiter->woken);
+    lk_waiter_wake(waiter);
     if (waiter->waits_on != NULL)
         registry->db.driver->abort(waiter->waits_on->state);
 }

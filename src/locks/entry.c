@@ -66,49 +66,75 @@ static void leave_queue(struct lk_waiter *self)
     pthread_mutex_unlock(&self->mutex);
 }
 
-static enum lk_call wait_for_turn(sqlock_lock *lock, struct lk_waiter *self)
+/* Called with the mutex held: what there is to do for one who was called so. */
+static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
+                   sqlock_error *err)
 {
-    enum lk_call call = LK_CALL_CANCELED;
+    if (call == LK_CALL_GRANTED)
+        return LK_ENTRY_GRANTED;
+    if (call == LK_CALL_CANCELED)
+        return lk_canceled(err);
+    if (call == LK_CALL_NONE)
+        return lk_not_in_time(self->wait_ms, err);
+    if (call != LK_CALL_TURN && lk_is_owned_by(lock, self->owner))
+        return enter_again(lock, err);
+    if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
+        lock->phase = LK_BUSY;
+        lock->turn = self;
+        return LK_ENTRY_CLAIM;
+    }
+    if (self->wait_ms == 0)
+        return lk_not_in_time(self->wait_ms, err);
+    return LK_ENTRY_PARKED;
+}
 
-    if (may_queue(self, lock))
-        call = lk_gate_wait(&lock->gate, &lock->mutex, self);
-    leave_queue(self);
-    return call;
+/* Called with the mutex held: go on from there, waiting as often as need be. */
+static int step_on(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
+                   sqlock_error *err)
+{
+    int rc = step_in(lock, self, call, err);
+
+    while (rc == LK_ENTRY_PARKED) {
+        call = LK_CALL_CANCELED;
+        if (may_queue(self, lock)) {
+            if (self->on_wake != NULL) {
+                lk_gate_append(&lock->gate, self);
+                return rc;
+            }
+            call = lk_gate_wait(&lock->gate, &lock->mutex, self);
+        }
+        leave_queue(self);
+        rc = step_in(lock, self, call, err);
+    }
+    return rc;
 }
 
 /* Wait for the threads of this process that came before. */
 int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 {
-    enum lk_call call = LK_CALL_NONE;
     int rc;
 
-    self->thread = lk_thread_id();
+    if (self->owner == 0)
+        self->owner = lk_thread_id();
     pthread_mutex_lock(&lock->mutex);
-    for (;;) {
-        if (call == LK_CALL_GRANTED) {
-            rc = LK_ENTRY_GRANTED;
-            break;
-        }
-        if (call != LK_CALL_TURN && lk_is_mine(lock)) {
-            rc = enter_again(lock, err);
-            break;
-        }
-        if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
-            lock->phase = LK_BUSY;
-            lock->turn = self;
-            rc = LK_ENTRY_CLAIM;
-            break;
-        }
-        if (self->wait_ms != 0)
-            call = wait_for_turn(lock, self);
-        if (call == LK_CALL_CANCELED) {
-            rc = lk_canceled(err);
-            break;
-        }
-        if (call == LK_CALL_NONE) {
-            rc = lk_not_in_time(self->wait_ms, err);
-            break;
-        }
+    rc = step_on(lock, self, LK_CALL_LOOK, err);
+    pthread_mutex_unlock(&lock->mutex);
+    return rc;
+}
+
+int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
+{
+    bool is_late = sqlock_monotonic_ns() >= self->deadline_ns;
+    int rc = LK_ENTRY_PARKED;
+
+    pthread_mutex_lock(&lock->mutex);
+    if (self->is_queued && is_late)
+        lk_gate_unlink(&lock->gate, self);
+    /* Who is served has left the queue and is not called yet. */
+    if (self->call != LK_CALL_NONE ||
+        (is_late && !self->is_queued && !self->is_served)) {
+        leave_queue(self);
+        rc = step_on(lock, self, self->call, err);
     }
     pthread_mutex_unlock(&lock->mutex);
     return rc;
@@ -116,11 +142,11 @@ int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 
 /* Called with the mutex held. */
 void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
-             const sqlock_acquire_options *options, uint64_t thread)
+             const sqlock_acquire_options *options, uint64_t owner)
 {
     lock->phase = LK_OCCUPIED;
     lock->turn = NULL;
-    lock->owner = thread;
+    lock->owner = owner;
     lock->hold_count = 1;
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
     lock->bell = lease->bell;
@@ -199,13 +225,13 @@ int lk_not_owner(sqlock_error *err)
 }
 
 /* Count one less.  0: nested, all done; 1: the outermost one, phase LK_BUSY. */
-int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
-                     sqlock_error *err)
+int lk_begin_release(sqlock_lock *lock, uint64_t owner, struct lk_lease *lease,
+                     int *lost, sqlock_error *err)
 {
     int rc = 0;
 
     pthread_mutex_lock(&lock->mutex);
-    if (!lk_is_mine(lock)) {
+    if (!lk_is_owned_by(lock, owner)) {
         rc = lk_not_owner(err);
     } else if (lock->hold_count > 1) {
         lock->hold_count--;
@@ -244,6 +270,7 @@ struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
         lock->gate.first->options != NULL && lk_remaining_ns(lock) > 0) {
         next = lk_gate_take(&lock->gate);
         next->is_served = true;
+        lock->turn = next; /* who cancels it finds it there */
     }
     pthread_mutex_unlock(&lock->mutex);
     return next;
@@ -255,9 +282,8 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
     pthread_mutex_lock(&lock->mutex);
     if (lease != NULL) {
         lock->handovers++;
-        lk_hold(lock, lease, next->options, next->thread);
+        lk_hold(lock, lease, next->options, next->owner);
     } else {
-        lock->turn = next;
         lock->handovers = 0;
         lock->hold_count = 0;
         lock->lost = 0;

@@ -9,13 +9,17 @@
 #include "locks/lease.h"
 
 enum lk_entry {
-    LK_ENTRY_AGAIN,  /* nested: counted, nothing to send */
-    LK_ENTRY_CLAIM,  /* the lock's phase is LK_BUSY, for the caller */
-    LK_ENTRY_GRANTED /* handed over by the holder: it is the caller's */
+    LK_ENTRY_AGAIN,   /* nested: counted, nothing to send */
+    LK_ENTRY_CLAIM,   /* the lock's phase is LK_BUSY, for the caller */
+    LK_ENTRY_GRANTED, /* handed over by the holder: it is the caller's */
+    LK_ENTRY_PARKED   /* in the queue, to be woken by a call */
 };
 
 /* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
 int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
+
+/* The same for who was parked and has been woken, or whose deadline has come. */
+int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
 /* With the mutex held: the caller's turn is over; the first one that waits is
  * next. */
@@ -23,7 +27,7 @@ void lk_leave(sqlock_lock *lock);
 
 /* With the mutex held: the caller's turn became a lease. */
 void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
-             const sqlock_acquire_options *options, uint64_t thread);
+             const sqlock_acquire_options *options, uint64_t owner);
 
 /* Watching and renewing, as the acquisition asked for.  0, ERESOURCE. */
 int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
@@ -32,10 +36,10 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
 /* No renewal begins and no callback runs after it (F4). */
 void lk_end_care(sqlock_lock *lock);
 
-/* Count one less.  0: nested, all done; 1: the outermost one, whose lease is
+/* Count one less of that owner's.  0: nested, all done; 1: the outermost one, whose lease is
  * copied and whose turn it is, until lk_end_release(); EOWNER, EINUSE. */
-int lk_begin_release(sqlock_lock *lock, struct lk_lease *lease, int *lost,
-                     sqlock_error *err);
+int lk_begin_release(sqlock_lock *lock, uint64_t owner, struct lk_lease *lease,
+                     int *lost, sqlock_error *err);
 void lk_end_release(sqlock_lock *lock);
 
 /* In place of a release: who is next, to be served by the caller, who has the

@@ -42,6 +42,13 @@ void lk_waiter_clear(struct lk_waiter *waiter)
     (void)pthread_cond_destroy(&waiter->called);
 }
 
+void lk_waiter_wake(struct lk_waiter *waiter)
+{
+    pthread_cond_signal(&waiter->woken);
+    if (waiter->on_wake != NULL)
+        waiter->on_wake(waiter);
+}
+
 void lk_gate_unlink(struct lk_gate *gate, struct lk_waiter *waiter)
 {
     if (waiter->previous != NULL)
@@ -100,7 +107,10 @@ struct lk_waiter *lk_gate_take(struct lk_gate *gate)
 void lk_gate_call(struct lk_waiter *waiter, enum lk_call call)
 {
     waiter->call = call;
-    pthread_cond_signal(&waiter->called);
+    if (waiter->on_wake != NULL)
+        waiter->on_wake(waiter);
+    else
+        pthread_cond_signal(&waiter->called);
 }
 
 void lk_gate_call_all(struct lk_gate *gate, enum lk_call call)
@@ -114,4 +124,13 @@ void lk_gate_call_all(struct lk_gate *gate, enum lk_call call)
 bool lk_gate_is_empty(const struct lk_gate *gate)
 {
     return gate->first == NULL;
+}
+
+size_t lk_gate_count(const struct lk_gate *gate)
+{
+    size_t count = 0;
+
+    for (const struct lk_waiter *at = gate->first; at != NULL; at = at->next)
+        count++;
+    return count;
 }

@@ -35,14 +35,21 @@ struct lk_post {
     int64_t since_ns; /* 0: none yet */
 };
 
-/* Who wants a lock; on its own stack, for the whole acquisition. */
+/* What a wait returns instead of waiting, to who is woken by a call. */
+#define LK_PARKED 1
+
+/* Who wants a lock, for the whole acquisition: a thread, which sleeps on the
+ * conditions, or a request, which is woken by a call. */
 struct lk_waiter {
     struct lk_waiter *next, *previous;
     pthread_cond_t called;
+    /* NULL: a thread.  With any mutexes held; takes the runner's only. */
+    void (*on_wake)(struct lk_waiter *waiter);
     enum lk_call call;
     bool is_queued;
-    bool is_served;  /* the lock is being handed over to it */
-    uint64_t thread; /* lk_thread_id() of who will own it */
+    bool may_not_block; /* at a doorbell: no thread would be left for others */
+    bool is_served;     /* the lock is being handed over to it */
+    uint64_t owner;     /* who will own it: lk_owner_id() */
     int64_t wait_ms;
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
     const sqlock_acquire_options *options; /* complete; NULL: a hand-over is not
@@ -53,7 +60,8 @@ struct lk_waiter {
     bool is_cancelled;
     struct sqlock_lock *queued_at;  /* or about to be */
     struct lk_connection *waits_on; /* blocked in the database; NULL */
-    bool is_told;                   /* by the lookout: told_rc */
+    bool is_looking; /* parked: begun at the lookout, and not ended */
+    bool is_told;    /* by the lookout: told_rc */
     int told_rc;
     sqlock_error told;
 
@@ -73,6 +81,9 @@ struct lk_gate {
 void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options);
 void lk_waiter_clear(struct lk_waiter *waiter);
+
+/* Called with the waiter's mutex held: something has changed for it. */
+void lk_waiter_wake(struct lk_waiter *waiter);
 
 /* All that follows with the lock's mutex held. */
 
@@ -94,5 +105,6 @@ void lk_gate_call(struct lk_waiter *waiter, enum lk_call call);
 void lk_gate_call_all(struct lk_gate *gate, enum lk_call call);
 
 bool lk_gate_is_empty(const struct lk_gate *gate);
+size_t lk_gate_count(const struct lk_gate *gate);
 
 #endif

@@ -6,7 +6,9 @@
 
 #include "locks/registry.h"
 
-/* Whether the calling thread (or, owned by the registry, anybody) has it. */
+/* Whether that one (or, owned by the registry, anybody) has it; the calling
+ * thread. */
+bool lk_is_owned_by(const sqlock_lock *lock, uint64_t owner);
 bool lk_is_mine(const sqlock_lock *lock);
 
 /* How long the holder may still believe; 0 when lost or over. */

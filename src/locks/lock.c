@@ -78,12 +78,14 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     return 0;
 }
 
+/* By somebody but requests that were abandoned and are not over yet. */
 static bool is_in_use(sqlock_lock *lock)
 {
     bool in_use;
 
     pthread_mutex_lock(&lock->mutex);
-    in_use = lock->phase != LK_FREE || !lk_gate_is_empty(&lock->gate);
+    in_use =
+        (lock->phase != LK_FREE) + lk_gate_count(&lock->gate) > lock->abandoned;
     pthread_mutex_unlock(&lock->mutex);
     return in_use;
 }
@@ -129,12 +131,17 @@ void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock)
     free_if_unused(registry, lock);
 }
 
-bool lk_is_mine(const sqlock_lock *lock)
+bool lk_is_owned_by(const sqlock_lock *lock, uint64_t owner)
 {
     if (lock->phase != LK_OCCUPIED)
         return false;
     return lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY ||
-           lock->owner == lk_thread_id();
+           lock->owner == owner;
+}
+
+bool lk_is_mine(const sqlock_lock *lock)
+{
+    return lk_is_owned_by(lock, lk_thread_id());
 }
 
 int64_t lk_remaining_ns(const sqlock_lock *lock)

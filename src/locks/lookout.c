@@ -46,7 +46,7 @@ static void tell(struct lk_lookout *lookout, struct lk_waiter *waiter, int rc,
     waiter->told_rc = rc;
     if (rc < 0)
         waiter->told = *err;
-    pthread_cond_signal(&waiter->woken);
+    lk_waiter_wake(waiter);
     pthread_mutex_unlock(&waiter->mutex);
 }
 

@@ -336,7 +336,8 @@ static int begin_care(struct call *call, const sqlock_acquire_options *options,
 static void begin_release(struct call *call, struct part *part)
 {
     struct lk_lease lease;
-    int rc = lk_begin_release(part->lock, &lease, &part->lost, NULL);
+    int rc =
+        lk_begin_release(part->lock, lk_thread_id(), &lease, &part->lost, NULL);
 
     part->rc = rc < 0 ? rc : 0;
     if (rc != 1)

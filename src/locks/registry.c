@@ -19,6 +19,7 @@
 #include "locks/batch.h"
 #include "locks/entry.h"
 #include "locks/layout.h"
+#include "locks/request.h"
 
 /* The longest a lock statement may wait for a row that a transaction has
  * locked: an attempt answers "busy" then. */
@@ -43,13 +44,19 @@ int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
     return lk_registry_check(lock->registry, err);
 }
 
-uint64_t lk_thread_id(void)
+uint64_t lk_owner_id(void)
 {
     static atomic_uint_fast64_t last;
+
+    return atomic_fetch_add(&last, 1) + 1;
+}
+
+uint64_t lk_thread_id(void)
+{
     static _Thread_local uint64_t id;
 
     if (id == 0)
-        id = atomic_fetch_add(&last, 1) + 1;
+        id = lk_owner_id();
     return id;
 }
 
@@ -240,6 +247,7 @@ static void free_registry(sqlock_registry *registry)
         free(registry->ghosts);
         registry->ghosts = next;
     }
+    lk_runner_stop(&registry->runner);
     (void)pthread_mutex_destroy(&registry->mutex);
     free(registry->region);
     free(registry->identity);
@@ -264,6 +272,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     lk_keeper_init(&registry->keeper, registry);
     lk_lookout_init(&registry->lookout, registry);
     lk_canceller_init(&registry->canceller, registry);
+    lk_runner_init(&registry->runner);
     rc = copy_options(registry, options, err);
     if (rc == 0)
         rc = open_database(registry, url, err);
@@ -351,6 +360,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     rc = lk_registry_check(registry, err);
     if (rc < 0)
         return rc;
+    lk_requests_end(registry); /* with all that serves them there yet */
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
     lk_lookout_stop(&registry->lookout); /* it has locks pinned */

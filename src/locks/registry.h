@@ -1,8 +1,8 @@
 /*
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
- * Order of mutexes: keeper, sentinel, canceller, lookout, registry, lock, then
- * waiter.  None is held during I/O.
+ * Order of mutexes: keeper, sentinel, canceller, lookout, registry, lock, waiter,
+ * then runner.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
@@ -18,6 +18,7 @@
 #include "locks/keeper.h"
 #include "locks/lookout.h"
 #include "locks/options.h"
+#include "locks/runner.h"
 #include "locks/sentinel.h"
 #include "sqlock.h"
 
@@ -59,8 +60,10 @@ struct sqlock_registry {
     struct lk_keeper keeper;
     struct lk_lookout lookout;
     struct lk_canceller canceller;
+    struct lk_runner runner;
     pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
+    struct sqlock_request *requests;
     struct lk_ghost *ghosts;
     enum lk_own_sessions own_sessions;
     char *identity; /* of server and table, once a transaction has asked */
@@ -80,7 +83,7 @@ struct sqlock_lock {
     char *name;
     UT_hash_handle hh;
     uint32_t references; /* under the registry's mutex */
-    uint32_t pins;       /* likewise: batches of the keeper it is in */
+    uint32_t pins;       /* likewise: batches it is in, requests for it */
 
     pthread_mutex_t mutex; /* of what follows */
     struct lk_gate gate;
@@ -91,7 +94,7 @@ struct sqlock_lock {
     bool is_left_free; /* the row, by us */
     uint32_t crowd;    /* so many acquisitions go to the doorbell first: others
                           wait there */
-    uint64_t owner;    /* lk_thread_id(), where threads own */
+    uint64_t owner;    /* lk_owner_id(), where threads own */
     uint32_t hold_count;
     /* the lease */
     struct lk_bell bell;
@@ -103,6 +106,7 @@ struct sqlock_lock {
     int lost;                 /* 0, ELOST, EEXPIRED: sticky */
     int lost_fd;              /* -1: nobody has asked for it */
     uint32_t guards;          /* open transactions that keep it as it is */
+    uint32_t abandoned;       /* requests that are yet to leave it */
     /* as the acquisition asked for */
     bool is_fenced;
     uint32_t max_hold_ms;
@@ -118,8 +122,10 @@ struct sqlock_lock {
 int lk_registry_check(const sqlock_registry *registry, sqlock_error *err);
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 
-/* Never given twice in a process, unlike a pthread_t. */
+/* Of the calling thread, or for something new that is to own a lock; never given
+ * twice in a process, unlike a pthread_t. */
 uint64_t lk_thread_id(void);
+uint64_t lk_owner_id(void);
 
 /* The number of a key's doorbell: of table, region and key. */
 int64_t lk_bell_number(const sqlock_registry *registry, const char *key);

@@ -91,15 +91,17 @@ int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
     return cancelled ? lk_canceled(err) : 0;
 }
 
-/* Until the lookout has something to tell. */
+/* Until the lookout has something to tell; LK_PARKED. */
 static int await_news(struct lk_waiter *self, sqlock_error *err)
 {
     int rc = SQLOCK_ETIMEDOUT;
 
     pthread_mutex_lock(&self->mutex);
-    while (!self->is_cancelled && !self->is_told &&
+    while (!self->is_cancelled && !self->is_told && self->on_wake == NULL &&
            wait_woken(self, self->deadline_ns) != ETIMEDOUT)
         ;
+    if (self->on_wake != NULL && sqlock_monotonic_ns() < self->deadline_ns)
+        rc = LK_PARKED;
     if (self->is_cancelled) {
         rc = lk_canceled(err);
     } else if (self->is_told) {
@@ -119,10 +121,13 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
     int rc = SQLOCK_ETIMEDOUT;
 
     if (self->wait_ms != 0) {
-        rc = lk_lookout_begin(lookout, lock, self, err);
+        rc = self->is_looking ? 0 : lk_lookout_begin(lookout, lock, self, err);
         if (rc < 0)
             return rc;
         rc = await_news(self, err);
+        self->is_looking = rc == LK_PARKED;
+        if (rc == LK_PARKED)
+            return rc;
         lk_lookout_end(lookout, self);
     }
     if (rc != SQLOCK_ETIMEDOUT)

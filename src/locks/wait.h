@@ -16,7 +16,8 @@ int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
                     sqlock_error *err);
 
 /* Until the row may be claimed.  0: it looks free; EBUSY, ETIMEDOUT, ECANCELED,
- * or as lk_lease_read(). */
+ * or as lk_lease_read(); LK_PARKED: to be called again when it is woken, at its
+ * deadline at the latest. */
 int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err);
 

@@ -18,10 +18,7 @@
 #define CAMPAIGN_SECONDS 5000
 
 static const struct topic *const topics[] = {
-    &topic_handover,
-    &topic_cancel,
-    &topic_bell,
-    &topic_crowd,
+    &topic_handover, &topic_cancel, &topic_bell, &topic_crowd, &topic_request,
 };
 
 static const struct database *group_database;

@@ -34,6 +34,7 @@ extern const struct topic topic_handover;
 extern const struct topic topic_cancel;
 extern const struct topic topic_bell;
 extern const struct topic topic_crowd;
+extern const struct topic topic_request;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */

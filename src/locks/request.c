@@ -1,0 +1,404 @@
+/*
+ * request.c - acquiring and releasing for event loops: what acquire.c does,
+ * parked wherever a thread would sleep, by the registry's own threads.
+ *
+ * A request that acquires is an owner of its own, until sqlock_request_finish()
+ * makes the lock its caller's.  One that is abandoned goes on to its end by
+ * itself: nothing of it stays.
+ */
+#include "locks/request.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "locks/acquire.h"
+#include "locks/entry.h"
+
+struct sqlock_request {
+    struct sqlock_request *next, *previous; /* under the registry's mutex */
+    struct sqlock_lock *lock;
+    struct lk_job job;
+
+    /* of who runs it */
+    struct lk_acquisition a;
+    int entry; /* as lk_enter() gave it at first */
+    bool is_entered;
+    struct lk_lease lease; /* in place of `a`, of a release */
+    int lost;
+
+    pthread_mutex_t mutex; /* before all others */
+    bool is_release;       /* never changes */
+    bool is_over;
+    bool is_abandoned;
+    int done_fd; /* -1: none */
+    int rc;      /* once it is over */
+    sqlock_error err;
+};
+
+#define CONTAINER(pointer, type, member)                                       \
+    ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+static sqlock_request *request_of(struct lk_job *job)
+{
+    return CONTAINER(job, sqlock_request, job);
+}
+
+static struct lk_runner *runner_of(const sqlock_request *request)
+{
+    return &request->lock->registry->runner;
+}
+
+static void wake(struct lk_waiter *waiter)
+{
+    sqlock_request *request = CONTAINER(waiter, sqlock_request, a.self);
+
+    lk_runner_wake(runner_of(request), &request->job);
+}
+
+/* --- coming and going --- */
+
+/* So many that each connection has one, and each doorbell. */
+static size_t threads_max(const sqlock_registry *registry)
+{
+    return (size_t)registry->options.pool_size +
+           registry->db.waiting.options.size;
+}
+
+static bool run(struct lk_job *job, bool may_wait);
+
+/* To be enrolled or freed; NULL: out of memory. */
+static sqlock_request *create(sqlock_lock *lock, int done_fd)
+{
+    sqlock_request *request = calloc(1, sizeof *request);
+
+    if (request != NULL) {
+        request->lock = lock;
+        request->done_fd = done_fd;
+    }
+    return request;
+}
+
+static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
+{
+    sqlock_registry *registry = request->lock->registry;
+    int rc;
+
+    request->job.run = run;
+    request->job.due_ns = due_ns;
+    rc = lk_runner_add(&registry->runner, &request->job, threads_max(registry),
+                       err);
+    if (rc < 0)
+        return rc;
+    (void)pthread_mutex_init(&request->mutex, NULL);
+    pthread_mutex_lock(&registry->mutex);
+    request->lock->pins++;
+    DL_APPEND2(registry->requests, request, previous, next);
+    pthread_mutex_unlock(&registry->mutex);
+    return 0;
+}
+
+/* Nobody refers to it any more. */
+static void destroy(sqlock_request *request)
+{
+    sqlock_registry *registry = request->lock->registry;
+
+    if (!request->is_release)
+        lk_acquisition_end(&request->a);
+    if (request->is_abandoned) {
+        pthread_mutex_lock(&request->lock->mutex);
+        request->lock->abandoned--;
+        pthread_mutex_unlock(&request->lock->mutex);
+    }
+    pthread_mutex_lock(&registry->mutex);
+    DL_DELETE2(registry->requests, request, previous, next);
+    lk_lock_unpin(registry, request->lock);
+    pthread_mutex_unlock(&registry->mutex);
+    (void)pthread_mutex_destroy(&request->mutex);
+    free(request);
+    lk_runner_remove(&registry->runner);
+}
+
+/* --- by the registry's threads --- */
+
+/* It has come to its end.  After this it may be gone. */
+static void finish(sqlock_request *request, int rc)
+{
+    bool is_abandoned;
+    uint64_t one = 1;
+
+    if (!request->is_release)
+        lk_canceller_forget(&request->lock->registry->canceller,
+                            &request->a.self);
+    pthread_mutex_lock(&request->mutex);
+    lk_runner_settle(runner_of(request), &request->job);
+    request->rc = rc;
+    request->is_over = true;
+    is_abandoned = request->is_abandoned;
+    if (request->done_fd >= 0)
+        (void)!write(request->done_fd, &one, sizeof one);
+    pthread_mutex_unlock(&request->mutex);
+    if (!is_abandoned)
+        return;
+    if (rc == 0 && !request->is_release)
+        (void)lk_give_back(request->lock, request->a.self.owner, NULL);
+    destroy(request);
+}
+
+static int go_on(sqlock_request *request)
+{
+    struct lk_acquisition *a = &request->a;
+    int entry = request->entry;
+
+    if (request->is_entered) /* parked: at the row, or in the queue */
+        entry = a->self.is_looking
+                    ? LK_ENTRY_CLAIM
+                    : lk_enter_on(a->lock, &a->self, &request->err);
+    request->is_entered = true;
+    return lk_acquisition_go_on(a, entry, &request->err);
+}
+
+static bool run(struct lk_job *job, bool may_wait)
+{
+    sqlock_request *request = request_of(job);
+    int rc;
+
+    if (request->is_over) { /* it was abandoned since, with the lock */
+        finish(request, request->rc);
+        return false;
+    }
+    request->a.self.may_not_block = !may_wait;
+    rc = request->is_release ? lk_end_lease(request->lock, &request->lease,
+                                            request->lost, &request->err)
+                             : go_on(request);
+    if (rc == LK_PARKED)
+        return true;
+    finish(request, rc);
+    return false;
+}
+
+/* --- by the application's --- */
+
+/* It is the turn of the registry's threads. */
+static void start(sqlock_request *request, bool is_ready)
+{
+    struct lk_runner *runner = runner_of(request);
+
+    if (is_ready)
+        lk_runner_wake(runner, &request->job);
+    lk_runner_park(runner, &request->job);
+}
+
+/* All that can be done at once: it is in the queue of its process, if there is
+ * one, before the call returns. */
+static int begin(sqlock_request *request, int64_t wait_ms,
+                 const sqlock_acquire_options *options, sqlock_error *err)
+{
+    struct lk_acquisition *a = &request->a;
+    int rc = lk_acquisition_begin(a, request->lock, wait_ms, options, err);
+
+    if (rc < 0)
+        return rc;
+    a->self.owner = lk_owner_id();
+    a->self.on_wake = wake;
+    rc = enroll(request, a->self.deadline_ns, err);
+    if (rc < 0) {
+        lk_acquisition_end(a);
+        return rc;
+    }
+    request->entry = lk_acquisition_enter(a, &request->err);
+    request->is_entered = request->entry == LK_ENTRY_PARKED;
+    return 0;
+}
+
+int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
+                           int64_t wait_ms,
+                           const sqlock_acquire_options *options, int done_fd,
+                           sqlock_error *err)
+{
+    sqlock_request *request;
+    int rc;
+
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the request");
+    *out = NULL;
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    request = create(lock, done_fd);
+    if (request == NULL)
+        return lk_error_nomem(err);
+    rc = begin(request, wait_ms, options, err);
+    if (rc < 0) {
+        free(request);
+        return rc;
+    }
+    *out = request;
+    start(request, !request->is_entered);
+    return 0;
+}
+
+int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
+                           sqlock_error *err)
+{
+    sqlock_request *request;
+    int rc;
+
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the request");
+    *out = NULL;
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    request = create(lock, done_fd);
+    if (request == NULL)
+        return lk_error_nomem(err);
+    request->is_release = true;
+    rc = enroll(request, LK_NEVER, err);
+    if (rc < 0) {
+        free(request);
+        return rc;
+    }
+    rc = lk_begin_release(lock, lk_thread_id(), &request->lease, &request->lost,
+                          err);
+    if (rc < 0) {
+        destroy(request);
+        return rc;
+    }
+    *out = request;
+    if (rc == 0) /* nested: that was all */
+        finish(request, 0);
+    else
+        start(request, true);
+    return 0;
+}
+
+/* Called with the request's mutex held. */
+static sqlock_request_state state_of(sqlock_request *request)
+{
+    sqlock_request_state state;
+
+    if (!request->is_over)
+        return request->is_release ? SQLOCK_REQUEST_RELEASING
+                                   : SQLOCK_REQUEST_FETCHING;
+    if (request->is_release || request->rc < 0)
+        return SQLOCK_REQUEST_FREE;
+    pthread_mutex_lock(&request->lock->mutex);
+    state = lk_remaining_ns(request->lock) > 0 ? SQLOCK_REQUEST_HELD
+                                               : SQLOCK_REQUEST_LOST;
+    pthread_mutex_unlock(&request->lock->mutex);
+    return state;
+}
+
+sqlock_request_state sqlock_request_look(sqlock_request *request)
+{
+    sqlock_request_state state;
+
+    if (request == NULL || lk_lock_check(request->lock, NULL) < 0)
+        return SQLOCK_REQUEST_FREE;
+    pthread_mutex_lock(&request->mutex);
+    state = state_of(request);
+    pthread_mutex_unlock(&request->mutex);
+    return state;
+}
+
+/* From the request to the calling thread; ELOST, EEXPIRED: it was too late. */
+static int take_over(sqlock_request *request, sqlock_error *err)
+{
+    sqlock_lock *lock = request->lock;
+    int rc = 0;
+
+    pthread_mutex_lock(&lock->mutex);
+    if (lock->lost == SQLOCK_ELOST)
+        rc = lk_error(err, SQLOCK_ELOST,
+                      "the lease was lost before the request was finished");
+    else if (lk_remaining_ns(lock) == 0)
+        rc = lk_error(err, SQLOCK_EEXPIRED,
+                      "the lease ran out before the request was finished");
+    else
+        lock->owner = lk_thread_id();
+    pthread_mutex_unlock(&lock->mutex);
+    return rc;
+}
+
+/* The request goes on to its end by itself. */
+static void abandon(sqlock_request *request)
+{
+    struct lk_waiter *self = &request->a.self;
+    sqlock_lock *lock = request->lock;
+    bool has_gone;
+
+    if (!request->is_release)
+        lk_canceller_forget(&lock->registry->canceller, self);
+    pthread_mutex_lock(&request->mutex);
+    request->is_abandoned = true;
+    request->done_fd = -1;
+    pthread_mutex_lock(&lock->mutex);
+    lock->abandoned++;
+    pthread_mutex_unlock(&lock->mutex);
+    has_gone = request->is_over && (request->is_release || request->rc < 0);
+    if (request->is_over && !has_gone)
+        lk_runner_wake(&lock->registry->runner, &request->job);
+    else if (!request->is_over && !request->is_release)
+        lk_waiter_cancel(lock->registry, self);
+    pthread_mutex_unlock(&request->mutex);
+    if (has_gone)
+        destroy(request);
+}
+
+int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
+{
+    bool is_over;
+    int rc;
+
+    if (request == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the request is NULL");
+    rc = lk_lock_check(request->lock, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&request->mutex);
+    is_over = request->is_over;
+    pthread_mutex_unlock(&request->mutex);
+    if (!is_over)
+        return lk_error(err, SQLOCK_EINUSE, "the request is not over yet");
+    rc = request->rc;
+    if (rc < 0 && err != NULL)
+        *err = request->err;
+    if (rc == 0 && !request->is_release)
+        rc = take_over(request, err);
+    if (rc < 0 && request->rc == 0)
+        abandon(request);
+    else
+        destroy(request);
+    return rc;
+}
+
+int sqlock_request_abandon(sqlock_request *request, sqlock_error *err)
+{
+    int rc;
+
+    if (request == NULL)
+        return 0;
+    rc = lk_lock_check(request->lock, err);
+    if (rc == 0)
+        abandon(request);
+    return rc;
+}
+
+void lk_requests_end(sqlock_registry *registry)
+{
+    sqlock_request *request;
+
+    do {
+        pthread_mutex_lock(&registry->mutex);
+        DL_SEARCH_SCALAR(registry->requests, request, is_abandoned, false);
+        pthread_mutex_unlock(&registry->mutex);
+        if (request != NULL)
+            abandon(request);
+    } while (request != NULL);
+    lk_runner_stop(&registry->runner);
+}

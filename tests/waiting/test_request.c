@@ -1,0 +1,553 @@
+/*
+ * test_request.c - acquiring and releasing without a thread of the caller's
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/tap.h"
+
+static int open_eventfd(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+/* What has been written to it since it was read last. */
+static uint64_t drain(int fd)
+{
+    uint64_t count = 0;
+
+    return read(fd, &count, sizeof count) == sizeof count ? count : 0;
+}
+
+static sqlock_request *ask(struct fixture *f, sqlock_lock *lock,
+                           int64_t wait_ms,
+                           const sqlock_acquire_options *options, int done_fd)
+{
+    sqlock_request *request = NULL;
+    int rc = sqlock_request_acquire(&request, lock, wait_ms, options, done_fd,
+                                    &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    assert_non_null(request);
+    return request;
+}
+
+static bool is_over(sqlock_request *request)
+{
+    sqlock_request_state state = sqlock_request_look(request);
+
+    return state != SQLOCK_REQUEST_FETCHING &&
+           state != SQLOCK_REQUEST_RELEASING;
+}
+
+/* Wait until it is over; it must be so. */
+static void expect(struct fixture *f, sqlock_request *request,
+                   sqlock_request_state state, int rc)
+{
+    assert_becomes_true(is_over(request), PATIENCE_MS);
+    assert_int_equal(sqlock_request_look(request), state);
+    assert_code(rc, sqlock_request_finish(request, &f->err), &f->err);
+}
+
+static void give_up(struct fixture *f, sqlock_request *request)
+{
+    int rc = sqlock_request_abandon(request, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+}
+
+/* In one statement: it may be changed or deleted meanwhile. */
+static bool is_free(struct fixture *f, const char *name)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+
+    assert_lock_ok(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &f->err),
+                   &f->err);
+    return sql_integer(&f->sql,
+                       "SELECT count(*) FROM %s WHERE LOCK_KEY = '%s' "
+                       "AND CLIENT_ID IS NOT NULL",
+                       f->table, key) == 0;
+}
+
+static bool row_is_free(struct fixture *f)
+{
+    return is_free(f, f->name);
+}
+
+static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int done = open_eventfd();
+    sqlock_request *request = ask(f, lock, 0, NULL, done);
+    int64_t token;
+    int rc;
+
+    assert_becomes_true(drain(done) == 1, PATIENCE_MS);
+    assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_HELD);
+    assert_false(row_is_free(f));
+    assert_false(sqlock_is_held(lock)); /* by this thread */
+    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
+    rc = sqlock_request_finish(request, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(sqlock_is_held(lock));
+    token = sqlock_token(lock);
+    assert_true(token > 0);
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    assert_int_equal(drain(done), 0); /* once */
+    (void)close(done);
+    lock_drop(lock);
+}
+
+static void test_a_request_is_woken_by_another_process(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    sqlock_request *request;
+    int64_t token;
+
+    lock_take(held, 0);
+    token = sqlock_token(held);
+    request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_FETCHING);
+    assert_code(SQLOCK_EINUSE, sqlock_request_finish(request, &f->err),
+                &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
+    lock_give(held);
+    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    assert_less(token, sqlock_token(lock));
+    lock_give(lock);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+static void test_a_request_that_is_not_served_says_why(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    int done = open_eventfd();
+    sqlock_request *request;
+    int rc;
+
+    lock_take(held, 0);
+    expect(f, ask(f, lock, 0, NULL, done), SQLOCK_REQUEST_FREE, SQLOCK_EBUSY);
+    assert_int_equal(drain(done), 1);
+    expect(f, ask(f, held, 0, NULL, done), SQLOCK_REQUEST_FREE, SQLOCK_EBUSY);
+    expect(f, ask(f, lock, 40, NULL, -1), SQLOCK_REQUEST_FREE,
+           SQLOCK_ETIMEDOUT);
+    expect(f, ask(f, held, 40, NULL, -1), SQLOCK_REQUEST_FREE,
+           SQLOCK_ETIMEDOUT); /* in the queue of the process */
+    request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    rc = sqlock_cancel(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+    options.cancel_fd = open_eventfd();
+    request = ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    assert_true(write(options.cancel_fd, &(uint64_t){1}, 8) == 8);
+    expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+    options.size = 3;
+    request = NULL;
+    rc = sqlock_request_acquire(&request, lock, 0, &options, -1, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(request);
+    (void)close(options.cancel_fd);
+    (void)close(done);
+    lock_give(held);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
+/* Requests of one thread are contenders as good as threads: in their order, one
+ * at a time. */
+static void test_requests_of_one_thread_exclude_each_other(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct contender last = {0};
+    sqlock_request *first;
+    sqlock_request *second;
+
+    lock_take(lock, 0);
+    first = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    second = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    contender_queue(&last, lock, SQLOCK_FOREVER);
+    assert_int_equal(sqlock_request_look(first), SQLOCK_REQUEST_FETCHING);
+    lock_give(lock);
+    expect(f, first, SQLOCK_REQUEST_HELD, 0);
+    assert_int_equal(sqlock_request_look(second), SQLOCK_REQUEST_FETCHING);
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    lock_give(lock);
+    expect(f, second, SQLOCK_REQUEST_HELD, 0);
+    assert_int_equal(atomic_load(&last.rc), 1);
+    lock_give(lock);
+    contender_await(&last);
+    contender_end(&last, 0);
+    lock_drop(lock);
+}
+
+static void test_a_release_does_not_wait_either(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int done = open_eventfd();
+    sqlock_request *release = NULL;
+    sqlock_request *next;
+    int rc;
+
+    rc = sqlock_request_release(&release, lock, done, &f->err);
+    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    assert_null(release);
+    lock_take(lock, 0);
+    lock_take(lock, 0);
+    rc = sqlock_request_release(&release, lock, done, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(drain(done), 1); /* nested: over at once */
+    expect(f, release, SQLOCK_REQUEST_FREE, 0);
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    next = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    rc = sqlock_request_release(&release, lock, done, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_false(sqlock_is_held(lock)); /* from here on */
+    expect(f, release, SQLOCK_REQUEST_FREE, 0);
+    expect(f, next, SQLOCK_REQUEST_HELD, 0);
+    rc = sqlock_request_release(&release, lock, -1, &f->err);
+    assert_lock_ok(rc, &f->err);
+    give_up(f, release); /* carried out all the same */
+    lock_drop(lock);
+    assert_becomes_true(row_is_free(f), PATIENCE_MS);
+    (void)close(done);
+}
+
+/* In the queue, at the row, granted: nothing of it stays, and the caller may let
+ * go of the lock at once. */
+static void test_an_abandoned_request_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    int done = open_eventfd();
+    sqlock_request *at_row;
+    sqlock_request *queued;
+    sqlock_request *granted;
+
+    lock_take(held, 0);
+    at_row = ask(f, lock, SQLOCK_FOREVER, NULL, done);
+    queued = ask(f, lock, SQLOCK_FOREVER, NULL, done);
+    give_up(f, queued);
+    (void)wait_until(is_over(at_row), 100); /* until it is at the row */
+    give_up(f, at_row);
+    lock_drop(lock);
+    lock_give(held);
+    assert_true(row_is_free(f));
+    granted = ask(f, held, 0, NULL, -1);
+    assert_becomes_true(is_over(granted), PATIENCE_MS);
+    assert_false(row_is_free(f));
+    give_up(f, granted);
+    lock_drop(held);
+    assert_becomes_true(row_is_free(f), PATIENCE_MS);
+    assert_int_equal(drain(done), 0);
+    (void)close(done);
+    assert_lock_ok(sqlock_request_abandon(NULL, &f->err), &f->err);
+}
+
+/* At whatever stage it comes: in the end the lock is free. */
+static void test_abandoned_at_every_stage(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    unsigned rounds = check_scale(60, 4000);
+
+    for (unsigned i = 0; i < rounds; i++) {
+        sqlock_request *one = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+        sqlock_request *two = ask(f, other, SQLOCK_FOREVER, NULL, -1);
+        sqlock_request *three = ask(f, lock, (int64_t)(i % 4), NULL, -1);
+
+        for (unsigned k = 0; k < i % 7; k++)
+            (void)check_pause(INT64_MAX);
+        give_up(f, i % 2 == 0 ? one : two);
+        give_up(f, three);
+        give_up(f, i % 2 == 0 ? two : one);
+    }
+    assert_lock_ok(sqlock_acquire(other, SQLOCK_FOREVER, NULL, &f->err),
+                   &f->err);
+    lock_give(other);
+    lock_drop(lock);
+    lock_drop(other);
+    assert_becomes_true(row_is_free(f), PATIENCE_MS);
+}
+
+/* --- many, in one thread --- */
+
+#define KEYS_MAX 1000
+
+struct crowd {
+    sqlock_lock *held[KEYS_MAX];
+    sqlock_lock *locks[KEYS_MAX];
+    sqlock_request *requests[KEYS_MAX];
+    unsigned count;
+    unsigned over;
+};
+
+/* The event loop: all that is over is finished, and given back. */
+static void serve(struct fixture *f, struct crowd *crowd)
+{
+    for (unsigned i = 0; i < crowd->count; i++) {
+        sqlock_request *release = NULL;
+        int rc;
+
+        if (crowd->requests[i] == NULL || !is_over(crowd->requests[i]))
+            continue;
+        rc = sqlock_request_finish(crowd->requests[i], &f->err);
+        assert_lock_ok(rc, &f->err);
+        crowd->requests[i] = NULL;
+        if (!sqlock_is_held(crowd->locks[i])) { /* that was its release */
+            crowd->over++;
+            continue;
+        }
+        rc = sqlock_request_release(&release, crowd->locks[i], -1, &f->err);
+        assert_lock_ok(rc, &f->err);
+        crowd->requests[i] = release;
+    }
+}
+
+static void test_keys_by_the_thousand_in_one_thread(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd *crowd = calloc(1, sizeof *crowd);
+    sqlock_options options = fixture_options(f);
+    size_t threads = check_entries("/proc/self/task");
+    size_t fds;
+    sqlock_registry *tapped;
+    int64_t ids[64];
+    int rc;
+
+    options.pool_size = 4;
+    tapped = fixture_tapped(f, &options);
+    crowd->count = check_scale(100, KEYS_MAX);
+    for (unsigned i = 0; i < crowd->count; i++) {
+        char name[96];
+
+        (void)snprintf(name, sizeof name, "%s key %u", f->name, i);
+        crowd->held[i] = lock_obtain(f->a, name);
+        crowd->locks[i] = lock_obtain(tapped, name);
+    }
+    rc = sqlock_acquire_many(crowd->held, crowd->count, 0, NULL, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    fds = check_entries("/proc/self/fd");
+    for (unsigned i = 0; i < crowd->count; i++)
+        crowd->requests[i] = ask(f, crowd->locks[i], SQLOCK_FOREVER, NULL, -1);
+    rc = sqlock_release_many(crowd->held, crowd->count, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true((serve(f, crowd), crowd->over == crowd->count),
+                        PATIENCE_MS);
+    /* The pool, half of it to wait, one for what is kept; for each of the first
+     * two a thread, and some of the registry's own. */
+    assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
+    assert_in_range(check_entries("/proc/self/task"), threads,
+                    threads + 4 + 2 + 2 /* SQLite's doorbells */ + 4);
+    assert_in_range(check_entries("/proc/self/fd"), 0, fds + 40);
+    for (unsigned i = 0; i < crowd->count; i++) {
+        lock_drop(crowd->held[i]);
+        lock_drop(crowd->locks[i]);
+    }
+    registry_end(tapped);
+    free(crowd);
+}
+
+/* --- ends of its registry, its lease, its process --- */
+
+static void test_a_registry_closes_with_requests_open(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    char name[96];
+    sqlock_lock *free_one;
+    sqlock_request *granted;
+    sqlock_request *release = NULL;
+    int rc;
+
+    (void)snprintf(name, sizeof name, "%s free", f->name);
+    free_one = lock_obtain(registry, name);
+    lock_take(held, 0);
+    (void)ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    (void)ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    give_up(f, ask(f, lock, SQLOCK_FOREVER, NULL, -1));
+    granted = ask(f, free_one, 0, NULL, -1);
+    assert_becomes_true(is_over(granted), PATIENCE_MS);
+    free_one = lock_obtain(registry, f->database->name);
+    lock_take(free_one, 0);
+    rc = sqlock_request_release(&release, free_one, -1, &f->err);
+    assert_lock_ok(rc, &f->err);
+    registry_end(registry);
+    lock_give(held);
+    assert_true(row_is_free(f));
+    assert_true(is_free(f, name));
+    assert_true(is_free(f, f->database->name));
+    lock_drop(held);
+}
+
+static void count_lost(void *context, sqlock_lock *lock, int code)
+{
+    (void)lock;
+    if (code == SQLOCK_EEXPIRED)
+        (void)atomic_fetch_add((atomic_uint *)context, 1);
+}
+
+static void test_a_lease_that_is_over_is_not_taken_over(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    atomic_uint lost = 0;
+    sqlock_request *request;
+
+    options.ttl_ms = 300;
+    options.on_lost = count_lost;
+    options.lost_context = &lost;
+    request = ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    assert_becomes_true(sqlock_request_look(request) == SQLOCK_REQUEST_LOST,
+                        PATIENCE_MS);
+    assert_becomes_true(atomic_load(&lost) == 1, PATIENCE_MS);
+    assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
+                &f->err);
+    assert_lock_ok(sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err),
+                   &f->err);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* From the grant on, before it is finished and after. */
+static void test_a_request_is_kept(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_request *request;
+    struct row row;
+
+    options.ttl_ms = 4000;
+    options.keep = true;
+    request = ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    assert_becomes_true(is_over(request), PATIENCE_MS);
+    row = fixture_row(f, f->name);
+    assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
+                        PATIENCE_MS);
+    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    row = fixture_row(f, f->name);
+    assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
+                        PATIENCE_MS);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static void test_owned_by_the_registry_requests_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_request *requests[2];
+    sqlock_lock *lock;
+
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    requests[0] = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    requests[1] = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    expect(f, requests[0], SQLOCK_REQUEST_HELD, 0);
+    assert_becomes_true(is_over(requests[1]), PATIENCE_MS);
+    assert_int_equal(sqlock_hold_count(lock), 2);
+    give_up(f, requests[1]);
+    assert_becomes_true(sqlock_hold_count(lock) == 1, PATIENCE_MS);
+    assert_false(row_is_free(f));
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static bool refused_in_child(sqlock_lock *lock, sqlock_request *request)
+{
+    sqlock_request *another = NULL;
+
+    return sqlock_request_acquire(&another, lock, 0, NULL, -1, NULL) ==
+               SQLOCK_EFORK &&
+           sqlock_request_release(&another, lock, -1, NULL) == SQLOCK_EFORK &&
+           sqlock_request_look(request) == SQLOCK_REQUEST_FREE &&
+           sqlock_request_finish(request, NULL) == SQLOCK_EFORK &&
+           sqlock_request_abandon(request, NULL) == SQLOCK_EFORK;
+}
+
+static void test_F17_a_child_has_no_requests(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_request *request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    int status = -1;
+    pid_t pid;
+
+    assert_becomes_true(is_over(request), PATIENCE_MS);
+    pid = fork();
+    if (pid == 0)
+        _exit(refused_in_child(lock, request) ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* A claim that stands behind a transaction's row lock is the registry's to wait
+ * for. */
+static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_request *request;
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    sql_run(&f->sql, "BEGIN");
+    sql_run(&f->sql, "UPDATE %s SET FENCE = FENCE", f->table);
+    request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_FETCHING);
+    sql_run(&f->sql, "ROLLBACK");
+    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST(test_what_was_granted_belongs_to_who_finishes_it),
+    TEST_ON(test_a_request_is_woken_by_another_process, ON_ALL, IN_ALL),
+    TEST(test_a_request_that_is_not_served_says_why),
+    TEST_ON(test_requests_of_one_thread_exclude_each_other, ON_ALL, IN_ALL),
+    TEST(test_a_release_does_not_wait_either),
+    TEST_ON(test_an_abandoned_request_leaves_nothing, ON_ALL, IN_ALL),
+    TEST(test_abandoned_at_every_stage),
+    TEST(test_keys_by_the_thousand_in_one_thread),
+    TEST(test_a_registry_closes_with_requests_open),
+    TEST(test_a_lease_that_is_over_is_not_taken_over),
+    TEST(test_a_request_is_kept),
+    TEST(test_owned_by_the_registry_requests_are_counted),
+    TEST(test_F17_a_child_has_no_requests),
+    TEST(test_a_statement_that_waits_does_not_block_the_caller),
+};
+
+const struct topic topic_request = TOPIC(tests);
