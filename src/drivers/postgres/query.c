@@ -376,12 +376,14 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
     return rc;
 }
 
-/* The server does not know the prepared statement any more, or its result has
- * changed shape by DDL: it was not carried out, and can be prepared anew. */
-static bool forget_stale(lk_pg *session, uint32_t id)
+/* The server does not know the prepared statement, or its result has changed
+ * shape by DDL: it was not carried out, and can be sent anew.  A statement that
+ * is not known was prepared on another backend: a pooler lends them, and would
+ * lend another one again. */
+static bool forget_stale(lk_pg *session)
 {
     if (strcmp(session->sqlstate, "26000") == 0) {
-        session->prepared[id - 1] = 0;
+        session->is_unprepared = true;
         return true;
     }
     if (strcmp(session->sqlstate, "0A000") == 0) {
@@ -394,13 +396,18 @@ static bool forget_stale(lk_pg *session, uint32_t id)
 
 /* ------------------------------------------------------------- execution -- */
 
+static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
+{
+    return statement->id > 0 && !session->is_unprepared;
+}
+
 static int send_statement(lk_pg *session, const sqlock_statement *statement,
                           const struct arguments *arguments)
 {
     const char *const *values = arguments->values;
     char name[64];
 
-    if (statement->id > 0) {
+    if (is_prepared(session, statement)) {
         name_of(name, session, statement->id);
         return PQsendQueryPrepared(session->conn, name, arguments->count,
                                    values, NULL, NULL, 0);
@@ -419,7 +426,8 @@ static int run(lk_pg *session, const sqlock_statement *statement,
     int rc;
 
     session->sqlstate[0] = '\0';
-    if (statement->id > 0 && session->prepared[statement->id - 1] == 0) {
+    if (is_prepared(session, statement) &&
+        session->prepared[statement->id - 1] == 0) {
         rc = prepare(session, statement, arguments, deadline_ns, err);
         if (rc < 0)
             return rc;
@@ -459,8 +467,8 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
 
     in_transaction = PQtransactionStatus(session->conn) != PQTRANS_IDLE;
     rc = run(session, statement, &arguments, deadline_ns, &source, err);
-    if (rc < 0 && !session->dead && statement->id > 0 &&
-        forget_stale(session, statement->id)) {
+    if (rc < 0 && !session->dead && is_prepared(session, statement) &&
+        forget_stale(session)) {
         if (in_transaction) /* which it has spoilt */
             return lk_error(err, SQLOCK_ERETRY,
                             "a prepared statement went stale");

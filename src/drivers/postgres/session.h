@@ -33,6 +33,7 @@ typedef struct lk_pg {
 
     /* Prepared statements: the hash of the text by id - 1, 0 for none. */
     uint64_t prepared[SQLOCK_STATEMENT_IDS];
+    bool is_unprepared;  /* behind a pooler that lends backends: none is */
     unsigned generation; /* part of their names */
 
     char limits[LK_PG_LIMITS][32]; /* of time, as they were set before */
