@@ -111,6 +111,7 @@ probe_test() {
     if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
         # A server says nothing sensible about UTC without it.
         [ -e /usr/share/zoneinfo/UTC ] || need tzdata
+        [ -x /usr/sbin/pgbouncer ] || have pgbouncer || need pgbouncer
     fi
     if wants mysql && [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ]; then
         if ! have mariadbd && ! have mysqld; then

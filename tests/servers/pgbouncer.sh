@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # pgbouncer.sh DIR: a private PostgreSQL behind PgBouncer in DIR; see common.sh.
 # SQLOCK_TEST_POOL_MODE is session (the default) or transaction.
+# SQLOCK_TEST_POOLER_OF is the URL of a PostgreSQL of this machine to be behind it
+# in place of a private one.
 #
 # The administrator's URL, the process and the socket are PostgreSQL's own.
 set -u
@@ -16,10 +18,16 @@ trap 'end_children; rm -rf "$dir"' EXIT
 pooler=${SQLOCK_TEST_TREES:-${here%/*/*}/build/servers}/pgbouncer
 pooler=$pooler/usr/sbin/pgbouncer
 [ -x "$pooler" ] || pooler=$(command -v pgbouncer) || absent "no PgBouncer"
-SQLOCK_TEST_PASSWORD=$(password)
-export SQLOCK_TEST_PASSWORD
-start_child postgres.sh "$dir/server"
-server=$(of_child "$dir/server" SQLOCK_TEST_POSTGRES_URL)
+server=${SQLOCK_TEST_POOLER_OF:-}
+if [ -n "$server" ]; then
+    SQLOCK_TEST_PASSWORD=${server#*://*:}
+    SQLOCK_TEST_PASSWORD=${SQLOCK_TEST_PASSWORD%%@*}
+else
+    SQLOCK_TEST_PASSWORD=$(password)
+    export SQLOCK_TEST_PASSWORD
+    start_child postgres.sh "$dir/server"
+    server=$(of_child "$dir/server" SQLOCK_TEST_POSTGRES_URL)
+fi
 if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
     SQLOCK_TEST_POSTGRES_BIN=$(printf '%s\n' \
         "$SQLOCK_TEST_TREE"/usr/lib/postgresql/*/bin | head -n 1)
@@ -42,12 +50,16 @@ unix_socket_dir =
 auth_type = scram-sha-256
 auth_file = $dir/users
 auth_user = postgres
-auth_dbname = postgres
 auth_query = SELECT usename, passwd FROM pg_shadow WHERE usename = \$1
 pool_mode = ${SQLOCK_TEST_POOL_MODE:-session}
 max_client_conn = 400
 default_pool_size = 150
 END
+    # Before 1.19 it asks in the database that the client wants.
+    case $("$pooler" --version) in
+    *' 1.1'[0-8].*) ;;
+    *) echo 'auth_dbname = postgres' >>"$dir/config" ;;
+    esac
 }
 if [ ${#as_server[@]} -gt 0 ]; then
     chown nobody "$dir/users"
@@ -70,7 +82,7 @@ answers() {
 }
 
 publish() {
-    grep -v _POSTGRES_URL= "$dir/server/env"
+    [ ! -e "$dir/server/env" ] || grep -v _POSTGRES_URL= "$dir/server/env"
     echo "SQLOCK_TEST_POSTGRES_URL='$(url)'"
     echo "SQLOCK_TEST_POSTGRES_POOLER=pgbouncer"
 }

@@ -35,11 +35,22 @@ extern const struct topic topic_cancel;
 extern const struct topic topic_bell;
 extern const struct topic topic_crowd;
 extern const struct topic topic_request;
+extern const struct topic topic_hollow;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */
 pid_t process_start(struct fixture *f, const char *role, uint32_t ttl_ms);
 int be_process(char **arguments, bool holds);
+
+/* PgBouncer in transaction mode before the fixture's server; its URL, or the
+ * running test is skipped. */
+struct pooler {
+    pid_t pid;
+    char folder[64];
+    char url[512];
+};
+void pooler_start(struct pooler *pooler, struct fixture *f);
+void pooler_end(struct pooler *pooler);
 
 /* Somebody else of this process who wants a lock. */
 struct contender {

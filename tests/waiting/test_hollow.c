@@ -1,0 +1,256 @@
+/*
+ * test_hollow.c - doorbells that are none: a proxy that lends sessions, a server
+ * where taking one is a stub, or an error.  Waiting falls back to looking at the
+ * row, and the row decides.
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+#define PARTIES 4
+
+struct party {
+    sqlock_lock *lock;
+    unsigned rounds;
+    atomic_int *inside;
+    _Atomic int64_t *token; /* the last */
+};
+
+static int go_round(struct worker *worker)
+{
+    struct party *party = (struct party *)worker->context + worker->index;
+
+    for (unsigned i = 0; i < party->rounds; i++) {
+        int64_t token;
+
+        worker_expect(
+            worker, 0,
+            sqlock_acquire(party->lock, SQLOCK_FOREVER, NULL, &worker->err));
+        if (atomic_fetch_add(party->inside, 1) != 0)
+            return worker_fail(worker, "two are inside");
+        token = sqlock_token(party->lock);
+        if (atomic_exchange(party->token, token) >= token)
+            return worker_fail(worker, "the tokens do not rise");
+        (void)atomic_fetch_sub(party->inside, 1);
+        worker_expect(worker, 0, sqlock_release(party->lock, &worker->err));
+    }
+    return 0;
+}
+
+/* Two registries there, with two threads each, exclude one another and come to
+ * an end; and one that is waited for there is got from one that is here. */
+static void contend_at(struct fixture *f, const char *url)
+{
+    sqlock_options options = fixture_options(f);
+    struct party parties[PARTIES];
+    sqlock_registry *registries[PARTIES / 2];
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    struct contender contender = {0};
+    _Atomic int64_t token = 0;
+    atomic_int inside = 0;
+    struct workers workers;
+
+    options.poll_ms = 5;
+    for (size_t i = 0; i < PARTIES; i++) {
+        if (i % 2 == 0)
+            registries[i / 2] = fixture_registry_at(f, url, &options);
+        parties[i] = (struct party){
+            .lock = lock_obtain(registries[i / 2], f->name),
+            .rounds = check_scale(15, 1000),
+            .inside = &inside,
+            .token = &token,
+        };
+    }
+    workers_start(&workers, PARTIES, go_round, parties);
+    workers_join(&workers);
+    lock_take(held, 0);
+    contender_queue(&contender, parties[0].lock, SQLOCK_FOREVER);
+    lock_give(held);
+    contender_await(&contender);
+    contender_end(&contender, 0);
+    for (size_t i = 0; i < PARTIES; i++)
+        lock_drop(parties[i].lock);
+    for (size_t i = 0; i < PARTIES / 2; i++)
+        registry_end(registries[i]);
+    lock_drop(held);
+}
+
+/* Sessions of a transaction's length: an advisory lock would stay behind in one
+ * that another client is given next.  No waiter takes or asks for one. */
+static void test_behind_a_pooler_waiters_look(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_options options = fixture_options(f);
+    struct contender contender = {0};
+    sqlock_registry *registry;
+    struct pooler pooler;
+
+    if (database_is_pooled(f->database))
+        skip();
+    pooler_start(&pooler, f);
+    contend_at(f, pooler.url);
+    registry = fixture_registry_at(f, pooler.url, &options);
+    lock_take(held, 0);
+    contender_queue(&contender, lock_obtain(registry, f->name), SQLOCK_FOREVER);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(sql_integer(&f->sql, "SELECT count(*) FROM pg_locks "
+                                              "WHERE locktype = 'advisory'"),
+                         0);
+        (void)check_pause(INT64_MAX);
+    }
+    lock_give(held);
+    contender_await(&contender);
+    contender_end(&contender, 0);
+    lock_drop(contender.lock);
+    registry_end(registry);
+    lock_drop(held);
+    pooler_end(&pooler);
+}
+
+/* --- servers whose advisory locks are none --- */
+
+static void stub_url(const struct fixture *f, char out[1024])
+{
+    (void)snprintf(out, 1024,
+                   "%s%coptions=-csearch_path%%3D%s_stub,"
+                   "pg_catalog,public",
+                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
+}
+
+/* As the built-in ones of that name are found after ours. */
+static void put_stubs(struct fixture *f, const char *yes, const char *nothing)
+{
+    static const char *const names[] = {"pg_try_advisory_lock",
+                                        "pg_try_advisory_lock_shared",
+                                        "pg_try_advisory_xact_lock"};
+
+    sql_run(&f->sql, "CREATE SCHEMA %s_stub", f->prefix);
+    sql_run(&f->sql,
+            "CREATE FUNCTION %s_stub.pg_advisory_lock(bigint) RETURNS void "
+            "LANGUAGE plpgsql AS 'BEGIN %s END'",
+            f->prefix, nothing);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        sql_run(&f->sql,
+                "CREATE FUNCTION %s_stub.%s(bigint) RETURNS boolean "
+                "LANGUAGE plpgsql AS 'BEGIN %s END'",
+                f->prefix, names[i], yes);
+}
+
+static void drop_stubs(struct fixture *f)
+{
+    sql_run(&f->sql, "DROP SCHEMA %s_stub CASCADE", f->prefix);
+}
+
+/* CockroachDB: everybody is told that the lock is his. */
+static void test_F66_advisory_locks_that_are_stubs(void **state)
+{
+    struct fixture *f = *state;
+    char url[1024];
+
+    put_stubs(f, "RETURN true;", "RETURN;");
+    stub_url(f, url);
+    contend_at(f, url);
+    drop_stubs(f);
+}
+
+/* YugabyteDB: they are an error. */
+static void test_F67_advisory_locks_that_fail(void **state)
+{
+    static const char refuse[] =
+        "RAISE EXCEPTION ''not supported'' USING ERRCODE = ''0A000'';";
+    struct fixture *f = *state;
+    char url[1024];
+
+    /* The release asks without waiting: that much is there. */
+    put_stubs(f, "RETURN true;", refuse);
+    stub_url(f, url);
+    contend_at(f, url);
+    drop_stubs(f);
+}
+
+/* --- a queue that lets everybody in --- */
+
+static struct {
+    const sqlock_driver *real;
+    sqlock_driver driver;
+    sqlock_doorbells bells;
+    char schemes[64];
+} hollow;
+
+#define PREFIX "hollow+"
+
+static int hollow_check_url(const char *url, sqlock_error *err)
+{
+    return hollow.real->check_url(url + strlen(PREFIX), err);
+}
+
+static int hollow_open(void *connection, const char *url,
+                       const sqlock_connect *how, sqlock_error *err)
+{
+    return hollow.real->open(connection, url + strlen(PREFIX), how, err);
+}
+
+static int hollow_queue(void *connection, int64_t bell, int64_t until_ns,
+                        sqlock_error *err)
+{
+    (void)connection;
+    (void)bell;
+    (void)until_ns;
+    (void)err;
+    return 0;
+}
+
+static int hollow_leave(void *connection, int64_t bell, int64_t deadline_ns,
+                        sqlock_error *err)
+{
+    return hollow_queue(connection, bell, deadline_ns, err);
+}
+
+static void install_hollow(const char *name)
+{
+    sqlock_error err = {0};
+    size_t i = 0;
+
+    if (hollow.real != NULL)
+        return;
+    while (strcmp(lk_drivers[i]->name, name) != 0)
+        i++;
+    hollow.real = lk_drivers[i];
+    hollow.driver = *hollow.real;
+    hollow.bells = *hollow.real->doorbells;
+    hollow.bells.queue = hollow_queue;
+    hollow.bells.leave = hollow_leave;
+    hollow.driver.doorbells = &hollow.bells;
+    hollow.driver.name = "hollow";
+    (void)snprintf(hollow.schemes, sizeof hollow.schemes,
+                   PREFIX "mysql|" PREFIX "mariadb");
+    hollow.driver.schemes = hollow.schemes;
+    hollow.driver.check_url = hollow_check_url;
+    hollow.driver.open = hollow_open;
+    hollow.driver.resolve_url = NULL;
+    assert_lock_ok(sqlock_driver_register(&hollow.driver, &err), &err);
+}
+
+static void test_F68_user_locks_that_are_none(void **state)
+{
+    struct fixture *f = *state;
+    char url[1024];
+
+    install_hollow("mysql");
+    (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
+    contend_at(f, url);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_behind_a_pooler_waiters_look, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_F66_advisory_locks_that_are_stubs, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_F67_advisory_locks_that_fail, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_F68_user_locks_that_are_none, ON_MYSQL, IN_SQLOCK),
+};
+
+const struct topic topic_hollow = TOPIC(tests);
