@@ -91,6 +91,8 @@ clocks() {
         skip "clock" "libfaketime is not installed"
         return
     fi
+    # AddressSanitizer's runtime, if we were built with it, wants to be first.
+    library="$(ldd "$SQLOCK" | awk '/libasan/ { print $3 }') $library"
     LD_PRELOAD=$library FAKETIME=+90.5s FAKETIME_DONT_FAKE_MONOTONIC=1 \
         run doctor --json
     is "a clock that is off" "$(result_of clock)" warning
