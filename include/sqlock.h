@@ -1075,6 +1075,38 @@ SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
                                    sqlock_finding **findings, size_t *count,
                                    sqlock_error *err);
 
+typedef enum sqlock_support {
+    SQLOCK_SUPPORT_REFUSED = 0, /* ENOTSUP; wake-ups: done without */
+    SQLOCK_SUPPORT_WEAKER,      /* what is weaker is said below */
+    SQLOCK_SUPPORT_FULL
+} sqlock_support;
+
+/** What a database gives. */
+typedef struct sqlock_capabilities {
+    size_t size;              /* sizeof(sqlock_capabilities) */
+    sqlock_support leases;    /* weaker: tokens are the clock alone (Spring's
+                                 layouts); refused: two had one, do not use */
+    sqlock_support row_locks; /* sqlock_tx_lock(), sqlock_tx_lock_row() */
+    sqlock_support guards;    /* sqlock_tx_guard() */
+    sqlock_support wakeups;   /* who waits is woken by the release; weaker: by
+                                 that on the same node (Galera); refused, as on
+                                 Spring's layouts: waiters look at the row */
+} sqlock_capabilities;
+#define SQLOCK_CAPABILITIES_INIT SQLOCK_SIZED(sqlock_capabilities)
+
+/**
+ * Find out what the database gives, by two sessions that get in each other's
+ * way, whatever it calls itself: in the region "sqlock-doctor", whose rows are
+ * removed.
+ *
+ * @return 0, EINVAL, ETIMEDOUT (somebody else is at it), or as
+ *         sqlock_registry_open()
+ */
+SQLOCK_MUSTUSE int sqlock_capabilities_of(const char *url,
+                                          const sqlock_options *options,
+                                          sqlock_capabilities *found,
+                                          sqlock_error *err);
+
 /** Free what sqlock_diagnose() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_findings_free(sqlock_finding *findings, size_t count);
 

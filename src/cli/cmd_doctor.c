@@ -73,8 +73,43 @@ static void print_findings(const sqlock_finding *findings, size_t count)
     }
 }
 
+/* ---------------------------------------------------------- capabilities -- */
+
+static const char *support_name(sqlock_support support)
+{
+    switch (support) {
+    case SQLOCK_SUPPORT_REFUSED:
+        return "refused";
+    case SQLOCK_SUPPORT_WEAKER:
+        return "weaker";
+    case SQLOCK_SUPPORT_FULL:
+        return "full";
+    }
+    return "unknown";
+}
+
+static void print_capabilities(const sqlock_capabilities *given)
+{
+    printf("%-*sleases %s, row locks %s, guards %s, wake-ups %s\n", INDENT,
+           "gives", support_name(given->leases), support_name(given->row_locks),
+           support_name(given->guards), support_name(given->wakeups));
+}
+
+static json_t *capabilities_json(const sqlock_capabilities *given)
+{
+    if (given == NULL)
+        return json_null();
+    return json_pack(
+        "{s:s, s:s, s:s, s:s}", "leases", support_name(given->leases),
+        "row_locks", support_name(given->row_locks), "guards",
+        support_name(given->guards), "wakeups", support_name(given->wakeups));
+}
+
+/* ---------------------------------------------------------------- report -- */
+
 static int print_json(const cli *app, const sqlock_finding *findings,
-                      size_t count, sqlock_severity worst)
+                      size_t count, sqlock_severity worst,
+                      const sqlock_capabilities *given)
 {
     json_t *list = json_array();
     json_t *one;
@@ -91,13 +126,15 @@ static int print_json(const cli *app, const sqlock_finding *findings,
         }
     }
     return cli_print_json(
-        json_pack("{s:s, s:o, s:o}", "result", severity_name(worst), "region",
-                  cli_json_text(cli_region(app)), "findings", list));
+        json_pack("{s:s, s:o, s:o, s:o}", "result", severity_name(worst),
+                  "region", cli_json_text(cli_region(app)), "findings", list,
+                  "capabilities", capabilities_json(given)));
 }
 
-/* The exit status says the worst of it. */
+/* The exit status says the worst of it.  What is given is NULL where that could
+ * not be found out. */
 static int report(const cli *app, const sqlock_finding *findings, size_t count,
-                  int rc)
+                  const sqlock_capabilities *given, int rc)
 {
     sqlock_severity worst = SQLOCK_FINE;
     int status = CLI_OK;
@@ -108,9 +145,11 @@ static int report(const cli *app, const sqlock_finding *findings, size_t count,
             worst = findings[i].severity;
     }
     if (app->json)
-        status = print_json(app, findings, count, worst);
+        status = print_json(app, findings, count, worst, given);
     else
         print_findings(findings, count);
+    if (!app->json && given != NULL)
+        print_capabilities(given);
     if (status != CLI_OK)
         return status;
     if (rc < 0)
@@ -120,11 +159,13 @@ static int report(const cli *app, const sqlock_finding *findings, size_t count,
 
 static int diagnose(const cli *app)
 {
+    sqlock_capabilities given = SQLOCK_CAPABILITIES_INIT;
     sqlock_finding *findings = NULL;
     sqlock_options options;
     sqlock_error err = {0};
     const char *url = cli_url(app);
     size_t count = 0;
+    bool is_known;
     int status;
     int rc;
 
@@ -136,7 +177,11 @@ static int diagnose(const cli *app)
     rc = sqlock_diagnose(url, &options, &findings, &count, &err);
     if (rc < 0 && count == 0)
         return cli_fail(&err);
-    status = report(app, findings, count, rc);
+    is_known =
+        rc == 0 && sqlock_capabilities_of(url, &options, &given, &err) == 0;
+    if (rc == 0 && !is_known)
+        cli_info("what the database gives is not known: %s", err.message);
+    status = report(app, findings, count, is_known ? &given : NULL, rc);
     sqlock_findings_free(findings, count);
     return status;
 }
@@ -196,7 +241,11 @@ const cli_command cli_doctor = {
         "table's layout,\n"
         "our rights on it and the peers that share it; say what to change.  A "
         "lock in\n"
-        "the region sqlock-doctor is taken and given back for it.\n"
+        "the region sqlock-doctor is taken and given back for it.  The last "
+        "line tells\n"
+        "what two sessions that got in each other's way have shown the "
+        "database "
+        "to give.\n"
         "\n"
         "      --after-restore   after the database was restored from a "
         "backup, cloned,\n"
@@ -212,9 +261,11 @@ const cli_command cli_doctor = {
         "69 or 77\n"
         "the database cannot be examined.\n"
         "JSON: { result, region, findings: [ { check, result, found, advice } "
-        "] }, the\n"
-        "results being ok, warning or failure; with --after-restore { rows "
-        "}.\n",
+        "],\n"
+        "capabilities: { leases, row_locks, guards, wakeups } }, the results "
+        "being ok,\n"
+        "warning or failure, the capabilities full, weaker or refused; with\n"
+        "--after-restore { rows }.\n",
     .options = doctor_options,
     .run = run_doctor,
 };

@@ -27,12 +27,20 @@ members() { # the types of all findings' members, each once
 
 # The servers of the tests are not durable, unless they are told to be.
 found() { # DATABASE LAYOUT
-    local expected=1 check
+    local expected=1 wakeups=full check
     { [ "$1" != sqlite ] && [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; } || expected=0
     run doctor --json
     is "$2: doctor" "$status" "$expected"
     is "$2: its members" "$(json <<<"$out")" \
-        "result:string region:string findings:array"
+        "result:string region:string findings:array capabilities:object"
+    expected=full
+    [ "$2" = sqlock ] || expected=weaker
+    is "$2: leases" "$(json capabilities.leases <<<"$out")" "$expected"
+    for check in row_locks guards; do
+        is "$2: $check" "$(json "capabilities.$check" <<<"$out")" full
+    done
+    [ "$2" = sqlock ] || wakeups=refused
+    is "$2: wakeups" "$(json capabilities.wakeups <<<"$out")" "$wakeups"
     is "$2: those of findings" "$(members | tr '|' '\n' |
         sed 's/advice:.*/advice/' | sort -u)" \
         "check:string result:string found:string advice"
@@ -51,9 +59,10 @@ found() { # DATABASE LAYOUT
 
     run doctor
     has "$2: as text" "$out" $'\nok       rights '
-    is "$2: every line is a finding, or advice" \
-        "$(grep -vcE '^(ok      |warning |failure |                      [^ ])' \
+    is "$2: every line is a finding, or advice, or what it gives" \
+        "$(grep -vcE '^(ok      |warning |failure |gives |                      [^ ])' \
             <<<"$out")" 0
+    has "$2: what it gives" "$out" "row locks full, guards full, wake-ups $wakeups"
 }
 
 durability() { # DATABASE
@@ -104,6 +113,7 @@ broken() { # DATABASE
     is "no table: a failure" "$status" 1
     is "of the layout" "$(result_of layout CLI_NONE_LOCK)" failure
     is "nothing more is looked at" "$(result_of rights)" none
+    is "nor is it known what it gives" "$(json capabilities <<<"$out")" null
     if [ "$1" = sqlite ]; then
         SQLOCK_URL=sqlite:/nowhere/at/all run doctor
     else

@@ -29,5 +29,6 @@ extern const struct topic topic_races;
 extern const struct topic topic_doctor;
 extern const struct topic topic_done;
 extern const struct topic topic_orphans;
+extern const struct topic topic_capabilities;
 
 #endif

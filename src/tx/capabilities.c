@@ -1,0 +1,239 @@
+/*
+ * capabilities.c - what the database behind a URL gives, found out by two
+ * sessions that get in each other's way: a version tells what a server calls
+ * itself, and some call themselves what they are not (F63-F68)
+ *
+ * All is done in a region of its own, under a lock, so that one at a time does
+ * it; its row goes in the end.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "tx/tx.h"
+
+#define REGION "sqlock-doctor"
+#define NAME "capabilities"
+#define BELL_KEY "capabilities of doorbells" /* of no lock */
+#define TTL_MS 20000
+#define WAIT_MS 5000 /* for another one who is at it */
+
+struct probe {
+    sqlock_registry *one, *other;
+    sqlock_lock *ours, *theirs;
+    sqlock_capabilities found;
+};
+
+/* The answer to a try that must be refused, as a capability; below 0: neither.
+ */
+static int judge(int rc, sqlock_support *support)
+{
+    if (rc == SQLOCK_EBUSY)
+        *support = SQLOCK_SUPPORT_FULL;
+    else if (rc == 0 || rc == SQLOCK_ENOTSUP)
+        *support = SQLOCK_SUPPORT_REFUSED;
+    else
+        return rc;
+    return 0;
+}
+
+/* --- leases --- */
+
+static int probe_leases(struct probe *probe, sqlock_error *err)
+{
+    int rc = sqlock_acquire(probe->theirs, 0, NULL, err);
+
+    if (rc == 0)
+        (void)!sqlock_release(probe->theirs, NULL);
+    rc = judge(rc, &probe->found.leases);
+    /* Tokens are the clock alone there. */
+    if (rc == 0 && probe->found.leases == SQLOCK_SUPPORT_FULL &&
+        probe->one->layout != SQLOCK_LAYOUT_SQLOCK)
+        probe->found.leases = SQLOCK_SUPPORT_WEAKER;
+    return rc;
+}
+
+/* --- rows --- */
+
+/* Whether another session is kept from a row that this transaction has. */
+static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
+{
+    const struct lk_table *locks = &probe->one->table;
+    sqlock_table table = SQLOCK_TABLE_INIT;
+    sqlock_value key = sqlock_text(sqlock_key(probe->ours));
+    char name[sizeof locks->schema + sizeof locks->name];
+    sqlock_tx *second = NULL;
+    int rc;
+
+    (void)snprintf(name, sizeof name, "%s%s%s", locks->schema,
+                   locks->schema[0] != '\0' ? "." : "", locks->name);
+    table.name = name;
+    table.key_column = probe->one->db.driver->dialect->folds_to_lower
+                           ? "lock_key"
+                           : "LOCK_KEY";
+    rc = sqlock_tx_lock_row(tx, &table, &key, false, 0, err);
+    if (rc < 0)
+        return judge(rc, &probe->found.row_locks);
+    rc = sqlock_tx_begin(&second, probe->other, err);
+    if (rc == 0)
+        rc = sqlock_tx_lock_row(second, &table, &key, false, 0, err);
+    (void)sqlock_tx_rollback(second, NULL);
+    return judge(rc, &probe->found.row_locks);
+}
+
+static int probe_rows(struct probe *probe, sqlock_error *err)
+{
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    rc = sqlock_tx_begin(&tx, probe->one, err);
+    if (rc == 0)
+        rc = probe_row(probe, tx, err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    return rc == SQLOCK_ENOTSUP ? 0 : rc;
+}
+
+static int probe_guards(struct probe *probe, sqlock_error *err)
+{
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    rc = sqlock_tx_begin(&tx, probe->one, err);
+    if (rc == 0)
+        rc = sqlock_tx_guard(tx, probe->ours, err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    if (rc == 0)
+        probe->found.guards = SQLOCK_SUPPORT_FULL;
+    return rc == SQLOCK_ENOTSUP ? 0 : rc;
+}
+
+/* --- doorbells --- */
+
+/* At the doorbell, for a moment or not at all. */
+static int ring_at(sqlock_registry *registry, struct lk_connection *connection,
+                   int64_t bell, int64_t wait_ms)
+{
+    int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
+    int rc;
+
+    lk_watchdog_arm(&registry->db.dog, &connection->watch, connection->state,
+                    lk_statement_deadline(registry));
+    rc = registry->db.driver->doorbells->queue(connection->state, bell,
+                                               until_ns, NULL);
+    lk_watchdog_disarm(&registry->db.dog, &connection->watch);
+    return rc;
+}
+
+static void leave(sqlock_registry *registry, struct lk_connection *connection,
+                  int64_t bell)
+{
+    (void)registry->db.driver->doorbells->leave(
+        connection->state, bell, lk_statement_deadline(registry), NULL);
+}
+
+/* The second one must not have it before the first one leaves, and then must. */
+static sqlock_support compare(struct probe *probe, struct lk_connection *first,
+                              struct lk_connection *second)
+{
+    int64_t bell = lk_bell_number(probe->one, BELL_KEY);
+    sqlock_support found = SQLOCK_SUPPORT_REFUSED;
+
+    if (ring_at(probe->one, first, bell, 1000) < 0)
+        return found;
+    if (ring_at(probe->other, second, bell, 0) != 0) {
+        leave(probe->one, first, bell);
+        if (ring_at(probe->other, second, bell, 1000) == 0)
+            found = SQLOCK_SUPPORT_FULL;
+    } else {
+        leave(probe->one, first, bell);
+    }
+    leave(probe->other, second, bell);
+    return found;
+}
+
+static int probe_wakeups(struct probe *probe, sqlock_error *err)
+{
+    const sqlock_doorbells *bells = probe->one->db.driver->doorbells;
+    struct lk_connection *first;
+    struct lk_connection *second;
+    int rc;
+
+    if (bells == NULL || (bells->layouts & (1u << probe->one->layout)) == 0)
+        return 0;
+    rc = lk_pool_take(&probe->one->db.waiting,
+                      lk_statement_deadline(probe->one), &first, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_pool_take(&probe->other->db.waiting,
+                      lk_statement_deadline(probe->other), &second, err);
+    if (rc == 0) {
+        probe->found.wakeups = compare(probe, first, second);
+        if (probe->one->is_one_node &&
+            probe->found.wakeups == SQLOCK_SUPPORT_FULL)
+            probe->found.wakeups = SQLOCK_SUPPORT_WEAKER;
+        lk_pool_discard(&probe->other->db.waiting, second);
+    }
+    lk_pool_discard(&probe->one->db.waiting, first);
+    return rc;
+}
+
+/* --- all of it --- */
+
+static int probe_all(struct probe *probe, sqlock_error *err)
+{
+    int rc;
+
+    rc = sqlock_obtain(&probe->ours, probe->one, NAME, err);
+    if (rc == 0)
+        rc = sqlock_obtain(&probe->theirs, probe->other, NAME, err);
+    if (rc == 0)
+        rc = sqlock_acquire(probe->ours, WAIT_MS, NULL, err);
+    if (rc < 0)
+        return rc;
+    rc = probe_leases(probe, err);
+    if (rc == 0)
+        rc = probe_rows(probe, err);
+    if (rc == 0)
+        rc = probe_guards(probe, err);
+    if (rc == 0)
+        rc = probe_wakeups(probe, err);
+    (void)!sqlock_release(probe->ours, NULL);
+    /* Who may not delete leaves it to whoever reaps. */
+    (void)!sqlock_reap(probe->one, 0, NULL, NULL);
+    return rc;
+}
+
+int sqlock_capabilities_of(const char *url, const sqlock_options *options,
+                           sqlock_capabilities *found, sqlock_error *err)
+{
+    struct probe probe = {.one = NULL};
+    sqlock_options own;
+    int rc;
+
+    if (found == NULL || found->size < sizeof found->size)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the capabilities");
+    rc = lk_options_complete(&own, options, err);
+    if (rc < 0)
+        return rc;
+    own.region = REGION;
+    own.pool_size = 2;
+    own.key_rule = SQLOCK_KEY_CURRENT;
+    own.ttl_ms = TTL_MS;
+    own.margin_ms = 0;
+    own.keep_period_ms = 0;
+    rc = sqlock_registry_open(&probe.one, url, &own, err);
+    if (rc == 0)
+        rc = sqlock_registry_open(&probe.other, url, &own, err);
+    if (rc == 0)
+        rc = probe_all(&probe, err);
+    (void)sqlock_drop(probe.ours, NULL);
+    (void)sqlock_drop(probe.theirs, NULL);
+    (void)sqlock_registry_close(probe.other, NULL);
+    (void)sqlock_registry_close(probe.one, NULL);
+    if (rc < 0)
+        return rc;
+    probe.found.size = found->size;
+    memcpy(found, &probe.found,
+           found->size < sizeof probe.found ? found->size : sizeof probe.found);
+    return 0;
+}
