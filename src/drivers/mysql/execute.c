@@ -211,10 +211,14 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
                     sqlock_result *result, sqlock_error *err)
 {
     MYSQL *mysql = connection->mysql;
-    int next = mysql_real_query(mysql, text, strlen(text));
     bool is_first = true;
+    int next = 0;
     int rc = 0;
 
+    /* Connector/C gives -1 for what it could not send, which says of a next
+       result that there is none. */
+    if (mysql_real_query(mysql, text, strlen(text)) != 0)
+        return lk_mysql_fail(connection, LK_MYSQL_RUNNING, err);
     for (; next == 0; next = mysql_next_result(mysql)) {
         sqlock_result ignored = {0};
         int one;
