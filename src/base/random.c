@@ -1,34 +1,48 @@
 /*
- * random.c - identities of libuuid, which draws each from the kernel (2 us), and
- * numbers straight from it: nothing that a fork or a restart could repeat.
+ * random.c - identities and numbers straight from the kernel: nothing that a
+ * fork or a restart could repeat.  libuuid draws from it as well, but takes four
+ * times as long for it, by stirring in what is no secret.
  */
 #include "base/random.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <sys/random.h>
 #include <uuid/uuid.h>
 
 #include "base/clock.h"
 #include "sqlock_driver.h"
 
+static bool draw(void *out, size_t size)
+{
+    ssize_t got;
+
+    do {
+        got = getrandom(out, size, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == (ssize_t)size;
+}
+
+/* Version 4, variant 1, as RFC 9562 has it. */
 void lk_random_uuid(char out[SQLOCK_KEY_SIZE])
 {
     uuid_t id;
 
-    uuid_generate_random(id);
+    if (draw(id, sizeof id)) {
+        id[6] = (unsigned char)((id[6] & 0x0f) | 0x40);
+        id[8] = (unsigned char)((id[8] & 0x3f) | 0x80);
+    } else { /* a kernel without getrandom */
+        uuid_generate_random(id);
+    }
     uuid_unparse_lower(id, out);
 }
 
 int64_t lk_random_between(int64_t from, int64_t to)
 {
     uint64_t value = 0;
-    ssize_t got;
 
-    do {
-        got = getrandom(&value, sizeof value, 0);
-    } while (got < 0 && errno == EINTR);
     /* Only jitter is drawn here: a kernel without getrandom gets the clock. */
-    if (got != (ssize_t)sizeof value)
+    if (!draw(&value, sizeof value))
         value = (uint64_t)sqlock_monotonic_ns();
     return (int64_t)((uint64_t)from +
                      value % ((uint64_t)to - (uint64_t)from + 1));
