@@ -6,9 +6,13 @@
  */
 #include "drivers/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* A statement on its way in a thread of its own. */
 struct flight {
@@ -228,6 +232,57 @@ static void test_connection_that_breaks_in_flight_is_uncertain(void **state)
     assert_false(subject.driver->is_alive(test->a.connection));
 }
 
+#define DESCRIPTORS 1024
+
+/* Shut down what was opened since: the connection of this process alone. */
+static void shut_new_sockets(const bool *was_socket)
+{
+    int type;
+    socklen_t size = sizeof type;
+
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        if (!was_socket[fd] &&
+            getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0)
+            (void)shutdown(fd, SHUT_WR);
+}
+
+/* In a process where SIGPIPE does what it does by default.  0: all is well. */
+static int write_to_cut_connection(void)
+{
+    bool was_socket[DESCRIPTORS];
+    struct session session = {0};
+    int type;
+    socklen_t size = sizeof type;
+
+    (void)signal(SIGPIPE, SIG_DFL);
+    for (int fd = 0; fd < DESCRIPTORS; fd++)
+        was_socket[fd] = getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0;
+    if (session_open_at(&session, subject.url, LOCK_TIMEOUT_MS) < 0)
+        return 2;
+    /* It was seen to be alive, so the statement is sent. */
+    if (!subject.driver->is_alive(session.connection))
+        return 3;
+    shut_new_sockets(was_socket);
+    if (session_try(&session, "SELECT 1") == 0)
+        return 4;
+    subject.driver->close(session.connection);
+    return 0;
+}
+
+static void test_writing_to_a_cut_connection_raises_no_signal(void **state)
+{
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    child = fork();
+    assert_int_not_equal(child, -1);
+    if (child == 0)
+        _exit(write_to_cut_connection());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 void add_limit_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -240,5 +295,6 @@ void add_limit_tests(add_fn add)
         return; /* there is no server that could end a connection */
     ADD(idle_connection_that_was_ended_is_not_alive);
     ADD(connection_that_breaks_in_flight_is_uncertain);
+    ADD(writing_to_a_cut_connection_raises_no_signal);
 #undef ADD
 }

@@ -60,7 +60,7 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     rc = refuse_reconnect(mysql, err);
     if (rc < 0)
         return rc;
-    lk_mysql_sigpipe_hold(&held);
+    lk_mysql_sigpipe_hold(&held, mysql);
     rc = probe(mysql, err);
     lk_mysql_sigpipe_release(&held, rc < 0);
     if (rc < 0)
@@ -110,7 +110,7 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
     struct lk_mysql_sigpipe held;
     int rc;
 
-    lk_mysql_sigpipe_hold(&held);
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns, result,
                           err);
     lk_mysql_sigpipe_release(&held, connection->is_broken);

@@ -106,6 +106,12 @@ static void set_authentication(MYSQL *mysql)
                    "sha256_password,client_ed25519,parsec,auth_gssapi_client");
 }
 
+/* Where it writes to the socket itself, with MSG_NOSIGNAL. */
+bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
+{
+    return mysql->net.pvio != NULL && mysql_get_ssl_cipher(mysql) == NULL;
+}
+
 int lk_mysql_client_socket(MYSQL *mysql)
 {
     return mysql_get_socket(mysql);
@@ -145,6 +151,13 @@ static void set_authentication(MYSQL *mysql)
 
     /* A timeout is one wait, not several in a row. */
     mysql_options(mysql, MYSQL_OPT_RETRY_COUNT, &attempts);
+}
+
+/* It has SIGPIPE ignored by the whole process, which start_library undoes. */
+bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
+{
+    (void)mysql;
+    return false;
 }
 
 int lk_mysql_client_socket(MYSQL *mysql)

@@ -33,6 +33,9 @@ int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
 /** Whether the library connects anew by itself when the connection is gone. */
 bool lk_mysql_client_reconnects(MYSQL *mysql);
 
+/** Whether the library keeps SIGPIPE away by itself on this connection. */
+bool lk_mysql_client_spares_sigpipe(MYSQL *mysql);
+
 /** The connection's socket, or -1. */
 int lk_mysql_client_socket(MYSQL *mysql);
 

@@ -69,6 +69,7 @@ bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection)
 int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
                    sqlock_error *err)
 {
+    bool was_looked_at;
     int rc;
 
     rc = lk_mysql_client_enter(err);
@@ -82,8 +83,10 @@ int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
         return lk_error(err, SQLOCK_ECANCELED,
                         "the statement was given up before it was sent");
     }
-    if (connection->is_broken ||
-        (connection->has_alarm && !lk_mysql_is_quiet(connection))) {
+    was_looked_at = connection->was_looked_at;
+    connection->was_looked_at = false;
+    if (connection->is_broken || (connection->has_alarm && !was_looked_at &&
+                                  !lk_mysql_is_quiet(connection))) {
         connection->is_broken = true;
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "the connection to the MySQL server is closed");

@@ -28,6 +28,7 @@ struct lk_mysql_connection {
     bool is_rolled_back;     /* it was, by an error, and nobody said so yet */
     bool is_broken;          /* not in step with the server any more */
     bool is_limited;         /* the caller has a savepoint */
+    bool was_looked_at;      /* by is_alive, and nothing was sent since */
     char limits[2][24];      /* of time, as they were set before */
     atomic_bool was_aborted; /* by another thread */
     int alarm;               /* a second descriptor of the socket ... */

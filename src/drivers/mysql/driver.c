@@ -37,7 +37,7 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     connection->mysql = mysql_init(NULL);
     if (connection->mysql == NULL)
         return lk_error_nomem(err);
-    lk_mysql_sigpipe_hold(&held);
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_connect(connection, url, how, err);
     lk_mysql_sigpipe_release(&held, rc < 0);
     return rc;
@@ -57,7 +57,7 @@ static void driver_close(void *handle)
     if (connection->mysql == NULL)
         return;
     (void)lk_mysql_client_enter(NULL);
-    lk_mysql_sigpipe_hold(&held);
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
     if (connection->has_alarm)
         (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
     mysql_close(connection->mysql);
@@ -72,10 +72,12 @@ static bool driver_is_alive(void *handle)
 {
     struct lk_mysql_connection *connection = handle;
 
-    return connection->has_alarm && !connection->is_broken &&
-           !atomic_load(&connection->was_aborted) &&
-           mysql_thread_id(connection->mysql) == connection->thread_id &&
-           lk_mysql_is_quiet(connection);
+    connection->was_looked_at =
+        connection->has_alarm && !connection->is_broken &&
+        !atomic_load(&connection->was_aborted) &&
+        mysql_thread_id(connection->mysql) == connection->thread_id &&
+        lk_mysql_is_quiet(connection);
+    return connection->was_looked_at;
 }
 
 static void driver_abort(void *handle)
@@ -89,7 +91,7 @@ static int query(struct lk_mysql_connection *connection, const char *text,
     struct lk_mysql_sigpipe held;
     int rc = 0;
 
-    lk_mysql_sigpipe_hold(&held);
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
     if (mysql_query(connection->mysql, text) != 0)
         rc = lk_mysql_fail(connection, stage, err);
     lk_mysql_sigpipe_release(&held, rc < 0);
@@ -178,7 +180,7 @@ static int driver_execute(void *handle, const sqlock_statement *statement,
     struct lk_mysql_sigpipe held;
     int rc;
 
-    lk_mysql_sigpipe_hold(&held);
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
     rc = lk_mysql_execute(connection, statement, parameters, count, deadline_ns,
                           result, err);
     lk_mysql_sigpipe_release(&held, connection->is_broken);

@@ -5,7 +5,8 @@
  * kernel to leave the signal out, and OpenSSL even writes (an alert) while it
  * reads from a connection that was cut.  By default that would end the program.
  * Changing what the signal does is not a library's business, so it is blocked
- * in the calling thread for the time of a call, and taken away if it came.
+ * in the calling thread for the time of a call, and taken away if it came: two
+ * system calls, which are spared where the library does without.
  */
 #include "drivers/mysql/sigpipe.h"
 
@@ -20,10 +21,13 @@ static bool is_pending(void)
     return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
 }
 
-void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held)
+void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql)
 {
     sigset_t pipe;
 
+    held->is_held = !lk_mysql_client_spares_sigpipe(mysql);
+    if (!held->is_held)
+        return;
     (void)sigemptyset(&pipe);
     (void)sigaddset(&pipe, SIGPIPE);
     (void)pthread_sigmask(SIG_BLOCK, &pipe, &held->before);
@@ -38,6 +42,8 @@ void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held,
     static const struct timespec at_once = {0, 0};
     sigset_t pipe;
 
+    if (!held->is_held)
+        return;
     if (happened && !held->was_pending && is_pending()) {
         (void)sigemptyset(&pipe);
         (void)sigaddset(&pipe, SIGPIPE);

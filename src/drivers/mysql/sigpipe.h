@@ -7,13 +7,17 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "drivers/mysql/client.h"
+
 struct lk_mysql_sigpipe {
     sigset_t before;
+    bool is_held;
     bool was_pending;
 };
 
-/** From here on, in this thread, writing to a closed socket only fails. */
-void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held);
+/** From here on, in this thread, writing to this connection when it is closed
+ *  only fails. */
+void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql);
 
 /** Until here; @p happened when a write may have failed meanwhile. */
 void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held,

@@ -82,7 +82,10 @@ static void pg_close(void *connection)
 
 static bool pg_is_alive(void *connection)
 {
-    return lk_pg_is_alive(connection);
+    lk_pg *session = connection;
+
+    session->was_looked_at = lk_pg_is_alive(session);
+    return session->was_looked_at;
 }
 
 static void pg_abort(void *connection)

@@ -63,11 +63,15 @@ bool lk_pg_is_alive(lk_pg *session)
 
 int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
 {
+    bool was_looked_at;
+
     session->sqlstate[0] = '\0';
     if (session->conn != NULL && lk_pg_is_aborted(session))
         return lk_error(err, SQLOCK_ECANCELED,
                         "the connection was aborted, nothing was sent");
-    if (!lk_pg_is_alive(session))
+    was_looked_at = session->was_looked_at && !session->dead;
+    session->was_looked_at = false;
+    if (!was_looked_at && !lk_pg_is_alive(session))
         return lk_error(err, SQLOCK_EUNREACHABLE,
                         "the connection to PostgreSQL is closed");
     if (sqlock_monotonic_ns() >= deadline_ns)

@@ -27,6 +27,7 @@ typedef struct lk_pg {
     bool aborted; /* for good */
 
     bool dead;           /* not to be used any more, only closed */
+    bool was_looked_at;  /* by is_alive, and nothing was sent since */
     bool watches_commit; /* a warning now means an unsafe commit (F58) */
     bool unsafe_commit;  /* ... and there was one */
     char sqlstate[6];    /* of the last statement that failed, or "" */
