@@ -102,11 +102,13 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
 }
 
 static void finish(struct lk_pool *pool, struct lk_connection *connection,
-                   int rc)
+                   bool is_wanted, int rc)
 {
     if (connection_is_useless(rc) ||
         (rc < 0 && !pool->driver->is_alive(connection->state)))
         lk_pool_discard(pool, connection);
+    else if (is_wanted)
+        lk_pool_lay_by(pool, connection);
     else
         lk_pool_give(pool, connection);
 }
@@ -171,7 +173,7 @@ static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
                         "was for the statement");
     }
     rc = send_on(db, connection, run, values, result, err);
-    finish(pool, connection, rc);
+    finish(pool, connection, run->is_session_wanted, rc);
     return rc;
 }
 
@@ -280,7 +282,7 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
     if (rc == 0) {
         rc = run_script_on(db, connection, copy, deadline_ns, err);
-        finish(&db->pool, connection, rc);
+        finish(&db->pool, connection, false, rc);
     }
     free(copy);
     return rc;

@@ -40,6 +40,7 @@ struct lk_run {
     bool is_reserved;    /* on the keeper's connection */
     uint64_t session; /* in and out: the number of the pool's connection that is
                          preferred, or was used; 0 */
+    bool is_session_wanted; /* ... and will be preferred soon, by another run */
     bool is_write;
     bool is_first;        /* a database that cannot be reached now probably
                              never can: EUNREACHABLE is not tried again */

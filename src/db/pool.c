@@ -1,6 +1,6 @@
 /*
  * pool.c - keeping connections.  The one used last is taken first, so that the
- * rest can go idle.  A server may have closed an idle one (F45): that shows
+ * rest can go idle; but last of all the one that somebody will ask for.  A server may have closed an idle one (F45): that shows
  * without a round trip, and another is opened instead.
  */
 #include "db/pool.h"
@@ -221,21 +221,35 @@ int lk_pool_try(struct lk_pool *pool, int64_t deadline_ns,
     return take(pool, 0, 0, deadline_ns, out, err);
 }
 
-void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
+static void give(struct lk_pool *pool, struct lk_connection *connection,
+                 bool is_wanted_again)
 {
+    struct lk_connection **at = &pool->idle;
     bool is_forsaken;
 
     pthread_mutex_lock(&pool->mutex);
     is_forsaken = connection->is_forsaken;
     if (!is_forsaken) {
         forget_taken(pool, connection);
-        connection->next_idle = pool->idle;
-        pool->idle = connection;
+        while (is_wanted_again && *at != NULL)
+            at = &(*at)->next_idle;
+        connection->next_idle = *at;
+        *at = connection;
         pthread_cond_signal(&pool->given_back);
     }
     pthread_mutex_unlock(&pool->mutex);
     if (is_forsaken)
         lk_pool_discard(pool, connection);
+}
+
+void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection)
+{
+    give(pool, connection, false);
+}
+
+void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection)
+{
+    give(pool, connection, true);
 }
 
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number)

@@ -58,6 +58,8 @@ int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
+/* The same, when it will be preferred again soon: others take it last. */
+void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection);
 /* The same, but without waiting for one: ERESOURCE. */
 int lk_pool_try(struct lk_pool *pool, int64_t deadline_ns,
                 struct lk_connection **out, sqlock_error *err);

@@ -449,14 +449,19 @@ void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell)
 
 /* --- a lease --- */
 
-void lk_bell_of_claim(const sqlock_registry *registry, struct lk_bell *bell,
-                      uint64_t session)
+bool lk_bell_is_of_claim(const sqlock_registry *registry)
 {
     const sqlock_doorbells *bells = doorbells_of(registry);
 
+    return bells != NULL && bells->holders_have_it;
+}
+
+void lk_bell_of_claim(const sqlock_registry *registry, struct lk_bell *bell,
+                      uint64_t session)
+{
     bell->connection = NULL;
     bell->session = 0;
-    if (bells != NULL && bells->holders_have_it)
+    if (lk_bell_is_of_claim(registry))
         bell->session = has_one_writer(registry) ? THE_WRITER : session;
 }
 

@@ -39,6 +39,9 @@ void lk_bell_refused(struct lk_bell_wait *wait);
 /* The acquisition is over.  *bell, of a lease that was granted, or NULL. */
 void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell);
 
+/* Whether the session of a claim is the one its lease is to be released on. */
+bool lk_bell_is_of_claim(const sqlock_registry *registry);
+
 /* A claim was granted on that session of the pool. */
 void lk_bell_of_claim(const sqlock_registry *registry, struct lk_bell *bell,
                       uint64_t session);

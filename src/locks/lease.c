@@ -171,7 +171,10 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
     char name[NAME_BYTES + 1];
     char holder[LK_HOLDER_SIZE];
     struct lk_arguments arguments;
-    struct lk_run run = {.arguments = &arguments};
+    struct lk_run run = {
+        .arguments = &arguments,
+        .is_session_wanted = lk_bell_is_of_claim(registry),
+    };
     sqlock_result result = {0};
     bool was_uncertain;
     int rc;
