@@ -516,6 +516,7 @@ static void note_try(struct lk_fold *fold)
 static int try_until_answered(struct lk_fold *fold, sqlock_error *err)
 {
     int64_t pause_us = FIRST_PAUSE_US;
+    bool was_uncertain = false;
     uint32_t attempts = 1;
 
     for (;;) {
@@ -523,17 +524,18 @@ static int try_until_answered(struct lk_fold *fold, sqlock_error *err)
         int64_t resume_ns;
 
         if (rc == SQLOCK_EUNCERTAIN) {
+            was_uncertain = true;
             answer_all(fold, rc, err, true);
             if (count_live(fold) == 0)
                 return 0;
         } else if (!lk_stock_is_worth_another(rc)) {
-            return rc;
+            return lk_stock_outcome(&fold->carrier, rc, was_uncertain, err);
         }
         resume_ns = sqlock_monotonic_ns() +
                     lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
         if (++attempts > fold->carrier.stock->options.attempts ||
             resume_ns >= fold->carrier.deadline_ns)
-            return rc;
+            return lk_stock_outcome(&fold->carrier, rc, was_uncertain, err);
         lk_sleep_until(resume_ns);
         if (pause_us < LAST_PAUSE_US)
             pause_us *= 2;

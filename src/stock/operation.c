@@ -271,6 +271,33 @@ static bool may_try_again(const struct lk_stock_operation *op, int rc)
     return lk_stock_is_worth_another(rc);
 }
 
+/* Whether it says what has become of the order, also by an earlier try: the
+ * others say only why this one could not find out. */
+static bool is_answer(const struct lk_stock_operation *op, int rc)
+{
+    switch (rc) {
+    case 0:
+    case SQLOCK_EINSUFFICIENT:
+    case SQLOCK_ENOTFOUND:
+    case SQLOCK_EORDER:
+    case SQLOCK_ECONFLICT:
+    case SQLOCK_EEXPIRED:
+        return !may_try_again(op, rc);
+    default:
+        return false;
+    }
+}
+
+int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
+                     bool was_uncertain, sqlock_error *err)
+{
+    if (!was_uncertain || rc == SQLOCK_EUNCERTAIN || is_answer(op, rc))
+        return rc;
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke under the commit, and the database "
+                    "did not say in time what became of it");
+}
+
 static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
                               sqlock_error *err)
 {
@@ -285,16 +312,11 @@ static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
         op->attempts++;
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         if (!may_try_again(op, rc))
-            return rc;
+            return lk_stock_outcome(op, rc, was_uncertain, err);
         resume_ns = sqlock_monotonic_ns() +
                     lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
         if (op->attempts >= options->attempts || resume_ns >= op->deadline_ns)
-            return was_uncertain && rc != SQLOCK_EUNCERTAIN
-                       ? lk_error(err, SQLOCK_EUNCERTAIN,
-                                  "the connection broke under the commit, and "
-                                  "the database did not say in time what "
-                                  "became of it")
-                       : rc;
+            return lk_stock_outcome(op, rc, was_uncertain, err);
         lk_sleep_until(resume_ns);
         if (pause_us < LAST_PAUSE_US)
             pause_us *= 2;

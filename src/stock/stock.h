@@ -158,6 +158,10 @@ int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
                        const char *item, int64_t quantity, sqlock_error *err);
 /* Whether another try may do better. */
 bool lk_stock_is_worth_another(int rc);
+/* What to answer at the end: after a try that got no answer, only what tells of
+ * that one as well. */
+int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
+                     bool was_uncertain, sqlock_error *err);
 
 /* A line is refused; result and message. */
 int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
