@@ -45,5 +45,7 @@ extern const struct topic topic_lock;
 extern const struct topic topic_many;
 extern const struct topic topic_transaction;
 extern const struct topic topic_background;
+extern const struct topic topic_stock;
+extern const struct topic topic_waiting;
 
 #endif

@@ -5,8 +5,8 @@
 #include "exhaust.h"
 
 static const struct topic *const topics[] = {
-    &topic_open,        &topic_lock,       &topic_many,
-    &topic_transaction, &topic_background, NULL,
+    &topic_open,       &topic_lock,  &topic_many,    &topic_transaction,
+    &topic_background, &topic_stock, &topic_waiting, NULL,
 };
 
 static void begin(struct fixture *fixture)

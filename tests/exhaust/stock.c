@@ -1,0 +1,210 @@
+/*
+ * stock.c - stock operations: what was answered is what is there, and what was
+ * refused or failed has changed nothing
+ */
+#include "exhaust.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "sqlock_stock.h"
+
+#define BEFORE 10
+#define SOLD 3
+#define RESERVED 2
+#define HOUR_MS INT64_C(3600000)
+
+struct sale {
+    sqlock_stock *stock;
+    sqlock_stock *witness; /* of another registry */
+    int64_t there;         /* by what was answered */
+    bool is_uncertain;     /* ... which was nothing certain */
+};
+
+static sqlock_stock *open_stock(sqlock_registry *registry,
+                                sqlock_stock_strategy strategy)
+{
+    sqlock_stock_options options = SQLOCK_STOCK_INIT;
+    sqlock_stock *stock = NULL;
+    sqlock_error err = {0};
+    int rc;
+
+    options.strategy = strategy;
+    options.deadline_ms = 1000 * SLOWNESS;
+    rc = sqlock_stock_open(&stock, registry, &options, &err);
+    assert_lock_ok(rc, &err);
+    return stock;
+}
+
+static void make_tables(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    int rc = sqlock_stock_schema_create(f->url, &options, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+}
+
+static void drop_tables(struct fixture *f)
+{
+    static const char *const tables[] = {"STOCK_ENTRY", "STOCK_RESERVATION",
+                                         "STOCK_BUCKET", "STOCK", "DONE"};
+
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        (void)sql_try(&f->sql, NULL, "DROP TABLE %s%s", f->prefix, tables[i]);
+}
+
+/* -------------------------------------------------------------- opening -- */
+
+static void act_open(struct fixture *f, void *state)
+{
+    struct sale *sale = state;
+    sqlock_error err = {0};
+    int rc;
+
+    sale->stock = (sqlock_stock *)state; /* not NULL */
+    rc = sqlock_stock_open(&sale->stock, f->a, NULL, &err);
+    if (exhaust_expect(rc, &err))
+        sqlock_stock_close(sale->stock);
+    else
+        assert_null(sale->stock);
+}
+
+static void check_open(struct fixture *f, void *state)
+{
+    (void)state;
+    sqlock_stock_close(open_stock(f->a, SQLOCK_STOCK_CONDITIONAL));
+}
+
+static void test_opening_a_stock(void **state)
+{
+    struct fixture *f = *state;
+    struct sale sale;
+    const struct experiment experiment = {
+        .act = act_open,
+        .check = check_open,
+        .state = &sale,
+        .state_bytes = sizeof sale,
+    };
+
+    make_tables(f);
+    exhaust_all(f, &experiment);
+    drop_tables(f);
+}
+
+/* ----------------------------------------------------------- operations -- */
+
+static void prepare_sale(struct fixture *f, struct sale *sale,
+                         sqlock_stock_strategy strategy)
+{
+    int rc;
+
+    sale->stock = open_stock(f->a, strategy);
+    sale->witness = open_stock(f->b, SQLOCK_STOCK_CONDITIONAL);
+    rc = sqlock_stock_set(sale->witness, NULL, NULL, f->name, BEFORE, NULL,
+                          &f->err);
+    assert_lock_ok(rc, &f->err);
+    sale->there = BEFORE;
+}
+
+static void prepare_alone(struct fixture *f, void *state)
+{
+    prepare_sale(f, state, SQLOCK_STOCK_CONDITIONAL);
+}
+
+static void prepare_folded(struct fixture *f, void *state)
+{
+    prepare_sale(f, state, SQLOCK_STOCK_COALESCED);
+}
+
+/* Whether it was done; `change` is what it does then. */
+static bool note(struct sale *sale, int rc, int64_t change,
+                 const sqlock_error *err)
+{
+    if (!exhaust_expect(rc, err)) {
+        sale->is_uncertain = sale->is_uncertain || rc == SQLOCK_EUNCERTAIN;
+        return false;
+    }
+    sale->there += change;
+    return true;
+}
+
+static void act_sale(struct fixture *f, void *state)
+{
+    struct sale *sale = state;
+    sqlock_stock_line line = {.item = f->name, .quantity = RESERVED};
+    sqlock_stock_answer answer = {0};
+    sqlock_error err = {0};
+    char order[128];
+    int64_t read = 0;
+    int rc;
+
+    (void)snprintf(order, sizeof order, "%s sold", f->name);
+    rc = sqlock_stock_deduct(sale->stock, NULL, order, f->name, SOLD, &answer,
+                             &err);
+    if (note(sale, rc, -SOLD, &err))
+        assert_int_equal(answer.left, sale->there);
+    rc = sqlock_stock_restore(sale->stock, NULL, NULL, f->name, 1, NULL, &err);
+    (void)note(sale, rc, 1, &err);
+    rc = sqlock_stock_read(sale->stock, NULL, f->name, &read, &err);
+    if (note(sale, rc, 0, &err) && !sale->is_uncertain)
+        assert_int_equal(read, sale->there);
+    (void)snprintf(order, sizeof order, "%s reserved", f->name);
+    rc = sqlock_stock_reserve(sale->stock, NULL, order, &line, 1, HOUR_MS, NULL,
+                              &err);
+    if (!note(sale, rc, -RESERVED, &err))
+        return;
+    rc = sqlock_stock_cancel(sale->stock, NULL, order, NULL, &err);
+    (void)note(sale, rc, RESERVED, &err);
+}
+
+/* And the item is kept from nobody. */
+static void check_sale(struct fixture *f, void *state)
+{
+    struct sale *sale = state;
+    sqlock_error err = {0};
+    int64_t there = 0;
+    int rc;
+
+    sqlock_stock_close(sale->stock);
+    rc = sqlock_stock_read(sale->witness, NULL, f->name, &there, &err);
+    assert_lock_ok(rc, &err);
+    if (!sale->is_uncertain)
+        assert_int_equal(there, sale->there);
+    rc = sqlock_stock_deduct(sale->witness, NULL, NULL, f->name, 1, NULL, &err);
+    assert_lock_ok(rc, &err);
+    sqlock_stock_close(sale->witness);
+}
+
+static void exhaust_sale(struct fixture *f,
+                         void (*prepare)(struct fixture *f, void *state))
+{
+    struct sale sale;
+    const struct experiment experiment = {
+        .prepare = prepare,
+        .act = act_sale,
+        .check = check_sale,
+        .state = &sale,
+        .state_bytes = sizeof sale,
+    };
+
+    make_tables(f);
+    exhaust_all(f, &experiment);
+    drop_tables(f);
+}
+
+static void test_a_sale(void **state)
+{
+    exhaust_sale(*state, prepare_alone);
+}
+
+static void test_a_sale_by_a_leader(void **state)
+{
+    exhaust_sale(*state, prepare_folded);
+}
+
+static const struct test tests[] = {
+    TEST(test_opening_a_stock),
+    TEST(test_a_sale),
+    TEST(test_a_sale_by_a_leader),
+};
+const struct topic topic_stock = TOPIC(tests);

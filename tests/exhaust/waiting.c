@@ -1,0 +1,112 @@
+/*
+ * waiting.c - a wait for another registry's lock, which is released meanwhile:
+ * whatever fails, it ends, by a lock that is ours or a failure that is told, and
+ * it is in nobody's way after that
+ */
+#include "exhaust.h"
+
+#include <stdatomic.h>
+
+#include "base/clock.h"
+#include "support/workers.h"
+
+#define HELD_NS (4 * LK_NS_PER_MS)
+
+struct wait {
+    struct fixture *f;
+    sqlock_lock *lock;
+    sqlock_lock *other;
+    struct worker holder;
+    atomic_bool is_held;
+    atomic_bool is_begun;
+    bool may_remain;
+};
+
+/* Those of the test: they look often where nobody rings. */
+static sqlock_registry *waiting;
+static sqlock_registry *holding;
+
+static int hold_for_a_moment(struct worker *worker)
+{
+    struct wait *wait = worker->context;
+    int rc = sqlock_acquire(wait->other, 0, NULL, &worker->err);
+
+    worker_expect(worker, 0, rc);
+    atomic_store(&wait->is_held, true);
+    while (!atomic_load(&wait->is_begun))
+        lk_sleep_until(sqlock_monotonic_ns() + LK_NS_PER_MS / 2);
+    lk_sleep_until(sqlock_monotonic_ns() + HELD_NS);
+    rc = sqlock_release(wait->other, &worker->err);
+    worker_expect(worker, 0, rc);
+    return 0;
+}
+
+static void prepare_wait(struct fixture *f, void *state)
+{
+    struct wait *wait = state;
+
+    wait->lock = lock_obtain(waiting, f->name);
+    wait->other = lock_obtain(holding, f->name);
+    worker_start(&wait->holder, hold_for_a_moment, wait);
+    assert_becomes_true(atomic_load(&wait->is_held), PATIENCE_MS);
+}
+
+static void act_wait(struct fixture *f, void *state)
+{
+    struct wait *wait = state;
+    sqlock_error err = {0};
+    int rc;
+
+    (void)f;
+    atomic_store(&wait->is_begun, true);
+    rc = sqlock_acquire(wait->lock, PATIENCE_MS, NULL, &err);
+    if (!exhaust_expect(rc, &err)) {
+        assert_false(sqlock_is_held(wait->lock));
+        wait->may_remain = rc == SQLOCK_EUNCERTAIN;
+        return;
+    }
+    assert_true(sqlock_is_held(wait->lock));
+    rc = sqlock_release(wait->lock, &err);
+    wait->may_remain = !exhaust_expect(rc, &err);
+    assert_false(sqlock_is_held(wait->lock));
+}
+
+static void check_wait(struct fixture *f, void *state)
+{
+    struct wait *wait = state;
+
+    worker_join(&wait->holder);
+    lock_drop(wait->other);
+    /* What was told may be left there. */
+    if (wait->may_remain)
+        (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
+    lock_take(wait->lock, 0);
+    lock_give(wait->lock);
+    lock_drop(wait->lock);
+}
+
+static void test_a_wait_that_a_release_ends(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = exhaust_options(f);
+    struct wait wait;
+    const struct experiment experiment = {
+        .prepare = prepare_wait,
+        .act = act_wait,
+        .check = check_wait,
+        .state = &wait,
+        .state_bytes = sizeof wait,
+    };
+
+    options.poll_ms = 5;
+    waiting = fixture_registry(f, &options);
+    holding = fixture_registry(f, &options);
+    exhaust_all(f, &experiment);
+    registry_end(waiting);
+    registry_end(holding);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_wait_that_a_release_ends),
+};
+const struct topic topic_waiting = TOPIC(tests);
