@@ -17,5 +17,6 @@ extern const struct suite suite_options;
 extern const struct suite suite_driver;
 extern const struct suite suite_arguments;
 extern const struct suite suite_findings;
+extern const struct suite suite_pool;
 
 #endif

@@ -1,0 +1,135 @@
+/*
+ * test_pool.c - which of several idle connections is taken
+ *
+ * Of SQLite, which needs no server; without that driver there is nothing here.
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#ifdef SQLOCK_WITH_SQLITE
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "db/driver.h"
+#include "db/pool.h"
+
+#define CONNECTIONS 3
+
+struct pooled {
+    struct lk_watchdog dog;
+    struct lk_pool pool;
+    char path[64];
+};
+
+static struct lk_connection *take(struct pooled *pooled, uint64_t preferred)
+{
+    struct lk_connection *connection = NULL;
+    sqlock_error err = {0};
+    int rc = lk_pool_take_one(
+        &pooled->pool, preferred,
+        sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS, &connection, &err);
+
+    assert_lock_ok(rc, &err);
+    return connection;
+}
+
+static int open_pool(void **state)
+{
+    static struct pooled pooled;
+    const struct lk_pool_options options = {
+        .size = CONNECTIONS,
+        .connect_timeout_ms = PATIENCE_MS,
+        .statement_timeout_ms = PATIENCE_MS,
+        .lock_timeout_ms = PATIENCE_MS,
+    };
+    const sqlock_driver *driver = NULL;
+    struct lk_connection *taken[CONNECTIONS];
+    char url[80];
+    int fd;
+
+    (void)snprintf(pooled.path, sizeof pooled.path, "/tmp/sqlock-pool.XXXXXX");
+    fd = mkstemp(pooled.path);
+    assert_int_not_equal(fd, -1);
+    (void)close(fd);
+    (void)snprintf(url, sizeof url, "sqlite:%s", pooled.path);
+    assert_int_equal(lk_driver_find(&driver, url, NULL), 0);
+    assert_int_equal(lk_watchdog_start(&pooled.dog, driver, NULL), 0);
+    assert_int_equal(
+        lk_pool_init(&pooled.pool, driver, &pooled.dog, url, &options), 0);
+    for (int i = 0; i < CONNECTIONS; i++)
+        taken[i] = take(&pooled, 0);
+    for (int i = 0; i < CONNECTIONS; i++)
+        lk_pool_give(&pooled.pool, taken[i]);
+    *state = &pooled;
+    return 0;
+}
+
+static int close_pool(void **state)
+{
+    struct pooled *pooled = *state;
+
+    lk_pool_clear(&pooled->pool);
+    lk_watchdog_stop(&pooled->dog);
+    (void)unlink(pooled->path);
+    return 0;
+}
+
+static void test_the_connection_used_last_is_taken_first(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_connection *one = take(pooled, 0);
+    struct lk_connection *other = take(pooled, 0);
+
+    lk_pool_give(&pooled->pool, other);
+    lk_pool_give(&pooled->pool, one);
+    assert_ptr_equal(take(pooled, 0), one);
+    assert_ptr_equal(take(pooled, 0), other);
+    lk_pool_give(&pooled->pool, other);
+    lk_pool_give(&pooled->pool, one);
+}
+
+static void test_a_connection_laid_by_is_taken_last(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_connection *taken[CONNECTIONS];
+
+    taken[0] = take(pooled, 0);
+    lk_pool_lay_by(&pooled->pool, taken[0]);
+    for (int i = 1; i < CONNECTIONS; i++) {
+        taken[i] = take(pooled, 0);
+        assert_ptr_not_equal(taken[i], taken[0]);
+    }
+    assert_ptr_equal(take(pooled, 0), taken[0]);
+    for (int i = 0; i < CONNECTIONS; i++)
+        lk_pool_give(&pooled->pool, taken[i]);
+}
+
+static void test_a_connection_laid_by_is_there_for_who_prefers_it(void **state)
+{
+    struct pooled *pooled = *state;
+    struct lk_connection *one = take(pooled, 0);
+
+    lk_pool_lay_by(&pooled->pool, one);
+    assert_ptr_equal(take(pooled, one->number), one);
+    lk_pool_give(&pooled->pool, one);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(
+        test_the_connection_used_last_is_taken_first, open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(test_a_connection_laid_by_is_taken_last,
+                                    open_pool, close_pool),
+    cmocka_unit_test_setup_teardown(
+        test_a_connection_laid_by_is_there_for_who_prefers_it, open_pool,
+        close_pool),
+};
+const struct suite suite_pool = SUITE("pool", tests);
+
+#else
+
+const struct suite suite_pool = {"pool", NULL, 0};
+
+#endif
