@@ -60,7 +60,8 @@ typedef struct sqlock_statement {
                     SQLOCK_STATEMENT_IDS.  0: run once; without parameters it
                     may go unprepared */
     bool insert_id_is_row; /* no rows come; when rows were affected, present the
-                              insert id as one row of one SQLOCK_INT64 */
+                              insert id as one row of one SQLOCK_INT64, without
+                              its bit 62; where that is set, a second one: 1 */
     bool is_nowait; /* refuses to wait for a row lock.  EBUSY of it leaves its
                        transaction as it was; where the database rolls that
                        back, it is ERETRY */
@@ -101,7 +102,9 @@ typedef enum sqlock_parameter {
 typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
      * is {3}'s already and not over (token and acquisition time stay, the lease
-     * begins anew).  One row: the token, as integer.  No row: busy. */
+     * begins anew).  One row: the token, as integer; a second integer, where
+     * there is one, is not 0 when somebody else has the doorbell, who waits.  No
+     * row: busy. */
     SQLOCK_SQL_CLAIM,
     /* Let the lease of {1}{2}{3} begin anew unless it is over.
      * affected: 1, or 0 also where nothing changed in value. */
@@ -161,7 +164,7 @@ typedef enum sqlock_statement_kind {
      * them itself or rows are not locked one by one. */
     SQLOCK_SQL_LOCK_MANY,
 
-    /* CLAIM, but only where there is a row and it is over.  One row: the token.
+    /* CLAIM, but only where there is a row and it is over.  One row: as CLAIM.
      * No row: nothing was changed, whatever the reason.  NULL where it would be
      * no cheaper than CLAIM. */
     SQLOCK_SQL_TAKE,

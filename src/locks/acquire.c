@@ -14,22 +14,39 @@
 #include "locks/entry.h"
 #include "locks/wait.h"
 
-/* An acquisition that met others who wait goes to their queue first, and so do
- * some that follow it: a releaser does not overtake those it has just woken. */
+/* After one that met others who wait, or overtook them, so many acquisitions go
+ * to their queue first: a releaser does not overtake those it has just woken. */
 #define CROWD 16
 
 /* Before the first claim: what is known to be taken is waited for. */
 static int wait_first(struct lk_acquisition *a, sqlock_error *err)
 {
     sqlock_lock *lock = a->lock;
+    int rc = 0;
 
     if (lock->registry->options.observe_before_steal)
         return lk_wait_for_row(lock, &a->self, err);
     if (lock->crowd > 0 && a->self.wait_ms != 0 && lk_bell_is_there(&a->wait)) {
         lock->crowd--;
-        return lk_bell_await(&a->wait, err);
+        rc = lk_bell_await(&a->wait, err);
+        if (rc == 0 && !a->wait.has_turn) {
+            lock->is_squatted = true;
+            lock->crowd = 0;
+        }
     }
-    return 0;
+    return rc;
+}
+
+/* Who overtook others who wait goes behind them the next time; not behind one
+ * who has the doorbell for other reasons. */
+static void note_the_wanted(const struct lk_acquisition *a)
+{
+    sqlock_lock *lock = a->lock;
+
+    if (!a->lease.is_wanted)
+        lock->is_squatted = false;
+    else if (!a->wait.has_turn && !lock->is_squatted)
+        lock->crowd = CROWD;
 }
 
 static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
@@ -43,6 +60,8 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
         if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
             return lk_canceled(err);
         rc = lk_lease_claim(lock->registry, &a->lease, err);
+        if (rc == 0)
+            note_the_wanted(a);
         if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
             return rc;
         lk_bell_refused(&a->wait);

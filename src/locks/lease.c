@@ -120,6 +120,9 @@ static int judge_claim(sqlock_registry *registry, struct lk_lease *lease,
                         "missing?",
                         registry->table.plain, result->rows);
     lease->token = result->cells[0].integer;
+    lease->is_wanted = result->columns > 1 &&
+                       result->cells[1].type == SQLOCK_INT64 &&
+                       result->cells[1].integer != 0;
     lease->deadline_boot_ns =
         lk_believe_until(registry, sent_boot_ns, lease->ttl_ms);
     return 0;

@@ -16,6 +16,7 @@ struct lk_lease {
                         it may yet arrive and shorten the row, so nothing
                         longer is asked for or believed any more; 0: none */
     bool is_left_free; /* by ourselves: a claim may try the cheaper way first */
+    bool is_wanted;    /* claimed, although somebody else has the doorbell */
     struct lk_bell bell;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;

@@ -94,6 +94,7 @@ struct sqlock_lock {
     bool is_left_free; /* the row, by us */
     uint32_t crowd;    /* so many acquisitions go to the doorbell first: others
                           wait there */
+    bool is_squatted;  /* the doorbell is kept by somebody who does not come */
     uint64_t owner;    /* lk_owner_id(), where threads own */
     uint32_t hold_count;
     /* the lease */

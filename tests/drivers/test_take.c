@@ -72,6 +72,44 @@ static void test_taken_tokens_rise_whatever_the_clock_says(void **state)
     assert_int_equal(take(&test->b, test, test->client_b), ahead + 1);
 }
 
+/* Whether the last claim told so. */
+static bool is_anothers(const struct session *session)
+{
+    return session->result.columns > 1 && cell_integer(session, 0, 1) != 0;
+}
+
+/* A claim is granted whoever has the doorbell, and tells of it. */
+static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
+{
+    struct test *test = *state;
+    const sqlock_doorbells *bells = subject.driver->doorbells;
+    int64_t token;
+
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    assert_lock_ok(bells->queue(test->b.connection, BELL,
+                                sqlock_monotonic_ns() + 5000000000,
+                                &test->b.err),
+                   &test->b.err);
+    token = claim(&test->a, test, test->client_a, LONG_US);
+    assert_true(is_anothers(&test->a));
+    assert_true(read_row(&test->a, test));
+    assert_int_equal(cell_integer(&test->a, 0, INFO_TOKEN), token);
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    if (subject.statements[test->layout][SQLOCK_SQL_TAKE].text != NULL) {
+        assert_less(token, take(&test->a, test, test->client_a));
+        assert_true(is_anothers(&test->a));
+        assert_int_equal(release(&test->a, test, test->client_a), 1);
+    }
+    assert_lock_ok(bells->leave(test->b.connection, BELL,
+                                sqlock_monotonic_ns() + 5000000000,
+                                &test->b.err),
+                   &test->b.err);
+    assert_less(token, claim(&test->a, test, test->client_a, LONG_US));
+    assert_false(is_anothers(&test->a));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+}
+
 static bool takes(void)
 {
     const sqlock_driver *driver;
@@ -84,6 +122,8 @@ static bool takes(void)
 void add_take_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
+    if (subject.layout == SQLOCK_LAYOUT_SQLOCK)
+        ADD(a_claim_tells_of_a_doorbell_that_is_anothers);
     if (!takes())
         return;
     ADD(take_grants_what_is_over);

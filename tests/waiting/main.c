@@ -18,8 +18,8 @@
 #define CAMPAIGN_SECONDS 5000
 
 static const struct topic *const topics[] = {
-    &topic_handover, &topic_cancel,  &topic_bell,
-    &topic_crowd,    &topic_request, &topic_hollow,
+    &topic_handover, &topic_cancel, &topic_bell,     &topic_crowd,
+    &topic_request,  &topic_hollow, &topic_stranger,
 };
 
 static const struct database *group_database;

@@ -36,6 +36,7 @@ extern const struct topic topic_bell;
 extern const struct topic topic_crowd;
 extern const struct topic topic_request;
 extern const struct topic topic_hollow;
+extern const struct topic topic_stranger;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */

@@ -131,18 +131,24 @@ static int start(struct lk_mysql_connection *connection,
     }
 }
 
+#define TOLD_BIT (UINT64_C(1) << 62)
+
 /* The statement is done, so what fails from here on does not undo it. */
 static int present_insert_id(uint64_t id, sqlock_result *result,
                              sqlock_error *err)
 {
-    sqlock_value value = {.type = SQLOCK_INT64, .integer = (int64_t)id};
+    const sqlock_value values[] = {
+        {.type = SQLOCK_INT64, .integer = (int64_t)(id & ~TOLD_BIT)},
+        {.type = SQLOCK_INT64, .integer = 1},
+    };
+    size_t columns = (id & TOLD_BIT) != 0 ? 2 : 1;
     int64_t affected = result->affected;
     int rc;
 
-    rc = sqlock_result_start(result, 1);
+    rc = sqlock_result_start(result, columns);
     result->affected = affected;
-    if (rc == 0 && affected > 0)
-        rc = sqlock_result_push(result, &value);
+    for (size_t i = 0; i < columns && rc == 0 && affected > 0; i++)
+        rc = sqlock_result_push(result, &values[i]);
     if (rc < 0)
         return lk_error(err, SQLOCK_EUNCERTAIN,
                         "out of memory for what the statement gave");

@@ -38,6 +38,8 @@ extern const char lk_sql_postgres_schema_spring6[];
     "CASE WHEN NOT pg_try_advisory_xact_lock(" bell " + 1) "                   \
     "THEN pg_notify('sqlock_' || to_hex(" bell "), '') IS NULL END"
 #define RING RING_FOR("{0}")
+/* Whether somebody else has the doorbell itself: who waits, and is next. */
+#define WANTED "NOT pg_try_advisory_xact_lock({0})"
 
 /* Many leases: {1} is JSON.  To lock rows in the order of their keys they are
  * sorted here; what is read of the clock per item is read behind the sort. */
@@ -133,7 +135,7 @@ extern const char lk_sql_postgres_schema_spring6[];
 
 #define OURS_CLAIM                                                             \
     OURS_INTO ONE(NOW ", " NOW " + " US("{4}") ", " NOW_US ", {6}, {7}")       \
-    OURS_TAKE_OVER(US("{4}")) "L.FENCE"
+    OURS_TAKE_OVER(US("{4}")) "L.FENCE, " WANTED
 #define OURS_CLAIM_MANY                                                        \
     OURS_INTO                                                                  \
     EACH("J.born, J.born + " US("J.t") ", " NOW_US ", J.n, J.h", NOW)          \
@@ -143,7 +145,7 @@ extern const char lk_sql_postgres_schema_spring6[];
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW ", "             \
     LEASE(US("{4}")) ", FENCE = " RAISED("FENCE") ", LOCK_NAME = {6}, "        \
     "HOLDER = {7} WHERE " THE_ROW " AND (CLIENT_ID IS NULL OR "                \
-    ENDS " < " NOW ") RETURNING FENCE"
+    ENDS " < " NOW ") RETURNING FENCE, " WANTED
 
 #define OURS_HAND_OVER                                                         \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW ", "             \

@@ -48,8 +48,7 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define CLAIM_SQLOCK                                                           \
     INSERT_SQLOCK                                                              \
     "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
-    "{6}, {7}) " ON_CONFLICT_SQLOCK                                            \
-    "CASE WHEN sqlock_bell_take({0}) IS NULL THEN FENCE END"
+    "{6}, {7}) " ON_CONFLICT_SQLOCK "FENCE, sqlock_bell_take({0})"
 
 #define HAND_OVER_SQLOCK                                                       \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = sqlock_now(), "        \

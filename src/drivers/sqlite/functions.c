@@ -48,14 +48,15 @@ static void sql_readonly(sqlite3_context *context, int argc,
     sqlite3_result_int(context, sqlite3_db_readonly(db, "main") == 1);
 }
 
-/* sqlock_bell_take(number), sqlock_bell_ring(number): null. */
+/* sqlock_bell_take(number): 1 when somebody else has it, or there is none;
+ * sqlock_bell_ring(number): null. */
 static void sql_bell_take(sqlite3_context *context, int argc,
                           sqlite3_value **argv)
 {
     (void)argc;
-    (void)lk_sqlite_bell_take(sqlite3_user_data(context),
-                              sqlite3_value_int64(argv[0]));
-    sqlite3_result_null(context);
+    sqlite3_result_int(context,
+                       !lk_sqlite_bell_take(sqlite3_user_data(context),
+                                            sqlite3_value_int64(argv[0])));
 }
 
 static void sql_bell_ring(sqlite3_context *context, int argc,

@@ -1,0 +1,170 @@
+/*
+ * test_stranger.c - who has a doorbell and no business there (F81): time lost,
+ * and no more
+ */
+#include "suite.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "locks/registry.h"
+
+struct stranger {
+    struct fixture *f;
+    int64_t bell;
+    int file; /* SQLite's doorbells */
+};
+
+static void lock_byte(const struct stranger *stranger, short type)
+{
+    struct flock lock = {
+        .l_type = type,
+        .l_whence = SEEK_SET,
+        .l_start = (off_t)stranger->bell,
+        .l_len = 1,
+    };
+
+    assert_int_equal(fcntl(stranger->file, F_OFD_SETLKW, &lock), 0);
+}
+
+/* The doorbell of that lock, which has rung before. */
+static void come(struct stranger *stranger, struct fixture *f,
+                 const sqlock_lock *lock)
+{
+    char path[1024];
+
+    *stranger = (struct stranger){
+        .f = f,
+        .bell = lk_bell_number(lock->registry, sqlock_key(lock)),
+        .file = -1,
+    };
+    if (f->database->bit == ON_POSTGRES) {
+        sql_run(&f->sql, "SELECT pg_advisory_lock(%lld)",
+                (long long)stranger->bell);
+    } else if (f->database->bit == ON_MYSQL) {
+        assert_int_equal(sql_integer(&f->sql,
+                                     "SELECT GET_LOCK(CONCAT('sqlock:%lld:', "
+                                     "CRC32(DATABASE())), 10)",
+                                     (long long)stranger->bell),
+                         1);
+    } else {
+        (void)snprintf(path, sizeof path, "%s-sqlock",
+                       f->url + strlen("sqlite:"));
+        stranger->file = open(path, O_RDWR | O_CLOEXEC);
+        assert_true(stranger->file >= 0);
+        lock_byte(stranger, F_WRLCK);
+    }
+}
+
+static void go(const struct stranger *stranger)
+{
+    if (stranger->f->database->bit == ON_POSTGRES)
+        sql_run(&stranger->f->sql, "SELECT pg_advisory_unlock_all()");
+    else if (stranger->f->database->bit == ON_MYSQL)
+        assert_int_equal(sql_integer(&stranger->f->sql,
+                                     "SELECT RELEASE_LOCK(CONCAT('sqlock:%lld:"
+                                     "', CRC32(DATABASE())))",
+                                     (long long)stranger->bell),
+                         1);
+    else
+        (void)close(stranger->file);
+}
+
+/* The first acquisition that finds the doorbell taken goes to the queue the next
+ * time; those after it do not: nobody in it comes for the lock. */
+static void test_F81_a_stranger_delays_one_acquisition(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct stranger stranger;
+    int64_t deadline;
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    come(&stranger, f, lock);
+    deadline = check_deadline_ns(12000); /* sixteen would take a second each */
+    for (int i = 0; i < 20; i++) {
+        assert_lock_ok(sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err),
+                       &f->err);
+        lock_give(lock);
+    }
+    assert_true(check_pause(deadline));
+    go(&stranger);
+    lock_drop(lock);
+}
+
+struct stage {
+    struct stranger stranger;
+    sqlock_registry *theirs;
+    sqlock_lock *held;
+    sqlock_lock *lock;
+    struct contender next;
+};
+
+/* The holder found a stranger at the doorbell, behind whom the next one waits. */
+static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms,
+                       uint32_t poll_ms)
+{
+    sqlock_options options = fixture_options(f);
+
+    memset(stage, 0, sizeof *stage);
+    options.poll_ms = poll_ms;
+    stage->theirs = fixture_registry(f, &options);
+    stage->held = lock_obtain(f->a, f->name);
+    stage->lock = lock_obtain(stage->theirs, f->name);
+    lock_take(stage->held, 0);
+    lock_give(stage->held);
+    come(&stage->stranger, f, stage->held);
+    lock_take(stage->held, ttl_ms);
+    contender_queue(&stage->next, stage->lock, SQLOCK_FOREVER);
+}
+
+static void close_stage(struct stage *stage)
+{
+    contender_await(&stage->next);
+    contender_end(&stage->next, 0);
+    lock_drop(stage->held);
+    lock_drop(stage->lock);
+    registry_end(stage->theirs);
+}
+
+/* He goes, which wakes the waiter as a release would: it does not get what is
+ * held, and looks from then on, for nobody will ring. */
+static void test_F81_a_stranger_who_goes_rings_falsely(void **state)
+{
+    struct stage stage;
+
+    open_stage(&stage, *state, 0, 20);
+    go(&stage.stranger);
+    for (int i = 0; i < 20; i++) {
+        assert_int_equal(atomic_load(&stage.next.rc), 1);
+        (void)check_pause(INT64_MAX);
+    }
+    lock_give(stage.held);
+    close_stage(&stage);
+}
+
+/* He stays: the lease's end, as the waiter saw it, is when it looks. */
+static void test_F81_a_stranger_who_stays_delays_to_the_leases_end(void **state)
+{
+    struct fixture *f = *state;
+    struct stage stage;
+
+    open_stage(&stage, f, 1500, 3600000);
+    assert_code_of(0, SQLOCK_EEXPIRED, sqlock_release(stage.held, &f->err),
+                   &f->err); /* a slow machine may be late */
+    close_stage(&stage);
+    go(&stage.stranger);
+}
+
+static const struct test tests[] = {
+    TEST(test_F81_a_stranger_delays_one_acquisition),
+    TEST_ON(test_F81_a_stranger_who_goes_rings_falsely, ON_MYSQL | ON_SQLITE,
+            IN_SQLOCK),
+    TEST_ON(test_F81_a_stranger_who_stays_delays_to_the_leases_end,
+            ON_MYSQL | ON_SQLITE, IN_SQLOCK),
+};
+
+const struct topic topic_stranger = TOPIC(tests);
