@@ -52,6 +52,9 @@ struct bench_case {
     const char *name;
     const char *what;     /* for --help */
     const char *baseline; /* name of the case it is compared with */
+    bool takes_turns;     /* what counts are turns of another client */
+    bool is_in_process;   /* its clients are threads, also where the others'
+                             are processes */
 
     /** Prepare for target->clients clients.  After a failure teardown is
      *  called all the same. */
@@ -97,7 +100,18 @@ struct bench_slice {
     double client_us;  /* CPU of this process per operation, */
     double server_us;  /* and of the server; negative: not known */
     uint64_t operations;
+    double
+        turns_per_second; /* of another client each; 0 where none are taken */
+    double variation;     /* of the clients' operations: deviation by mean */
+    unsigned in_a_row;
 };
+
+/** How far apart the clients' numbers lie: standard deviation by mean. */
+double bench_variation(const uint64_t *operations, unsigned count);
+
+/** What was counted of turns belongs to that slice. */
+void bench_slice_turns(struct bench_slice *slice,
+                       const struct bench_case *the_case);
 
 /**
  * Let the clients of @p target repeat the case's operation for so long.
@@ -161,6 +175,9 @@ struct bench_result {
     double ratio_q1;   /* a quarter of the ratios lie below, */
     double ratio_q3;   /* and a quarter above */
     double ratio_best; /* of the two best slices to the baseline's two best */
+    double turns_per_second; /* median */
+    double variation;        /* median */
+    unsigned in_a_row;       /* the most turns of one client */
     uint64_t operations;
     struct bench_histogram latency;
 };

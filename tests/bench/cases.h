@@ -55,8 +55,9 @@ int tx_cas(void *state, unsigned client, struct bench_failure *failure);
 
 int queue_setup(void **state, const struct bench_target *target,
                 struct bench_failure *failure);
-int poll_setup(void **state, const struct bench_target *target,
-               struct bench_failure *failure);
+int poller_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+int poller_turn(void *state, unsigned client, struct bench_failure *failure);
 void queue_teardown(void *state);
 int queue_turn(void *state, unsigned client, struct bench_failure *failure);
 int row_setup(void **state, const struct bench_target *target,
@@ -64,6 +65,10 @@ int row_setup(void **state, const struct bench_target *target,
 void row_teardown(void *state);
 int row_turn(void *state, unsigned client, struct bench_failure *failure);
 int local_turn(void *state, unsigned client, struct bench_failure *failure);
+int beside_setup(void **state, const struct bench_target *target,
+                 struct bench_failure *failure);
+void beside_teardown(void *state);
+int beside_pair(void *state, unsigned client, struct bench_failure *failure);
 
 extern const struct bench_case bench_stock_cases[];
 

@@ -264,6 +264,7 @@ static int gather(const struct bench_crew *crew, struct bench_slice *slice,
                   struct bench_histogram *latency, struct answer *answer,
                   struct bench_failure *failure)
 {
+    uint64_t operations[BENCH_CLIENTS_MAX];
     double client_us = 0.0;
     unsigned i;
 
@@ -271,6 +272,7 @@ static int gather(const struct bench_crew *crew, struct bench_slice *slice,
     for (i = 0; i < crew->count; i++) {
         if (collect(&crew->members[i], answer, failure) != 0)
             return -1;
+        operations[i] = answer->slice.operations;
         slice->operations += answer->slice.operations;
         slice->per_second += answer->slice.per_second;
         client_us += answer->slice.client_us * (double)answer->slice.operations;
@@ -278,6 +280,7 @@ static int gather(const struct bench_crew *crew, struct bench_slice *slice,
             bench_histogram_merge(latency, &answer->latency);
     }
     slice->client_us = client_us / (double)slice->operations;
+    slice->variation = bench_variation(operations, crew->count);
     return 0;
 }
 

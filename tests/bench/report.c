@@ -13,32 +13,38 @@
 
 void bench_report_head(void)
 {
-    printf("%68s %29s %15s\n", "", "latency in us", "CPU us per op");
-    printf("%-9s %7s  %-19s %8s %7s %13s %7s %9s %9s %9s %7s %7s  %s\n",
+    printf("%68s %29s %15s %14s\n", "", "latency in us", "CPU us per op",
+           "clients");
+    printf("%-9s %7s  %-19s %8s %7s %13s %7s %9s %9s %9s %7s %7s %6s %6s  %s\n",
            "database", "clients", "case", "ops/s", "ratio", "half of them",
-           "best", "p50", "p99", "longest", "client", "server", "ratio to");
+           "best", "p50", "p99", "longest", "client", "server", "vary",
+           "in row", "ratio to");
 }
 
 static void print_row(const struct bench_result *row)
 {
     char half[32];
     char server[32] = "-";
+    char row_of_one[16] = "-";
 
     (void)snprintf(half, sizeof half, "%.2f - %.2f", row->ratio_q1,
                    row->ratio_q3);
     if (row->server_us >= 0.0)
         (void)snprintf(server, sizeof server, "%.0f", row->server_us);
-    printf(
-        "%-9s %6u%c  %-19s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f %7s  "
-        "%s\n",
-        row->database, row->clients, row->is_processes ? 'p' : ' ',
-        row->the_case->name, row->per_second, row->ratio, half, row->ratio_best,
-        US(bench_histogram_quantile(&row->latency, 0.50)),
-        US(bench_histogram_quantile(&row->latency, 0.99)),
-        US((double)row->latency.max_ns), row->client_us, server,
-        row->the_case == bench_case_find(row->the_case->baseline)
-            ? "itself: the noise"
-            : row->the_case->baseline);
+    if (row->the_case->takes_turns)
+        (void)snprintf(row_of_one, sizeof row_of_one, "%u", row->in_a_row);
+    printf("%-9s %6u%c  %-19s %8.0f %7.2f %13s %7.2f %9.1f %9.1f %9.0f %7.0f "
+           "%7s %6.2f %6s  "
+           "%s\n",
+           row->database, row->clients, row->is_processes ? 'p' : ' ',
+           row->the_case->name, row->per_second, row->ratio, half,
+           row->ratio_best, US(bench_histogram_quantile(&row->latency, 0.50)),
+           US(bench_histogram_quantile(&row->latency, 0.99)),
+           US((double)row->latency.max_ns), row->client_us, server,
+           row->variation, row_of_one,
+           row->the_case == bench_case_find(row->the_case->baseline)
+               ? "itself: the noise"
+               : row->the_case->baseline);
 }
 
 void bench_report_rows(const struct bench_result *results, size_t count)
@@ -72,7 +78,7 @@ static json_t *json_of_result(const struct bench_result *result)
         "s:f, "
         "s:f, "
         "s:f, s:f, "
-        "s:I}",
+        "s:I, s:f, s:f, s:i}",
         "database", result->database, "clients", (int)result->clients,
         "processes", (int)result->is_processes, "case", result->the_case->name,
         "baseline", result->the_case->baseline, "server_cpu_us", server_us,
@@ -83,7 +89,9 @@ static json_t *json_of_result(const struct bench_result *result)
         US(bench_histogram_quantile(latency, 0.99)), "p999_us",
         US(bench_histogram_quantile(latency, 0.999)), "max_us",
         US((double)latency->max_ns), "client_cpu_us", result->client_us,
-        "operations", (json_int_t)result->operations);
+        "operations", (json_int_t)result->operations, "turns_per_s",
+        result->turns_per_second, "variation", result->variation, "in_a_row",
+        (int)result->in_a_row);
 }
 
 int bench_report_json(const struct bench_report *report, const char *path,

@@ -6,6 +6,7 @@
  * rounds is what is reported.  Knows nothing about databases or output.
  */
 #include "bench.h"
+#include "turns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,8 @@ struct samples {
     double baseline[2 * BENCH_REPEATS_MAX];
     double client_us[BENCH_REPEATS_MAX];
     double server_us[BENCH_REPEATS_MAX];
+    double turns[BENCH_REPEATS_MAX];
+    double variation[BENCH_REPEATS_MAX];
 };
 
 static int compare_doubles(const void *left, const void *right)
@@ -92,6 +95,12 @@ static struct actor *find_actor(struct stage *stage,
     return NULL;
 }
 
+static const struct bench_target *target_of(const struct stage *stage,
+                                            const struct bench_case *the_case)
+{
+    return the_case->is_in_process ? stage->target : &stage->own;
+}
+
 static int add_actor(struct stage *stage, const struct bench_case *the_case,
                      struct bench_failure *failure)
 {
@@ -102,7 +111,7 @@ static int add_actor(struct stage *stage, const struct bench_case *the_case,
     actor = &stage->actors[stage->count];
     actor->the_case = the_case;
     stage->count++;
-    return the_case->setup(&actor->state, &stage->own, failure);
+    return the_case->setup(&actor->state, target_of(stage, the_case), failure);
 }
 
 static int run_slice(struct stage *stage, struct actor *actor, double seconds,
@@ -111,14 +120,23 @@ static int run_slice(struct stage *stage, struct actor *actor, double seconds,
 {
     int rc;
 
-    if (stage->crew != NULL)
+    if (actor->the_case->takes_turns) {
+        rc = bench_turns_open(failure);
+        if (rc != 0)
+            return rc;
+        (void)bench_turns_take();
+    }
+    if (stage->crew != NULL && !actor->the_case->is_in_process)
         rc = bench_crew_slice(stage->crew, (size_t)(actor - stage->actors),
                               seconds, &stage->slice, latency, failure);
     else
-        rc = bench_slice_run(actor->the_case, actor->state, &stage->own,
-                             seconds, &stage->slice, latency, failure);
-    if (rc == 0)
+        rc = bench_slice_run(actor->the_case, actor->state,
+                             target_of(stage, actor->the_case), seconds,
+                             &stage->slice, latency, failure);
+    if (rc == 0) {
         actor->operations += stage->slice.operations;
+        bench_slice_turns(&stage->slice, actor->the_case);
+    }
     return rc;
 }
 
@@ -164,6 +182,13 @@ static int verify(const struct stage *stage, struct bench_failure *failure)
     return rc;
 }
 
+/* What the ratios are made of. */
+static double rate_of(const struct stage *stage, const struct actor *actor)
+{
+    return actor->the_case->takes_turns ? stage->slice.turns_per_second
+                                        : stage->slice.per_second;
+}
+
 static int run_case(struct stage *stage, size_t round,
                     struct bench_result *result, struct samples *samples,
                     struct bench_failure *failure)
@@ -180,18 +205,22 @@ static int run_case(struct stage *stage, size_t round,
         if (rc != 0)
             return rc;
     }
-    around[0] = stage->slice.per_second;
+    around[0] = rate_of(stage, baseline);
     rc = run_actor(stage, own, &result->latency, failure);
     if (rc != 0)
         return rc;
-    samples->own[round] = stage->slice.per_second;
+    samples->own[round] = rate_of(stage, own);
+    samples->turns[round] = stage->slice.turns_per_second;
+    samples->variation[round] = stage->slice.variation;
+    if (stage->slice.in_a_row > result->in_a_row)
+        result->in_a_row = stage->slice.in_a_row;
     samples->client_us[round] = stage->slice.client_us;
     samples->server_us[round] = stage->slice.server_us;
     result->operations += stage->slice.operations;
     rc = run_actor(stage, baseline, NULL, failure);
     if (rc != 0)
         return rc;
-    around[1] = stage->slice.per_second;
+    around[1] = rate_of(stage, baseline);
     result->ratios[round] = samples->own[round] * 2.0 / (around[0] + around[1]);
     return 0;
 }
@@ -203,6 +232,8 @@ static void summarize(struct bench_result *result,
 
     result->per_second = median(samples->own, count);
     result->client_us = median(samples->client_us, count);
+    result->turns_per_second = median(samples->turns, count);
+    result->variation = median(samples->variation, count);
     result->server_us = median(samples->server_us, count);
     result->ratio = median(result->ratios, count);
     result->ratio_q1 = quantile(result->ratios, count, 0.25);

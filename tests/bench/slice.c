@@ -7,7 +7,9 @@
  */
 #include "bench.h"
 #include "cpu.h"
+#include "turns.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -75,10 +77,39 @@ static void start_clients(struct client *clients, pthread_t *threads,
     }
 }
 
+double bench_variation(const uint64_t *operations, unsigned count)
+{
+    double sum = 0.0;
+    double squares = 0.0;
+
+    for (unsigned i = 0; i < count; i++) {
+        sum += (double)operations[i];
+        squares += (double)operations[i] * (double)operations[i];
+    }
+    if (sum <= 0.0)
+        return 0.0;
+    squares = squares / count - (sum / count) * (sum / count);
+    return squares <= 0.0 ? 0.0 : sqrt(squares) * count / sum;
+}
+
+void bench_slice_turns(struct bench_slice *slice,
+                       const struct bench_case *the_case)
+{
+    struct bench_turns turns;
+
+    if (!the_case->takes_turns || slice->operations == 0)
+        return;
+    turns = bench_turns_take();
+    slice->in_a_row = turns.in_a_row;
+    slice->turns_per_second =
+        slice->per_second * (double)turns.changes / (double)slice->operations;
+}
+
 static int collect(const struct client *clients, unsigned count,
                    struct bench_slice *slice, struct bench_histogram *latency,
                    struct bench_failure *failure)
 {
+    uint64_t operations[BENCH_CLIENTS_MAX];
     unsigned i;
 
     memset(slice, 0, sizeof *slice);
@@ -89,12 +120,14 @@ static int collect(const struct client *clients, unsigned count,
                               clients[i].failure.text);
     }
     for (i = 0; i < count; i++) {
+        operations[i] = clients[i].operations;
         slice->operations += clients[i].operations;
         slice->per_second +=
             (double)clients[i].operations * 1e9 / (double)clients[i].elapsed_ns;
         if (latency != NULL)
             bench_histogram_merge(latency, &clients[i].latency);
     }
+    slice->variation = bench_variation(operations, count);
     return 0;
 }
 

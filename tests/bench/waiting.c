@@ -4,11 +4,13 @@
  *
  * Each client takes the lock, holds it for 0.1 ms and gives it back, at once
  * again.  Compared with the same through a row locked FOR UPDATE (on SQLite the
- * file's write lock), which is the database's own queue, and, for the threads of
- * one process, with a queue of theirs and one UPDATE for each turn.
+ * file's write lock), which is the database's own queue; with a queue of threads
+ * and one UPDATE for each turn; and with who tries every 100 ms.  A turn counts
+ * that goes to another client.
  */
 #include "cases.h"
 #include "floor.h"
+#include "turns.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,11 +21,14 @@
 #include "sqlock.h"
 
 #define HOLD_NS 100000
+#define POLL_MS 100
+#define BESIDE 8
 
-static void hold(void)
+static void hold(unsigned client)
 {
     const struct timespec time = {.tv_nsec = HOLD_NS};
 
+    bench_turn(client);
     (void)nanosleep(&time, NULL);
 }
 
@@ -32,10 +37,11 @@ static void hold(void)
 struct queue_state {
     sqlock_registry *registry;
     sqlock_lock *lock;
+    unsigned first; /* number of a client */
 };
 
 static int set_up(void **out, const struct bench_target *target,
-                  sqlock_waiting waiting, struct bench_failure *failure)
+                  const char *name, struct bench_failure *failure)
 {
     struct queue_state *state = calloc(1, sizeof *state);
     sqlock_options options = SQLOCK_OPTIONS_INIT;
@@ -44,28 +50,25 @@ static int set_up(void **out, const struct bench_target *target,
     *out = state;
     if (state == NULL)
         return bench_fail(failure, "out of memory");
+    state->first = target->first;
     options.table_prefix = target->lock_prefix;
-    options.waiting = waiting;
     if (sqlock_registry_open(&state->registry, target->url, &options, &err) <
             0 ||
-        sqlock_obtain(&state->lock, state->registry,
-                      waiting == SQLOCK_WAITING_POLL ? "bench polled"
-                                                     : "bench queued",
-                      &err) < 0)
+        sqlock_obtain(&state->lock, state->registry, name, &err) < 0)
         return bench_fail(failure, "sqlock: %s", err.message);
-    return 0;
+    return bench_turns_open(failure);
 }
 
 int queue_setup(void **out, const struct bench_target *target,
                 struct bench_failure *failure)
 {
-    return set_up(out, target, SQLOCK_WAITING_AUTO, failure);
+    return set_up(out, target, "bench queued", failure);
 }
 
-int poll_setup(void **out, const struct bench_target *target,
-               struct bench_failure *failure)
+int poller_setup(void **out, const struct bench_target *target,
+                 struct bench_failure *failure)
 {
-    return set_up(out, target, SQLOCK_WAITING_POLL, failure);
+    return set_up(out, target, "bench polled", failure);
 }
 
 void queue_teardown(void *opaque)
@@ -79,18 +82,124 @@ void queue_teardown(void *opaque)
     free(state);
 }
 
+static int give_back(struct queue_state *state, struct bench_failure *failure)
+{
+    sqlock_error err = {0};
+
+    if (sqlock_release(state->lock, &err) < 0)
+        return bench_fail(failure, "sqlock_release: %s", err.message);
+    return 0;
+}
+
 int queue_turn(void *opaque, unsigned client, struct bench_failure *failure)
 {
     struct queue_state *state = opaque;
     sqlock_error err = {0};
 
-    (void)client;
     if (sqlock_acquire(state->lock, SQLOCK_FOREVER, NULL, &err) < 0)
         return bench_fail(failure, "sqlock_acquire: %s", err.message);
-    hold();
-    if (sqlock_release(state->lock, &err) < 0)
-        return bench_fail(failure, "sqlock_release: %s", err.message);
+    hold(state->first + client);
+    return give_back(state, failure);
+}
+
+int poller_turn(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+    struct queue_state *state = opaque;
+    sqlock_error err = {0};
+    int rc;
+
+    while ((rc = sqlock_acquire(state->lock, 0, NULL, &err)) == SQLOCK_EBUSY)
+        (void)nanosleep(&pause, NULL);
+    if (rc < 0)
+        return bench_fail(failure, "sqlock_acquire: %s", err.message);
+    hold(state->first + client);
+    return give_back(state, failure);
+}
+
+/* ------------------------------------------------ beside others who wait -- */
+
+struct beside_state {
+    void *pair;
+    sqlock_registry *holding, *waiting;
+    sqlock_lock *held[BESIDE];
+    sqlock_lock *wanted[BESIDE];
+    pthread_t waiters[BESIDE];
+    unsigned count; /* of waiters */
+};
+
+static void *wait_for_it(void *lock)
+{
+    int rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, NULL);
+
+    if (rc == 0)
+        rc = sqlock_release(lock, NULL);
+    return rc == 0 ? NULL : lock;
+}
+
+static int add_waiter(struct beside_state *state, unsigned number,
+                      sqlock_error *err)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    unsigned i = state->count;
+    char name[64];
+
+    options.ttl_ms = 3600000;
+    (void)snprintf(name, sizeof name, "bench beside %u", number + i);
+    if (sqlock_obtain(&state->held[i], state->holding, name, err) < 0 ||
+        sqlock_obtain(&state->wanted[i], state->waiting, name, err) < 0 ||
+        sqlock_acquire(state->held[i], SQLOCK_FOREVER, &options, err) < 0)
+        return -1;
+    if (pthread_create(&state->waiters[i], NULL, wait_for_it,
+                       state->wanted[i]) != 0)
+        abort();
+    state->count++;
     return 0;
+}
+
+int beside_setup(void **out, const struct bench_target *target,
+                 struct bench_failure *failure)
+{
+    struct beside_state *state = calloc(1, sizeof *state);
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_error err = {0};
+
+    *out = state;
+    if (state == NULL)
+        return bench_fail(failure, "out of memory");
+    if (lock_setup(&state->pair, target, failure) < 0)
+        return -1;
+    options.table_prefix = target->lock_prefix;
+    options.pool_size = 2 * BESIDE; /* a doorbell for each */
+    if (sqlock_registry_open(&state->holding, target->url, &options, &err) <
+            0 ||
+        sqlock_registry_open(&state->waiting, target->url, &options, &err) < 0)
+        return bench_fail(failure, "sqlock: %s", err.message);
+    while (state->count < BESIDE)
+        if (add_waiter(state, target->first * BESIDE, &err) < 0)
+            return bench_fail(failure, "sqlock: %s", err.message);
+    return 0;
+}
+
+void beside_teardown(void *opaque)
+{
+    struct beside_state *state = opaque;
+
+    if (state == NULL)
+        return;
+    (void)sqlock_registry_close(state->holding, NULL); /* and they go on */
+    for (unsigned i = 0; i < state->count; i++)
+        (void)pthread_join(state->waiters[i], NULL);
+    (void)sqlock_registry_close(state->waiting, NULL);
+    lock_teardown(state->pair);
+    free(state);
+}
+
+int beside_pair(void *opaque, unsigned client, struct bench_failure *failure)
+{
+    struct beside_state *state = opaque;
+
+    return lock_pair(state->pair, client, failure);
 }
 
 /* ---------------------------------------------------------- without sqlock -- */
@@ -98,6 +207,7 @@ int queue_turn(void *opaque, unsigned client, struct bench_failure *failure)
 struct row_state {
     const struct floor_driver *floor;
     bool is_sqlite;
+    unsigned first;
     unsigned clients;
     void *connections[BENCH_CLIENTS_MAX];
     /* a queue of threads */
@@ -137,7 +247,10 @@ int row_setup(void **out, const struct bench_target *target,
     *out = state;
     if (state == NULL)
         return bench_fail(failure, "out of memory");
+    if (bench_turns_open(failure) < 0)
+        return -1;
     state->floor = target->floor;
+    state->first = target->first;
     state->is_sqlite = strcmp(target->database, "sqlite") == 0;
     (void)pthread_mutex_init(&state->mutex, NULL);
     for (unsigned i = 0; i < target->clients && rc == 0; i++) {
@@ -176,7 +289,7 @@ int row_turn(void *opaque, unsigned client, struct bench_failure *failure)
          state->floor->number(connection, "EXECUTE bench_queue", &number,
                               failure) < 0))
         return -1;
-    hold();
+    hold(state->first + client);
     return state->floor->run(connection, "COMMIT", failure);
 }
 
@@ -193,7 +306,7 @@ int local_turn(void *opaque, unsigned client, struct bench_failure *failure)
         pthread_cond_wait(&state->called[ticket % state->clients],
                           &state->mutex);
     pthread_mutex_unlock(&state->mutex);
-    hold();
+    hold(state->first + client);
     rc = state->floor->update(state->connections[client], failure);
     pthread_mutex_lock(&state->mutex);
     state->serving++;
