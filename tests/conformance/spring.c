@@ -151,20 +151,30 @@ static void test_a_peer_takes_over_our_expired_lock(void **state)
     lock_drop(lock);
 }
 
+/* On a busy machine it may renew too late: then we are let in, but not before
+ * its lease was over. */
 static void test_a_peer_that_renews_keeps_us_out(void **state)
 {
     struct fixture *f = *state;
     struct peer peer = peer_of(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int64_t end_us;
+    int64_t expires_us;
     int rc;
 
     assert_int_equal(peer_acquire(&peer, f->name), 1);
     end_us = fixture_row(f, f->name).expires_us + 100000;
     while (sql_now_us(&f->sql) < end_us) {
-        assert_int_equal(peer_renew(&peer, f->name), 1);
+        if (peer_renew(&peer, f->name) != 1)
+            assert_int_equal(peer_acquire(&peer, f->name), 1);
+        expires_us = fixture_row(f, f->name).expires_us;
         rc = lock_try(lock, 20, 0, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        if (rc == SQLOCK_ETIMEDOUT)
+            continue;
+        assert_lock_ok(rc, &f->err);
+        assert_less(expires_us, fixture_row(f, f->name).created_us);
+        lock_give(lock);
+        assert_int_equal(peer_acquire(&peer, f->name), 1);
     }
     assert_int_equal(peer_release(&peer, f->name), 1);
     lock_take(lock, 0);
