@@ -100,8 +100,11 @@ clocks() {
         skip "clock" "libfaketime is not installed"
         return
     fi
-    # AddressSanitizer's runtime, if we were built with it, wants to be first.
-    library="$(ldd "$SQLOCK" | awk '/libasan/ { print $3 }') $library"
+    # Its runtime and the library hang when both are there.
+    if ldd "$SQLOCK" | grep -q libasan; then
+        skip "clock" "not with AddressSanitizer"
+        return
+    fi
     LD_PRELOAD=$library FAKETIME=+90.5s FAKETIME_DONT_FAKE_MONOTONIC=1 \
         run doctor --json
     is "a clock that is off" "$(result_of clock)" warning
