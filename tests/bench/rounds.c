@@ -182,11 +182,12 @@ static int verify(const struct stage *stage, struct bench_failure *failure)
     return rc;
 }
 
-/* What the ratios are made of. */
+/* What the ratios are made of.  One client has nobody to give turns to. */
 static double rate_of(const struct stage *stage, const struct actor *actor)
 {
-    return actor->the_case->takes_turns ? stage->slice.turns_per_second
-                                        : stage->slice.per_second;
+    return actor->the_case->takes_turns && stage->target->clients > 1
+               ? stage->slice.turns_per_second
+               : stage->slice.per_second;
 }
 
 static int run_case(struct stage *stage, size_t round,
