@@ -71,7 +71,8 @@ int lk_sqlite_add_functions(struct lk_sqlite *c);
 
 /* doorbell.c: waiting for another process. */
 extern const sqlock_doorbells lk_sqlite_doorbells;
-/* Take the doorbell if it is free; give it back; end all that it has. */
+/* Take the doorbell if it is free: true if so, and nobody is next; give it back;
+ * end all that it has. */
 bool lk_sqlite_bell_take(struct lk_sqlite *c, int64_t bell);
 void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell);
 void lk_sqlite_bell_close(struct lk_sqlite *c);

@@ -5,7 +5,12 @@
  *
  * The kernel can only wait for such a lock without a limit of time, so a helper
  * thread does, and is cancelled when it is waited for no longer; a lock that was
- * granted too late is let go.  The file is never the database's own: closing a
+ * granted too late is let go.
+ *
+ * A lock that is let go is anybody's, and who did so is the quickest to take it
+ * again.  So the byte behind it is for the one who is next: a waiter takes that
+ * first, waits for the doorbell and lets the other one go; nobody overtakes it
+ * in between.  The file is never the database's own: closing a
  * descriptor of that would drop SQLite's locks (F70).
  */
 #include <errno.h>
@@ -62,19 +67,48 @@ static struct flock byte_of(int64_t bell, short type)
     return lock;
 }
 
+#define NEXT(bell) ((bell) + 1)
+
+static bool try_byte(struct lk_sqlite *c, int64_t byte)
+{
+    struct flock lock = byte_of(byte, F_WRLCK);
+
+    return fcntl(c->bell_file, F_OFD_SETLK, &lock) == 0;
+}
+
+static void let_go(struct lk_sqlite *c, int64_t byte)
+{
+    struct flock lock = byte_of(byte, F_UNLCK);
+
+    (void)fcntl(c->bell_file, F_OFD_SETLK, &lock);
+}
+
 bool lk_sqlite_bell_take(struct lk_sqlite *c, int64_t bell)
 {
-    struct flock lock = byte_of(bell, F_WRLCK);
+    struct flock next = byte_of(NEXT(bell), F_WRLCK);
 
-    return has_file(c) && fcntl(c->bell_file, F_OFD_SETLK, &lock) == 0;
+    return has_file(c) && try_byte(c, bell) &&
+           fcntl(c->bell_file, F_OFD_GETLK, &next) == 0 &&
+           next.l_type == F_UNLCK;
 }
 
 void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell)
 {
-    struct flock lock = byte_of(bell, F_UNLCK);
-
     if (c->has_bell_file)
-        (void)fcntl(c->bell_file, F_OFD_SETLK, &lock);
+        let_go(c, bell);
+}
+
+/* At once, if nobody is next. */
+static bool take_turn(struct lk_sqlite *c, int64_t bell)
+{
+    bool taken;
+
+    if (!try_byte(c, NEXT(bell)))
+        return false;
+    taken = try_byte(c, bell);
+    if (taken)
+        let_go(c, NEXT(bell));
+    return taken;
 }
 
 /* What the helper thread works on is its starter's: a thread that is cancelled
@@ -82,9 +116,20 @@ void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell)
  * had on the stack. */
 struct helper {
     struct lk_sqlite *c;
-    struct flock lock;
+    struct flock next, lock;
     int cancel_state;
 };
+
+/* 0, or errno. */
+static int wait_for(struct lk_sqlite *c, struct flock *lock)
+{
+    int rc;
+
+    do {
+        rc = fcntl(c->bell_file, F_OFD_SETLKW, lock);
+    } while (rc < 0 && errno == EINTR);
+    return rc < 0 ? errno : 0;
+}
 
 /* Cancelled only where it waits. */
 static void *wait_for_byte(void *argument)
@@ -93,10 +138,9 @@ static void *wait_for_byte(void *argument)
     struct lk_sqlite *c = helper->c;
     int rc;
 
-    do {
-        rc = fcntl(c->bell_file, F_OFD_SETLKW, &helper->lock);
-    } while (rc < 0 && errno == EINTR);
-    rc = rc < 0 ? errno : 0;
+    rc = wait_for(c, &helper->next);
+    if (rc == 0)
+        rc = wait_for(c, &helper->lock);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &helper->cancel_state);
     (void)pthread_mutex_lock(&c->guard);
     c->bell_errno = rc;
@@ -124,7 +168,11 @@ static bool is_granted(struct lk_sqlite *c, int64_t until_ns)
 static int wait_in_helper(struct lk_sqlite *c, int64_t bell, int64_t until_ns,
                           sqlock_error *err)
 {
-    struct helper helper = {.c = c, .lock = byte_of(bell, F_WRLCK)};
+    struct helper helper = {
+        .c = c,
+        .next = byte_of(NEXT(bell), F_WRLCK),
+        .lock = byte_of(bell, F_WRLCK),
+    };
     pthread_t thread;
     bool granted;
     int rc;
@@ -155,13 +203,14 @@ static int sqlite_queue(void *connection, int64_t bell, int64_t until_ns,
         return lk_error(err, SQLOCK_EACCESS,
                         "the file of doorbells beside the database cannot be "
                         "opened");
-    if (lk_sqlite_bell_take(c, bell))
+    if (take_turn(c, bell))
         return 0;
     rc = lk_sqlite_call_begin(c, LK_NEVER, err);
-    if (rc < 0)
-        return rc;
-    rc = wait_in_helper(c, bell, until_ns, err);
-    lk_sqlite_call_end(c);
+    if (rc == 0) {
+        rc = wait_in_helper(c, bell, until_ns, err);
+        lk_sqlite_call_end(c);
+    }
+    let_go(c, NEXT(bell));
     return rc;
 }
 
