@@ -15,11 +15,13 @@
 #define HOUR_MS INT64_C(3600000)
 
 struct sale {
-    sqlock_stock *stock;
-    sqlock_stock *witness; /* of another registry */
-    int64_t there;         /* by what was answered */
-    bool is_uncertain;     /* ... which was nothing certain */
+    int64_t there;     /* by what was answered */
+    bool is_uncertain; /* ... which was nothing certain */
 };
+
+/* Of the test: opening them takes longer than selling. */
+static sqlock_stock *seller;
+static sqlock_stock *witness; /* of another registry */
 
 static sqlock_stock *open_stock(sqlock_registry *registry,
                                 sqlock_stock_strategy strategy)
@@ -57,22 +59,22 @@ static void drop_tables(struct fixture *f)
 
 static void act_open(struct fixture *f, void *state)
 {
-    struct sale *sale = state;
+    sqlock_stock *stock = (sqlock_stock *)state; /* not NULL */
     sqlock_error err = {0};
     int rc;
 
-    sale->stock = (sqlock_stock *)state; /* not NULL */
-    rc = sqlock_stock_open(&sale->stock, f->a, NULL, &err);
+    rc = sqlock_stock_open(&stock, f->a, NULL, &err);
     if (exhaust_expect(rc, &err))
-        sqlock_stock_close(sale->stock);
+        sqlock_stock_close(stock);
     else
-        assert_null(sale->stock);
+        assert_null(stock);
 }
 
+/* What is open is whole: the next one shows it. */
 static void check_open(struct fixture *f, void *state)
 {
+    (void)f;
     (void)state;
-    sqlock_stock_close(open_stock(f->a, SQLOCK_STOCK_CONDITIONAL));
 }
 
 static void test_opening_a_stock(void **state)
@@ -93,27 +95,14 @@ static void test_opening_a_stock(void **state)
 
 /* ----------------------------------------------------------- operations -- */
 
-static void prepare_sale(struct fixture *f, struct sale *sale,
-                         sqlock_stock_strategy strategy)
+static void prepare_sale(struct fixture *f, void *state)
 {
-    int rc;
+    struct sale *sale = state;
+    int rc =
+        sqlock_stock_set(witness, NULL, NULL, f->name, BEFORE, NULL, &f->err);
 
-    sale->stock = open_stock(f->a, strategy);
-    sale->witness = open_stock(f->b, SQLOCK_STOCK_CONDITIONAL);
-    rc = sqlock_stock_set(sale->witness, NULL, NULL, f->name, BEFORE, NULL,
-                          &f->err);
     assert_lock_ok(rc, &f->err);
     sale->there = BEFORE;
-}
-
-static void prepare_alone(struct fixture *f, void *state)
-{
-    prepare_sale(f, state, SQLOCK_STOCK_CONDITIONAL);
-}
-
-static void prepare_folded(struct fixture *f, void *state)
-{
-    prepare_sale(f, state, SQLOCK_STOCK_COALESCED);
 }
 
 /* Whether it was done; `change` is what it does then. */
@@ -139,21 +128,20 @@ static void act_sale(struct fixture *f, void *state)
     int rc;
 
     (void)snprintf(order, sizeof order, "%s sold", f->name);
-    rc = sqlock_stock_deduct(sale->stock, NULL, order, f->name, SOLD, &answer,
-                             &err);
+    rc = sqlock_stock_deduct(seller, NULL, order, f->name, SOLD, &answer, &err);
     if (note(sale, rc, -SOLD, &err))
         assert_int_equal(answer.left, sale->there);
-    rc = sqlock_stock_restore(sale->stock, NULL, NULL, f->name, 1, NULL, &err);
+    rc = sqlock_stock_restore(seller, NULL, NULL, f->name, 1, NULL, &err);
     (void)note(sale, rc, 1, &err);
-    rc = sqlock_stock_read(sale->stock, NULL, f->name, &read, &err);
+    rc = sqlock_stock_read(seller, NULL, f->name, &read, &err);
     if (note(sale, rc, 0, &err) && !sale->is_uncertain)
         assert_int_equal(read, sale->there);
     (void)snprintf(order, sizeof order, "%s reserved", f->name);
-    rc = sqlock_stock_reserve(sale->stock, NULL, order, &line, 1, HOUR_MS, NULL,
+    rc = sqlock_stock_reserve(seller, NULL, order, &line, 1, HOUR_MS, NULL,
                               &err);
     if (!note(sale, rc, -RESERVED, &err))
         return;
-    rc = sqlock_stock_cancel(sale->stock, NULL, order, NULL, &err);
+    rc = sqlock_stock_cancel(seller, NULL, order, NULL, &err);
     (void)note(sale, rc, RESERVED, &err);
 }
 
@@ -165,22 +153,19 @@ static void check_sale(struct fixture *f, void *state)
     int64_t there = 0;
     int rc;
 
-    sqlock_stock_close(sale->stock);
-    rc = sqlock_stock_read(sale->witness, NULL, f->name, &there, &err);
+    rc = sqlock_stock_read(witness, NULL, f->name, &there, &err);
     assert_lock_ok(rc, &err);
     if (!sale->is_uncertain)
         assert_int_equal(there, sale->there);
-    rc = sqlock_stock_deduct(sale->witness, NULL, NULL, f->name, 1, NULL, &err);
+    rc = sqlock_stock_deduct(witness, NULL, NULL, f->name, 1, NULL, &err);
     assert_lock_ok(rc, &err);
-    sqlock_stock_close(sale->witness);
 }
 
-static void exhaust_sale(struct fixture *f,
-                         void (*prepare)(struct fixture *f, void *state))
+static void exhaust_sale(struct fixture *f, sqlock_stock_strategy strategy)
 {
     struct sale sale;
     const struct experiment experiment = {
-        .prepare = prepare,
+        .prepare = prepare_sale,
         .act = act_sale,
         .check = check_sale,
         .state = &sale,
@@ -188,18 +173,22 @@ static void exhaust_sale(struct fixture *f,
     };
 
     make_tables(f);
+    seller = open_stock(f->a, strategy);
+    witness = open_stock(f->b, SQLOCK_STOCK_CONDITIONAL);
     exhaust_all(f, &experiment);
+    sqlock_stock_close(seller);
+    sqlock_stock_close(witness);
     drop_tables(f);
 }
 
 static void test_a_sale(void **state)
 {
-    exhaust_sale(*state, prepare_alone);
+    exhaust_sale(*state, SQLOCK_STOCK_CONDITIONAL);
 }
 
 static void test_a_sale_by_a_leader(void **state)
 {
-    exhaust_sale(*state, prepare_folded);
+    exhaust_sale(*state, SQLOCK_STOCK_COALESCED);
 }
 
 static const struct test tests[] = {
