@@ -882,8 +882,9 @@ SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
 
 /**
  * Whether it was recorded, of the registry's region.
- * @return 0: it was; ENOTFOUND: it was not; ESCHEMA: there is no such table; or
- *         as sqlock_show()
+ * @return 0: it was; ENOTFOUND: it was not; ESCHEMA: there is no such table;
+ *         ENOTSUP: nothing can be recorded, since a lease cannot be guarded
+ *         (Galera); or as sqlock_show()
  */
 SQLOCK_MUSTUSE int sqlock_done_check(sqlock_registry *registry,
                                      const char *name, sqlock_error *err);

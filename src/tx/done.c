@@ -138,6 +138,23 @@ static int read_record(sqlock_registry *registry, const char *key,
     return rc;
 }
 
+/* Where a lease cannot be guarded nothing can be recorded: better said before
+ * the work than after it. */
+static int check_guards(sqlock_registry *registry, sqlock_error *err)
+{
+    const sqlock_transactions *part = registry->db.driver->transactions;
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    if (part == NULL || part->one_node == NULL)
+        return 0;
+    rc = sqlock_tx_begin(&tx, registry, err);
+    if (rc == 0)
+        rc = lk_tx_check_nodes(tx, err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    return rc;
+}
+
 int sqlock_done_check(sqlock_registry *registry, const char *name,
                       sqlock_error *err)
 {
@@ -148,6 +165,8 @@ int sqlock_done_check(sqlock_registry *registry, const char *name,
     rc = lk_registry_check(registry, err);
     if (rc == 0)
         rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    if (rc == 0)
+        rc = check_guards(registry, err);
     return rc < 0 ? rc : read_record(registry, key, client_id, err);
 }
 
