@@ -358,7 +358,7 @@ const sqlock_dialect lk_mysql_dialect = {
         {
             [SQLOCK_LAYOUT_SQLOCK] =
                 {
-                    [SQLOCK_SQL_CLAIM] = {OURS_CLAIM, true},
+                    [SQLOCK_SQL_CLAIM] = {OURS_CLAIM, SQLOCK_INSERT_ID_MARKED},
                     [SQLOCK_SQL_RENEW] = {OURS_RENEW, false},
                     [SQLOCK_SQL_RELEASE] = {OURS_RELEASE, false},
                     [SQLOCK_SQL_READ] = {OURS_INFO TABLE_WHERE ROW, false},
@@ -375,7 +375,7 @@ const sqlock_dialect lk_mysql_dialect = {
                     [SQLOCK_SQL_RELEASE_MANY] = {OURS_RELEASE_MANY, false},
                     [SQLOCK_SQL_READ_MANY] = {OURS_INFO JOINED, false},
                     [SQLOCK_SQL_LOCK_MANY] = {LOCK_MANY, false},
-                    [SQLOCK_SQL_TAKE] = {OURS_TAKE, true},
+                    [SQLOCK_SQL_TAKE] = {OURS_TAKE, SQLOCK_INSERT_ID_MARKED},
                     [SQLOCK_SQL_HAND_OVER] = {OURS_HAND_OVER, true},
                     [SQLOCK_SQL_AFTER_RESTORE] = {OURS_AFTER_RESTORE, false},
                 },

@@ -134,14 +134,15 @@ static int start(struct lk_mysql_connection *connection,
 #define TOLD_BIT (UINT64_C(1) << 62)
 
 /* The statement is done, so what fails from here on does not undo it. */
-static int present_insert_id(uint64_t id, sqlock_result *result,
+static int present_insert_id(uint64_t id, bool has_mark, sqlock_result *result,
                              sqlock_error *err)
 {
     const sqlock_value values[] = {
-        {.type = SQLOCK_INT64, .integer = (int64_t)(id & ~TOLD_BIT)},
+        {.type = SQLOCK_INT64,
+         .integer = (int64_t)(has_mark ? id & ~TOLD_BIT : id)},
         {.type = SQLOCK_INT64, .integer = 1},
     };
-    size_t columns = (id & TOLD_BIT) != 0 ? 2 : 1;
+    size_t columns = has_mark && (id & TOLD_BIT) != 0 ? 2 : 1;
     int64_t affected = result->affected;
     int rc;
 
@@ -186,7 +187,10 @@ static int finish(struct lk_mysql_connection *connection,
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
         if (statement->insert_id_is_row)
-            rc = present_insert_id(mysql_stmt_insert_id(prepared), result, err);
+            rc = present_insert_id(mysql_stmt_insert_id(prepared),
+                                   statement->insert_id_is_row ==
+                                       SQLOCK_INSERT_ID_MARKED,
+                                   result, err);
     }
     if (rc == 0)
         rc = drain(connection, prepared, err);
