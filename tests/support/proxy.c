@@ -496,7 +496,15 @@ void proxy_close(struct proxy *proxy)
 const char *proxy_url(const struct proxy *proxy, char out[1024],
                       const char *url)
 {
-    return endpoint_replace(out, url, proxy->port);
+    size_t length;
+
+    (void)endpoint_replace(out, url, proxy->port);
+    /* What is encrypted cannot be read; Oracle's client library encrypts where
+     * the server can. */
+    length = strlen(out);
+    if (proxy->kind == WIRE_MYSQL && strchr(out, '?') == NULL)
+        (void)snprintf(out + length, 1024 - length, "?tls=off");
+    return out;
 }
 
 void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan)
