@@ -11,8 +11,8 @@
 
 enum { ITEM, QUANTITY, COLUMNS };
 
-/* The item as text, which ends there; how many bytes it takes.  `out` may be
- * NULL. */
+/* The item as text, which ends there; how many bytes it takes, also where `size`
+ * is less. */
 static size_t write_name(char *out, size_t size, const sqlock_value *item)
 {
     int length = item->type == SQLOCK_INT64
@@ -29,10 +29,11 @@ static int copy(sqlock_stock_item **out, const sqlock_result *rows,
 {
     size_t head = rows->rows * sizeof **out;
     size_t size = head;
+    char nothing[1];
     char *at;
 
     for (size_t i = 0; i < rows->rows; i++)
-        size += write_name(NULL, 0, &rows->cells[i * COLUMNS + ITEM]);
+        size += write_name(nothing, 0, &rows->cells[i * COLUMNS + ITEM]);
     *out = malloc(size > 0 ? size : 1);
     if (*out == NULL)
         return lk_error_nomem(err);
