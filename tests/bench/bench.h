@@ -67,6 +67,9 @@ struct bench_case {
     int (*operation)(void *state, unsigned client,
                      struct bench_failure *failure);
 
+    /** What counts in place of operations, so far; NULL: operations. */
+    uint64_t (*count)(void *state);
+
     /** Hold what the database has at the end against the number of operations
      *  that were counted; NULL: there is nothing to hold. */
     int (*verify)(void *state, uint64_t operations,
@@ -108,6 +111,9 @@ struct bench_slice {
 
 /** How far apart the clients' numbers lie: standard deviation by mean. */
 double bench_variation(const uint64_t *operations, unsigned count);
+
+/** CPU of a slice for each operation; without any, all of it. */
+double bench_per_operation(double us, const struct bench_slice *slice);
 
 /** What was counted of turns belongs to that slice. */
 void bench_slice_turns(struct bench_slice *slice,

@@ -214,6 +214,24 @@ static const struct bench_case waiting_cases[] = {
         .operation = beside_pair,
         .teardown = beside_teardown,
     },
+    {
+        .name = "idle-poller",
+        .what = "statements of clients that try a kept lock every 100 ms",
+        .baseline = "idle-poller",
+        .setup = idle_poller_setup,
+        .operation = idle_try,
+        .count = idle_statements,
+        .teardown = idle_teardown,
+    },
+    {
+        .name = "idle",
+        .what = "statements of clients that wait for a kept lock",
+        .baseline = "idle-poller",
+        .setup = idle_setup,
+        .operation = idle_look,
+        .count = idle_statements,
+        .teardown = idle_teardown,
+    },
     {.name = NULL},
 };
 

@@ -70,6 +70,15 @@ int beside_setup(void **state, const struct bench_target *target,
 void beside_teardown(void *state);
 int beside_pair(void *state, unsigned client, struct bench_failure *failure);
 
+int idle_setup(void **state, const struct bench_target *target,
+               struct bench_failure *failure);
+int idle_poller_setup(void **state, const struct bench_target *target,
+                      struct bench_failure *failure);
+void idle_teardown(void *state);
+int idle_look(void *state, unsigned client, struct bench_failure *failure);
+int idle_try(void *state, unsigned client, struct bench_failure *failure);
+uint64_t idle_statements(void *state);
+
 extern const struct bench_case bench_stock_cases[];
 
 #endif /* BENCH_CASES_H */

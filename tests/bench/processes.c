@@ -275,11 +275,14 @@ static int gather(const struct bench_crew *crew, struct bench_slice *slice,
         operations[i] = answer->slice.operations;
         slice->operations += answer->slice.operations;
         slice->per_second += answer->slice.per_second;
-        client_us += answer->slice.client_us * (double)answer->slice.operations;
+        client_us +=
+            answer->slice.client_us * (answer->slice.operations > 0
+                                           ? (double)answer->slice.operations
+                                           : 1.0);
         if (latency != NULL)
             bench_histogram_merge(latency, &answer->latency);
     }
-    slice->client_us = client_us / (double)slice->operations;
+    slice->client_us = bench_per_operation(client_us, slice);
     slice->variation = bench_variation(operations, crew->count);
     return 0;
 }
@@ -302,7 +305,7 @@ int bench_crew_slice(struct bench_crew *crew, size_t index, double seconds,
     rc = gather(crew, slice, latency, answer, failure);
     if (server_ns >= 0)
         server_ns = bench_cpu_of(crew->server_pid) - server_ns;
-    slice->server_us = (double)server_ns / 1e3 / (double)slice->operations;
+    slice->server_us = bench_per_operation((double)server_ns / 1e3, slice);
     free(answer);
     return rc;
 }

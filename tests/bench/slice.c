@@ -131,6 +131,19 @@ static int collect(const struct client *clients, unsigned count,
     return 0;
 }
 
+double bench_per_operation(double us, const struct bench_slice *slice)
+{
+    return slice->operations > 0 ? us / (double)slice->operations : us;
+}
+
+/* What was counted, in place of what the clients did to pass the time. */
+static void replace(struct bench_slice *slice, uint64_t counted, double seconds)
+{
+    slice->operations = counted;
+    slice->per_second = (double)counted / seconds;
+    slice->variation = 0.0;
+}
+
 int bench_slice_run(const struct bench_case *the_case, void *state,
                     const struct bench_target *target, double seconds,
                     struct bench_slice *slice, struct bench_histogram *latency,
@@ -141,6 +154,7 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     pthread_barrier_t start;
     atomic_bool stop = false;
     struct client *clients;
+    uint64_t counted = 0;
     int64_t client_ns;
     int64_t server_ns;
     unsigned i;
@@ -159,6 +173,10 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
         clients[i].stop = &stop;
     }
     start_clients(clients, threads, count);
+    if (the_case->count != NULL) {
+        counted = the_case->count(state);
+        latency = NULL;
+    }
     server_ns = bench_cpu_of(target->server_pid);
     client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     (void)pthread_barrier_wait(&start);
@@ -170,9 +188,11 @@ int bench_slice_run(const struct bench_case *the_case, void *state,
     (void)pthread_barrier_destroy(&start);
 
     rc = collect(clients, count, slice, latency, failure);
+    if (rc == 0 && the_case->count != NULL)
+        replace(slice, the_case->count(state) - counted, seconds);
     if (rc == 0) {
-        slice->client_us = (double)client_ns / 1e3 / (double)slice->operations;
-        slice->server_us = (double)server_ns / 1e3 / (double)slice->operations;
+        slice->client_us = bench_per_operation((double)client_ns / 1e3, slice);
+        slice->server_us = bench_per_operation((double)server_ns / 1e3, slice);
     }
     free(clients);
     return rc;

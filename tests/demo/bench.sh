@@ -39,6 +39,11 @@ ok "every way to sell is measured, what is left is right" measure \
     --cases stock --clients 1,2,4,2p --json "$dir/bench.json"
 ok "with threads" test "$(results 4 false)" -eq 12
 ok "and with processes" test "$(results 2 true)" -eq 12
+ok "and how a lock goes from one to the next, and who waits for it" measure \
+    --cases handover,idle --clients 2,2p --json "$dir/waiting.json"
+idle=$(grep -A 9 '"case": "idle",' "$dir/waiting.json" |
+    sed -n 's/.*"ops_per_s": \(.*\),/\1/p' | tr '\n' ' ')
+ok "idle clients send nothing: $idle" test "$idle" = "0.0 0.0 "
 ok "a case that is none is refused" fails measure --cases nothing
 ok "more clients than can be are refused" fails measure --clients 257
 

@@ -1,0 +1,157 @@
+/*
+ * counted.c - a driver around a driver, which counts the statements that are
+ * sent through it
+ *
+ * A connection is the real driver's own: only what is called is ours.  Databases
+ * are measured one after another, so that one real driver at a time is enough.
+ */
+#include "counted.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+#define PREFIX "counted+"
+#define DATABASES 4
+
+struct counted {
+    const sqlock_driver *real;
+    sqlock_driver driver;
+    sqlock_doorbells doorbells;
+    char name[32];
+    char scheme[32];
+};
+
+static struct counted all[DATABASES];
+static const struct counted *now; /* the one that is measured */
+static atomic_ullong sent;
+
+static const char *without_prefix(const char *url)
+{
+    return url + strlen(PREFIX);
+}
+
+static int counted_check_url(const char *url, sqlock_error *err)
+{
+    return now->real->check_url(without_prefix(url), err);
+}
+
+static int counted_resolve_url(const char *url, char **out, sqlock_error *err)
+{
+    char *resolved = NULL;
+    int rc;
+
+    *out = NULL;
+    if (now->real->resolve_url == NULL)
+        return 0;
+    rc = now->real->resolve_url(without_prefix(url), &resolved, err);
+    if (rc == 0 && resolved != NULL &&
+        asprintf(out, PREFIX "%s", resolved) < 0) {
+        *out = NULL;
+        rc = SQLOCK_ENOMEM;
+    }
+    free(resolved);
+    return rc;
+}
+
+static int counted_open(void *connection, const char *url,
+                        const sqlock_connect *how, sqlock_error *err)
+{
+    return now->real->open(connection, without_prefix(url), how, err);
+}
+
+static int counted_execute(void *connection, const sqlock_statement *statement,
+                           const sqlock_value *parameters, size_t count,
+                           int64_t deadline_ns, sqlock_result *result,
+                           sqlock_error *err)
+{
+    atomic_fetch_add(&sent, 1);
+    return now->real->execute(connection, statement, parameters, count,
+                              deadline_ns, result, err);
+}
+
+/* SQLite's doorbell is a lock on a file, for which nothing is sent. */
+static void count_at_doorbell(void)
+{
+    if ((now->real->capabilities & SQLOCK_CAP_ONE_WRITER) == 0)
+        atomic_fetch_add(&sent, 1);
+}
+
+static int counted_queue(void *connection, int64_t bell, int64_t until_ns,
+                         sqlock_error *err)
+{
+    count_at_doorbell();
+    return now->real->doorbells->queue(connection, bell, until_ns, err);
+}
+
+static int counted_listen(void *connection, int64_t bell, int64_t deadline_ns,
+                          sqlock_error *err)
+{
+    count_at_doorbell();
+    return now->real->doorbells->listen(connection, bell, deadline_ns, err);
+}
+
+static int counted_leave(void *connection, int64_t bell, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    count_at_doorbell();
+    return now->real->doorbells->leave(connection, bell, deadline_ns, err);
+}
+
+static void wrap(struct counted *counted, const sqlock_driver *real,
+                 const char *url)
+{
+    counted->real = real;
+    (void)snprintf(counted->name, sizeof counted->name, PREFIX "%s",
+                   real->name);
+    (void)snprintf(counted->scheme, sizeof counted->scheme, PREFIX "%.*s",
+                   (int)strcspn(url, ":"), url);
+    counted->driver = *real;
+    counted->driver.name = counted->name;
+    counted->driver.schemes = counted->scheme;
+    counted->driver.check_url = counted_check_url;
+    counted->driver.resolve_url = counted_resolve_url;
+    counted->driver.open = counted_open;
+    counted->driver.execute = counted_execute;
+    if (real->doorbells == NULL)
+        return;
+    counted->doorbells = *real->doorbells;
+    counted->doorbells.queue = counted_queue;
+    if (counted->doorbells.listen != NULL)
+        counted->doorbells.listen = counted_listen;
+    counted->doorbells.leave = counted_leave;
+    counted->driver.doorbells = &counted->doorbells;
+}
+
+int bench_counted_url(char out[COUNTED_URL_SIZE], const char *url,
+                      struct bench_failure *failure)
+{
+    const sqlock_driver *real;
+    sqlock_error err = {0};
+    size_t i = 0;
+
+    if (lk_driver_find(&real, url, &err) < 0)
+        return bench_fail(failure, "%s", err.message);
+    while (i < DATABASES && all[i].real != NULL && all[i].real != real)
+        i++;
+    if (i == DATABASES)
+        return bench_fail(failure, "more databases than can be counted");
+    now = &all[i];
+    if (all[i].real == NULL) {
+        wrap(&all[i], real, url);
+        if (sqlock_driver_register(&all[i].driver, &err) < 0)
+            return bench_fail(failure, "sqlock_driver_register: %s",
+                              err.message);
+    }
+    if (snprintf(out, COUNTED_URL_SIZE, PREFIX "%s", url) >= COUNTED_URL_SIZE)
+        return bench_fail(failure, "the URL is too long to be counted");
+    return 0;
+}
+
+uint64_t bench_counted(void)
+{
+    return atomic_load(&sent);
+}
