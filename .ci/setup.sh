@@ -3,8 +3,8 @@
 #
 # Looks first and does nothing when all is there.  Installs as root or through
 # `sudo -n`, never with a prompt; otherwise prints the names of the packages.
-# No package here starts a service or makes a user: PostgreSQL's server package
-# would do both, so that one is unpacked under build/ instead.
+# No package here starts a service or makes a user: PostgreSQL's server and
+# PgBouncer would do both, so these are unpacked under build/ instead.
 #
 # Levels: build test lint format clang valgrind chart matrix
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC
@@ -98,12 +98,11 @@ probe_test() {
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
     have pgrep || need procps
-    # A database's own command; the manuals; the completions.
+    # A database's own command, for upgrade scripts, too; the manuals; the
+    # completions.
     ! wants sqlite || have sqlite3 || need sqlite3
     have mandoc || need mandoc
     have zsh || need zsh
-    # Runs the upgrade scripts as a user does.
-    ! wants sqlite || have sqlite3 || need sqlite3
     # Certificates for servers that speak TLS.
     have openssl || need openssl
     # Servers whose clock is set.
@@ -111,7 +110,6 @@ probe_test() {
     if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
         # A server says nothing sensible about UTC without it.
         [ -e /usr/share/zoneinfo/UTC ] || need tzdata
-        [ -x /usr/sbin/pgbouncer ] || have pgbouncer || need pgbouncer
     fi
     if wants mysql && [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ]; then
         if ! have mariadbd && ! have mysqld; then

@@ -1,35 +1,37 @@
 #!/usr/bin/env bash
-# fetch-postgres.sh: where PostgreSQL's server programs are, after unpacking
-# them under build/servers/postgres when there are none.  Prints nothing;
-# postgres-bin.sh says where they are.
+# fetch-postgres.sh: PostgreSQL's server programs and PgBouncer, unpacked under
+# build/servers where there are none.  Prints nothing but what it does;
+# postgres-bin.sh and pgbouncer.sh find them.
 #
-# Debian's server package would start a service and make a user, so it is not
-# installed: it and those libraries it needs that are not here are downloaded
+# Debian's packages would start services and make a user, so they are not
+# installed: they and those libraries they need that are not here are downloaded
 # and unpacked.  PostgreSQL finds its files relative to its programs.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 root=$PWD
-tree=build/servers/postgres
 
-bash tests/servers/postgres-bin.sh >/dev/null && exit 0
-
-if ! command -v apt-get >/dev/null; then
-    echo "tests: no PostgreSQL server programs (initdb, postgres) here;"
-    echo "    put them on PATH or set SQLOCK_TEST_POSTGRES_URL"
+fail() {
+    printf 'tests: %s\n' "$@"
     exit 1
-fi
+}
 
-# The packages that would be installed: libraries, server and client only.
-# libllvm serves just-in-time compilation, which the tests switch off.
-wanted() {
-    local server
-    server=$(apt-cache depends postgresql 2>/dev/null |
-        sed -n 's/^ *Depends: \(postgresql-[0-9][0-9]*\)$/\1/p' | head -n 1)
-    [ -n "$server" ] || return 1
-    apt-get -s install --no-install-recommends "$server" 2>/dev/null |
+# What would be installed for a package: libraries, server, client and pooler
+# only.  libllvm serves just-in-time compilation, which the tests switch off.
+wanted() { # PACKAGE
+    [ -n "$1" ] || return 1
+    apt-get -s install --no-install-recommends "$1" 2>/dev/null |
         sed -n 's/^Inst \([^ ]*\) .*/\1/p' |
-        grep -E "^(lib|postgresql-(client-)?[0-9]+$)" |
+        grep -E "^(lib|postgresql-(client-)?[0-9]+$|pgbouncer$)" |
         grep -vE '^lib(llvm|clang|z3|gdbm|perl|python)|-perl$'
+}
+
+server() {
+    apt-cache depends postgresql 2>/dev/null |
+        sed -n 's/^ *Depends: \(postgresql-[0-9][0-9]*\)$/\1/p' | head -n 1
+}
+
+pooler() {
+    echo pgbouncer
 }
 
 refresh() {
@@ -42,40 +44,48 @@ refresh() {
 
 # Into the present folder.  As root apt would download as another user, who may
 # not write here.
-download() {
-    wanted | xargs apt-get -q -o APT::Sandbox::User=root download >log 2>&1
+download() { # PACKAGE
+    wanted "$1" | xargs apt-get -q -o APT::Sandbox::User=root download >log 2>&1
 }
 
-# No package lists yet, or lists that name what the mirror has replaced.
-[ -n "$(wanted)" ] || refresh
-if [ -z "$(wanted)" ]; then
-    echo "tests: apt knows no PostgreSQL server; install its programs (initdb,"
-    echo "    postgres) or set SQLOCK_TEST_POSTGRES_URL"
-    exit 1
-fi
+unpack() { # TREE WHAT: a function that names the package
+    local tree=$1 what=$2 deb
+    command -v apt-get >/dev/null ||
+        fail "no PostgreSQL server programs (initdb, postgres) or no PgBouncer" \
+            "    here; put them on PATH or set SQLOCK_TEST_POSTGRES_URL"
+    # No package lists yet, or lists that name what the mirror has replaced.
+    [ -n "$(wanted "$($what)")" ] || refresh
+    [ -n "$(wanted "$($what)")" ] ||
+        fail "apt knows no PostgreSQL $what; install its programs" \
+            "    or set SQLOCK_TEST_POSTGRES_URL"
 
-echo "setup: unpacking PostgreSQL's packages under $tree"
-rm -rf "$tree" "$tree.new"
-mkdir -p "$tree.new/debs"
-cd "$tree.new/debs" || exit 1
-download || { refresh && download; } || {
-    tail -n 5 log
-    echo "tests: cannot download PostgreSQL's packages"
-    exit 1
+    echo "setup: unpacking PostgreSQL's $what under $tree"
+    rm -rf "$tree" "$tree.new"
+    mkdir -p "$tree.new/debs"
+    cd "$tree.new/debs" || exit 1
+    download "$($what)" || { refresh && download "$($what)"; } || {
+        tail -n 5 log
+        fail "cannot download PostgreSQL's $what"
+    }
+    for deb in *.deb; do
+        dpkg-deb -x "$deb" .. || exit 1
+    done
+    cd "$root" || exit 1
+    # Where /lib is a link to /usr/lib, packages may still use the one or the
+    # other.
+    if [ -d "$tree.new/lib" ]; then
+        cp -a "$tree.new"/lib/. "$tree.new/usr/lib/" || exit 1
+        rm -rf "$tree.new/lib"
+    fi
+    rm -rf "$tree.new"/debs "$tree.new"/usr/share/{doc,man,locale,lintian}
+    mv "$tree.new" "$tree"
 }
-for deb in *.deb; do
-    dpkg-deb -x "$deb" .. || exit 1
-done
-cd "$root" || exit 1
-# Where /lib is a link to /usr/lib, packages may still use the one or the other.
-if [ -d "$tree.new/lib" ]; then
-    cp -a "$tree.new"/lib/. "$tree.new/usr/lib/" || exit 1
-    rm -rf "$tree.new/lib"
-fi
-rm -rf "$tree.new"/debs "$tree.new"/usr/share/{doc,man,locale,lintian}
-mv "$tree.new" "$tree"
 
-bash tests/servers/postgres-bin.sh >/dev/null || {
-    echo "tests: no usable PostgreSQL among the unpacked packages"
-    exit 1
-}
+bash tests/servers/postgres-bin.sh >/dev/null ||
+    unpack build/servers/postgres server
+bash tests/servers/postgres-bin.sh >/dev/null ||
+    fail "no usable PostgreSQL among the unpacked packages"
+
+PATH=$PATH:/usr/sbin
+command -v pgbouncer >/dev/null || [ -x build/servers/pooler/usr/sbin/pgbouncer ] ||
+    unpack build/servers/pooler pooler

@@ -15,9 +15,17 @@ make_home "$dir"
 trap 'end_server TERM' TERM INT
 trap 'end_children; rm -rf "$dir"' EXIT
 
+# One of the matrix, the installed one, or the one that fetch-postgres.sh has
+# unpacked, which brings its libraries.
 pooler=${SQLOCK_TEST_TREES:-${here%/*/*}/build/servers}/pgbouncer
 pooler=$pooler/usr/sbin/pgbouncer
-[ -x "$pooler" ] || pooler=$(command -v pgbouncer) || absent "no PgBouncer"
+as_pooler=()
+if [ ! -x "$pooler" ] && ! pooler=$(PATH=$PATH:/usr/sbin command -v pgbouncer); then
+    tree=$(reachable "${here%/*/*}/build/servers/pooler/usr" sbin/pgbouncer "$dir")
+    pooler=$tree/sbin/pgbouncer
+    as_pooler=(env "LD_LIBRARY_PATH=$(printf '%s:' "$tree"/lib/*-linux-gnu*)$tree/lib")
+fi
+[ -x "$pooler" ] || absent "no PgBouncer"
 server=${SQLOCK_TEST_POOLER_OF:-}
 if [ -n "$server" ]; then
     SQLOCK_TEST_PASSWORD=${server#*://*:}
@@ -56,7 +64,7 @@ max_client_conn = 400
 default_pool_size = 150
 END
     # Before 1.19 it asks in the database that the client wants.
-    case $("$pooler" --version) in
+    case $("${as_pooler[@]}" "$pooler" --version) in
     *' 1.1'[0-8].*) ;;
     *) echo 'auth_dbname = postgres' >>"$dir/config" ;;
     esac
@@ -68,7 +76,8 @@ fi
 launch() {
     [ -e "$dir/env" ] || port=$(free_port)
     write_config
-    "${as_server[@]}" setpriv --pdeathsig TERM "$pooler" "$dir/config" \
+    "${as_server[@]}" setpriv --pdeathsig TERM "${as_pooler[@]}" \
+        "$pooler" "$dir/config" \
         >>"$dir/log" 2>&1 &
     server_pid=$!
 }
