@@ -55,9 +55,9 @@ typedef enum sqlock_placeholder {
 /* What becomes of the insert id of a statement that gives no rows, when rows were
  * affected. */
 typedef enum sqlock_insert_id {
-    SQLOCK_INSERT_ID_UNUSED = false,
-    SQLOCK_INSERT_ID_ROW = true, /* it is one row of one SQLOCK_INT64 */
-    SQLOCK_INSERT_ID_MARKED      /* the same without its bit 62; where that is
+    SQLOCK_INSERT_ID_UNUSED = 0,
+    SQLOCK_INSERT_ID_ROW,   /* it is one row of one SQLOCK_INT64 */
+    SQLOCK_INSERT_ID_MARKED /* the same without its bit 62; where that is
                                     set, a second column: 1 */
 } sqlock_insert_id;
 
@@ -68,7 +68,7 @@ typedef struct sqlock_statement {
                     id always has the same text.  At most
                     SQLOCK_STATEMENT_IDS.  0: run once; without parameters it
                     may go unprepared */
-    sqlock_insert_id insert_id_is_row;
+    sqlock_insert_id insert_id;
     bool is_nowait; /* refuses to wait for a row lock.  EBUSY of it leaves its
                        transaction as it was; where the database rolls that
                        back, it is ERETRY */
@@ -193,8 +193,8 @@ typedef enum sqlock_statement_kind {
 
 /* One template. */
 typedef struct sqlock_template {
-    const char *text;                  /* NULL: not to be had */
-    sqlock_insert_id insert_id_is_row; /* as in sqlock_statement */
+    const char *text;           /* NULL: not to be had */
+    sqlock_insert_id insert_id; /* as in sqlock_statement */
 } sqlock_template;
 
 /* What a column must look like. */

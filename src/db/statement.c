@@ -111,7 +111,7 @@ int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
     }
     out->sent.text = out->text;
     out->sent.id = id;
-    out->sent.insert_id_is_row = template->insert_id_is_row;
+    out->sent.insert_id = template->insert_id;
     return 0;
 }
 

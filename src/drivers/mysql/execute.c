@@ -186,11 +186,10 @@ static int finish(struct lk_mysql_connection *connection,
         rc = lk_mysql_read_prepared(connection, place, result, err);
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
-        if (statement->insert_id_is_row)
-            rc = present_insert_id(mysql_stmt_insert_id(prepared),
-                                   statement->insert_id_is_row ==
-                                       SQLOCK_INSERT_ID_MARKED,
-                                   result, err);
+        if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED)
+            rc = present_insert_id(
+                mysql_stmt_insert_id(prepared),
+                statement->insert_id == SQLOCK_INSERT_ID_MARKED, result, err);
     }
     if (rc == 0)
         rc = drain(connection, prepared, err);

@@ -44,83 +44,78 @@ const sqlock_stock_dialect lk_mysql_stock = {
     .bump = ", {version} = {version} + 1",
     .integers = "tinyint*|smallint*|mediumint*|int*|bigint*",
     .statements = {
-        [SQLOCK_STOCK_SQL_READ] = {QUANTITY_OF_ITEM, false},
-        [SQLOCK_STOCK_SQL_LOCK] = {QUANTITY_OF_ITEM " FOR UPDATE", false},
-        [SQLOCK_STOCK_SQL_READ_VERSION] = {
-            "SELECT {quantity}, {version} FROM {stock} WHERE {item} = {1}",
-            false},
+        [SQLOCK_STOCK_SQL_READ] = {.text = QUANTITY_OF_ITEM},
+        [SQLOCK_STOCK_SQL_LOCK] = {.text = QUANTITY_OF_ITEM " FOR UPDATE"},
+        [SQLOCK_STOCK_SQL_READ_VERSION] = {.text =
+            "SELECT {quantity}, {version} FROM {stock} WHERE {item} = {1}"},
         [SQLOCK_STOCK_SQL_DEDUCT] = {
             UPDATE_STOCK "LAST_INSERT_ID({quantity} - {2}){bump} "
-            "WHERE {item} = {1} AND {quantity} >= {2}", true},
-        [SQLOCK_STOCK_SQL_SWAP] = {
+            "WHERE {item} = {1} AND {quantity} >= {2}", SQLOCK_INSERT_ID_ROW},
+        [SQLOCK_STOCK_SQL_SWAP] = {.text =
             /* The condition is on the row as it was. */
             UPDATE_STOCK "{quantity} - {2}{bump} "
-            "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}",
-            false},
+            "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}"},
         [SQLOCK_STOCK_SQL_RESTORE] = {
             UPDATE_STOCK "LAST_INSERT_ID({quantity} + {2}){bump} "
             "WHERE {item} = {1} AND {quantity} <= 9223372036854775807 - {2}",
-            true},
-        [SQLOCK_STOCK_SQL_ASSIGN] = {
-            UPDATE_STOCK "{2}{bump} WHERE {item} = {1}", false},
-        [SQLOCK_STOCK_SQL_MAKE] = {
+            SQLOCK_INSERT_ID_ROW},
+        [SQLOCK_STOCK_SQL_ASSIGN] = {.text =
+            UPDATE_STOCK "{2}{bump} WHERE {item} = {1}"},
+        [SQLOCK_STOCK_SQL_MAKE] = {.text =
             "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
-            "ON DUPLICATE KEY UPDATE {item} = {item}", false},
-        [SQLOCK_STOCK_SQL_TOTAL] = {
-            "SELECT " TOTAL("{5}") " FROM {stock} T WHERE T.{item} = {1}",
-            false},
-        [SQLOCK_STOCK_SQL_LIST] = {
-            "SELECT {item}, {quantity} FROM {stock} ORDER BY {item}", false},
-        [SQLOCK_STOCK_SQL_LIST_TOTAL] = {
+            "ON DUPLICATE KEY UPDATE {item} = {item}"},
+        [SQLOCK_STOCK_SQL_TOTAL] = {.text =
+            "SELECT " TOTAL("{5}") " FROM {stock} T WHERE T.{item} = {1}"},
+        [SQLOCK_STOCK_SQL_LIST] = {.text =
+            "SELECT {item}, {quantity} FROM {stock} ORDER BY {item}"},
+        [SQLOCK_STOCK_SQL_LIST_TOTAL] = {.text =
             "SELECT T.{item}, " TOTAL("T.{item}") " FROM {stock} T "
-            "ORDER BY T.{item}", false},
+            "ORDER BY T.{item}"},
 
-        [SQLOCK_STOCK_SQL_RECORD] = {
+        [SQLOCK_STOCK_SQL_RECORD] = {.text =
             "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, "
             "DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, "
             "J.q, J.d, J.s, J.b, " NOW " FROM " ENTRIES
-            " ON DUPLICATE KEY UPDATE LINE = LINE", false},
-        [SQLOCK_STOCK_SQL_ENTRIES] = {
+            " ON DUPLICATE KEY UPDATE LINE = LINE"},
+        [SQLOCK_STOCK_SQL_ENTRIES] = {.text =
             "SELECT E.ORDER_ID, E.LINE, E.ITEM, E.KIND, E.QUANTITY, E.STATUS, "
             "E.BALANCE FROM " ORDERS " STRAIGHT_JOIN {entry} E "
             "FORCE INDEX (PRIMARY) "
             "ON E.ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o)) "
-            "ORDER BY E.ORDER_ID, E.LINE " SHARED, false},
-        [SQLOCK_STOCK_SQL_UNDO] = {
-            "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}",
-            false},
+            "ORDER BY E.ORDER_ID, E.LINE " SHARED},
+        [SQLOCK_STOCK_SQL_UNDO] = {.text =
+            "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}"},
 
-        [SQLOCK_STOCK_SQL_RESERVE] = {
+        [SQLOCK_STOCK_SQL_RESERVE] = {.text =
             "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
-            "CREATED_AT) VALUES ({3}, {9}, 'R', " LATER("{7}") ", " NOW ")",
-            false},
-        [SQLOCK_STOCK_SQL_CLAIM] = {
+            "CREATED_AT) VALUES ({3}, {9}, 'R', " LATER("{7}") ", " NOW ")"},
+        [SQLOCK_STOCK_SQL_CLAIM] = {.text =
             "UPDATE {reservation} SET STATE = 'C' WHERE " THIS
-            " AND STATE = 'R' AND EXPIRES_AT > " NOW, false},
-        [SQLOCK_STOCK_SQL_CANCEL] = {
+            " AND STATE = 'R' AND EXPIRES_AT > " NOW},
+        [SQLOCK_STOCK_SQL_CANCEL] = {.text =
             "UPDATE {reservation} SET STATE = 'X' WHERE " THIS
-            " AND STATE = 'R'", false},
-        [SQLOCK_STOCK_SQL_LAPSE] = {
+            " AND STATE = 'R'"},
+        [SQLOCK_STOCK_SQL_LAPSE] = {.text =
             "UPDATE {reservation} SET STATE = 'E' WHERE " THIS
-            " AND STATE = 'R' AND EXPIRES_AT <= " NOW, false},
-        [SQLOCK_STOCK_SQL_LOOK] = {
+            " AND STATE = 'R' AND EXPIRES_AT <= " NOW},
+        [SQLOCK_STOCK_SQL_LOOK] = {.text =
             "SELECT STATE, TIMESTAMPDIFF(MICROSECOND, " NOW ", EXPIRES_AT) "
-            "FROM {reservation} WHERE " THIS, false},
-        [SQLOCK_STOCK_SQL_DUE] = {
+            "FROM {reservation} WHERE " THIS},
+        [SQLOCK_STOCK_SQL_DUE] = {.text =
             "SELECT ORDER_ID FROM {reservation} WHERE STOCK = {9} "
             "AND STATE = 'R' AND EXPIRES_AT <= " NOW
-            " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}", false},
+            " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}"},
 
-        [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = {
+        [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = {.text =
             "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "
-            "AND BUCKET = {6} AND QUANTITY >= {2}", false},
-        [SQLOCK_STOCK_SQL_BUCKETS] = {
+            "AND BUCKET = {6} AND QUANTITY >= {2}"},
+        [SQLOCK_STOCK_SQL_BUCKETS] = {.text =
             "SELECT BUCKET, QUANTITY FROM {bucket} WHERE ITEM = {5} "
-            "ORDER BY BUCKET FOR UPDATE", false},
-        [SQLOCK_STOCK_SQL_SPREAD] = {
+            "ORDER BY BUCKET FOR UPDATE"},
+        [SQLOCK_STOCK_SQL_SPREAD] = {.text =
             "INSERT INTO {bucket} (ITEM, BUCKET, QUANTITY) "
             "SELECT {5}, J.b, J.q FROM " BUCKETS
-            " ON DUPLICATE KEY UPDATE QUANTITY = J.q", false},
+            " ON DUPLICATE KEY UPDATE QUANTITY = J.q"},
     },
 };
 /* clang-format on */

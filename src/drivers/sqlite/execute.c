@@ -207,7 +207,7 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
     if (rc < 0)
         goto out;
     affected = count_of_changes(c, total_before);
-    if (statement->insert_id_is_row && affected > 0 &&
+    if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED && affected > 0 &&
         push_insert_id(c, &rows) < 0) {
         /* Written, and committed unless a transaction is open. */
         rc = lk_error(err, SQLOCK_EUNCERTAIN, "out of memory");
