@@ -71,11 +71,12 @@ extern const char lk_sql_mysql_schema_spring6[];
 /* A doorbell is the user lock of its number, in this database (doorbell.c).  A
    claim that grants takes it for its session, once the row is locked, if it is
    free; the release gives it back.  What is written does not depend on it, but
-   the insert id says by its bit 62 that it was another's. */
+   the insert id says by its bit 62 that it was another's.  (Not "IS NULL": of
+   what cannot be null, MySQL does not compute it.) */
 #define BELL "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"
 #define TOLD "LAST_INSERT_ID(FENCE | (1 << 62))"
 #define WITH_BELL(value)                                                      \
-    "IF(GET_LOCK(" BELL ", 0) = 1 OR " TOLD " IS NULL, " value ", " value ")"
+    "IF(GET_LOCK(" BELL ", 0) = 1 OR " TOLD " = 0, " value ", " value ")"
 #define WITHOUT_BELL "IF(RELEASE_LOCK(" BELL ") IS NULL, NULL, NULL)"
 
 /* ---------------------------------------------------- eight columns: ours -- */
