@@ -195,6 +195,8 @@ typedef enum sqlock_statement_kind {
 typedef struct sqlock_template {
     const char *text;           /* NULL: not to be had */
     sqlock_insert_id insert_id; /* as in sqlock_statement */
+    bool is_planned_anew;       /* its id is 0: what was best for a small table
+                                   must not be kept for a large one */
 } sqlock_template;
 
 /* What a column must look like. */

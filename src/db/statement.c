@@ -110,7 +110,7 @@ int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
         return rc;
     }
     out->sent.text = out->text;
-    out->sent.id = id;
+    out->sent.id = template->is_planned_anew ? 0 : id;
     out->sent.insert_id = template->insert_id;
     return 0;
 }
