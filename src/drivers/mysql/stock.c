@@ -48,17 +48,18 @@ const sqlock_stock_dialect lk_mysql_stock = {
         [SQLOCK_STOCK_SQL_LOCK] = {.text = QUANTITY_OF_ITEM " FOR UPDATE"},
         [SQLOCK_STOCK_SQL_READ_VERSION] = {.text =
             "SELECT {quantity}, {version} FROM {stock} WHERE {item} = {1}"},
-        [SQLOCK_STOCK_SQL_DEDUCT] = {
+        [SQLOCK_STOCK_SQL_DEDUCT] = {.text =
             UPDATE_STOCK "LAST_INSERT_ID({quantity} - {2}){bump} "
-            "WHERE {item} = {1} AND {quantity} >= {2}", SQLOCK_INSERT_ID_ROW},
+            "WHERE {item} = {1} AND {quantity} >= {2}",
+            .insert_id = SQLOCK_INSERT_ID_ROW},
         [SQLOCK_STOCK_SQL_SWAP] = {.text =
             /* The condition is on the row as it was. */
             UPDATE_STOCK "{quantity} - {2}{bump} "
             "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}"},
-        [SQLOCK_STOCK_SQL_RESTORE] = {
+        [SQLOCK_STOCK_SQL_RESTORE] = {.text =
             UPDATE_STOCK "LAST_INSERT_ID({quantity} + {2}){bump} "
             "WHERE {item} = {1} AND {quantity} <= 9223372036854775807 - {2}",
-            SQLOCK_INSERT_ID_ROW},
+            .insert_id = SQLOCK_INSERT_ID_ROW},
         [SQLOCK_STOCK_SQL_ASSIGN] = {.text =
             UPDATE_STOCK "{2}{bump} WHERE {item} = {1}"},
         [SQLOCK_STOCK_SQL_MAKE] = {.text =
