@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # postgres.sh DIR: a private PostgreSQL in DIR; see common.sh.
+#
+# SQLOCK_TEST_POSTGRES_TEMPLATE names a folder where the data of a server that has
+# not run is kept: made with the first one, copied for the others.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/servers/common.sh
@@ -41,13 +44,24 @@ trap 'end_server INT' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-# A standby comes with its data.
-[ -e "$dir/data/PG_VERSION" ] || "${as_server[@]}" "$bin/initdb" -D "$dir/data" -U postgres -N -E UTF8 \
-    --locale=C --auth-local=trust --auth-host=scram-sha-256 \
-    >"$dir/log" 2>&1 || {
-    tail -n 20 "$dir/log" >&2
-    fail "initdb failed"
+# A standby comes with its data; others copy it where somebody has made it.
+make_data() {
+    local template=${SQLOCK_TEST_POSTGRES_TEMPLATE:-}
+    if [ -n "$template" ] && [ -e "$template/PG_VERSION" ]; then
+        cp -a "$template/." "$dir/data"
+        return
+    fi
+    "${as_server[@]}" "$bin/initdb" -D "$dir/data" -U postgres -N -E UTF8 \
+        --locale=C --auth-local=trust --auth-host=scram-sha-256 \
+        >"$dir/log" 2>&1 || {
+        tail -n 20 "$dir/log" >&2
+        fail "initdb failed"
+    }
+    [ -z "$template" ] || {
+        cp -a "$dir/data" "$template.new" && mv -T "$template.new" "$template"
+    } || fail "cannot write $template"
 }
+[ -e "$dir/data/PG_VERSION" ] || make_data
 
 # A zone that is not UTC and not of whole hours shows what depends on it.
 settings=(listen_addresses=127.0.0.1 "unix_socket_directories=$dir/run"

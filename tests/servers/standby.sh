@@ -21,8 +21,9 @@ chmod 711 "$dir"
 SQLOCK_TEST_PASSWORD=$(password)
 export SQLOCK_TEST_PASSWORD
 export SQLOCK_TEST_POSTGRES_SETTINGS="wal_level=replica hot_standby=on\
- max_wal_senders=8 wal_keep_size=64MB wal_receiver_status_interval=1s\
+ wal_keep_size=64MB wal_receiver_status_interval=1s\
  wal_retrieve_retry_interval=200ms"
+export SQLOCK_TEST_POSTGRES_TEMPLATE=${SQLOCK_TEST_POSTGRES_TEMPLATE:-$dir/template}
 start_child postgres.sh "$dir/primary"
 socket=$(of_child "$dir/primary" SQLOCK_TEST_POSTGRES_SOCKET)
 port=$(port_of "$(of_child "$dir/primary" SQLOCK_TEST_POSTGRES_URL)")
@@ -31,16 +32,16 @@ if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
 else
     bin=$(bash "$here/postgres-bin.sh") || exit 77
 fi
-[ -x "$bin/pg_basebackup" ] || absent "no pg_basebackup in $bin"
 
+# The same data as the primary had when it was made: what it has written since
+# comes from it.
 standby() { # NAME
     make_home "$dir/$1"
-    (cd / && "${as_server[@]}" "$bin/pg_basebackup" -D "$dir/$1/data" -R \
-        -X stream -c fast -d "host=$socket port=$port user=postgres\
- application_name=$1") >"$dir/$1/log" 2>&1 || {
-        tail -n 5 "$dir/$1/log" >&2
-        fail "pg_basebackup failed"
-    }
+    cp -a "$SQLOCK_TEST_POSTGRES_TEMPLATE/." "$dir/$1/data" ||
+        fail "cannot copy $SQLOCK_TEST_POSTGRES_TEMPLATE"
+    echo "primary_conninfo = 'host=$socket port=$port user=postgres\
+ application_name=$1'" >>"$dir/$1/data/postgresql.auto.conf"
+    touch "$dir/$1/data/standby.signal"
     start_child postgres.sh "$dir/$1"
 }
 
