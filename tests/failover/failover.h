@@ -5,17 +5,35 @@
 #ifndef TESTS_FAILOVER_H
 #define TESTS_FAILOVER_H
 
+#include <sys/types.h>
+
 #include "support/database.h"
 
-#define WRITERS_MAX 8
-#define WRITES_MAX 20000
+#define WRITERS 8
+#define GRANTS_MAX 20000
+#define PREFIX "fo_"
 
-/* A guarded write whose commit was acknowledged.  Writes are numbered in the
- * database, by a counter that the same transaction counts up. */
-struct write {
-    int64_t number;
+/* What is written, each by a counter of its own, which gives the writes their
+ * numbers in the same transaction. */
+enum lane {
+    LANE_WRITERS, /* guarded, under the lock that all writers want */
+    LANE_GUARDED, /* by the holder that is paused, and its successor */
+    LANE_FENCED,  /* by the same, by the token alone */
+    LANES
+};
+
+/* What became of the write that a grant was for. */
+enum fate {
+    UNWRITTEN,    /* not committed */
+    ACKNOWLEDGED, /* its commit was */
+    UNKNOWN       /* the commit got no answer */
+};
+
+struct grant {
     int64_t token;
-    bool is_late; /* on the promoted standby */
+    int64_t number; /* of the write, unless there was none */
+    enum fate fate;
+    bool is_late; /* the write was on the promoted standby */
 };
 
 /* Shared by the processes. */
@@ -23,20 +41,86 @@ struct notes {
     int64_t port;      /* of the standby that is promoted */
     volatile int over; /* time to end */
     struct writer {
-        volatile unsigned count;
-        volatile unsigned late;
-        unsigned unknown; /* commits that broke under way */
-        unsigned refused; /* calls that failed */
-        int last;         /* code of the last one */
+        volatile unsigned acknowledged;
+        volatile unsigned late; /* of these, on the promoted standby */
+        unsigned refused;       /* calls that failed */
+        int last;               /* code of the last one */
         char message[512];
-        struct write writes[WRITES_MAX];
-    } writers[WRITERS_MAX];
+        unsigned count;
+        struct grant grants[GRANTS_MAX];
+    } writers[WRITERS];
+    /* What a holder was told of its last two writes. */
+    struct holder {
+        pid_t pid;
+        int64_t token;
+        int guarded;
+        int fenced;
+        char message[512];
+    } holder;
 };
 
 struct notes *notes_make(void);
 
+/* ------------------------------------------------------------- cluster.c -- */
+
+extern const struct database *const postgres;
+
+/* Which standby it is about. */
+void cluster_choose(bool is_synchronous);
+bool cluster_is_synchronous(void);
+
+/* A variable SQLOCK_TEST_POSTGRES_... of that standby. */
+const char *cluster_standby(const char *what);
+
+/* A URL that names both, and in the other order. */
+const char *cluster_url(void);
+const char *cluster_url_backwards(void);
+
+/* Cut the standby off, so that it misses what is acknowledged from now on. */
+void cluster_cut_off(void);
+
+/* End the primary and its children at once, and keep it from coming back. */
+void cluster_kill_primary(void);
+void cluster_promote(void);
+
+/* -------------------------------------------------------------- writer.c -- */
+
+/* Fork; the child dies with us. */
+pid_t writer_fork(void);
+
 /* A process of its own: take the lock, write, release, until it is over. */
-void write_on(struct writer *writer, struct notes *notes, const char *url,
-              const char *prefix, unsigned number);
+void writer_run(struct writer *writer, struct notes *notes);
+
+/* Count up and write a row in a transaction: of a guarded lease, or with a row
+ * that remembers the greatest token.  As sqlock_tx_commit(). */
+int write_guarded(sqlock_registry *registry, sqlock_lock *lock, enum lane lane,
+                  const struct notes *notes, struct grant *grant,
+                  sqlock_error *err);
+int write_fenced(sqlock_registry *registry, const struct notes *notes,
+                 int64_t token, const char *owner, sqlock_error *err);
+
+/* -------------------------------------------------------------- holder.c -- */
+
+/* Another process takes a lock, for longer than all this takes, and is stopped
+ * in the middle of its lease. */
+void holder_start(struct notes *notes);
+
+/* Let it go on: it writes both ways, and is stopped again. */
+void holder_go_on(struct notes *notes);
+void holder_end(struct notes *notes);
+
+/* Take its lock from it: as it is, or by ending its lease. */
+void test_F57_a_superseded_holder_writes_no_more(void **state);
+
+/* --------------------------------------------------------------- judge.c -- */
+
+extern struct notes *judged;
+
+void test_F57_no_token_is_given_twice(void **state);
+void test_F57_acknowledged_writes_are_there(void **state);
+void test_F57_no_write_comes_after_its_successors(void **state);
+
+/* A line of what happened to the file SQLOCK_TEST_SUMMARY, where there is one. */
+void judge_sum_up(void);
 
 #endif

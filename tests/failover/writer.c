@@ -3,11 +3,12 @@
  */
 #include "failover.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include "sqlock.h"
+#include <sys/prctl.h>
+#include <unistd.h>
 
 struct notes *notes_make(void)
 {
@@ -18,27 +19,35 @@ struct notes *notes_make(void)
     return notes;
 }
 
-/* Count up and write a row in one guarded transaction. */
-static int write_guarded(sqlock_tx *tx, sqlock_lock *lock, unsigned number,
-                         const struct notes *notes, struct write *write,
-                         sqlock_error *err)
+pid_t writer_fork(void)
 {
-    sqlock_result result = {0};
-    sqlock_value values[3];
-    int rc = sqlock_tx_guard(tx, lock, err);
+    pid_t parent = getpid();
+    pid_t pid = fork();
 
-    if (rc == 0)
-        rc = sqlock_tx_execute(tx,
-                               "UPDATE counter SET n = n + 1"
+    assert_true(pid >= 0);
+    if (pid == 0 &&
+        (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent))
+        _exit(1);
+    return pid;
+}
+
+/* --- one write --- */
+
+static int count_up(sqlock_tx *tx, enum lane lane, const struct notes *notes,
+                    struct grant *grant, sqlock_error *err)
+{
+    sqlock_value values[3] = {sqlock_integer((int64_t)lane)};
+    sqlock_result result = {0};
+    int rc = sqlock_tx_execute(tx,
+                               "UPDATE counter SET n = n + 1 WHERE lane = ?"
                                " RETURNING n, inet_server_port()::bigint",
-                               NULL, 0, &result, err);
+                               values, 1, &result, err);
+
     if (rc == 0) {
-        write->number = result.cells[0].integer;
-        write->token = sqlock_token(lock);
-        write->is_late = result.cells[1].integer == notes->port;
-        values[0] = sqlock_integer(write->number);
-        values[1] = sqlock_integer(write->token);
-        values[2] = sqlock_integer(number);
+        grant->number = result.cells[0].integer;
+        grant->is_late = result.cells[1].integer == notes->port;
+        values[1] = sqlock_integer(grant->number);
+        values[2] = sqlock_integer(grant->token);
         rc = sqlock_tx_execute(tx, "INSERT INTO written VALUES (?, ?, ?)",
                                values, 3, NULL, err);
     }
@@ -46,55 +55,93 @@ static int write_guarded(sqlock_tx *tx, sqlock_lock *lock, unsigned number,
     return rc;
 }
 
-static void note(struct writer *writer, const struct write *write)
+/* The write that `rc` is about so far. */
+static int finish(sqlock_tx *tx, int rc, struct grant *grant, sqlock_error *err)
 {
-    if (writer->count == WRITES_MAX)
-        return;
-    writer->writes[writer->count] = *write;
-    writer->late = writer->late + write->is_late;
-    writer->count = writer->count + 1;
-}
-
-static int write_once(struct writer *writer, const struct notes *notes,
-                      sqlock_registry *registry, sqlock_lock *lock,
-                      unsigned number, sqlock_error *err)
-{
-    struct write write = {0};
-    sqlock_tx *tx = NULL;
-    int rc = sqlock_tx_begin(&tx, registry, err);
-
-    if (rc < 0)
-        return rc;
-    rc = write_guarded(tx, lock, number, notes, &write, err);
     if (rc < 0) {
         (void)sqlock_tx_rollback(tx, NULL);
         return rc;
     }
     rc = sqlock_tx_commit(tx, err);
     if (rc == 0)
-        note(writer, &write);
+        grant->fate = ACKNOWLEDGED;
     else if (rc == SQLOCK_EUNCERTAIN)
-        writer->unknown++;
+        grant->fate = UNKNOWN;
     return rc;
+}
+
+int write_guarded(sqlock_registry *registry, sqlock_lock *lock, enum lane lane,
+                  const struct notes *notes, struct grant *grant,
+                  sqlock_error *err)
+{
+    sqlock_tx *tx = NULL;
+    int rc = sqlock_tx_begin(&tx, registry, err);
+
+    if (rc < 0)
+        return rc;
+    rc = sqlock_tx_guard(tx, lock, err);
+    if (rc == 0)
+        rc = count_up(tx, lane, notes, grant, err);
+    return finish(tx, rc, grant, err);
+}
+
+int write_fenced(sqlock_registry *registry, const struct notes *notes,
+                 int64_t token, const char *owner, sqlock_error *err)
+{
+    const sqlock_table table = {.size = sizeof table,
+                                .name = "counter",
+                                .key_column = "lane",
+                                .fence_column = "fence",
+                                .fence_owner_column = "fence_owner"};
+    const sqlock_value key = sqlock_integer(LANE_FENCED);
+    struct grant grant = {.token = token};
+    sqlock_tx *tx = NULL;
+    int rc = sqlock_tx_begin(&tx, registry, err);
+
+    if (rc < 0)
+        return rc;
+    rc = sqlock_tx_fence(tx, &table, &key, token, owner, err);
+    if (rc == 0)
+        rc = count_up(tx, LANE_FENCED, notes, &grant, err);
+    return finish(tx, rc, &grant, err);
+}
+
+/* --- a process --- */
+
+static struct grant *note(struct writer *writer, int64_t token)
+{
+    struct grant *grant = &writer->grants[writer->count];
+
+    /* There is room for minutes more than this takes. */
+    if (writer->count < GRANTS_MAX - 1)
+        writer->count++;
+    memset(grant, 0, sizeof *grant);
+    grant->token = token;
+    return grant;
 }
 
 /* The same lock again and again; what fails is noted and tried again. */
 static int write_and_release(struct writer *writer, const struct notes *notes,
                              sqlock_registry *registry, sqlock_lock *lock,
-                             unsigned number, sqlock_error *err)
+                             sqlock_error *err)
 {
     int rc = sqlock_acquire(lock, 500, NULL, err);
+    struct grant *grant;
     int released;
 
     if (rc < 0)
         return rc;
-    rc = write_once(writer, notes, registry, lock, number, err);
+    grant = note(writer, sqlock_token(lock));
+    rc = write_guarded(registry, lock, LANE_WRITERS, notes, grant, err);
+    if (rc == 0) {
+        writer->late = writer->late + grant->is_late;
+        writer->acknowledged = writer->acknowledged + 1;
+    }
     released = sqlock_release(lock, rc == 0 ? err : NULL);
     return rc == 0 ? released : rc;
 }
 
-void write_on(struct writer *writer, struct notes *notes, const char *url,
-              const char *prefix, unsigned number)
+void writer_run(struct writer *writer, struct notes *notes)
 {
     sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;
@@ -102,16 +149,15 @@ void write_on(struct writer *writer, struct notes *notes, const char *url,
     sqlock_error err = {0};
     int rc;
 
-    options.table_prefix = prefix;
+    options.table_prefix = PREFIX;
     options.ttl_ms = 1000; /* how long a lost release holds the others up */
     options.statement_timeout_ms = 2000;
     options.poll_ms = 5;
-    rc = sqlock_registry_open(&registry, url, &options, &err);
+    rc = sqlock_registry_open(&registry, cluster_url(), &options, &err);
     if (rc == 0)
         rc = sqlock_obtain(&lock, registry, "failover", &err);
     while (rc == 0 && notes->over == 0) {
-        int done =
-            write_and_release(writer, notes, registry, lock, number, &err);
+        int done = write_and_release(writer, notes, registry, lock, &err);
 
         if (done == 0 || done == SQLOCK_ETIMEDOUT)
             continue;
