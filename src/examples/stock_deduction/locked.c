@@ -20,7 +20,7 @@ struct change {
     int64_t units;
     char item[NAME_SIZE];
     char record[NAME_SIZE]; /* 1: done, 0: refused */
-    struct outcome *out;
+    struct deal *out;
 };
 
 static int write_change(const struct change *change, sqlock_tx *tx,
@@ -99,7 +99,7 @@ static int deal(struct change *change, sqlock_error *err)
 }
 
 int locked_sell(const struct seller *seller, const struct order *order,
-                struct outcome *out, sqlock_error *err)
+                struct deal *out, sqlock_error *err)
 {
     struct change change = {
         .seller = seller, .units = order->units, .out = out};
@@ -110,7 +110,7 @@ int locked_sell(const struct seller *seller, const struct order *order,
 }
 
 int locked_cancel(const struct seller *seller, const struct order *order,
-                  struct outcome *out, sqlock_error *err)
+                  struct deal *out, sqlock_error *err)
 {
     struct change change = {
         .seller = seller, .units = -order->units, .out = out};

@@ -19,7 +19,7 @@ static void meet(const struct seller *seller, const struct order *order)
 }
 
 int nothing_sell(const struct seller *seller, const struct order *order,
-                 struct outcome *out, sqlock_error *err)
+                 struct deal *out, sqlock_error *err)
 {
     char item[NAME_SIZE];
     int64_t quantity;
@@ -38,7 +38,7 @@ int nothing_sell(const struct seller *seller, const struct order *order,
 }
 
 int nothing_cancel(const struct seller *seller, const struct order *order,
-                   struct outcome *out, sqlock_error *err)
+                   struct deal *out, sqlock_error *err)
 {
     char item[NAME_SIZE];
     int64_t quantity;

@@ -17,7 +17,7 @@ enum { POOL_MAX = 64, TTL_MS = 10000, POLL_MS = 10, HOLD_MS = 60000 };
 #define ATTEMPTS_MAX 1000000
 
 static int stock_sell(const struct seller *seller, const struct order *order,
-                      struct outcome *out, sqlock_error *err)
+                      struct deal *out, sqlock_error *err)
 {
     sqlock_stock_answer answer;
     char name[NAME_SIZE];
@@ -43,7 +43,7 @@ static int stock_sell(const struct seller *seller, const struct order *order,
 }
 
 static int stock_cancel(const struct seller *seller, const struct order *order,
-                        struct outcome *out, sqlock_error *err)
+                        struct deal *out, sqlock_error *err)
 {
     sqlock_stock_answer answer;
     char name[NAME_SIZE];

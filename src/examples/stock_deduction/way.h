@@ -20,7 +20,7 @@ struct seller {
     sqlock_stock *stock;
 };
 
-struct outcome {
+struct deal {
     bool is_done;   /* deducted or given back, now or earlier; else refused */
     bool is_repeat; /* it had been answered before */
 };
@@ -32,11 +32,11 @@ struct way {
 
     /** Deduct an order.  @return 0, or as sqlock gave it */
     int (*sell)(const struct seller *seller, const struct order *order,
-                struct outcome *out, sqlock_error *err);
+                struct deal *out, sqlock_error *err);
 
     /** Take back an order that was done. */
     int (*cancel)(const struct seller *seller, const struct order *order,
-                  struct outcome *out, sqlock_error *err);
+                  struct deal *out, sqlock_error *err);
 };
 
 /** All ways, the control first, the last one with a NULL name. */
@@ -55,14 +55,14 @@ void name_order(char *to, const struct way *way, const struct order *order);
 
 /* nothing.c */
 int nothing_sell(const struct seller *seller, const struct order *order,
-                 struct outcome *out, sqlock_error *err);
+                 struct deal *out, sqlock_error *err);
 int nothing_cancel(const struct seller *seller, const struct order *order,
-                   struct outcome *out, sqlock_error *err);
+                   struct deal *out, sqlock_error *err);
 
 /* locked.c */
 int locked_sell(const struct seller *seller, const struct order *order,
-                struct outcome *out, sqlock_error *err);
+                struct deal *out, sqlock_error *err);
 int locked_cancel(const struct seller *seller, const struct order *order,
-                  struct outcome *out, sqlock_error *err);
+                  struct deal *out, sqlock_error *err);
 
 #endif /* DEMO_WAY_H */

@@ -41,20 +41,20 @@ static int complain(const struct worker *worker, const struct order *order,
 
 /* Write the answer down; all answers to an order are to be the same. */
 static void note_sale(struct board *board, const struct order *order,
-                      const struct outcome *outcome)
+                      const struct deal *deal)
 {
     struct mark *mark = &board->marks[order->id];
-    int answer = outcome->is_done ? DONE : REFUSED;
+    int answer = deal->is_done ? DONE : REFUSED;
     int first = NO_ANSWER;
 
     if (!atomic_compare_exchange_strong(&mark->answer, &first, answer) &&
         first != answer)
         atomic_fetch_add(&board->differing, 1);
-    if (outcome->is_repeat)
+    if (deal->is_repeat)
         return;
-    if (outcome->is_done)
+    if (deal->is_done)
         atomic_fetch_add(&mark->deducted, 1);
-    atomic_fetch_add(outcome->is_done ? &board->done : &board->refused, 1);
+    atomic_fetch_add(deal->is_done ? &board->done : &board->refused, 1);
 }
 
 /* Deal with the order at one position. */
@@ -63,8 +63,8 @@ static int deal(const struct worker *worker, int64_t position)
     const struct run *run = worker->seller->run;
     struct order order = order_at(run->settings, position);
     struct mark *mark = &run->board->marks[order.id];
-    struct outcome sale = {0};
-    struct outcome cancellation = {0};
+    struct deal sale = {0};
+    struct deal cancellation = {0};
     sqlock_error err = {0};
     int64_t before = demo_now_ns();
 
