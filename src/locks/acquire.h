@@ -4,7 +4,7 @@
 #ifndef LK_ACQUIRE_H
 #define LK_ACQUIRE_H
 
-#include "locks/bell.h"
+#include "locks/bell_wait.h"
 #include "locks/lease.h"
 
 struct lk_acquisition {

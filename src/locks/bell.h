@@ -1,43 +1,21 @@
 /*
- * bell.h - waiting at a doorbell for another process, and ringing it
- *
- * Where there is none, or none is left for this wait, the row is looked at
- * (wait.h).  The lease's row decides in any case.
+ * bell.h - doorbells: whether there are any here, and that of a lease, which is
+ * rung when the lease ends
  */
 #ifndef LK_BELL_H
 #define LK_BELL_H
 
 #include "locks/registry.h"
 
-/* One acquisition that waits. */
-struct lk_bell_wait {
-    sqlock_lock *lock;
-    struct lk_waiter *self;
-    int64_t number;
-    struct lk_connection *connection; /* NULL: none was needed yet */
-    bool has_turn;                    /* the doorbell is this session's */
-    bool is_listening;
-    bool is_slow;   /* the lock is held for long */
-    bool is_off;    /* there is no doorbell for this wait */
-    bool may_look;  /* who has the lock has no doorbell: once */
-    unsigned looks; /* with the turn, at a row that is taken all the same */
-};
+/* NULL: none with this database and layout. */
+const sqlock_doorbells *lk_doorbells_of(const sqlock_registry *registry);
 
-void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
-                   struct lk_waiter *self);
+/* Whether this connection's session is its own; found out once, by asking. */
+bool lk_bell_has_own_sessions(sqlock_registry *registry,
+                              struct lk_connection *connection);
 
-/* Whether there is a doorbell to wait at, with a connection for it. */
-bool lk_bell_is_there(struct lk_bell_wait *wait);
-
-/* Until it makes sense to claim: 0; or as lk_wait_for_row(), which is called
- * again after LK_PARKED. */
-int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err);
-
-/* That claim was refused. */
-void lk_bell_refused(struct lk_bell_wait *wait);
-
-/* The acquisition is over.  *bell, of a lease that was granted, or NULL. */
-void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell);
+/* A connection goes back to its pool, if it is still good. */
+void lk_bell_put_back(struct lk_pool *pool, struct lk_connection *connection);
 
 /* Whether the session of a claim is the one its lease is to be released on. */
 bool lk_bell_is_of_claim(const sqlock_registry *registry);

@@ -18,22 +18,6 @@
 #include "base/thread.h"
 #include "locks/registry.h"
 
-int lk_canceled(sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_ECANCELED,
-                    "the wait for the lock was cancelled");
-}
-
-bool lk_waiter_is_cancelled(struct lk_waiter *waiter)
-{
-    bool cancelled;
-
-    pthread_mutex_lock(&waiter->mutex);
-    cancelled = waiter->is_cancelled;
-    pthread_mutex_unlock(&waiter->mutex);
-    return cancelled;
-}
-
 /* Called with the waiter's mutex held. */
 static void wake(sqlock_registry *registry, struct lk_waiter *waiter)
 {

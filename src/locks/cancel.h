@@ -40,9 +40,4 @@ void lk_canceller_forget(struct lk_canceller *canceller,
 void lk_waiter_cancel(struct sqlock_registry *registry,
                       struct lk_waiter *waiter);
 
-bool lk_waiter_is_cancelled(struct lk_waiter *waiter);
-
-/* ECANCELED. */
-int lk_canceled(sqlock_error *err);
-
 #endif

@@ -9,14 +9,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-int lk_not_in_time(int64_t wait_ms, sqlock_error *err)
-{
-    if (wait_ms == 0)
-        return lk_error(err, SQLOCK_EBUSY, "the lock is held by another owner");
-    return lk_error(err, SQLOCK_ETIMEDOUT,
-                    "the lock was not free within %lld ms", (long long)wait_ms);
-}
-
 /* Called with the mutex held: nobody of this process is at it any more; the
  * first one that waits is next. */
 void lk_leave(sqlock_lock *lock)
@@ -202,20 +194,6 @@ void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out)
     out->token = lock->token;
     out->deadline_boot_ns = lock->deadline_boot_ns;
     memcpy(out->client_id, lock->client_id, sizeof out->client_id);
-}
-
-void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns)
-{
-    int64_t latest;
-
-    if (cap_ms == 0)
-        return;
-    if (lock->cap_ms == 0 || cap_ms < lock->cap_ms)
-        lock->cap_ms = cap_ms;
-    if (lock->ttl_ms > lock->cap_ms)
-        lock->ttl_ms = lock->cap_ms;
-    latest = lk_believe_until(lock->registry, sent_boot_ns, lock->cap_ms);
-    lock->deadline_boot_ns = lk_sooner(lock->deadline_boot_ns, latest);
 }
 
 int lk_not_owner(sqlock_error *err)

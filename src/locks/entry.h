@@ -53,15 +53,10 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
 int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease,
                    sqlock_error *err);
 
-/* With the mutex held: a statement about its lease with that TTL, sent last at
- * that moment, may still be on its way; 0: there is none. */
-void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns);
-
 /* With the mutex held. */
 void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out);
 
-/* EBUSY or ETIMEDOUT; EOWNER. */
-int lk_not_in_time(int64_t wait_ms, sqlock_error *err);
+/* EOWNER. */
 int lk_not_owner(sqlock_error *err);
 
 /* An acquire call's options, completed.  EINVAL, EFORK. */

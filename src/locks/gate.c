@@ -11,44 +11,6 @@
 #include "base/clock.h"
 #include "sqlock_driver.h"
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(condition, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
-void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
-                    const sqlock_acquire_options *options)
-{
-    memset(waiter, 0, sizeof *waiter);
-    init_condition(&waiter->called);
-    init_condition(&waiter->woken);
-    (void)pthread_mutex_init(&waiter->mutex, NULL);
-    waiter->wait_ms = wait_ms;
-    waiter->deadline_ns = wait_ms == SQLOCK_FOREVER
-                              ? LK_NEVER
-                              : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    waiter->options = options;
-}
-
-void lk_waiter_clear(struct lk_waiter *waiter)
-{
-    (void)pthread_mutex_destroy(&waiter->mutex);
-    (void)pthread_cond_destroy(&waiter->woken);
-    (void)pthread_cond_destroy(&waiter->called);
-}
-
-void lk_waiter_wake(struct lk_waiter *waiter)
-{
-    pthread_cond_signal(&waiter->woken);
-    if (waiter->on_wake != NULL)
-        waiter->on_wake(waiter);
-}
-
 void lk_gate_unlink(struct lk_gate *gate, struct lk_waiter *waiter)
 {
     if (waiter->previous != NULL)

@@ -2,15 +2,14 @@
  * lock.c - handles: one per LOCK_KEY while anyone refers to it, and what can be
  * asked of them without any I/O.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/holding.h"
+#include "locks/lease.h"
 
 void lk_lock_free(sqlock_lock *lock)
 {
@@ -151,6 +150,20 @@ int64_t lk_remaining_ns(const sqlock_lock *lock)
     return lock->lost != 0 || left < 0 ? 0 : left;
 }
 
+void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns)
+{
+    int64_t latest;
+
+    if (cap_ms == 0)
+        return;
+    if (lock->cap_ms == 0 || cap_ms < lock->cap_ms)
+        lock->cap_ms = cap_ms;
+    if (lock->ttl_ms > lock->cap_ms)
+        lock->ttl_ms = lock->cap_ms;
+    latest = lk_believe_until(lock->registry, sent_boot_ns, lock->cap_ms);
+    lock->deadline_boot_ns = lk_sooner(lock->deadline_boot_ns, latest);
+}
+
 /* What the caller has of the lock; nothing in a child process. */
 static void look(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
                  int64_t *token)
@@ -218,47 +231,6 @@ void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
     if (lk_is_mine(lock))
         memcpy(client_id, lock->client_id, sizeof lock->client_id);
     pthread_mutex_unlock(&lock->mutex);
-}
-
-void lk_lost_fd_raise(sqlock_lock *lock)
-{
-    uint64_t one = 1;
-
-    if (lock->lost_fd >= 0)
-        (void)!write(lock->lost_fd, &one, sizeof one);
-}
-
-void lk_lost_fd_clear(sqlock_lock *lock)
-{
-    uint64_t count;
-
-    if (lock->lost_fd >= 0)
-        (void)!read(lock->lost_fd, &count, sizeof count);
-}
-
-int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
-{
-    bool is_occupied;
-    int rc;
-
-    if (fd == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the descriptor");
-    rc = lk_lock_check(lock, err);
-    if (rc < 0)
-        return rc;
-    pthread_mutex_lock(&lock->mutex);
-    if (lock->lost_fd < 0)
-        lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    *fd = lock->lost_fd;
-    is_occupied = lock->phase == LK_OCCUPIED;
-    pthread_mutex_unlock(&lock->mutex);
-    if (*fd < 0)
-        return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
-                        strerror(errno));
-    /* Asked for while it is held: from now on somebody wants to know. */
-    if (is_occupied)
-        return lk_sentinel_watch(&lock->registry->sentinel, lock, err);
-    return 0;
 }
 
 const char *sqlock_name(const sqlock_lock *lock)

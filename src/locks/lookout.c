@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "base/thread.h"
 #include "locks/batch.h"
-#include "locks/wait.h"
+#include "locks/look.h"
 
 void lk_lookout_init(struct lk_lookout *lookout, sqlock_registry *registry)
 {
@@ -109,7 +109,7 @@ static void report(struct lk_lookout *lookout, const struct lk_batch *batch,
         if (row == NULL)
             continue; /* not looked at */
         left_ns =
-            rc < 0 ? 0 : lk_wait_left_ns(lookout->registry, &waiter->post, row);
+            rc < 0 ? 0 : lk_look_left_ns(lookout->registry, &waiter->post, row);
         if (left_ns == 0 || has_changed(&waiter->post, row))
             tell(lookout, waiter, rc, err);
         else

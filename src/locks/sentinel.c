@@ -5,10 +5,14 @@
  */
 #include "locks/sentinel.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/thread.h"
 #include "locks/holding.h"
 #include "locks/registry.h"
@@ -18,6 +22,22 @@ void lk_sentinel_init(struct lk_sentinel *sentinel)
     memset(sentinel, 0, sizeof *sentinel);
     (void)pthread_mutex_init(&sentinel->mutex, NULL);
     (void)pthread_cond_init(&sentinel->idle, NULL);
+}
+
+static void raise_lost_fd(sqlock_lock *lock)
+{
+    uint64_t one = 1;
+
+    if (lock->lost_fd >= 0)
+        (void)!write(lock->lost_fd, &one, sizeof one);
+}
+
+void lk_lost_fd_clear(sqlock_lock *lock)
+{
+    uint64_t count;
+
+    if (lock->lost_fd >= 0)
+        (void)!read(lock->lost_fd, &count, sizeof count);
 }
 
 /* What to tell about a lock, copied so that it is told without any mutex. */
@@ -41,7 +61,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     if (over) {
         if (lock->lost == 0)
             lock->lost = SQLOCK_EEXPIRED;
-        lk_lost_fd_raise(lock);
+        raise_lost_fd(lock);
         message->lock = lock;
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;
@@ -190,4 +210,29 @@ void lk_sentinel_look(struct lk_sentinel *sentinel)
     pthread_mutex_unlock(&sentinel->mutex);
     if (is_running)
         lk_alarm_poke(&sentinel->alarm);
+}
+
+int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
+{
+    bool is_occupied;
+    int rc;
+
+    if (fd == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the descriptor");
+    rc = lk_lock_check(lock, err);
+    if (rc < 0)
+        return rc;
+    pthread_mutex_lock(&lock->mutex);
+    if (lock->lost_fd < 0)
+        lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    *fd = lock->lost_fd;
+    is_occupied = lock->phase == LK_OCCUPIED;
+    pthread_mutex_unlock(&lock->mutex);
+    if (*fd < 0)
+        return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
+                        strerror(errno));
+    /* Asked for while it is held: from now on somebody wants to know. */
+    if (is_occupied)
+        return lk_sentinel_watch(&lock->registry->sentinel, lock, err);
+    return 0;
 }

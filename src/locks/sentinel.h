@@ -40,4 +40,8 @@ void lk_sentinel_forget(struct lk_sentinel *sentinel, struct sqlock_lock *lock);
 /* A watched lease was lost, or ends sooner than it did. */
 void lk_sentinel_look(struct lk_sentinel *sentinel);
 
+/* With the lock's mutex held: its descriptor, if it has one, is no longer
+ * readable. */
+void lk_lost_fd_clear(struct sqlock_lock *lock);
+
 #endif

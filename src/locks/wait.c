@@ -11,45 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "locks/entry.h"
-
-/* How long a row must stay unchanged: the TTL by which its owner renews it. */
-static int64_t patience_ns(const sqlock_registry *registry)
-{
-    uint32_t ttl_ms = registry->layout == SQLOCK_LAYOUT_SPRING6
-                          ? registry->options.peer_ttl_ms
-                          : registry->options.ttl_ms;
-
-    return (int64_t)ttl_ms * LK_NS_PER_MS;
-}
-
-/* Observing before stealing, for peers whose clocks are not known: how long to
- * go on looking at a row that is expired by its time stamp; 0: it has stayed the
- * same for a TTL on this host's own clock. */
-static int64_t observe(const sqlock_registry *registry, struct lk_post *post,
-                       const struct lk_row *row)
-{
-    int64_t now = sqlock_monotonic_ns();
-    int64_t left;
-
-    if (!registry->options.observe_before_steal || row->client_id[0] == '\0')
-        return 0;
-    if (post->since_ns == 0 || post->expires_at_us != row->expires_at_us ||
-        strcmp(post->client_id, row->client_id) != 0) {
-        memcpy(post->client_id, row->client_id, sizeof post->client_id);
-        post->expires_at_us = row->expires_at_us;
-        post->since_ns = now;
-    }
-    left = post->since_ns + patience_ns(registry) - now;
-    return left > 0 ? left : 0;
-}
-
-int64_t lk_wait_left_ns(const sqlock_registry *registry, struct lk_post *post,
-                        const struct lk_row *row)
-{
-    return row->is_taken ? (row->remaining_us + 1) * LK_NS_PER_US
-                         : observe(registry, post, row);
-}
+#include "locks/look.h"
 
 /* Look at the row now: 0 in *left_ns when it may be claimed. */
 static int look(sqlock_lock *lock, struct lk_post *post, int64_t *left_ns,
@@ -62,33 +24,11 @@ static int look(sqlock_lock *lock, struct lk_post *post, int64_t *left_ns,
     rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
                        &row, err);
     if (rc == 0)
-        *left_ns = lk_wait_left_ns(registry, post, &row);
+        *left_ns = lk_look_left_ns(registry, post, &row);
     else if (rc == SQLOCK_ECANCELED) /* the statement, not the wait */
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the database did not answer in time");
     return rc;
-}
-
-/* Called with the waiter's mutex held: 0 when woken, ETIMEDOUT. */
-static int wait_woken(struct lk_waiter *self, int64_t until_ns)
-{
-    struct timespec at = lk_timespec(until_ns);
-
-    if (until_ns == LK_NEVER)
-        return pthread_cond_wait(&self->woken, &self->mutex);
-    return pthread_cond_timedwait(&self->woken, &self->mutex, &at);
-}
-
-int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
-{
-    bool cancelled;
-
-    pthread_mutex_lock(&self->mutex);
-    while (!self->is_cancelled && wait_woken(self, until_ns) != ETIMEDOUT)
-        ;
-    cancelled = self->is_cancelled;
-    pthread_mutex_unlock(&self->mutex);
-    return cancelled ? lk_canceled(err) : 0;
 }
 
 /* Until the lookout has something to tell; LK_PARKED. */
@@ -98,7 +38,7 @@ static int await_news(struct lk_waiter *self, sqlock_error *err)
 
     pthread_mutex_lock(&self->mutex);
     while (!self->is_cancelled && !self->is_told && self->on_wake == NULL &&
-           wait_woken(self, self->deadline_ns) != ETIMEDOUT)
+           lk_waiter_wait(self, self->deadline_ns) != ETIMEDOUT)
         ;
     if (self->on_wake != NULL && sqlock_monotonic_ns() < self->deadline_ns)
         rc = LK_PARKED;

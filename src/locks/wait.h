@@ -6,15 +6,6 @@
 
 #include "locks/lease.h"
 
-/* How long a row is not to be claimed, by what is known now: 0, or ns.  `post`
- * remembers what was seen of it before. */
-int64_t lk_wait_left_ns(const sqlock_registry *registry, struct lk_post *post,
-                        const struct lk_row *row);
-
-/* Sleep until a point of CLOCK_MONOTONIC; 0, ECANCELED. */
-int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
-                    sqlock_error *err);
-
 /* Until the row may be claimed.  0: it looks free; EBUSY, ETIMEDOUT, ECANCELED,
  * or as lk_lease_read(); LK_PARKED: to be called again when it is woken, at its
  * deadline at the latest. */

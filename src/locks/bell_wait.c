@@ -1,0 +1,345 @@
+/*
+ * bell_wait.c - waiting at a doorbell.
+ *
+ * At first in the queue of the doorbell, for a second: whoever gets it claims,
+ * keeps it as long as the lease, and gives it to the next by the release.  After
+ * that the row tells how long the lease is: the wait goes on until its end,
+ * listening or in the queue, and nothing is sent meanwhile.  A row that is free
+ * behind a doorbell that did not come is claimed without it.
+ */
+#include "locks/bell_wait.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "locks/look.h"
+#include "locks/wait.h"
+
+#define FIRST_MS 1000
+
+/* After 0.5, 1, 2, ... 32 ms. */
+#define QUICK_LOOKS 7
+#define FIRST_LOOK_NS 500000
+
+void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
+                   struct lk_waiter *self)
+{
+    const sqlock_registry *registry = lock->registry;
+
+    memset(wait, 0, sizeof *wait);
+    wait->lock = lock;
+    wait->self = self;
+    wait->number = lk_bell_number(registry, lock->key);
+    wait->is_off = lk_doorbells_of(registry) == NULL ||
+                   registry->options.observe_before_steal ||
+                   registry->options.waiting == SQLOCK_WAITING_POLL;
+}
+
+/* The wait goes on without. */
+static void turn_off(struct lk_bell_wait *wait)
+{
+    sqlock_registry *registry = wait->lock->registry;
+    struct lk_connection *connection = wait->connection;
+
+    wait->connection = NULL;
+    wait->is_off = true;
+    if (connection == NULL)
+        return;
+    if ((wait->has_turn || wait->is_listening) &&
+        lk_doorbells_of(registry)->leave(connection->state, wait->number,
+                                         lk_statement_deadline(registry),
+                                         NULL) < 0)
+        lk_pool_discard(&registry->db.waiting, connection);
+    else
+        lk_bell_put_back(&registry->db.waiting, connection);
+    wait->has_turn = false;
+    wait->is_listening = false;
+}
+
+bool lk_bell_is_there(struct lk_bell_wait *wait)
+{
+    sqlock_registry *registry = wait->lock->registry;
+
+    if (wait->self->may_not_block)
+        return false;
+    if (wait->is_off || wait->connection != NULL)
+        return !wait->is_off;
+    if (lk_pool_try(&registry->db.waiting, lk_statement_deadline(registry),
+                    &wait->connection, NULL) < 0) {
+        wait->connection = NULL;
+        wait->is_off = true;
+    } else if (!lk_bell_has_own_sessions(registry, wait->connection)) {
+        turn_off(wait);
+    }
+    return !wait->is_off;
+}
+
+/* The session still waits there although nobody does for it: end it. */
+static void abandon(struct lk_bell_wait *wait)
+{
+    sqlock_registry *registry = wait->lock->registry;
+    const char *verb = lk_doorbells_of(registry)->end_session;
+    sqlock_description description;
+    char script[64];
+
+    registry->db.driver->describe(wait->connection->state, &description);
+    lk_pool_discard(&registry->db.waiting, wait->connection);
+    wait->connection = NULL;
+    wait->has_turn = false;
+    wait->is_listening = false;
+    if (verb == NULL || description.connection_id == 0)
+        return;
+    (void)snprintf(script, sizeof script, "%s %" PRId64 ";\n", verb,
+                   description.connection_id);
+    (void)lk_db_run_script(&registry->db, script,
+                           lk_statement_deadline(registry), NULL);
+}
+
+typedef int (*block_fn)(void *connection, int64_t bell, int64_t until_ns,
+                        sqlock_error *err);
+
+/* Block in the database, where a cancellation finds it.  0; EBUSY: not until
+ * then; ECANCELED; EUNREACHABLE: the doorbell is off. */
+static int block(struct lk_bell_wait *wait, block_fn function, int64_t until_ns,
+                 sqlock_error *err)
+{
+    sqlock_registry *registry = wait->lock->registry;
+    struct lk_waiter *self = wait->self;
+    struct lk_connection *connection = wait->connection;
+    bool cancelled;
+    int rc = SQLOCK_ECANCELED;
+
+    if (connection == NULL) {
+        wait->is_off = true;
+        return SQLOCK_EUNREACHABLE;
+    }
+    lk_watchdog_arm(
+        &registry->db.dog, &connection->watch, connection->state,
+        until_ns == LK_NEVER
+            ? LK_NEVER
+            : lk_after_ms(until_ns, registry->options.statement_timeout_ms));
+    pthread_mutex_lock(&self->mutex);
+    cancelled = self->is_cancelled;
+    if (!cancelled)
+        self->waits_on = connection;
+    pthread_mutex_unlock(&self->mutex);
+    if (!cancelled)
+        rc = function(connection->state, wait->number, until_ns, NULL);
+    pthread_mutex_lock(&self->mutex);
+    self->waits_on = NULL;
+    cancelled = self->is_cancelled;
+    pthread_mutex_unlock(&self->mutex);
+    lk_watchdog_disarm(&registry->db.dog, &connection->watch);
+    if (cancelled) {
+        abandon(wait);
+        return lk_canceled(err);
+    }
+    if (rc < 0 && rc != SQLOCK_EBUSY) {
+        /* ECANCELED of the statement is no cancellation of the wait. */
+        abandon(wait);
+        wait->is_off = true;
+        rc = SQLOCK_EUNREACHABLE;
+    }
+    return rc;
+}
+
+/* Nothing but the doorbell, in its queue. */
+static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
+{
+    sqlock_registry *registry = wait->lock->registry;
+    int rc;
+
+    if (wait->is_listening) {
+        wait->is_listening = false;
+        if (lk_doorbells_of(registry)->leave(
+                wait->connection->state, wait->number,
+                lk_statement_deadline(registry), NULL) < 0) {
+            abandon(wait);
+            wait->is_off = true;
+            return SQLOCK_EUNREACHABLE;
+        }
+    }
+    rc = block(wait, lk_doorbells_of(registry)->queue, until_ns, err);
+    wait->has_turn = rc == 0;
+    /* Some count in whole seconds. */
+    if (rc == SQLOCK_EBUSY &&
+        lk_waiter_sleep(
+            wait->self,
+            lk_sooner(until_ns, sqlock_monotonic_ns() + 1000 * LK_NS_PER_MS),
+            err) < 0)
+        rc = SQLOCK_ECANCELED;
+    return rc;
+}
+
+static int listen_for_it(struct lk_bell_wait *wait)
+{
+    sqlock_registry *registry = wait->lock->registry;
+    int rc;
+
+    if (wait->connection == NULL || lk_doorbells_of(registry)->listen == NULL ||
+        wait->is_listening)
+        return 0;
+    rc = lk_doorbells_of(registry)->listen(
+        wait->connection->state, wait->number, lk_statement_deadline(registry),
+        NULL);
+    wait->is_listening = true;
+    if (rc < 0)
+        turn_off(wait);
+    return rc;
+}
+
+/* How long the lease still is; 0: the row is free. */
+static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
+                     sqlock_error *err)
+{
+    sqlock_registry *registry = wait->lock->registry;
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(registry, wait->lock->key,
+                       lk_statement_deadline(registry), &row, err);
+    if (rc == SQLOCK_ECANCELED) { /* the statement, not the wait */
+        turn_off(wait);
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the database did not answer in time");
+    }
+    if (rc < 0)
+        return rc;
+    *left_ns = lk_look_left_ns(registry, &wait->self->post, &row);
+    if (*left_ns > 0 && !row.is_sqlocks)
+        wait->may_look = true; /* a peer does not ring */
+    return 0;
+}
+
+/* By looking at the row: for good, or as long as it has the holder it has now,
+ * who will not ring. */
+static int await_by_looking(struct lk_bell_wait *wait, sqlock_error *err)
+{
+    wait->self->post.tells_change = wait->may_look && !wait->is_off;
+    wait->may_look = false;
+    return lk_wait_for_row(wait->lock, wait->self, err);
+}
+
+/* Until the lease's end, as often as it is renewed. */
+static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
+{
+    struct lk_waiter *self = wait->self;
+    const sqlock_doorbells *bells = lk_doorbells_of(wait->lock->registry);
+    int rc = 0;
+
+    while (rc == 0 && !wait->is_off && !wait->may_look) {
+        int64_t left_ns = 0;
+        int64_t until_ns;
+
+        if (listen_for_it(wait) < 0)
+            break;
+        rc = read_left(wait, &left_ns, err);
+        if (rc < 0 || left_ns == 0 || wait->may_look)
+            break;
+        if (sqlock_monotonic_ns() >= self->deadline_ns)
+            return lk_not_in_time(self->wait_ms, err);
+        until_ns =
+            lk_sooner(sqlock_monotonic_ns() + left_ns, self->deadline_ns);
+        rc = bells->listen != NULL ? block(wait, bells->await, until_ns, err)
+                                   : queue(wait, until_ns, err);
+        if (rc == 0) {
+            wait->is_slow = wait->has_turn;
+            return 0;
+        }
+        if (rc == SQLOCK_EBUSY)
+            rc = 0;
+    }
+    if (rc < 0 && !wait->is_off)
+        return rc;
+    return wait->is_off || wait->may_look ? await_by_looking(wait, err) : 0;
+}
+
+/* For this wait the doorbell is no use any more: nobody would ring it. */
+static void give_up_turn(struct lk_bell_wait *wait)
+{
+    const sqlock_doorbells *bells = lk_doorbells_of(wait->lock->registry);
+
+    wait->has_turn = false;
+    wait->is_slow = true;
+    wait->may_look = bells->listen == NULL;
+    if (bells->leave(wait->connection->state, wait->number,
+                     lk_statement_deadline(wait->lock->registry), NULL) < 0) {
+        abandon(wait);
+        wait->is_off = true;
+    }
+}
+
+/* The turn is ours, and the row is not free: somebody was quicker, without the
+ * doorbell, and as a rule not for long.  0: claim, or the turn was given up. */
+static int await_with_turn(struct lk_bell_wait *wait, sqlock_error *err)
+{
+    struct lk_waiter *self = wait->self;
+    int64_t left_ns = 1;
+    int rc = 0;
+
+    while (rc == 0 && left_ns > 0 && wait->looks < QUICK_LOOKS) {
+        int64_t now = sqlock_monotonic_ns();
+
+        if (now >= self->deadline_ns)
+            return lk_not_in_time(self->wait_ms, err);
+        rc = lk_waiter_sleep(
+            self,
+            lk_sooner(now + ((int64_t)FIRST_LOOK_NS << wait->looks++),
+                      self->deadline_ns),
+            err);
+        if (rc == 0)
+            rc = read_left(wait, &left_ns, err);
+    }
+    if (rc == 0 && left_ns > 0)
+        give_up_turn(wait);
+    return rc;
+}
+
+int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
+{
+    struct lk_waiter *self = wait->self;
+    int rc;
+
+    if (wait->has_turn) {
+        rc = await_with_turn(wait, err);
+        if ((rc < 0 && !wait->is_off) || wait->has_turn)
+            return rc;
+    }
+    for (;;) {
+        if (wait->may_look || !lk_bell_is_there(wait))
+            return await_by_looking(wait, err);
+        if (!wait->is_slow) {
+            rc = queue(wait,
+                       lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),
+                                 self->deadline_ns),
+                       err);
+            if (rc == 0 || rc == SQLOCK_ECANCELED)
+                return rc;
+            wait->is_slow = true;
+            if (wait->is_off)
+                continue;
+        }
+        rc = await_slowly(wait, err);
+        if (rc < 0 || wait->is_slow || wait->has_turn)
+            return rc;
+        /* Rung while it listened: to the queue, with the others. */
+    }
+}
+
+void lk_bell_refused(struct lk_bell_wait *wait)
+{
+    wait->looks = 0;
+}
+
+void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell)
+{
+    if (bell != NULL && wait->has_turn) {
+        bell->connection = wait->connection;
+        bell->session = 0;
+        return;
+    }
+    turn_off(wait);
+}
