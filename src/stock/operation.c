@@ -4,119 +4,15 @@
  */
 #include "stock/stock.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/text.h"
 
 #define FIRST_PAUSE_US INT64_C(500)
 #define LAST_PAUSE_US INT64_C(50000)
-
-/* --- arguments --- */
-
-int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
-{
-    int rc;
-
-    if (stock == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the stock is NULL");
-    rc = lk_registry_check(stock->registry, err);
-    if (rc < 0 || tx == NULL)
-        return rc;
-    if (tx->registry != stock->registry)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the transaction is of another registry than the "
-                        "stock");
-    return lk_tx_check(tx, err);
-}
-
-int lk_stock_check_text(const char *what, const char *text, size_t most,
-                        sqlock_error *err)
-{
-    size_t length = text != NULL ? strlen(text) : 0;
-
-    if (length == 0)
-        return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
-    if (length > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s has %zu bytes, %zu are allowed",
-                        what, length, most);
-    if (!lk_utf8_is_valid(text))
-        return lk_error(err, SQLOCK_EINVAL, "%s is not valid UTF-8", what);
-    for (size_t i = 0; i < length; i++)
-        if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
-            return lk_error(err, SQLOCK_EINVAL, "%s has a control character",
-                            what);
-    /* Databases differ in whether blanks at the end count. */
-    if (text[length - 1] == ' ')
-        return lk_error(err, SQLOCK_EINVAL, "%s ends with a blank", what);
-    return 0;
-}
-
-/* An integer as it is written without anything to spare; false: none. */
-static bool read_integer(const char *text, int64_t *out)
-{
-    bool is_negative = *text == '-';
-    int64_t number = 0;
-
-    text += is_negative ? 1 : 0;
-    if (*text == '\0')
-        return false;
-    for (; *text >= '0' && *text <= '9'; text++) {
-        int64_t digit = *text - '0';
-
-        if (__builtin_mul_overflow(number, INT64_C(10), &number) ||
-            __builtin_add_overflow(number, is_negative ? -digit : digit,
-                                   &number))
-            return false;
-    }
-    *out = number;
-    return *text == '\0';
-}
-
-int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
-                       const char *item, int64_t quantity, sqlock_error *err)
-{
-    int64_t number;
-    int rc;
-
-    memset(line, 0, sizeof *line);
-    line->left = -1;
-    rc = lk_stock_check_text("the item", item, SQLOCK_ITEM_MAX, err);
-    if (rc < 0)
-        return rc;
-    line->name = item;
-    line->item = sqlock_text(item);
-    line->quantity = quantity;
-    if (!stock->has_integer_items)
-        return 0;
-    if (!read_integer(item, &number))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the items of this stock are integers, %s is none",
-                        item);
-    (void)snprintf(line->number, sizeof line->number, "%" PRId64, number);
-    line->item = sqlock_integer(number);
-    return 0;
-}
-
-int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
-                          sqlock_error *err)
-{
-    line->left = there;
-    line->result = SQLOCK_EINSUFFICIENT;
-    return lk_error(err, SQLOCK_EINSUFFICIENT,
-                    "of %s there are %" PRId64 ", %" PRId64 " were asked for",
-                    line->name, there, line->quantity);
-}
-
-int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err)
-{
-    line->result = SQLOCK_ENOTFOUND;
-    return lk_error(err, SQLOCK_ENOTFOUND, "there is no item %s", line->name);
-}
 
 /* --- in a transaction --- */
 

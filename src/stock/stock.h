@@ -139,6 +139,19 @@ int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
 /* A text of JSON. */
 void lk_json_text(FILE *out, const char *text);
 
+/* --- arguments.c --- */
+
+int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);
+int lk_stock_check_text(const char *what, const char *text, size_t most,
+                        sqlock_error *err);
+int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
+                       const char *item, int64_t quantity, sqlock_error *err);
+
+/* A line is refused; result and message. */
+int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
+                          sqlock_error *err);
+int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err);
+
 /* --- operation.c --- */
 
 /* Run an operation in the application's transaction, or in its own until it is
@@ -151,22 +164,12 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
 
-int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);
-int lk_stock_check_text(const char *what, const char *text, size_t most,
-                        sqlock_error *err);
-int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
-                       const char *item, int64_t quantity, sqlock_error *err);
 /* Whether another try may do better. */
 bool lk_stock_is_worth_another(int rc);
 /* What to answer at the end: after a try that got no answer, only what tells of
  * that one as well. */
 int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
                      bool was_uncertain, sqlock_error *err);
-
-/* A line is refused; result and message. */
-int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
-                          sqlock_error *err);
-int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err);
 
 /* --- orders.c --- */
 
