@@ -206,10 +206,14 @@ static int tap_open(void *connection, const char *url,
 {
     struct head *head = connection;
     struct tap_event event = {.call = TAP_OPEN};
-    int rc = lk_driver_find(&head->real, without_prefix(url), err);
+    const sqlock_driver *real;
+    int rc = lk_driver_find(&real, without_prefix(url), err);
 
     if (rc < 0)
         return rc;
+    pthread_mutex_lock(&guard); /* one that is late already is being aborted */
+    head->real = real;
+    pthread_mutex_unlock(&guard);
     rc = before(head, &event, err);
     if (rc < 0)
         return rc;
@@ -299,12 +303,14 @@ static int tap_rollback(void *connection, int64_t deadline_ns,
 static void tap_abort(void *connection)
 {
     struct head *head = connection;
+    const sqlock_driver *real;
 
     pthread_mutex_lock(&guard);
     counts[TAP_ABORT]++;
+    real = head->real;
     pthread_mutex_unlock(&guard);
-    if (head->real != NULL) /* it may still be about to open */
-        head->real->abort(head->state);
+    if (real != NULL) /* it may still be about to open */
+        real->abort(head->state);
 }
 
 static void *tap_native(void *connection)
