@@ -71,6 +71,21 @@ void registry_end(sqlock_registry *registry)
     assert_lock_ok(rc, &err);
 }
 
+sqlock_capabilities fixture_gives(struct fixture *fixture)
+{
+    sqlock_options options = fixture_options(fixture);
+    sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
+
+    if (fixture->gives.size == 0) {
+        int rc = sqlock_capabilities_of(fixture->url, &options, &found,
+                                        &fixture->err);
+
+        assert_lock_ok(rc, &fixture->err);
+        fixture->gives = found;
+    }
+    return fixture->gives;
+}
+
 static int give_up(const struct fixture *fixture, const char *what, int rc,
                    const sqlock_error *err)
 {

@@ -33,7 +33,8 @@ struct fixture {
     struct sql sql;
     char name[64]; /* of a lock nobody has used */
     unsigned serial;
-    sqlock_error err; /* for the test's calls */
+    sqlock_error err;          /* for the test's calls */
+    sqlock_capabilities gives; /* size 0: not asked yet */
 };
 
 const char *layout_name(sqlock_layout layout);
@@ -42,6 +43,9 @@ const char *layout_name(sqlock_layout layout);
 int fixture_open(struct fixture *fixture, const struct database *database,
                  sqlock_layout layout);
 void fixture_close(struct fixture *fixture);
+
+/* What the database gives, by sqlock_capabilities_of(); asked once. */
+sqlock_capabilities fixture_gives(struct fixture *fixture);
 
 /* A new name in fixture->name. */
 void fixture_next(struct fixture *fixture);

@@ -19,6 +19,7 @@ struct test {
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_...; 0: the suite's */
     bool stops_server;  /* nobody else may use it meanwhile */
+    bool locks_rows;    /* skipped where row locks are refused (Galera) */
 };
 
 /* The tests of one file. */
@@ -35,6 +36,9 @@ struct topic {
 #define TEST_STOPPING(function_, databases_)                                   \
     {.name = #function_, .function = (function_),                              \
      .databases = (databases_), .stops_server = true}
+#define TEST_OF_ROWS(function_, databases_, layouts_)                          \
+    {.name = #function_, .function = (function_),                              \
+     .databases = (databases_), .layouts = (layouts_), .locks_rows = true}
 #define TOPIC(tests_)                                                          \
     {.tests = (tests_), .count = sizeof(tests_) / sizeof(tests_)[0]}
 /* clang-format on */
@@ -60,7 +64,8 @@ int suite_main(const struct suite_main *suite, int argc, char **argv);
 
 /* For a suite with a stage of its own: put into out, which has room for
  * TESTS_MAX, those tests of a layout that are the lane's turn; how many.  They
- * have no set-up.  *turn goes on from one layout to the next. */
+ * have no set-up, and the struct test as their state.  *turn goes on from one
+ * layout to the next. */
 size_t suite_collect(struct CMUnitTest *out, const struct suite_main *suite,
                      const struct lane *lane, sqlock_layout layout,
                      unsigned *turn);

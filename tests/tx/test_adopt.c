@@ -318,10 +318,10 @@ static const struct test tests[] = {
     TEST(test_own_transaction_cannot_be_left),
     TEST(test_adopting_prints_nothing),
     TEST(test_commit_of_an_aborted_transaction_says_so),
-    TEST(test_transaction_ended_behind_our_back_is_noticed),
+    TEST_OF_ROWS(test_transaction_ended_behind_our_back_is_noticed, ON_ALL, 0),
     TEST_ON(test_killed_session_is_lost_not_committed, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_idle_transaction_timeout_is_told_as_lost, ON_SERVERS,
-            IN_SQLOCK),
+    TEST_OF_ROWS(test_idle_transaction_timeout_is_told_as_lost, ON_SERVERS,
+                 IN_SQLOCK),
     TEST(test_commit_without_an_answer_is_uncertain),
 };
 const struct topic topic_adopt = TOPIC(tests);

@@ -174,9 +174,11 @@ static void test_F21_busy_undoes_nothing_in_silence(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL, IN_ALL),
-    TEST_ON(test_a_busy_row_locks_no_gap, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_busy_name_locks_no_gap, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_busy_lease_locks_no_gap_for_its_guard, ON_MYSQL,
+                 IN_ALL),
+    TEST_OF_ROWS(test_a_busy_row_locks_no_gap, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_F21_busy_undoes_nothing_in_silence, ON_SERVERS,
+                 IN_SQLOCK),
 };
 const struct topic topic_busy = TOPIC(tests);

@@ -310,10 +310,10 @@ static void test_wrong_number_of_parameters(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_names_with_sql_in_them_are_refused),
-    TEST(test_values_with_sql_in_them_are_values),
+    TEST_OF_ROWS(test_names_with_sql_in_them_are_refused, ON_ALL, 0),
+    TEST_OF_ROWS(test_values_with_sql_in_them_are_values, ON_ALL, 0),
     TEST(test_missing_table_column_and_wrong_type),
-    TEST(test_nulls_and_numbers_out_of_range),
+    TEST_OF_ROWS(test_nulls_and_numbers_out_of_range, ON_ALL, 0),
     TEST(test_connection_of_another_database_is_refused),
     TEST_ON(test_another_database_is_noticed_with_a_snapshot, ON_POSTGRES,
             IN_SQLOCK),

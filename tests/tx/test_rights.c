@@ -142,8 +142,9 @@ static void test_no_right_to_the_lock_table(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_no_right_to_the_applications_table, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_right_to_read_is_none_to_write, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_no_right_to_the_lock_table, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_no_right_to_the_applications_table, ON_SERVERS,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_a_right_to_read_is_none_to_write, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_no_right_to_the_lock_table, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_rights = TOPIC(tests);

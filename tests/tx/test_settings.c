@@ -258,11 +258,13 @@ static void test_settings_are_kept_after_a_busy_guard(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_adopted_connection_keeps_every_setting),
+    TEST_OF_ROWS(test_adopted_connection_keeps_every_setting, ON_ALL, 0),
     TEST(test_settings_are_kept_after_an_error),
-    TEST_ON(test_settings_are_kept_after_a_timeout, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_settings_are_kept_after_a_deadlock, ON_SERVERS, IN_SQLOCK),
-    TEST(test_settings_are_kept_after_a_failed_guard),
-    TEST_ON(test_settings_are_kept_after_a_busy_guard, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_settings_are_kept_after_a_timeout, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_settings_are_kept_after_a_deadlock, ON_SERVERS,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_settings_are_kept_after_a_failed_guard, ON_ALL, 0),
+    TEST_OF_ROWS(test_settings_are_kept_after_a_busy_guard, ON_SERVERS,
+                 IN_SQLOCK),
 };
 const struct topic topic_settings = TOPIC(tests);

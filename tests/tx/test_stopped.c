@@ -234,8 +234,8 @@ static void test_holder_stopped_behind_its_guard_loses_none(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_stopped_holder_loses_updates_without_a_guard),
-    TEST(test_stopped_holder_loses_none_with_a_guard),
-    TEST(test_holder_stopped_behind_its_guard_loses_none),
+    TEST_OF_ROWS(test_stopped_holder_loses_updates_without_a_guard, ON_ALL, 0),
+    TEST_OF_ROWS(test_stopped_holder_loses_none_with_a_guard, ON_ALL, 0),
+    TEST_OF_ROWS(test_holder_stopped_behind_its_guard_loses_none, ON_ALL, 0),
 };
 const struct topic topic_stopped = TOPIC(tests);

@@ -454,10 +454,11 @@ static const struct test tests[] = {
     TEST(test_timestamp_versions_always_rise),
     TEST(test_state_moves_once),
     TEST(test_sixteen_writers_lose_nothing),
-    TEST(test_sixteen_writers_that_lock_after_three_conflicts),
+    TEST_OF_ROWS(test_sixteen_writers_that_lock_after_three_conflicts, ON_ALL,
+                 0),
     TEST(test_fence_refuses_what_comes_after),
     TEST(test_fence_columns_from_the_ddl),
-    TEST(test_row_locks_for_update_and_share),
-    TEST_ON(test_row_deleted_meanwhile_is_missing, ON_SERVERS, IN_SQLOCK),
+    TEST_OF_ROWS(test_row_locks_for_update_and_share, ON_ALL, 0),
+    TEST_OF_ROWS(test_row_deleted_meanwhile_is_missing, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_version = TOPIC(tests);
