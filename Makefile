@@ -365,8 +365,8 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench failover galera,$(SUITE_NAMES)) cli migration \
-	install demo readme
+	conformance tx stress bench failover galera replica,$(SUITE_NAMES)) \
+	cli migration install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
@@ -446,7 +446,8 @@ test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
-MATRIX_PROGRAMS = $(MATRIX_SUITES:%=$B/tests/%) $B/tests/failover $B/tests/galera
+MATRIX_PROGRAMS = $(MATRIX_SUITES:%=$B/tests/%) \
+	$(addprefix $B/tests/,failover galera replica)
 test-matrix: $(MATRIX_PROGRAMS) ## Suites on other versions and on clusters; ENGINES="galera" chooses
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
