@@ -18,7 +18,8 @@
 # Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
 # SUITE_SECONDS (limit of each program or script, 600), SUITE_JOBS (scripts at a
 # time, 4), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output),
-# SUITE_ARGS (of each program).
+# SUITE_ARGS (of each program), SUITE_LOGS (a folder, $SQLOCK_BUILD/log),
+# SUITE_SCRIPTS=no (programs only).
 # Scripts find the command in $SQLOCK and first on PATH, and the root of the
 # sources as their working directory.
 set -u
@@ -69,7 +70,7 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-logs=$build/log
+logs=${SUITE_LOGS:-$build/log}
 mkdir -p "$logs"
 
 # Print "PASSED FAILED SKIPPED": of a log and its program's exit status.
@@ -201,6 +202,7 @@ for suite in "$@"; do
     fi
 done
 for suite in "$@"; do
+    [ "${SUITE_SCRIPTS:-}" != no ] || break
     for script in tests/"$suite"/*.sh; do
         case ${script##*/} in
         lib.sh | common.sh | with.sh | '*.sh') continue ;;
