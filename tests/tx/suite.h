@@ -52,6 +52,11 @@ int session_wait(struct worker *worker);
 /* Whether that session waits for a row lock, as the server sees it. */
 bool session_is_waiting(struct fixture *f, struct session *s);
 
+/* Whether a transaction above READ COMMITTED is told to run again when it locks
+ * a row that was written after its snapshot: PostgreSQL, and InnoDB with
+ * innodb_snapshot_isolation (MariaDB since 11.6). */
+bool keeps_its_snapshot(struct fixture *f);
+
 /* A table of the application: id, a, version, state, moment, fence, owner. */
 #define STOCK "tx_stock"
 void stock_create(struct fixture *fixture);

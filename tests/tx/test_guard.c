@@ -368,7 +368,7 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
         assert_lock_ok(rc, &f->err);
         assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
         rc = sqlock_tx_guard(s.tx, lock, &f->err);
-        if (f->database->bit == ON_POSTGRES && i > 0) {
+        if (keeps_its_snapshot(f) && i > 0) {
             assert_code(SQLOCK_ERETRY, rc, &f->err);
             assert_code(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err),
                         &f->err);

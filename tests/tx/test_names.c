@@ -294,7 +294,7 @@ static void test_isolation_levels_of_the_caller(void **state)
         rc = sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err);
         assert_lock_ok(rc, &f->err);
         rc = lock_one(&a, f->name, PATIENCE_MS, &f->err);
-        if (f->database->bit == ON_POSTGRES && i > 0) {
+        if (keeps_its_snapshot(f) && i > 0) {
             assert_code(SQLOCK_ERETRY, rc, &f->err);
             assert_code(SQLOCK_ERETRY, sqlock_tx_commit(a.tx, &f->err),
                         &f->err);
