@@ -72,6 +72,10 @@ int party_release(struct party *party, int which);
 /* The row of lock i, read past everything. */
 struct row stage_row(size_t i);
 
+/* Skips the test unless the server is ours to stop and comes back as it was: a
+ * node of a cluster is put out of it meanwhile, and returns in its own time. */
+void stage_need_stopping(void);
+
 /* Make lock i one whose holder is dead and whose lease is over. */
 void stage_leave_expired(size_t i);
 

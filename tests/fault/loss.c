@@ -319,8 +319,7 @@ static void test_F1_loss_is_told_while_the_server_is_stopped(void **state)
     const struct outage outage = {begin_stop, server_go_on, false};
 
     (void)state;
-    if (!server_can_stop(stage.fixture.database))
-        skip_or_fail("the server is not ours to stop");
+    stage_need_stopping();
     check_outage("server stopped", &outage);
 }
 

@@ -201,8 +201,7 @@ static void test_F42_a_short_stop_costs_no_kept_lock(void **state)
     int64_t end;
 
     (void)state;
-    if (!server_can_stop(stage.fixture.database))
-        skip_or_fail("the server is not ours to stop");
+    stage_need_stopping();
     keep(0);
     for (int i = 0; i < 3; i++) {
         server_stop(stage.fixture.database);

@@ -128,6 +128,14 @@ int stage_end(void **state)
     return 0;
 }
 
+void stage_need_stopping(void)
+{
+    if (!server_can_stop(stage.fixture.database))
+        skip_or_fail("the server is not ours to stop");
+    if (fixture_gives(&stage.fixture).row_locks == SQLOCK_SUPPORT_REFUSED)
+        skip_or_fail("a stopped node is put out of its cluster");
+}
+
 /* ------------------------------------------------------------- the parties -- */
 
 static size_t first_of(int which)
