@@ -174,9 +174,14 @@ int lock_try(sqlock_lock *lock, int64_t wait_ms, uint32_t ttl_ms,
 void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
                   int line)
 {
+    int64_t end = check_deadline_ns(PATIENCE_MS);
     sqlock_error err = {0};
-    int rc = lock_try(lock, 0, ttl_ms, &err);
+    int rc;
 
+    /* On a busy machine a claim may take longer than a short lease. */
+    do
+        rc = lock_try(lock, 0, ttl_ms, &err);
+    while (rc == SQLOCK_ETIMEDOUT && check_pause(end));
     check_code(0, rc, &err, file, line);
 }
 
