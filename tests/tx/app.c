@@ -183,7 +183,8 @@ static const char *const mysql_settings[] = {
     "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
     "('timestamp', 'rand_seed1', 'rand_seed2', 'last_insert_id', 'identity', "
     "'error_count', 'warning_count', 'gtid_current_pos', 'gtid_binlog_pos', "
-    "'gtid_binlog_state', 'last_gtid', 'in_transaction', "
+    "'gtid_binlog_state', 'last_gtid', 'gtid_executed', 'gtid_owned', "
+    "'gtid_purged', 'in_transaction', "
     "'innodb_buffer_pool_load_now', 'pseudo_thread_id', 'statement_id')",
     "SELECT DATABASE()",
     "SELECT LAST_INSERT_ID()",
