@@ -78,6 +78,10 @@ static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
     if (rc == 0)
         rc = sqlock_tx_lock_row(second, &table, &key, false, 0, err);
     (void)sqlock_tx_rollback(second, NULL);
+    /* Busy, on a server where that ends the transaction (InnoDB with
+     * innodb_rollback_on_timeout). */
+    if (rc == SQLOCK_ERETRY)
+        rc = SQLOCK_EBUSY;
     return judge(rc, &probe->found.row_locks);
 }
 
