@@ -107,7 +107,6 @@ PACKAGE_libmariadb := libmariadb-dev
 PACKAGE_mysqlclient := libmysqlclient-dev
 PACKAGE_uuid := uuid-dev
 PACKAGE_liburiparser := liburiparser-dev
-PACKAGE_jansson := libjansson-dev
 
 UNKNOWN := $(filter-out sqlite postgres mysql,$(DRIVERS))
 ifneq ($(UNKNOWN),)
@@ -117,7 +116,7 @@ endif
 ENABLED := $(strip $(foreach d,sqlite postgres mysql,$(filter $(d),$(DRIVERS))))
 FROM_TREE := $(and $(filter mysql,$(ENABLED)),$(MYSQL_CLIENT_TREE))
 MODULES := $(foreach d,$(ENABLED),$(if $(and $(FROM_TREE), \
-	$(filter mysql,$(d))),,$(MODULE_$(d)))) uuid liburiparser jansson
+	$(filter mysql,$(d))),,$(MODULE_$(d)))) uuid liburiparser
 
 ifneq ($(COMPILES),)
 ifeq ($(shell command -v $(PKG_CONFIG)),)

@@ -1,63 +1,67 @@
 /*
  * batch_array.c - a batch as the JSON array that its statement reads
  */
-#include <jansson.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "locks/batch.h"
 #include "locks/bell.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
-/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for a
- * release "b". */
-static json_t *json_of(const sqlock_registry *registry,
-                       const struct lk_lease *lease, sqlock_statement_kind kind)
+/* For a claim: the name, as far as it fits the column, and the holder. */
+static void write_holder(FILE *out, const sqlock_registry *registry,
+                         const struct lk_lease *lease)
 {
     char holder[LK_HOLDER_SIZE];
-    json_t *object;
 
-    object = json_pack("{s:s, s:s, s:I}", "k", lease->key, "c",
-                       lease->client_id, "t", (json_int_t)lease->ttl_ms * 1000);
-    if (object != NULL && kind == SQLOCK_SQL_RELEASE_MANY &&
-        json_object_set_new(
-            object, "b", json_integer(lk_bell_number(registry, lease->key))) <
-            0) {
-        json_decref(object);
-        return NULL;
-    }
-    if (object == NULL || kind != SQLOCK_SQL_CLAIM_MANY)
-        return object;
     (void)snprintf(holder, sizeof holder, "%s %s", lease->client_id,
                    registry->who);
-    if (json_object_set_new(object, "h", json_string(holder)) < 0 ||
-        json_object_set_new(
-            object, "n",
-            json_stringn(lease->name,
-                         lk_utf8_prefix(lease->name, NAME_BYTES))) < 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
+    (void)fputs_unlocked(",\"n\":", out);
+    lk_json_prefix(out, lease->name, lk_utf8_prefix(lease->name, NAME_BYTES));
+    (void)fputs_unlocked(",\"h\":", out);
+    lk_json_text(out, holder);
+}
+
+/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for a
+ * release "b". */
+static void write_lease(FILE *out, const sqlock_registry *registry,
+                        const struct lk_lease *lease,
+                        sqlock_statement_kind kind)
+{
+    (void)fputs_unlocked("{\"k\":", out);
+    lk_json_text(out, lease->key);
+    (void)fputs_unlocked(",\"c\":", out);
+    lk_json_text(out, lease->client_id);
+    (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->ttl_ms * 1000);
+    if (kind == SQLOCK_SQL_CLAIM_MANY)
+        write_holder(out, registry, lease);
+    else if (kind == SQLOCK_SQL_RELEASE_MANY)
+        (void)fprintf(out, ",\"b\":%" PRId64,
+                      lk_bell_number(registry, lease->key));
+    (void)putc_unlocked('}', out);
 }
 
 char *lk_batch_array(const sqlock_registry *registry,
                      const struct lk_batch *batch, sqlock_statement_kind kind)
 {
-    json_t *array = json_array();
     char *text = NULL;
-    size_t i = 0;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
 
-    for (; array != NULL && i < batch->count; i++) {
-        const struct lk_lease *lease = &batch->items[i].lease;
-
-        /* Takes the object over, also when it is NULL. */
-        if (json_array_append_new(array, json_of(registry, lease, kind)) < 0)
-            break;
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        (void)putc_unlocked(i == 0 ? '[' : ',', out);
+        write_lease(out, registry, &batch->items[i].lease, kind);
     }
-    if (array != NULL && i == batch->count)
-        text = json_dumps(array, JSON_COMPACT);
-    json_decref(array);
+    (void)fputs_unlocked(batch->count == 0 ? "[]" : "]", out);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
     return text;
 }

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/json.h"
 #include "base/random.h"
 
 #define FIRST_PAUSE_US INT64_C(500)

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/json.h"
 
 /* Of what ENTRIES gives. */
 enum {

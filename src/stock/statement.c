@@ -226,17 +226,3 @@ int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
     sqlock_result_clear(&result);
     return rc;
 }
-
-/* --- JSON --- */
-
-/* Names have no control characters. */
-void lk_json_text(FILE *out, const char *text)
-{
-    (void)fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
-            (void)fputc('\\', out);
-        (void)fputc(*text, out);
-    }
-    (void)fputc('"', out);
-}

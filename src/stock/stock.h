@@ -136,9 +136,6 @@ int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
                 const struct lk_arguments *arguments, int64_t *affected,
                 sqlock_error *err);
 
-/* A text of JSON. */
-void lk_json_text(FILE *out, const char *text);
-
 /* --- arguments.c --- */
 
 int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);

@@ -17,7 +17,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <jansson.h>
 #include <uriparser/Uri.h>
 
 const char *const exhaust_names[EXHAUST_KINDS] = {"memory", "descriptors",
@@ -177,65 +176,6 @@ int exhaust_fclose(FILE *stream)
     if (fails)
         errno = ENOMEM;
     return fails ? EOF : rc;
-}
-
-/* -------------------------------------------------- memory, for the JSON -- */
-
-json_t *exhaust_json_array(void);
-json_t *exhaust_json_array(void)
-{
-    return NO_MEMORY() ? NULL : json_array();
-}
-
-json_t *exhaust_json_pack(const char *format, ...);
-json_t *exhaust_json_pack(const char *format, ...)
-{
-    bool fails = NO_MEMORY();
-    json_t *made = NULL;
-    va_list arguments;
-
-    va_start(arguments, format);
-    if (!fails)
-        made = json_vpack_ex(NULL, 0, format, arguments);
-    va_end(arguments);
-    return made;
-}
-
-json_t *exhaust_json_string(const char *text);
-json_t *exhaust_json_string(const char *text)
-{
-    return NO_MEMORY() ? NULL : json_string(text);
-}
-
-json_t *exhaust_json_stringn(const char *text, size_t length);
-json_t *exhaust_json_stringn(const char *text, size_t length)
-{
-    return NO_MEMORY() ? NULL : json_stringn(text, length);
-}
-
-/* The new value is taken over also by a call that fails. */
-int exhaust_json_object_set_new(json_t *object, const char *key, json_t *value);
-int exhaust_json_object_set_new(json_t *object, const char *key, json_t *value)
-{
-    if (!NO_MEMORY())
-        return json_object_set_new(object, key, value);
-    json_decref(value);
-    return -1;
-}
-
-int exhaust_json_array_append_new(json_t *array, json_t *value);
-int exhaust_json_array_append_new(json_t *array, json_t *value)
-{
-    if (!NO_MEMORY())
-        return json_array_append_new(array, value);
-    json_decref(value);
-    return -1;
-}
-
-char *exhaust_json_dumps(const json_t *json, size_t flags);
-char *exhaust_json_dumps(const json_t *json, size_t flags)
-{
-    return NO_MEMORY() ? NULL : json_dumps(json, flags);
 }
 
 /* -------------------------------------------------- memory, for the URLs -- */

@@ -1,0 +1,15 @@
+/*
+ * json.h - writing the JSON that statements about many take
+ */
+#ifndef LK_JSON_H
+#define LK_JSON_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+/* Valid UTF-8 as a JSON text, or its first `length` bytes.  The stream is the
+ * caller's alone: it is not locked. */
+void lk_json_text(FILE *out, const char *text);
+void lk_json_prefix(FILE *out, const char *text, size_t length);
+
+#endif
