@@ -30,12 +30,12 @@ static struct {
     int64_t forgotten_token;
 } source;
 
-static const char *replica(const char *what)
+static const char *variable(const char *what)
 {
     char name[64];
     const char *value;
 
-    (void)snprintf(name, sizeof name, "SQLOCK_TEST_MYSQL_REPLICA_%s", what);
+    (void)snprintf(name, sizeof name, "SQLOCK_TEST_MYSQL_%s", what);
     value = getenv(name);
     if (value == NULL)
         fail_msg("%s is not set: run this by tests/replica/with.sh", name);
@@ -67,7 +67,8 @@ static void on_replica(const char *statement)
 {
     struct sql sql;
 
-    assert_lock_ok(sql_open(&sql, mysql, replica("ADMIN_URL")), &sql.err);
+    assert_lock_ok(sql_open(&sql, mysql, variable("REPLICA_ADMIN_URL")),
+                   &sql.err);
     (void)sql_run(&sql, "%s", statement);
     sql_close(&sql);
 }
@@ -78,7 +79,8 @@ static bool has_token(const sqlock_lock *lock, int64_t token)
     struct sql sql;
     bool has;
 
-    assert_lock_ok(sql_open(&sql, mysql, replica("ADMIN_URL")), &sql.err);
+    assert_lock_ok(sql_open(&sql, mysql, variable("REPLICA_ADMIN_URL")),
+                   &sql.err);
     has = sql_integer(&sql,
                       "SELECT COUNT(*) FROM re_LOCK WHERE LOCK_KEY = '%s' AND"
                       " FENCE = %lld",
@@ -113,18 +115,21 @@ static void test_F59_no_decision_comes_from_a_replica(void **state)
     sqlock_error err = {0};
 
     (void)state;
-    assert_code(SQLOCK_EREADONLY, open_at(replica("URL"), &registry, &err),
-                &err);
+    assert_code(SQLOCK_EREADONLY,
+                open_at(variable("REPLICA_URL"), &registry, &err), &err);
     assert_null(registry);
 }
 
 static void keep_down(const char *pid_file)
 {
+    const char *slash = strrchr(pid_file, '/');
     char path[512];
     int file;
 
-    (void)snprintf(path, sizeof path, "%.*s/hold",
-                   (int)(strrchr(pid_file, '/') - pid_file), pid_file);
+    if (slash == NULL)
+        fail_msg("no path: %s", pid_file);
+    (void)snprintf(path, sizeof path, "%.*s/hold", (int)(slash - pid_file),
+                   pid_file);
     file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
     assert_true(file >= 0);
     (void)close(file);
@@ -142,12 +147,12 @@ static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
     source.forgotten = take(source.registry, "forgotten");
     source.forgotten_token = sqlock_token(source.forgotten);
     assert_true(server > 1);
-    keep_down(getenv("SQLOCK_TEST_MYSQL_PIDFILE"));
+    keep_down(variable("PIDFILE"));
     assert_int_equal(kill(server, SIGKILL), 0);
     assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN,
                    sqlock_renew(source.followed, 0, &err), &err);
-    assert_code(SQLOCK_EREADONLY, open_at(replica("URL"), &registry, &err),
-                &err);
+    assert_code(SQLOCK_EREADONLY,
+                open_at(variable("REPLICA_URL"), &registry, &err), &err);
 }
 
 /* What the replica had followed, it keeps; of what it had not, it knows
@@ -162,7 +167,7 @@ static void test_F57_the_promoted_replica_goes_on(void **state)
     on_replica("RESET REPLICA ALL");
     on_replica("SET GLOBAL super_read_only = OFF");
     on_replica("SET GLOBAL read_only = OFF");
-    assert_lock_ok(open_at(replica("URL"), &registry, &err), &err);
+    assert_lock_ok(open_at(variable("REPLICA_URL"), &registry, &err), &err);
 
     assert_lock_ok(sqlock_obtain(&lock, registry, "followed", &err), &err);
     assert_code(SQLOCK_EBUSY, sqlock_acquire(lock, 0, NULL, &err), &err);
