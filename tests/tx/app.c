@@ -30,7 +30,6 @@ struct client {
     void (*close)(struct app *app);
     int (*run)(struct app *app, const char *sql, struct rows *rows);
     bool (*in_transaction)(struct app *app);
-    long long (*session)(struct app *app);
     const char *const *settings; /* queries, ending with NULL */
 };
 
@@ -95,11 +94,6 @@ static bool is_open_postgres(struct app *app)
     return PQtransactionStatus(app->native) != PQTRANS_IDLE;
 }
 
-static long long session_postgres(struct app *app)
-{
-    return PQbackendPID(app->native);
-}
-
 static const char *const postgres_settings[] = {
     "SELECT name, setting FROM pg_settings ORDER BY name",
     "SELECT name, statement FROM pg_prepared_statements ORDER BY name",
@@ -115,7 +109,6 @@ static const struct client postgres = {
     .close = close_postgres,
     .run = run_postgres,
     .in_transaction = is_open_postgres,
-    .session = session_postgres,
     .settings = postgres_settings,
 };
 #endif
@@ -173,11 +166,6 @@ static bool is_open_mysql(struct app *app)
     return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
-static long long session_mysql(struct app *app)
-{
-    return (long long)mysql_thread_id(app->native);
-}
-
 /* Not what counts up by itself, nor what the last statement has left. */
 static const char *const mysql_settings[] = {
     "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
@@ -197,7 +185,6 @@ static const struct client mysql_client = {
     .close = close_mysql,
     .run = run_mysql,
     .in_transaction = is_open_mysql,
-    .session = session_mysql,
     .settings = mysql_settings,
 };
 #endif
@@ -242,12 +229,6 @@ static bool is_open_sqlite(struct app *app)
     return sqlite3_get_autocommit(app->native) == 0;
 }
 
-static long long session_sqlite(struct app *app)
-{
-    (void)app;
-    return 0;
-}
-
 static const char *const sqlite_settings[] = {
     "PRAGMA busy_timeout",
     "PRAGMA foreign_keys",
@@ -273,7 +254,6 @@ static const struct client sqlite = {
     .close = close_sqlite,
     .run = run_sqlite,
     .in_transaction = is_open_sqlite,
-    .session = session_sqlite,
     .settings = sqlite_settings,
 };
 #endif
@@ -329,6 +309,9 @@ void app_open(struct app *app, const struct database *database, const char *url)
     memset(app, 0, sizeof *app);
     app->database = database;
     client_of(app)->open(app, url);
+    /* Of the server: a pooler has told the client library a number of its own. */
+    if (database->connection_id != NULL)
+        app->session = app_integer(app, "%s", database->connection_id);
 }
 
 void app_close(struct app *app)
@@ -411,9 +394,9 @@ bool app_in_transaction(struct app *app)
     return client_of(app)->in_transaction(app);
 }
 
-long long app_session(struct app *app)
+long long app_session(const struct app *app)
 {
-    return client_of(app)->session(app);
+    return app->session;
 }
 
 void app_reconnect(struct app *app, bool reconnects)

@@ -11,6 +11,7 @@
 struct app {
     const struct database *database;
     void *native; /* PGconn *, MYSQL *, sqlite3 * */
+    long long session;
     char error[256];
 };
 
@@ -44,7 +45,7 @@ void app_reconnect(struct app *app, bool reconnects);
 /* All settings of the session as one text, to be freed. */
 char *app_settings(struct app *app);
 
-/* Its number on the server, 0 on SQLite. */
-long long app_session(struct app *app);
+/* Its number on the server, 0 on SQLite; also while another thread uses it. */
+long long app_session(const struct app *app);
 
 #endif
