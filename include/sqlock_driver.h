@@ -153,9 +153,9 @@ typedef enum sqlock_statement_kind {
      * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the doorbell.  Rows of other regions than {2}
      * are never touched; keys are touched in order.
      */
-    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or, where the
-     * database cannot say so in the same statement, no rows and `affected`: 0
-     * when none was granted. */
+    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or of any, with
+     * the CLIENT_ID that the row has now; or, where the database cannot say so
+     * in the same statement, no rows and `affected`: 0 when none was granted. */
     SQLOCK_SQL_CLAIM_MANY,
     /* RENEW for each, with its own TTL; a row that somebody has locked is passed
      * over where the database can do so in the statement, or else the statement

@@ -205,6 +205,15 @@ static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
     return rc;
 }
 
+/* A third column says whose the row is now. */
+static bool is_of(const struct lk_item *item, const sqlock_result *result,
+                  const sqlock_value *cells)
+{
+    return result->columns < 3 ||
+           (cells[2].type == SQLOCK_TEXT &&
+            strcmp(cells[2].text, item->lease.client_id) == 0);
+}
+
 static int take_grants(sqlock_registry *registry, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
@@ -220,7 +229,7 @@ static int take_grants(sqlock_registry *registry, struct lk_batch *batch,
         const sqlock_value *cells = &result->cells[row * result->columns];
         struct lk_item *item = find(batch, &cells[0]);
 
-        if (item != NULL)
+        if (item != NULL && is_of(item, result, cells))
             grant(registry, item, cells[1].integer, sent_boot_ns);
     }
     return 0;

@@ -319,6 +319,14 @@ static void test_what_is_refused(void **state)
     registry_end(tapped);
 }
 
+/* Oracle's MySQL tells the tokens in a second one. */
+static unsigned claims_in(struct fixture *f)
+{
+    if (f->database->bit != ON_MYSQL)
+        return 1;
+    return sql_integer(&f->sql, "SELECT VERSION() LIKE '%%MariaDB%%'") ? 1 : 2;
+}
+
 static void test_one_statement_for_all(void **state)
 {
     struct fixture *f = *state;
@@ -331,8 +339,7 @@ static void test_one_statement_for_all(void **state)
     give_some(f, &mine);
     tap_reset();
     take_some(f, &mine);
-    /* MySQL tells the tokens in a second one. */
-    assert_int_equal(tap_sent(), f->database->bit == ON_MYSQL ? 2 : 1);
+    assert_int_equal(tap_sent(), claims_in(f));
     tap_reset();
     assert_lock_ok(sqlock_renew_many(mine.locks, SOME, NULL, &f->err), &f->err);
     assert_int_equal(tap_sent(), 1);

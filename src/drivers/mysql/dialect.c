@@ -1,8 +1,9 @@
 /*
  * dialect.c - the SQL of MySQL and MariaDB
  *
- * Only what both understand: no RETURNING, no alias for the new row; and not
- * VALUES(column), which MySQL is about to drop, but the parameter again.
+ * Only what both understand, but for comments that MariaDB alone reads: no
+ * RETURNING elsewhere, no alias for the new row; and not VALUES(column), which
+ * MySQL is about to drop, but the parameter again.
  *
  * Claims   MySQL runs assignments from left to right, each seeing the values
  *          assigned before it.  So all that asks whether the old lease is over
@@ -259,15 +260,22 @@ extern const char lk_sql_mysql_schema_spring6[];
 /* The end counted from a now that travels in the insert id. */
 #define ANSWERED(us) DATE("LAST_INSERT_ID(" NOW_US ") + " us)
 
+/* MariaDB gives the rows as they are now, also those of others; on MySQL, which
+   has no such clause, they are read afterwards. */
+#define ROWS_NOW(token)                                                       \
+    " /*M!100500 RETURNING LOCK_KEY, " token ", CLIENT_ID */"
+
 #define OURS_CLAIM_MANY                                                       \
     OURS_COLUMNS "SELECT " OURS_VALUES("j.k", "j.c", "j.t", "j.n", "j.h")     \
-    " FROM " LEASES OURS_TAKEOVER("j.c", "j.t", "j.n", "j.h")
+    " FROM " LEASES OURS_TAKEOVER("j.c", "j.t", "j.n", "j.h")                 \
+    ROWS_NOW("FENCE")
 #define SPRING7_CLAIM_MANY                                                    \
     SPRING7_COLUMNS "SELECT " SPRING7_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " LEASES SPRING7_TAKEOVER("j.c", "j.t")
+    " FROM " LEASES SPRING7_TAKEOVER("j.c", "j.t")                            \
+    ROWS_NOW(MICROSECONDS("CREATED_DATE"))
 #define SPRING6_CLAIM_MANY                                                    \
     SPRING6_COLUMNS "SELECT " SPRING6_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " LEASES SPRING6_TAKEOVER("j.c", "j.t")
+    " FROM " LEASES SPRING6_TAKEOVER("j.c", "j.t") ROWS_NOW(NOW_US)
 
 /* MariaDB can be told for a statement that it waits for no row lock: then it is
    EBUSY at once.  MySQL waits for as long as the session does. */

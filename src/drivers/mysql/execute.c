@@ -184,6 +184,9 @@ static int finish(struct lk_mysql_connection *connection,
 
     if (mysql_stmt_field_count(prepared) > 0) {
         rc = lk_mysql_read_prepared(connection, place, result, err);
+        if (rc == SQLOCK_ENOMEM) /* it was carried out, with what outcome? */
+            rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                          "out of memory for the answer");
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
         if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED)
