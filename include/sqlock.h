@@ -253,6 +253,26 @@ SQLOCK_API int sqlock_registry_close(sqlock_registry *registry,
 SQLOCK_API sqlock_layout
 sqlock_registry_layout(const sqlock_registry *registry);
 
+#define SQLOCK_EPOCH_SIZE 64
+
+/**
+ * Whose history of the data the sessions of this registry have found, the one
+ * opened last: with PostgreSQL the system identifier and the timeline, which a
+ * promotion changes; with Oracle's MySQL the server's UUID; with MariaDB its
+ * server_id.  When it changes, a standby has been promoted or another server
+ * answers: where that one did not have everything, locks acknowledged before may
+ * be gone.  A lease that is kept is found lost by its next renewal then; a guard
+ * or a token keeps its holder out of the data.  `log` is told, too.  A session
+ * is opened when it is needed first and after one broke, so it takes a call
+ * until a change is noticed.  No I/O.
+ *
+ * @param[out] epoch filled in any case; "" before the first, and where there is
+ *             none: SQLite, Galera, whose nodes are all alike
+ * @return how often it has changed
+ */
+SQLOCK_API uint32_t sqlock_registry_epoch(sqlock_registry *registry,
+                                          char epoch[SQLOCK_EPOCH_SIZE]);
+
 /* ----------------------------------------------------------------- lock -- */
 
 /* Of a LOCK_KEY and a CLIENT_ID: 36 characters and the NUL. */

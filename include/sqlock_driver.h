@@ -490,6 +490,9 @@ typedef struct sqlock_description {
     char client[96];       /* client library and version */
     char tls[64];          /* cipher or protocol; "" when there is no TLS */
     int64_t connection_id; /* backend pid or connection id; 0: none */
+    char epoch[SQLOCK_EPOCH_SIZE]; /* another one when the server has taken over
+                                      from another, which may have acknowledged
+                                      what it does not have; "": not known */
 } sqlock_description;
 
 enum {

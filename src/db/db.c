@@ -31,11 +31,14 @@ static int init_pools(struct lk_db *db, const char *url,
     waiting.size = options->size > 1 ? options->size / 2 : 1;
     waiting.statement_timeout_ms = LONGEST_WAIT_MS;
     waiting.lock_timeout_ms = LONGEST_WAIT_MS;
-    rc = lk_pool_init(&db->pool, db->driver, &db->dog, url, options);
+    rc =
+        lk_pool_init(&db->pool, db->driver, &db->dog, &db->epoch, url, options);
     if (rc == 0)
-        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, url, &reserved);
+        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, &db->epoch, url,
+                          &reserved);
     if (rc == 0)
-        rc = lk_pool_init(&db->waiting, db->driver, &db->dog, url, &waiting);
+        rc = lk_pool_init(&db->waiting, db->driver, &db->dog, &db->epoch, url,
+                          &waiting);
     return rc;
 }
 
@@ -58,6 +61,7 @@ int lk_db_init(struct lk_db *db, const char *url,
         free(resolved);
         return rc;
     }
+    lk_epoch_init(&db->epoch);
     lk_group_init(&db->group);
     lk_ids_init(&db->ids);
     rc = init_pools(db, resolved != NULL ? resolved : url, options);
@@ -76,6 +80,7 @@ void lk_db_clear(struct lk_db *db)
     lk_pool_clear(&db->pool);
     lk_group_clear(&db->group);
     lk_ids_clear(&db->ids);
+    lk_epoch_clear(&db->epoch);
     lk_watchdog_stop(&db->dog);
 }
 

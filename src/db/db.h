@@ -15,6 +15,7 @@
 struct lk_db {
     const sqlock_driver *driver;
     struct lk_watchdog dog;
+    struct lk_epoch epoch;
     struct lk_pool pool;
     struct lk_pool reserved; /* one connection, for the keeper alone (F35); all
                                 writes, where there is one writer */

@@ -13,8 +13,8 @@
 #include "base/error.h"
 
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
-                 struct lk_watchdog *dog, const char *url,
-                 const struct lk_pool_options *options)
+                 struct lk_watchdog *dog, struct lk_epoch *epoch,
+                 const char *url, const struct lk_pool_options *options)
 {
     pthread_condattr_t attributes;
 
@@ -24,6 +24,7 @@ int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
         return SQLOCK_ENOMEM;
     pool->driver = driver;
     pool->dog = dog;
+    pool->epoch = epoch;
     pool->options = *options;
     (void)pthread_mutex_init(&pool->mutex, NULL);
     (void)pthread_condattr_init(&attributes);
@@ -162,7 +163,12 @@ static int open_one(struct lk_pool *pool, int64_t deadline_ns,
                     struct lk_connection **out, sqlock_error *err)
 {
     int rc = open_connection(pool, deadline_ns, out, err);
+    sqlock_description description;
 
+    if (rc == 0) {
+        pool->driver->describe((*out)->state, &description);
+        lk_epoch_note(pool->epoch, description.epoch);
+    }
     pthread_mutex_lock(&pool->mutex);
     if (rc == 0) {
         (*out)->number = ++pool->last_number;

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "db/epoch.h"
 #include "db/watchdog.h"
 #include "sqlock_driver.h"
 
@@ -32,6 +33,7 @@ struct lk_pool_options {
 struct lk_pool {
     const sqlock_driver *driver;
     struct lk_watchdog *dog;
+    struct lk_epoch *epoch; /* told of each new connection's */
     char *url;
     struct lk_pool_options options;
     pthread_mutex_t mutex;
@@ -44,8 +46,8 @@ struct lk_pool {
 
 /* Opens nothing yet.  0, ENOMEM. */
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
-                 struct lk_watchdog *dog, const char *url,
-                 const struct lk_pool_options *options);
+                 struct lk_watchdog *dog, struct lk_epoch *epoch,
+                 const char *url, const struct lk_pool_options *options);
 
 /* Ends the idle connections; none may be taken. */
 void lk_pool_clear(struct lk_pool *pool);

@@ -57,6 +57,15 @@ static int copy_options(sqlock_registry *registry,
     return rc;
 }
 
+static void note_epoch(void *context, const char *before, const char *now)
+{
+    lk_registry_log(context,
+                    "the database is another than before, %s and no longer %s: "
+                    "a standby was promoted, or another server answers; locks "
+                    "that were acknowledged last may be gone",
+                    now, before);
+}
+
 static int open_database(sqlock_registry *registry, const char *url,
                          sqlock_error *err)
 {
@@ -73,6 +82,8 @@ static int open_database(sqlock_registry *registry, const char *url,
     rc = lk_db_init(&registry->db, url, &pool, err);
     if (rc < 0)
         return rc;
+    registry->db.epoch.changed = note_epoch;
+    registry->db.epoch.context = registry;
     return lk_table_from_prefix(&registry->table,
                                 registry->options.table_prefix,
                                 registry->db.driver->dialect, err);

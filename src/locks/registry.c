@@ -119,3 +119,14 @@ sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)
 {
     return registry != NULL ? registry->layout : SQLOCK_LAYOUT_SQLOCK;
 }
+
+uint32_t sqlock_registry_epoch(sqlock_registry *registry,
+                               char epoch[SQLOCK_EPOCH_SIZE])
+{
+    if (epoch == NULL)
+        return 0;
+    *epoch = '\0';
+    if (lk_registry_check(registry, NULL) < 0)
+        return 0;
+    return lk_epoch_last(&registry->db.epoch, epoch);
+}

@@ -106,6 +106,7 @@ static void test_description_names_server_client_and_session(void **state)
 {
     struct test *test = *state;
     sqlock_description description;
+    sqlock_description other;
     int64_t id = 0;
 
     memset(&description, 'x', sizeof description);
@@ -116,6 +117,11 @@ static void test_description_names_server_client_and_session(void **state)
     if (subject.spelling->own_id != NULL)
         id = session_integer(&test->a, subject.spelling->own_id);
     assert_int_equal(description.connection_id, id);
+    /* Of one server, so the same in all sessions. */
+    subject.driver->describe(test->b.connection, &other);
+    assert_string_equal(description.epoch, other.epoch);
+    assert_true(subject.database->bit == ON_SQLITE ||
+                check_one_line(description.epoch));
     assert_true(check_one_line(subject.driver->client()));
     assert_ptr_equal(subject.driver->client(), subject.driver->client());
 }

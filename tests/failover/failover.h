@@ -112,6 +112,11 @@ void holder_end(struct notes *notes);
 /* Take its lock from it: as it is, or by ending its lease. */
 void test_F57_a_superseded_holder_writes_no_more(void **state);
 
+/* --------------------------------------------------------------- epoch.c -- */
+
+void test_F57_a_new_session_is_no_new_epoch(void **state);
+void test_F57_a_promotion_is_reported(void **state);
+
 /* --------------------------------------------------------------- judge.c -- */
 
 extern struct notes *judged;

@@ -180,7 +180,9 @@ int main(int argc, char **argv)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_F59_no_decision_comes_from_a_standby),
         cmocka_unit_test(test_F59_a_list_of_hosts_leads_to_the_primary),
+        cmocka_unit_test(test_F57_a_new_session_is_no_new_epoch),
         cmocka_unit_test(test_F57_a_failover_under_guarded_writes),
+        cmocka_unit_test(test_F57_a_promotion_is_reported),
         cmocka_unit_test(test_F57_a_superseded_holder_writes_no_more),
         cmocka_unit_test(test_F57_the_writers_end),
         cmocka_unit_test(test_F57_no_token_is_given_twice),

@@ -9,7 +9,7 @@ static const struct suite *const suites[] = {
     &suite_key,    &suite_error,     &suite_text,     &suite_url,
     &suite_clock,  &suite_table,     &suite_options,  &suite_statement,
     &suite_driver, &suite_arguments, &suite_findings, &suite_pool,
-    &suite_json,
+    &suite_json,   &suite_epoch,
 };
 
 int main(int argc, char **argv)

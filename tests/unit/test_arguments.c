@@ -64,6 +64,8 @@ static void test_locks_without_a_registry(void **state)
 
 static void test_questions_about_nothing(void **state)
 {
+    char epoch[SQLOCK_EPOCH_SIZE] = "x";
+
     (void)state;
     assert_false(sqlock_is_held(NULL));
     assert_int_equal(sqlock_hold_count(NULL), 0);
@@ -72,6 +74,8 @@ static void test_questions_about_nothing(void **state)
     (void)sqlock_name(NULL);
     (void)sqlock_key(NULL);
     (void)sqlock_registry_layout(NULL);
+    assert_int_equal(sqlock_registry_epoch(NULL, epoch), 0);
+    assert_string_equal(epoch, "");
 }
 
 static void test_administration_without_a_registry(void **state)

@@ -20,6 +20,7 @@
 
 struct pooled {
     struct lk_watchdog dog;
+    struct lk_epoch epoch;
     struct lk_pool pool;
     char path[64];
 };
@@ -57,8 +58,10 @@ static int open_pool(void **state)
     (void)snprintf(url, sizeof url, "sqlite:%s", pooled.path);
     assert_int_equal(lk_driver_find(&driver, url, NULL), 0);
     assert_int_equal(lk_watchdog_start(&pooled.dog, driver, NULL), 0);
-    assert_int_equal(
-        lk_pool_init(&pooled.pool, driver, &pooled.dog, url, &options), 0);
+    lk_epoch_init(&pooled.epoch);
+    assert_int_equal(lk_pool_init(&pooled.pool, driver, &pooled.dog,
+                                  &pooled.epoch, url, &options),
+                     0);
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(&pooled, 0);
     for (int i = 0; i < CONNECTIONS; i++)
@@ -72,6 +75,7 @@ static int close_pool(void **state)
     struct pooled *pooled = *state;
 
     lk_pool_clear(&pooled->pool);
+    lk_epoch_clear(&pooled->epoch);
     lk_watchdog_stop(&pooled->dog);
     (void)unlink(pooled->path);
     return 0;

@@ -19,5 +19,6 @@ extern const struct suite suite_driver;
 extern const struct suite suite_arguments;
 extern const struct suite suite_findings;
 extern const struct suite suite_pool;
+extern const struct suite suite_epoch;
 
 #endif

@@ -186,6 +186,30 @@ static void describe(struct lk_mysql_connection *connection)
     connection->description.connection_id = (int64_t)connection->thread_id;
 }
 
+/* Whose data this is (F57).  MariaDB has only the number that replication wants
+ * to be another on each server; nodes of a Galera cluster are all alike. */
+static int ask_epoch(struct lk_mysql_connection *connection, sqlock_error *err)
+{
+    char *epoch = connection->description.epoch;
+    MYSQL *mysql = connection->mysql;
+    MYSQL_RES *rows = NULL;
+    MYSQL_ROW row;
+
+    if (run(connection, lk_mysql_is_mariadb(mysql)
+                            ? "SELECT IF(@@wsrep_on, '', @@server_id)"
+                            : "SELECT @@server_uuid") == 0)
+        rows = mysql_store_result(mysql);
+    if (rows == NULL && lk_mysql_breaks(mysql_errno(mysql)))
+        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    if (rows == NULL) /* a server that does not know */
+        return 0;
+    row = mysql_fetch_row(rows);
+    if (row != NULL && row[0] != NULL)
+        (void)snprintf(epoch, SQLOCK_EPOCH_SIZE, "%s", row[0]);
+    mysql_free_result(rows);
+    return 0;
+}
+
 static int log_in(struct lk_mysql_connection *connection,
                   const struct lk_mysql_target *target,
                   const sqlock_connect *how, sqlock_error *err)
@@ -229,6 +253,8 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
         goto out;
     describe(connection);
     rc = set_session(connection, how, err);
+    if (rc == 0)
+        rc = ask_epoch(connection, err);
     if (rc < 0)
         goto out;
     if (sqlock_monotonic_ns() > how->deadline_ns) {

@@ -33,20 +33,32 @@
     "= '0' THEN set_config('client_connection_check_interval', '500', false) " \
     "END"
 
+/* Of which cluster, and since which promotion (F57); a standby cannot say. */
+#define EPOCH                                                                  \
+    ", CASE WHEN NOT pg_is_in_recovery() THEN (SELECT system_identifier FROM " \
+    "pg_control_system()) || '/' || "                                          \
+    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
+
+/* All at once, or else without what this server does not know. */
 static int apply_settings(lk_pg *session, const sqlock_connect *how,
                           sqlock_error *err)
 {
+    static const char *const more[] = {CHECK_CLIENT EPOCH, CHECK_CLIENT, ""};
     char text[1024];
-    int rc;
+    int rc = 0;
 
-    (void)snprintf(text, sizeof text, SETTINGS CHECK_CLIENT,
-                   how->lock_timeout_ms, how->statement_timeout_ms);
-    rc = lk_pg_simple(session, text, how->deadline_ns, NULL, err);
-    if (rc == 0 || session->dead)
-        return rc;
-    (void)snprintf(text, sizeof text, SETTINGS, how->lock_timeout_ms,
-                   how->statement_timeout_ms);
-    return lk_pg_simple(session, text, how->deadline_ns, NULL, err);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
+        (void)snprintf(text, sizeof text, SETTINGS "%s", how->lock_timeout_ms,
+                       how->statement_timeout_ms, more[i]);
+        if (i == 0)
+            rc = lk_pg_ask(session, text, how->deadline_ns, session->epoch,
+                           sizeof session->epoch, err);
+        else
+            rc = lk_pg_simple(session, text, how->deadline_ns, NULL, err);
+        if (rc == 0 || session->dead)
+            break;
+    }
+    return rc;
 }
 
 static int pg_open(void *connection, const char *url, const sqlock_connect *how,
@@ -189,6 +201,7 @@ static void pg_describe(void *connection, sqlock_description *description)
                        PQsslAttribute(session->conn, "protocol"),
                        PQsslAttribute(session->conn, "cipher"));
     description->connection_id = PQbackendPID(session->conn);
+    memcpy(description->epoch, session->epoch, sizeof description->epoch);
 }
 
 const sqlock_driver lk_driver_postgres = {

@@ -204,10 +204,9 @@ static int not_sent(lk_pg *session, sqlock_error *err)
                     (int)strcspn(reason, "\n"), reason);
 }
 
-int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
-                 char tag[16], sqlock_error *err)
+static int run_simple(lk_pg *session, const char *text, int64_t deadline_ns,
+                      PGresult **result, sqlock_error *err)
 {
-    PGresult *result = NULL;
     int rc;
 
     rc = lk_pg_check(session, deadline_ns, err);
@@ -216,11 +215,33 @@ int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
     if (PQsendQuery(session->conn, text) == 0)
         return not_sent(session, err);
     begin_watching(session, true);
-    rc = read_results(session, deadline_ns, SQLOCK_EUNCERTAIN, &result, err);
-    rc = end_watching(session, rc, err);
+    rc = read_results(session, deadline_ns, SQLOCK_EUNCERTAIN, result, err);
+    return end_watching(session, rc, err);
+}
+
+int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
+                 char tag[16], sqlock_error *err)
+{
+    PGresult *result = NULL;
+    int rc = run_simple(session, text, deadline_ns, &result, err);
+
     if (rc == 0 && tag != NULL)
         (void)snprintf(tag, 16, "%s",
                        result == NULL ? "" : PQcmdStatus(result));
+    PQclear(result);
+    return rc;
+}
+
+int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
+              size_t size, sqlock_error *err)
+{
+    PGresult *result = NULL;
+    int rc = run_simple(session, text, deadline_ns, &result, err);
+
+    *cell = '\0';
+    if (rc == 0 && PQntuples(result) > 0) /* PQgetvalue: "" for null */
+        (void)snprintf(cell, size, "%s",
+                       PQgetvalue(result, 0, PQnfields(result) - 1));
     PQclear(result);
     return rc;
 }

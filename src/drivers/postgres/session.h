@@ -31,6 +31,7 @@ typedef struct lk_pg {
     bool watches_commit; /* a warning now means an unsafe commit (F58) */
     bool unsafe_commit;  /* ... and there was one */
     char sqlstate[6];    /* of the last statement that failed, or "" */
+    char epoch[SQLOCK_EPOCH_SIZE];
 
     /* Prepared statements: the hash of the text by id - 1, 0 for none. */
     uint64_t prepared[SQLOCK_STATEMENT_IDS];
@@ -88,6 +89,11 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err);
 /* One simple query of ours; *tag (may be NULL) gets the command tag. */
 int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
                  char tag[16], sqlock_error *err);
+
+/* The same; the last cell of its first row as text, "" when there is none or it is
+ * null. */
+int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
+              size_t size, sqlock_error *err);
 
 /* The driver's execute. */
 int lk_pg_execute(void *connection, const sqlock_statement *statement,

@@ -1,0 +1,47 @@
+/*
+ * epoch.c - see epoch.h
+ */
+#include "db/epoch.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+void lk_epoch_init(struct lk_epoch *epoch)
+{
+    memset(epoch, 0, sizeof *epoch);
+    (void)pthread_mutex_init(&epoch->mutex, NULL);
+}
+
+void lk_epoch_clear(struct lk_epoch *epoch)
+{
+    (void)pthread_mutex_destroy(&epoch->mutex);
+}
+
+void lk_epoch_note(struct lk_epoch *epoch, const char *now)
+{
+    char before[SQLOCK_EPOCH_SIZE];
+    bool is_another;
+
+    if (*now == '\0')
+        return;
+    pthread_mutex_lock(&epoch->mutex);
+    memcpy(before, epoch->last, sizeof before);
+    is_another = *before != '\0' && strcmp(before, now) != 0;
+    epoch->changes += is_another;
+    (void)snprintf(epoch->last, sizeof epoch->last, "%s", now);
+    pthread_mutex_unlock(&epoch->mutex);
+    if (is_another && epoch->changed != NULL)
+        epoch->changed(epoch->context, before, now);
+}
+
+uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE])
+{
+    uint32_t changes;
+
+    pthread_mutex_lock(&epoch->mutex);
+    memcpy(last, epoch->last, sizeof epoch->last);
+    changes = epoch->changes;
+    pthread_mutex_unlock(&epoch->mutex);
+    return changes;
+}

@@ -1,0 +1,55 @@
+/*
+ * test_epoch.c - when the database counts as another than before
+ */
+#include "unit.h"
+
+#include <stdio.h>
+
+#include "db/epoch.h"
+
+struct told {
+    unsigned times;
+    char before[SQLOCK_EPOCH_SIZE], now[SQLOCK_EPOCH_SIZE];
+};
+
+static void tell(void *context, const char *before, const char *now)
+{
+    struct told *told = context;
+
+    told->times++;
+    (void)snprintf(told->before, sizeof told->before, "%s", before);
+    (void)snprintf(told->now, sizeof told->now, "%s", now);
+}
+
+static void test_F57_only_another_epoch_is_a_change(void **state)
+{
+    struct told told = {0};
+    struct lk_epoch epoch;
+    char last[SQLOCK_EPOCH_SIZE] = "x";
+
+    (void)state;
+    lk_epoch_init(&epoch);
+    epoch.changed = tell;
+    epoch.context = &told;
+    assert_int_equal(lk_epoch_last(&epoch, last), 0);
+    assert_string_equal(last, "");
+    lk_epoch_note(&epoch, "first");
+    lk_epoch_note(&epoch, "first");
+    lk_epoch_note(&epoch, ""); /* one that cannot tell */
+    assert_int_equal(lk_epoch_last(&epoch, last), 0);
+    assert_int_equal(told.times, 0);
+    lk_epoch_note(&epoch, "second");
+    assert_int_equal(lk_epoch_last(&epoch, last), 1);
+    assert_string_equal(last, "second");
+    assert_string_equal(told.before, "first");
+    assert_string_equal(told.now, "second");
+    lk_epoch_note(&epoch, "first");
+    assert_int_equal(told.times, 2);
+    lk_epoch_clear(&epoch);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_F57_only_another_epoch_is_a_change),
+};
+
+const struct suite suite_epoch = SUITE("epoch", tests);
