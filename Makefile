@@ -64,9 +64,9 @@ LEVELS := $(sort \
 	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
 	$(if $(filter demo,$(GOALS)),build) \
 	$(if $(filter chart,$(GOALS)),build test chart) \
-	$(if $(filter test check tests-build asan tsan valgrind campaign bench \
+	$(if $(filter test check tests-build asan tsan valgrind bench \
 		test-mysql docker-test,$(GOALS)),build test) \
-	$(if $(filter test-matrix,$(GOALS)),build test matrix) \
+	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter format format-check,$(GOALS)),format) \
 	$(if $(filter valgrind,$(GOALS)),valgrind))
@@ -394,9 +394,10 @@ tsan: ## Unit, driver and conformance suites under ThreadSanitizer
 	+@$(AGAIN) SAN=thread SUITES='$(or $(SAN_SUITES),$(SANITIZED))' test
 valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
-campaign: ## Stress suites at full length (long)
+campaign: ## Stress, failover and Galera suites at full length (hours)
+	@bash tests/servers/fetch.sh mariadb-10
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault keeper waiting command failover stock' test
+	SUITES='stress tx fault keeper waiting command failover galera stock' test
 
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1
