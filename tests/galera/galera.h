@@ -23,6 +23,9 @@ pid_t node_pid(unsigned number);
 /* Wait until the node answers as one of so many that have all the data. */
 void node_await(unsigned number, unsigned size);
 
+/* What it says of itself. */
+void node_print(unsigned number);
+
 /* ---------------------------------------------------------------- load.c -- */
 
 #define LOADERS (2 * NODES)
@@ -31,6 +34,8 @@ void node_await(unsigned number, unsigned size);
  * load_end(), which judges every lease and every write. */
 void load_start(void);
 unsigned load_grants(void);
+/* What each of the load was told last. */
+void load_print(void);
 void load_end(void);
 
 /* ------------------------------------------------------------- nemesis.c -- */

@@ -194,6 +194,13 @@ unsigned load_grants(void)
     return atomic_load(&load.grants);
 }
 
+void load_print(void)
+{
+    for (unsigned i = 0; i < LOADERS; i++)
+        print_message("at node %u: %s\n", 1 + i % NODES,
+                      load.workers.one[i].err.message);
+}
+
 /* --- the judgement --- */
 
 static int64_t count_there(struct sql *sql, const struct grant *grant)

@@ -79,6 +79,23 @@ static bool is_whole(unsigned number, unsigned size)
     return is_ready;
 }
 
+void node_print(unsigned number)
+{
+    char text[1024];
+    struct sql sql;
+
+    (void)snprintf(text, sizeof text, "does not answer");
+    if (sql_open(&sql, mysql, node_variable(number, "URL")) == 0)
+        (void)sql_text(&sql, text, sizeof text,
+                       "SELECT GROUP_CONCAT(variable_name, '=', variable_value)"
+                       " FROM information_schema.global_status WHERE"
+                       " variable_name IN ('wsrep_cluster_size',"
+                       " 'wsrep_cluster_status', 'wsrep_ready',"
+                       " 'wsrep_local_state_comment')");
+    sql_close(&sql);
+    print_message("node %u: %s\n", number, text);
+}
+
 void node_await(unsigned number, unsigned size)
 {
     assert_becomes_true(is_whole(number, size), 4 * PATIENCE_MS);

@@ -18,7 +18,12 @@ static void await_grants(void)
 {
     unsigned before = load_grants();
 
-    assert_becomes_true(load_grants() >= before + ENOUGH, 2 * PATIENCE_MS);
+    if (wait_until(load_grants() >= before + ENOUGH, 4 * PATIENCE_MS))
+        return;
+    for (unsigned i = 1; i <= NODES; i++)
+        node_print(i);
+    load_print();
+    fail_msg("%u grants and no more", load_grants());
 }
 
 static void rest(int64_t ms)
