@@ -105,6 +105,8 @@ typedef enum sqlock_parameter {
  *     1 LOCK_KEY text   2 CLIENT_ID text or null   3 token integer or null
  *     4 remaining us integer, negative when over   5 acquired at us integer
  *     6 expires at us integer   7 LOCK_NAME text or null  8 HOLDER text or null
+ * However a driver keeps a row that was released: in its info row, 2 and 8 are
+ * null, and 6 is about when it was.
  */
 typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it

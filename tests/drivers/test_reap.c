@@ -220,6 +220,24 @@ static void test_reap_removes_released_rows(void **state)
     assert_string_equal(cell_text(&test->b, 0, INFO_KEY), keys[1]);
 }
 
+/* However long ago the lock had been taken. */
+static void test_reap_keeps_released_rows_for_the_retention(void **state)
+{
+    struct test *test = *state;
+    char keys[1][SQLOCK_KEY_SIZE];
+    struct lk_arguments arguments;
+
+    claim_rows(test, keys, 1, LONG_US);
+    session_run(&test->a, "UPDATE %s SET FENCE = 1 WHERE LOCK_KEY = '%s'",
+                subject.tables[test->layout].quoted, keys[0]);
+    arguments = arguments_of(test, keys[0], 0);
+    assert_lock_ok(
+        statement_try(&test->a, test, SQLOCK_SQL_RELEASE, &arguments),
+        &test->a.err);
+    assert_int_equal(reap(test, "", keys[0], LONG_US), 0);
+    assert_int_equal(reap(test, "", keys[0], 0), 1);
+}
+
 void add_reap_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -231,7 +249,9 @@ void add_reap_tests(add_fn add)
     ADD(reap_stays_within_its_batch);
     ADD(reap_stays_within_its_region);
     ADD(reap_removes_released_rows);
-    if (subject.layout == SQLOCK_LAYOUT_SQLOCK)
+    if (subject.layout == SQLOCK_LAYOUT_SQLOCK) {
+        ADD(reap_keeps_released_rows_for_the_retention);
         ADD(reap_keeps_young_tokens);
+    }
 #undef ADD
 }

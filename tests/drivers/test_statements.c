@@ -259,10 +259,35 @@ static void test_release_frees_once(void **state)
         assert_int_equal(cell_integer(&test->b, 0, INFO_TOKEN), token);
         assert_less(cell_integer(&test->b, 0, INFO_REMAINING), 0);
         assert_less(cell_integer(&test->b, 0, INFO_EXPIRES), now_us(&test->a));
+        assert_less(token - SECOND_US, cell_integer(&test->b, 0, INFO_EXPIRES));
+        assert_less(token - SECOND_US,
+                    cell_integer(&test->b, 0, INFO_ACQUIRED));
     } else {
         assert_false(read_row(&test->b, test));
     }
     assert_less(token, claim(&test->b, test, test->client_b, LONG_US));
+}
+
+/* A peer writes what it knows of, and all else stays as the release left it. */
+static void test_peer_takes_what_was_released(void **state)
+{
+    struct test *test = *state;
+    int64_t token = claim(&test->a, test, test->client_a, LONG_US);
+
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    session_run(&test->a,
+                "UPDATE %s SET CLIENT_ID = 'peer', EXPIRED_AFTER = %s "
+                "WHERE LOCK_KEY = '%s'",
+                subject.tables[test->layout].quoted,
+                subject.database->bit == ON_SQLITE ? "32472144000000000"
+                                                   : "'2999-01-01 00:00:00'",
+                test->key);
+    assert_true(read_row(&test->b, test));
+    assert_string_equal(cell_text(&test->b, 0, INFO_CLIENT), "peer");
+    assert_less(0, cell_integer(&test->b, 0, INFO_REMAINING));
+    assert_less(token - SECOND_US, cell_integer(&test->b, 0, INFO_ACQUIRED));
+    assert_int_equal(release(&test->a, test, test->client_a), 0);
+    assert_int_equal(claim(&test->b, test, test->client_b, LONG_US), 0);
 }
 
 static void test_only_the_holder_releases(void **state)
@@ -532,7 +557,9 @@ void add_statement_tests(add_fn add)
     ADD(own_schema_is_described_as_fit);
     ADD(missing_table_has_no_description);
     ADD(view_is_described_as_unfit);
-    if (subject.layout == SQLOCK_LAYOUT_SQLOCK)
+    if (subject.layout == SQLOCK_LAYOUT_SQLOCK) {
+        ADD(peer_takes_what_was_released);
         ADD(token_ahead_of_the_clock_rises_by_one);
+    }
 #undef ADD
 }

@@ -209,6 +209,14 @@ static int64_t column_us(struct fixture *fixture, const char *column,
                        expression, fixture->table, key);
 }
 
+const char *fixture_holder(const struct fixture *fixture)
+{
+    if (fixture->database->bit == ON_MYSQL &&
+        fixture->layout == SQLOCK_LAYOUT_SQLOCK)
+        return "IF(EXPIRED_AFTER < '1970-01-01', NULL, CLIENT_ID)";
+    return "CLIENT_ID";
+}
+
 struct row fixture_row(struct fixture *fixture, const char *name)
 {
     struct row row = {0};
@@ -216,8 +224,8 @@ struct row fixture_row(struct fixture *fixture, const char *name)
 
     assert_lock_ok(rc, &fixture->err);
     row.exists = sql_text(&fixture->sql, row.client, sizeof row.client,
-                          "SELECT CLIENT_ID FROM %s WHERE LOCK_KEY = '%s'",
-                          fixture->table, row.key);
+                          "SELECT %s FROM %s WHERE LOCK_KEY = '%s'",
+                          fixture_holder(fixture), fixture->table, row.key);
     if (!row.exists)
         return row;
     row.created_us = column_us(fixture, "CREATED_DATE", row.key);

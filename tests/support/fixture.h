@@ -88,6 +88,9 @@ struct row {
 };
 struct row fixture_row(struct fixture *fixture, const char *name);
 
+/* SQL: CLIENT_ID of a row, null where a release has left it in the column. */
+const char *fixture_holder(const struct fixture *fixture);
+
 /* Ask the database until its clock is past the lease's end in the table. */
 void fixture_await_expiry(struct fixture *fixture, const char *name);
 

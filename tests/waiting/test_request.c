@@ -74,8 +74,8 @@ static bool is_free(struct fixture *f, const char *name)
                    &f->err);
     return sql_integer(&f->sql,
                        "SELECT count(*) FROM %s WHERE LOCK_KEY = '%s' "
-                       "AND CLIENT_ID IS NOT NULL",
-                       f->table, key) == 0;
+                       "AND %s IS NOT NULL",
+                       f->table, key, fixture_holder(f)) == 0;
 }
 
 static bool row_is_free(struct fixture *f)

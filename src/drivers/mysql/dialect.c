@@ -49,15 +49,15 @@ extern const char lk_sql_mysql_schema_spring6[];
     "ABS(TIMESTAMPDIFF(MICROSECOND, " column ", " date ")) < 1000000, "       \
     column " + INTERVAL 1 SECOND, " date ")"
 
-/* A null CLIENT_ID has no lease left even where its end lies ahead. */
-#define REMAINING(end)                                                        \
-    "IF(CLIENT_ID IS NULL, "                                                  \
+/* Where nobody has it, no lease is left even if its end lies ahead. */
+#define REMAINING(client, end)                                                \
+    "IF(" client " IS NULL, "                                                 \
     "LEAST(-1, TIMESTAMPDIFF(MICROSECOND, " NOW ", " end ")), "               \
     "TIMESTAMPDIFF(MICROSECOND, " NOW ", " end "))"
 
-#define INFO(token, end, name, holder)                                        \
-    "SELECT LOCK_KEY, CLIENT_ID, " token ", " REMAINING(end) ", "             \
-    MICROSECONDS("CREATED_DATE") ", " MICROSECONDS(end) ", "                  \
+#define INFO(client, token, created, end, name, holder)                       \
+    "SELECT LOCK_KEY, " client ", " token ", " REMAINING(client, end) ", "    \
+    MICROSECONDS(created) ", " MICROSECONDS(end) ", "                         \
     name ", " holder " FROM "
 
 #define PAGE " ORDER BY LOCK_KEY LIMIT {4}"
@@ -78,12 +78,35 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define TOLD "LAST_INSERT_ID(FENCE | (1 << 62))"
 #define WITH_BELL(value)                                                      \
     "IF(GET_LOCK(" BELL ", 0) = 1 OR " TOLD " = 0, " value ", " value ")"
-#define WITHOUT_BELL "IF(RELEASE_LOCK(" BELL ") IS NULL, NULL, NULL)"
+#define WITHOUT_BELL(value)                                                   \
+    "IF(RELEASE_LOCK(" BELL ") IS NULL, " value ", " value ")"
 
 /* ---------------------------------------------------- eight columns: ours -- */
 
 #define OURS_END "EXPIRED_AFTER"
-#define OURS_INFO INFO("FENCE", OURS_END, "LOCK_NAME", "HOLDER")
+
+/* A release writes columns of fixed size alone: InnoDB then changes the row
+   where it is, and does so again in the next claim, where a null would have it
+   written anew both times.  CLIENT_ID and HOLDER stay, and the end goes back 400
+   years, out of the reach of any clock; CREATED_DATE goes before it, as the
+   table's CHECK demands, by 800 (400 years are 146097 days).  To all who read,
+   such a row is what one with a null is: free, and nobody's. */
+#define LEFT "EXPIRED_AFTER < " EPOCH
+#define NOT_LEFT "EXPIRED_AFTER >= " EPOCH
+#define LEAVE(created)                                                        \
+    "CREATED_DATE = " created " - INTERVAL 292194 DAY, "                      \
+    "EXPIRED_AFTER = " NOW " - INTERVAL 146097 DAY"
+#define OF_HOLDER(column) "IF(" LEFT ", NULL, " column ")"
+#define TRUE_END                                                              \
+    "IF(" LEFT ", EXPIRED_AFTER + INTERVAL 146097 DAY, EXPIRED_AFTER)"
+/* By itself: a peer that takes the row leaves it as it is. */
+#define TRUE_CREATED                                                          \
+    "IF(CREATED_DATE < " EPOCH ", CREATED_DATE + INTERVAL 292194 DAY, "       \
+    "CREATED_DATE)"
+
+#define OURS_INFO                                                             \
+    INFO(OF_HOLDER("CLIENT_ID"), "FENCE", TRUE_CREATED, TRUE_END,             \
+         "LOCK_NAME", OF_HOLDER("HOLDER"))
 #define OURS_HELD                                                             \
     ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL AND " NOT_OVER(OURS_END)
 #define OURS_RISE "FENCE = GREATEST(FENCE + 1, " NOW_US ")"
@@ -127,8 +150,8 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 /* The row stays: it is the token's high-water mark. */
 #define OURS_RELEASE                                                          \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = " WITHOUT_BELL             \
-    ", EXPIRED_AFTER = " LATER("-1") " WHERE " ROW " AND CLIENT_ID = {3}"
+    "UPDATE {table} SET " LEAVE(WITHOUT_BELL("CREATED_DATE"))                 \
+    " WHERE " ROW " AND CLIENT_ID = {3} AND " NOT_LEFT
 
 #define OURS_BREAK                                                            \
     "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, " OURS_RISE            \
@@ -144,13 +167,14 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING_AFTER_RESTORE "DELETE FROM {table}"
 
 #define OURS_REAP                                                             \
-    REAP_FROM OURS_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}"
+    REAP_FROM TRUE_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}"
 
 /* --------------------------------------------------- five columns: Spring 7 -- */
 
 #define SPRING7_END "EXPIRED_AFTER"
 #define SPRING7_INFO                                                          \
-    INFO(MICROSECONDS("CREATED_DATE"), SPRING7_END, "NULL", "NULL")
+    INFO("CLIENT_ID", MICROSECONDS("CREATED_DATE"), "CREATED_DATE",           \
+         SPRING7_END, "NULL", "NULL")
 #define SPRING7_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING7_END)
 
 /* CREATED_DATE is the token as a date. */
@@ -200,7 +224,8 @@ extern const char lk_sql_mysql_schema_spring6[];
 /* The contender's time to live decides: the end is CREATED_DATE + {5}. */
 #define SPRING6_END "(CREATED_DATE + INTERVAL {5} MICROSECOND)"
 #define SPRING6_DATE(us) LATER(us " - {5}")
-#define SPRING6_INFO INFO("NULL", SPRING6_END, "NULL", "NULL")
+#define SPRING6_INFO                                                          \
+    INFO("CLIENT_ID", "NULL", "CREATED_DATE", SPRING6_END, "NULL", "NULL")
 #define SPRING6_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING6_END)
 
 /* The token is kept nowhere.  It is set beside CLIENT_ID, in a comparison that
@@ -289,8 +314,8 @@ extern const char lk_sql_mysql_schema_spring6[];
     " WHERE " OF_LEASE " AND " NOT_OVER(SPRING6_END)
 
 #define OURS_RELEASE_MANY                                                     \
-    "UPDATE " JOINED "SET CLIENT_ID = NULL, HOLDER = NULL, "     \
-    "EXPIRED_AFTER = " LATER("-1") " WHERE " OF_LEASE
+    "UPDATE " JOINED "SET " LEAVE("CREATED_DATE")                             \
+    " WHERE " OF_LEASE " AND " NOT_LEFT
 #define SPRING_RELEASE_MANY                                                   \
     "DELETE t FROM " JOINED "WHERE " OF_LEASE
 
