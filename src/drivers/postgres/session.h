@@ -14,6 +14,7 @@
 #include "sqlock_driver.h"
 
 #define LK_PG_LIMITS 2
+#define LK_PG_NAME_SIZE 48 /* of a prepared statement */
 
 /* All zero is a session that was never opened. */
 typedef struct lk_pg {
@@ -33,8 +34,8 @@ typedef struct lk_pg {
     char sqlstate[6];    /* of the last statement that failed, or "" */
     char epoch[SQLOCK_EPOCH_SIZE];
 
-    /* Prepared statements: the hash of the text by id - 1, 0 for none. */
-    uint64_t prepared[SQLOCK_STATEMENT_IDS];
+    /* Prepared statements: their names by id - 1, "" for none. */
+    char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
     bool is_unprepared;  /* behind a pooler that lends backends: none is */
     unsigned generation; /* part of their names */
 
