@@ -5,7 +5,7 @@
 # PostgreSQL and MariaDB of the stable suite, Oracle's MySQL as
 # tests/servers/fetch-mysql.sh unpacks it.  They are named
 #     sqlock-local/postgres  sqlock-local/mariadb  sqlock-local/mysql
-# and take the same settings as the official images, as far as compose.yaml uses
+# beside sqlock-local/base, Debian and nothing more, and take the same settings as the official images, as far as compose.yaml uses
 # them.  Needs root, debootstrap, and a Docker daemon of this machine; network
 # for this script only, not for the daemon.  An image that is there is kept.
 #
@@ -59,6 +59,18 @@ add_packages() { # ROOT PACKAGE...
     }
 }
 
+# How a node gives its data to another is in mariadb-server, whose settings and
+# service nobody needs here.
+add_mariadb() { # ROOT
+    add_packages "$1" mariadb-server-core mariadb-client-core galera-4 rsync \
+        lsof iproute2 procps
+    chroot "$1" sh -ec 'cd /tmp && apt-get -q download mariadb-server
+        dpkg-deb --fsys-tarfile mariadb-server_*.deb |
+            tar -x -C / --wildcards "./usr/bin/wsrep_sst_*"
+        rm mariadb-server_*.deb' >"$work/log" 2>&1 ||
+        fail "cannot unpack mariadb-server"
+}
+
 # The tree's programs find each other by absolute paths, so those are rewritten.
 add_mysql() { # ROOT
     local tree=${SQLOCK_TEST_MYSQL_TREE:-$work/mysql}
@@ -86,19 +98,38 @@ make_image() { # NAME ENTRYPOINT COMMAND
     cp -a "$work/base" "$root"
     case $1 in
     postgres) add_packages "$root" postgresql ;;
-    mariadb) add_packages "$root" mariadb-server-core mariadb-client-core ;;
+    mariadb) add_mariadb "$root" ;;
     mysql) add_mysql "$root" ;;
     esac
     rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
     install -m 755 "$here/images/$2" "$root/usr/local/bin/entrypoint"
     mkdir -p "$root/docker-entrypoint-initdb.d"
+    import_root "$root" --change 'ENTRYPOINT ["entrypoint"]' \
+        --change "CMD [$3]" --change "ENV PATH=$path" - "$name"
+}
+
+import_root() { # ROOT, as for docker import
+    local root=$1
+    shift
     tar -C "$root" --exclude=./dev --exclude=./proc --exclude=./sys -c . |
-        docker import --change 'ENTRYPOINT ["entrypoint"]' \
-            --change "CMD [$3]" --change "ENV PATH=$path" - "$name" >/dev/null
+        docker import "$@" >/dev/null
+}
+
+# The distribution alone, for ../Dockerfile to begin with.
+make_base() {
+    local name=sqlock-local/base
+    if docker image inspect "$name" >/dev/null 2>&1; then
+        echo "local-images: $name is there"
+        return
+    fi
+    need_base
+    echo "local-images: making $name"
+    import_root "$work/base" - "$name"
 }
 
 path=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin
 path+=:/usr/lib/postgresql/15/bin
+make_base
 make_image postgres postgres.sh '"postgres"'
 make_image mariadb mysql.sh ''
 make_image mysql mysql.sh ''

@@ -12,66 +12,13 @@
 # SQLOCK_MYSQL_PORT choose ports; without them they are free ones.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-# shellcheck source=tests/servers/common.sh
-. tests/servers/common.sh
+FILE=docker/compose.yaml
+# shellcheck source=docker/common.sh
+. docker/common.sh
 
 [ $# -gt 0 ] || set -- conformance
-
-if docker compose version >/dev/null 2>&1; then
-    compose=(docker compose)
-elif command -v docker-compose >/dev/null; then
-    compose=(docker-compose)
-else
-    fail "neither the compose plugin of docker nor docker-compose is there"
-fi
-docker info >/dev/null 2>&1 || fail "no Docker daemon answers"
-compose+=(-f docker/compose.yaml -p "sqlock-test-$$")
-
-if [ "${SQLOCK_DOCKER_IMAGES:-}" = local ]; then
-    bash docker/local-images.sh || exit 1
-    for name in postgres mariadb mysql; do
-        export "SQLOCK_${name^^}_IMAGE=sqlock-local/$name"
-    done
-fi
-SQLOCK_TEST_PASSWORD=$(password)
-export SQLOCK_TEST_PASSWORD
-for name in POSTGRES MARIADB MYSQL; do
-    port=SQLOCK_${name}_PORT
-    export "$port=${!port:-$(free_port)}"
-done
-
-# shellcheck disable=SC2317 # called by the trap
-down() {
-    trap '' INT TERM
-    "${compose[@]}" down --volumes --timeout 5 >/dev/null 2>&1 ||
-        echo "test.sh: could not take the containers down" >&2
-}
-trap down EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
-
-container_of() { # SERVICE
-    "${compose[@]}" ps -q "$1" 2>/dev/null
-}
-
-# Ask until the service is healthy; show what it said when it is not.
-wait_until_healthy() { # SERVICE
-    local end=$((SECONDS + 180)) id state
-    id=$(container_of "$1")
-    [ -n "$id" ] || fail "there is no container for $1"
-    while :; do
-        state=$(docker inspect -f '{{.State.Status}} {{.State.Health.Status}}' \
-            "$id" 2>/dev/null)
-        [ "$state" != "running healthy" ] || return 0
-        case $state in
-        exited* | dead* | *unhealthy) break ;;
-        esac
-        [ "$SECONDS" -lt "$end" ] || break
-        sleep 0.2
-    done
-    docker logs --tail 40 "$id" >&2
-    fail "$1 is $state"
-}
+use_local_images
+choose_ports POSTGRES MARIADB MYSQL
 
 # The server's process, where it can be signalled from here.
 pid_of() { # SERVICE
@@ -95,12 +42,7 @@ run_with() { # SERVICE PORT SUITE...
     SQLOCK_TEST_SERVERS='' bash tests/run.sh "$@"
 }
 
-"${compose[@]}" up -d || fail "the containers do not start; where no registry\
- is reachable, SQLOCK_DOCKER_IMAGES=local makes the images here"
-for service in postgres mariadb mysql; do
-    wait_until_healthy "$service"
-done
-
+bring_up postgres mariadb mysql
 at=127.0.0.1:$SQLOCK_POSTGRES_PORT/sqlock
 export SQLOCK_TEST_POSTGRES_URL=postgresql://sqlock_test:$SQLOCK_TEST_PASSWORD@$at
 export SQLOCK_TEST_POSTGRES_ADMIN_URL=postgresql://postgres:$SQLOCK_TEST_PASSWORD@$at

@@ -16,7 +16,7 @@ fail() {
 }
 
 if command -v mariadbd >/dev/null; then
-    server=(mariadbd --no-defaults)
+    server=(mariadbd)
 else
     server=(mysqld)
 fi
@@ -28,7 +28,7 @@ server+=(--datadir="$data" --socket="$run/mysqld.sock"
 
 make_data() {
     if [ "${server[0]}" = mariadbd ]; then
-        "${as_server[@]}" mariadb-install-db --no-defaults --datadir="$data" \
+        "${as_server[@]}" mariadb-install-db --datadir="$data" \
             --auth-root-authentication-method=normal --skip-test-db
     else
         "${as_server[@]}" mysqld --datadir="$data" --initialize-insecure
@@ -48,7 +48,10 @@ SQL
 
 if [ ! -d "$data/mysql" ]; then
     make_data
-    "${as_server[@]}" "${server[@]}" --skip-networking &
+    # In no cluster yet, whatever the configuration says.
+    alone=(--skip-networking)
+    [ "${server[0]}" != mariadbd ] || alone+=(--wsrep-on=OFF)
+    "${as_server[@]}" "${server[@]}" "${alone[@]}" &
     pid=$!
     end=$((SECONDS + 60))
     until mysql -S "$run/mysqld.sock" -u root -e 'SELECT 1' \

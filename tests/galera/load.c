@@ -37,13 +37,15 @@ static struct {
 
 static const struct database *const mysql = &databases[1];
 
-/* What a broken node or a conflict gives: try again. */
+/* What a broken node or a conflict gives, and what keeps out a holder whose lease
+ * ran out meanwhile: try again. */
 static bool is_passing(int rc)
 {
     return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ERETRY ||
            rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
            rc == SQLOCK_EREADONLY || rc == SQLOCK_EBUSY ||
-           rc == SQLOCK_EEXPIRED || rc == SQLOCK_ERESOURCE;
+           rc == SQLOCK_EEXPIRED || rc == SQLOCK_ELOST ||
+           rc == SQLOCK_ECONFLICT || rc == SQLOCK_ERESOURCE;
 }
 
 /* --- one write --- */

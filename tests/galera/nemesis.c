@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 /* The others shut a silent node out after 2 to 4 s (tests/servers/galera_node.sh):
  * a pause of the first kind ends before, of the second after that. */
@@ -69,6 +70,10 @@ void test_F64_nodes_are_killed_and_paused(void **state)
     unsigned rounds = check_scale(FAULTS, 50);
 
     (void)state;
+    if (getenv("SQLOCK_TEST_GALERA_1_PIDFILE") == NULL) {
+        print_message("the nodes are not ours to kill\n");
+        return;
+    }
     load_start();
     for (unsigned round = 0; round < rounds; round++) {
         unsigned node = 1 + round % NODES;
