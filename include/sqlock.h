@@ -214,9 +214,10 @@ typedef struct sqlock_options {
  *
  *     postgresql://user:password@host:port,host2:port2/db?...   as in libpq
  *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
- *     sqlite:relative/path   sqlite:/absolute/path
+ *     sqlite:relative/path   sqlite:/absolute/path?synchronous=full
  *
- * A SQLite file that does not exist is not made here: only
+ * With synchronous=full each commit to a SQLite file waits for the disk; without
+ * it, or with normal, a power failure may take back the last ones.  A SQLite file that does not exist is not made here: only
  * sqlock_schema_create() and its like do that.
  *
  * A password may be left out of the URL: PGPASSWORD, PGPASSFILE and

@@ -39,7 +39,7 @@ static const char program_help[] =
     "URL is one of\n"
     "  postgresql://user@host:port,host2:port2/db?...\n"
     "  mysql://user@host:port/db?socket=...&tls=verify&ca=...\n"
-    "  sqlite:path\n"
+    "  sqlite:path?synchronous=full\n"
     "Keep the password out of --url: other users can read a command line "
     "while\n"
     "the program starts.  Put the URL into SQLOCK_URL, or leave the password "

@@ -2,7 +2,8 @@
  * floor_sqlite.c - the floor on SQLite: each client has a connection of its own
  *
  * Write-ahead log and synchronous=NORMAL, as sqlock's driver has them: durable
- * against the death of the process, not of the machine.  Who meets another
+ * against the death of the process, not of the machine; with synchronous=full in
+ * the URL, which SQLOCK_TEST_DURABLE=1 puts there, of both.  Who meets another
  * writer tries again after 50 to 200 us; SQLite's own busy timeout backs off so
  * far that it starves clients.
  */
@@ -39,6 +40,7 @@ struct connection {
     sqlite3_stmt *sale[SALE_STATEMENTS];
     char key[37];
     unsigned seed;
+    bool waits_for_disk;
 };
 
 static int fail(struct bench_failure *failure, const char *what, sqlite3 *db)
@@ -67,6 +69,7 @@ static int open_file(struct connection *me, const char *text,
                      struct bench_failure *failure)
 {
     struct lk_url url = {0};
+    const char *level;
     sqlock_error err;
     int rc = 0;
 
@@ -76,6 +79,8 @@ static int open_file(struct connection *me, const char *text,
         rc = fail(failure, "open", me->db);
     else if (sqlite3_busy_handler(me->db, on_busy, me) != SQLITE_OK)
         rc = fail(failure, "busy handler", me->db);
+    level = lk_url_parameter(&url, "synchronous");
+    me->waits_for_disk = level != NULL && strcmp(level, "full") == 0;
     lk_url_clear(&url);
     return rc;
 }
@@ -103,7 +108,11 @@ static int sqlite_open(void **out, const struct bench_target *target,
     (void)snprintf(me->key, sizeof me->key, "%036u", client);
     rc = open_file(me, target->url, failure);
     if (rc == 0)
-        rc = run(me->db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL",
+        rc = run(me->db, "PRAGMA journal_mode=WAL", failure);
+    if (rc == 0)
+        rc = run(me->db,
+                 me->waits_for_disk ? "PRAGMA synchronous=FULL"
+                                    : "PRAGMA synchronous=NORMAL",
                  failure);
     if (rc != 0)
         return rc;
@@ -180,8 +189,9 @@ static int sqlite_describe(void *connection, struct bench_server *server,
         (void)snprintf(server->version, sizeof server->version, "SQLite %s",
                        sqlite3_libversion());
         (void)snprintf(server->settings, sizeof server->settings,
-                       "journal_mode=%s synchronous=NORMAL",
-                       (const char *)sqlite3_column_text(statement, 0));
+                       "journal_mode=%s synchronous=%s",
+                       (const char *)sqlite3_column_text(statement, 0),
+                       me->waits_for_disk ? "FULL" : "NORMAL");
         server->is_durable = true;
     }
     (void)sqlite3_finalize(statement);

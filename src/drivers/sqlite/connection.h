@@ -82,8 +82,10 @@ extern const sqlock_transactions lk_sqlite_transactions;
 
 extern const sqlock_stock_dialect lk_sqlite_stock;
 
-/* file.c: from a URL to a file that can hold locks. */
-int lk_sqlite_path(char **path, const char *url, sqlock_error *err);
+/* file.c: from a URL to a file that can hold locks, and whether its commits are
+ * to wait for the disk. */
+int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
+                   sqlock_error *err);
 
 /* The URL with an absolute path in *out; NULL when it has one.  Connections are
  * opened at different times, and the working directory may change between. */

@@ -47,8 +47,9 @@ static const char *sqlite_client(void)
 
 static int sqlite_check_url(const char *url, sqlock_error *err)
 {
+    bool waits_for_disk;
     char *path = NULL;
-    int rc = lk_sqlite_path(&path, url, err);
+    int rc = lk_sqlite_path(&path, &waits_for_disk, url, err);
 
     free(path);
     return rc;
@@ -98,12 +99,15 @@ static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
  * NORMAL: in WAL mode a commit does not wait for the disk.  It survives the
  * death of the process; a power failure may take the last commits back.  All
  * holders of a lock in a local file die in that failure too, and tokens go on
- * rising since they follow the clock.
+ * rising since they follow the clock.  FULL is for what must outlive it: sold
+ * stock, the work that is done once.
  */
-static int settle(struct lk_sqlite *c, const char *path, int64_t deadline_ns,
-                  sqlock_error *err)
+static int settle(struct lk_sqlite *c, const char *path, bool waits_for_disk,
+                  int64_t deadline_ns, sqlock_error *err)
 {
-    const sqlock_statement statement = {.text = "PRAGMA synchronous=NORMAL"};
+    const sqlock_statement statement = {
+        .text = waits_for_disk ? "PRAGMA synchronous=FULL"
+                               : "PRAGMA synchronous=NORMAL"};
     sqlock_error cause;
     int rc;
 
@@ -146,6 +150,7 @@ static int sqlite_open(void *connection, const char *url,
                        const sqlock_connect *how, sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
+    bool waits_for_disk;
     char *path = NULL;
     int rc;
 
@@ -155,7 +160,7 @@ static int sqlite_open(void *connection, const char *url,
     rc = check_not_forked(err);
     if (rc < 0)
         return rc;
-    rc = lk_sqlite_path(&path, url, err);
+    rc = lk_sqlite_path(&path, &waits_for_disk, url, err);
     if (rc < 0)
         return rc;
     rc = lk_sqlite_check_file(path, how->may_create, err);
@@ -173,7 +178,7 @@ static int sqlite_open(void *connection, const char *url,
     atomic_fetch_add(&open_count, 1);
     if (rc < 0)
         goto out;
-    rc = settle(c, path, how->deadline_ns, err);
+    rc = settle(c, path, waits_for_disk, how->deadline_ns, err);
 out:
     free(path);
     return rc;

@@ -20,17 +20,31 @@
 /* What uriUnixFilenameToUriStringA() may need: "file://", each byte escaped. */
 #define URI_ROOM(length) (8 + 3 * (length))
 
-static int refuse_url(const struct lk_url *url, bool has_fragment,
-                      sqlock_error *err)
+/* "synchronous", at most once, and no fragment. */
+static int read_parameters(const struct lk_url *url, bool has_fragment,
+                           bool *waits_for_disk, sqlock_error *err)
+{
+    const char *value = lk_url_parameter(url, "synchronous");
+
+    *waits_for_disk = false;
+    if (value == NULL || url->count > 1 || has_fragment)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a sqlite URL has no parameters but one "
+                        "synchronous=full; in a path write '?' as %%3F and "
+                        "'#' as %%23");
+    *waits_for_disk = strcmp(value, "full") == 0;
+    if (!*waits_for_disk && strcmp(value, "normal") != 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the sqlite URL's synchronous is normal or full");
+    return 0;
+}
+
+static int refuse_url(const struct lk_url *url, sqlock_error *err)
 {
     if (url->host != NULL || url->user != NULL || url->port != NULL)
         return lk_error(err, SQLOCK_EINVAL,
                         "a sqlite URL names a file, no host: write "
                         "sqlite:relative/path or sqlite:/absolute/path");
-    if (url->count > 0 || has_fragment)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "a sqlite URL has no parameters; in a path write '?' "
-                        "as %%3F and '#' as %%23");
     if (url->path[0] == '\0')
         return lk_error(err, SQLOCK_EINVAL,
                         "the sqlite URL names no file, and locks in a private "
@@ -45,17 +59,20 @@ static int refuse_url(const struct lk_url *url, bool has_fragment,
     return 0;
 }
 
-int lk_sqlite_path(char **path, const char *url, sqlock_error *err)
+int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
+                   sqlock_error *err)
 {
-    bool has_fragment = strpbrk(url, "#?") != NULL;
     struct lk_url parts;
     int rc;
 
     *path = NULL;
+    *waits_for_disk = false;
     rc = lk_url_parse(&parts, url, err);
-    if (rc < 0)
-        goto out;
-    rc = refuse_url(&parts, has_fragment, err);
+    if (rc == 0)
+        rc = refuse_url(&parts, err);
+    if (rc == 0 && strpbrk(url, "#?") != NULL)
+        rc = read_parameters(&parts, strchr(url, '#') != NULL, waits_for_disk,
+                             err);
     if (rc < 0)
         goto out;
     /* "./" keeps SQLite from seeing anything but a path in it, whatever its
@@ -76,10 +93,11 @@ int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err)
     char *directory = NULL;
     char *file = NULL;
     char *uri = NULL;
+    bool waits_for_disk;
     int rc;
 
     *out = NULL;
-    rc = lk_sqlite_path(&path, url, err);
+    rc = lk_sqlite_path(&path, &waits_for_disk, url, err);
     if (rc < 0 || path[0] == '/')
         goto out;
     directory = getcwd(NULL, 0);
@@ -96,7 +114,8 @@ int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err)
     }
     uri = malloc(URI_ROOM(strlen(file)));
     if (uri == NULL || uriUnixFilenameToUriStringA(file, uri) != URI_SUCCESS ||
-        asprintf(out, "sqlite:%s", uri + strlen("file://")) < 0) {
+        asprintf(out, "sqlite:%s%s", uri + strlen("file://"),
+                 waits_for_disk ? "?synchronous=full" : "") < 0) {
         *out = NULL;
         goto out;
     }
