@@ -9,7 +9,7 @@
 /* A lease that somebody else will find expired soon. */
 #define SHORT_TTL_MS (150 * SLOWNESS)
 /* A kept lease with room for a busy machine. */
-#define KEPT_TTL_MS (1200 * SLOWNESS)
+#define KEPT_TTL_MS (2000 * SLOWNESS)
 
 static void write_as_application(struct fixture *f, struct session *s, int id)
 {

@@ -271,6 +271,7 @@ static void sixteen_writers(struct fixture *f, bool pessimistic)
     unsigned total;
 
     options.pool_size = WRITERS + 2;
+    options.connect_timeout_ms = PATIENCE_MS;
     options.statement_timeout_ms = PATIENCE_MS;
     counters.registry = fixture_registry(f, &options);
     counters.table = stock_table(f);
