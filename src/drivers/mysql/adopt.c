@@ -107,14 +107,9 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
                     sqlock_error *err)
 {
     const sqlock_statement statement = {.text = text};
-    struct lk_mysql_sigpipe held;
-    int rc;
 
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
-    rc = lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns, result,
-                          err);
-    lk_mysql_sigpipe_release(&held, connection->is_broken);
-    return rc;
+    return lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns,
+                            result, err);
 }
 
 /* They come from the server, and go into a text. */

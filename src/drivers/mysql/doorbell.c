@@ -23,8 +23,8 @@ static int run(struct lk_mysql_connection *connection, const char *text,
 {
     const sqlock_statement statement = {.text = text};
     sqlock_result result = {0};
-    int rc = lk_driver_mysql.execute(connection, &statement, parameters, count,
-                                     deadline_ns, &result, err);
+    int rc = lk_mysql_execute(connection, &statement, parameters, count,
+                              deadline_ns, &result, err);
 
     if (rc == 0)
         *answer = result.rows == 1 && result.cells[0].type == SQLOCK_INT64

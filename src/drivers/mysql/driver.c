@@ -176,15 +176,8 @@ static int driver_execute(void *handle, const sqlock_statement *statement,
                           int64_t deadline_ns, sqlock_result *result,
                           sqlock_error *err)
 {
-    struct lk_mysql_connection *connection = handle;
-    struct lk_mysql_sigpipe held;
-    int rc;
-
-    lk_mysql_sigpipe_hold(&held, connection->mysql);
-    rc = lk_mysql_execute(connection, statement, parameters, count, deadline_ns,
-                          result, err);
-    lk_mysql_sigpipe_release(&held, connection->is_broken);
-    return rc;
+    return lk_mysql_execute(handle, statement, parameters, count, deadline_ns,
+                            result, err);
 }
 
 static void *driver_native(void *handle)

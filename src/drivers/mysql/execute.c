@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "drivers/mysql/rows.h"
+#include "drivers/mysql/sigpipe.h"
 
 #define PARAMETERS_MAX 64
 #define UNKNOWN_STATEMENT 1243
@@ -296,11 +297,11 @@ static int settle(struct lk_mysql_connection *connection,
     return rc;
 }
 
-int lk_mysql_execute(struct lk_mysql_connection *connection,
-                     const sqlock_statement *statement,
-                     const sqlock_value *parameters, size_t count,
-                     int64_t deadline_ns, sqlock_result *result,
-                     sqlock_error *err)
+static int execute(struct lk_mysql_connection *connection,
+                   const sqlock_statement *statement,
+                   const sqlock_value *parameters, size_t count,
+                   int64_t deadline_ns, sqlock_result *result,
+                   sqlock_error *err)
 {
     sqlock_result given = {0};
     sqlock_error own;
@@ -330,5 +331,21 @@ int lk_mysql_execute(struct lk_mysql_connection *connection,
     } else {
         sqlock_result_clear(&given);
     }
+    return rc;
+}
+
+int lk_mysql_execute(struct lk_mysql_connection *connection,
+                     const sqlock_statement *statement,
+                     const sqlock_value *parameters, size_t count,
+                     int64_t deadline_ns, sqlock_result *result,
+                     sqlock_error *err)
+{
+    struct lk_mysql_sigpipe held;
+    int rc;
+
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
+    rc = execute(connection, statement, parameters, count, deadline_ns, result,
+                 err);
+    lk_mysql_sigpipe_release(&held, connection->is_broken);
     return rc;
 }
