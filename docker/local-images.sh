@@ -5,9 +5,10 @@
 # PostgreSQL and MariaDB of the stable suite, Oracle's MySQL as
 # tests/servers/fetch-mysql.sh unpacks it.  They are named
 #     sqlock-local/postgres  sqlock-local/mariadb  sqlock-local/mysql
-# beside sqlock-local/base, Debian and nothing more, and take the same settings as the official images, as far as compose.yaml uses
-# them.  Needs root, debootstrap, and a Docker daemon of this machine; network
-# for this script only, not for the daemon.  An image that is there is kept.
+# beside sqlock-local/base, Debian and nothing more, and take the same settings
+# as the official images, as far as the compose files use them.  Needs root,
+# debootstrap, and a Docker daemon of this machine; network for this script only,
+# not for the daemon.  An image that is there is kept.
 #
 # SQLOCK_TEST_MYSQL_TREE names a MySQL tree that was fetched before.
 set -euo pipefail

@@ -7,9 +7,10 @@
 #
 # MATRIX_SUITES="conformance tx fault" chooses suites (their programs; scripts
 # bring servers of their own); MATRIX_JOBS is how many engines run at a time, 1;
-# MATRIX_RESUME=1 keeps what has passed since the suite was built; MATRIX_ONLY=table
-# prints the table of what has been run.  SQLOCK_BUILD names the build, and SQLOCK_BUILD_MYSQL the one with
-# Oracle's client library, for the engine "mysql-client".  What a suite says is in
+# MATRIX_RESUME=1 keeps what has passed since the suite was built;
+# MATRIX_ONLY=table prints the table of what has been run.  SQLOCK_BUILD names the
+# build, and SQLOCK_BUILD_MYSQL the one with Oracle's client library, for the
+# engine "mysql-client".  What a suite says is in
 # $SQLOCK_BUILD/log/matrix/ENGINE/SUITE.log.  Exit status 0 only if all that could
 # be run has passed.
 set -u
