@@ -8,12 +8,11 @@
 
 static enum op armed_for;
 
-/* MySQL tells the tokens of many in an answer of its own. */
+/* The one with whose answer the operation is done. */
 static unsigned last_request(enum fault_point point)
 {
-    return point == FAULT_REPLIED && armed_for == OP_ACQUIRE_MANY &&
-                   stage.fixture.database->bit == ON_MYSQL
-               ? 2
+    return point == FAULT_REPLIED && armed_for == OP_ACQUIRE_MANY
+               ? fixture_claims_of_many(&stage.fixture)
                : 1;
 }
 

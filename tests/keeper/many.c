@@ -319,14 +319,6 @@ static void test_what_is_refused(void **state)
     registry_end(tapped);
 }
 
-/* Oracle's MySQL tells the tokens in a second one. */
-static unsigned claims_in(struct fixture *f)
-{
-    if (f->database->bit != ON_MYSQL)
-        return 1;
-    return sql_integer(&f->sql, "SELECT VERSION() LIKE '%%MariaDB%%'") ? 1 : 2;
-}
-
 static void test_one_statement_for_all(void **state)
 {
     struct fixture *f = *state;
@@ -339,7 +331,7 @@ static void test_one_statement_for_all(void **state)
     give_some(f, &mine);
     tap_reset();
     take_some(f, &mine);
-    assert_int_equal(tap_sent(), claims_in(f));
+    assert_int_equal(tap_sent(), fixture_claims_of_many(f));
     tap_reset();
     assert_lock_ok(sqlock_renew_many(mine.locks, SOME, NULL, &f->err), &f->err);
     assert_int_equal(tap_sent(), 1);

@@ -88,6 +88,9 @@ struct row {
 };
 struct row fixture_row(struct fixture *fixture, const char *name);
 
+/* How many statements it takes to claim many. */
+unsigned fixture_claims_of_many(struct fixture *fixture);
+
 /* SQL: CLIENT_ID of a row, null where a release has left it in the column. */
 const char *fixture_holder(const struct fixture *fixture);
 
