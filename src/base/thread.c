@@ -1,10 +1,12 @@
 /*
- * thread.c - starting a thread that leaves the process's signals alone.
+ * thread.c - starting a thread that leaves the process's signals alone; and a
+ * condition that no step of the wall clock disturbs.
  */
 #include "base/thread.h"
 
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 
@@ -22,4 +24,14 @@ int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
         return lk_error(err, SQLOCK_ERESOURCE, "cannot start a thread: %s",
                         strerror(rc));
     return 0;
+}
+
+void lk_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
 }

@@ -1,5 +1,5 @@
 /*
- * thread.h - starting a thread of the library
+ * thread.h - starting a thread of the library, and what it waits on
  */
 #ifndef LK_THREAD_H
 #define LK_THREAD_H
@@ -12,5 +12,8 @@
  * 0, ERESOURCE. */
 int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
                     sqlock_error *err);
+
+/* Its deadlines are points of CLOCK_MONOTONIC. */
+void lk_condition_init(pthread_cond_t *condition);
 
 #endif

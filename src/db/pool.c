@@ -11,13 +11,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
                  const char *url, const struct lk_pool_options *options)
 {
-    pthread_condattr_t attributes;
-
     memset(pool, 0, sizeof *pool);
     pool->url = strdup(url);
     if (pool->url == NULL)
@@ -27,10 +26,7 @@ int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
     pool->epoch = epoch;
     pool->options = *options;
     (void)pthread_mutex_init(&pool->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&pool->given_back, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    lk_condition_init(&pool->given_back);
     return 0;
 }
 

@@ -49,7 +49,6 @@ static void *watch_calls(void *argument)
 int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
                       sqlock_error *err)
 {
-    pthread_condattr_t attributes;
     int rc;
 
     memset(dog, 0, sizeof *dog);
@@ -58,10 +57,7 @@ int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
     if ((driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) != 0)
         return 0;
     (void)pthread_mutex_init(&dog->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&dog->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
+    lk_condition_init(&dog->changed);
     rc = lk_thread_start(&dog->thread, watch_calls, dog, err);
     if (rc < 0) {
         (void)pthread_cond_destroy(&dog->changed);

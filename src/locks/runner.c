@@ -18,16 +18,11 @@
 
 void lk_runner_init(struct lk_runner *runner)
 {
-    pthread_condattr_t attributes;
-
     memset(runner, 0, sizeof *runner);
     runner->due_ns = LK_NEVER;
     (void)pthread_mutex_init(&runner->mutex, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&runner->changed, &attributes);
+    lk_condition_init(&runner->changed);
     (void)pthread_cond_init(&runner->emptied, NULL);
-    (void)pthread_condattr_destroy(&attributes);
 }
 
 /* All that follows, unless it says otherwise, with the mutex held. */

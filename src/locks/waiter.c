@@ -8,24 +8,15 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "sqlock_driver.h"
-
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(condition, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
 
 void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options)
 {
     memset(waiter, 0, sizeof *waiter);
-    init_condition(&waiter->called);
-    init_condition(&waiter->woken);
+    lk_condition_init(&waiter->called);
+    lk_condition_init(&waiter->woken);
     (void)pthread_mutex_init(&waiter->mutex, NULL);
     waiter->wait_ms = wait_ms;
     waiter->deadline_ns = wait_ms == SQLOCK_FOREVER

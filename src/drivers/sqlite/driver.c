@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/thread.h"
 #include "drivers/sqlite/connection.h"
 
 #define OLDEST_VERSION 3035000 /* RETURNING */
@@ -136,16 +137,6 @@ static int check_not_forked(sqlock_error *err)
     return 0;
 }
 
-static void init_condition(pthread_cond_t *condition)
-{
-    pthread_condattr_t attributes;
-
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(condition, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
 static int sqlite_open(void *connection, const char *url,
                        const sqlock_connect *how, sqlock_error *err)
 {
@@ -170,7 +161,7 @@ static int sqlite_open(void *connection, const char *url,
         rc = lk_error_nomem(err);
         goto out;
     }
-    init_condition(&c->changed);
+    lk_condition_init(&c->changed);
     c->lock_timeout_ms = how->lock_timeout_ms;
     rc = open_file(c, path, how->may_create, err);
     atomic_store(&c->can_be_aborted, true);
