@@ -669,7 +669,8 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  * call on the transaction runs, and closes it after the transaction.
  *
  * @return 0, EINVAL (NULL; closed; a command or a result in progress; an
- *         aborted transaction; another database; automatic reconnection),
+ *         aborted transaction; another database; automatic reconnection;
+ *         MySQL's CLIENT_FOUND_ROWS, which hides what was changed),
  *         EBUSY (SQLite: a transaction was begun and another writes), ENOTSUP,
  *         EUNREACHABLE, ENOMEM, EFORK, EDATABASE
  */

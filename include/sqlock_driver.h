@@ -570,8 +570,9 @@ typedef struct sqlock_driver {
     /** Roll back; 0 also when there is no transaction. */
     int (*rollback)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
-    /** End the call in flight, from another thread: it returns EUNCERTAIN or
-     *  ECANCELED, or EUNREACHABLE when nothing had been sent.  The connection may be of no use any more. */
+    /** End the call in flight, from another thread, or the one that is about to
+     *  begin: it returns EUNCERTAIN or ECANCELED, or EUNREACHABLE when nothing
+     *  had been sent.  The connection may be of no use any more. */
     void (*abort)(void *connection);
 
     /** The client library's own handle: PGconn *, MYSQL *, sqlite3 *. */

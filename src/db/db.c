@@ -84,11 +84,6 @@ void lk_db_clear(struct lk_db *db)
     lk_watchdog_stop(&db->dog);
 }
 
-static bool connection_is_useless(int rc)
-{
-    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
-}
-
 /* One statement on one connection. */
 static int execute(struct lk_db *db, struct lk_connection *connection,
                    const sqlock_statement *statement,
@@ -109,7 +104,7 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
 static void finish(struct lk_pool *pool, struct lk_connection *connection,
                    bool is_wanted, int rc)
 {
-    if (connection_is_useless(rc) ||
+    if (lk_is_outage(rc) ||
         (rc < 0 && !pool->driver->is_alive(connection->state)))
         lk_pool_discard(pool, connection);
     else if (is_wanted)

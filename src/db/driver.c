@@ -18,6 +18,18 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static const sqlock_driver *registered[REGISTERED_MAX];
 static size_t registered_count;
 
+/* Another thread may have it at a fork: in the child it is free again, so that
+ * the child can open connections of its own (F17). */
+static void free_in_child(void)
+{
+    guard = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, free_in_child);
+}
+
 /* Called with the guard held. */
 static const sqlock_driver *driver_at(size_t index)
 {

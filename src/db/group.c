@@ -72,11 +72,11 @@ static void fail_all(struct lk_request *head, int rc, const sqlock_error *why)
 }
 
 static int execute(const struct lk_pool *pool, struct lk_connection *connection,
-                   struct lk_request *request)
+                   struct lk_request *request, int64_t deadline_ns)
 {
-    return pool->driver->execute(
-        connection->state, request->statement, request->values, request->count,
-        request->deadline_ns, request->result, request->err);
+    return pool->driver->execute(connection->state, request->statement,
+                                 request->values, request->count, deadline_ns,
+                                 request->result, request->err);
 }
 
 /* An error that ends the whole transaction, not only its statement. */
@@ -87,7 +87,9 @@ static bool ends_transaction(int rc)
 }
 
 /* Several statements in one transaction; a statement that fails takes back only
- * itself.  *has_begun: not merely waited for the file. */
+ * itself.  All have the time of the last of them: one that is late by now would
+ * be refused, and take the others with it, while its caller waits for the end
+ * of the group in any case.  *has_begun: not merely waited for the file. */
 static int run_together(const struct lk_pool *pool,
                         struct lk_connection *connection,
                         struct lk_request *head, int64_t begin_by_ns,
@@ -99,7 +101,7 @@ static int run_together(const struct lk_pool *pool,
                              lk_sooner(begin_by_ns, deadline_ns), err);
     *has_begun = rc == 0;
     for (struct lk_request *at = head; rc == 0 && at != NULL; at = at->next) {
-        at->rc = execute(pool, connection, at);
+        at->rc = execute(pool, connection, at, deadline_ns);
         if (ends_transaction(at->rc))
             rc = lk_error(err, at->rc, "%s", sqlock_strerror(at->rc));
     }
@@ -142,7 +144,7 @@ static bool run_group(struct lk_pool *pool, struct lk_request *head,
         return is_patient;
     }
     if (is_patient && head->next == NULL) {
-        head->rc = execute(pool, connection, head);
+        head->rc = execute(pool, connection, head, head->deadline_ns);
         rc = head->rc;
     } else {
         rc = run_together(pool, connection, head, begin_by_ns, deadline_ns,

@@ -13,6 +13,11 @@
 #include "base/error.h"
 #include "base/thread.h"
 
+bool lk_is_outage(int rc)
+{
+    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
+}
+
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
                  const char *url, const struct lk_pool_options *options)

@@ -44,6 +44,10 @@ struct lk_pool {
     struct lk_connection *taken;
 };
 
+/* Whether with that result of a call its connection is of no use any more, and
+ * the database cannot be expected to answer now. */
+bool lk_is_outage(int rc);
+
 /* Opens nothing yet.  0, ENOMEM. */
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,

@@ -8,11 +8,6 @@
 
 #include "base/clock.h"
 
-static bool is_useless(int rc)
-{
-    return rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE;
-}
-
 static void end(struct lk_transaction *transaction, bool is_usable)
 {
     if (is_usable)
@@ -41,7 +36,7 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
     rc = db->driver->begin(connection->state, deadline_ns, err);
     lk_watchdog_disarm(&db->dog, &connection->watch);
     if (rc < 0)
-        end(transaction, !is_useless(rc));
+        end(transaction, !lk_is_outage(rc));
     return rc;
 }
 

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -113,6 +114,102 @@ static void test_abort_ends_a_statement_in_flight(void **state)
     worker_join(&worker);
     check_ended(&flight);
     check_state(&test->a);
+}
+
+/* It came a moment too soon, and is not lost. */
+static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
+{
+    struct test *test = *state;
+    struct flight flight = {.session = &test->a, .deadline_ns = INT64_MAX};
+    struct worker worker;
+    bool is_lost;
+
+    subject.driver->abort(test->a.connection);
+    worker_start(&worker, fly, &flight);
+    is_lost = !wait_until(atomic_load(&flight.is_over), PATIENCE_MS);
+    (void)wait_until(abort_once(&flight), PATIENCE_MS);
+    worker_join(&worker);
+    assert_false(is_lost);
+    check_ended(&flight);
+    check_state(&test->a);
+}
+
+/* A cancellation that comes before the wait at a doorbell has begun. */
+static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
+{
+    struct test *test = *state;
+    const sqlock_doorbells *bells = subject.driver->doorbells;
+    int rc;
+
+    rc = bells->queue(test->b.connection, BELL, check_deadline_ns(PATIENCE_MS),
+                      &test->b.err);
+    assert_lock_ok(rc, &test->b.err);
+    subject.driver->abort(test->a.connection);
+    rc = bells->queue(test->a.connection, BELL, check_deadline_ns(PATIENCE_MS),
+                      &test->a.err);
+    if (rc != SQLOCK_EUNREACHABLE)
+        assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, rc, &test->a.err);
+    rc = bells->leave(test->b.connection, BELL, check_deadline_ns(PATIENCE_MS),
+                      &test->b.err);
+    assert_lock_ok(rc, &test->b.err);
+}
+
+/* --- forks --- */
+
+#define FORKS 8
+
+struct hammer {
+    void *connection; /* never opened */
+    atomic_bool is_over;
+};
+
+static int abort_again_and_again(struct worker *worker)
+{
+    struct hammer *hammer = worker->context;
+
+    while (!atomic_load(&hammer->is_over))
+        subject.driver->abort(hammer->connection);
+    return 0;
+}
+
+static int open_in_child(void)
+{
+    struct session session = {0};
+
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(PATIENCE_MS / 1000);
+    if (session_open_at(&session, subject.url, LOCK_TIMEOUT_MS) < 0)
+        return 2;
+    return session_try(&session, "SELECT 1") == 0 ? 0 : 3;
+}
+
+/* What another thread had at the fork, nobody has in the child. */
+static void test_F17_a_child_opens_connections_of_its_own(void **state)
+{
+    struct hammer hammer = {.connection =
+                                calloc(1, subject.driver->connection_bytes)};
+    int statuses[FORKS] = {0};
+    struct workers workers;
+
+    (void)state;
+    assert_non_null(hammer.connection);
+    workers_start(&workers, 2, abort_again_and_again, &hammer);
+    for (size_t i = 0; i < FORKS; i++) {
+        pid_t child = fork();
+
+        if (child == 0)
+            _exit(open_in_child());
+        statuses[i] = -1;
+        if (child > 0)
+            (void)waitpid(child, &statuses[i], 0);
+        if (statuses[i] != 0)
+            break;
+    }
+    atomic_store(&hammer.is_over, true);
+    workers_join(&workers);
+    for (size_t i = 0; i < FORKS; i++)
+        assert_int_equal(statuses[i], 0);
+    free(hammer.connection);
 }
 
 /* b waits for a's row (SQLite: for the file) without end. */
@@ -290,9 +387,12 @@ void add_limit_tests(add_fn add)
     ADD(statement_ends_at_its_deadline);
     ADD(abort_ends_a_statement_in_flight);
     ADD(abort_ends_a_wait_for_a_lock);
+    ADD(abort_ends_a_statement_that_is_about_to_begin);
+    ADD(abort_ends_a_wait_that_is_about_to_begin);
     ADD(abandoned_claim_is_not_granted_unseen);
     if (subject.database->bit == ON_SQLITE)
         return; /* there is no server that could end a connection */
+    ADD(F17_a_child_opens_connections_of_its_own);
     ADD(idle_connection_that_was_ended_is_not_alive);
     ADD(connection_that_breaks_in_flight_is_uncertain);
     ADD(writing_to_a_cut_connection_raises_no_signal);

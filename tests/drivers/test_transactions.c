@@ -73,6 +73,61 @@ static void test_commit_after_an_error_tells_the_truth(void **state)
     session_run(&test->a, "SELECT 1");
 }
 
+/* InnoDB, without room for another lock, rolls back the whole transaction. */
+static void test_no_room_for_locks_ends_the_transaction(void **state)
+{
+    struct test *test = *state;
+    char other[SQLOCK_KEY_SIZE];
+    int rc;
+
+    next_key(other);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    rc =
+        session_try(&test->a, "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1206");
+    assert_code(SQLOCK_ERESOURCE, rc, &test->a.err);
+    assert_code(SQLOCK_ERETRY, insert(&test->a, other), &test->a.err);
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 0);
+    assert_int_equal(seen_by_other(test, other), 0);
+}
+
+/* CockroachDB says so of a commit. */
+static void test_unknown_completion_is_uncertain(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_EUNCERTAIN,
+                session_try(&test->a, "DO $$BEGIN RAISE EXCEPTION 'unknown' "
+                                      "USING ERRCODE = '40003'; END$$"),
+                &test->a.err);
+}
+
+/* A pooler lends a session on which somebody else has prepared it. */
+static void test_prepared_by_somebody_else_in_a_transaction(void **state)
+{
+    struct test *test = *state;
+    const sqlock_statement statement = {.text = "SELECT 1 + 1",
+                                        .id = SQLOCK_STATEMENT_IDS};
+    int64_t deadline_ns = check_deadline_ns(DEADLINE_MS);
+    int rc;
+
+    rc = session_send(&test->a, &statement, NULL, 0, deadline_ns);
+    assert_lock_ok(rc, &test->a.err);
+    session_run(&test->a, "SELECT name FROM pg_prepared_statements "
+                          "WHERE statement = 'SELECT 1 + 1'");
+    session_run(&test->b, "PREPARE \"%s\" AS SELECT 1 + 1",
+                cell_text(&test->a, 0, 0));
+    assert_lock_ok(session_begin(&test->b), &test->b.err);
+    rc = session_send(&test->b, &statement, NULL, 0, deadline_ns);
+    assert_code(SQLOCK_ERETRY, rc, &test->b.err);
+    assert_lock_ok(session_rollback(&test->b), &test->b.err);
+    assert_lock_ok(session_begin(&test->b), &test->b.err);
+    rc = session_send(&test->b, &statement, NULL, 0, deadline_ns);
+    assert_lock_ok(rc, &test->b.err);
+    assert_lock_ok(session_rollback(&test->b), &test->b.err);
+}
+
 static void test_transaction_goes_with_its_connection(void **state)
 {
     struct test *test = *state;
@@ -146,5 +201,11 @@ void add_transaction_tests(add_fn add)
     ADD(read_passes_a_locked_row);
     if (subject.database->bit != ON_SQLITE)
         ADD(each_statement_sees_what_is_committed);
+    if (subject.database->bit == ON_MYSQL)
+        ADD(no_room_for_locks_ends_the_transaction);
+    if (subject.database->bit == ON_POSTGRES) {
+        ADD(unknown_completion_is_uncertain);
+        ADD(prepared_by_somebody_else_in_a_transaction);
+    }
 #undef ADD
 }

@@ -30,6 +30,17 @@ static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
     return 0;
 }
 
+/* An order that is there already would count like one that is entered (F20). */
+static int refuse_found_rows(const MYSQL *mysql, sqlock_error *err)
+{
+    if ((mysql->client_flag & CLIENT_FOUND_ROWS) != 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the connection counts rows that were found in place "
+                        "of those that were changed: open it without "
+                        "CLIENT_FOUND_ROWS");
+    return 0;
+}
+
 /* Its answer brings the state of the transaction, which an error before it did
    not. */
 static int probe(MYSQL *mysql, sqlock_error *err)
@@ -58,6 +69,8 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     if (mysql_thread_id(mysql) == 0 || lk_mysql_client_socket(mysql) < 0)
         return lk_error(err, SQLOCK_EINVAL, "the MySQL connection is not open");
     rc = refuse_reconnect(mysql, err);
+    if (rc == 0)
+        rc = refuse_found_rows(mysql, err);
     if (rc < 0)
         return rc;
     lk_mysql_sigpipe_hold(&held, mysql);

@@ -71,15 +71,15 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 /* A doorbell is the user lock of its number, in this database (doorbell.c).  A
    claim that grants takes it for its session, once the row is locked, if it is
-   free; the release gives it back.  What is written does not depend on it, but
-   the insert id says by its bit 62 that it was another's.  (Not "IS NULL": of
-   what cannot be null, MySQL does not compute it.) */
+   free; the release gives it back.  What is written does not depend on it (TOLD
+   is never 0), but the insert id says by its bit 62 that it was another's.  Not
+   by "IS NULL": of what cannot be null, MySQL does not compute it.  Each function
+   more costs the server in every execution. */
 #define BELL "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"
-#define TOLD "LAST_INSERT_ID(FENCE | (1 << 62))"
+#define TOLD "LAST_INSERT_ID(FENCE | 4611686018427387904)"
 #define WITH_BELL(value)                                                      \
-    "IF(GET_LOCK(" BELL ", 0) = 1 OR " TOLD " = 0, " value ", " value ")"
-#define WITHOUT_BELL(value)                                                   \
-    "IF(RELEASE_LOCK(" BELL ") IS NULL, " value ", " value ")"
+    "IF(GET_LOCK(" BELL ", 0) OR " TOLD ", " value ", NULL)"
+#define WITHOUT_BELL(value) "IF(RELEASE_LOCK(" BELL "), " value ", " value ")"
 
 /* ---------------------------------------------------- eight columns: ours -- */
 
@@ -91,17 +91,18 @@ extern const char lk_sql_mysql_schema_spring6[];
    years, out of the reach of any clock; CREATED_DATE goes before it, as the
    table's CHECK demands, by 800 (400 years are 146097 days).  To all who read,
    such a row is what one with a null is: free, and nobody's. */
+#define CENTURIES "292194"
 #define LEFT "EXPIRED_AFTER < " EPOCH
 #define NOT_LEFT "EXPIRED_AFTER >= " EPOCH
-#define LEAVE(created)                                                        \
-    "CREATED_DATE = " created " - INTERVAL 292194 DAY, "                      \
+#define LEAVE(days)                                                           \
+    "CREATED_DATE = CREATED_DATE - INTERVAL " days " DAY, "                   \
     "EXPIRED_AFTER = " NOW " - INTERVAL 146097 DAY"
 #define OF_HOLDER(column) "IF(" LEFT ", NULL, " column ")"
 #define TRUE_END                                                              \
     "IF(" LEFT ", EXPIRED_AFTER + INTERVAL 146097 DAY, EXPIRED_AFTER)"
 /* By itself: a peer that takes the row leaves it as it is. */
 #define TRUE_CREATED                                                          \
-    "IF(CREATED_DATE < " EPOCH ", CREATED_DATE + INTERVAL 292194 DAY, "       \
+    "IF(CREATED_DATE < " EPOCH ", CREATED_DATE + INTERVAL " CENTURIES " DAY, "\
     "CREATED_DATE)"
 
 #define OURS_INFO                                                             \
@@ -136,7 +137,7 @@ extern const char lk_sql_mysql_schema_spring6[];
     "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
     ")), CLIENT_ID = {3}, CREATED_DATE = " NOW ", EXPIRED_AFTER = "           \
     LATER("{4}") ", LOCK_NAME = {6}, HOLDER = " WITH_BELL("{7}")              \
-    " WHERE " ROW " AND " OVER(OURS_END)
+    " WHERE " ROW " AND " OURS_END " < " NOW /* of a free row, too */
 
 #define OURS_HAND_OVER                                                        \
     "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
@@ -150,7 +151,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 /* The row stays: it is the token's high-water mark. */
 #define OURS_RELEASE                                                          \
-    "UPDATE {table} SET " LEAVE(WITHOUT_BELL("CREATED_DATE"))                 \
+    "UPDATE {table} SET " LEAVE(WITHOUT_BELL(CENTURIES))                      \
     " WHERE " ROW " AND CLIENT_ID = {3} AND " NOT_LEFT
 
 #define OURS_BREAK                                                            \
@@ -314,7 +315,7 @@ extern const char lk_sql_mysql_schema_spring6[];
     " WHERE " OF_LEASE " AND " NOT_OVER(SPRING6_END)
 
 #define OURS_RELEASE_MANY                                                     \
-    "UPDATE " JOINED "SET " LEAVE("CREATED_DATE")                             \
+    "UPDATE " JOINED "SET " LEAVE(CENTURIES)                                  \
     " WHERE " OF_LEASE " AND " NOT_LEFT
 #define SPRING_RELEASE_MANY                                                   \
     "DELETE t FROM " JOINED "WHERE " OF_LEASE

@@ -15,6 +15,8 @@
 #define LONGEST_MS 3000000            /* an hour, less ten minutes */
 #define ANSWER_NS INT64_C(5000000000) /* for an answer that is due at once */
 
+#define TIME_IS_UP 3024 /* max_execution_time */
+
 #define NAME "CONCAT('sqlock:', ?, ':', CRC32(DATABASE()))"
 
 static int run(struct lk_mysql_connection *connection, const char *text,
@@ -34,41 +36,6 @@ static int run(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
-/* MySQL counts in whole seconds and would wait for ever if it were asked for
- * less than none; MariaDB takes parts of them. */
-static int mysql_queue(void *handle, int64_t bell, int64_t until_ns,
-                       sqlock_error *err)
-{
-    struct lk_mysql_connection *connection = handle;
-    int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000;
-    char limit[32];
-    sqlock_value parameters[] = {
-        {.type = SQLOCK_INT64, .integer = bell},
-        {.type = SQLOCK_TEXT, .text = limit},
-    };
-    int64_t answer = 0;
-    int rc;
-
-    if (left_ms < 0)
-        left_ms = 0;
-    if (left_ms > LONGEST_MS)
-        left_ms = LONGEST_MS;
-    if (lk_mysql_is_mariadb(connection->mysql))
-        (void)snprintf(limit, sizeof limit, "%" PRId64 ".%03" PRId64,
-                       left_ms / 1000, left_ms % 1000);
-    else
-        (void)snprintf(limit, sizeof limit, "%" PRId64, left_ms / 1000);
-    parameters[1].length = strlen(limit);
-    rc = run(connection, "SELECT GET_LOCK(" NAME ", ?)", parameters, 2,
-             sqlock_monotonic_ns() + left_ms * 1000000 + ANSWER_NS, &answer,
-             err);
-    if (rc == 0 && answer < 0)
-        rc = lk_error(err, SQLOCK_ECANCELED, "the wait was cancelled");
-    else if (rc == 0 && answer == 0)
-        rc = lk_error(err, SQLOCK_EBUSY, "the doorbell is another's");
-    return rc;
-}
-
 static int mysql_leave(void *handle, int64_t bell, int64_t deadline_ns,
                        sqlock_error *err)
 {
@@ -77,6 +44,69 @@ static int mysql_leave(void *handle, int64_t bell, int64_t deadline_ns,
 
     return run(handle, "SELECT RELEASE_LOCK(" NAME ")", &number, 1, deadline_ns,
                &answer, err);
+}
+
+/* Would wait for ever if it were asked for less than nothing. */
+static int64_t milliseconds_until(int64_t until_ns)
+{
+    int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000;
+
+    if (left_ms < 0)
+        return 0;
+    return left_ms < LONGEST_MS ? left_ms : LONGEST_MS;
+}
+
+/* MariaDB takes parts of seconds.  Oracle's counts whole ones: it is asked for
+ * those that are begun, and ends the statement before. */
+static void write_wait(bool is_mariadb, int64_t left_ms, char text[128],
+                       char limit[32])
+{
+    if (is_mariadb) {
+        (void)snprintf(text, 128, "SELECT GET_LOCK(" NAME ", ?)");
+        (void)snprintf(limit, 32, "%" PRId64 ".%03" PRId64, left_ms / 1000,
+                       left_ms % 1000);
+    } else {
+        (void)snprintf(text, 128,
+                       "SELECT /*+ MAX_EXECUTION_TIME(%" PRId64
+                       ") */ GET_LOCK(" NAME ", ?)",
+                       left_ms);
+        (void)snprintf(limit, 32, "%" PRId64, (left_ms + 999) / 1000);
+    }
+}
+
+static int mysql_queue(void *handle, int64_t bell, int64_t until_ns,
+                       sqlock_error *err)
+{
+    struct lk_mysql_connection *connection = handle;
+    int64_t left_ms = milliseconds_until(until_ns);
+    char text[128];
+    char limit[32];
+    sqlock_value parameters[] = {
+        {.type = SQLOCK_INT64, .integer = bell},
+        {.type = SQLOCK_TEXT, .text = limit},
+    };
+    sqlock_error why = {0};
+    int64_t answer = 0;
+    int rc;
+
+    write_wait(lk_mysql_is_mariadb(connection->mysql), left_ms, text, limit);
+    parameters[1].length = strlen(limit);
+    rc = run(connection, text, parameters, 2,
+             sqlock_monotonic_ns() + left_ms * 1000000 + ANSWER_NS, &answer,
+             &why);
+    /* It may have been had in the same instant. */
+    if (rc < 0 && why.native == TIME_IS_UP)
+        rc = mysql_leave(connection, bell, sqlock_monotonic_ns() + ANSWER_NS,
+                         &why);
+    else if (rc == 0 && answer < 0)
+        rc = lk_error(&why, SQLOCK_ECANCELED, "the wait was cancelled");
+    else if (rc == 0 && answer > 0)
+        return 0;
+    if (rc == 0)
+        rc = lk_error(&why, SQLOCK_EBUSY, "the doorbell is another's");
+    if (err != NULL)
+        *err = why;
+    return rc;
 }
 
 const sqlock_doorbells lk_mysql_doorbells = {

@@ -17,6 +17,7 @@ enum lk_mysql_stage {
 };
 
 #define LK_MYSQL_LOCK_WAIT_TIMEOUT 1205
+#define LK_MYSQL_LOCK_TABLE_FULL 1206
 
 /** The result code for an error number, by table 2.7 of the error classes. */
 int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage);

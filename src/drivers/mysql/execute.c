@@ -292,7 +292,9 @@ static int settle(struct lk_mysql_connection *connection,
     is_wait = err->native == LK_MYSQL_LOCK_WAIT_TIMEOUT;
     if (rc != SQLOCK_ERETRY && is_wait && statement->is_nowait)
         return check_transaction(connection, rc, err);
-    if (rc == SQLOCK_ERETRY || (is_wait && !connection->is_limited))
+    /* InnoDB rolls back the whole transaction when it has no room for locks. */
+    if (rc == SQLOCK_ERETRY || err->native == LK_MYSQL_LOCK_TABLE_FULL ||
+        (is_wait && !connection->is_limited))
         end_transaction(connection);
     return rc;
 }

@@ -15,6 +15,7 @@ static const struct {
 } classes[] = {
     {"40001", SQLOCK_ERETRY},     /* serialization_failure */
     {"40P01", SQLOCK_ERETRY},     /* deadlock_detected */
+    {"40003", SQLOCK_EUNCERTAIN}, /* statement_completion_unknown */
     {"55P03", SQLOCK_EBUSY},      /* lock_not_available */
     {"23505", SQLOCK_EBUSY},      /* unique_violation */
     {"57014", SQLOCK_ECANCELED},  /* query_canceled */

@@ -417,11 +417,13 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
 
 /* The server does not know the prepared statement, or its result has changed
  * shape by DDL: it was not carried out, and can be sent anew.  A statement that
- * is not known was prepared on another backend: a pooler lends them, and would
- * lend another one again. */
+ * is not known was prepared on another backend, and one that is there already
+ * (42P05) on this one for somebody else: a pooler lends them, and would lend
+ * another one again. */
 static bool forget_stale(lk_pg *session)
 {
-    if (strcmp(session->sqlstate, "26000") == 0) {
+    if (strcmp(session->sqlstate, "26000") == 0 ||
+        strcmp(session->sqlstate, "42P05") == 0) {
         session->is_unprepared = true;
         return true;
     }

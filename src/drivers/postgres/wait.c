@@ -16,6 +16,18 @@
  * zero bytes has none that was initialised. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
+/* Another thread may have it at a fork: in the child it is free again, so that
+ * the child can open connections of its own (F17). */
+static void free_in_child(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    (void)pthread_atfork(NULL, NULL, free_in_child);
+}
+
 static bool begin_waiting(lk_pg *session, int fd)
 {
     bool allowed;

@@ -68,9 +68,11 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
         c->give_up_ns = 0;
     c->now_us = 0;
     (void)pthread_mutex_lock(&c->guard);
-    atomic_store(&c->is_aborted, false);
-    c->is_in_call = true;
+    c->is_in_call = !atomic_load(&c->is_aborted);
     (void)pthread_mutex_unlock(&c->guard);
+    if (!c->is_in_call)
+        return lk_error(err, SQLOCK_ECANCELED,
+                        "the call was given up before it began");
     return 0;
 }
 

@@ -43,7 +43,8 @@ struct lk_sqlite {
     int bell_errno;             /* which is this */
     int bell_file;              /* doorbell.c */
     bool has_bell_file;
-    atomic_bool is_aborted; /* written under the guard */
+    atomic_bool is_aborted; /* written under the guard: the call in flight,
+                                   or for good */
 };
 
 /* call.c: one call, from its deadline to its outcome.  What lies between begin

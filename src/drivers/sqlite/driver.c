@@ -210,7 +210,7 @@ static bool sqlite_is_alive(void *connection)
     struct lk_sqlite *c = connection;
     int has_moved = 0;
 
-    if (c->db == NULL || c->is_broken)
+    if (c->db == NULL || c->is_broken || atomic_load(&c->is_aborted))
         return false;
     if (sqlite3_file_control(c->db, "main", SQLITE_FCNTL_HAS_MOVED,
                              &has_moved) != SQLITE_OK)
@@ -317,10 +317,12 @@ static void sqlite_abort(void *connection)
     if (!atomic_load(&c->can_be_aborted))
         return;
     (void)pthread_mutex_lock(&c->guard);
-    /* The flag is for what sqlite3_interrupt() does not reach: a call that has
-     * not begun its statement yet, and the wait for the file's lock. */
-    if (c->is_in_call && c->db != NULL) {
+    /* The flag is for what sqlite3_interrupt() does not reach: a call that is
+     * about to begin, for which the connection is then lost; one that has not
+     * begun its statement yet, and the wait for the file's lock. */
+    if (c->db != NULL)
         atomic_store(&c->is_aborted, true);
+    if (c->is_in_call && c->db != NULL) {
         sqlite3_interrupt(c->db);
         (void)pthread_cond_signal(&c->changed);
     }
