@@ -779,7 +779,9 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  * still ours and has not run out, and keep anybody from taking it over before
  * the transaction ends.  One statement.  The lease is not renewed meanwhile:
  * the transaction may still commit after its end, but the lease is then over.
- * Until the transaction ends, releasing the lock is refused with EINUSE.
+ * Until the transaction ends, releasing the lock is refused with EINUSE.  Asked
+ * again, the database checks again: do so after ROLLBACK TO SAVEPOINT, which may
+ * let go of what was locked since the savepoint.
  *
  * Under REPEATABLE READ and SERIALIZABLE guard before anything else, or a
  * renewal that the snapshot does not have makes it ERETRY.  On SQLite the guard

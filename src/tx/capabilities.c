@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "locks/bell.h"
 #include "tx/tx.h"
 
 #define REGION "sqlock-doctor"
@@ -131,8 +132,8 @@ static int ring_at(sqlock_registry *registry, struct lk_connection *connection,
 static void leave(sqlock_registry *registry, struct lk_connection *connection,
                   int64_t bell)
 {
-    (void)registry->db.driver->doorbells->leave(
-        connection->state, bell, lk_statement_deadline(registry), NULL);
+    (void)lk_bell_call(registry, connection,
+                       registry->db.driver->doorbells->leave, bell);
 }
 
 /* The second one must not have it before the first one leaves, and then must. */

@@ -150,8 +150,6 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     rc = lk_tx_check(tx, err);
     if (rc < 0)
         return rc;
-    if (lock != NULL && is_guarded(tx, lock))
-        return 0; /* as it was, until the end */
     rc = lk_tx_check_nodes(tx, &own);
     if (rc < 0)
         goto out;
@@ -163,13 +161,18 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     } else if (rc == SQLOCK_ELOST) {
         rc = lost(tx, lock, &own);
     }
-    if (rc == 0) {
+    /* Asked again, since ROLLBACK TO SAVEPOINT may have let the row go; what is
+     * kept of the first time serves for both. */
+    if (rc == 0 && is_guarded(tx, lock)) {
+        lk_guard_end(lock, lease.client_id, 0);
+    } else if (rc == 0) {
         struct lk_tx_guard *kept = &tx->guards[tx->guard_count++];
 
         kept->lock = lock;
         memcpy(kept->client_id, lease.client_id, sizeof kept->client_id);
-        return 0;
     }
+    if (rc == 0)
+        return 0;
 out:
     if (err != NULL)
         *err = own;

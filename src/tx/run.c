@@ -99,7 +99,7 @@ static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
 {
     sqlock_tx_state state;
 
-    if (rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE) {
+    if (lk_is_outage(rc)) {
         sqlock_error own = *err;
 
         rc = sqlock_error_set(err, SQLOCK_ELOST, own.native, own.sqlstate,

@@ -218,7 +218,18 @@ static bool is_same(const sqlock_row_version *version,
                : version->integer == value->integer;
 }
 
-/* Nothing was changed. */
+static bool stays_in_state(const struct update *update)
+{
+    sqlock_value expected = value_of(update->expected);
+    sqlock_row_version next;
+
+    return update->table.kind == SQLOCK_VERSION_STATE &&
+           take_version(&next, update->next_state, update->table.kind, NULL) ==
+               0 &&
+           is_same(&next, &expected);
+}
+
+/* Nothing was changed.  1: the row is as expected, now that it is locked. */
 static int examine(struct update *update, sqlock_error *err)
 {
     sqlock_value expected = value_of(update->expected);
@@ -227,18 +238,14 @@ static int examine(struct update *update, sqlock_error *err)
 
     rc = read_version(update->tx, &update->table, update->key, NULL, &found,
                       err);
-    if (rc < 0)
-        return rc;
-    /* MySQL does not count a row that it found as it should be. */
-    if (update->table.kind == SQLOCK_VERSION_STATE &&
-        is_same(&found, &expected) && is_same(&found, update->next_state))
-        return 0;
     /* It seems to be the one: is it so outside a snapshot, too? */
-    if (is_same(&found, &expected))
+    if (rc == 0 && is_same(&found, &expected))
         rc = read_version(update->tx, &update->table, update->key,
                           update->tx->part->update_wait, &found, err);
     if (rc < 0)
         return rc;
+    if (is_same(&found, &expected) && stays_in_state(update))
+        return 1;
     if (is_same(&found, &expected))
         return lk_error(err, SQLOCK_EINVAL,
                         "the version column cannot hold a version after this "
@@ -292,21 +299,16 @@ static int take_next(struct update *update, sqlock_row_version *next,
     return rc;
 }
 
-static int run_update(struct update *update, sqlock_row_version *next,
-                      sqlock_error *err)
+/* 1: a row was changed; 0: none. */
+static int send_update(struct update *update, const char *text,
+                       sqlock_error *err)
 {
     sqlock_result result = {0};
-    sqlock_row_version unwanted;
     int64_t affected;
-    char *text;
     int rc;
 
-    text = write_update(update, &rc, err);
-    if (text == NULL)
-        return rc;
     rc = lk_tx_query(update->tx, text, update->values, update->value_count,
                      &result, err);
-    free(text);
     affected = result.affected;
     sqlock_result_clear(&result);
     if (rc < 0)
@@ -316,12 +318,30 @@ static int run_update(struct update *update, sqlock_row_version *next,
                            "several rows have that key: the key column must be "
                            "unique",
                            err);
-    if (affected == 0) {
+    return affected == 1;
+}
+
+static int run_update(struct update *update, sqlock_row_version *next,
+                      sqlock_error *err)
+{
+    sqlock_row_version unwanted;
+    char *text;
+    int rc;
+
+    text = write_update(update, &rc, err);
+    if (text == NULL)
+        return rc;
+    rc = send_update(update, text, err);
+    if (rc == 0) {
         rc = examine(update, err);
-        if (rc < 0)
-            return rc;
+        /* MySQL does not count a row that it found as it should be; or it was
+         * in another state for a moment.  Now it is locked. */
+        if (rc > 0)
+            rc = send_update(update, text, err);
     }
-    return take_next(update, next != NULL ? next : &unwanted, err);
+    free(text);
+    return rc < 0 ? rc
+                  : take_next(update, next != NULL ? next : &unwanted, err);
 }
 
 int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,

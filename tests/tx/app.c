@@ -127,7 +127,7 @@ static void open_mysql(struct app *app, const char *url)
     (void)mysql_options(mysql, MYSQL_OPT_PROTOCOL, &protocol);
     app->native = mysql_real_connect(
         mysql, parts.host, parts.user, parts.password, parts.path + 1,
-        (unsigned)strtoul(parts.port, NULL, 10), NULL, 0);
+        (unsigned)strtoul(parts.port, NULL, 10), NULL, app->flags);
     if (app->native == NULL)
         fail_msg("MySQL: %s", mysql_error(mysql));
     lk_url_clear(&parts);
@@ -304,14 +304,30 @@ static int run_format(struct app *app, struct rows *rows, const char *format,
     return run(app, rows, sql);
 }
 
-void app_open(struct app *app, const struct database *database, const char *url)
+static void open_it(struct app *app, const struct database *database,
+                    const char *url)
 {
-    memset(app, 0, sizeof *app);
     app->database = database;
     client_of(app)->open(app, url);
     /* Of the server: a pooler has told the client library a number of its own. */
     if (database->connection_id != NULL)
         app->session = app_integer(app, "%s", database->connection_id);
+}
+
+void app_open(struct app *app, const struct database *database, const char *url)
+{
+    memset(app, 0, sizeof *app);
+    open_it(app, database, url);
+}
+
+void app_open_counting_found(struct app *app, const struct database *database,
+                             const char *url)
+{
+    memset(app, 0, sizeof *app);
+#ifdef SQLOCK_WITH_MYSQL
+    app->flags = CLIENT_FOUND_ROWS;
+#endif
+    open_it(app, database, url);
 }
 
 void app_close(struct app *app)

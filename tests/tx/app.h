@@ -12,6 +12,7 @@ struct app {
     const struct database *database;
     void *native; /* PGconn *, MYSQL *, sqlite3 * */
     long long session;
+    unsigned long flags; /* of mysql_real_connect() */
     char error[256];
 };
 
@@ -19,6 +20,9 @@ struct app {
 void app_open(struct app *app, const struct database *database,
               const char *url);
 void app_close(struct app *app);
+/* On MySQL: one whose server counts the rows that were found. */
+void app_open_counting_found(struct app *app, const struct database *database,
+                             const char *url);
 
 /* One statement without parameters: 0, or -1 with app->error. */
 int app_try(struct app *app, const char *format, ...)

@@ -111,6 +111,35 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
     session_close(&s);
 }
 
+/* What was locked after a savepoint is let go with it. */
+static void test_guard_is_asked_again_after_a_savepoint(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_break_options options = SQLOCK_BREAK_INIT;
+    struct session s;
+    int rc;
+
+    lock_take(lock, 0);
+    session_open(f, &s, "BEGIN");
+    app_run(&s.app, "SAVEPOINT before_it");
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    app_run(&s.app, "ROLLBACK TO SAVEPOINT before_it");
+    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    app_run(&s.app, "ROLLBACK TO SAVEPOINT before_it");
+    options.token = sqlock_token(lock);
+    options.reason = "maintenance";
+    options.now = true;
+    rc = sqlock_break(f->b, f->name, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_guard(s.tx, lock, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    session_close(&s);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
 static void test_broken_lease_is_lost(void **state)
 {
     struct fixture *f = *state;
@@ -411,6 +440,8 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_expired_lease_is_told_from_a_lost_one, ON_ALL,
                  HAS_EXPIRY),
     TEST_OF_ROWS(test_broken_lease_is_lost, ON_ALL, IN_ALL),
+    TEST_ON(test_guard_is_asked_again_after_a_savepoint, ON_POSTGRES,
+            IN_SQLOCK),
     TEST_OF_ROWS(test_guard_needs_a_held_lock_of_the_registry, ON_ALL, 0),
     TEST_OF_ROWS(test_release_under_an_open_guard_is_refused_at_once, ON_ALL,
                  0),

@@ -293,6 +293,21 @@ static void test_F41_a_connection_that_reconnects_is_refused(void **state)
     app_close(&app);
 }
 
+static void
+test_F20_a_connection_that_counts_found_rows_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct app app;
+    sqlock_tx *tx;
+    int rc;
+
+    app_open_counting_found(&app, f->database, f->url);
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_contains(f->err.message, "CLIENT_FOUND_ROWS");
+    app_close(&app);
+}
+
 static void test_wrong_number_of_parameters(void **state)
 {
     struct fixture *f = *state;
@@ -319,6 +334,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST_ON(test_aborted_transaction_is_not_adopted, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_F41_a_connection_that_reconnects_is_refused, ON_MYSQL,
+            IN_SQLOCK),
+    TEST_ON(test_F20_a_connection_that_counts_found_rows_is_refused, ON_MYSQL,
             IN_SQLOCK),
     TEST(test_wrong_number_of_parameters),
 };

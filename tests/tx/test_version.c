@@ -185,6 +185,40 @@ static void test_state_moves_once(void **state)
     commit(f, tx);
 }
 
+/* Nothing is changed, and the snapshot has the row as it was expected. */
+static void test_state_left_behind_a_snapshot_is_a_conflict(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_table table = stock_table(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_assignment set[] = {{"state", sqlock_text("new")},
+                               {"a", sqlock_integer(1)}};
+    sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
+    struct app app;
+    struct app other;
+    char seen[16];
+    sqlock_tx *tx;
+    int rc;
+
+    table.version_column = "state";
+    table.version_kind = SQLOCK_VERSION_STATE;
+    app_open(&other, f->database, f->url);
+    app_open(&app, f->database, f->url);
+    app_begin_at(&app, "REPEATABLE READ");
+    app_text(&app, seen, sizeof seen, "SELECT state FROM %s WHERE id = 1",
+             stock_name(f));
+    assert_string_equal(seen, "new");
+    app_run(&other, "UPDATE %s SET state = 'paid' WHERE id = 1", stock_name(f));
+    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, NULL, &f->err);
+    assert_code(keeps_its_snapshot(f) ? SQLOCK_ERETRY : SQLOCK_ECONFLICT, rc,
+                &f->err);
+    (void)sqlock_tx_rollback(tx, NULL);
+    app_close(&app);
+    app_close(&other);
+}
+
 /* --- sixteen writers --- */
 
 #define WRITERS 16
@@ -454,6 +488,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST(test_timestamp_versions_always_rise),
     TEST(test_state_moves_once),
+    TEST_OF_ROWS(test_state_left_behind_a_snapshot_is_a_conflict, ON_SERVERS,
+                 0),
     TEST(test_sixteen_writers_lose_nothing),
     TEST_OF_ROWS(test_sixteen_writers_that_lock_after_three_conflicts, ON_ALL,
                  0),
