@@ -138,9 +138,10 @@ typedef enum run_word {
     RUN_ENDED    /* it has ended, and all that had to end with it */
 } run_word;
 
-/* Why the supervisor ended the command. */
+/* Why the supervisor ended the command, and what descended from it. */
 typedef enum run_end {
-    RUN_END_OWN, /* it did not: the command ended by itself */
+    RUN_END_OWN,  /* it did not: the command ended by itself */
+    RUN_END_LEFT, /* nor did it; but it ended what the command had left behind */
     RUN_END_LOST,
     RUN_END_DEADLINE,
     RUN_END_ALONE /* sqlock is gone */
@@ -151,6 +152,8 @@ typedef struct run_message {
     int number;          /* SIGNAL; REFUSED: errno; ENDED: of waitpid() */
     run_end why;         /* ENDED */
     pid_t pid;           /* READY */
+    int serial;          /* SIGNAL: of this one, from 1; HALTED, ENDED: of the
+                            last that came before */
     int64_t deadline_ns; /* START, DEADLINE */
     int64_t token;       /* START */
     char key[SQLOCK_KEY_SIZE];

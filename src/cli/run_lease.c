@@ -211,35 +211,54 @@ static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_stale)
         cli_note("the lease is renewed again");
 }
 
-/* Until it is to be given back. */
+static void record(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
+{
+    news->is_done = sqlock_done_record(lock, &news->error) == 0;
+    news->is_recorded = true;
+    publish(lease, news);
+}
+
+/* Whether it is still ours, and until when; true when it was renewed. */
+static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
+{
+    int64_t ttl_ns = (int64_t)lease->options->registry.ttl_ms * RUN_NS_PER_MS;
+    int64_t deadline_ns = deadline_of(lock);
+
+    if (sqlock_remaining_ms(lock) <= 0) {
+        news->state = RUN_LEASE_LOST;
+        (void)!sqlock_renew(lock, 0, &news->error); /* says why */
+        publish(lease, news);
+        return false;
+    }
+    if (deadline_ns <= news->deadline_ns + ttl_ns / 100)
+        return false;
+    news->deadline_ns = deadline_ns;
+    publish(lease, news);
+    return true;
+}
+
+/* Until it is to be given back.  The first orders may be there before this is:
+ * a command can end as soon as the lease has been announced. */
 static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
                  run_lease_news *news)
 {
-    int64_t ttl_ns = (int64_t)lease->options->registry.ttl_ms * RUN_NS_PER_MS;
+    int64_t ttl_ms = (int64_t)lease->options->registry.ttl_ms;
     int64_t renewed_ns = run_now_ns();
     bool is_stale = false;
     orders given = take_orders(lease);
 
     while (!given.is_stopping) {
-        int64_t deadline_ns = deadline_of(lock);
-
-        if (news->state == RUN_LEASE_HELD && sqlock_remaining_ms(lock) <= 0) {
-            news->state = RUN_LEASE_LOST;
-            (void)!sqlock_renew(lock, 0, &news->error); /* says why */
-            lost_fd = -1;
-            publish(lease, news);
-        } else if (deadline_ns > news->deadline_ns + ttl_ns / 100) {
-            renewed_ns = run_now_ns();
-            news->deadline_ns = deadline_ns;
-            publish(lease, news);
+        if (given.is_recording)
+            record(lease, lock, news);
+        if (news->state == RUN_LEASE_HELD) {
+            if (look(lease, lock, news))
+                renewed_ns = run_now_ns();
+            say_renewals(run_now_ns() - renewed_ns, ttl_ms * RUN_NS_PER_MS,
+                         &is_stale);
         }
-        say_renewals(run_now_ns() - renewed_ns, ttl_ns, &is_stale);
-        given = rest(lease, lost_fd, ttl_ns / RUN_NS_PER_MS / LOOK_PART);
-        if (given.is_recording) {
-            news->is_done = sqlock_done_record(lock, &news->error) == 0;
-            news->is_recorded = true;
-            publish(lease, news);
-        }
+        if (news->state != RUN_LEASE_HELD)
+            lost_fd = -1; /* it would have nothing new to say */
+        given = rest(lease, lost_fd, ttl_ms / LOOK_PART);
     }
 }
 

@@ -20,9 +20,11 @@ run_link_result run_link_receive(int fd, run_message *message)
 {
     ssize_t got;
 
+    /* Who ends with something unread resets the link, which is told once, and
+     * before what had been sent until then. */
     do {
         got = recv(fd, message, sizeof *message, MSG_DONTWAIT);
-    } while (got < 0 && errno == EINTR);
+    } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
     if (got == (ssize_t)sizeof *message)
         return RUN_LINK_MESSAGE;
     if (got < 0 && errno == EAGAIN)

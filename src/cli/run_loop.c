@@ -8,7 +8,8 @@
  *                          +--supervisor killed--> SWEEPING --> RELEASING --> DONE
  *
  * The supervisor keeps the deadline.  Should it be killed, or not do it in time,
- * sqlock, a subreaper too, ends what is left itself.
+ * sqlock, a subreaper too, ends what is left itself: while the command runs, it
+ * says nothing, which might keep it waiting.
  */
 #include "run.h"
 
@@ -45,7 +46,12 @@ typedef struct run_state {
     int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
     run_cgroup cgroup; /* SWEEPING: the supervisor's */
     bool was_stopped;  /* the command, by job control */
+    int serial;        /* of the last signal that was passed on */
+    int waking;        /* of the last that lets a stopped command go on */
+    int ending;        /* of the last that may end it */
+    bool is_cut;       /* the hold after the command's success, by a signal */
     int64_t held_ns;   /* since when */
+    int64_t ended_ns;  /* the command, and all that had to end with it; or 0 */
     int64_t swept_ns;  /* SWEEPING since */
     int status;
     int death; /* signal to die of at the end, or 0 */
@@ -120,6 +126,7 @@ static void order(const run_state *run, run_word word, int number)
 {
     run_message message = {.word = word,
                            .number = number,
+                           .serial = run->serial,
                            .deadline_ns = run->news.deadline_ns,
                            .token = run->news.token};
 
@@ -129,11 +136,16 @@ static void order(const run_state *run, run_word word, int number)
     run_link_send(run->supervisor.link_fd, &message);
 }
 
+static bool may_end(int number)
+{
+    return number != SIGCONT && number != SIGTSTP;
+}
+
 static void take_signal_waiting(run_state *run, int number)
 {
     if (number == SIGTSTP) {
         (void)raise(SIGSTOP);
-    } else if (number != SIGCONT) {
+    } else if (may_end(number)) {
         run->report->cause = "interrupted";
         /* A claim in flight cannot be taken back: should it be granted, the row
          * runs out after the TTL. */
@@ -144,6 +156,20 @@ static void take_signal_waiting(run_state *run, int number)
     }
 }
 
+/* CONT, too, when nothing has been heard of a stop: that may be on its way. */
+static void pass_on(run_state *run, int number)
+{
+    if (number != SIGTSTP && run->was_stopped)
+        run_terminal_resume(&run->terminal);
+    run->was_stopped = run->was_stopped && number == SIGTSTP;
+    run->serial++;
+    if (number != SIGTSTP)
+        run->waking = run->serial;
+    if (may_end(number))
+        run->ending = run->serial;
+    order(run, RUN_SIGNAL, number);
+}
+
 static void take_signal(run_state *run, int number)
 {
     switch (run->phase) {
@@ -151,17 +177,12 @@ static void take_signal(run_state *run, int number)
         take_signal_waiting(run, number);
         break;
     case RUNNING:
-        if (number == SIGCONT && !run->was_stopped)
-            break;
-        if (number != SIGTSTP && run->was_stopped)
-            run_terminal_resume(&run->terminal);
-        run->was_stopped = run->was_stopped && number == SIGTSTP;
-        order(run, RUN_SIGNAL, number);
+        pass_on(run, number);
         break;
+    case RECORDING:
     case HOLDING:
         /* The command has done its work: only the rest of the hold is cut. */
-        if (number != SIGCONT && number != SIGTSTP)
-            start_releasing(run, run->status);
+        run->is_cut = run->is_cut || may_end(number);
         break;
     default:
         break;
@@ -188,6 +209,18 @@ static void report_refusal_to_run(run_state *run, int error)
     start_releasing(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE);
 }
 
+/* The command was ended before the lease was. */
+static void end_lost(run_state *run)
+{
+    run->report->cause = "lost";
+    start_releasing(run, CLI_LOST);
+}
+
+static void say_loss(const run_state *run)
+{
+    cli_error("the command was ended: %s", run->news.error.message);
+}
+
 static void start_holding(run_state *run)
 {
     run->phase = HOLDING;
@@ -205,17 +238,9 @@ static void succeed(run_state *run)
     }
 }
 
-static void take_end(run_state *run, const run_message *message)
+static void take_own_end(run_state *run, int wait_status)
 {
-    int wait_status = message->number;
-
-    run_terminal_end(&run->terminal, wait_status);
-    run->report->has_ended = true;
-    run->report->wait_status = wait_status;
-    if (message->why != RUN_END_OWN) {
-        run->report->cause = "lost";
-        start_releasing(run, CLI_LOST);
-    } else if (WIFSIGNALED(wait_status)) {
+    if (WIFSIGNALED(wait_status)) {
         run->report->cause = "signaled";
         start_releasing(run, CLI_SIGNALLED + WTERMSIG(wait_status));
     } else {
@@ -226,6 +251,26 @@ static void take_end(run_state *run, const run_message *message)
         else
             start_releasing(run, run->status);
     }
+}
+
+static void take_end(run_state *run, const run_message *message)
+{
+    int wait_status = message->number;
+
+    run_terminal_end(&run->terminal, wait_status);
+    run->ended_ns = run_now_ns();
+    run->report->has_ended = true;
+    run->report->wait_status = wait_status;
+    /* One that came when it had ended is for what follows. */
+    run->is_cut = message->serial < run->ending;
+    if (message->why == RUN_END_OWN || message->why == RUN_END_LEFT)
+        take_own_end(run, wait_status);
+    else
+        end_lost(run);
+    if (message->why == RUN_END_LEFT)
+        cli_note("the command has left processes behind: they were ended");
+    else if (message->why == RUN_END_LOST)
+        say_loss(run);
 }
 
 static void take_message(run_state *run, const run_message *message)
@@ -240,6 +285,8 @@ static void take_message(run_state *run, const run_message *message)
         report_refusal_to_run(run, message->number);
         break;
     case RUN_HALTED:
+        if (message->serial < run->waking)
+            break; /* it goes on already */
         run->was_stopped = true;
         run_terminal_follow_stop(&run->terminal);
         break;
@@ -349,7 +396,6 @@ static void step_waiting(run_state *run)
 static void step_running(run_state *run)
 {
     if (run->news.state == RUN_LEASE_LOST && run->told_ns == 0) {
-        cli_error("ending the command: %s", run->news.error.message);
         run->told_ns = run_now_ns();
         order(run, RUN_STOP, 0);
     }
@@ -378,14 +424,17 @@ static void step_sweeping(run_state *run)
         _exit(CLI_LOST);
     }
     run_cgroup_clear(&run->cgroup);
-    if (run->news.state == RUN_LEASE_LOST ||
-        run->swept_ns >= take_over_ns(run)) {
-        run->report->cause = "lost";
-        start_releasing(run, CLI_LOST);
+    if (run->news.state == RUN_LEASE_LOST) {
+        end_lost(run);
+        say_loss(run);
+    } else if (run->swept_ns >= take_over_ns(run)) {
+        end_lost(run);
+        cli_error("the command was ended: the lease was about to end, and the "
+                  "supervisor had not done it");
     } else {
-        cli_error("the supervisor was killed, and the command with it");
         run->report->cause = "system";
         start_releasing(run, CLI_SYSTEM);
+        cli_error("the supervisor was killed, and the command with it");
     }
 }
 
@@ -411,8 +460,20 @@ static int64_t hold_until_ns(const run_state *run)
 
 static void step_holding(run_state *run)
 {
-    if (run_now_ns() >= hold_until_ns(run) || run->news.state != RUN_LEASE_HELD)
+    if (run->is_cut || run_now_ns() >= hold_until_ns(run) ||
+        run->news.state != RUN_LEASE_HELD)
         start_releasing(run, run->status);
+}
+
+/* The lock was still ours when the command had ended: its success was recorded
+ * under it, or a renewal was sent later. */
+static bool was_held_to_the_end(const run_state *run)
+{
+    int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * RUN_NS_PER_MS;
+
+    return run->ended_ns != 0 &&
+           (run->news.is_done ||
+            run->news.deadline_ns - ttl_ns >= run->ended_ns);
 }
 
 static void step_releasing(run_state *run)
@@ -424,7 +485,10 @@ static void step_releasing(run_state *run)
     run->phase = DONE;
     if (result == 0 || run->status == CLI_LOST)
         return;
-    if (result == SQLOCK_ELOST) {
+    if ((result == SQLOCK_ELOST || result == SQLOCK_EEXPIRED) &&
+        was_held_to_the_end(run)) {
+        cli_note("the lock was lost when the command had ended");
+    } else if (result == SQLOCK_ELOST) {
         cli_error("the lease was lost before the command ended: another owner "
                   "may have had the lock at the same time");
         run->report->cause = "lost";

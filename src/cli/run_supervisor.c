@@ -4,7 +4,9 @@
  * sqlock, which it hears of by the end of file of their link (F71, F72).
  *
  * It is in a session of its own, has all signals blocked, knows no database, and
- * sleeps until a message, a child or a point in time comes.
+ * sleeps until a message, a child or a point in time comes.  Nothing else keeps
+ * it waiting: what it has to say it says when there is nobody left to be ended,
+ * as stderr may be a pipe that is full or a terminal that was stopped.
  *
  *     IDLE --start--> RUNNING --ended--> (OVER)
  *                         |                 ^
@@ -28,6 +30,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* What the command leaves behind has so long to make a session of its own. */
+#define DAEMON_NS (100 * RUN_NS_PER_MS)
+
 typedef enum phase { IDLE, RUNNING, STOPPING, OVER } phase;
 
 typedef struct supervision {
@@ -39,7 +44,9 @@ typedef struct supervision {
     run_cgroup cgroup;
     phase phase;
     run_end why;
-    bool is_reaped; /* the command itself */
+    bool may_begin;    /* the command: RUN_GO has come */
+    int64_t reaped_ns; /* when the command itself was; 0: not yet */
+    int serial;        /* of the last signal that found it running */
     bool has_family;
     int wait_status;
     int refusal;   /* errno of execve(); 0 */
@@ -67,8 +74,11 @@ static int64_t term_at_ns(const supervision *own)
 
 static void tell(const supervision *own, run_word word, int number)
 {
-    run_message message = {
-        .word = word, .number = number, .why = own->why, .pid = own->child.pid};
+    run_message message = {.word = word,
+                           .number = number,
+                           .why = own->why,
+                           .pid = own->child.pid,
+                           .serial = own->serial};
 
     if (own->link_fd >= 0)
         run_link_send(own->link_fd, &message);
@@ -120,11 +130,30 @@ static void start(supervision *own, const run_message *message)
 /* What is stopped notices no signal but CONT and KILL. */
 static void pass_on(const supervision *own, int number)
 {
-    if (own->is_reaped)
-        return;
     (void)kill(-own->child.pid, number);
     if (number != SIGTSTP)
         (void)kill(-own->child.pid, SIGCONT);
+}
+
+/* And waits to be collected. */
+static bool has_ended(const supervision *own)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)own->child.pid, &info,
+                  WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid != 0;
+}
+
+static void take_signal(supervision *own, const run_message *message)
+{
+    if (own->reaped_ns != 0)
+        return;
+    /* What was stopped for longer than its lease must not go on. */
+    if (run_now_ns() < last_moment_ns(own))
+        pass_on(own, message->number);
+    if (!has_ended(own))
+        own->serial = message->serial;
 }
 
 static void end_all(supervision *own, run_end why);
@@ -137,15 +166,14 @@ static void obey(supervision *own, const run_message *message)
             start(own, message);
         break;
     case RUN_GO:
-        run_child_go(&own->child);
+        own->may_begin = true;
         break;
     case RUN_DEADLINE:
         own->deadline_ns = message->deadline_ns;
         break;
     case RUN_SIGNAL:
-        /* What was stopped for longer than its lease must not go on. */
-        if (own->phase != IDLE && run_now_ns() < last_moment_ns(own))
-            pass_on(own, message->number);
+        if (own->phase == RUNNING || own->phase == STOPPING)
+            take_signal(own, message);
         break;
     case RUN_STOP:
         if (own->phase == RUNNING)
@@ -182,20 +210,26 @@ static void note_child(supervision *own, bool is_told)
     if (is_told && WIFSTOPPED(own->wait_status))
         tell(own, RUN_HALTED, 0);
     else if (is_told && !WIFCONTINUED(own->wait_status))
-        own->is_reaped = true;
+        own->reaped_ns = run_now_ns();
     /* It is told before it ends, if execve() has failed. */
-    if (own->is_reaped && own->child.report_fd >= 0)
+    if (own->reaped_ns != 0 && own->child.report_fd >= 0)
         own->refusal = run_child_read_report(&own->child);
+}
+
+static bool ended_by_itself(const supervision *own)
+{
+    return own->why == RUN_END_OWN || own->why == RUN_END_LEFT;
 }
 
 /* Those that are to be ended: all, or those that are no daemons. */
 static pid_t session_meant(const supervision *own)
 {
-    return own->why == RUN_END_OWN ? own->session : RUN_ANY_SESSION;
+    return ended_by_itself(own) ? own->session : RUN_ANY_SESSION;
 }
 
-static void start_stopping(supervision *own)
+static void end_all(supervision *own, run_end why)
 {
+    own->why = why;
     own->phase = STOPPING;
     run_child_forget_gate(&own->child);
     own->kill_at_ns = run_now_ns() + own->options->grace_ms * RUN_NS_PER_MS;
@@ -203,45 +237,57 @@ static void start_stopping(supervision *own)
     (void)run_family_signal(SIGCONT, session_meant(own));
 }
 
-static void end_all(supervision *own, run_end why)
+/* Sqlock says the rest, once it has been told; but for a lease that runs out it
+ * may itself be stopped.  Should this be kept waiting, it takes over. */
+static void say_why(run_end why)
 {
-    own->why = why;
-    start_stopping(own);
+    if (why == RUN_END_ALONE)
+        cli_error("sqlock was killed: the command was ended");
+    else if (why == RUN_END_DEADLINE)
+        cli_error("the command was ended: the lease could not be renewed and "
+                  "was about to end");
 }
 
 static void finish(supervision *own)
 {
     own->phase = OVER;
-    if (own->refusal != 0 && own->why == RUN_END_OWN)
+    say_why(own->why);
+    if (own->refusal != 0 && ended_by_itself(own))
         tell(own, RUN_REFUSED, own->refusal);
     else
         tell(own, RUN_ENDED, own->wait_status);
 }
 
+/* `setsid program &` as a shell's last words: it has forked, but not got there. */
+static bool may_become_daemons(const supervision *own)
+{
+    int64_t now_ns = run_now_ns();
+
+    return own->link_fd >= 0 && now_ns < own->reaped_ns + DAEMON_NS &&
+           now_ns < term_at_ns(own);
+}
+
 static void step_running(supervision *own)
 {
-    if (own->is_reaped) {
-        if (!own->has_family || run_family_signal(0, own->session) == 0) {
+    if (own->reaped_ns != 0) {
+        if (!own->has_family || run_family_signal(0, own->session) == 0)
             finish(own);
-            return;
-        }
-        cli_note("the command has left processes behind: ending them");
-        start_stopping(own);
+        else if (!may_become_daemons(own))
+            end_all(own, RUN_END_LEFT);
     } else if (own->link_fd < 0) {
-        cli_error("sqlock was killed: ending the command");
         end_all(own, RUN_END_ALONE);
     } else if (run_now_ns() >= term_at_ns(own)) {
-        cli_error("ending the command: the lease could not be renewed and is "
-                  "about to end");
         end_all(own, RUN_END_DEADLINE);
+    } else if (own->may_begin) {
+        run_child_go(&own->child);
     }
 }
 
 static bool is_gone(const supervision *own)
 {
-    if (!own->is_reaped || !own->has_family)
-        return own->is_reaped;
-    return own->why == RUN_END_OWN && run_family_signal(0, own->session) == 0;
+    if (own->reaped_ns == 0 || !own->has_family)
+        return own->reaped_ns != 0;
+    return ended_by_itself(own) && run_family_signal(0, own->session) == 0;
 }
 
 static void step_stopping(supervision *own)
@@ -256,7 +302,7 @@ static void step_stopping(supervision *own)
         own->kill_at_ns = last_moment_ns(own);
     if (run_now_ns() < own->kill_at_ns)
         return;
-    if (own->why != RUN_END_OWN)
+    if (!ended_by_itself(own))
         run_cgroup_kill(&own->cgroup);
     own->has_family = run_family_kill(session_meant(own), own->child.pid,
                                       &own->wait_status, &is_told);
@@ -293,10 +339,10 @@ static void set_timer(const supervision *own)
 {
     int64_t at_ns = 0;
 
-    if (own->phase == RUNNING) {
+    if (own->phase == RUNNING && own->reaped_ns == 0) {
         at_ns = term_at_ns(own);
-    } else if (own->phase == STOPPING) {
-        /* What is not our child ends without a word to us. */
+    } else if (own->phase == RUNNING || own->phase == STOPPING) {
+        /* What is not our child ends, or leaves, without a word to us. */
         at_ns = run_now_ns() + RUN_TICK_NS;
         if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < at_ns)
             at_ns = own->kill_at_ns;

@@ -139,6 +139,22 @@ is_alive() { # PID
 is_gone() {
     ! is_alive "$1"
 }
+state_is() { # PID STATE
+    [[ $(ps -o stat= -p "$1") == $2* ]]
+}
+
+supervisor_of() { # SQLOCK
+    ps -o pid= -o sid= --ppid "$1" | awk '$1 == $2 { print $1 }'
+}
+# Wait until it has taken all signals that were sent to it.
+has_taken() { # PID
+    until_true grep -q '^ShdPnd:[[:space:]]*0*$' "/proc/$1/status"
+}
+# Stop it, and wait until it is.
+stop() { # PID
+    kill -STOP "$1"
+    until_true state_is "$1" T
+}
 
 # Compile a helper of this folder: tool NAME LIBRARY...
 tool() {
@@ -148,6 +164,12 @@ tool() {
     "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -O1 "$here/$name.c" \
         -o "$dir/$name" "${flags[@]}" && return
     echo "Bail out! cannot compile $name.c"
+    exit 1
+}
+preload() { # NAME: $dir/NAME.so, to be named in LD_PRELOAD
+    "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -O1 -shared -fPIC "$here/$1.c" \
+        -o "$dir/$1.so" && return
+    echo "Bail out! cannot compile $1.c"
     exit 1
 }
 json() {

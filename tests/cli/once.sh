@@ -4,6 +4,8 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
+preload late
+preload unread
 
 table() {
     sq -q init --once 2>"$dir/err" || not_ok "init --once" "it fails"
@@ -64,6 +66,40 @@ lost() {
     is "nothing was recorded" "$status/$out" "0/it runs"
 }
 
+# The command's end can come before the one who holds the lock listens for
+# orders: late.c makes it listen late.
+at_once() {
+    out=$(LD_PRELOAD="$dir/late.so" timeout -s KILL 30 "$SQLOCK" \
+        --table-prefix "$prefix" run --once at-once -- echo "it runs" \
+        2>"$dir/err")
+    is "a command that ends at once is recorded" "$?/$out" "0/it runs"
+    run run --once at-once -- echo "it runs"
+    is "and not run again" "$status/$out" "0/"
+}
+
+is_gone_signalled() {
+    kill -USR1 "$holder" 2>/dev/null
+    is_gone "$holder"
+}
+
+# What sqlock has sent to a supervisor that has just ended does not make it deaf
+# to the supervisor's last message: unread.c makes this happen at each signal.
+unread() {
+    rm -f "$dir/out"
+    LD_PRELOAD="$dir/unread.so" "$SQLOCK" --table-prefix "$prefix" \
+        run --once unread -- sh -c 'trap "" USR1; echo "it runs"; sleep 0.1' \
+        >"$dir/out" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true test -s "$dir/out"
+    until_true is_gone_signalled
+    ends
+    is "the last message of a supervisor is read" "$?/$(cat "$dir/out")" \
+        "0/it runs"
+    run run --once unread -- echo "it runs"
+    is "and the success is recorded" "$status/$out" "0/"
+}
+
 min_hold() {
     rm -f "$dir/first" "$dir/done"
     # The next one begins by the clock that the first one's command read.
@@ -98,8 +134,12 @@ for one in $(databases); do
         [ "$layout" != sqlock ] || lost
     done
     use "$one" || continue
+    at_once
     min_hold
 done
+if use "$(databases | head -n 1)"; then
+    unread
+fi
 database=
 skip_missing
 done_testing

@@ -103,9 +103,67 @@ ignored() {
     is "HUP is ignored under nohup" "$?/$(tail -n 1 "$dir/out")" "0/still here"
 }
 
-state_is() { # PID STATE
-    [[ $(ps -o stat= -p "$1") == $2* ]]
+# A command that succeeds when $dir/go is there.
+start_patient() { # OPTION...
+    rm -f "$dir/go"
+    start out -v run "$@" patient -- \
+        sh -c 'echo $$; until [ -e "$1" ]; do sleep 0.02; done' sh "$dir/go"
+    says out '[0-9]'
+    supervisor=$(supervisor_of "$holder")
+    helpers+=("$supervisor")
 }
+
+# A signal that comes when the command has succeeded cuts the hold that follows,
+# whatever has still to be heard, said or recorded before that.
+when_it_has_ended() {
+    # Tables of its own: once.sh finds out what happens without.
+    local pid prefix=CLI_signals_
+    sq -q init 2>"$dir/err" && sq -q init --once 2>"$dir/err" ||
+        not_ok "init" "there is no table to test with"
+    start_patient --once --min-hold 600
+    stop "$holder"
+    : >"$dir/go"
+    until_true is_gone "$supervisor"
+    kill -TERM "$holder"
+    kill -CONT "$holder"
+    ends
+    is "TERM while the success is recorded" "$?" 0
+
+    start_patient --min-hold 600
+    pid=$(cat "$dir/out")
+    stop "$supervisor"
+    : >"$dir/go"
+    until_true is_gone "$pid"
+    kill -TERM "$holder"
+    has_taken "$holder"
+    kill -CONT "$supervisor"
+    ends
+    is "TERM when the command's end is not yet known" "$?" 0
+
+    start out run --grace 1.5 --min-hold 600 patient -- sh -c \
+        'sh -c "trap \"echo told\" TERM; echo ready
+            while :; do sleep 0.02; done" &
+        until grep -q ready "$1"; do sleep 0.02; done' sh "$dir/out"
+    says out told
+    kill -TERM "$holder"
+    ends
+    is "TERM while what it has left behind is ended" "$?" 0
+}
+
+# The supervisor hears of both at once, before it has told of the stop.
+stopped_for_a_moment() {
+    start_patient
+    stop "$supervisor"
+    kill -TSTP "$holder"
+    has_taken "$holder"
+    kill -CONT "$holder"
+    has_taken "$holder"
+    kill -CONT "$supervisor"
+    : >"$dir/go"
+    ends
+    is "CONT right after TSTP lets the command go on" "$?" 0
+}
+
 stopped() {
     local pid
     start out run -t 5 signal -- sh -c 'echo $$; exec sleep 600'
@@ -160,6 +218,8 @@ for one in $(databases); do
     stopped
 done
 use "$(databases | head -n 1)" && {
+    when_it_has_ended
+    stopped_for_a_moment
     ignored
     inherited
 }

@@ -20,6 +20,7 @@ struct activity {
     atomic_llong last_us; /* CLOCK_REALTIME, when one of them was last alive */
     atomic_int members;   /* how many have begun, but not those that only pass
                              on what they are */
+    atomic_int terms;     /* TERM that the command itself has got and ignored */
 };
 
 /* The program's own second face: `PROGRAM family KIND FILE`.  Does not return.
@@ -41,6 +42,7 @@ struct job {
     int says; /* what it says, a pipe */
     char said[4096];
     size_t said_bytes;
+    size_t filler_bytes; /* that keep it from saying anything */
     char file[256];
     struct activity *activity;
 };
@@ -55,6 +57,12 @@ bool job_has_said(struct job *job, const char *text);
 
 /* Wait until it has. */
 void job_await(struct job *job, const char *text);
+
+/* From now on nobody reads what it says, and the pipe is full. */
+void job_deafen(struct job *job);
+
+/* Read again. */
+void job_listen(struct job *job);
 
 /* Start it, and wait until the family has so many members. */
 void job_run(struct job *job, const struct fixture *fixture, const char *url,

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -175,6 +176,74 @@ static void end_the_file_is_locked(struct fixture *f)
     assert_int_equal(job_end(&job), 76);
 }
 
+/* Its stderr takes nothing: it acts first, and says why when it can. */
+static void end_killed_and_nobody_reads(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    job_deafen(&job);
+    assert_int_equal(kill(job.pid, SIGKILL), 0);
+    check_next(&job, f);
+    job_listen(&job);
+    assert_int_equal(job_end(&job), 128 + SIGKILL);
+    assert_non_null(strstr(job.said, "sqlock was killed"));
+}
+
+static void end_frozen_and_nobody_reads(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    job_deafen(&job);
+    assert_int_equal(kill(job.pid, SIGSTOP), 0);
+    check_next(&job, f);
+    job_listen(&job);
+    job_await(&job, "about to end");
+    assert_int_equal(kill(job.pid, SIGCONT), 0);
+    assert_int_equal(job_end(&job), 76);
+}
+
+static void end_broken_and_nobody_reads(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    job_deafen(&job);
+    break_lease(f);
+    check_next(&job, f);
+    job_listen(&job);
+    assert_int_equal(job_end(&job), 76);
+    assert_non_null(strstr(job.said, "the command was ended"));
+}
+
+/* Wait until renewals have moved the lease's end so far. */
+static void await_renewals(struct fixture *f, int64_t ms)
+{
+    int64_t until_us = fixture_row(f, f->name).expires_us + 1000 * ms;
+
+    assert_becomes_true(fixture_row(f, f->name).expires_us >= until_us,
+                        PATIENCE_MS);
+}
+
+/* The command has succeeded and the lock is kept on: what becomes of it then is
+ * not the command's loss. */
+static void end_lost_while_kept(struct fixture *f, bool is_once)
+{
+    const char *const keeping[] = {
+        "-t", TTL, "--min-hold", "600", is_once ? "--once" : NULL, NULL};
+    struct job job;
+
+    job_run(&job, f, NULL, keeping, "brief", 1);
+    job_await(&job, "keeping");
+    /* Twice: sqlock may not have noticed the last. */
+    if (!is_once)
+        await_renewals(f, TTL_MS * 5 / 8);
+    break_lease(f);
+    assert_int_equal(job_end(&job), 0);
+    assert_non_null(strstr(job.said, "was lost when the command had ended"));
+}
+
 /* A lock of its own each time. */
 static void repeat(void **state, void (*end)(struct fixture *f))
 {
@@ -221,6 +290,39 @@ static void test_F72_the_file_is_locked(void **state)
     repeat(state, end_the_file_is_locked);
 }
 
+static void test_F71_killed_and_nobody_reads(void **state)
+{
+    repeat(state, end_killed_and_nobody_reads);
+}
+
+static void test_F72_frozen_and_nobody_reads(void **state)
+{
+    repeat(state, end_frozen_and_nobody_reads);
+}
+
+static void test_F80_broken_and_nobody_reads(void **state)
+{
+    repeat(state, end_broken_and_nobody_reads);
+}
+
+static void test_F80_lost_while_kept(void **state)
+{
+    struct fixture *f = *state;
+
+    end_lost_while_kept(f, false);
+}
+
+static void test_F80_lost_while_kept_when_recorded(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options table = fixture_options(f);
+    int rc = sqlock_done_schema_create(f->url, &table, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    end_lost_while_kept(f, true);
+    (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
+}
+
 static const struct test tests[] = {
     TEST(test_F71_sqlock_is_killed),
     TEST(test_F72_sqlock_is_frozen),
@@ -229,5 +331,10 @@ static const struct test tests[] = {
     TEST_ON(test_F72_the_network_is_a_black_hole, ON_SERVERS, 0),
     TEST_STOPPING(test_F72_the_server_is_stopped, ON_SERVERS),
     TEST_ON(test_F72_the_file_is_locked, ON_SQLITE, 0),
+    TEST_ON(test_F80_lost_while_kept, ON_SQLITE, 0),
+    TEST_ON(test_F80_lost_while_kept_when_recorded, ON_SQLITE, 0),
+    TEST_ON(test_F71_killed_and_nobody_reads, ON_SQLITE, 0),
+    TEST_ON(test_F72_frozen_and_nobody_reads, ON_SQLITE, 0),
+    TEST_ON(test_F80_broken_and_nobody_reads, ON_SQLITE, 0),
 };
 const struct topic topic_ending = TOPIC(tests);

@@ -69,6 +69,12 @@ static void pass_on(void)
     }
 }
 
+static void count_term(int number)
+{
+    (void)number;
+    (void)atomic_fetch_add(&activity->terms, 1);
+}
+
 static void be_stubborn(void)
 {
     sigset_t all;
@@ -92,6 +98,7 @@ static void be_stubborn(void)
     }
     if (fork() == 0)
         pass_on();
+    (void)signal(SIGTERM, count_term);
     live();
 }
 

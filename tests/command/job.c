@@ -89,7 +89,9 @@ void job_start(struct job *job, const struct fixture *fixture, const char *url,
     words[count++] = kind;
     words[count++] = job->file;
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    assert_int_equal(pipe2(says, O_CLOEXEC | O_NONBLOCK), 0);
+    assert_int_equal(pipe2(says, O_CLOEXEC), 0);
+    /* Sqlock's own end is one that blocks, as a pipe of a shell's is. */
+    assert_int_equal(fcntl(says[0], F_SETFL, O_NONBLOCK), 0);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, &before);
     job->pid = fork();
@@ -123,6 +125,40 @@ void job_await(struct job *job, const char *text)
         return;
     print_error("sqlock does not say \"%s\" but:\n%s", text, job->said);
     fail();
+}
+
+void job_deafen(struct job *job)
+{
+    char filler[4096]; /* a whole page: nothing is added to it */
+    ssize_t filled;
+    char path[64];
+    int fd;
+
+    (void)job_has_said(job, "");
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", job->says);
+    fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    assert_true(fd >= 0);
+    memset(filler, '.', sizeof filler);
+    do {
+        filled = write(fd, filler, sizeof filler);
+        job->filler_bytes += filled > 0 ? (size_t)filled : 0;
+    } while (filled > 0);
+    assert_int_equal(errno, EAGAIN);
+    (void)close(fd);
+}
+
+void job_listen(struct job *job)
+{
+    char filler[4096];
+    ssize_t got;
+
+    while (job->filler_bytes > 0) {
+        got = read(job->says, filler,
+                   job->filler_bytes < sizeof filler ? job->filler_bytes
+                                                     : sizeof filler);
+        assert_true(got > 0);
+        job->filler_bytes -= (size_t)got;
+    }
 }
 
 bool job_is_anyone_left(void)

@@ -111,7 +111,7 @@ static void test_F73_while_stopping(void **state)
         row = fixture_row(f, f->name);
         (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
                       row.key);
-        job_await(&job, "ending");
+        assert_becomes_true(atomic_load(&job.activity->terms) > 0, PATIENCE_MS);
         (void)kill(job.pid, number);
         check_status(&job, number, 76);
         check_free(f);

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# begin.sh: a command that is not to begin any more, or cannot.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+preload halt
+preload refuse
+
+# The machine is frozen for longer than the lease, with the order to begin given
+# and not yet read.
+frozen() {
+    local supervisor
+    rm -f "$dir/begun"
+    LD_PRELOAD="$dir/halt.so" "$SQLOCK" --table-prefix "$prefix" run -t 3 \
+        frozen -- sh -c ': >"$1"' sh "$dir/begun" 2>"$dir/err" &
+    holder=$!
+    helpers+=("$holder")
+    until_true is_halted_or_gone
+    supervisor=$(supervisor_of "$holder")
+    sleep 0.2 # until it is given
+    stop "$holder"
+    until_true is_over frozen
+    kill -CONT "$supervisor"
+    until_true is_gone "$supervisor"
+    kill -CONT "$holder"
+    ends
+    is "frozen before the command began: exit status" "$?" 76
+    [ ! -e "$dir/begun" ]
+    is "frozen before the command began: it does not begin" "$?" 0
+}
+is_halted_or_gone() {
+    state_is "$(supervisor_of "$holder")" T || is_gone "$holder"
+}
+is_over() { # KEY
+    ! is_held "$1"
+}
+
+# A signal for a command that could not be forked is nobody else's.
+not_forked() {
+    local holding supervisor bystander
+    hold refused
+    holding=$holder
+    # A process group of their own.
+    setsid sh -c 'sleep 600 & echo $! >"$1"; LD_PRELOAD=$2; shift 2
+        export LD_PRELOAD; exec "$@"' sh "$dir/bystander" "$dir/refuse.so" \
+        "$SQLOCK" --table-prefix "$prefix" -v run refused -- true \
+        2>"$dir/err" &
+    holder=$!
+    until_true grep -q waiting "$dir/err"
+    bystander=$(cat "$dir/bystander")
+    supervisor=$(ps -o pid= -o comm= --ppid "$holder" |
+        awk '$2 == "sqlock" { print $1 }')
+    helpers+=("$holder" "$bystander" "$supervisor")
+    stop "$supervisor"
+    kill -TERM "$holding"
+    until_true grep -q "is ours" "$dir/err"
+    kill -USR1 "$holder"
+    has_taken "$holder"
+    kill -CONT "$supervisor"
+    ends
+    is "no process for the command: exit status" "$?" 126
+    is_alive "$bystander"
+    is "no process for the command: a signal for it gets nobody else" "$?" 0
+    kill -KILL "$bystander"
+}
+
+if use "$(databases | head -n 1)"; then
+    frozen
+    not_forked
+fi
+done_testing
