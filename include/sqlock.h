@@ -324,8 +324,9 @@ typedef struct sqlock_acquire_options {
     sqlock_lost_fn on_lost; /* NULL: nobody is called */
     void *lost_context;
     int cancel_fd; /* a descriptor of the caller's, such as an eventfd: once it
-                      is readable the wait ends with ECANCELED.  A signal handler
-                      may write to it.  Never read; 0: none */
+                      is readable the wait ends with ECANCELED, and also once
+                      all writers of a pipe are gone, or there is an error.  A
+                      signal handler may write to it.  Never read; 0: none */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
@@ -380,7 +381,9 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  *
  * After a renewal or claim that got no answer, the lease is not made longer than
  * that one's TTL any more until it is released: the statement may be late, and
- * would shorten it behind the holder's back.
+ * would shorten it behind the holder's back.  From its start on, a renewal for a
+ * shorter time is reckoned with; of several at the same time, by other threads or
+ * by `keep`, none makes the lease longer than another does.
  *
  * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
  *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried

@@ -122,7 +122,7 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
     rc = claim_in_turn(a, err);
     if (rc == LK_PARKED)
         return rc;
-    lk_bell_finish(&a->wait, rc == 0 ? &a->lease.bell : NULL);
+    lk_bell_finish(&a->wait, &a->lease.bell, rc);
 
     lock->is_left_free = false;
     pthread_mutex_lock(&lock->mutex);
@@ -286,34 +286,25 @@ int sqlock_release(sqlock_lock *lock, sqlock_error *err)
 
 int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
 {
+    struct lk_renewal renewal = {0};
     struct lk_lease lease = {0};
-    uint32_t ttl = 0;
     int rc;
 
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    rc = lk_begin_renew(lock, &lease, err);
+    rc = lk_begin_renew(lock, &ttl_ms, &renewal, &lease, err);
     if (rc < 0)
         return rc;
-    rc = lk_ttl_check(&ttl, ttl_ms, lease.ttl_ms, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_lease_renew(lock->registry, &lease, ttl, err);
+    if (ttl_ms < lease.ttl_ms) /* it ends sooner from here on */
+        lk_sentinel_look(&lock->registry->sentinel);
+    rc = lk_lease_renew(lock->registry, &lease, ttl_ms, err);
 
     pthread_mutex_lock(&lock->mutex);
-    /* Owned by the registry, it may have been released meanwhile. */
-    if (lock->phase == LK_OCCUPIED &&
-        strcmp(lock->client_id, lease.client_id) == 0) {
-        lock->ttl_ms = lease.ttl_ms;
-        lock->deadline_boot_ns = lease.deadline_boot_ns;
-        /* The keeper may have met one that got no answer meanwhile. */
-        lk_cap_lock(lock, lock->cap_ms, lk_boottime_ns());
-        lk_cap_lock(lock, lease.cap_ms, lk_boottime_ns());
-        if (rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED)
-            lock->lost = rc;
-    }
+    (void)lk_renewal_end(lock, &renewal, &lease, rc, lk_boottime_ns());
     pthread_mutex_unlock(&lock->mutex);
     lk_sentinel_look(&lock->registry->sentinel);
+    if (ttl_ms != renewal.old_ttl_ms || renewal.others_ns != LK_NEVER)
+        lk_keeper_look(&lock->registry->keeper); /* due sooner than it was */
     return rc;
 }

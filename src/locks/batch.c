@@ -520,6 +520,7 @@ int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
     sqlock_result result = {0};
     bool was_uncertain;
     bool is_complete = false;
+    bool is_outage;
     int rc;
 
     for (size_t i = 0; i < batch->count; i++) {
@@ -546,8 +547,9 @@ int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
         if (batch->items[i].rc == 0 &&
             first_sent_ns >= batch->items[i].lease.deadline_boot_ns)
             batch->items[i].rc = SQLOCK_EEXPIRED;
+    is_outage = lk_is_outage(rc);
     for (size_t i = 0; i < batch->count; i++)
-        lk_bell_end(registry, batch->items[i].lease.key,
-                    &batch->items[i].lease.bell, false);
+        is_outage = lk_bell_end(registry, batch->items[i].lease.key,
+                                &batch->items[i].lease.bell, false, is_outage);
     return rc;
 }

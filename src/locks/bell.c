@@ -25,10 +25,24 @@ static bool has_one_writer(const sqlock_registry *registry)
     return (registry->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
 }
 
+int lk_bell_call(sqlock_registry *registry, struct lk_connection *connection,
+                 lk_bell_fn function, int64_t bell)
+{
+    int64_t deadline_ns = lk_statement_deadline(registry);
+    int rc;
+
+    lk_watchdog_arm(&registry->db.dog, &connection->watch, connection->state,
+                    deadline_ns);
+    rc = function(connection->state, bell, deadline_ns, NULL);
+    lk_watchdog_disarm(&registry->db.dog, &connection->watch);
+    return rc;
+}
+
 /* --- whose the sessions are --- */
 
 static int name_session(sqlock_registry *registry,
-                        struct lk_connection *connection, char out[64])
+                        struct lk_connection *connection, int64_t deadline_ns,
+                        char out[64])
 {
     const sqlock_statement statement = {.text =
                                             lk_doorbells_of(registry)->session};
@@ -36,8 +50,7 @@ static int name_session(sqlock_registry *registry,
     int rc;
 
     rc = registry->db.driver->execute(connection->state, &statement, NULL, 0,
-                                      lk_statement_deadline(registry), &result,
-                                      NULL);
+                                      deadline_ns, &result, NULL);
     if (rc == 0)
         (void)snprintf(out, 64, "%s",
                        result.rows == 1 && result.cells[0].type == SQLOCK_TEXT
@@ -51,31 +64,47 @@ static int name_session(sqlock_registry *registry,
 
 /* A proxy that lends a session for a transaction gives the one that was used
  * last to another connection's; that one keeps it, and ours comes to another. */
-static enum lk_own_sessions compare_sessions(sqlock_registry *registry,
-                                             struct lk_connection *one,
-                                             struct lk_connection *other)
+static enum lk_own_sessions compare_names(sqlock_registry *registry,
+                                          struct lk_connection *one,
+                                          struct lk_connection *other,
+                                          int64_t deadline_ns)
 {
     const sqlock_driver *driver = registry->db.driver;
-    enum lk_own_sessions found = LK_SESSIONS_UNKNOWN;
     char before[64] = "";
     char theirs[64] = "";
     char after[64] = "";
     int rc;
 
-    rc = name_session(registry, one, before);
+    rc = name_session(registry, one, deadline_ns, before);
     if (rc == 0)
-        rc = driver->begin(other->state, lk_statement_deadline(registry), NULL);
+        rc = driver->begin(other->state, deadline_ns, NULL);
     if (rc < 0)
-        return found;
-    rc = name_session(registry, other, theirs);
-    if (rc == 0) {
-        rc = name_session(registry, one, after);
-        found =
-            rc == 0 && strcmp(before, after) == 0 && strcmp(before, theirs) != 0
-                ? LK_SESSIONS_OWN
-                : LK_SESSIONS_SHARED;
-    }
-    (void)driver->rollback(other->state, lk_statement_deadline(registry), NULL);
+        return LK_SESSIONS_UNKNOWN;
+    rc = name_session(registry, other, deadline_ns, theirs);
+    if (rc == 0)
+        rc = name_session(registry, one, deadline_ns, after);
+    (void)driver->rollback(other->state, deadline_ns, NULL);
+    if (rc < 0)
+        return LK_SESSIONS_UNKNOWN;
+    return strcmp(before, after) == 0 && strcmp(before, theirs) != 0
+               ? LK_SESSIONS_OWN
+               : LK_SESSIONS_SHARED;
+}
+
+/* Within the time of a statement, all of it. */
+static enum lk_own_sessions compare_sessions(sqlock_registry *registry,
+                                             struct lk_connection *one,
+                                             struct lk_connection *other)
+{
+    struct lk_watchdog *dog = &registry->db.dog;
+    int64_t deadline_ns = lk_statement_deadline(registry);
+    enum lk_own_sessions found;
+
+    lk_watchdog_arm(dog, &one->watch, one->state, deadline_ns);
+    lk_watchdog_arm(dog, &other->watch, other->state, deadline_ns);
+    found = compare_names(registry, one, other, deadline_ns);
+    lk_watchdog_disarm(dog, &other->watch);
+    lk_watchdog_disarm(dog, &one->watch);
     return found;
 }
 
@@ -155,8 +184,8 @@ static void give_up(sqlock_registry *registry, const char *key,
     if (lk_pool_take(&registry->db.reserved, lk_statement_deadline(registry),
                      &writer, NULL) < 0)
         return;
-    (void)lk_doorbells_of(registry)->leave(
-        writer->state, lk_bell_number(registry, key), LK_NEVER, NULL);
+    (void)lk_bell_call(registry, writer, lk_doorbells_of(registry)->leave,
+                       lk_bell_number(registry, key));
     lk_bell_put_back(&registry->db.reserved, writer);
 }
 
@@ -175,15 +204,17 @@ int lk_bell_release(sqlock_registry *registry, const struct lk_bell *bell,
     return lk_db_run_on(&registry->db, bell->connection, run, result, err);
 }
 
-void lk_bell_end(sqlock_registry *registry, const char *key,
-                 struct lk_bell *bell, bool rang)
+bool lk_bell_end(sqlock_registry *registry, const char *key,
+                 struct lk_bell *bell, bool rang, bool is_outage)
 {
     struct lk_connection *connection = bell->connection;
 
     if (connection != NULL) {
-        if (!rang && lk_doorbells_of(registry)->leave(
-                         connection->state, lk_bell_number(registry, key),
-                         lk_statement_deadline(registry), NULL) < 0)
+        if (!rang && !is_outage)
+            is_outage = lk_bell_call(registry, connection,
+                                     lk_doorbells_of(registry)->leave,
+                                     lk_bell_number(registry, key)) < 0;
+        if (!rang && is_outage)
             lk_pool_discard(&registry->db.waiting, connection);
         else
             lk_bell_put_back(&registry->db.waiting, connection);
@@ -192,4 +223,5 @@ void lk_bell_end(sqlock_registry *registry, const char *key,
     }
     bell->connection = NULL;
     bell->session = 0;
+    return is_outage;
 }

@@ -10,6 +10,14 @@
 /* NULL: none with this database and layout. */
 const sqlock_doorbells *lk_doorbells_of(const sqlock_registry *registry);
 
+typedef int (*lk_bell_fn)(void *connection, int64_t bell, int64_t deadline_ns,
+                          sqlock_error *err);
+
+/* One call of a doorbell that is answered at once, within the time of a
+ * statement: on the connections that wait nothing else ends it. */
+int lk_bell_call(sqlock_registry *registry, struct lk_connection *connection,
+                 lk_bell_fn function, int64_t bell);
+
 /* Whether this connection's session is its own; found out once, by asking. */
 bool lk_bell_has_own_sessions(sqlock_registry *registry,
                               struct lk_connection *connection);
@@ -30,8 +38,10 @@ int lk_bell_release(sqlock_registry *registry, const struct lk_bell *bell,
                     struct lk_run *run, sqlock_result *result,
                     sqlock_error *err);
 
-/* The lease is over; `rang`: its release has given up the doorbell already. */
-void lk_bell_end(sqlock_registry *registry, const char *key,
-                 struct lk_bell *bell, bool rang);
+/* The lease is over; `rang`: its release has given up the doorbell already.  In
+ * an outage nothing is asked of the database, so that no second time passes, and
+ * the doorbell ends with its session.  Whether there is an outage by now. */
+bool lk_bell_end(sqlock_registry *registry, const char *key,
+                 struct lk_bell *bell, bool rang, bool is_outage);
 
 #endif

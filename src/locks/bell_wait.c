@@ -38,25 +38,42 @@ void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
                    registry->options.waiting == SQLOCK_WAITING_POLL;
 }
 
-/* The wait goes on without. */
-static void turn_off(struct lk_bell_wait *wait)
+static int leave(struct lk_bell_wait *wait)
 {
     sqlock_registry *registry = wait->lock->registry;
+
+    wait->has_turn = false;
+    wait->is_listening = false;
+    return lk_bell_call(registry, wait->connection,
+                        lk_doorbells_of(registry)->leave, wait->number);
+}
+
+/* The session ends, with all that it has; nothing is asked of it. */
+static void drop(struct lk_bell_wait *wait)
+{
     struct lk_connection *connection = wait->connection;
 
     wait->connection = NULL;
+    wait->has_turn = false;
+    wait->is_listening = false;
+    if (connection != NULL)
+        lk_pool_discard(&wait->lock->registry->db.waiting, connection);
+}
+
+/* The wait goes on without. */
+static void turn_off(struct lk_bell_wait *wait)
+{
+    struct lk_connection *connection = wait->connection;
+
     wait->is_off = true;
     if (connection == NULL)
         return;
-    if ((wait->has_turn || wait->is_listening) &&
-        lk_doorbells_of(registry)->leave(connection->state, wait->number,
-                                         lk_statement_deadline(registry),
-                                         NULL) < 0)
-        lk_pool_discard(&registry->db.waiting, connection);
-    else
-        lk_bell_put_back(&registry->db.waiting, connection);
-    wait->has_turn = false;
-    wait->is_listening = false;
+    if ((wait->has_turn || wait->is_listening) && leave(wait) < 0) {
+        drop(wait);
+        return;
+    }
+    wait->connection = NULL;
+    lk_bell_put_back(&wait->lock->registry->db.waiting, connection);
 }
 
 bool lk_bell_is_there(struct lk_bell_wait *wait)
@@ -86,10 +103,7 @@ static void abandon(struct lk_bell_wait *wait)
     char script[64];
 
     registry->db.driver->describe(wait->connection->state, &description);
-    lk_pool_discard(&registry->db.waiting, wait->connection);
-    wait->connection = NULL;
-    wait->has_turn = false;
-    wait->is_listening = false;
+    drop(wait);
     if (verb == NULL || description.connection_id == 0)
         return;
     (void)snprintf(script, sizeof script, "%s %" PRId64 ";\n", verb,
@@ -98,13 +112,10 @@ static void abandon(struct lk_bell_wait *wait)
                            lk_statement_deadline(registry), NULL);
 }
 
-typedef int (*block_fn)(void *connection, int64_t bell, int64_t until_ns,
-                        sqlock_error *err);
-
 /* Block in the database, where a cancellation finds it.  0; EBUSY: not until
  * then; ECANCELED; EUNREACHABLE: the doorbell is off. */
-static int block(struct lk_bell_wait *wait, block_fn function, int64_t until_ns,
-                 sqlock_error *err)
+static int block(struct lk_bell_wait *wait, lk_bell_fn function,
+                 int64_t until_ns, sqlock_error *err)
 {
     sqlock_registry *registry = wait->lock->registry;
     struct lk_waiter *self = wait->self;
@@ -152,15 +163,10 @@ static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
     sqlock_registry *registry = wait->lock->registry;
     int rc;
 
-    if (wait->is_listening) {
-        wait->is_listening = false;
-        if (lk_doorbells_of(registry)->leave(
-                wait->connection->state, wait->number,
-                lk_statement_deadline(registry), NULL) < 0) {
-            abandon(wait);
-            wait->is_off = true;
-            return SQLOCK_EUNREACHABLE;
-        }
+    if (wait->is_listening && leave(wait) < 0) {
+        abandon(wait);
+        wait->is_off = true;
+        return SQLOCK_EUNREACHABLE;
     }
     rc = block(wait, lk_doorbells_of(registry)->queue, until_ns, err);
     wait->has_turn = rc == 0;
@@ -182,9 +188,8 @@ static int listen_for_it(struct lk_bell_wait *wait)
     if (wait->connection == NULL || lk_doorbells_of(registry)->listen == NULL ||
         wait->is_listening)
         return 0;
-    rc = lk_doorbells_of(registry)->listen(
-        wait->connection->state, wait->number, lk_statement_deadline(registry),
-        NULL);
+    rc = lk_bell_call(registry, wait->connection,
+                      lk_doorbells_of(registry)->listen, wait->number);
     wait->is_listening = true;
     if (rc < 0)
         turn_off(wait);
@@ -260,13 +265,9 @@ static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
 /* For this wait the doorbell is no use any more: nobody would ring it. */
 static void give_up_turn(struct lk_bell_wait *wait)
 {
-    const sqlock_doorbells *bells = lk_doorbells_of(wait->lock->registry);
-
-    wait->has_turn = false;
     wait->is_slow = true;
-    wait->may_look = bells->listen == NULL;
-    if (bells->leave(wait->connection->state, wait->number,
-                     lk_statement_deadline(wait->lock->registry), NULL) < 0) {
+    wait->may_look = lk_doorbells_of(wait->lock->registry)->listen == NULL;
+    if (leave(wait) < 0) {
         abandon(wait);
         wait->is_off = true;
     }
@@ -334,12 +335,14 @@ void lk_bell_refused(struct lk_bell_wait *wait)
     wait->looks = 0;
 }
 
-void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell)
+void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell, int rc)
 {
-    if (bell != NULL && wait->has_turn) {
+    if (rc == 0 && wait->has_turn) {
         bell->connection = wait->connection;
         bell->session = 0;
-        return;
+    } else if (lk_is_outage(rc)) {
+        drop(wait);
+    } else {
+        turn_off(wait);
     }
-    turn_off(wait);
 }

@@ -36,7 +36,8 @@ int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err);
 /* That claim was refused. */
 void lk_bell_refused(struct lk_bell_wait *wait);
 
-/* The acquisition is over.  *bell, of a lease that was granted, or NULL. */
-void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell);
+/* The acquisition is over, with that result: 0 grants a lease, whose doorbell
+ * is *bell. */
+void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell, int rc);
 
 #endif

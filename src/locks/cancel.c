@@ -74,22 +74,24 @@ void lk_canceller_init(struct lk_canceller *canceller,
     (void)pthread_mutex_init(&canceller->mutex, NULL);
 }
 
-static bool is_readable(int fd)
+/* Whatever it is ready for ends poll() at once: also that nobody can write to
+ * it any more, or that it is closed. */
+static bool is_ready(int fd)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
 
-    return poll(&wait, 1, 0) > 0 && (wait.revents & POLLIN) != 0;
+    return poll(&wait, 1, 0) > 0;
 }
 
 /* Called with the mutex held.  Each is cancelled once. */
-static void cancel_the_readable(struct lk_canceller *canceller)
+static void cancel_the_ready(struct lk_canceller *canceller)
 {
     struct lk_waiter *waiter;
     struct lk_waiter *next;
 
     DL_FOREACH_SAFE2(canceller->watched, waiter, next, cancel.next)
     {
-        if (!is_readable(waiter->cancel.fd))
+        if (!is_ready(waiter->cancel.fd))
             continue;
         DL_DELETE2(canceller->watched, waiter, cancel.previous, cancel.next);
         canceller->count--;
@@ -126,7 +128,7 @@ static void *watch_descriptors(void *argument)
         nfds_t count;
         uint64_t drained;
 
-        cancel_the_readable(canceller);
+        cancel_the_ready(canceller);
         waits = collect(canceller, &count);
         pthread_mutex_unlock(&canceller->mutex);
         /* Out of memory: look again a little later. */
@@ -193,7 +195,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
         waiter->cancel.fd = fd;
         DL_APPEND2(canceller->watched, waiter, cancel.previous, cancel.next);
         canceller->count++;
-        cancel_the_readable(canceller);
+        cancel_the_ready(canceller);
         poke(canceller);
     }
     pthread_mutex_unlock(&canceller->mutex);

@@ -29,8 +29,8 @@ void lk_canceller_init(struct lk_canceller *canceller,
                        struct sqlock_registry *registry);
 void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
 
-/* Cancel the waiter when that descriptor (<= 0: none) is readable, at once when
- * it is already, until forgotten.  0, ERESOURCE. */
+/* Cancel the waiter when that descriptor (<= 0: none) is readable, hung up or
+ * broken, at once when it is already, until forgotten.  0, ERESOURCE. */
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err);
 void lk_canceller_forget(struct lk_canceller *canceller,

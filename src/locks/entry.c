@@ -18,12 +18,14 @@ void lk_leave(sqlock_lock *lock)
     lock->handovers = 0;
     lock->phase = next != NULL ? LK_BUSY : LK_FREE;
     lock->turn = next;
+    lock->is_left_behind = next != NULL && next->is_abandoned;
     if (next != NULL)
         lk_gate_call(next, LK_CALL_TURN);
 }
 
 /* Called with the mutex held. */
-static int enter_again(sqlock_lock *lock, sqlock_error *err)
+static int enter_again(sqlock_lock *lock, const struct lk_waiter *self,
+                       sqlock_error *err)
 {
     if (lock->lost == SQLOCK_ELOST)
         return lk_error(err, SQLOCK_ELOST,
@@ -35,6 +37,7 @@ static int enter_again(sqlock_lock *lock, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL,
                         "the lock has been acquired too often");
     lock->hold_count++;
+    lock->is_left_behind = lock->is_left_behind && self->is_abandoned;
     return LK_ENTRY_AGAIN;
 }
 
@@ -69,10 +72,11 @@ static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
     if (call == LK_CALL_NONE)
         return lk_not_in_time(self->wait_ms, err);
     if (call != LK_CALL_TURN && lk_is_owned_by(lock, self->owner))
-        return enter_again(lock, err);
+        return enter_again(lock, self, err);
     if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
         lock->phase = LK_BUSY;
         lock->turn = self;
+        lock->is_left_behind = self->is_abandoned;
         return LK_ENTRY_CLAIM;
     }
     if (self->wait_ms == 0)
@@ -132,6 +136,16 @@ int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
     return rc;
 }
 
+int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self)
+{
+    bool is_served;
+
+    pthread_mutex_lock(&lock->mutex);
+    is_served = self->is_served && self->call == LK_CALL_NONE;
+    pthread_mutex_unlock(&lock->mutex);
+    return is_served ? LK_NEVER : self->deadline_ns;
+}
+
 /* Called with the mutex held. */
 void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
              const sqlock_acquire_options *options, uint64_t owner)
@@ -146,6 +160,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->ttl_ms = lease->ttl_ms;
     lock->cap_ms = lease->cap_ms;
     lock->deadline_boot_ns = lease->deadline_boot_ns;
+    lock->renewals = NULL; /* those of another lease do not matter */
     lock->lost = 0;
     lock->is_fenced = options->fenced;
     lock->max_hold_ms = options->max_hold_ms;
@@ -249,6 +264,7 @@ struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
         next = lk_gate_take(&lock->gate);
         next->is_served = true;
         lock->turn = next; /* who cancels it finds it there */
+        lock->is_left_behind = lock->is_left_behind && next->is_abandoned;
     }
     pthread_mutex_unlock(&lock->mutex);
     return next;
@@ -258,6 +274,7 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
                       const struct lk_lease *lease)
 {
     pthread_mutex_lock(&lock->mutex);
+    lock->is_left_behind = next->is_abandoned;
     if (lease != NULL) {
         lock->handovers++;
         lk_hold(lock, lease, next->options, next->owner);
@@ -271,7 +288,29 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
     pthread_mutex_unlock(&lock->mutex);
 }
 
-int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease, sqlock_error *err)
+void lk_abandon_entry(sqlock_lock *lock, struct lk_waiter *self)
+{
+    pthread_mutex_lock(&lock->mutex);
+    self->is_abandoned = true;
+    if (lock->turn == self ||
+        (lock->phase == LK_OCCUPIED && lock->owner == self->owner &&
+         lock->hold_count == 1))
+        lock->is_left_behind = true;
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+void lk_abandon_release(sqlock_lock *lock, const struct lk_lease *lease)
+{
+    pthread_mutex_lock(&lock->mutex);
+    if (lock->phase == LK_BUSY &&
+        strcmp(lock->client_id, lease->client_id) == 0)
+        lock->is_left_behind = lock->turn == NULL || lock->turn->is_abandoned;
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+int lk_begin_renew(sqlock_lock *lock, uint32_t *ttl_ms,
+                   struct lk_renewal *renewal, struct lk_lease *lease,
+                   sqlock_error *err)
 {
     int rc = 0;
 
@@ -287,7 +326,11 @@ int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease, sqlock_error *err)
         rc =
             lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
     else
+        rc = lk_ttl_check(ttl_ms, *ttl_ms, lock->ttl_ms, err);
+    if (rc == 0) {
         lk_copy_lease(lock, lease);
+        lk_renewal_begin(lock, renewal, *ttl_ms);
+    }
     pthread_mutex_unlock(&lock->mutex);
     return rc;
 }

@@ -21,6 +21,10 @@ int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 /* The same for who was parked and has been woken, or whose deadline has come. */
 int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
+/* When who is parked is to go on unless it is woken before, CLOCK_MONOTONIC.  Who
+ * is being served is called in any case: no deadline ends that. */
+int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self);
+
 /* With the mutex held: the caller's turn is over; the first one that waits is
  * next. */
 void lk_leave(sqlock_lock *lock);
@@ -49,8 +53,15 @@ struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock);
 void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
                       const struct lk_lease *lease);
 
-/* The lease to renew.  0, EOWNER, EEXPIRED, ELOST. */
-int lk_begin_renew(sqlock_lock *lock, struct lk_lease *lease,
+/* Nobody waits any more for the request that acquires, or that releases this
+ * lease: whatever it is at, it does not keep the lock in use. */
+void lk_abandon_entry(sqlock_lock *lock, struct lk_waiter *self);
+void lk_abandon_release(sqlock_lock *lock, const struct lk_lease *lease);
+
+/* The lease to renew, with that TTL (0: its own, which is filled in), until
+ * lk_renewal_end().  0, EOWNER, EEXPIRED, ELOST, EBUSY, EINVAL. */
+int lk_begin_renew(sqlock_lock *lock, uint32_t *ttl_ms,
+                   struct lk_renewal *renewal, struct lk_lease *lease,
                    sqlock_error *err);
 
 /* With the mutex held. */

@@ -88,11 +88,11 @@ bool lk_gate_is_empty(const struct lk_gate *gate)
     return gate->first == NULL;
 }
 
-size_t lk_gate_count(const struct lk_gate *gate)
+bool lk_gate_is_waited_at(const struct lk_gate *gate)
 {
-    size_t count = 0;
+    const struct lk_waiter *at = gate->first;
 
-    for (const struct lk_waiter *at = gate->first; at != NULL; at = at->next)
-        count++;
-    return count;
+    while (at != NULL && at->is_abandoned)
+        at = at->next;
+    return at != NULL;
 }

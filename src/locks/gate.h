@@ -34,6 +34,8 @@ void lk_gate_call(struct lk_waiter *waiter, enum lk_call call);
 void lk_gate_call_all(struct lk_gate *gate, enum lk_call call);
 
 bool lk_gate_is_empty(const struct lk_gate *gate);
-size_t lk_gate_count(const struct lk_gate *gate);
+
+/* By somebody who has not abandoned it. */
+bool lk_gate_is_waited_at(const struct lk_gate *gate);
 
 #endif

@@ -14,8 +14,4 @@ bool lk_is_mine(const sqlock_lock *lock);
 /* How long the holder may still believe; 0 when lost or over. */
 int64_t lk_remaining_ns(const sqlock_lock *lock);
 
-/* A statement about its lease with that TTL, sent last at that moment, may still
- * be on its way; 0: there is none. */
-void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns);
-
 #endif

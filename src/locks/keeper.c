@@ -60,8 +60,11 @@ static int64_t due_at(const sqlock_lock *lock)
                     ((int64_t)lock->ttl_ms -
                      lk_margin_ms(&lock->registry->options, lock->ttl_ms)) *
                         LK_NS_PER_MS;
+    int64_t period = period_ns(lock->registry, lock->ttl_ms);
+    int64_t due = began + period;
+    int64_t again = lock->kept.tried_ns + period / RETRY_PART;
 
-    return began + period_ns(lock->registry, lock->ttl_ms);
+    return due > again ? due : again;
 }
 
 static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
@@ -80,13 +83,8 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
 
     memset(item, 0, sizeof *item);
     item->owner = lock;
-    item->lease.key = lock->key;
-    item->lease.ttl_ms = lock->ttl_ms;
-    item->lease.cap_ms = lock->cap_ms;
-    item->lease.token = lock->token;
-    item->lease.deadline_boot_ns = lock->deadline_boot_ns;
-    memcpy(item->lease.client_id, lock->client_id,
-           sizeof item->lease.client_id);
+    lk_copy_lease(lock, &item->lease);
+    lk_renewal_begin(lock, &lock->kept.renewal, lock->ttl_ms);
     lock->pins++;
 }
 
@@ -163,23 +161,16 @@ static int64_t shortest_period(const struct lk_keeper *keeper,
     return shortest;
 }
 
-/* Tell the lock what became of its lease, unless it is another one by now; also
- * when nothing is known but that the statement may still arrive.  One that was
- * not even sent changes nothing. */
-static void apply(const struct lk_item *item, int64_t sent_boot_ns)
+/* Tell the lock what became of its lease. */
+static void apply(const struct lk_item *item, int64_t sent_boot_ns,
+                  int64_t now_ns)
 {
     sqlock_lock *lock = item->owner;
 
     pthread_mutex_lock(&lock->mutex);
-    if (lock->phase == LK_OCCUPIED && lock->lost == 0 &&
-        strcmp(lock->client_id, item->lease.client_id) == 0) {
-        if (item->rc == 0)
-            lock->deadline_boot_ns = item->lease.deadline_boot_ns;
-        else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
-            lock->lost = item->rc;
-        if (sent_boot_ns != 0)
-            lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
-    }
+    if (lk_renewal_end(lock, &lock->kept.renewal, &item->lease, item->rc,
+                       sent_boot_ns))
+        lock->kept.tried_ns = now_ns;
     pthread_mutex_unlock(&lock->mutex);
 }
 
@@ -214,11 +205,12 @@ static void report_step(struct lk_keeper *keeper, int64_t step_us,
     pthread_mutex_unlock(&keeper->mutex);
 }
 
-static int64_t renew(struct lk_keeper *keeper, struct lk_batch *batch)
+static void renew(struct lk_keeper *keeper, struct lk_batch *batch)
 {
     sqlock_registry *registry = keeper->registry;
     int64_t period = shortest_period(keeper, batch);
     int64_t step_us = 0;
+    int64_t now_ns;
     int rc;
 
     batch->is_reserved = true;
@@ -227,8 +219,9 @@ static int64_t renew(struct lk_keeper *keeper, struct lk_batch *batch)
                   sqlock_monotonic_ns() + time_to_answer(batch, period));
     lk_batch_sort(batch);
     rc = lk_batch_renew(registry, batch, NULL);
+    now_ns = lk_boottime_ns();
     for (size_t i = 0; i < batch->count; i++)
-        apply(&batch->items[i], batch->sent_boot_ns);
+        apply(&batch->items[i], batch->sent_boot_ns, now_ns);
     if (rc == 0 && batch->now_us != 0)
         step_us =
             lk_dbclock_observe(&keeper->clock, batch->now_us,
@@ -237,7 +230,6 @@ static int64_t renew(struct lk_keeper *keeper, struct lk_batch *batch)
         report_step(keeper, step_us, batch);
     unpin(registry, batch);
     lk_sentinel_look(&registry->sentinel);
-    return lk_boottime_ns() + period / RETRY_PART;
 }
 
 static bool is_stopping(struct lk_keeper *keeper)
@@ -253,7 +245,7 @@ static bool is_stopping(struct lk_keeper *keeper)
 static void *keep_leases(void *argument)
 {
     struct lk_keeper *keeper = argument;
-    int64_t not_before = 0; /* one attempt follows another not too soon */
+    int64_t not_before = 0; /* while there is no memory, for any of them */
 
     while (!is_stopping(keeper)) {
         struct lk_batch batch = {0};
@@ -266,7 +258,7 @@ static void *keep_leases(void *argument)
         }
         wake = gather(keeper, &batch);
         if (batch.count > 0)
-            not_before = renew(keeper, &batch);
+            renew(keeper, &batch);
         else if (wake <= now)
             not_before = now + RETRY_NS;
         else
@@ -318,6 +310,9 @@ int lk_keeper_keep(struct lk_keeper *keeper, sqlock_lock *lock,
     if (!keeper->is_running)
         rc = start(keeper, err);
     if (rc == 0 && !lock->kept.is_listed) {
+        pthread_mutex_lock(&lock->mutex);
+        lock->kept.tried_ns = 0; /* that was the lease before it */
+        pthread_mutex_unlock(&lock->mutex);
         DL_APPEND2(keeper->kept, lock, kept.previous, kept.next);
         lock->kept.is_listed = true;
         keeper->count++;

@@ -8,12 +8,17 @@
 
 #include "base/alarm.h"
 #include "locks/dbclock.h"
+#include "locks/renewal.h"
 #include "sqlock.h"
 
 /* A lock's place in the keeper's list; embedded in the lock. */
 struct lk_kept {
     struct sqlock_lock *next, *previous;
     bool is_listed;
+    /* Under the lock's mutex.  When the last attempt at this lease was over,
+     * CLOCK_BOOTTIME: the pause of a long one outlasts a short one. */
+    int64_t tried_ns; /* 0: none yet */
+    struct lk_renewal renewal;
 };
 
 struct lk_keeper {

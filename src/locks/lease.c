@@ -437,7 +437,8 @@ int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
 
     rc = release_at_bell(registry, lease, &run, &rang, &result, err);
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    lk_bell_end(registry, lease->key, &lease->bell, rang);
+    (void)lk_bell_end(registry, lease->key, &lease->bell, rang,
+                      lk_is_outage(rc));
     if (was_uncertain) {
         run.is_repeatable = true;
         run.session = 0;

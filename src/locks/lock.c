@@ -83,8 +83,8 @@ static bool is_in_use(sqlock_lock *lock)
     bool in_use;
 
     pthread_mutex_lock(&lock->mutex);
-    in_use =
-        (lock->phase != LK_FREE) + lk_gate_count(&lock->gate) > lock->abandoned;
+    in_use = (lock->phase != LK_FREE && !lock->is_left_behind) ||
+             lk_gate_is_waited_at(&lock->gate);
     pthread_mutex_unlock(&lock->mutex);
     return in_use;
 }
@@ -148,20 +148,6 @@ int64_t lk_remaining_ns(const sqlock_lock *lock)
     int64_t left = lock->deadline_boot_ns - lk_boottime_ns();
 
     return lock->lost != 0 || left < 0 ? 0 : left;
-}
-
-void lk_cap_lock(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns)
-{
-    int64_t latest;
-
-    if (cap_ms == 0)
-        return;
-    if (lock->cap_ms == 0 || cap_ms < lock->cap_ms)
-        lock->cap_ms = cap_ms;
-    if (lock->ttl_ms > lock->cap_ms)
-        lock->ttl_ms = lock->cap_ms;
-    latest = lk_believe_until(lock->registry, sent_boot_ns, lock->cap_ms);
-    lock->deadline_boot_ns = lk_sooner(lock->deadline_boot_ns, latest);
 }
 
 /* What the caller has of the lock; nothing in a child process. */

@@ -19,6 +19,7 @@ struct part {
     bool is_nested;
     int lost;
     int rc;
+    struct lk_renewal renewal;
 };
 
 struct call {
@@ -406,12 +407,13 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     if (rc == 0 && call.batch.count > 0)
         rc = claim_all(&call, &self, complete.partial, err);
     lk_canceller_forget(&call.registry->canceller, &self);
-    lk_waiter_clear(&self);
-    if (rc < 0) {
+    if (rc < 0)
         step_back(&call);
+    else
+        settle_claims(&call, &complete);
+    lk_waiter_clear(&self); /* it is at none of them any more */
+    if (rc < 0)
         return end_call(&call, rc, err);
-    }
-    settle_claims(&call, &complete);
     rc = begin_care(&call, &complete, err);
     if (rc < 0)
         give_back(&call, complete.partial, rc);
@@ -444,15 +446,8 @@ static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 
     part->rc = item->rc;
     pthread_mutex_lock(&lock->mutex);
-    if (lock->phase == LK_OCCUPIED &&
-        strcmp(lock->client_id, item->lease.client_id) == 0) {
-        if (item->rc == 0)
-            lock->deadline_boot_ns = item->lease.deadline_boot_ns;
-        else if (item->rc == SQLOCK_ELOST || item->rc == SQLOCK_EEXPIRED)
-            lock->lost = item->rc;
-        if (sent_boot_ns != 0) /* or it was not even sent */
-            lk_cap_lock(lock, item->lease.cap_ms, sent_boot_ns);
-    }
+    (void)lk_renewal_end(lock, &part->renewal, &item->lease, item->rc,
+                         sent_boot_ns);
     pthread_mutex_unlock(&lock->mutex);
 }
 
@@ -468,8 +463,10 @@ int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
     for (size_t i = 0; i < count; i++) {
         struct part *part = &call.parts[i];
         struct lk_lease lease;
+        uint32_t ttl_ms = 0;
 
-        part->rc = lk_begin_renew(part->lock, &lease, NULL);
+        part->rc =
+            lk_begin_renew(part->lock, &ttl_ms, &part->renewal, &lease, NULL);
         if (part->rc == 0)
             add_to_batch(&call, part, &lease);
     }

@@ -102,12 +102,13 @@ struct sqlock_lock {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     uint32_t ttl_ms;
-    uint32_t cap_ms;          /* as in lease.h */
-    int64_t deadline_boot_ns; /* when the holder stops believing */
-    int lost;                 /* 0, ELOST, EEXPIRED: sticky */
-    int lost_fd;              /* -1: nobody has asked for it */
-    uint32_t guards;          /* open transactions that keep it as it is */
-    uint32_t abandoned;       /* requests that are yet to leave it */
+    uint32_t cap_ms;             /* as in lease.h */
+    int64_t deadline_boot_ns;    /* when the holder stops believing */
+    struct lk_renewal *renewals; /* under way */
+    int lost;                    /* 0, ELOST, EEXPIRED: sticky */
+    int lost_fd;                 /* -1: nobody has asked for it */
+    uint32_t guards;             /* open transactions that keep it as it is */
+    bool is_left_behind;         /* whoever is at it: an abandoned request */
     /* as the acquisition asked for */
     bool is_fenced;
     uint32_t max_hold_ms;

@@ -109,11 +109,6 @@ static void destroy(sqlock_request *request)
 
     if (!request->is_release)
         lk_acquisition_end(&request->a);
-    if (request->is_abandoned) {
-        pthread_mutex_lock(&request->lock->mutex);
-        request->lock->abandoned--;
-        pthread_mutex_unlock(&request->lock->mutex);
-    }
     pthread_mutex_lock(&registry->mutex);
     DL_DELETE2(registry->requests, request, previous, next);
     lk_lock_unpin(registry, request->lock);
@@ -175,8 +170,10 @@ static bool run(struct lk_job *job, bool may_wait)
     rc = request->is_release ? lk_end_lease(request->lock, &request->lease,
                                             request->lost, &request->err)
                              : go_on(request);
-    if (rc == LK_PARKED)
+    if (rc == LK_PARKED) {
+        job->due_ns = lk_parked_until(request->lock, &request->a.self);
         return true;
+    }
     finish(request, rc);
     return false;
 }
@@ -337,9 +334,10 @@ static void abandon(sqlock_request *request)
     pthread_mutex_lock(&request->mutex);
     request->is_abandoned = true;
     request->done_fd = -1;
-    pthread_mutex_lock(&lock->mutex);
-    lock->abandoned++;
-    pthread_mutex_unlock(&lock->mutex);
+    if (request->is_release)
+        lk_abandon_release(lock, &request->lease);
+    else
+        lk_abandon_entry(lock, self);
     has_gone = request->is_over && (request->is_release || request->rc < 0);
     if (request->is_over && !has_gone)
         lk_runner_wake(&lock->registry->runner, &request->job);

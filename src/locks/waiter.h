@@ -48,6 +48,7 @@ struct lk_waiter {
     bool is_queued;
     bool may_not_block; /* at a doorbell: no thread would be left for others */
     bool is_served;     /* the lock is being handed over to it */
+    bool is_abandoned;  /* a request that nobody waits for any more */
     uint64_t owner;     /* who will own it: lk_owner_id() */
     int64_t wait_ms;
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */

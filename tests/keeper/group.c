@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "locks/registry.h"
 #include "support/tap.h"
 #include "support/workers.h"
 
@@ -155,9 +156,112 @@ static void test_nobody_waits_for_the_file_for_another(void **state)
     registry_end(tapped);
 }
 
+/* --- one that is late --- */
+
+enum { FIRST, LATE, LAST, WRITERS };
+
+struct queue;
+struct writer {
+    struct queue *queue;
+    struct worker worker;
+    sqlock_lock *lock;
+    char client[SQLOCK_KEY_SIZE];
+    int64_t deadline_ns;
+    int rc;
+    int64_t affected;
+};
+
+struct queue {
+    sqlock_registry *registry;
+    struct writer writers[WRITERS];
+    atomic_uint begun; /* statements */
+};
+
+/* The first statement goes on when the others have queued up behind it, and the
+ * time of one of them is over. */
+static int hold_up_the_first(void *context, const struct tap_event *event)
+{
+    struct queue *queue = context;
+    const struct writer *writers = queue->writers;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (event->call != TAP_EXECUTE || atomic_fetch_add(&queue->begun, 1) != 0)
+        return 0;
+    while (!(worker_is_parked(&writers[LATE].worker) &&
+             worker_is_parked(&writers[LAST].worker) &&
+             sqlock_monotonic_ns() >= writers[LATE].deadline_ns) &&
+           check_pause(until))
+        ;
+    return 0;
+}
+
+static int renew_by_deadline(struct worker *worker)
+{
+    struct writer *self = worker->context;
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments,
+                         .deadline_ns = self->deadline_ns};
+    sqlock_registry *registry = self->queue->registry;
+    sqlock_result result = {0};
+
+    lk_registry_arguments(registry, sqlock_key(self->lock), &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, self->client);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US,
+                        INT64_C(1000) * LONG_TTL_MS);
+    self->rc = lk_registry_run(registry, SQLOCK_SQL_RENEW, &run, &result,
+                               &worker->err);
+    self->affected = result.affected;
+    sqlock_result_clear(&result);
+    return 0;
+}
+
+static void start_writer(struct queue *queue, size_t i, int64_t timeout_ms)
+{
+    queue->writers[i].deadline_ns = check_deadline_ns(timeout_ms);
+    worker_start(&queue->writers[i].worker, renew_by_deadline,
+                 &queue->writers[i]);
+}
+
+/* Somebody has had the file for longer than one of those who wait together has
+ * time: that one's statement costs nobody else theirs, and none is half done. */
+static void test_one_that_is_late_fails_nobody(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = keeper_options(f);
+    struct queue queue = {.registry = fixture_tapped(f, &options)};
+
+    for (size_t i = 0; i < WRITERS; i++) {
+        struct writer *writer = &queue.writers[i];
+
+        writer->queue = &queue;
+        writer->lock = keep_lock(f, queue.registry, i);
+        lock_take(writer->lock, 0);
+        sqlock_client_id(writer->lock, writer->client);
+    }
+    tap_reset();
+    tap_hooks(hold_up_the_first, NULL, &queue);
+    start_writer(&queue, FIRST, PATIENCE_MS);
+    assert_becomes_true(atomic_load(&queue.begun) > 0, PATIENCE_MS);
+    start_writer(&queue, LATE, 50);
+    start_writer(&queue, LAST, PATIENCE_MS);
+    for (size_t i = 0; i < WRITERS; i++)
+        worker_join(&queue.writers[i].worker);
+    tap_reset();
+    for (size_t i = 0; i < WRITERS; i++) {
+        struct writer *writer = &queue.writers[i];
+
+        assert_lock_ok(writer->rc, &writer->worker.err);
+        assert_int_equal(writer->affected, 1);
+        lock_give(writer->lock);
+        lock_drop(writer->lock);
+    }
+    registry_end(queue.registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_writes_that_gather_are_committed_together, ON_SQLITE,
             IN_SQLOCK),
     TEST_ON(test_nobody_waits_for_the_file_for_another, ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_one_that_is_late_fails_nobody, ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_group = TOPIC(tests);

@@ -136,6 +136,52 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
     registry_end(tapped);
 }
 
+#define HOUR_MS (60 * 60 * 1000)
+
+/* The pause after an hour's lease is longer than that of a brief one: neither
+ * one that comes after its renewal nor one that was not due then waits for it. */
+static void test_a_brief_lease_is_kept_beside_one_of_an_hour(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *brief = keep_lock(f, registry, 0);
+    sqlock_lock *lasting = keep_lock(f, registry, 1);
+    struct told told = {0};
+
+    keep_take(lasting, HOUR_MS, NULL);
+    keep_renewal_now(lasting);
+    keep_take(brief, KEPT_MS, &told);
+    keep_await_renewals(brief, 2);
+    keep_renewal_now(lasting);
+    keep_await_renewals(brief, 2);
+    assert_int_equal(atomic_load(&told.times), 0);
+    lock_give(brief);
+    lock_give(lasting);
+    lock_drop(brief);
+    lock_drop(lasting);
+    registry_end(registry);
+}
+
+/* Its keeper does not wait for when it was due before. */
+static void test_a_kept_lease_is_renewed_for_a_shorter_time(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    int rc;
+
+    keep_take(lock, HOUR_MS, NULL);
+    keep_renewal_now(lock);
+    rc = sqlock_renew(lock, KEPT_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+    keep_await_renewals(lock, 2);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static void test_F4_nothing_is_renewed_after_its_release(void **state)
 {
     struct fixture *f = *state;
@@ -243,6 +289,8 @@ static const struct test tests[] = {
     TEST_ON(test_a_kept_lease_outlives_its_ttl_many_times, ON_ALL, IN_ALL),
     TEST(test_one_statement_renews_all),
     TEST(test_each_lease_is_renewed_by_its_own_ttl),
+    TEST(test_a_brief_lease_is_kept_beside_one_of_an_hour),
+    TEST(test_a_kept_lease_is_renewed_for_a_shorter_time),
     TEST(test_F4_nothing_is_renewed_after_its_release),
     TEST(test_a_maximum_hold_time_ends_renewals),
     TEST(test_the_period_can_be_chosen),

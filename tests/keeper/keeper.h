@@ -35,6 +35,7 @@ extern const struct topic topic_crowd;
 extern const struct topic topic_pause;
 extern const struct topic topic_late;
 extern const struct topic topic_group;
+extern const struct topic topic_overlap;
 
 /* ------------------------------------------------------------------ keeping */
 
@@ -63,6 +64,12 @@ int64_t keep_deadline(sqlock_lock *lock);
 
 /* Ask until its deadline has moved so many times; it must stay held. */
 void keep_await_renewals(sqlock_lock *lock, unsigned count);
+
+/* As if it had been renewed last a quarter of its TTL ago: its keeper, which is
+ * woken, believes less for a moment, never too much.  Its deadline until then;
+ * and wait until it has moved. */
+int64_t keep_make_due(sqlock_lock *lock);
+void keep_renewal_now(sqlock_lock *lock);
 
 /* Whether poll(2) finds it readable. */
 bool keep_is_readable(int fd);

@@ -79,6 +79,25 @@ void keep_await_renewals(sqlock_lock *lock, unsigned count)
     }
 }
 
+int64_t keep_make_due(sqlock_lock *lock)
+{
+    int64_t before;
+
+    pthread_mutex_lock(&lock->mutex);
+    lock->deadline_boot_ns -= (int64_t)lock->ttl_ms / 4 * LK_NS_PER_MS;
+    before = lock->deadline_boot_ns;
+    pthread_mutex_unlock(&lock->mutex);
+    lk_keeper_look(&lock->registry->keeper);
+    return before;
+}
+
+void keep_renewal_now(sqlock_lock *lock)
+{
+    int64_t before = keep_make_due(lock);
+
+    assert_becomes_true(has_moved(lock, before), PATIENCE_MS);
+}
+
 bool keep_is_readable(int fd)
 {
     struct pollfd ask = {.fd = fd, .events = POLLIN};

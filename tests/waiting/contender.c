@@ -87,3 +87,17 @@ void contender_end(struct contender *contender, int expected)
     worker_join(&contender->worker);
     assert_code(expected, contender->released, &contender->worker.err);
 }
+
+bool bell_is_waited_at(struct fixture *f)
+{
+    return sql_integer(&f->sql,
+                       f->database->bit == ON_POSTGRES
+                           ? "SELECT count(*) FROM pg_locks WHERE "
+                             "locktype = 'advisory' AND "
+                             "(NOT granted OR mode = 'ShareLock')"
+                           : "SELECT count(*) FROM "
+                             "information_schema.PROCESSLIST WHERE INFO "
+                             "LIKE 'SELECT%%GET_LOCK(%%' AND "
+                             "STATE = 'User lock' AND ID <> "
+                             "CONNECTION_ID()") > 0;
+}

@@ -35,8 +35,10 @@ extern const struct topic topic_cancel;
 extern const struct topic topic_bell;
 extern const struct topic topic_crowd;
 extern const struct topic topic_request;
+extern const struct topic topic_standstill;
 extern const struct topic topic_hollow;
 extern const struct topic topic_stranger;
+extern const struct topic topic_silence;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */
@@ -75,10 +77,23 @@ void contender_start(struct contender *contender, sqlock_lock *lock,
 void contender_queue(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 
+/* Whether somebody waits at a doorbell, as the server sees it. */
+bool bell_is_waited_at(struct fixture *f);
+
 /* Wait until it has it. */
 void contender_await(struct contender *contender);
 
 /* Let it release, and check what that gave. */
 void contender_end(struct contender *contender, int expected);
+
+/* A request that is under way; whether it is over; that it is so, once it is; and
+ * nobody wants it any longer. */
+sqlock_request *request_ask(struct fixture *f, sqlock_lock *lock,
+                            int64_t wait_ms,
+                            const sqlock_acquire_options *options, int done_fd);
+bool request_is_over(sqlock_request *request);
+void request_expect(struct fixture *f, sqlock_request *request,
+                    sqlock_request_state state, int rc);
+void request_give_up(struct fixture *f, sqlock_request *request);
 
 #endif

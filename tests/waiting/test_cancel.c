@@ -3,6 +3,7 @@
  */
 #include "suite.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +145,32 @@ static void test_a_descriptor_ends_a_wait_for_another_process(void **state)
     lock_drop(held);
 }
 
+/* The thread that was to write to the pipe has died, or let go of it. */
+static void test_a_pipe_that_hangs_up_ends_a_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    sqlock_lock *lock = lock_obtain(f->b, f->name);
+    struct contender contender = {.options = &options};
+    int ends[2];
+    int rc;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    options.cancel_fd = ends[0];
+    lock_take(held, 0);
+    wait_for_other(f, &contender, lock);
+    assert_int_equal(atomic_load(&contender.rc), 1);
+    (void)close(ends[1]);
+    expect_cancelled(&contender);
+    rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err);
+    assert_code(SQLOCK_ECANCELED, rc, &f->err);
+    expect_no_ghost(f, held);
+    (void)close(ends[0]);
+    lock_drop(lock);
+    lock_drop(held);
+}
+
 static int signal_fd;
 
 static void on_signal(int number)
@@ -236,6 +263,24 @@ static int acquire_often(struct worker *worker)
     return 0;
 }
 
+static int acquire_as_many_often(struct worker *worker)
+{
+    struct canceller *canceller = worker->context;
+
+    for (unsigned i = 0; i < canceller->rounds; i++) {
+        int rc = sqlock_acquire_many(&canceller->lock, 1, SQLOCK_FOREVER, NULL,
+                                     NULL, &worker->err);
+
+        if (rc != 0 && rc != SQLOCK_ECANCELED)
+            return worker_fail(worker, "acquire_many gave %d: %s", rc,
+                               worker->err.message);
+        if (rc == 0)
+            worker_expect(worker, 0,
+                          sqlock_release(canceller->lock, &worker->err));
+    }
+    return 0;
+}
+
 /* At whatever stage it comes, it leaves the lock free behind it. */
 static void test_cancellation_at_every_stage(void **state)
 {
@@ -245,13 +290,16 @@ static void test_cancellation_at_every_stage(void **state)
     struct worker killer;
     struct workers workers;
     struct worker outsider;
+    struct worker collector;
     struct canceller outside = {.lock = other, .rounds = canceller.rounds / 4};
 
     canceller.lock = lock_obtain(f->a, f->name);
     worker_start(&outsider, acquire_often, &outside);
     worker_start(&killer, cancel_often, &canceller);
+    worker_start(&collector, acquire_as_many_often, &canceller);
     workers_start(&workers, 4, acquire_often, &canceller);
     workers_join(&workers);
+    worker_join(&collector);
     worker_join(&outsider);
     atomic_store(&canceller.is_done, true);
     worker_join(&killer);
@@ -295,6 +343,7 @@ static const struct test tests[] = {
     TEST(test_cancel_ends_all_waits_of_the_process),
     TEST(test_a_cancelled_thread_leaves_the_queue),
     TEST(test_a_descriptor_ends_a_wait_for_another_process),
+    TEST(test_a_pipe_that_hangs_up_ends_a_wait),
     TEST(test_a_signal_handler_ends_a_wait),
     TEST(test_many_locks_are_cancelled_by_any_of_them),
     TEST(test_cancellation_at_every_stage),

@@ -28,9 +28,9 @@ static uint64_t drain(int fd)
     return read(fd, &count, sizeof count) == sizeof count ? count : 0;
 }
 
-static sqlock_request *ask(struct fixture *f, sqlock_lock *lock,
-                           int64_t wait_ms,
-                           const sqlock_acquire_options *options, int done_fd)
+sqlock_request *request_ask(struct fixture *f, sqlock_lock *lock,
+                            int64_t wait_ms,
+                            const sqlock_acquire_options *options, int done_fd)
 {
     sqlock_request *request = NULL;
     int rc = sqlock_request_acquire(&request, lock, wait_ms, options, done_fd,
@@ -41,7 +41,7 @@ static sqlock_request *ask(struct fixture *f, sqlock_lock *lock,
     return request;
 }
 
-static bool is_over(sqlock_request *request)
+bool request_is_over(sqlock_request *request)
 {
     sqlock_request_state state = sqlock_request_look(request);
 
@@ -50,15 +50,15 @@ static bool is_over(sqlock_request *request)
 }
 
 /* Wait until it is over; it must be so. */
-static void expect(struct fixture *f, sqlock_request *request,
-                   sqlock_request_state state, int rc)
+void request_expect(struct fixture *f, sqlock_request *request,
+                    sqlock_request_state state, int rc)
 {
-    assert_becomes_true(is_over(request), PATIENCE_MS);
+    assert_becomes_true(request_is_over(request), PATIENCE_MS);
     assert_int_equal(sqlock_request_look(request), state);
     assert_code(rc, sqlock_request_finish(request, &f->err), &f->err);
 }
 
-static void give_up(struct fixture *f, sqlock_request *request)
+void request_give_up(struct fixture *f, sqlock_request *request)
 {
     int rc = sqlock_request_abandon(request, &f->err);
 
@@ -88,7 +88,7 @@ static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int done = open_eventfd();
-    sqlock_request *request = ask(f, lock, 0, NULL, done);
+    sqlock_request *request = request_ask(f, lock, 0, NULL, done);
     int64_t token;
     int rc;
 
@@ -120,13 +120,13 @@ static void test_a_request_is_woken_by_another_process(void **state)
 
     lock_take(held, 0);
     token = sqlock_token(held);
-    request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_FETCHING);
     assert_code(SQLOCK_EINUSE, sqlock_request_finish(request, &f->err),
                 &f->err);
     assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
     lock_give(held);
-    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     assert_less(token, sqlock_token(lock));
     lock_give(lock);
     lock_drop(lock);
@@ -144,21 +144,23 @@ static void test_a_request_that_is_not_served_says_why(void **state)
     int rc;
 
     lock_take(held, 0);
-    expect(f, ask(f, lock, 0, NULL, done), SQLOCK_REQUEST_FREE, SQLOCK_EBUSY);
+    request_expect(f, request_ask(f, lock, 0, NULL, done), SQLOCK_REQUEST_FREE,
+                   SQLOCK_EBUSY);
     assert_int_equal(drain(done), 1);
-    expect(f, ask(f, held, 0, NULL, done), SQLOCK_REQUEST_FREE, SQLOCK_EBUSY);
-    expect(f, ask(f, lock, 40, NULL, -1), SQLOCK_REQUEST_FREE,
-           SQLOCK_ETIMEDOUT);
-    expect(f, ask(f, held, 40, NULL, -1), SQLOCK_REQUEST_FREE,
-           SQLOCK_ETIMEDOUT); /* in the queue of the process */
-    request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request_expect(f, request_ask(f, held, 0, NULL, done), SQLOCK_REQUEST_FREE,
+                   SQLOCK_EBUSY);
+    request_expect(f, request_ask(f, lock, 40, NULL, -1), SQLOCK_REQUEST_FREE,
+                   SQLOCK_ETIMEDOUT);
+    request_expect(f, request_ask(f, held, 40, NULL, -1), SQLOCK_REQUEST_FREE,
+                   SQLOCK_ETIMEDOUT); /* in the queue of the process */
+    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     rc = sqlock_cancel(lock, &f->err);
     assert_lock_ok(rc, &f->err);
-    expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+    request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     options.cancel_fd = open_eventfd();
-    request = ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
     assert_true(write(options.cancel_fd, &(uint64_t){1}, 8) == 8);
-    expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+    request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     options.size = 3;
     request = NULL;
     rc = sqlock_request_acquire(&request, lock, 0, &options, -1, &f->err);
@@ -182,16 +184,16 @@ static void test_requests_of_one_thread_exclude_each_other(void **state)
     sqlock_request *second;
 
     lock_take(lock, 0);
-    first = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    second = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    first = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    second = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     contender_queue(&last, lock, SQLOCK_FOREVER);
     assert_int_equal(sqlock_request_look(first), SQLOCK_REQUEST_FETCHING);
     lock_give(lock);
-    expect(f, first, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, first, SQLOCK_REQUEST_HELD, 0);
     assert_int_equal(sqlock_request_look(second), SQLOCK_REQUEST_FETCHING);
     assert_int_equal(sqlock_hold_count(lock), 1);
     lock_give(lock);
-    expect(f, second, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, second, SQLOCK_REQUEST_HELD, 0);
     assert_int_equal(atomic_load(&last.rc), 1);
     lock_give(lock);
     contender_await(&last);
@@ -216,17 +218,17 @@ static void test_a_release_does_not_wait_either(void **state)
     rc = sqlock_request_release(&release, lock, done, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_int_equal(drain(done), 1); /* nested: over at once */
-    expect(f, release, SQLOCK_REQUEST_FREE, 0);
+    request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     assert_int_equal(sqlock_hold_count(lock), 1);
-    next = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    next = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     rc = sqlock_request_release(&release, lock, done, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_false(sqlock_is_held(lock)); /* from here on */
-    expect(f, release, SQLOCK_REQUEST_FREE, 0);
-    expect(f, next, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
+    request_expect(f, next, SQLOCK_REQUEST_HELD, 0);
     rc = sqlock_request_release(&release, lock, -1, &f->err);
     assert_lock_ok(rc, &f->err);
-    give_up(f, release); /* carried out all the same */
+    request_give_up(f, release); /* carried out all the same */
     lock_drop(lock);
     assert_becomes_true(row_is_free(f), PATIENCE_MS);
     (void)close(done);
@@ -245,18 +247,18 @@ static void test_an_abandoned_request_leaves_nothing(void **state)
     sqlock_request *granted;
 
     lock_take(held, 0);
-    at_row = ask(f, lock, SQLOCK_FOREVER, NULL, done);
-    queued = ask(f, lock, SQLOCK_FOREVER, NULL, done);
-    give_up(f, queued);
-    (void)wait_until(is_over(at_row), 100); /* until it is at the row */
-    give_up(f, at_row);
+    at_row = request_ask(f, lock, SQLOCK_FOREVER, NULL, done);
+    queued = request_ask(f, lock, SQLOCK_FOREVER, NULL, done);
+    request_give_up(f, queued);
+    (void)wait_until(request_is_over(at_row), 100); /* until it is at the row */
+    request_give_up(f, at_row);
     lock_drop(lock);
     lock_give(held);
     assert_true(row_is_free(f));
-    granted = ask(f, held, 0, NULL, -1);
-    assert_becomes_true(is_over(granted), PATIENCE_MS);
+    granted = request_ask(f, held, 0, NULL, -1);
+    assert_becomes_true(request_is_over(granted), PATIENCE_MS);
     assert_false(row_is_free(f));
-    give_up(f, granted);
+    request_give_up(f, granted);
     lock_drop(held);
     assert_becomes_true(row_is_free(f), PATIENCE_MS);
     assert_int_equal(drain(done), 0);
@@ -273,15 +275,16 @@ static void test_abandoned_at_every_stage(void **state)
     unsigned rounds = check_scale(60, 4000);
 
     for (unsigned i = 0; i < rounds; i++) {
-        sqlock_request *one = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-        sqlock_request *two = ask(f, other, SQLOCK_FOREVER, NULL, -1);
-        sqlock_request *three = ask(f, lock, (int64_t)(i % 4), NULL, -1);
+        sqlock_request *one = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+        sqlock_request *two = request_ask(f, other, SQLOCK_FOREVER, NULL, -1);
+        sqlock_request *three =
+            request_ask(f, lock, (int64_t)(i % 4), NULL, -1);
 
         for (unsigned k = 0; k < i % 7; k++)
             (void)check_pause(INT64_MAX);
-        give_up(f, i % 2 == 0 ? one : two);
-        give_up(f, three);
-        give_up(f, i % 2 == 0 ? two : one);
+        request_give_up(f, i % 2 == 0 ? one : two);
+        request_give_up(f, three);
+        request_give_up(f, i % 2 == 0 ? two : one);
     }
     assert_lock_ok(sqlock_acquire(other, SQLOCK_FOREVER, NULL, &f->err),
                    &f->err);
@@ -310,7 +313,7 @@ static void serve(struct fixture *f, struct crowd *crowd)
         sqlock_request *release = NULL;
         int rc;
 
-        if (crowd->requests[i] == NULL || !is_over(crowd->requests[i]))
+        if (crowd->requests[i] == NULL || !request_is_over(crowd->requests[i]))
             continue;
         rc = sqlock_request_finish(crowd->requests[i], &f->err);
         assert_lock_ok(rc, &f->err);
@@ -350,7 +353,8 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
     assert_lock_ok(rc, &f->err);
     fds = check_entries("/proc/self/fd");
     for (unsigned i = 0; i < crowd->count; i++)
-        crowd->requests[i] = ask(f, crowd->locks[i], SQLOCK_FOREVER, NULL, -1);
+        crowd->requests[i] =
+            request_ask(f, crowd->locks[i], SQLOCK_FOREVER, NULL, -1);
     rc = sqlock_release_many(crowd->held, crowd->count, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true((serve(f, crowd), crowd->over == crowd->count),
@@ -387,11 +391,11 @@ static void test_a_registry_closes_with_requests_open(void **state)
     (void)snprintf(name, sizeof name, "%s free", f->name);
     free_one = lock_obtain(registry, name);
     lock_take(held, 0);
-    (void)ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    (void)ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    give_up(f, ask(f, lock, SQLOCK_FOREVER, NULL, -1));
-    granted = ask(f, free_one, 0, NULL, -1);
-    assert_becomes_true(is_over(granted), PATIENCE_MS);
+    (void)request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    (void)request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request_give_up(f, request_ask(f, lock, SQLOCK_FOREVER, NULL, -1));
+    granted = request_ask(f, free_one, 0, NULL, -1);
+    assert_becomes_true(request_is_over(granted), PATIENCE_MS);
     free_one = lock_obtain(registry, f->database->name);
     lock_take(free_one, 0);
     rc = sqlock_request_release(&release, free_one, -1, &f->err);
@@ -422,7 +426,7 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
     options.ttl_ms = 300;
     options.on_lost = count_lost;
     options.lost_context = &lost;
-    request = ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
     assert_becomes_true(sqlock_request_look(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
     assert_becomes_true(atomic_load(&lost) == 1, PATIENCE_MS);
@@ -445,12 +449,12 @@ static void test_a_request_is_kept(void **state)
 
     options.ttl_ms = 4000;
     options.keep = true;
-    request = ask(f, lock, SQLOCK_FOREVER, &options, -1);
-    assert_becomes_true(is_over(request), PATIENCE_MS);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    assert_becomes_true(request_is_over(request), PATIENCE_MS);
     row = fixture_row(f, f->name);
     assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
                         PATIENCE_MS);
-    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     row = fixture_row(f, f->name);
     assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
                         PATIENCE_MS);
@@ -469,12 +473,12 @@ static void test_owned_by_the_registry_requests_are_counted(void **state)
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
-    requests[0] = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    requests[1] = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    expect(f, requests[0], SQLOCK_REQUEST_HELD, 0);
-    assert_becomes_true(is_over(requests[1]), PATIENCE_MS);
+    requests[0] = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    requests[1] = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request_expect(f, requests[0], SQLOCK_REQUEST_HELD, 0);
+    assert_becomes_true(request_is_over(requests[1]), PATIENCE_MS);
     assert_int_equal(sqlock_hold_count(lock), 2);
-    give_up(f, requests[1]);
+    request_give_up(f, requests[1]);
     assert_becomes_true(sqlock_hold_count(lock) == 1, PATIENCE_MS);
     assert_false(row_is_free(f));
     lock_give(lock);
@@ -498,17 +502,17 @@ static void test_F17_a_child_has_no_requests(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_request *request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    sqlock_request *request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     int status = -1;
     pid_t pid;
 
-    assert_becomes_true(is_over(request), PATIENCE_MS);
+    assert_becomes_true(request_is_over(request), PATIENCE_MS);
     pid = fork();
     if (pid == 0)
         _exit(refused_in_child(lock, request) ? 0 : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     lock_give(lock);
     lock_drop(lock);
 }
@@ -525,10 +529,10 @@ static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
     lock_give(lock);
     sql_run(&f->sql, "BEGIN");
     sql_run(&f->sql, "UPDATE %s SET FENCE = FENCE", f->table);
-    request = ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_FETCHING);
     sql_run(&f->sql, "ROLLBACK");
-    expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     lock_give(lock);
     lock_drop(lock);
 }

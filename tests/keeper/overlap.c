@@ -1,0 +1,283 @@
+/*
+ * overlap.c - renewals of one lease at the same time: whichever the database
+ * carries out last, and whichever answer comes last, nobody believes longer than
+ * the row says
+ *
+ * One of them is held up, on its way there or on its way back, and others pass
+ * it.  The keeper renews when a test says so; no lease is over before its test.
+ */
+#include "keeper.h"
+
+#include <string.h>
+
+#include "locks/registry.h"
+#include "support/tap.h"
+#include "support/workers.h"
+
+#define LONG_MS (40000 * SLOWNESS)
+#define SHORT_MS (LONG_MS / 2)
+
+enum place { BEFORE, AFTER }; /* the database */
+
+struct traffic {
+    const char *slow; /* the statement that is held up, once */
+    enum place place;
+    atomic_bool is_wanted;
+    atomic_bool is_up;
+    atomic_bool may_go;
+};
+
+static void hold_up(struct traffic *traffic, const struct tap_event *event,
+                    enum place place)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (place != traffic->place || event->text != traffic->slow ||
+        !atomic_exchange(&traffic->is_wanted, false))
+        return;
+    atomic_store(&traffic->is_up, true);
+    while (!atomic_load(&traffic->may_go) && check_pause(until))
+        ;
+}
+
+static int on_the_way(void *context, const struct tap_event *event)
+{
+    hold_up(context, event, BEFORE);
+    return 0;
+}
+
+static int on_the_way_back(void *context, const struct tap_event *event, int rc)
+{
+    hold_up(context, event, AFTER);
+    return rc;
+}
+
+/* What its holder is told is no longer than what the row says. */
+static void expect_truth(struct fixture *f, sqlock_lock *lock)
+{
+    int64_t now_us = sql_now_us(&f->sql);
+    int64_t told_us = 1000 * sqlock_remaining_ms(lock);
+
+    assert_less(0, told_us);
+    assert_less(told_us, fixture_row(f, f->name).expires_us - now_us);
+}
+
+static bool is_alone(sqlock_lock *lock)
+{
+    bool alone;
+
+    pthread_mutex_lock(&lock->mutex);
+    alone = lock->renewals == NULL;
+    pthread_mutex_unlock(&lock->mutex);
+    return alone;
+}
+
+/* ---------------------------------------------------------------- the scene */
+
+struct scene {
+    sqlock_registry *tapped;
+    sqlock_lock *lock;
+    struct traffic traffic;
+    struct worker worker;
+    uint32_t ttl_ms; /* for which the worker renews */
+};
+
+/* The lock is held for that long, by the registry. */
+static void open_scene(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
+{
+    sqlock_options options = fixture_options(f);
+
+    memset(scene, 0, sizeof *scene);
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    scene->tapped = fixture_tapped(f, &options);
+    scene->lock = lock_obtain(scene->tapped, f->name);
+    keep_take(scene->lock, ttl_ms, NULL);
+}
+
+/* All are let go, and the truth is told. */
+static void close_scene(struct fixture *f, struct scene *scene)
+{
+    atomic_store(&scene->traffic.may_go, true);
+    if (scene->worker.body != NULL)
+        worker_join(&scene->worker);
+    assert_becomes_true(is_alone(scene->lock), PATIENCE_MS);
+    expect_truth(f, scene->lock);
+    lock_give(scene->lock);
+    lock_drop(scene->lock);
+    registry_end(scene->tapped);
+}
+
+static void watch_for(struct scene *scene, sqlock_statement_kind slow,
+                      enum place place)
+{
+    scene->traffic.slow = census_text(scene->tapped, slow);
+    scene->traffic.place = place;
+    atomic_store(&scene->traffic.is_wanted, true);
+    tap_hooks(on_the_way, on_the_way_back, &scene->traffic);
+}
+
+static int renew_once(struct worker *worker)
+{
+    struct scene *scene = worker->context;
+
+    worker_expect(worker, 0,
+                  sqlock_renew(scene->lock, scene->ttl_ms, &worker->err));
+    return 0;
+}
+
+static int renew_many_once(struct worker *worker)
+{
+    struct scene *scene = worker->context;
+
+    worker_expect(worker, 0,
+                  sqlock_renew_many(&scene->lock, 1, NULL, &worker->err));
+    return 0;
+}
+
+/* Another thread renews it, and is held up there. */
+static void renew_beside(struct scene *scene, int (*body)(struct worker *),
+                         uint32_t ttl_ms, enum place place)
+{
+    scene->ttl_ms = ttl_ms;
+    watch_for(scene,
+              body == renew_once ? SQLOCK_SQL_RENEW : SQLOCK_SQL_RENEW_MANY,
+              place);
+    worker_start(&scene->worker, body, scene);
+    assert_becomes_true(atomic_load(&scene->traffic.is_up), PATIENCE_MS);
+}
+
+static void renew(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
+{
+    int rc = sqlock_renew(scene->lock, ttl_ms, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+}
+
+/* ---------------------------------------------------------------- the tests */
+
+/* It is older than what the application has asked for since. */
+static void test_the_keepers_answer_comes_last(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    watch_for(&scene, SQLOCK_SQL_RENEW_MANY, AFTER);
+    (void)keep_make_due(scene.lock);
+    assert_becomes_true(atomic_load(&scene.traffic.is_up), PATIENCE_MS);
+    renew(f, &scene, SHORT_MS);
+    expect_truth(f, scene.lock);
+    close_scene(f, &scene);
+}
+
+/* The keeper's renewal has shortened the row behind it; the one after makes up
+ * for that. */
+static void test_a_longer_renewal_is_answered_after_the_keepers(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, SHORT_MS);
+    renew_beside(&scene, renew_once, LONG_MS, AFTER);
+    keep_renewal_now(scene.lock);
+    expect_truth(f, scene.lock);
+    atomic_store(&scene.traffic.may_go, true);
+    worker_join(&scene.worker);
+    scene.worker.body = NULL;
+    expect_truth(f, scene.lock);
+    assert_becomes_true(sqlock_remaining_ms(scene.lock) > SHORT_MS,
+                        PATIENCE_MS);
+    close_scene(f, &scene);
+}
+
+static void test_one_of_many_is_answered_after_a_shorter_one(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    renew_beside(&scene, renew_many_once, 0, AFTER);
+    renew(f, &scene, SHORT_MS);
+    expect_truth(f, scene.lock);
+    close_scene(f, &scene);
+}
+
+static void test_two_threads_renew_one_lease(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    renew_beside(&scene, renew_once, LONG_MS + 1, AFTER);
+    renew(f, &scene, SHORT_MS);
+    expect_truth(f, scene.lock);
+    close_scene(f, &scene);
+}
+
+/* Others who own the lock are told the truth while nobody has the answer. */
+static void test_a_shorter_renewal_that_has_no_answer_yet(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    renew_beside(&scene, renew_once, SHORT_MS, AFTER);
+    expect_truth(f, scene.lock);
+    close_scene(f, &scene);
+}
+
+/* It may arrive at any moment: whoever passes it does not believe longer. */
+static void test_a_shorter_renewal_that_has_not_arrived_yet(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+
+    open_scene(f, &scene, LONG_MS);
+    renew_beside(&scene, renew_once, SHORT_MS, BEFORE);
+    keep_renewal_now(scene.lock);
+    assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
+    renew(f, &scene, LONG_MS);
+    assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
+    close_scene(f, &scene);
+}
+
+static int refuse(void *context, const struct tap_event *event)
+{
+    struct traffic *traffic = context;
+
+    return event->text == traffic->slow ? SQLOCK_EDATABASE : 0;
+}
+
+/* Nothing has become of it: the lease is as it was.  Not one that is kept: its
+ * keeper may be at it meanwhile, and does not know. */
+static void test_a_shorter_renewal_that_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct scene scene;
+    int rc;
+
+    open_scene(f, &scene, LONG_MS);
+    lock_give(scene.lock);
+    lock_take(scene.lock, LONG_MS);
+    scene.traffic.slow = census_text(scene.tapped, SQLOCK_SQL_RENEW);
+    tap_hooks(refuse, NULL, &scene.traffic);
+    rc = sqlock_renew(scene.lock, SHORT_MS, &f->err);
+    assert_code(SQLOCK_EDATABASE, rc, &f->err);
+    assert_less(SHORT_MS, sqlock_remaining_ms(scene.lock));
+    close_scene(f, &scene);
+}
+
+/* SQLite's writes of a registry go one after another. */
+static const struct test tests[] = {
+    TEST_ON(test_the_keepers_answer_comes_last, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_longer_renewal_is_answered_after_the_keepers, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_one_of_many_is_answered_after_a_shorter_one, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_two_threads_renew_one_lease, ON_SERVERS, IN_SQLOCK),
+    TEST(test_a_shorter_renewal_that_has_no_answer_yet),
+    TEST_ON(test_a_shorter_renewal_that_has_not_arrived_yet, ON_SERVERS,
+            IN_SQLOCK),
+    TEST(test_a_shorter_renewal_that_is_refused),
+};
+const struct topic topic_overlap = TOPIC(tests);

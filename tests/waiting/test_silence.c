@@ -1,0 +1,221 @@
+/*
+ * test_silence.c - a network that falls silent under who waits at a doorbell, or
+ * has one (F42).  What waits there has no time limit of the client library's
+ * that would come soon: each of these calls would last for most of an hour.
+ */
+#include "suite.h"
+
+#include <string.h>
+
+#include "support/proxy.h"
+
+/* Of a statement: what is measured in it is silent, so that a busy machine, too,
+ * keeps it. */
+#define STATEMENT_MS (500 * SLOWNESS)
+#define LONG_MS 3600000
+
+struct scene {
+    struct fixture *f;
+    struct proxy *proxy;
+    sqlock_registry *registry; /* through the proxy */
+    sqlock_lock *lock;
+    struct contender next;
+};
+
+static void open_scene(struct scene *scene, struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+    char url[1024];
+
+    memset(scene, 0, sizeof *scene);
+    scene->f = f;
+    scene->proxy = proxy_open(f->database, f->url);
+    assert_non_null(scene->proxy);
+    options.statement_timeout_ms = STATEMENT_MS;
+    options.connect_timeout_ms = 2 * STATEMENT_MS;
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    options.poll_ms = LONG_MS; /* woken, or not at all */
+    (void)proxy_url(scene->proxy, url, f->url);
+    /* A busy machine may not keep these deadlines at once. */
+    assert_becomes_true(
+        sqlock_registry_open(&scene->registry, url, &options, &f->err) == 0,
+        PATIENCE_MS);
+    scene->lock = lock_obtain(scene->registry, f->name);
+}
+
+static void close_scene(struct scene *scene)
+{
+    proxy_heal(scene->proxy);
+    if (scene->registry != NULL) {
+        lock_drop(scene->lock);
+        registry_end(scene->registry);
+    }
+    proxy_close(scene->proxy);
+}
+
+/* From here on nothing passes any more, once that is on its way. */
+static void fall_silent_at(struct scene *scene, const char *text)
+{
+    const struct proxy_plan plan = {.point = PROXY_BEFORE,
+                                    .act = PROXY_BLACKHOLE,
+                                    .nth = 1,
+                                    .containing = text};
+
+    proxy_arm(scene->proxy, &plan);
+}
+
+static bool is_over(const struct scene *scene)
+{
+    return atomic_load(&scene->next.rc) <= 0;
+}
+
+static void start(struct scene *scene)
+{
+    contender_start(&scene->next, scene->lock, SQLOCK_FOREVER);
+}
+
+/* It has ended, without the lock. */
+static void expect_outage(struct scene *scene)
+{
+    assert_becomes_true(is_over(scene), PATIENCE_MS);
+    worker_join(&scene->next.worker);
+    assert_code_of(SQLOCK_EUNCERTAIN, SQLOCK_EUNREACHABLE,
+                   atomic_load(&scene->next.rc), &scene->next.worker.err);
+}
+
+/* Until it waits behind the holder: a busy machine may need several tries. */
+static void start_behind(struct scene *scene)
+{
+    start(scene);
+    while (!wait_until(bell_is_waited_at(scene->f) || is_over(scene),
+                       PATIENCE_MS) ||
+           is_over(scene)) {
+        expect_outage(scene);
+        start(scene);
+    }
+}
+
+/* What was given up has left nothing that would keep others away. */
+static void expect_free(struct scene *scene)
+{
+    sqlock_lock *theirs = lock_obtain(scene->f->b, scene->f->name);
+
+    proxy_heal(scene->proxy);
+    lock_take(theirs, 0);
+    lock_give(theirs);
+    lock_drop(theirs);
+}
+
+/* Its turn has come, and the claim finds nobody: the doorbell that it has is not
+ * asked for an answer, either. */
+static void test_F42_silence_after_the_turn_was_given(void **state)
+{
+    struct scene scene;
+    sqlock_lock *held;
+
+    open_scene(&scene, *state);
+    held = lock_obtain(scene.f->a, scene.f->name);
+    lock_take(held, 0);
+    lock_give(held); /* a row that is there */
+    while (proxy_times(scene.proxy) == 0) {
+        lock_take(held, 0);
+        start_behind(&scene);
+        fall_silent_at(&scene, scene.f->name); /* only claims have it */
+        lock_give(held);
+        expect_outage(&scene);
+    }
+    expect_free(&scene);
+    lock_drop(held);
+    close_scene(&scene);
+}
+
+/* At the first wait of a registry: whose are the sessions? */
+static void test_F42_silence_while_sessions_are_compared(void **state)
+{
+    struct scene scene;
+    sqlock_lock *held;
+
+    open_scene(&scene, *state);
+    held = lock_obtain(scene.f->a, scene.f->name);
+    lock_take(held, 0);
+    fall_silent_at(&scene, "CAST(CONNECTION_ID()");
+    while (proxy_times(scene.proxy) == 0) {
+        start(&scene);
+        expect_outage(&scene);
+    }
+    lock_give(held);
+    expect_free(&scene);
+    lock_drop(held);
+    close_scene(&scene);
+}
+
+/* The doorbell came, but the row is a stranger's, who has none: it is given up
+ * to no answer. */
+static void test_F42_silence_while_a_turn_is_given_up(void **state)
+{
+    struct scene scene;
+    struct fixture *f = *state;
+    char key[SQLOCK_KEY_SIZE];
+
+    open_scene(&scene, f);
+    assert_lock_ok(sqlock_key_of(key, f->name, SQLOCK_KEY_CURRENT, &f->err),
+                   &f->err);
+    fixture_put_row(f, key, "DEFAULT", "11111111-2222-4333-8444-555555555555",
+                    -1000000, INT64_C(60000000));
+    fall_silent_at(&scene, "SELECT RELEASE_LOCK(");
+    while (proxy_times(scene.proxy) == 0) {
+        start(&scene);
+        expect_outage(&scene);
+    }
+    sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table, key);
+    expect_free(&scene);
+    close_scene(&scene);
+}
+
+static int take_and_keep(struct worker *worker)
+{
+    struct scene *scene = worker->context;
+
+    atomic_store(&scene->next.rc, sqlock_acquire(scene->lock, SQLOCK_FOREVER,
+                                                 NULL, &worker->err));
+    return 0;
+}
+
+/* With a lock that came by the doorbell, which is held with it. */
+static void test_F42_silence_while_a_registry_is_closed(void **state)
+{
+    struct scene scene;
+    sqlock_lock *held;
+    int rc = SQLOCK_EUNREACHABLE;
+
+    open_scene(&scene, *state);
+    held = lock_obtain(scene.f->a, scene.f->name);
+    lock_take(held, 0);
+    lock_give(held);
+    for (unsigned i = 0; i < 10 && rc < 0; i++) {
+        lock_take(held, 0);
+        atomic_store(&scene.next.rc, 1);
+        worker_start(&scene.next.worker, take_and_keep, &scene);
+        assert_becomes_true(bell_is_waited_at(scene.f) || is_over(&scene),
+                            PATIENCE_MS);
+        lock_give(held);
+        worker_join(&scene.next.worker);
+        rc = atomic_load(&scene.next.rc);
+    }
+    assert_lock_ok(rc, &scene.next.worker.err);
+    proxy_blackhole(scene.proxy);
+    rc = sqlock_registry_close(scene.registry, &scene.f->err);
+    assert_code_of(SQLOCK_EUNCERTAIN, SQLOCK_EUNREACHABLE, rc, &scene.f->err);
+    scene.registry = NULL;
+    lock_drop(held);
+    close_scene(&scene);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_F42_silence_after_the_turn_was_given, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_F42_silence_while_sessions_are_compared, ON_MYSQL, IN_SQLOCK),
+    TEST_ON(test_F42_silence_while_a_turn_is_given_up, ON_MYSQL, IN_SQLOCK),
+    TEST_ON(test_F42_silence_while_a_registry_is_closed, ON_SERVERS, IN_SQLOCK),
+};
+
+const struct topic topic_silence = TOPIC(tests);
