@@ -92,6 +92,33 @@ static void test_no_room_for_locks_ends_the_transaction(void **state)
     assert_int_equal(seen_by_other(test, other), 0);
 }
 
+#define SIGNAL_FAILED_COMMIT "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1180"
+
+/* Galera says so of a commit that it may have carried out on other nodes. */
+static void test_failed_commit_of_a_statement_is_uncertain(void **state)
+{
+    struct test *test = *state;
+
+    assert_code(SQLOCK_EUNCERTAIN, session_try(&test->a, SIGNAL_FAILED_COMMIT),
+                &test->a.err);
+    assert_false(subject.driver->is_alive(test->a.connection));
+    assert_code(SQLOCK_EUNREACHABLE, insert(&test->a, test->key), &test->a.err);
+}
+
+/* Of a statement that does not commit, it says that nothing is left. */
+static void test_failed_commit_before_the_commit_may_be_retried(void **state)
+{
+    struct test *test = *state;
+
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+    assert_code(SQLOCK_ERETRY, session_try(&test->a, SIGNAL_FAILED_COMMIT),
+                &test->a.err);
+    assert_code(SQLOCK_ERETRY, session_commit(&test->a), &test->a.err);
+    assert_int_equal(seen_by_other(test, test->key), 0);
+    assert_lock_ok(insert(&test->a, test->key), &test->a.err);
+}
+
 /* CockroachDB says so of a commit. */
 static void test_unknown_completion_is_uncertain(void **state)
 {
@@ -201,8 +228,11 @@ void add_transaction_tests(add_fn add)
     ADD(read_passes_a_locked_row);
     if (subject.database->bit != ON_SQLITE)
         ADD(each_statement_sees_what_is_committed);
-    if (subject.database->bit == ON_MYSQL)
+    if (subject.database->bit == ON_MYSQL) {
         ADD(no_room_for_locks_ends_the_transaction);
+        ADD(failed_commit_of_a_statement_is_uncertain);
+        ADD(failed_commit_before_the_commit_may_be_retried);
+    }
     if (subject.database->bit == ON_POSTGRES) {
         ADD(unknown_completion_is_uncertain);
         ADD(prepared_by_somebody_else_in_a_transaction);

@@ -37,9 +37,13 @@ static int fail(struct lk_mysql_connection *connection, unsigned int number,
                 const char *state, const char *message,
                 enum lk_mysql_stage stage, sqlock_error *err)
 {
-    int code = lk_mysql_classify(number, stage);
+    int code;
 
-    if (lk_mysql_breaks(number))
+    /* The callers need not tell these two apart. */
+    if (stage == LK_MYSQL_RUNNING && !connection->in_transaction)
+        stage = LK_MYSQL_AUTOCOMMIT;
+    code = lk_mysql_classify(number, stage);
+    if (code == SQLOCK_EUNCERTAIN || lk_mysql_breaks(number))
         connection->is_broken = true;
     /* Of a statement that was given up, no more is said than is sure. */
     if (atomic_load(&connection->was_aborted) && connection->is_broken)

@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#define ERROR_DURING_COMMIT 1180
+
 /* clang-format off */
 static const struct {
     unsigned int number;
@@ -17,7 +19,7 @@ static const struct {
     /* The transaction was rolled back for another's sake. */
     {1213, SQLOCK_ERETRY},      /* deadlock */
     {1020, SQLOCK_ERETRY},      /* row changed since it was read */
-    {1180, SQLOCK_ERETRY},      /* error during commit (Galera) */
+    {ERROR_DURING_COMMIT, SQLOCK_ERETRY}, /* before it (Galera) */
     {3101, SQLOCK_ERETRY},      /* the group refused the commit */
 
     {1205, SQLOCK_EBUSY},       /* lock wait timeout; not rolled back */
@@ -109,8 +111,10 @@ int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage)
     case LK_MYSQL_CONNECTING:
     case LK_MYSQL_PREPARING:
         return code == SQLOCK_EUNCERTAIN ? SQLOCK_EUNREACHABLE : code;
+    case LK_MYSQL_AUTOCOMMIT:
+        return number == ERROR_DURING_COMMIT ? SQLOCK_EUNCERTAIN : code;
     case LK_MYSQL_COMMITTING:
-        if (code == SQLOCK_ECANCELED || number == 1180)
+        if (code == SQLOCK_ECANCELED || number == ERROR_DURING_COMMIT)
             return SQLOCK_EUNCERTAIN;
         return code;
     case LK_MYSQL_RUNNING:

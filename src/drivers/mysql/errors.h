@@ -12,8 +12,9 @@
 enum lk_mysql_stage {
     LK_MYSQL_CONNECTING, /* nothing can have been carried out */
     LK_MYSQL_PREPARING,  /* the statement was not started */
-    LK_MYSQL_RUNNING,
-    LK_MYSQL_COMMITTING /* a cancelled commit may have happened */
+    LK_MYSQL_RUNNING,    /* in a transaction */
+    LK_MYSQL_AUTOCOMMIT, /* outside one: the statement commits itself */
+    LK_MYSQL_COMMITTING  /* a cancelled commit may have happened */
 };
 
 #define LK_MYSQL_LOCK_WAIT_TIMEOUT 1205
