@@ -5,6 +5,7 @@
  *     run_loop.c        sqlock's main thread: what to do when
  *     run_lease.c       a thread of its own that waits for the lock and gives it
  *                       back: a database that hangs holds up nothing else
+ *     run_renewals.c    telling of renewals that stand still
  *     run_terminal.c    the terminal and job control, which are sqlock's
  *     run_report.c      --status-fd
  *     run_clock.c       points in time
@@ -121,6 +122,13 @@ void run_lease_stop(run_lease *lease);
 
 /** Free everything; the lease is over. */
 void run_lease_clear(run_lease *lease);
+
+/* ------------------------------------------------------------ renewals -- */
+
+/** Say that there has been no renewal for so long, or, with 0, that there is one
+ *  again; returns at once.
+ *  @return false: not now, what was to be told before is not told yet */
+bool run_renewals_tell(int64_t stale_ns);
 
 /* ---------------------------------------------------------------- link -- */
 

@@ -199,16 +199,12 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, int64_t start_ns,
 /* ------------------------------------------------------------------ held -- */
 
 /* The keeper goes on by itself; what stands still is told once. */
-static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_stale)
+static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 {
-    bool was_stale = *is_stale;
+    bool is_stale = stale_ns > ttl_ns / 2;
 
-    *is_stale = stale_ns > ttl_ns / 2;
-    if (*is_stale && !was_stale)
-        cli_note("the lease could not be renewed for %.1f s, trying again",
-                 (double)stale_ns / 1e9);
-    else if (was_stale && !*is_stale)
-        cli_note("the lease is renewed again");
+    if (is_stale != *is_told && run_renewals_tell(is_stale ? stale_ns : 0))
+        *is_told = is_stale;
 }
 
 static void record(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
@@ -244,7 +240,7 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
 {
     int64_t ttl_ms = (int64_t)lease->options->registry.ttl_ms;
     int64_t renewed_ns = run_now_ns();
-    bool is_stale = false;
+    bool is_told = false;
     orders given = take_orders(lease);
 
     while (!given.is_stopping) {
@@ -254,7 +250,7 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
             if (look(lease, lock, news))
                 renewed_ns = run_now_ns();
             say_renewals(run_now_ns() - renewed_ns, ttl_ms * RUN_NS_PER_MS,
-                         &is_stale);
+                         &is_told);
         }
         if (news->state != RUN_LEASE_HELD)
             lost_fd = -1; /* it would have nothing new to say */

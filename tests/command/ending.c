@@ -217,6 +217,29 @@ static void end_broken_and_nobody_reads(struct fixture *f)
     assert_non_null(strstr(job.said, "the command was ended"));
 }
 
+/* Renewals stand still for long enough to be told of, and go on in time: with
+ * nobody who reads that, the command goes on, too. */
+static void end_unrenewed_and_nobody_reads(struct fixture *f)
+{
+    static const char *const long_lease[] = {"-t", "8", "--grace", "0", NULL};
+    struct job job;
+    int64_t expires_us;
+
+    job_run(&job, f, NULL, long_lease, "meek", 1);
+    job_deafen(&job);
+    assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
+    expires_us = fixture_row(f, f->name).expires_us;
+    sleep_until_us(expires_us - INT64_C(2000000));
+    assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
+    assert_becomes_true(atomic_load(&job.activity->last_us) > expires_us,
+                        PATIENCE_MS);
+    job_listen(&job);
+    job_await(&job, "could not be renewed");
+    job_await(&job, "renewed again");
+    assert_int_equal(kill(job.pid, SIGTERM), 0);
+    assert_int_equal(job_end(&job), 128 + SIGTERM);
+}
+
 /* Wait until renewals have moved the lease's end so far. */
 static void await_renewals(struct fixture *f, int64_t ms)
 {
@@ -305,6 +328,11 @@ static void test_F80_broken_and_nobody_reads(void **state)
     repeat(state, end_broken_and_nobody_reads);
 }
 
+static void test_F72_unrenewed_and_nobody_reads(void **state)
+{
+    repeat(state, end_unrenewed_and_nobody_reads);
+}
+
 static void test_F80_lost_while_kept(void **state)
 {
     struct fixture *f = *state;
@@ -336,5 +364,6 @@ static const struct test tests[] = {
     TEST_ON(test_F71_killed_and_nobody_reads, ON_SQLITE, 0),
     TEST_ON(test_F72_frozen_and_nobody_reads, ON_SQLITE, 0),
     TEST_ON(test_F80_broken_and_nobody_reads, ON_SQLITE, 0),
+    TEST_ON(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, 0),
 };
 const struct topic topic_ending = TOPIC(tests);
