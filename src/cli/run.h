@@ -6,6 +6,7 @@
  *     run_lease.c       a thread of its own that waits for the lock and gives it
  *                       back: a database that hangs holds up nothing else
  *     run_renewals.c    telling of renewals that stand still
+ *     run_signals.c     the signals that it passes on
  *     run_terminal.c    the terminal and job control, which are sqlock's
  *     run_report.c      --status-fd
  *     run_clock.c       points in time
@@ -129,6 +130,35 @@ void run_lease_clear(run_lease *lease);
  *  again; returns at once.
  *  @return false: not now, what was to be told before is not told yet */
 bool run_renewals_tell(int64_t stale_ns);
+
+/* ------------------------------------------------------------- signals -- */
+
+typedef struct run_signals {
+    int fd;          /* readable when one has come; -1: none is taken */
+    sigset_t before; /* the mask that we began with */
+    int serial;      /* of the last one that was passed on */
+    int waking;      /* of the last that lets a stopped command go on */
+    int ending;      /* of the last that may end it */
+} run_signals;
+
+/** Take those that are passed on.  They are blocked before any thread starts, in
+ *  all of them, and unblocked in the command.  What the caller ignores (nohup)
+ *  stays ignored by all.  @return false, having said why */
+bool run_signals_block(run_signals *signals);
+
+/** @return one that has come, or 0 */
+int run_signals_take(const run_signals *signals);
+
+/** Whether this one ends who does nothing about it. */
+bool run_signals_may_end(int number);
+
+/** Give this one, which is passed on, the next serial. */
+void run_signals_count(run_signals *signals, int number);
+
+/** End as this one would have ended us. */
+_Noreturn void run_signals_die_of(const run_signals *signals, int number);
+
+void run_signals_clear(const run_signals *signals);
 
 /* ---------------------------------------------------------------- link -- */
 

@@ -17,7 +17,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,67 +40,27 @@ typedef struct run_state {
     run_lease lease;
     run_lease_news news;
     run_supervisor supervisor;
+    run_signals signals;
     run_terminal terminal;
     run_phase phase;
     int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
     run_cgroup cgroup; /* SWEEPING: the supervisor's */
     bool was_stopped;  /* the command, by job control */
-    int serial;        /* of the last signal that was passed on */
-    int waking;        /* of the last that lets a stopped command go on */
-    int ending;        /* of the last that may end it */
     bool is_cut;       /* the hold after the command's success, by a signal */
     int64_t held_ns;   /* since when */
     int64_t ended_ns;  /* the command, and all that had to end with it; or 0 */
     int64_t swept_ns;  /* SWEEPING since */
     int status;
     int death; /* signal to die of at the end, or 0 */
-    sigset_t before;
-    int signal_fd;
     int timer_fd;
 } run_state;
 
 /* --------------------------------------------------------------- signals -- */
 
-static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
-                                SIGUSR1, SIGUSR2, SIGTSTP};
-#define PASSED_ON (sizeof passed_on / sizeof passed_on[0])
-
-/* Blocked here before any thread starts, in all of them, and unblocked in the
- * command.  What the caller ignores (nohup) stays ignored by all. */
-static bool block_signals(run_state *run)
-{
-    struct sigaction action;
-    sigset_t watched;
-    sigset_t blocked;
-    size_t i;
-
-    (void)signal(SIGCHLD, SIG_DFL);
-    (void)sigemptyset(&watched);
-    (void)sigaddset(&watched, SIGCONT);
-    for (i = 0; i < PASSED_ON; i++) {
-        if (sigaction(passed_on[i], NULL, &action) == 0 &&
-            action.sa_handler != SIG_IGN)
-            (void)sigaddset(&watched, passed_on[i]);
-    }
-    blocked = watched;
-    (void)sigaddset(&blocked, SIGPIPE);
-    (void)sigaddset(&blocked, SIGTTOU);
-    (void)sigprocmask(SIG_BLOCK, &blocked, &run->before);
-    run->signal_fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
-    return run->signal_fd >= 0;
-}
-
-/* End as the signal would have ended us.  Not for QUIT: a core file would hold
- * the URL. */
-static int die_of(const run_state *run, int number)
+static _Noreturn void die_of(const run_state *run, int number)
 {
     run_report_write(run->report, run->options, CLI_SIGNALLED + number);
-    if (number != SIGQUIT) {
-        (void)signal(number, SIG_DFL);
-        (void)raise(number);
-        (void)sigprocmask(SIG_SETMASK, &run->before, NULL);
-    }
-    _exit(CLI_SIGNALLED + number);
+    run_signals_die_of(&run->signals, number);
 }
 
 static void start_releasing(run_state *run, int status)
@@ -126,7 +85,7 @@ static void order(const run_state *run, run_word word, int number)
 {
     run_message message = {.word = word,
                            .number = number,
-                           .serial = run->serial,
+                           .serial = run->signals.serial,
                            .deadline_ns = run->news.deadline_ns,
                            .token = run->news.token};
 
@@ -136,21 +95,16 @@ static void order(const run_state *run, run_word word, int number)
     run_link_send(run->supervisor.link_fd, &message);
 }
 
-static bool may_end(int number)
-{
-    return number != SIGCONT && number != SIGTSTP;
-}
-
 static void take_signal_waiting(run_state *run, int number)
 {
     if (number == SIGTSTP) {
         (void)raise(SIGSTOP);
-    } else if (may_end(number)) {
+    } else if (run_signals_may_end(number)) {
         run->report->cause = "interrupted";
         /* A claim in flight cannot be taken back: should it be granted, the row
          * runs out after the TTL. */
         if (run->news.state == RUN_LEASE_WAITING && !run->news.was_held)
-            (void)die_of(run, number);
+            die_of(run, number);
         run->death = number;
         start_releasing(run, CLI_SIGNALLED + number);
     }
@@ -162,11 +116,7 @@ static void pass_on(run_state *run, int number)
     if (number != SIGTSTP && run->was_stopped)
         run_terminal_resume(&run->terminal);
     run->was_stopped = run->was_stopped && number == SIGTSTP;
-    run->serial++;
-    if (number != SIGTSTP)
-        run->waking = run->serial;
-    if (may_end(number))
-        run->ending = run->serial;
+    run_signals_count(&run->signals, number);
     order(run, RUN_SIGNAL, number);
 }
 
@@ -182,7 +132,7 @@ static void take_signal(run_state *run, int number)
     case RECORDING:
     case HOLDING:
         /* The command has done its work: only the rest of the hold is cut. */
-        run->is_cut = run->is_cut || may_end(number);
+        run->is_cut = run->is_cut || run_signals_may_end(number);
         break;
     default:
         break;
@@ -191,10 +141,12 @@ static void take_signal(run_state *run, int number)
 
 static void take_signals(run_state *run)
 {
-    struct signalfd_siginfo info;
+    int number = run_signals_take(&run->signals);
 
-    while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info)
-        take_signal(run, (int)info.ssi_signo);
+    while (number != 0) {
+        take_signal(run, number);
+        number = run_signals_take(&run->signals);
+    }
 }
 
 /* ------------------------------------------------------- the supervisor -- */
@@ -262,7 +214,7 @@ static void take_end(run_state *run, const run_message *message)
     run->report->has_ended = true;
     run->report->wait_status = wait_status;
     /* One that came when it had ended is for what follows. */
-    run->is_cut = message->serial < run->ending;
+    run->is_cut = message->serial < run->signals.ending;
     if (message->why == RUN_END_OWN || message->why == RUN_END_LEFT)
         take_own_end(run, wait_status);
     else
@@ -285,7 +237,7 @@ static void take_message(run_state *run, const run_message *message)
         report_refusal_to_run(run, message->number);
         break;
     case RUN_HALTED:
-        if (message->serial < run->waking)
+        if (message->serial < run->signals.waking)
             break; /* it goes on already */
         run->was_stopped = true;
         run_terminal_follow_stop(&run->terminal);
@@ -538,7 +490,7 @@ static int64_t next_ns(const run_state *run)
 static void wait_for_event(run_state *run)
 {
     struct pollfd files[] = {
-        {.fd = run->signal_fd, .events = POLLIN},
+        {.fd = run->signals.fd, .events = POLLIN},
         {.fd = run->lease.event_fd, .events = POLLIN},
         {.fd = run->supervisor.link_fd, .events = POLLIN},
         {.fd = run->timer_fd, .events = POLLIN},
@@ -556,17 +508,16 @@ static void wait_for_event(run_state *run)
 
 static bool begin(run_state *run)
 {
-    if (!block_signals(run)) {
-        cli_error("signalfd: %s", strerror(errno));
+    if (!run_signals_block(&run->signals))
         return false;
-    }
     run->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (run->timer_fd < 0) {
         cli_error("timerfd: %s", strerror(errno));
         return false;
     }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return run_supervisor_start(&run->supervisor, run->options, &run->before);
+    return run_supervisor_start(&run->supervisor, run->options,
+                                &run->signals.before);
 }
 
 int run_loop(const run_options *options, run_report *report)
@@ -575,7 +526,7 @@ int run_loop(const run_options *options, run_report *report)
                      .report = report,
                      .supervisor = {.link_fd = -1},
                      .cgroup = {.dir_fd = -1, .parent_fd = -1},
-                     .signal_fd = -1,
+                     .signals = {.fd = -1},
                      .timer_fd = -1};
     bool has_lease;
 
@@ -592,9 +543,8 @@ int run_loop(const run_options *options, run_report *report)
         (void)close(run.supervisor.link_fd);
     if (run.timer_fd >= 0)
         (void)close(run.timer_fd);
-    if (run.signal_fd >= 0)
-        (void)close(run.signal_fd);
+    run_signals_clear(&run.signals);
     if (run.death != 0)
-        (void)die_of(&run, run.death);
+        die_of(&run, run.death);
     return run.status;
 }

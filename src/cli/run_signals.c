@@ -1,0 +1,79 @@
+/*
+ * run_signals.c - the signals that sqlock passes on to the command
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                                SIGUSR1, SIGUSR2, SIGTSTP};
+#define PASSED_ON (sizeof passed_on / sizeof passed_on[0])
+
+bool run_signals_block(run_signals *signals)
+{
+    struct sigaction action;
+    sigset_t watched;
+    sigset_t blocked;
+    size_t i;
+
+    (void)signal(SIGCHLD, SIG_DFL);
+    (void)sigemptyset(&watched);
+    (void)sigaddset(&watched, SIGCONT);
+    for (i = 0; i < PASSED_ON; i++) {
+        if (sigaction(passed_on[i], NULL, &action) == 0 &&
+            action.sa_handler != SIG_IGN)
+            (void)sigaddset(&watched, passed_on[i]);
+    }
+    blocked = watched;
+    (void)sigaddset(&blocked, SIGPIPE);
+    (void)sigaddset(&blocked, SIGTTOU);
+    (void)sigprocmask(SIG_BLOCK, &blocked, &signals->before);
+    signals->fd = signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signals->fd >= 0)
+        return true;
+    cli_error("signalfd: %s", strerror(errno));
+    return false;
+}
+
+int run_signals_take(const run_signals *signals)
+{
+    struct signalfd_siginfo info;
+
+    if (read(signals->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return 0;
+    return (int)info.ssi_signo;
+}
+
+bool run_signals_may_end(int number)
+{
+    return number != SIGCONT && number != SIGTSTP;
+}
+
+void run_signals_count(run_signals *signals, int number)
+{
+    signals->serial++;
+    if (number != SIGTSTP)
+        signals->waking = signals->serial;
+    if (run_signals_may_end(number))
+        signals->ending = signals->serial;
+}
+
+/* Not for QUIT: a core file would hold the URL. */
+void run_signals_die_of(const run_signals *signals, int number)
+{
+    if (number != SIGQUIT) {
+        (void)signal(number, SIG_DFL);
+        (void)raise(number);
+        (void)sigprocmask(SIG_SETMASK, &signals->before, NULL);
+    }
+    _exit(CLI_SIGNALLED + number);
+}
+
+void run_signals_clear(const run_signals *signals)
+{
+    if (signals->fd >= 0)
+        (void)close(signals->fd);
+}
