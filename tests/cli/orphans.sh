@@ -68,6 +68,7 @@ killed() {
     is "F74 -w: given up in time" "$status/$out" "75/"
     is_one_line "F74 it is said"
 
+    rm -f "$dir/err" # what is waited for must not be the last one's
     "$SQLOCK" --table-prefix "$prefix" run job -- \
         bash "$here/../servers/psql.sh" -qXAt "$SQLOCK_URL" \
         -c "SELECT count(*) FROM cli_orphan" >"$dir/out" 2>"$dir/err" 8>&- &
@@ -102,6 +103,7 @@ interrupted() {
     orphan=$!
     until_true is_waiting
     for signal in TERM HUP; do
+        rm -f "$dir/err"
         env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" run \
             -t 60 signal -- true 2>"$dir/err" &
         holder=$!
