@@ -23,6 +23,19 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
     return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
 }
 
+/* Without a way back the transaction has done half of it, and must not commit. */
+static int go_back(sqlock_tx *tx, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int rc = savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_stock", &own);
+
+    if (rc == 0)
+        return 0;
+    if (err != NULL)
+        *err = own;
+    return lk_tx_end(tx, rc, &own);
+}
+
 /* What a refusal means when there is an order: it may be one that was answered
  * before, and if it is not, the refusal is its answer. */
 static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
@@ -73,10 +86,10 @@ static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
     if (tx->over != 0)
         return rc;
     if (rc != 0) {
-        int back = savepoint(tx, "ROLLBACK TO SAVEPOINT sqlock_stock", NULL);
+        int back = go_back(tx, err);
 
         if (back < 0)
-            return lk_tx_check(tx, err);
+            return back;
         rc = settle(op, rc, err);
     }
     if (tx->over == 0)

@@ -5,7 +5,9 @@
 #include "suite.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "support/tap.h"
 #include "support/workers.h"
 
 static sqlock_tx *begin(struct fixture *f)
@@ -126,6 +128,39 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
     }
 }
 
+/* A server that cancels the way back to the savepoint. */
+static int cancel_the_way_back(void *context, const struct tap_event *event)
+{
+    (void)context;
+    return event->call == TAP_EXECUTE && event->text != NULL &&
+                   strncmp(event->text, "ROLLBACK TO ", 12) == 0
+               ? SQLOCK_ECANCELED
+               : 0;
+}
+
+static void test_what_cannot_be_taken_back_is_not_committed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    sqlock_stock_line lines[] = {{.item = item, .quantity = 4},
+                                 {.item = shop_item(f, 0), .quantity = 1}};
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
+    tap_hooks(cancel_the_way_back, NULL, NULL);
+    rc = sqlock_stock_deduct_many(stock, tx, NULL, lines, 2, NULL, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_code(SQLOCK_ECANCELED, rc, &f->err);
+    assert_code(SQLOCK_ECANCELED, sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_int_equal(shop_there(f, item), 10);
+    sqlock_stock_close(stock);
+    registry_end(registry);
+}
+
 /* On the application's own connection, too. */
 static void test_on_an_adopted_connection(void **state)
 {
@@ -230,6 +265,7 @@ static void test_a_deadlock_is_told_and_leaves_nothing_half_done(void **state)
 static const struct test tests[] = {
     TEST(test_it_is_done_when_the_transaction_commits),
     TEST(test_a_refusal_leaves_the_transaction_as_it_was),
+    TEST(test_what_cannot_be_taken_back_is_not_committed),
     TEST(test_on_an_adopted_connection),
     TEST(test_a_transaction_of_another_registry_is_refused),
     TEST_ON(test_a_deadlock_is_told_and_leaves_nothing_half_done, ON_SERVERS,
