@@ -36,6 +36,27 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
+/* Enter the refusal and give it back; or LK_STOCK_KNOWN.  All lines or none: those
+ * that another order of this id does not have must not become its own. */
+static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
+{
+    sqlock_error own = {0};
+    int entered;
+
+    if (op->tx == NULL && op->count > 1)
+        entered = lk_stock_run_apart(op, lk_stock_refuse, &own);
+    else
+        entered = lk_stock_refuse(op, &own);
+    if (entered == LK_STOCK_KNOWN && op->tx != NULL) {
+        int back = go_back(op->tx, &own);
+
+        entered = back < 0 ? back : entered;
+    }
+    if (entered < 0 && err != NULL)
+        *err = own;
+    return entered == 0 ? rc : entered;
+}
+
 /* What a refusal means when there is an order: it may be one that was answered
  * before, and if it is not, the refusal is its answer. */
 static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
@@ -46,7 +67,7 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
     if (op->count == 0 || op->is_duplicate || op->is_settled)
         return rc; /* it has its answer */
     if (rc == SQLOCK_EINSUFFICIENT && op->order != NULL)
-        return lk_stock_refuse(op, rc, err);
+        rc = refuse(op, rc, err);
     if (rc != LK_STOCK_KNOWN && (rc != SQLOCK_ENOTFOUND || op->order == NULL))
         return rc;
     recalled = lk_stock_recall(op, &own);

@@ -93,6 +93,11 @@ int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err)
     return enter(op, true, err);
 }
 
+int lk_stock_refuse(struct lk_stock_operation *op, sqlock_error *err)
+{
+    return enter(op, false, err);
+}
+
 /* --- reading --- */
 
 static bool is_text(const sqlock_value *cell, const char *text)
@@ -186,18 +191,4 @@ int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err)
                  : lk_stock_compare(op, entries.cells, entries.rows, err);
     sqlock_result_clear(&entries);
     return rc;
-}
-
-int lk_stock_refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
-{
-    sqlock_error own = {0};
-    int entered = enter(op, false, &own);
-
-    if (entered == 0)
-        return rc;
-    if (entered == LK_STOCK_KNOWN)
-        return lk_stock_recall(op, err);
-    if (err != NULL)
-        *err = own;
-    return entered;
 }

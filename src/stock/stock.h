@@ -176,8 +176,8 @@ void lk_entry_write(FILE *out, const char *order, size_t number,
 
 /* Enter the operation as done.  0, LK_STOCK_KNOWN. */
 int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err);
-/* As refused, and answer so; or as it was answered before. */
-int lk_stock_refuse(struct lk_stock_operation *op, int rc, sqlock_error *err);
+/* As refused.  The same; some lines may have been entered all the same. */
+int lk_stock_refuse(struct lk_stock_operation *op, sqlock_error *err);
 /* What ENTRIES gives: the order first. */
 #define LK_ENTRY_COLUMNS 7
 /* The answer that the entries of the order tell.  EORDER. */

@@ -267,6 +267,79 @@ static void test_several_items_are_all_done_or_none(void **state)
     }
 }
 
+/* F34: an order that is refused under the id of another, with more items than
+ * that has, leaves the other as it is. */
+static void test_a_refused_order_adds_nothing_to_another(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 10);
+        sqlock_stock_line lines[] = {{.item = item, .quantity = 4},
+                                     {.item = shop_item(f, 0), .quantity = 1}};
+        sqlock_stock_answer answer;
+        char order[96];
+        int rc;
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        (void)name_order(order, item, "reserved");
+        rc = sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
+                                  &f->err);
+        assert_lock_ok(rc, &f->err);
+        rc = sqlock_stock_deduct_many(stock, NULL, order, lines, 2, &answer,
+                                      &f->err);
+        assert_code(SQLOCK_EORDER, rc, &f->err);
+        rc = sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
+                                  &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_true(answer.is_duplicate);
+        rc = sqlock_stock_cancel(stock, NULL, order, &answer, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_int_equal(shop_there(f, item), 10);
+        sqlock_stock_close(stock);
+    }
+}
+
+/* Just before they are read: they were there when the order met them. */
+static int remove_entries(void *context, const struct tap_event *event)
+{
+    struct fixture *f = context;
+    char table[64];
+
+    if (event->call == TAP_EXECUTE && event->text != NULL &&
+        strstr(event->text, "BALANCE FROM ") != NULL)
+        (void)sql_run(&f->sql, "DELETE FROM %s",
+                      shop_table(f, "STOCK_ENTRY", table));
+    return 0;
+}
+
+static void test_a_refused_order_that_is_just_forgotten_is_new(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    sqlock_stock_answer answer;
+    char order[96];
+    int rc;
+
+    (void)name_order(order, item, "forgotten");
+    for (int i = 0; i < 2; i++) {
+        tap_hooks(i == 0 ? NULL : remove_entries, NULL, f);
+        rc =
+            sqlock_stock_deduct(stock, NULL, order, item, 11, &answer, &f->err);
+        tap_hooks(NULL, NULL, NULL);
+        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_false(answer.is_duplicate);
+        assert_int_equal(answer.left, 10);
+    }
+    sqlock_stock_close(stock);
+    registry_end(registry);
+}
+
 #define CROSSING 8
 #define ROUNDS 12
 
@@ -329,6 +402,8 @@ static const struct test tests[] = {
     TEST(test_F34_many_who_send_one_order_deduct_once),
     TEST(test_F34_a_lost_commit_is_found_out_by_its_order),
     TEST(test_several_items_are_all_done_or_none),
+    TEST(test_a_refused_order_adds_nothing_to_another),
+    TEST(test_a_refused_order_that_is_just_forgotten_is_new),
     TEST(test_orders_that_cross_do_not_deadlock_for_their_callers),
 };
 

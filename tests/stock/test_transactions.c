@@ -161,6 +161,40 @@ static void test_what_cannot_be_taken_back_is_not_committed(void **state)
     registry_end(registry);
 }
 
+/* As without one: the order that it meets stays as it is. */
+static void test_a_refusal_leaves_another_order_as_it_was(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    const char *note = shop_item(f, 0);
+    sqlock_stock_line lines[] = {{.item = item, .quantity = 4},
+                                 {.item = note, .quantity = 1}};
+    sqlock_stock_answer answer;
+    sqlock_tx *tx;
+    char order[96];
+    int rc;
+
+    (void)snprintf(order, sizeof order, "%s/order", item);
+    rc = sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
+                              &f->err);
+    assert_lock_ok(rc, &f->err);
+    tx = begin(f);
+    write_note(f, tx, note);
+    rc = sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer, &f->err);
+    assert_code(SQLOCK_EORDER, rc, &f->err);
+    rc = sqlock_stock_reserve(stock, tx, order, lines, 1, 60000, &answer,
+                              &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(answer.is_duplicate);
+    commit(f, tx);
+    assert_int_equal(note_of(f, note), 77);
+    rc = sqlock_stock_cancel(stock, NULL, order, &answer, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(shop_there(f, item), 10);
+    sqlock_stock_close(stock);
+}
+
 /* On the application's own connection, too. */
 static void test_on_an_adopted_connection(void **state)
 {
@@ -266,6 +300,7 @@ static const struct test tests[] = {
     TEST(test_it_is_done_when_the_transaction_commits),
     TEST(test_a_refusal_leaves_the_transaction_as_it_was),
     TEST(test_what_cannot_be_taken_back_is_not_committed),
+    TEST(test_a_refusal_leaves_another_order_as_it_was),
     TEST(test_on_an_adopted_connection),
     TEST(test_a_transaction_of_another_registry_is_refused),
     TEST_ON(test_a_deadlock_is_told_and_leaves_nothing_half_done, ON_SERVERS,
