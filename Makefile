@@ -435,10 +435,10 @@ $(CHART_DIR)/%.json: | $B/tests/bench
 	@$(AGAIN) BENCH_JSON=$@ BENCH_FLAGS='$(BENCH_FLAGS)' bench
 
 MYSQL_TREE ?= $(BUILD)/servers/mysql
-MYSQL_SUITES ?= drivers conformance tls
+MYSQL_SUITES ?= drivers conformance tls waiting
 MATRIX_SUITES ?= conformance tx fault
 .PHONY: test-mysql test-matrix docker-test
-test-mysql: ## Driver and conformance suites on Oracle's MySQL, both clients
+test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT=libmariadb MYSQL_CLIENT_TREE= \
