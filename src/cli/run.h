@@ -155,6 +155,9 @@ bool run_signals_may_end(int number);
 /** Give this one, which is passed on, the next serial. */
 void run_signals_count(run_signals *signals, int number);
 
+/** Stop as TSTP would have stopped us: not if nobody could wake us up. */
+void run_signals_stop(void);
+
 /** End as this one would have ended us. */
 _Noreturn void run_signals_die_of(const run_signals *signals, int number);
 
@@ -315,7 +318,8 @@ typedef struct run_terminal {
 /** The command's group is there: let it have the terminal if it is ours. */
 void run_terminal_begin(run_terminal *terminal, pid_t group);
 
-/** The command was stopped: stop with it if a user did that. */
+/** The command was stopped: stop with it if a user did that, and can wake us
+ *  up. */
 void run_terminal_follow_stop(run_terminal *terminal);
 
 /** The command will go on: it needs the terminal again. */

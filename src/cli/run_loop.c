@@ -98,7 +98,7 @@ static void order(const run_state *run, run_word word, int number)
 static void take_signal_waiting(run_state *run, int number)
 {
     if (number == SIGTSTP) {
-        (void)raise(SIGSTOP);
+        run_signals_stop();
     } else if (run_signals_may_end(number)) {
         run->report->cause = "interrupted";
         /* A claim in flight cannot be taken back: should it be granted, the row

@@ -61,6 +61,17 @@ void run_signals_count(run_signals *signals, int number)
         signals->ending = signals->serial;
 }
 
+void run_signals_stop(void)
+{
+    sigset_t stop;
+
+    (void)sigemptyset(&stop);
+    (void)sigaddset(&stop, SIGTSTP);
+    (void)raise(SIGTSTP);
+    (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    (void)sigprocmask(SIG_BLOCK, &stop, NULL);
+}
+
 /* Not for QUIT: a core file would hold the URL. */
 void run_signals_die_of(const run_signals *signals, int number)
 {

@@ -5,7 +5,8 @@
  * The kernel drops stop signals from the keyboard for a process group that has
  * nobody to wake it up: no member with a parent in another group of the same
  * session.  The command's parent is in a session of its own, so a process that
- * does nothing, the anchor, joins the command's group as a child of ours.
+ * does nothing, the anchor, joins the command's group as a child of ours.  Not
+ * when nobody could wake us up either: the kernel is right then.
  */
 #include "run.h"
 
@@ -41,6 +42,40 @@ static void take_back(run_terminal *terminal)
 }
 
 /* After fork() in a process with threads: system calls only. */
+static void be_probe(void)
+{
+    sigset_t others; /* the terminal's ^C is for our whole process group */
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)signal(SIGTSTP, SIG_DFL);
+    (void)sigfillset(&others);
+    (void)sigdelset(&others, SIGTSTP);
+    (void)sigprocmask(SIG_SETMASK, &others, NULL);
+    (void)raise(SIGTSTP);
+    _exit(CLI_OK);
+}
+
+/* Whether nobody can wake our process group up, as in a container or under
+ * `ssh -t HOST sqlock run`.  That depends on the parents of all its members,
+ * which the kernel knows: it does not stop a child then. */
+static bool is_orphaned(void)
+{
+    pid_t probe = fork();
+    int status = 0;
+
+    if (probe == 0)
+        be_probe();
+    if (probe < 0)
+        return false;
+    (void)waitpid(probe, &status, WUNTRACED);
+    if (WIFSTOPPED(status)) {
+        (void)kill(probe, SIGKILL);
+        (void)waitpid(probe, NULL, 0);
+    }
+    return WIFEXITED(status);
+}
+
+/* The same holds for it. */
 static void be_anchor(pid_t parent)
 {
     sigset_t all;
@@ -57,25 +92,31 @@ static void be_anchor(pid_t parent)
     _exit(CLI_OK);
 }
 
-void run_terminal_begin(run_terminal *terminal, pid_t group)
+/* Without it, ^Z does nothing; all else works. */
+static void start_anchor(run_terminal *terminal)
 {
     pid_t parent = getpid();
 
-    *terminal = (run_terminal){.group = group};
     terminal->anchor = fork();
     if (terminal->anchor == 0)
         be_anchor(parent);
-    /* Without it, ^Z does nothing; all else works. */
     if (terminal->anchor > 0)
-        (void)setpgid(terminal->anchor, group);
+        (void)setpgid(terminal->anchor, terminal->group);
     else
         terminal->anchor = 0;
+}
+
+void run_terminal_begin(run_terminal *terminal, pid_t group)
+{
+    *terminal = (run_terminal){.group = group};
+    if (!isatty(STDIN_FILENO) || !is_orphaned())
+        start_anchor(terminal);
     give(terminal);
 }
 
 void run_terminal_follow_stop(run_terminal *terminal)
 {
-    if (terminal->group == 0 || !isatty(STDIN_FILENO))
+    if (terminal->group == 0 || !isatty(STDIN_FILENO) || is_orphaned())
         return;
     /* Our shell waits for our whole process group to stop.  Nobody renews the
      * lease meanwhile; the supervisor keeps its end. */

@@ -131,6 +131,24 @@ re\"\"ady; read line; echo got-\$line'"
     like "the command went on" "$out" "*got-hello*"
 }
 
+# In a session of sqlock's own there is nobody to let it go on.
+stopped_by_nobody() {
+    out=$("$dir/pty" 80 -e ready -s '^Zhello\n' "$SQLOCK" \
+        --table-prefix "$prefix" run -t 3 tty -- \
+        sh -c 'echo ready; read -r line; echo "got $line"')
+    is "^Z without a shell" "$?" 0
+    like "does not stop the command" "$out" "*got hello*"
+    out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" run -t 3 tty -- \
+        sh -c '(sleep 4; kill -CONT $$) & kill -STOP $$; echo went on')
+    is "a command that stops itself there" "$?" 0
+    like "keeps its lease" "$out" "*went on*"
+    hold tty
+    out=$("$dir/pty" 80 -e waiting -s '^Z' "$SQLOCK" \
+        --table-prefix "$prefix" -v run -w 2 tty -- true)
+    is "^Z while waiting" "$?" 75
+    let_go
+}
+
 # Nobody renews the lease of a stopped job.
 stopped_for_long() {
     local command
@@ -151,6 +169,7 @@ if use "$(databases | head -n 1)"; then
     commands
     controlling
     jobs_of_a_shell
+    stopped_by_nobody
     stopped_for_long
 fi
 done_testing
