@@ -1,5 +1,6 @@
 /*
- * thread.h - starting a thread of the library, and what it waits on
+ * thread.h - starting a thread of the library, what it waits on, and what a
+ * fork leaves behind of the threads there were
  */
 #ifndef LK_THREAD_H
 #define LK_THREAD_H
@@ -15,5 +16,21 @@ int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
 
 /* Its deadlines are points of CLOCK_MONOTONIC. */
 void lk_condition_init(pthread_cond_t *condition);
+
+/* A static mutex of that name.  Another thread may have it at a fork: in the
+ * child it is free again, so that the child can open connections of its own
+ * (F17).  What it guards is as that thread left it: it has to be of use even
+ * half changed, or of none in a child. */
+#define LK_STATIC_MUTEX(name)                                                  \
+    static pthread_mutex_t name;                                               \
+    static void name##_free_in_child(void)                                     \
+    {                                                                          \
+        (name) = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;                   \
+    }                                                                          \
+    __attribute__((constructor)) static void name##_watch_forks(void)          \
+    {                                                                          \
+        (void)pthread_atfork(NULL, NULL, name##_free_in_child);                \
+    }                                                                          \
+    static pthread_mutex_t name = PTHREAD_MUTEX_INITIALIZER
 
 #endif

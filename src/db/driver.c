@@ -5,30 +5,18 @@
  */
 #include "db/driver.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 #define REGISTERED_MAX 16
 #define INFO_SIZE 128
 
-static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+LK_STATIC_MUTEX(guard);
 static const sqlock_driver *registered[REGISTERED_MAX];
 static size_t registered_count;
-
-/* Another thread may have it at a fork: in the child it is free again, so that
- * the child can open connections of its own (F17). */
-static void free_in_child(void)
-{
-    guard = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, free_in_child);
-}
 
 /* Called with the guard held. */
 static const sqlock_driver *driver_at(size_t index)

@@ -9,29 +9,17 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/thread.h"
 
 /* Between abort() and close(): whoever shuts a socket down does so on one that
    is still its connection's.  One for all, since all-zero connections have no
    mutex yet, and nobody holds it for longer than a system call. */
-static pthread_mutex_t alarm_guard = PTHREAD_MUTEX_INITIALIZER;
-
-/* Another thread may have it at a fork: in the child it is free again, so that
- * the child can open connections of its own (F17). */
-static void free_in_child(void)
-{
-    alarm_guard = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, free_in_child);
-}
+LK_STATIC_MUTEX(alarm_guard);
 
 static int fail(struct lk_mysql_connection *connection, unsigned int number,
                 const char *state, const char *message,

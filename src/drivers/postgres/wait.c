@@ -6,27 +6,15 @@
  * when libpq cannot touch it: abort never shuts down somebody else's file.
  */
 #include <poll.h>
-#include <pthread.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "drivers/postgres/session.h"
 
 /* One for all sessions: it is held for a few instructions, and a session of
  * zero bytes has none that was initialised. */
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-/* Another thread may have it at a fork: in the child it is free again, so that
- * the child can open connections of its own (F17). */
-static void free_in_child(void)
-{
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-
-__attribute__((constructor)) static void watch_forks(void)
-{
-    (void)pthread_atfork(NULL, NULL, free_in_child);
-}
+LK_STATIC_MUTEX(mutex);
 
 static bool begin_waiting(lk_pg *session, int fd)
 {
