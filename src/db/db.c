@@ -130,6 +130,7 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
         .deadline_ns = run->deadline_ns,
         .result = result,
         .err = err,
+        .sent_boot_ns = run->sent_boot_ns, /* unless it is sent now */
     };
     int rc = lk_group_run(&db->group, &db->reserved, &request);
 

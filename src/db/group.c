@@ -33,32 +33,65 @@ void lk_group_clear(struct lk_group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
-/* With the mutex held: cut the next group off the queue. */
+/* Those who are there now are to be the next group; until it has begun each may
+ * leave.  How many, and the latest of their deadlines. */
+static size_t gather(struct lk_group *group, int64_t *deadline_ns)
+{
+    int64_t sent_boot_ns = lk_boottime_ns();
+    size_t count = 0;
+
+    *deadline_ns = 0;
+    pthread_mutex_lock(&group->mutex);
+    for (struct lk_request *at = group->first; at != NULL && count < GROUP_MAX;
+         at = at->next) {
+        at->is_gathered = true;
+        at->sent_boot_ns = sent_boot_ns;
+        if (at->deadline_ns > *deadline_ns)
+            *deadline_ns = at->deadline_ns;
+        count++;
+    }
+    pthread_mutex_unlock(&group->mutex);
+    return count;
+}
+
+/* Cut off the queue those of the group who are still there; NULL: nobody. */
 static struct lk_request *cut(struct lk_group *group)
 {
-    struct lk_request *head = group->first;
-    struct lk_request *tail = head;
+    struct lk_request *head;
+    struct lk_request **end = &head;
 
-    for (size_t n = 1; n < GROUP_MAX && tail->next != NULL; n++)
-        tail = tail->next;
-    group->first = tail->next;
+    pthread_mutex_lock(&group->mutex);
+    head = group->first;
+    while (*end != NULL && (*end)->is_gathered)
+        end = &(*end)->next;
+    group->first = *end;
     if (group->first == NULL)
         group->last = NULL;
-    tail->next = NULL;
+    *end = NULL;
+    pthread_mutex_unlock(&group->mutex);
     return head;
 }
 
-/* With the mutex held: the group, which has not been begun, is first again. */
-static void put_back(struct lk_group *group, struct lk_request *head)
+/* False: its statement is under way, or it is to lead, and it will be called. */
+static bool leave(struct lk_group *group, const struct lk_request *request)
 {
-    struct lk_request *tail = head;
+    struct lk_request *before = NULL;
+    struct lk_request *at;
 
-    while (tail->next != NULL)
-        tail = tail->next;
-    tail->next = group->first;
-    group->first = head;
-    if (group->last == NULL)
-        group->last = tail;
+    pthread_mutex_lock(&group->mutex);
+    at = request->is_leader ? NULL : group->first;
+    while (at != NULL && at != request) {
+        before = at;
+        at = at->next;
+    }
+    if (at != NULL && before != NULL)
+        before->next = at->next;
+    else if (at != NULL)
+        group->first = at->next;
+    if (at != NULL && group->last == at)
+        group->last = before;
+    pthread_mutex_unlock(&group->mutex);
+    return at != NULL;
 }
 
 static void fail_all(struct lk_request *head, int rc, const sqlock_error *why)
@@ -89,74 +122,29 @@ static bool ends_transaction(int rc)
 /* Several statements in one transaction; a statement that fails takes back only
  * itself.  All have the time of the last of them: one that is late by now would
  * be refused, and take the others with it, while its caller waits for the end
- * of the group in any case.  *has_begun: not merely waited for the file. */
-static int run_together(const struct lk_pool *pool,
-                        struct lk_connection *connection,
-                        struct lk_request *head, int64_t begin_by_ns,
-                        int64_t deadline_ns, bool *has_begun, sqlock_error *err)
+ * of the group in any case.  *head is set once it has begun. */
+static int run_together(struct lk_group *group, const struct lk_pool *pool,
+                        struct lk_connection *connection, int64_t begin_by_ns,
+                        int64_t deadline_ns, struct lk_request **head,
+                        sqlock_error *err)
 {
-    int rc;
+    int rc = pool->driver->begin(connection->state, begin_by_ns, err);
 
-    rc = pool->driver->begin(connection->state,
-                             lk_sooner(begin_by_ns, deadline_ns), err);
-    *has_begun = rc == 0;
-    for (struct lk_request *at = head; rc == 0 && at != NULL; at = at->next) {
+    if (rc < 0)
+        return rc;
+    *head = cut(group);
+    for (struct lk_request *at = *head; rc == 0 && at != NULL; at = at->next) {
         at->rc = execute(pool, connection, at, deadline_ns);
         if (ends_transaction(at->rc))
             rc = lk_error(err, at->rc, "%s", sqlock_strerror(at->rc));
     }
     if (rc == 0)
         rc = pool->driver->commit(connection->state, deadline_ns, err);
-    if (rc < 0)
-        (void)pool->driver->rollback(connection->state, deadline_ns, NULL);
-    return rc;
-}
-
-static int64_t note_sending(struct lk_request *head)
-{
-    int64_t sent_boot_ns = lk_boottime_ns();
-    int64_t deadline_ns = head->deadline_ns;
-
-    for (struct lk_request *at = head; at != NULL; at = at->next) {
-        at->sent_boot_ns = sent_boot_ns;
-        if (at->deadline_ns > deadline_ns)
-            deadline_ns = at->deadline_ns;
-    }
-    return deadline_ns;
-}
-
-/* False: the file was not to be had by then, and nothing has been done. */
-static bool run_group(struct lk_pool *pool, struct lk_request *head,
-                      int64_t begin_by_ns)
-{
-    int64_t deadline_ns = note_sending(head);
-    bool is_patient = begin_by_ns == LK_NEVER;
-    struct lk_connection *connection;
-    bool has_begun = true;
-    sqlock_error why = {0};
-    int rc;
-
-    rc = lk_pool_take(pool, lk_sooner(begin_by_ns, deadline_ns), &connection,
-                      &why);
     if (rc < 0) {
-        if (is_patient)
-            fail_all(head, rc, &why);
-        return is_patient;
+        (void)pool->driver->rollback(connection->state, deadline_ns, NULL);
+        fail_all(*head, rc, err);
     }
-    if (is_patient && head->next == NULL) {
-        head->rc = execute(pool, connection, head, head->deadline_ns);
-        rc = head->rc;
-    } else {
-        rc = run_together(pool, connection, head, begin_by_ns, deadline_ns,
-                          &has_begun, &why);
-        if (rc < 0 && (is_patient || has_begun))
-            fail_all(head, rc, &why);
-    }
-    if (rc < 0 && !pool->driver->is_alive(connection->state))
-        lk_pool_discard(pool, connection);
-    else
-        lk_pool_give(pool, connection);
-    return is_patient || has_begun;
+    return rc;
 }
 
 static void call(struct lk_request *request)
@@ -170,10 +158,51 @@ static void dismiss(struct lk_request *head, const struct lk_request *leader)
     while (head != NULL) {
         struct lk_request *next = head->next;
 
-        if (head != leader)
+        if (head != leader) {
+            atomic_store(&head->is_done, true);
             call(head);
+        }
         head = next;
     }
+}
+
+/* False: there was nobody, or the file was not to be had by then, and nothing
+ * has been done. */
+static bool run_group(struct lk_group *group, struct lk_pool *pool,
+                      const struct lk_request *leader, int64_t begin_by_ns)
+{
+    bool is_patient = begin_by_ns == LK_NEVER;
+    int64_t deadline_ns;
+    size_t count = gather(group, &deadline_ns);
+    struct lk_request *head = NULL;
+    struct lk_connection *connection;
+    sqlock_error why = {0};
+    int rc;
+
+    if (count == 0)
+        return false;
+    begin_by_ns = lk_sooner(begin_by_ns, deadline_ns);
+    rc = lk_pool_take(pool, begin_by_ns, &connection, &why);
+    if (rc == 0) {
+        if (is_patient && count == 1) {
+            head = cut(group);
+            rc = execute(pool, connection, head, deadline_ns);
+            head->rc = rc;
+        } else {
+            rc = run_together(group, pool, connection, begin_by_ns, deadline_ns,
+                              &head, &why);
+        }
+        if (rc < 0 && !pool->driver->is_alive(connection->state))
+            lk_pool_discard(pool, connection);
+        else
+            lk_pool_give(pool, connection);
+    }
+    if (is_patient && head == NULL) {
+        head = cut(group);
+        fail_all(head, rc, &why);
+    }
+    dismiss(head, leader);
+    return head != NULL;
 }
 
 /* With the mutex held: whoever is first runs the next group, if there is one. */
@@ -194,24 +223,14 @@ static void lead(struct lk_group *group, struct lk_pool *pool,
 {
     int64_t begin_by_ns = LK_NEVER;
     struct lk_request *next;
-    bool goes_on = true;
 
-    pthread_mutex_lock(&group->mutex);
-    while (goes_on) {
-        struct lk_request *head = cut(group);
-
-        pthread_mutex_unlock(&group->mutex);
-        goes_on = run_group(pool, head, begin_by_ns);
-        if (goes_on)
-            dismiss(head, leader);
-        pthread_mutex_lock(&group->mutex);
-        if (!goes_on)
-            put_back(group, head);
+    while (run_group(group, pool, leader, begin_by_ns)) {
         if (begin_by_ns == LK_NEVER)
             begin_by_ns = sqlock_monotonic_ns() + LEAD_NS;
-        goes_on = goes_on && group->first != NULL &&
-                  sqlock_monotonic_ns() < begin_by_ns;
+        else if (sqlock_monotonic_ns() >= begin_by_ns)
+            break;
     }
+    pthread_mutex_lock(&group->mutex);
     next = pass_on(group);
     pthread_mutex_unlock(&group->mutex);
     if (next != NULL)
@@ -232,28 +251,45 @@ static bool enqueue(struct lk_group *group, struct lk_request *request)
     return is_first;
 }
 
+/* Until it is done or to lead; whoever calls it touches it for the last time
+ * then, and before that it must not go.  ECANCELED: it has left, undone. */
+static int await_call(struct lk_group *group, struct lk_request *request)
+{
+    struct timespec at = lk_timespec(request->deadline_ns);
+
+    while (sem_clockwait(&request->called, CLOCK_MONOTONIC, &at) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (leave(group, request))
+            return lk_error(request->err, SQLOCK_ECANCELED,
+                            "the deadline passed before it was the "
+                            "statement's turn to be sent");
+        at = lk_timespec(LK_NEVER);
+    }
+    return 0;
+}
+
 int lk_group_run(struct lk_group *group, struct lk_pool *pool,
                  struct lk_request *request)
 {
-    bool leads;
+    bool is_first;
+    int rc = 0;
 
     request->next = NULL;
-    request->rc = SQLOCK_ECANCELED;
+    request->is_gathered = false;
+    request->is_leader = false;
+    atomic_init(&request->is_done, false);
     (void)sem_init(&request->called, 0, 0);
 
-    request->is_leader = false;
     pthread_mutex_lock(&group->mutex);
-    leads = enqueue(group, request);
+    is_first = enqueue(group, request);
     pthread_mutex_unlock(&group->mutex);
-    /* Whoever calls it touches it for the last time then; until it is called
-     * it must not go, nor look whether it leads. */
-    if (!leads) {
-        while (sem_wait(&request->called) < 0 && errno == EINTR)
-            ;
-        leads = request->is_leader;
-    }
-    if (leads)
+    if (!is_first)
+        rc = await_call(group, request);
+    if (rc == 0 && !atomic_load(&request->is_done))
         lead(group, pool, request);
+    if (rc == 0)
+        rc = request->rc;
     (void)sem_destroy(&request->called);
-    return request->rc;
+    return rc;
 }

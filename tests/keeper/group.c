@@ -158,7 +158,7 @@ static void test_nobody_waits_for_the_file_for_another(void **state)
 
 /* --- one that is late --- */
 
-enum { FIRST, LATE, LAST, WRITERS };
+enum { FIRST, LAST, LATE, WRITERS }; /* in the order in which they come */
 
 struct queue;
 struct writer {
@@ -169,29 +169,56 @@ struct writer {
     int64_t deadline_ns;
     int rc;
     int64_t affected;
+    atomic_bool has_returned;
 };
+
+/* What goes on only when the time of the late one is over. */
+enum late { IN_THE_QUEUE, BEFORE_THE_BEGIN, AFTER_THE_BEGIN };
 
 struct queue {
     sqlock_registry *registry;
     struct writer writers[WRITERS];
+    enum late late;
     atomic_uint begun; /* statements */
 };
 
-/* The first statement goes on when the others have queued up behind it, and the
- * time of one of them is over. */
-static int hold_up_the_first(void *context, const struct tap_event *event)
+static bool has_returned(const struct writer *writer)
+{
+    return atomic_load(&writer->has_returned);
+}
+
+static bool is_in_queue(const struct writer *writer)
+{
+    return has_returned(writer) || worker_is_parked(&writer->worker);
+}
+
+/* The first statement goes on when the others have queued up behind it. */
+static bool may_the_first_go(const struct queue *queue)
+{
+    const struct writer *late = &queue->writers[LATE];
+
+    return is_in_queue(&queue->writers[LAST]) &&
+           (queue->late == IN_THE_QUEUE ? has_returned(late)
+                                        : is_in_queue(late));
+}
+
+static int hold_up_for_the_late(void *context, const struct tap_event *event)
 {
     struct queue *queue = context;
-    const struct writer *writers = queue->writers;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
+    const struct writer *late = &queue->writers[LATE];
+    int64_t until = check_deadline_ns(PATIENCE_MS / 2);
+    unsigned begun =
+        event->call == TAP_EXECUTE ? atomic_fetch_add(&queue->begun, 1) + 1 : 0;
 
-    if (event->call != TAP_EXECUTE || atomic_fetch_add(&queue->begun, 1) != 0)
-        return 0;
-    while (!(worker_is_parked(&writers[LATE].worker) &&
-             worker_is_parked(&writers[LAST].worker) &&
-             sqlock_monotonic_ns() >= writers[LATE].deadline_ns) &&
-           check_pause(until))
-        ;
+    if (begun == 1)
+        while (!may_the_first_go(queue) && check_pause(until))
+            ;
+    if (event->call == TAP_BEGIN && queue->late == BEFORE_THE_BEGIN)
+        while (!has_returned(late) && check_pause(until))
+            ;
+    if (begun == 2 && queue->late == AFTER_THE_BEGIN)
+        while (sqlock_monotonic_ns() < late->deadline_ns && check_pause(until))
+            ;
     return 0;
 }
 
@@ -212,6 +239,7 @@ static int renew_by_deadline(struct worker *worker)
                                &worker->err);
     self->affected = result.affected;
     sqlock_result_clear(&result);
+    atomic_store(&self->has_returned, true);
     return 0;
 }
 
@@ -222,40 +250,88 @@ static void start_writer(struct queue *queue, size_t i, int64_t timeout_ms)
                  &queue->writers[i]);
 }
 
-/* Somebody has had the file for longer than one of those who wait together has
- * time: that one's statement costs nobody else theirs, and none is half done. */
-static void test_one_that_is_late_fails_nobody(void **state)
+/* Each renews a lock of its own.  What is sent goes through the tap. */
+static void write_all(struct queue *queue, struct fixture *f, enum late late,
+                      int64_t late_timeout_ms)
 {
-    struct fixture *f = *state;
     sqlock_options options = keeper_options(f);
-    struct queue queue = {.registry = fixture_tapped(f, &options)};
 
+    memset(queue, 0, sizeof *queue);
+    queue->registry = fixture_tapped(f, &options);
+    queue->late = late;
     for (size_t i = 0; i < WRITERS; i++) {
-        struct writer *writer = &queue.writers[i];
+        struct writer *writer = &queue->writers[i];
 
-        writer->queue = &queue;
-        writer->lock = keep_lock(f, queue.registry, i);
+        writer->queue = queue;
+        writer->lock = keep_lock(f, queue->registry, i);
         lock_take(writer->lock, 0);
         sqlock_client_id(writer->lock, writer->client);
     }
     tap_reset();
-    tap_hooks(hold_up_the_first, NULL, &queue);
-    start_writer(&queue, FIRST, PATIENCE_MS);
-    assert_becomes_true(atomic_load(&queue.begun) > 0, PATIENCE_MS);
-    start_writer(&queue, LATE, 50);
-    start_writer(&queue, LAST, PATIENCE_MS);
+    tap_hooks(hold_up_for_the_late, NULL, queue);
+    start_writer(queue, FIRST, PATIENCE_MS);
+    assert_becomes_true(atomic_load(&queue->begun) > 0, PATIENCE_MS);
+    start_writer(queue, LAST, PATIENCE_MS);
+    assert_becomes_true(is_in_queue(&queue->writers[LAST]), PATIENCE_MS);
+    start_writer(queue, LATE, late_timeout_ms);
     for (size_t i = 0; i < WRITERS; i++)
-        worker_join(&queue.writers[i].worker);
+        worker_join(&queue->writers[i].worker);
+}
+
+static void check_written(struct queue *queue, size_t i)
+{
+    assert_lock_ok(queue->writers[i].rc, &queue->writers[i].worker.err);
+    assert_int_equal(queue->writers[i].affected, 1);
+}
+
+static void end_queue(struct queue *queue)
+{
     tap_reset();
     for (size_t i = 0; i < WRITERS; i++) {
-        struct writer *writer = &queue.writers[i];
-
-        assert_lock_ok(writer->rc, &writer->worker.err);
-        assert_int_equal(writer->affected, 1);
-        lock_give(writer->lock);
-        lock_drop(writer->lock);
+        lock_give(queue->writers[i].lock);
+        lock_drop(queue->writers[i].lock);
     }
-    registry_end(queue.registry);
+    registry_end(queue->registry);
+}
+
+/* The time of one of those who wait together ends in the middle of their
+ * transaction: its statement costs nobody else theirs, and none is half
+ * done. */
+static void test_one_that_is_late_fails_nobody(void **state)
+{
+    struct queue queue;
+
+    write_all(&queue, *state, AFTER_THE_BEGIN, 1000);
+    for (size_t i = 0; i < WRITERS; i++)
+        check_written(&queue, i);
+    end_queue(&queue);
+}
+
+/* Those before it are held up until it has returned: it does not wait for them,
+ * and its statement is not sent, nor is it later. */
+static void leave_in_time(struct fixture *f, enum late late)
+{
+    struct queue queue;
+
+    write_all(&queue, f, late, 50);
+    check_written(&queue, FIRST);
+    check_written(&queue, LAST);
+    assert_code(SQLOCK_ECANCELED, queue.writers[LATE].rc,
+                &queue.writers[LATE].worker.err);
+    assert_int_equal(queue.writers[LATE].affected, 0);
+    assert_int_equal(tap_count(TAP_EXECUTE), WRITERS - 1);
+    end_queue(&queue);
+}
+
+static void test_one_that_is_late_leaves_the_queue(void **state)
+{
+    leave_in_time(*state, IN_THE_QUEUE);
+}
+
+/* ... also when it is to be in the next transaction. */
+static void test_one_that_is_late_leaves_what_has_not_begun(void **state)
+{
+    leave_in_time(*state, BEFORE_THE_BEGIN);
 }
 
 static const struct test tests[] = {
@@ -263,5 +339,8 @@ static const struct test tests[] = {
             IN_SQLOCK),
     TEST_ON(test_nobody_waits_for_the_file_for_another, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_one_that_is_late_fails_nobody, ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_one_that_is_late_leaves_the_queue, ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_one_that_is_late_leaves_what_has_not_begun, ON_SQLITE,
+            IN_SQLOCK),
 };
 const struct topic topic_group = TOPIC(tests);
