@@ -124,7 +124,9 @@ static int settle(struct lk_sqlite *c, const char *path, bool waits_for_disk,
 }
 
 /* SQLite keeps its record of file locks per process, and a child inherits the
- * record without the locks: what it opens then excludes nobody. */
+ * record without the locks: what it opens then excludes nobody.  It inherits
+ * SQLite's mutexes, too, as another thread had them.  So a file counts from
+ * before it is opened until it is closed. */
 static atomic_int open_count;
 static atomic_long open_pid;
 
@@ -163,10 +165,10 @@ static int sqlite_open(void *connection, const char *url,
     }
     lk_condition_init(&c->changed);
     c->lock_timeout_ms = how->lock_timeout_ms;
-    rc = open_file(c, path, how->may_create, err);
-    atomic_store(&c->can_be_aborted, true);
     atomic_store(&open_pid, getpid());
     atomic_fetch_add(&open_count, 1);
+    rc = open_file(c, path, how->may_create, err);
+    atomic_store(&c->can_be_aborted, true);
     if (rc < 0)
         goto out;
     rc = settle(c, path, waits_for_disk, how->deadline_ns, err);
@@ -182,7 +184,6 @@ static void sqlite_close(void *connection)
 
     if (!atomic_load(&c->can_be_aborted))
         return;
-    atomic_fetch_sub(&open_count, 1);
     lk_sqlite_bell_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
@@ -198,6 +199,7 @@ static void sqlite_close(void *connection)
         sqlite3_progress_handler(db, 0, NULL, NULL);
         (void)sqlite3_close_v2(db);
     }
+    atomic_fetch_sub(&open_count, 1);
     /* The mutex is not destroyed: abort() may be about to take it, and on Linux
      * it holds no resource. */
     atomic_store(&c->can_be_aborted, false);

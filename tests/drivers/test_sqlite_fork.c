@@ -1,0 +1,102 @@
+/*
+ * test_sqlite_fork.c - a fork while SQLite opens or closes a file: the child has
+ * the library as that thread left it, so nothing is opened there (F17)
+ */
+#include "drivers/suite.h"
+
+#ifdef SQLOCK_WITH_SQLITE
+
+#include <signal.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What a child met that was forked in the middle of a call. */
+static struct {
+    pid_t parent;
+    int at_open; /* as from waitpid() */
+    int at_close;
+} seen;
+
+static int open_in_child(void)
+{
+    struct session session = {0};
+
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(PATIENCE_MS / 1000);
+    return -session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
+}
+
+static int fork_once(void)
+{
+    int status = -1;
+    pid_t child = fork();
+
+    if (child == 0)
+        _exit(open_in_child());
+    if (child > 0)
+        (void)waitpid(child, &status, 0);
+    return status;
+}
+
+static int on_close(unsigned event, void *context, void *db, void *unused)
+{
+    (void)event;
+    (void)context;
+    (void)db;
+    (void)unused;
+    if (getpid() == seen.parent)
+        seen.at_close = fork_once();
+    return 0;
+}
+
+/* SQLite calls it in the middle of opening a file. */
+static int on_open(sqlite3 *db, const char **message, const void *api)
+{
+    (void)message;
+    (void)api;
+    if (getpid() == seen.parent) {
+        seen.at_open = fork_once();
+        (void)sqlite3_trace_v2(db, SQLITE_TRACE_CLOSE, on_close, NULL);
+    }
+    return SQLITE_OK;
+}
+
+static void check_refused(int status)
+{
+    assert_true(WIFEXITED(status));
+    assert_int_equal(-WEXITSTATUS(status), SQLOCK_EFORK);
+}
+
+static void
+test_F17_a_child_knows_of_a_file_being_opened_or_closed(void **state)
+{
+    struct test *test = *state;
+    struct session session;
+
+    session_close(&test->a);
+    session_close(&test->b);
+    assert_int_equal(fork_once(), 0); /* nobody has a file open */
+    seen.parent = getpid();
+    (void)sqlite3_auto_extension((void (*)(void))on_open);
+    session_open(&session);
+    (void)sqlite3_cancel_auto_extension((void (*)(void))on_open);
+    session_close(&session);
+    check_refused(seen.at_open);
+    check_refused(seen.at_close);
+}
+
+void add_sqlite_fork_tests(add_fn add)
+{
+    add("F17_a_child_knows_of_a_file_being_opened_or_closed",
+        test_F17_a_child_knows_of_a_file_being_opened_or_closed);
+}
+
+#else
+
+void add_sqlite_fork_tests(add_fn add)
+{
+    (void)add;
+}
+
+#endif
