@@ -63,6 +63,7 @@ static _Noreturn void die_of(const run_state *run, int number)
     run_signals_die_of(&run->signals, number);
 }
 
+/* Before it is said why: stderr may take nothing. */
 static void start_releasing(run_state *run, int status)
 {
     run->status = status;
@@ -155,10 +156,10 @@ static void report_refusal_to_run(run_state *run, int error)
 {
     bool is_missing = error == ENOENT || error == ENOTDIR;
 
-    cli_error("cannot run \"%s\": %s", run->options->command[0],
-              strerror(error));
     run->report->cause = is_missing ? "not_found" : "not_runnable";
     start_releasing(run, is_missing ? CLI_NOT_FOUND : CLI_UNRUNNABLE);
+    cli_error("cannot run \"%s\": %s", run->options->command[0],
+              strerror(error));
 }
 
 /* The command was ended before the lease was. */
@@ -327,15 +328,15 @@ static void step_waiting(run_state *run)
     if (run->news.state == RUN_LEASE_LOST ||
         run_now_ns() >=
             take_over_ns(run) - run->options->grace_ms * RUN_NS_PER_MS) {
-        cli_error("the lease was over before the command was started");
         run->report->cause = "lost";
         start_releasing(run, CLI_LOST);
+        cli_error("the lease was over before the command was started");
         return;
     }
     if (run->supervisor.link_fd < 0) {
-        cli_error("the supervisor was killed before the command was started");
         run->report->cause = "system";
         start_releasing(run, CLI_SYSTEM);
+        cli_error("the supervisor was killed before the command was started");
         return;
     }
     cli_info("\"%s\" is ours, starting %s", run->options->name,
@@ -398,11 +399,11 @@ static void step_recording(run_state *run)
         start_holding(run);
         return;
     }
-    cli_error("the command has succeeded, but that could not be recorded: %s",
-              run->news.error.message);
     run->status = cli_status_of(run->news.error.code);
     run->report->cause = cause_of(run->status);
     start_releasing(run, run->status);
+    cli_error("the command has succeeded, but that could not be recorded: %s",
+              run->news.error.message);
 }
 
 static int64_t hold_until_ns(const run_state *run)

@@ -64,8 +64,30 @@ not_forked() {
     kill -KILL "$bystander"
 }
 
+# Its stderr takes nothing: the lock is given back all the same.
+nobody_reads() {
+    mkfifo "$dir/full"
+    exec 7<>"$dir/full"
+    dd if=/dev/zero of="$dir/full" bs=4096 oflag=nonblock 2>/dev/null
+    "$SQLOCK" --table-prefix "$prefix" run unread -- "$dir/nothing-there" 2>&7 &
+    holder=$!
+    helpers+=("$holder")
+    until_true is_free unread
+    is "no such command, and nobody reads that: the lock is free" "$?" 0
+    is "no such command, and nobody reads that: it is to be said" \
+        "$(is_alive "$holder" && echo "alive")" alive
+    dd if="$dir/full" of="$dir/said" bs=4096 iflag=nonblock 2>/dev/null
+    ends
+    is "no such command, and nobody reads that: exit status" "$?" 127
+    exec 7>&-
+}
+is_free() { # KEY
+    [ "$(sq show "$1" --json 2>/dev/null | json state)" = free ]
+}
+
 if use "$(databases | head -n 1)"; then
     frozen
     not_forked
+    nobody_reads
 fi
 done_testing
