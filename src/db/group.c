@@ -122,7 +122,8 @@ static bool ends_transaction(int rc)
 /* Several statements in one transaction; a statement that fails takes back only
  * itself.  All have the time of the last of them: one that is late by now would
  * be refused, and take the others with it, while its caller waits for the end
- * of the group in any case.  *head is set once it has begun. */
+ * of the group in any case.  *head is set once it has begun; a begin that was
+ * ended at its time may have begun all the same, and is rolled back. */
 static int run_together(struct lk_group *group, const struct lk_pool *pool,
                         struct lk_connection *connection, int64_t begin_by_ns,
                         int64_t deadline_ns, struct lk_request **head,
@@ -130,9 +131,8 @@ static int run_together(struct lk_group *group, const struct lk_pool *pool,
 {
     int rc = pool->driver->begin(connection->state, begin_by_ns, err);
 
-    if (rc < 0)
-        return rc;
-    *head = cut(group);
+    if (rc == 0)
+        *head = cut(group);
     for (struct lk_request *at = *head; rc == 0 && at != NULL; at = at->next) {
         at->rc = execute(pool, connection, at, deadline_ns);
         if (ends_transaction(at->rc))

@@ -173,7 +173,7 @@ struct writer {
 };
 
 /* What goes on only when the time of the late one is over. */
-enum late { IN_THE_QUEUE, BEFORE_THE_BEGIN, AFTER_THE_BEGIN };
+enum late { NOTHING, IN_THE_QUEUE, BEFORE_THE_BEGIN, AFTER_THE_BEGIN };
 
 struct queue {
     sqlock_registry *registry;
@@ -181,6 +181,19 @@ struct queue {
     enum late late;
     atomic_uint begun; /* statements */
 };
+
+/* The first begin is told to have been ended at its deadline, by when the
+ * database had begun. */
+static int end_the_first_begin(void *context, const struct tap_event *event,
+                               int rc)
+{
+    const struct queue *queue = context;
+
+    return queue->late == NOTHING && rc == 0 && event->call == TAP_BEGIN &&
+                   event->number == 1
+               ? SQLOCK_ECANCELED
+               : rc;
+}
 
 static bool has_returned(const struct writer *writer)
 {
@@ -268,7 +281,7 @@ static void write_all(struct queue *queue, struct fixture *f, enum late late,
         sqlock_client_id(writer->lock, writer->client);
     }
     tap_reset();
-    tap_hooks(hold_up_for_the_late, NULL, queue);
+    tap_hooks(hold_up_for_the_late, end_the_first_begin, queue);
     start_writer(queue, FIRST, PATIENCE_MS);
     assert_becomes_true(atomic_load(&queue->begun) > 0, PATIENCE_MS);
     start_writer(queue, LAST, PATIENCE_MS);
@@ -334,6 +347,19 @@ static void test_one_that_is_late_leaves_what_has_not_begun(void **state)
     leave_in_time(*state, BEFORE_THE_BEGIN);
 }
 
+/* A begin that failed leaves no transaction behind, in which those who come
+ * next would be told of success without a commit. */
+static void test_begin_that_failed_is_rolled_back(void **state)
+{
+    struct queue queue;
+
+    write_all(&queue, *state, NOTHING, PATIENCE_MS);
+    assert_int_equal(tap_count(TAP_ROLLBACK), 1);
+    for (size_t i = 0; i < WRITERS; i++)
+        check_written(&queue, i);
+    end_queue(&queue);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_writes_that_gather_are_committed_together, ON_SQLITE,
             IN_SQLOCK),
@@ -342,5 +368,6 @@ static const struct test tests[] = {
     TEST_ON(test_one_that_is_late_leaves_the_queue, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_one_that_is_late_leaves_what_has_not_begun, ON_SQLITE,
             IN_SQLOCK),
+    TEST_ON(test_begin_that_failed_is_rolled_back, ON_SQLITE, IN_SQLOCK),
 };
 const struct topic topic_group = TOPIC(tests);
