@@ -56,6 +56,7 @@ static int run_on(const struct database *database)
     if (database->bit == ON_SQLITE) {
         add_sqlite_url_tests(add);
         add_sqlite_fork_tests(add);
+        add_sqlite_deadline_tests(add);
         add_sqlite_tests(add);
     }
     is_by_layout = true;

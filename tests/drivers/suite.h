@@ -162,6 +162,7 @@ void add_error_tests(add_fn add);
 void add_sqlite_tests(add_fn add);
 void add_sqlite_url_tests(add_fn add);
 void add_sqlite_fork_tests(add_fn add);
+void add_sqlite_deadline_tests(add_fn add);
 /* Once per layout. */
 void add_statement_tests(add_fn add);
 void add_take_tests(add_fn add);

@@ -33,11 +33,14 @@ static int on_busy(void *context, int count)
     return lk_sqlite_call_nap(context);
 }
 
-/* Not 0 ends the statement with SQLITE_INTERRUPT. */
+/* Not 0 ends the statement with SQLITE_INTERRUPT.  SQLite asks once more when it
+ * has ended, and what is committed or begun then would look undone. */
 static int on_progress(void *context)
 {
     struct lk_sqlite *c = context;
 
+    if (c->running != NULL && !sqlite3_stmt_busy(c->running))
+        return 0;
     return atomic_load(&c->is_aborted) ||
            sqlock_monotonic_ns() >= c->deadline_ns;
 }

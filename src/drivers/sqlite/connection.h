@@ -32,6 +32,7 @@ struct lk_sqlite {
     int64_t deadline_ns;
     int64_t give_up_ns; /* waiting for the file's lock */
     int64_t now_us;     /* sqlock_now() in this statement; 0: not read yet */
+    sqlite3_stmt *running;
 
     /* abort() comes from any thread.  The mutex keeps it and close() apart, so
      * that no closed handle is ever interrupted. */

@@ -202,8 +202,10 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
     rc = bind(c, prepared, parameters, count, err);
     if (rc < 0)
         goto out;
+    c->running = prepared;
     if (prepared != NULL)
         rc = collect(c, prepared, &rows, err);
+    c->running = NULL;
     if (rc < 0)
         goto out;
     affected = count_of_changes(c, total_before);

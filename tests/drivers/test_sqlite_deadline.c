@@ -1,0 +1,133 @@
+/*
+ * test_sqlite_deadline.c - a deadline that comes while SQLite ends a statement:
+ * what is told is what was done
+ */
+#include "drivers/suite.h"
+
+#ifdef SQLOCK_WITH_SQLITE
+
+#include <sqlite3.h>
+
+/* SQLite looks at the time after every 1000th step of its statements, and these
+ * have a few, so it looks at the end of some. */
+#define TIMES 1000
+#define SHORT_MS 1
+
+#define TABLE "ended_late"
+
+struct ending {
+    struct session *session;
+    sqlite3 *db;
+    int64_t deadline_ns;
+    int64_t told; /* rows that were told to be there */
+};
+
+/* SQLite calls it when all that is left to do is to commit. */
+static int pass_the_deadline(void *context)
+{
+    const struct ending *ending = context;
+
+    while (sqlock_monotonic_ns() <= ending->deadline_ns)
+        continue;
+    return 0;
+}
+
+/* And it when it begins with a statement.  BEGIN does not look before its end. */
+static int on_begin(unsigned event, void *context, void *statement, void *text)
+{
+    (void)event;
+    (void)statement;
+    (void)text;
+    return pass_the_deadline(context);
+}
+
+static void ending_make(struct ending *ending, struct test *test)
+{
+    *ending = (struct ending){.session = &test->a};
+    ending->db = subject.driver->native(test->a.connection);
+    session_run(&test->a, "CREATE TABLE " TABLE " (i INTEGER)");
+}
+
+static void ending_check(struct ending *ending)
+{
+    (void)sqlite3_commit_hook(ending->db, NULL, NULL);
+    (void)sqlite3_trace_v2(ending->db, 0, NULL, NULL);
+    assert_int_equal(
+        session_integer(ending->session, "SELECT count(*) FROM " TABLE),
+        ending->told);
+    session_run(ending->session, "DROP TABLE " TABLE);
+}
+
+static int insert(struct ending *ending, int64_t deadline_ns)
+{
+    const sqlock_statement statement = {
+        .text = "INSERT INTO " TABLE " VALUES (1)", .id = 1};
+
+    return session_send(ending->session, &statement, NULL, 0, deadline_ns);
+}
+
+static void test_statement_that_is_late_at_its_end(void **state)
+{
+    struct ending ending;
+
+    ending_make(&ending, *state);
+    (void)sqlite3_commit_hook(ending.db, pass_the_deadline, &ending);
+    for (int i = 0; i < TIMES; i++) {
+        ending.deadline_ns = check_deadline_ns(SHORT_MS);
+        ending.told += insert(&ending, ending.deadline_ns) == 0;
+    }
+    ending_check(&ending);
+}
+
+static void test_begin_that_is_late_at_its_end(void **state)
+{
+    struct ending ending;
+
+    ending_make(&ending, *state);
+    (void)sqlite3_trace_v2(ending.db, SQLITE_TRACE_STMT, on_begin, &ending);
+    for (int i = 0; i < TIMES; i++) {
+        bool has_begun;
+        int rc;
+
+        ending.deadline_ns = check_deadline_ns(SHORT_MS);
+        rc = subject.driver->begin(ending.session->connection,
+                                   ending.deadline_ns, &ending.session->err);
+        has_begun = sqlite3_get_autocommit(ending.db) == 0;
+        assert_int_equal(has_begun, rc == 0);
+        assert_lock_ok(session_rollback(ending.session), &ending.session->err);
+    }
+    ending_check(&ending);
+}
+
+static void test_commit_that_is_late_at_its_end(void **state)
+{
+    struct ending ending;
+
+    ending_make(&ending, *state);
+    (void)sqlite3_commit_hook(ending.db, pass_the_deadline, &ending);
+    for (int i = 0; i < TIMES; i++) {
+        assert_lock_ok(session_begin(ending.session), &ending.session->err);
+        assert_lock_ok(insert(&ending, INT64_MAX), &ending.session->err);
+        ending.deadline_ns = check_deadline_ns(SHORT_MS);
+        ending.told += subject.driver->commit(ending.session->connection,
+                                              ending.deadline_ns, NULL) == 0;
+    }
+    ending_check(&ending);
+}
+
+void add_sqlite_deadline_tests(add_fn add)
+{
+    add("statement_that_is_late_at_its_end",
+        test_statement_that_is_late_at_its_end);
+    add("begin_that_is_late_at_its_end", test_begin_that_is_late_at_its_end);
+    add("commit_that_is_late_at_its_end", test_commit_that_is_late_at_its_end);
+}
+
+#else
+
+void add_sqlite_deadline_tests(add_fn add)
+{
+    (void)add;
+}
+
+#endif
