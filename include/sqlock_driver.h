@@ -559,7 +559,8 @@ typedef struct sqlock_driver {
                    int64_t deadline_ns, sqlock_result *result,
                    sqlock_error *err);
 
-    /** Begin a transaction that may write (SQLite: BEGIN IMMEDIATE). */
+    /** Begin a transaction that may write (SQLite: BEGIN IMMEDIATE).  After a
+     *  failure there is none, or the connection is not alive. */
     int (*begin)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
     /** Commit.  0 only when the server has said that it committed: not when it

@@ -122,8 +122,8 @@ static bool ends_transaction(int rc)
 /* Several statements in one transaction; a statement that fails takes back only
  * itself.  All have the time of the last of them: one that is late by now would
  * be refused, and take the others with it, while its caller waits for the end
- * of the group in any case.  *head is set once it has begun; a begin that was
- * ended at its time may have begun all the same, and is rolled back. */
+ * of the group in any case.  *head is set once it has begun; a begin that
+ * failed is rolled back, too, for whoever comes next. */
 static int run_together(struct lk_group *group, const struct lk_pool *pool,
                         struct lk_connection *connection, int64_t begin_by_ns,
                         int64_t deadline_ns, struct lk_request **head,
