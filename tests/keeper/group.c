@@ -119,10 +119,10 @@ static void test_writes_that_gather_are_committed_together(void **state)
     lock_take(other, 0);
     tapped = gather(&g, f, CROWD, false);
     workers_join(&g.workers);
-    /* One alone, all the others in one transaction. */
-    assert_int_equal(tap_count(TAP_BEGIN), 1);
+    /* One alone, all the others in one transaction.  A begin for others comes to
+     * nothing when its moment is over, and they begin for themselves. */
     assert_int_equal(tap_count(TAP_COMMIT), 1);
-    assert_int_equal(tap_count(TAP_ROLLBACK), 0);
+    assert_int_equal(tap_count(TAP_BEGIN), 1 + tap_count(TAP_ROLLBACK));
     /* Each has an outcome of its own. */
     for (unsigned i = 0; i < CROWD; i++) {
         assert_int_equal(g.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
