@@ -7,7 +7,7 @@
 # PgBouncer would do both, so these are unpacked under build/ instead.
 #
 # Levels: build test lint format clang valgrind chart matrix
-# Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC
+# Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -28,6 +28,22 @@ wants() { # DRIVER
     case " $DRIVERS " in
     *" $1 "*) return 0 ;;
     *) return 1 ;;
+    esac
+}
+
+# Whether tests/servers/with.sh is to start a server of that database.
+serves() { # postgres|mysql
+    local servers=" ${SQLOCK_TEST_SERVERS-postgres mariadb} "
+    wants "$1" || return 1
+    case $1 in
+    postgres)
+        [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ] &&
+            [[ $servers =~ \ (postgres|pgbouncer|standby) ]]
+        ;;
+    mysql)
+        [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ] &&
+            [[ $servers =~ \ (mariadb|mysql|galera|replica|group) ]]
+        ;;
     esac
 }
 
@@ -107,11 +123,11 @@ probe_test() {
     have openssl || need openssl
     # Servers whose clock is set.
     faketime || need libfaketime
-    if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
+    if serves postgres; then
         # A server says nothing sensible about UTC without it.
         [ -e /usr/share/zoneinfo/UTC ] || need tzdata
     fi
-    if wants mysql && [ -z "${SQLOCK_TEST_MYSQL_URL:-}" ]; then
+    if serves mysql; then
         if ! have mariadbd && ! have mysqld; then
             need "$(known mariadb-server-core mariadb-server-core-10.6 \
                 mariadb-server-core-10.5)"
@@ -189,7 +205,8 @@ install_missing() {
         fi
         as_root=(sudo -n)
     fi
-    echo "setup: apt-get install ${missing[*]}"
+    echo "setup: installs by apt-get, as root and without asking (SETUP=no" \
+        "leaves it out): ${missing[*]}"
     "${as_root[@]}" "${apt[@]}" install -y --no-install-recommends \
         "${missing[@]}" >build/setup.log 2>&1 && return 0
     # No package lists yet, or lists that name what the mirror has replaced.
@@ -217,7 +234,7 @@ fi
 
 case " $* " in
 *" test "*)
-    if wants postgres && [ -z "${SQLOCK_TEST_POSTGRES_URL:-}" ]; then
+    if serves postgres; then
         bash tests/servers/fetch-postgres.sh || exit 1
     fi
     ;;

@@ -2,8 +2,9 @@
 # run.sh SUITE...: run test suites and count what passed, failed and was skipped.
 #
 # A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts
-# tests/SUITE/*.sh, one after another.  Database servers are started once, by
-# tests/servers/with.sh, for the suites that want them.  The last line says
+# tests/SUITE/*.sh.  They run in lanes side by side, since tests mostly wait;
+# each lane has database servers of its own, started by tests/servers/with.sh,
+# because some suites stop theirs.  The last line says
 #     N passed, N failed, N skipped
 # and the exit status is 0 only if something ran, nothing failed, no suite ran
 # nothing, and, under SKIPS_FAIL=1, nothing was skipped.
@@ -13,11 +14,12 @@
 #
 # A program speaks cmocka's standard output.  A script prints lines "ok - what",
 # "not ok - what", "skip - what"; one that prints none of them counts as one
-# test by its exit status, 77 being a skip.
+# test by its exit status.  Exit status 77 is a skip, with or without a line.
 #
 # Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
-# SUITE_SECONDS (limit of each program or script, 600), SUITE_JOBS (scripts at a
-# time, 4), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output),
+# SUITE_SECONDS (limit of each program or script, 600), SUITE_LANES (2; 1 at
+# campaign scale and where a server is given), SUITE_JOBS (scripts at a time in a
+# lane, 3), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output),
 # SUITE_ARGS (of each program), SUITE_LOGS (a folder, $SQLOCK_BUILD/log),
 # SUITE_SCRIPTS=no (programs only).
 # Scripts find the command in $SQLOCK and first on PATH, and the root of the
@@ -30,7 +32,7 @@ case $build in
 /*) ;;
 *) build=$PWD/$build ;;
 esac
-: "${SUITE_SECONDS:=600}" "${SUITE_JOBS:=4}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
+: "${SUITE_SECONDS:=600}" "${SUITE_JOBS:=3}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 export PATH=$build/bin:$PATH
@@ -45,27 +47,17 @@ export XDG_CONFIG_HOME=/nonexistent
     exit 2
 }
 
-# These use no server.
-for suite in "$@"; do
-    case $suite in
-    unit | install | readme) ;;
-    *)
-        if [ -z "${SQLOCK_TEST_SERVED:-}" ]; then
-            SQLOCK_TEST_SERVED=1 SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
-                exec bash tests/servers/with.sh bash tests/run.sh "$@"
-        fi
-        ;;
-    esac
-done
-
-scratch=$(mktemp -d /tmp/sqlock-run.XXXXXX) || exit 1
+# A lane finds the folder of the run, with its queue, here; the run makes it.
+queue=${SUITE_QUEUE:-}
+unset SUITE_QUEUE
+scratch=${queue:-$(mktemp -d /tmp/sqlock-run.XXXXXX)} || exit 1
 # What is running is ended first; it ends what it has started.
 finish() {
     trap '' INT TERM
     # shellcheck disable=SC2046 # numbers
     kill -TERM $(jobs -p) 2>/dev/null
     wait
-    rm -rf "$scratch"
+    [ -n "$queue" ] || rm -rf "$scratch"
 }
 trap finish EXIT
 trap 'exit 130' INT
@@ -95,8 +87,8 @@ count() { # LOG STATUS
             result("failed")
         if (!spoke && status == 0)
             n["passed"]++
-        else if (!spoke && status == 77)
-            n["skipped"]++
+        else if (status == 77)
+            n["skipped"] += !n["skipped"]
         else if (status != 0 && !n["failed"])
             n["failed"]++ # ended by a signal, a sanitizer, the time limit
         print n["passed"] + 0, n["failed"] + 0, n["skipped"] + 0
@@ -179,60 +171,123 @@ case " $* " in
     ;;
 esac
 
-started=0
-start() { # NAME COMMAND...
-    started=$((started + 1))
-    run_one "$started" "$@" &
+# ------------------------------------------------------------------- a lane --
+
+# The next line of the queue: NUMBER NAME; 1 when there is none left.
+next_of_queue() {
+    local line
+    exec {lock}>"$scratch/lock"
+    flock "$lock"
+    IFS= read -r line <"$scratch/queue"
+    sed -i 1d "$scratch/queue"
+    exec {lock}>&-
+    read -r number name <<<"$line"
+    [ -n "$line" ]
 }
 
-# Programs run alone: they stop servers.  Scripts mostly wait, and none is in
-# the way of another.
-for suite in "$@"; do
-    if [ -x "$build/tests/$suite" ]; then
-        if [ "$SQLOCK_SCALE" = campaign ]; then
-            echo "  $suite is running: tail -f $logs/$suite.log"
-        elif [ -t 1 ]; then
-            printf '  %s ...\r' "$suite"
-        fi
-        with=()
-        [ ! -e "tests/$suite/with.sh" ] || with=(bash "tests/$suite/with.sh")
-        # shellcheck disable=SC2086 # a command and its arguments
-        start "$suite" "${with[@]}" $WRAP "$build/tests/$suite" ${SUITE_ARGS:-}
-        wait
+run_program() {
+    local with=()
+    if [ "$SQLOCK_SCALE" = campaign ]; then
+        echo "  $name is running: tail -f $logs/$name.log"
+    elif [ -t 1 ]; then
+        printf '  %s ...\r' "$name"
     fi
+    [ ! -e "tests/$name/with.sh" ] || with=(bash "tests/$name/with.sh")
+    # shellcheck disable=SC2086 # a command and its arguments
+    run_one "$number" "$name" "${with[@]}" $WRAP "$build/tests/$name" \
+        ${SUITE_ARGS:-} &
+    wait
+}
+
+run_script() {
+    while [ "$(jobs -rp | wc -l)" -ge "$SUITE_JOBS" ]; do
+        wait -n
+    done
+    run_one "$number" "$name" bash "tests/$name.sh" &
+}
+
+# A program runs alone in its lane: it may stop the servers.  Scripts, which
+# follow all programs, mostly wait, and none is in the way of another.
+if [ -n "$queue" ]; then
+    while next_of_queue; do
+        case $name in
+        */*) run_script ;;
+        *) run_program ;;
+        esac
+    done
+    wait
+    exit 0
+fi
+
+# ------------------------------------------------------------------ the run --
+
+# What takes longest comes first, so that no lane ends long before the others.
+longest=' fault conformance waiting keeper tx '
+items=() programs=0 empty=0
+add() { # NAME
+    items+=("$1")
+    echo "${#items[@]} $1" >>"$scratch/queue"
+}
+: >"$scratch/queue"
+for suite in $longest "$@"; do
+    case " $* " in
+    *" $suite "*) ;;
+    *) continue ;;
+    esac
+    case " ${items[*]} " in
+    *" $suite "*) continue ;;
+    esac
+    [ ! -x "$build/tests/$suite" ] || add "$suite"
 done
+programs=${#items[@]}
 for suite in "$@"; do
-    [ "${SUITE_SCRIPTS:-}" != no ] || break
     for script in tests/"$suite"/*.sh; do
         case ${script##*/} in
         lib.sh | common.sh | with.sh | '*.sh') continue ;;
         esac
-        while [ "$(jobs -rp | wc -l)" -ge "$SUITE_JOBS" ]; do
-            wait -n
-        done
         name=${script#tests/}
-        start "${name%.sh}" bash "$script"
+        [ "${SUITE_SCRIPTS:-}" = no ] || add "${name%.sh}"
     done
-done
-wait
-
-passed=0 failed=0 skipped=0 empty=0
-for suite in "$@"; do
     if [ ! -x "$build/tests/$suite" ] &&
         ! compgen -G "tests/$suite/*.sh" >/dev/null; then
         echo "  $suite: no such suite in $build/tests or tests/$suite"
         empty=$((empty + 1))
     fi
 done
-for ((i = 1; i <= started; i++)); do
-    read -r p f s <"$scratch/$i.counts" || p=0 f=1 s=0
+
+if [ -z "${SUITE_LANES:-}" ]; then
+    SUITE_LANES=2
+    [ "$programs" -ge 2 ] && [ "$SQLOCK_SCALE" != campaign ] &&
+        [ -z "${SQLOCK_TEST_POSTGRES_URL:-}${SQLOCK_TEST_MYSQL_URL:-}" ] ||
+        SUITE_LANES=1
+fi
+
+# These use no server.
+with=()
+for suite in "$@"; do
+    case $suite in
+    unit | install | readme) ;;
+    *) with=(bash tests/servers/with.sh) ;;
+    esac
+done
+for ((i = 0; i < SUITE_LANES; i++)); do
+    SUITE_QUEUE=$scratch SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
+        "${with[@]}" bash tests/run.sh "$@" &
+done
+wait
+
+passed=0 failed=0 skipped=0
+printf '\n%-26s %7s %7s %7s %7s\n' suite passed failed skipped seconds
+for ((i = 1; i <= ${#items[@]}; i++)); do
+    if [ -e "$scratch/$i.counts" ]; then
+        read -r p f s <"$scratch/$i.counts"
+        cat "$scratch/$i.row"
+    else
+        p=0 f=1 s=0
+        echo "${items[i - 1]} did not come to its end"
+    fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     [ $((p + f + s)) -gt 0 ] || empty=$((empty + 1))
-done
-
-printf '\n%-26s %7s %7s %7s %7s\n' suite passed failed skipped seconds
-for ((i = 1; i <= started; i++)); do
-    cat "$scratch/$i.row"
 done
 [ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
 [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||

@@ -14,16 +14,13 @@ dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cli.XXXXXX") || exit 1
 region=cli.$$ # tables are shared, regions are not
 number=0
 failures=0
-helpers=()
+. "$here/../support/helpers.sh"
 
 finish() {
-    local pid
     # A background job that is ended before it has become another program runs
     # this trap, too.
     [ "$BASHPID" = "$$" ] || return 0
-    for pid in "${helpers[@]}"; do
-        kill -KILL "$pid" 2>/dev/null
-    done
+    kill_helpers
     rm -rf "$dir"
 }
 trap finish EXIT
@@ -109,7 +106,7 @@ hold() { # KEY OPTION...
     env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" run "$@" \
         "$key" -- sleep 600 2>"$dir/holder.err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true is_held "$key" || not_ok "hold $key" "it does not get the lock"
 }
 let_go() { # the holder's exit status is left in $status
@@ -143,8 +140,12 @@ state_is() { # PID STATE
     [[ $(ps -o stat= -p "$1") == $2* ]]
 }
 
+watcher_of() { # SQLOCK
+    ps -o pid= -o comm= --ppid "$1" | awk '$2 == "lock-watcher" { print $1 }'
+}
 supervisor_of() { # SQLOCK
-    ps -o pid= -o sid= --ppid "$1" | awk '$1 == $2 { print $1 }'
+    ps -o pid= -o comm= --ppid "$(watcher_of "$1")" |
+        awk '$2 == "lock-supervisor" { print $1 }'
 }
 # Wait until it has taken all signals that were sent to it.
 has_taken() { # PID

@@ -15,6 +15,7 @@ static int failed(const char *what, const sqlock_error *err)
 
 int main(int argc, char **argv)
 {
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_registry *registry = NULL;
     sqlock_lock *lock = NULL;
     sqlock_error err;
@@ -27,7 +28,8 @@ int main(int argc, char **argv)
     printf("libsqlock %s\n", sqlock_version());
     if (sqlock_schema_create(argv[1], NULL, SQLOCK_LAYOUT_SQLOCK, &err) != 0)
         return failed("create", &err);
-    if (sqlock_registry_open(&registry, argv[1], NULL, &err) != 0)
+    options.region = "consumer";
+    if (sqlock_registry_open(&registry, argv[1], &options, &err) != 0)
         return failed("open", &err);
     if (sqlock_obtain(&lock, registry, "consumer", &err) != 0 ||
         sqlock_acquire(lock, 0, NULL, &err) != 0)

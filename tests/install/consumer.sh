@@ -28,8 +28,19 @@ build_args=(SETUP=no "DESTDIR=$root" PREFIX=/opt/sqlock "BUILD=$work/build"
     LIBDIR=/opt/sqlock/lib/here)
 # A copy, so that another prefix does not touch what was built.
 cp -a "$build" "$work/build"
-check "make install DESTDIR=... PREFIX=... LIBDIR=..." \
-    "$make" --no-print-directory -s install "${build_args[@]}"
+# LDCONFIG: nothing below DESTDIR is this machine's loader's business.
+printf '#!/bin/sh\ntouch "%s/has_run"\n' "$work" >"$work/ldconfig"
+chmod +x "$work/ldconfig"
+install_here() {
+    "$make" --no-print-directory install "LDCONFIG=$work/ldconfig" \
+        "${build_args[@]}" >"$work/said"
+}
+check "make install DESTDIR=... PREFIX=... LIBDIR=..." install_here
+check "it says where things went" grep -qx \
+    "  library   /opt/sqlock/lib/here/libsqlock.so[0-9.]*" "$work/said"
+check "and below what" grep -qx "sqlock [0-9.]* is installed below $root:" \
+    "$work/said"
+check "it does not run ldconfig" test ! -e "$work/has_run"
 (cd "$root" && find . ! -type d | sort) >"$work/installed"
 check "nothing is installed outside the prefix" \
     test -z "$(grep -v '^\./opt/sqlock/' "$work/installed")"
@@ -41,7 +52,8 @@ check "no installed text names the staging directory" \
     bash -c '! grep -rIl -e "$1" "$2"' - "$work" "$root"
 
 export PKG_CONFIG_SYSROOT_DIR=$root
-export PKG_CONFIG_LIBDIR=$root/opt/sqlock/lib/here/pkgconfig
+PKG_CONFIG_LIBDIR=$(pkg-config --variable=pc_path pkg-config)
+export PKG_CONFIG_LIBDIR=$root/opt/sqlock/lib/here/pkgconfig:$PKG_CONFIG_LIBDIR
 unset PKG_CONFIG_PATH
 lib=$root/opt/sqlock/lib/here
 mkdir "$work/app"
@@ -54,6 +66,11 @@ check "pkg-config knows the version" test "$(pkg-config --modversion sqlock)" \
 check "pkg-config names the MySQL client library" \
     test -n "$(pkg-config --variable=mysql_client sqlock)" -o \
     "$(pkg-config --variable=drivers sqlock | grep -c mysql)" = 0
+check "pkg-config requires the packages of private libraries" \
+    bash -c 'pkg-config --print-requires-private sqlock | grep -qx uuid'
+check "and names no library of these itself" bash -c \
+    '! grep -E "^Libs.private:.*-l(uuid|md|urip)" "$1"' - \
+    "$lib/pkgconfig/sqlock.pc"
 # shellcheck disable=SC2046 # lists of flags
 check "a C program builds against the shared library" \
     ${CC:-cc} -std=c99 -Wall -Wextra -Werror app.c -o shared \
@@ -65,7 +82,7 @@ check "it needs no client library itself" bash -c \
     '! readelf -d shared | grep -E "NEEDED.*(libpq|maria|mysql|sqlite3)"'
 # shellcheck disable=SC2046
 check "a C++ program builds against the shared library" \
-    ${CXX:-c++} -std=c++11 -Wall -Wextra app.cc -o shared++ \
+    ${CXX:-c++} -std=c++11 -Wall -Wextra -Werror app.cc -o shared++ \
     $(pkg-config --cflags --libs sqlock)
 check "it runs on SQLite" \
     env LD_LIBRARY_PATH="$lib" ./shared++ sqlite:shared++.db
@@ -76,6 +93,11 @@ check "a C program builds against the static library" \
     ${CC:-cc} -std=c99 app.c -o static \
     $(pkg-config --static --cflags --libs sqlock)
 check "it runs on SQLite" ./static sqlite:static.db
+# shellcheck disable=SC2046
+check "a C++ program builds against the static library" \
+    ${CXX:-c++} -std=c++11 app.cc -o static++ \
+    $(pkg-config --static --cflags --libs sqlock)
+check "it runs on SQLite" ./static++ sqlite:static++.db
 mv away/libsqlock.so* "$lib"/
 
 cd - >/dev/null || exit 1

@@ -13,15 +13,11 @@ script=src/examples/migration/migrate.sh
 unset SQLOCK_URL SQLOCK_REGION
 export XDG_CONFIG_HOME=/nonexistent
 dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/migration.XXXXXX") || exit 1
-helpers=()
+. tests/support/helpers.sh
 failures=0
 finish() {
-    local pid
     [ "$BASHPID" = "$$" ] || return 0
-    for pid in "${helpers[@]}"; do
-        kill -CONT "$pid" 2>/dev/null
-        kill -KILL "$pid" 2>/dev/null
-    done
+    kill_helpers
     rm -rf "$dir"
 }
 trap finish EXIT
@@ -94,7 +90,7 @@ start() {
             >"$dir/out.$started" 2>&1 9>&- &
     fi
     pid=$!
-    helpers+=("$pid")
+    helper "$pid"
 }
 
 # How many are recorded as done.
@@ -173,7 +169,7 @@ shut_gate() {
     rm -f "$dir/gate" "$dir/gate.out" # which must not be the last one's
     mkfifo "$dir/gate"
     "${keeper[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
-    helpers+=("$!")
+    helper "$!"
     exec 9>"$dir/gate"
     echo "$lock SELECT 'shut';" >&9
     until grep -qs shut "$dir/gate.out"; do
@@ -296,12 +292,14 @@ stopped_script() {
     first=$pid
     number=$started
     until_begun
-    supervisor=$(ps -o pid= -o sid= --ppid "$first" |
-        awk '$1 == $2 { print $1 }')
+    supervisor=$(ps -e -o pid= -o ppid= -o comm= |
+        awk -v sqlock="$first" '$3 == "lock-watcher" && $2 == sqlock { w = $1 }
+            $3 == "lock-supervisor" { of[$2] = $1 }
+            END { print of[w] }')
     mapfile -t rest < <(children_of "$supervisor")
     kill -STOP "$first" "$supervisor"
     kill -STOP "${rest[@]}" 2>/dev/null
-    helpers+=("$supervisor" "${rest[@]}")
+    helper "$supervisor" "${rest[@]}"
     SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
         "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
     ok "stopped script: its lease is ended" "$?" 0

@@ -41,13 +41,20 @@ static void stall(unsigned ms)
         (void)nanosleep(&pause, NULL);
 }
 
-/* With the guard held: whether this call is the one. */
-static bool matches(const struct tap_event *event)
+/* With the guard held: whether it is of the kind of the plan. */
+static bool is_concerned(const struct tap_event *event)
 {
     if (!is_armed || event->call != armed.call)
         return false;
-    if (armed.containing != NULL &&
-        (event->text == NULL || strstr(event->text, armed.containing) == NULL))
+    return armed.containing == NULL ||
+           (event->text != NULL &&
+            strstr(event->text, armed.containing) != NULL);
+}
+
+/* With the guard held: whether this call is the one. */
+static bool matches(const struct tap_event *event)
+{
+    if (!is_concerned(event))
         return false;
     seen++;
     return armed.nth == 0 || seen == armed.nth;
@@ -94,8 +101,9 @@ static int after(void *context, const struct tap_event *event, int rc)
     (void)context;
     pthread_mutex_lock(&guard);
     plan = armed;
-    is_meant = is_armed && event->call == plan.call && event->number == meant &&
-               plan.point != FAULT_BEFORE;
+    /* Where each is meant, several may be under way at a time. */
+    is_meant = is_concerned(event) && plan.point != FAULT_BEFORE &&
+               (plan.nth == 0 || event->number == meant);
     if (is_meant && plan.point == FAULT_REPLIED)
         is_dead = plan.code != 0;
     pthread_mutex_unlock(&guard);

@@ -106,6 +106,12 @@ void server_stop(const struct database *database)
         assert_becomes_true(is_stopped(stopped[i]), PATIENCE_MS);
 }
 
+void server_stop_session(pid_t pid)
+{
+    stop(pid);
+    assert_becomes_true(is_stopped(pid), PATIENCE_MS);
+}
+
 void server_go_on(void)
 {
     sig_atomic_t i;

@@ -12,6 +12,8 @@ bool server_can_stop(const struct database *database);
 /* Stop the server and its children (SIGSTOP); go on (SIGCONT).  Going on is
  * harmless when nothing is stopped, and async-signal-safe. */
 void server_stop(const struct database *database);
+/* PostgreSQL: one session's process alone. */
+void server_stop_session(pid_t pid);
 void server_go_on(void);
 
 /* End these sessions from the server's side, and wait until they are gone. */

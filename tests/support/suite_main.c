@@ -3,9 +3,14 @@
  */
 #include "suite_main.h"
 
+#include <fnmatch.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -13,6 +18,7 @@
 
 static const struct suite_main *suite;
 static const char *only_layout;
+static const char *only_tests; /* a pattern */
 
 /* What the group that is to run now works on. */
 static const struct lane *group_lane;
@@ -20,25 +26,20 @@ static sqlock_layout group_layout;
 static struct fixture fixture;
 static const struct test *running;
 
-/* Without a state of its own, which cmocka would prefer to the tests'. */
-static int open_group(void **state)
+static int open_group(void)
 {
-    int rc;
+    int rc = fixture_open(&fixture, group_lane->database, group_layout);
 
-    (void)state;
-    rc = fixture_open(&fixture, group_lane->database, group_layout);
     if (rc == 0 && suite->open != NULL)
         suite->open(&fixture);
     return rc;
 }
 
-static int close_group(void **state)
+static void close_group(void)
 {
-    (void)state;
     if (suite->close != NULL)
         suite->close(&fixture);
     fixture_close(&fixture);
-    return 0;
 }
 
 /* A test of rows where the database refuses to lock any says so and is over;
@@ -107,14 +108,8 @@ size_t suite_collect(struct CMUnitTest *out, const struct suite_main *of,
     return count;
 }
 
-static int run_layout(unsigned *turn)
+static void prepare(struct CMUnitTest *tests, size_t count)
 {
-    static struct CMUnitTest tests[TESTS_MAX];
-    char name[96];
-    size_t count = suite_collect(tests, suite, group_lane, group_layout, turn);
-
-    if (count == 0)
-        return 0;
     for (size_t i = 0; i < count; i++) {
         const struct test *test = tests[i].initial_state;
 
@@ -123,11 +118,99 @@ static int run_layout(unsigned *turn)
         if (test->locks_rows)
             tests[i].test_func = run_test_of_rows;
     }
-    (void)snprintf(name, sizeof name, "%s %s %s %u", suite->name,
-                   group_lane->database->name, layout_name(group_layout),
-                   group_lane->number + 1);
-    print_message("%s\n", name);
-    return _cmocka_run_group_tests(name, tests, count, open_group, close_group);
+}
+
+/* --- the process of a group --- */
+
+/* A test that failed may have left a transaction open, a row locked, threads
+ * that wait: the process ends with it, as they do, and those behind it run in
+ * another one, with a fixture of its own. */
+struct group {
+    struct CMUnitTest *tests;
+    size_t count;
+    size_t *begun; /* shared with the process */
+};
+
+/* In the process: from the first that has not run on. */
+static void run_rest(const struct group *group)
+{
+    if (open_group() != 0) {
+        printf("[  FAILED  ] GROUP SETUP\n");
+        (void)fflush(NULL);
+        _exit(1);
+    }
+    while (*group->begun < group->count) {
+        struct CMUnitTest *test = &group->tests[(*group->begun)++];
+
+        if (_cmocka_run_group_tests(test->name, test, 1, NULL, NULL) != 0) {
+            (void)fflush(NULL);
+            _exit(1);
+        }
+    }
+    close_group();
+    exit(0);
+}
+
+/* How many failed: 0 or 1. */
+static int run_process(const struct group *group)
+{
+    pid_t parent = getpid();
+    int status = -1;
+    pid_t pid;
+
+    (void)fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
+            _exit(98);
+        run_rest(group);
+    }
+    if (pid > 0)
+        (void)waitpid(pid, &status, 0);
+    return status != 0;
+}
+
+static int run_group(struct CMUnitTest *tests, size_t count)
+{
+    struct group group = {.tests = tests, .count = count};
+    int failed = 0;
+    size_t before;
+
+    group.begun = mmap(NULL, sizeof *group.begun, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (group.begun == MAP_FAILED)
+        abort();
+    do {
+        before = *group.begun;
+        failed += run_process(&group);
+    } while (*group.begun<count && * group.begun> before);
+    (void)munmap(group.begun, sizeof *group.begun);
+    return failed;
+}
+
+/* Those that the command line asks for come first; how many. */
+static size_t choose(struct CMUnitTest *tests, size_t count)
+{
+    size_t chosen = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (only_tests == NULL || fnmatch(only_tests, tests[i].name, 0) == 0)
+            tests[chosen++] = tests[i];
+    return chosen;
+}
+
+static int run_layout(unsigned *turn)
+{
+    static struct CMUnitTest tests[TESTS_MAX];
+    size_t count = suite_collect(tests, suite, group_lane, group_layout, turn);
+
+    count = choose(tests, count);
+    if (count == 0)
+        return 0;
+    prepare(tests, count);
+    print_message("%s %s %s %u\n", suite->name, group_lane->database->name,
+                  layout_name(group_layout), group_lane->number + 1);
+    return run_group(tests, count);
 }
 
 static int run_lane(const struct lane *lane)
@@ -157,7 +240,7 @@ int suite_main(const struct suite_main *main_suite, int argc, char **argv)
     suite = main_suite;
     while ((option = getopt(argc, argv, "t:l:j:")) != -1) {
         if (option == 't')
-            cmocka_set_test_filter(optarg);
+            only_tests = optarg;
         else if (option == 'l')
             only_layout = optarg;
         else if (option == 'j')

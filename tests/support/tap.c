@@ -31,6 +31,8 @@ static char names[DATABASES][32];
 static char schemes[DATABASES][128];
 
 static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t epoch_guard = PTHREAD_MUTEX_INITIALIZER; /* of: */
+static char epoch_told[SQLOCK_EPOCH_SIZE];
 static uint64_t counts[TAP_CALLS];
 static char texts[TEXTS][TEXT_SIZE];
 static tap_before_fn hook_before;
@@ -325,6 +327,17 @@ static void tap_describe(void *connection, sqlock_description *description)
     struct head *head = connection;
 
     head->real->describe(head->state, description);
+    pthread_mutex_lock(&epoch_guard); /* `guard` may be the caller's */
+    if (epoch_told[0] != '\0')
+        memcpy(description->epoch, epoch_told, sizeof epoch_told);
+    pthread_mutex_unlock(&epoch_guard);
+}
+
+void tap_epoch(const char *epoch)
+{
+    pthread_mutex_lock(&epoch_guard);
+    (void)snprintf(epoch_told, sizeof epoch_told, "%s", epoch);
+    pthread_mutex_unlock(&epoch_guard);
 }
 
 /* The real driver's part in transactions; adopting needs to know which. */
@@ -343,7 +356,7 @@ static sqlock_tx_state tap_state(void *connection)
     struct head *head = connection;
 
     if (atomic_load(&head->is_broken))
-        return SQLOCK_TX_ABORTED;
+        return SQLOCK_TX_GONE;
     return head->real->transactions->state(head->state);
 }
 
@@ -361,6 +374,21 @@ static int tap_unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
     struct head *head = connection;
 
     return head->real->transactions->unlimit(head->state, deadline_ns, err);
+}
+
+static int tap_commit_if(void *connection, const sqlock_statement *statement,
+                         const sqlock_value *values, size_t count, size_t times,
+                         int64_t deadline_ns, sqlock_error *err)
+{
+    struct head *head = connection;
+    struct tap_event event = {.call = TAP_COMMIT};
+    int rc = before(head, &event, err);
+
+    if (rc < 0)
+        return rc;
+    rc = head->real->transactions->commit_if(head->state, statement, values,
+                                             count, times, deadline_ns, err);
+    return after(head, &event, rc, err);
 }
 
 /* ------------------------------------------------------------ registering -- */
@@ -394,6 +422,8 @@ static void install(size_t i, const sqlock_driver *real)
     transactions[i].state = tap_state;
     transactions[i].limit = tap_limit;
     transactions[i].unlimit = tap_unlimit;
+    if (real->transactions->commit_if != NULL)
+        transactions[i].commit_if = tap_commit_if;
     (void)snprintf(names[i], sizeof names[i], PREFIX "%s", real->name);
     prefix_schemes(schemes[i], sizeof schemes[i], real->schemes);
     taps[i] = (sqlock_driver){
@@ -444,7 +474,7 @@ size_t tap_connections(int64_t *ids, size_t max)
         if (open_heads[i] == NULL)
             continue;
         memset(&description, 0, sizeof description);
-        tap_describe(open_heads[i], &description);
+        open_heads[i]->real->describe(open_heads[i]->state, &description);
         if (description.connection_id != 0)
             ids[count++] = description.connection_id;
     }

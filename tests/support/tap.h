@@ -54,6 +54,9 @@ const char *tap_url(char out[1024], const char *url);
 void tap_reset(void);
 void tap_hooks(tap_before_fn before, tap_after_fn after, void *context);
 
+/* What connections give as their epoch from here on; "": what they are told. */
+void tap_epoch(const char *epoch);
+
 /* Calls since tap_reset(). */
 uint64_t tap_count(enum tap_call call);
 

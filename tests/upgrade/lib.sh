@@ -14,15 +14,12 @@ root=${here%/*/*}
 : "${SQLOCK:=$root/build/bin/sqlock}"
 export XDG_CONFIG_HOME=/nonexistent
 dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/upgrade.XXXXXX") || exit 1
-helpers=()
+. "$here/../support/helpers.sh"
 failures=0
 
 finish() {
-    local pid
     [ "$BASHPID" = "$$" ] || return 0
-    for pid in "${helpers[@]}"; do
-        kill -TERM "$pid" 2>/dev/null
-    done
+    kill_helpers
     wait
     rm -rf "$dir"
 }
@@ -71,7 +68,7 @@ hold() {
         until [ -e "$1.off" ]; do sleep 0.05; done' - "$dir/$layout" \
         2>"$dir/hold.err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     await "$dir/$layout.on"
 }
 
@@ -104,7 +101,7 @@ from_spring7() {
     echo 0 >"$dir/count"
     count 8 & counters+=($!)
     count 8 & counters+=($!)
-    helpers+=("${counters[@]}")
+    helper "${counters[@]}"
     sleep 0.2
     is "is upgraded" "$(status_of upgrade)" 0
     is "is the layout of sqlock then" "$(status_of sq init)" 0

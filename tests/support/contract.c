@@ -1,0 +1,139 @@
+/*
+ * contract.c - see contract.h
+ */
+#include "contract.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tap.h"
+
+#define STATEMENT_MS (60 * SLOWNESS)
+
+/* What a driver may answer: with the last, the statement was carried out. */
+static const int failures[] = {
+    SQLOCK_EUNREACHABLE, SQLOCK_ERETRY,    SQLOCK_EBUSY,      SQLOCK_ERESOURCE,
+    SQLOCK_ECANCELED,    SQLOCK_EREADONLY, SQLOCK_EACCESS,    SQLOCK_ESCHEMA,
+    SQLOCK_EDATABASE,    SQLOCK_ENOMEM,    SQLOCK_EUNCERTAIN,
+};
+#define FAILURES (sizeof failures / sizeof *failures)
+
+static struct {
+    int code;
+    bool is_each;     /* all that are sent, or the first alone */
+    atomic_uint seen; /* that could fail */
+} now;
+
+static bool is_to_fail(const struct tap_event *event)
+{
+    if (event->call == TAP_ROLLBACK || event->call == TAP_ABORT)
+        return false;
+    return atomic_fetch_add(&now.seen, 1) == 0 || now.is_each;
+}
+
+static int before(void *context, const struct tap_event *event)
+{
+    (void)context;
+    if (now.code == SQLOCK_EUNCERTAIN)
+        return 0;
+    return is_to_fail(event) ? now.code : 0;
+}
+
+/* Opening and beginning leave nothing in doubt. */
+static int after(void *context, const struct tap_event *event, int rc)
+{
+    (void)context;
+    if (now.code != SQLOCK_EUNCERTAIN || rc < 0 || event->call == TAP_OPEN ||
+        event->call == TAP_BEGIN || !is_to_fail(event))
+        return rc;
+    return SQLOCK_EUNCERTAIN;
+}
+
+static const char *name_of(int code)
+{
+    static const char *const names[] = {
+#define NAMED(name, value, text) [-(value)] = #name,
+        SQLOCK_ERRORS(NAMED)
+#undef NAMED
+    };
+
+    return -code < (int)(sizeof names / sizeof *names) ? names[-code] : "?";
+}
+
+static bool is_listed(const struct contract_call *call, int rc)
+{
+    return rc == 0 ||
+           (rc < 0 && rc > -32 && (call->codes >> -rc & UINT32_C(1)) != 0);
+}
+
+/* One call with one failure; whether it kept to its list. */
+static bool try_call(struct contract *c, const struct contract_call *call)
+{
+    sqlock_error err = {0};
+    int given_back = 0;
+    int rc;
+
+    for (size_t i = 0; i < 2; i++) {
+        fixture_next(c->f);
+        c->locks[i] = lock_obtain(c->registry, c->f->name);
+        if (call->is_held)
+            assert_becomes_true(lock_try(c->locks[i], 0, 0, &c->f->err) == 0,
+                                PATIENCE_MS);
+    }
+    if (call->prepare != NULL)
+        call->prepare(c);
+    atomic_store(&now.seen, 0);
+    tap_hooks(before, after, NULL);
+    rc = call->call(c, &err);
+    tap_hooks(NULL, NULL, NULL);
+    if (call->finish != NULL)
+        call->finish(c);
+    /* Whether or not that was told: a lease that is left runs out. */
+    for (size_t i = 0; i < 2; i++) {
+        if (sqlock_hold_count(c->locks[i]) > 0)
+            given_back = sqlock_release(c->locks[i], NULL);
+        (void)sqlock_drop(c->locks[i], NULL);
+    }
+    (void)given_back;
+    if (is_listed(call, rc) && (rc == 0 || check_one_line(err.message)))
+        return true;
+    print_error("%s answered %s where %s gave %s: %s\n", call->name,
+                rc < 0 ? name_of(rc) : "more than 0",
+                now.is_each ? "each statement" : "the first statement",
+                name_of(now.code), err.message);
+    return false;
+}
+
+static unsigned check_call(struct fixture *f, const struct contract_call *call)
+{
+    struct contract c = {.f = f, .options = fixture_options(f)};
+    unsigned breaches = 0;
+
+    tap_install();
+    (void)tap_url(c.url, f->url);
+    c.options.statement_timeout_ms = STATEMENT_MS;
+    c.options.connect_timeout_ms = 200 * SLOWNESS;
+    assert_becomes_true(
+        sqlock_registry_open(&c.registry, c.url, &c.options, &f->err) == 0,
+        PATIENCE_MS);
+    for (size_t i = 0; i < 2 * FAILURES; i++) {
+        now.code = failures[i / 2];
+        now.is_each = i % 2 == 1;
+        if (!try_call(&c, call))
+            breaches++;
+    }
+    (void)sqlock_registry_close(c.registry, NULL);
+    return breaches;
+}
+
+void contract_check(struct fixture *f, const struct contract_call *calls,
+                    size_t count)
+{
+    unsigned breaches = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if ((calls[i].databases & f->database->bit) != 0)
+            breaches += check_call(f, &calls[i]);
+    assert_int_equal(breaches, 0);
+}

@@ -1,0 +1,33 @@
+# helpers.sh: the processes that a script has started, or seen started, and that
+# are to be killed at its end.  To be sourced.
+# shellcheck shell=bash
+
+helpers=()
+
+# When a process started, in ticks since the machine did: by the time that it is
+# to be killed its number may be another's.
+start_of() { # PID
+    local stat
+    stat=$(cat "/proc/$1/stat") || return
+    # shellcheck disable=SC2086 # its fields
+    set -- ${stat##*) }
+    echo "${20}"
+} 2>/dev/null
+
+helper() { # PID...
+    local pid
+    for pid in "$@"; do
+        helpers+=("$pid $(start_of "$pid")")
+    done
+}
+
+# Those that are there still.
+kill_helpers() {
+    local one pid
+    for one in "${helpers[@]}"; do
+        pid=${one% *}
+        [ "$(start_of "$pid")" = "${one#* }" ] || continue
+        kill -CONT "$pid"
+        kill -KILL "$pid"
+    done
+} 2>/dev/null
