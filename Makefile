@@ -29,6 +29,7 @@ WERROR ?=
 V ?=
 SETUP ?= yes
 PKG_CONFIG ?= pkg-config
+LDCONFIG ?= ldconfig
 OBJCOPY ?= objcopy
 
 # ------------------------------------------------------------------ version
@@ -107,6 +108,7 @@ PACKAGE_libmariadb := libmariadb-dev
 PACKAGE_mysqlclient := libmysqlclient-dev
 PACKAGE_uuid := uuid-dev
 PACKAGE_liburiparser := liburiparser-dev
+PACKAGE_libmd := libmd-dev
 
 UNKNOWN := $(filter-out sqlite postgres mysql,$(DRIVERS))
 ifneq ($(UNKNOWN),)
@@ -116,7 +118,7 @@ endif
 ENABLED := $(strip $(foreach d,sqlite postgres mysql,$(filter $(d),$(DRIVERS))))
 FROM_TREE := $(and $(filter mysql,$(ENABLED)),$(MYSQL_CLIENT_TREE))
 MODULES := $(foreach d,$(ENABLED),$(if $(and $(FROM_TREE), \
-	$(filter mysql,$(d))),,$(MODULE_$(d)))) uuid liburiparser
+	$(filter mysql,$(d))),,$(MODULE_$(d)))) uuid liburiparser libmd
 
 ifneq ($(COMPILES),)
 ifeq ($(shell command -v $(PKG_CONFIG)),)
@@ -133,7 +135,7 @@ DEP_CFLAGS := $(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --cflags \
 	$(MODULES)))
 # -L of a directory that is searched anyway would outlive a sysroot.
 DEP_LIBS := $(filter-out -L/usr/lib -L/usr/lib/ -L/usr/lib/%-linux-gnu \
-	-L/usr/lib/%-linux-gnu/,$(shell $(PKG_CONFIG) --libs $(MODULES))) -lmd
+	-L/usr/lib/%-linux-gnu/,$(shell $(PKG_CONFIG) --libs $(MODULES)))
 endif
 
 # ------------------------------------------------------------------- places
@@ -210,7 +212,8 @@ say = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(SHORT_FLAGS)),,printf '  %-7
 LIB_SRC := $(sort $(wildcard src/base/*.c src/db/*.c src/locks/*.c src/tx/*.c \
 	src/stock/*.c src/drivers/*.c \
 	$(foreach d,$(ENABLED),src/drivers/$(d)/*.c)))
-SQL := $(sort $(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql)))
+SQL := $(sort $(filter-out %/statements.sql, \
+	$(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql))))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 # An example is a file NAME.c, or a folder with a main.c, or NAME.c and more of
 # its files in a folder NAME.
@@ -312,9 +315,15 @@ $(SHARED): $(LIB_OBJ) $(GEN_OBJ) $B/.link
 
 # Directories below the prefix follow it when a package is moved.
 under_prefix = $(patsubst $(PREFIX)/%,$${prefix}/%,$(1))
-# Libs.private and not Requires.private: Debian's libpq.pc names libraries
-# (-lldap -lgssapi_krb5 -lpgcommon) that its own -dev package does not bring,
-# so a program that links libsqlock.a against the shared libpq would not link.
+# True when all that the module names for static programs is here.  It is not
+# with Debian's libpq.pc: -lldap -lgssapi_krb5 -lpgcommon are in packages that
+# libpq-dev does not bring, so a program that links libsqlock.a against the
+# shared libpq would not link if ours required it.
+is_whole = $(shell echo 'int main(void){return 0;}' | $(CC) -x c - -o \
+	/dev/null `$(PKG_CONFIG) --static --libs $(1)` >/dev/null 2>&1 && \
+	echo $(1))
+REQUIRED = $(foreach m,$(MODULES),$(call is_whole,$(m)))
+LIBRARIES = $(if $(1),$(shell $(PKG_CONFIG) --libs $(1))) $(TREE_SO)
 $(PC): $B/.install Makefile
 	$(call say,PC,$@)mkdir -p $(@D) && printf '%s\n' \
 	'prefix=$(PREFIX)' 'exec_prefix=$${prefix}' \
@@ -325,8 +334,9 @@ $(PC): $B/.install Makefile
 	'Name: sqlock' \
 	'Description: Locks kept in the SQL database you already have$(if \
 	$(filter mysql,$(ENABLED)), (MySQL through $(MYSQL_LIBRARY)))' \
-	'Version: $(VERSION)' 'Libs: -L$${libdir} -lsqlock' \
-	'Libs.private: $(strip $(DEP_LIBS)) -pthread' \
+	'Version: $(VERSION)' 'Requires.private: $(strip $(REQUIRED))' \
+	'Libs: -L$${libdir} -lsqlock' 'Libs.private: $(strip $(call \
+	LIBRARIES,$(filter-out $(REQUIRED),$(MODULES))) -pthread)' \
 	'Cflags: -I$${includedir}' >$@
 
 $B/bin/sqlock: $(CLI_OBJ) $(STATIC) $B/.link
@@ -364,12 +374,12 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench failover galera replica,$(SUITE_NAMES)) \
-	cli migration install demo readme
+	conformance tx stress bench failover galera replica group,$(SUITE_NAMES)) \
+	cli grants migration upgrade install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
-NEEDS_ALL := $(if $(filter cli command migration install demo readme tx, \
+NEEDS_ALL := $(if $(filter cli command grants migration install demo readme tx, \
 	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
@@ -377,6 +387,11 @@ RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" chooses
 	+@exec env $(RUN) bash tests/run.sh $(SUITES)
 check: test
+
+.PHONY: statements
+statements: $B/tests/unit ## Write sql/*/statements.sql: what is sent
+	@SQLOCK_WRITE_STATEMENTS=1 $B/tests/unit 'test_statements_*' \
+		>$B/statements.log 2>&1 || { cat $B/statements.log; exit 1; }
 
 # Words of make's own that name the same build in another variant.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
@@ -447,7 +462,7 @@ test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
 MATRIX_PROGRAMS = $(MATRIX_SUITES:%=$B/tests/%) \
-	$(addprefix $B/tests/,failover galera replica)
+	$(addprefix $B/tests/,failover galera replica group)
 test-matrix: $(MATRIX_PROGRAMS) ## Suites on other versions and on clusters; ENGINES="galera" chooses
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
@@ -534,6 +549,30 @@ install: all ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)install -D -m 644 src/cli/completion/sqlock.bash \
 		$(D)$(BASH_COMPLETION)
 	$(QUIET)install -D -m 644 src/cli/completion/_sqlock $(D)$(ZSH_COMPLETION)
+	$(QUIET)$(if $(D),,$(FIND_LIBRARY) &&) $(TELL_PLACES)
+
+# The loader and pkg-config look into folders of their own only, the loader into
+# its cache of them; what another folder takes is said.
+FIND_LIBRARY = case ":$$($(PKG_CONFIG) --variable=pc_path pkg-config):" in \
+	*:$(LIBDIR)/pkgconfig:*) ;; \
+	*) path='; found with PKG_CONFIG_PATH=$(LIBDIR)/pkgconfig' ;; \
+	esac; PATH=$$PATH:/usr/sbin:/sbin; \
+	if ! $(LDCONFIG) -N -X -v 2>/dev/null | sed -n 's/^\(\/[^:]*\):.*/\1/p' | \
+	xargs -r readlink -f | grep -qxF "$$(readlink -f $(LIBDIR))"; then \
+		hint='; found with LD_LIBRARY_PATH=$(LIBDIR)'; \
+	elif [ "$$(id -u)" -ne 0 ] || ! $(LDCONFIG); then \
+		hint='; found once root has run ldconfig'; \
+	else \
+		hint=' (ldconfig has been run)'; \
+	fi
+TELL_PLACES = $(if $(findstring s,$(SHORT_FLAGS)),:,printf '%s\n' \
+	'sqlock $(VERSION) is installed$(if $(D), below $(D)):' \
+	'  command   $(BINDIR)/sqlock' \
+	"  library   $(LIBDIR)/$(SONAME)$$hint" \
+	'  headers   $(INCLUDEDIR)' \
+	"  flags     $(LIBDIR)/pkgconfig/sqlock.pc$$path" \
+	'  schemas   $(DATADIR)/sqlock/sql' \
+	'  manuals   $(MANDIR)')
 
 uninstall: ## Remove what install put there
 	$(QUIET)rm -f $(PUBLIC:include/%=$(D)$(INCLUDEDIR)/%) \

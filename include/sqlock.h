@@ -52,12 +52,19 @@
 #define SQLOCK_API __attribute__((visibility("default")))
 #define SQLOCK_MUSTUSE SQLOCK_API __attribute__((warn_unused_result))
 
-/* An option struct that is all defaults. */
+/* An option struct that is all defaults.  C++ before 20 has no designated
+ * initializer, and warns of members that a list leaves out. */
 #ifdef __cplusplus
-#define SQLOCK_SIZED(type)                                                     \
-    {                                                                          \
-        sizeof(type)                                                           \
-    }
+extern "C++" {
+template <class type> inline type sqlock_sized()
+{
+    type defaults = type();
+
+    defaults.size = sizeof(type);
+    return defaults;
+}
+}
+#define SQLOCK_SIZED(type) sqlock_sized<type>()
 #else
 #define SQLOCK_SIZED(type)                                                     \
     {                                                                          \
@@ -79,7 +86,7 @@ extern "C" {
     X(EBUSY,        -1, "the lock is held by another owner")                  \
     X(ETIMEDOUT,    -2, "the lock was not free before the deadline")          \
     X(ELOST,        -3, "the lease is lost: another owner has had the lock")  \
-    X(EEXPIRED,     -4, "the lease ran out, and nobody has taken the lock")   \
+    X(EEXPIRED,     -4, "the lease ran out before it was renewed")            \
     X(EUNCERTAIN,   -5, "the connection broke with a statement in flight: "   \
                         "it may or may not have been carried out")            \
     X(EUNREACHABLE, -6, "the database cannot be reached, nothing was done")   \
@@ -89,7 +96,7 @@ extern "C" {
     X(ENOMEM,      -10, "out of memory")                                      \
     X(EFORK,       -11, "used in a child process of the one that opened it")  \
     X(ENOTSUP,     -12, "not supported by this database or table layout")     \
-    X(ESCHEMA,     -13, "the lock table is missing or has the wrong shape")   \
+    X(ESCHEMA,     -13, "a table is missing or has the wrong shape")          \
     X(EACCESS,     -14, "the database refuses the login or the privilege")    \
     X(EREADONLY,   -15, "the server is read-only (a replica?)")               \
     X(ERESOURCE,   -16, "the server is out of a resource")                    \
@@ -178,16 +185,27 @@ typedef struct sqlock_options {
                                   schema too */
     uint32_t ttl_ms;          /* lease length, 10 ms to 7 days; 10 000 */
     uint32_t margin_ms;       /* how much sooner than the database the holder
-                                  stops believing; max(1, TTL / 20) */
+                                  stops believing, less than any TTL; max(1,
+                                  TTL / 20) of each lease's */
     const char *holder_note;  /* up to 80 bytes, shown with the holder */
     uint32_t pool_size;       /* connections at most, 1 to 64; 4.  Besides, one
-                                 for what is renewed, and half as many (at least
-                                 one) while other processes are waited for */
+                                 for what is renewed, one when all are in
+                                 transactions of sqlock_tx_begin(), half as many
+                                 (at least one) while other processes are
+                                 waited for, and one, 16 at most, for each lease
+                                 that was waited for there */
     sqlock_ownership ownership;
     sqlock_key_rule key_rule;
-    uint32_t peer_ttl_ms;          /* four-column layout: the TTL of the Spring
-                                  peers, which decides expiry there; 10 000 */
-    uint32_t connect_timeout_ms;   /* 10 ms to 1 hour; 5000 */
+    uint32_t peer_ttl_ms;          /* the longest TTL of the Spring peers, which
+                                  on the four-column layout decides expiry, and
+                                  with observe_before_steal how long to look; a
+                                  longer lease of a peer is told as that of a
+                                  clock that is off; 10 000 */
+    uint32_t connect_timeout_ms;   /* opening a connection, in addition to the
+                                      time of the statement that needs it, 10 ms
+                                      to 1 hour; 5000.  For renewals TTL / 4, or
+                                      statement_timeout_ms where that is more, at
+                                      most */
     uint32_t statement_timeout_ms; /* one statement, 10 ms to 1 hour; TTL / 8
                                       within 500 to 5000 */
     uint32_t poll_ms;          /* pause between looks at a lock whose release
@@ -196,10 +214,12 @@ typedef struct sqlock_options {
                                       third of the TTL; a quarter of each
                                       lease's */
     bool observe_before_steal; /* take over an expired lease only after its
-                                      row has stayed unchanged for a TTL (the
-                                      peers' on the four-column layout) on this
-                                      host's clock: for peers whose clocks are
-                                      not known */
+                                  row has stayed unchanged on this host's clock
+                                  for the longest of ttl_ms, peer_ttl_ms and
+                                  what lies between the row's own stamps, of
+                                  that no more than ten times the others, and
+                                  no other row than that: for peers whose
+                                  clocks are not known */
     sqlock_log_fn log;         /* may be called from any thread; NULL: silent */
     void *log_context;
     uint32_t handover_limit; /* how often in a row a lock may go from thread to
@@ -232,7 +252,8 @@ typedef struct sqlock_options {
  * @param[out] out to be given to sqlock_registry_close(); NULL on failure
  * @return 0, EINVAL, ENOTSUP (no driver), EUNREACHABLE, EACCESS, ESCHEMA (table
  *         or SQLite file missing, not durable, no primary key, wrong columns),
- *         EREADONLY, ERESOURCE, EDATABASE, ENOMEM
+ *         EREADONLY, ERESOURCE, EBUSY (a SQLite file is locked), EDATABASE,
+ *         ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
                                         const sqlock_options *options,
@@ -240,12 +261,13 @@ SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
 
 /**
  * Release what this registry holds, in one statement, end its connections and
- * threads, and free it with every lock obtained from it.  No other call may be
+ * threads, and free it with every lock obtained from it, within about two
+ * statement deadlines when the database is away.  No other call may be
  * running.  The registry is gone whatever the result, except for EFORK: then
  * nothing was touched.  NULL is allowed.
  *
  * @return 0, EFORK, or the first error met while releasing: those leases run
- *         out by themselves
+ *         out by themselves, unless they could be freed after all
  */
 SQLOCK_API int sqlock_registry_close(sqlock_registry *registry,
                                      sqlock_error *err);
@@ -311,8 +333,10 @@ typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 /** Options of one acquisition; zero means the default in every field. */
 typedef struct sqlock_acquire_options {
     size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
-    uint32_t ttl_ms; /* lease length of this acquisition; the registry's */
-    bool keep;       /* renew it in the background until it is released */
+    uint32_t ttl_ms; /* lease length of this acquisition, more than the
+                        registry's margin_ms; the registry's ttl_ms */
+    bool keep;       /* renew it in the background until it is released, or,
+                        owned by a thread, that one has ended */
     bool fenced;     /* the application guards its writes by the token: a step
                         of the database's clock does not end the lease.  Such
                         a step, by more than the margin, is noticed by the
@@ -323,22 +347,36 @@ typedef struct sqlock_acquire_options {
                                acquisition; 0: no limit */
     sqlock_lost_fn on_lost; /* NULL: nobody is called */
     void *lost_context;
-    int cancel_fd; /* a descriptor of the caller's, such as an eventfd: once it
+    int cancel_fd;  /* a descriptor of the caller's, such as an eventfd: once it
                       is readable the wait ends with ECANCELED, and also once
                       all writers of a pipe are gone, or there is an error.  A
                       signal handler may write to it.  Never read; 0: none */
+    bool fail_fast; /* the first error of the database ends the wait, instead of
+                       being waited for as a holder is */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
 /**
  * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER
- * waits as long as it takes.  A thread that owns it already counts one more
- * and sends nothing.  Threads of one registry are served in order; processes
+ * waits as long as it takes.  A wait waits for the database, too: while it cannot
+ * be reached, does not answer, has no connection or resource left, or is a
+ * standby, the attempt is made again until the wait is over, after pauses that
+ * grow from 50 ms to a second; `fail_fast` ends the wait at once then.  Errors
+ * that stay until somebody puts them right (EINVAL, EACCESS, ESCHEMA, EDATABASE,
+ * on SQLite EREADONLY) end each wait at once.  A thread that owns it already counts one more
+ * and sends nothing.  A thread whose lease is over does not keep the others of
+ * its registry out: when it comes back to release, it is told.
+ * Threads of one registry are served in order; processes
  * nearly so, and a lock that others wait for is overtaken by one acquisition in
  * 17 at most.
  *
- * The call returns within wait_ms plus one statement deadline, twice that where
+ * The call returns within wait_ms plus statement_timeout_ms, and
+ * connect_timeout_ms more where a connection has to be opened; twice both where
  * the outcome of a claim has to be found out after a connection broke.
+ *
+ * At the end of a wait the last attempt tells its cause: ETIMEDOUT where the lock
+ * was held, EUNREACHABLE, ERESOURCE or EREADONLY where the database was away, also
+ * to those of this process who waited behind the one that made the attempts.
  *
  * After EUNCERTAIN the row may be ours although nobody holds the lock: do not
  * enter the critical section; the row is cleaned up or runs out after the TTL.
@@ -347,7 +385,8 @@ typedef struct sqlock_acquire_options {
  * @param options NULL for the defaults
  * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ECANCELED (the wait was
  *         cancelled), ELOST or EEXPIRED (owned already, but the lease is over:
- *         release it first), EUNCERTAIN, EUNREACHABLE, EINVAL, EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, EFORK
+ *         release it first), EUNCERTAIN, EUNREACHABLE, EINVAL, EACCESS,
+ *         ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM, EFORK
  */
 SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                                   const sqlock_acquire_options *options,
@@ -369,9 +408,10 @@ SQLOCK_API int sqlock_cancel(sqlock_lock *lock, sqlock_error *err);
  *
  * @return 0; EEXPIRED: the lease had run out, nobody else had the lock; ELOST:
  *         somebody else has had it, what it protects may be compromised;
- *         EUNCERTAIN, EUNREACHABLE, EBUSY (a transaction has the row locked)
- *         and other errors of the database: the row runs out by itself; EOWNER;
- *         EINUSE: an open transaction guards it; EFORK
+ *         EUNCERTAIN, EUNREACHABLE, EBUSY (a transaction has the row locked),
+ *         EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM: a thread of
+ *         the registry goes on trying to free the row, until the lease is over;
+ *         EOWNER; EINUSE: an open transaction guards it; EFORK
  */
 SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 
@@ -387,7 +427,8 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  *
  * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
  *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
- *         again), EBUSY (a transaction has the row locked: likewise), EINVAL,
+ *         again), EBUSY (a transaction has the row locked: likewise), EACCESS,
+ *         ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM (likewise), EINVAL,
  *         EFORK
  */
 SQLOCK_MUSTUSE int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms,
@@ -406,9 +447,14 @@ SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
 
 /** Fencing token of the current acquisition, 0 when not held.  It is greater
- *  than every token given for this lock before.  On Spring's layouts, which do
- *  not keep it, it is the database's clock alone, in microseconds: on MySQL a
- *  claim that waited for the row may get a smaller one than its predecessor. */
+ *  than every token given for this lock before: the row keeps the last one, also
+ *  when the database's clock is set back.  A Spring peer that shares our layout
+ *  deletes the row when it unlocks, and Spring's layouts keep no token: then the
+ *  next token is the database's clock alone, in microseconds.  It is smaller
+ *  than an earlier one after the clock was set back by more than the time
+ *  between the two; on MySQL and MariaDB, where the clock is that of the claim's
+ *  start, also when the server delays a claim while others hold and release the
+ *  lock and a peer deletes the row. */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 
 /** CLIENT_ID of the current acquisition, "" when not held: with it the database
@@ -437,8 +483,8 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
  * holder before it begins.  It tells what is at work when it is asked and no
  * more: only a guard or a token keeps out what comes later.
  *
- * @return 0, EEXPIRED (not held), ENOTSUP (sessions have no such name),
- *         EUNREACHABLE, ..., EINVAL, EFORK
+ * @return 0, EEXPIRED (not held), ENOTSUP (sessions have no such name), or as
+ *         sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_orphans(sqlock_lock *lock, int64_t *count,
                                   sqlock_error *err);
@@ -565,13 +611,21 @@ SQLOCK_API int sqlock_request_abandon(sqlock_request *request,
 /**
  * Take all of @p locks, each given once and all of one registry, in one
  * statement (on MySQL one more, for the tokens), whatever their order: keys are
- * sorted, so that two callers never wait for each other crosswise.  All or
+ * sorted, so that two callers never wait for each other crosswise.  PostgreSQL
+ * needs an entry of its lock table for each key while the statement runs: with
+ * its default settings 10,000 fit, for more at a time raise its
+ * max_locks_per_transaction (else ERESOURCE, and none is taken).  All or
  * nothing, unless `partial` is set: then those that are free are taken, and
- * @p wait_ms must be 0.  A lock that is owned already counts one more.
+ * @p wait_ms must be 0.  A lock that is owned already counts one more.  An error
+ * of the database ends the wait, with or without `fail_fast`.  While it waits for
+ * one of them, the call keeps none of the others from anybody; sqlock_cancel() of
+ * any of them ends the wait.
  *
  * @param[out] results of each lock, as sqlock_acquire() gives them; may be NULL
  * @return 0 when all were taken; EBUSY, ETIMEDOUT (with `partial`, EBUSY: at
- *         least one was not), or as sqlock_acquire(): then none was
+ *         least one was not), or as sqlock_acquire(): then none was.  EUNCERTAIN
+ *         also when some were taken, others were not to be had, and the former
+ *         could not be given back: their rows are freed in the background
  */
 SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                                        int64_t wait_ms,
@@ -590,7 +644,9 @@ SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
 
 /**
- * Let the lease of each begin anew with its own TTL, in one statement.
+ * Let the lease of each begin anew with its own TTL, in one statement.  A lease
+ * whose row a transaction has locked is passed over: EBUSY, its deadline stays,
+ * and the others are renewed.
  *
  * @param[out] results of each lock, as sqlock_renew() gives them; may be NULL
  * @return 0 or the first of the results that is not
@@ -653,10 +709,14 @@ SQLOCK_API sqlock_value sqlock_text(const char *text); /* NULL: null */
 
 /**
  * Begin a transaction on a connection of the registry, READ COMMITTED.  On
- * SQLite it has the file's write lock from here on (BEGIN IMMEDIATE).
+ * SQLite it has the file's write lock from here on (BEGIN IMMEDIATE).  Until it
+ * ends it has the connection for itself: at most `pool_size` transactions are
+ * open at a time, and the next one waits for the end of another.  Calls on the
+ * registry within a transaction always find a connection.
  *
  * @param[out] out to be given to sqlock_tx_commit() or sqlock_tx_rollback()
- * @return 0, EBUSY (SQLite: another writes), ENOTSUP (the driver), or as
+ * @return 0, EBUSY (SQLite: another writes), ERESOURCE (pool_size transactions
+ *         were open until statement_timeout_ms), ENOTSUP (the driver), or as
  *         sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
@@ -671,9 +731,16 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  * also after an error.  The application does not use the connection while a
  * call on the transaction runs, and closes it after the transaction.
  *
+ * Texts are sent in UTF-8, so a connection in another client encoding or
+ * character set is refused: PQsetClientEncoding(conn, "UTF8"), or
+ * mysql_set_character_set(mysql, "utf8mb4"), before.  One that is changed after
+ * that is refused by the next call where the client library knows of it, libpq
+ * always, a MYSQL * unless SET NAMES was sent as a statement: leave it as it is.
+ *
  * @return 0, EINVAL (NULL; closed; a command or a result in progress; an
- *         aborted transaction; another database; automatic reconnection;
- *         MySQL's CLIENT_FOUND_ROWS, which hides what was changed),
+ *         aborted transaction; another database; another character set than
+ *         UTF-8; automatic reconnection; MySQL's CLIENT_FOUND_ROWS, which hides
+ *         what was changed),
  *         EBUSY (SQLite: a transaction was begun and another writes), ENOTSUP,
  *         EUNREACHABLE, ENOMEM, EFORK, EDATABASE
  */
@@ -684,10 +751,14 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  * Commit, also a transaction that was joined, and free @p tx whatever comes.
  * 0 is only what the server has confirmed.  After a failed guard, or another
  * result that has ended the transaction, it is rolled back and that result is
- * given.
+ * given.  Leases that were guarded are checked once more: on PostgreSQL with the
+ * commit, on MySQL in one more round trip.
  *
  * @return 0; EUNCERTAIN: the connection broke under the commit, which may have
- *         happened; anything else: it is rolled back
+ *         happened; anything else: it is rolled back.  ELOST: the connection was
+ *         gone, or a guarded lease is another owner's by now; ERETRY: the
+ *         transaction had let go of a guarded lease, and somebody has its row
+ *         locked; or as sqlock_tx_execute()
  */
 SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
 
@@ -698,11 +769,12 @@ SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
 
 /**
  * Let go of an adopted connection and leave its transaction as it is, for the
- * application to end; frees @p tx.  Guards end here: leave after the statements
- * that they guard only if the application commits before it releases the lock.
+ * application to end; frees @p tx.  Leases that were guarded are checked once
+ * more, and the guards end here: leave after the statements that they guard only
+ * if the application commits before it releases the lock.
  *
  * @return 0; EINVAL: not adopted (nothing was done); the result that a failed
- *         guard or a lost transaction gave: roll back
+ *         guard or a lost transaction gave, or as sqlock_tx_commit(): roll back
  */
 SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
 
@@ -714,7 +786,8 @@ SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
  * @return 0; EBUSY (somebody's lock, or a duplicate key); ERETRY, ELOST (the
  *         connection is gone; nothing of the transaction was committed); EINVAL
  *         (the number of parameters; or the statement ended the transaction);
- *         ESCHEMA, EACCESS, EDATABASE, ECANCELED, EREADONLY, ERESOURCE
+ *         ECANCELED (a limit of time, or KILL QUERY); ESCHEMA, EACCESS,
+ *         EDATABASE, EREADONLY, ERESOURCE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                                      const sqlock_value *parameters,
@@ -723,7 +796,8 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
 
 /**
  * Lock names until the transaction ends.  They are others than the leases of
- * the same names: rows of their own, made where missing.  Taken in the order of
+ * the same names: rows of their own, made where missing, on a connection of the
+ * registry.  Taken in the order of
  * their keys.  @p wait_ms as in sqlock_acquire(), for all together; with
  * @p skip_locked it must be 0, and those that nobody has are taken.  What was
  * taken stays locked until the transaction ends, also after a failure.  On
@@ -735,10 +809,12 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  * sqlock_tx_lock_row() and sqlock_tx_guard() are refused with ENOTSUP.
  *
  * @return 0; EBUSY (with @p skip_locked: at least one); ETIMEDOUT; ERETRY: a
- *         deadlock, a snapshot older than the row, or MariaDB's
+ *         deadlock, a snapshot older than the row, a row that was reaped at that
+ *         moment (adopted, MySQL), or MariaDB's
  *         innodb_rollback_on_timeout: roll back and run the transaction again;
- *         or as sqlock_tx_execute().  After EBUSY and ETIMEDOUT the transaction
- *         goes on
+ *         EUNREACHABLE: no connection to make a name's row on;
+ *         or as sqlock_tx_execute().  After EBUSY, ETIMEDOUT and EUNREACHABLE
+ *         the transaction goes on
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock(sqlock_tx *tx, const char *const *names,
                                   size_t count, int64_t wait_ms,
@@ -783,8 +859,13 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  * the transaction ends.  One statement.  The lease is not renewed meanwhile:
  * the transaction may still commit after its end, but the lease is then over.
  * Until the transaction ends, releasing the lock is refused with EINUSE.  Asked
- * again, the database checks again: do so after ROLLBACK TO SAVEPOINT, which may
- * let go of what was locked since the savepoint.
+ * again, the database checks again.
+ *
+ * ROLLBACK TO SAVEPOINT may let go of the lease, and so does a commit that is
+ * not sqlock_tx_commit(): COMMIT AND CHAIN, DDL on MySQL, or a COMMIT and a BEGIN
+ * of the application's on the same connection.  The commit finds out: it succeeds
+ * only if nobody else has had the lock until then.  What the application has
+ * committed by itself stays committed.
  *
  * Under REPEATABLE READ and SERIALIZABLE guard before anything else, or a
  * renewal that the snapshot does not have makes it ERETRY.  On SQLite the guard
@@ -792,7 +873,9 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  * must exceed the transaction.
  *
  * @return 0; ELOST: another owner has had the lock, the message says who has it
- *         now; EEXPIRED; EOWNER; ERETRY; EBUSY: somebody has the row locked.
+ *         now; EEXPIRED; EOWNER; ERETRY; EBUSY: somebody has the row locked;
+ *         EUNREACHABLE: it could not be found out why there is no such row; or as
+ *         sqlock_tx_execute().
  *         After a failure the transaction does not commit through us
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
@@ -995,11 +1078,18 @@ typedef struct sqlock_info {
                              is no sqlock; "broken by ..." after
                              sqlock_break(), also when free; else NULL when
                              free or not known */
+    int64_t ahead_ms;     /* held, but acquired in the future of the database's
+                             clock, or by a peer for longer than peer_ttl_ms: by
+                             so much the clock of its holder is ahead, at least;
+                             0: nothing is known against it */
 } sqlock_info;
 
 /**
  * The rows of the registry's region, by key.
  * @param[out] rows to be given to sqlock_info_free() with @p count
+ * @return 0, EUNREACHABLE, EBUSY (the database did not end a statement within
+ *         its time limit, or a SQLite file is locked), EACCESS, ESCHEMA,
+ *         EREADONLY, ERESOURCE, EDATABASE, EINVAL, ENOMEM, EFORK
  */
 SQLOCK_MUSTUSE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
                                size_t *count, sqlock_error *err);
@@ -1015,11 +1105,14 @@ SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
 /** Free what sqlock_list() or sqlock_show() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
-/** Which holder sqlock_break() is to end. */
+/** Which holder sqlock_break() is to end, as sqlock_show() and sqlock_list() tell
+ *  it: by client id, by token, or by both.  Client ids name every holder; one of
+ *  sqlock has a fresh one for each acquisition, a Spring service one for all. */
 typedef struct sqlock_break_options {
     size_t size;           /* sizeof(sqlock_break_options) */
-    int64_t token;         /* the token the holder is expected to have */
-    const char *client_id; /* ... or, on Spring's layouts, its CLIENT_ID */
+    int64_t token;         /* our layout: its token, which a Spring service has
+                              not, though the row shows an old one; 0: any */
+    const char *client_id; /* its CLIENT_ID; NULL: any */
     const char *reason;    /* up to 80 bytes: why */
     const char *who;       /* up to 80 bytes: who answers for it, such as
                               "user@host"; NULL: this process */
@@ -1034,8 +1127,10 @@ typedef struct sqlock_break_options {
  * Our layout keeps who and why in the row, until the next owner's name takes
  * the place.
  *
- * @return 0, ECONFLICT (not held with that token or client id any more),
- *         ENOTFOUND, EINVAL, or as sqlock_list()
+ * @return 0, ECONFLICT (not held by that client id, or with that token, any
+ *         more: the message says who holds it), ENOTFOUND, EINVAL (neither is
+ *         given, or, on Spring's layouts, no client id), EUNCERTAIN, EBUSY (a
+ *         transaction has the row locked), or as sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
                                 const sqlock_break_options *options,
@@ -1050,7 +1145,13 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
  * token never comes again.  Never touches a lease that has not run out.  On the
  * four-column layout, expiry is judged with sqlock_options.peer_ttl_ms.
  *
- * @param[out] removed how many; may be NULL
+ * Removes, too, the rows of names that sqlock_tx_lock() has made longer than that
+ * ago and that no transaction has locked.  One that is asked for again is made
+ * again.
+ *
+ * @param[out] removed how many, also before a failure; may be NULL
+ * @return 0, EUNCERTAIN, EBUSY (a transaction has a row locked), or as
+ *         sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                                int64_t *removed, sqlock_error *err);
@@ -1080,7 +1181,7 @@ typedef enum sqlock_severity {
 typedef struct sqlock_finding {
     const char *check; /* a constant: connection, tls, durability, failover,
                           isolation, timeouts, pooler, clock, layout, rights,
-                          peers */
+                          once, stock, waiting, peers */
     sqlock_severity severity;
     char *found;  /* one line */
     char *advice; /* what to change, one line; NULL when nothing */
@@ -1095,8 +1196,8 @@ typedef struct sqlock_finding {
  * @param[out] findings to be given to sqlock_findings_free() with @p count;
  *             those made so far also after a failure
  * @return 0: all was looked at, whatever was found; or why the rest could not
- *         be: EINVAL, ENOTSUP, EUNREACHABLE, EACCESS, ERESOURCE, EDATABASE,
- *         ENOMEM
+ *         be: EINVAL, ENOTSUP, EUNREACHABLE, EBUSY, EACCESS, ESCHEMA,
+ *         EREADONLY, ERESOURCE, EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
                                    const sqlock_options *options,

@@ -56,9 +56,11 @@ typedef enum sqlock_placeholder {
  * affected. */
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0,
-    SQLOCK_INSERT_ID_ROW,   /* it is one row of one SQLOCK_INT64 */
-    SQLOCK_INSERT_ID_MARKED /* the same without its bit 62; where that is
-                                    set, a second column: 1 */
+    SQLOCK_INSERT_ID_ROW,    /* it is one row of one SQLOCK_INT64 */
+    SQLOCK_INSERT_ID_MARKED, /* the same without its bit 62, and that bit in
+                                    a second column */
+    SQLOCK_INSERT_ID_UPSERT  /* the same, and in a third one whether one row
+                                    alone counts as affected: it was inserted */
 } sqlock_insert_id;
 
 /* A statement as a driver gets it, ready to send. */
@@ -112,8 +114,8 @@ typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
      * is {3}'s already and not over (token and acquisition time stay, the lease
      * begins anew).  One row: the token, as integer; a second integer, where
-     * there is one, is not 0 when somebody else has the doorbell, who waits.  No
-     * row: busy. */
+     * there is one, is not 0 when somebody else has the doorbell, who waits; a
+     * third one is not 0 when there was no row.  No row: busy. */
     SQLOCK_SQL_CLAIM,
     /* Let the lease of {1}{2}{3} begin anew unless it is over.
      * affected: 1, or 0 also where nothing changed in value. */
@@ -126,9 +128,9 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_READ,
     /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most. */
     SQLOCK_SQL_LIST,
-    /* End the lease of {1}{2}, unless it is over, that has the token {8} (ours)
-     * or the client id {9} (Spring's layouts): CLIENT_ID becomes {3}, HOLDER
-     * {7}, the token rises, the lease's end stays.  affected: 1 or 0. */
+    /* End the lease of {1}{2}, unless it is over, that has the client id {9}:
+     * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end stays.
+     * affected: 1 or 0. */
     SQLOCK_SQL_BREAK,
     /* The same, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
@@ -188,6 +190,10 @@ typedef enum sqlock_statement_kind {
     /* No parameters.  Free every row of {table} and raise its token; delete all
      * of them on Spring's layouts.  affected: how many.  May be NULL. */
     SQLOCK_SQL_AFTER_RESTORE,
+    /* CLAIM, but of the rows that somebody has and that are over only the one
+     * with the client id {9} (null: none) and the lease's end {8}, as READ gives
+     * it.  NULL: a registry with observe_before_steal is refused. */
+    SQLOCK_SQL_CLAIM_OBSERVED,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 
@@ -225,7 +231,8 @@ typedef struct sqlock_rule {
 /* How a server is looked at by sqlock_diagnose(). */
 typedef struct sqlock_examination {
     /* Statements without parameters, the last one NULL.  Rows: a setting's name
-     * and its value, as text.  "local" = "yes" says that client and server are
+     * and its value, as text.  One whose table is missing, or closed to the
+     * user, is passed over.  "local" = "yes" says that client and server are
      * on one machine. */
     const char *const *settings;
     const sqlock_rule *rules; /* the last one has no setting */
@@ -256,10 +263,11 @@ typedef struct sqlock_dialect {
 /* --------------------------------------------------------- transactions -- */
 
 typedef enum sqlock_tx_state {
-    SQLOCK_TX_NONE,   /* none is open */
-    SQLOCK_TX_OPEN,   /* one that can be committed */
-    SQLOCK_TX_ABORTED /* one that can only be rolled back, or is gone without
-                         having been ended; or the connection is */
+    SQLOCK_TX_NONE,    /* none is open */
+    SQLOCK_TX_OPEN,    /* one that can be committed */
+    SQLOCK_TX_ABORTED, /* one that can only be rolled back, or is gone without
+                          having been ended */
+    SQLOCK_TX_GONE     /* the connection is, and the transaction with it */
 } sqlock_tx_state;
 
 /* Statements about the lock table, for its three layouts. */
@@ -268,10 +276,17 @@ typedef enum sqlock_tx_kind {
      * rows are not locked one by one. */
     SQLOCK_TX_SQL_SEED,
     /* One row when the lease of {1}{2} is {3}'s, with the token {8} where the
-     * layout keeps tokens, and not over; nobody can change it then until the
-     * transaction ends.  Never waits for a row lock: no row when somebody has
-     * one. */
+     * layout keeps tokens: 1 when it is not over, or else 0; nobody can change
+     * it then until the transaction ends.  Never waits for a row lock: no row
+     * when somebody has one. */
     SQLOCK_TX_SQL_GUARD,
+    /* For `commit_if`: the same, but an error where that gives no row.  NULL
+     * where there is no `commit_if`. */
+    SQLOCK_TX_SQL_ASSERT,
+    /* Delete the rows of region {2} with {1} < LOCK_KEY <= {9} that SEED has made
+     * more than {4} us ago and that nobody has locked.  affected: how many.
+     * Waits for no row lock.  NULL where there is no SEED. */
+    SQLOCK_TX_SQL_REAP,
     SQLOCK_TX_KINDS
 } sqlock_tx_kind;
 
@@ -307,6 +322,7 @@ typedef struct sqlock_transactions {
     const char *fence_type, *owner_type; /* of columns */
 
     /** Make a connection of the application's open handle; changes nothing.
+     *  One whose texts are not UTF-8 is refused.
      *  @return 0, EINVAL, ... */
     int (*adopt)(void *connection, void *native, sqlock_error *err);
     /** Let go of it; in place of close. */
@@ -320,6 +336,21 @@ typedef struct sqlock_transactions {
     int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err);
     int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
+
+    /* `unadopt` leaves no statement prepared on the connection: those of adopted
+     * transactions may be prepared, too. */
+    bool unprepares;
+    /** May be NULL.  Before each statement on an adopted connection: whether its
+     *  texts are UTF-8 still.  Without a round trip.  @return 0, EINVAL */
+    int (*check_adopted)(void *connection, sqlock_error *err);
+    /** May be NULL: then leases are guarded once more, and committed by
+     *  `commit`.  In one round trip run ASSERT @p times times, each with
+     *  @p count of the values, and commit unless one of them fails.
+     *  @return ENOTFOUND: an ASSERT found no row, nothing was committed; or as
+     *  commit */
+    int (*commit_if)(void *connection, const sqlock_statement *statement,
+                     const sqlock_value *values, size_t count, size_t times,
+                     int64_t deadline_ns, sqlock_error *err);
 } sqlock_transactions;
 
 /* ---------------------------------------------------------------- stock -- */
@@ -328,19 +359,24 @@ typedef struct sqlock_transactions {
  * The statements about stock.  Besides these parameters, templates have {stock},
  * {item}, {quantity} and {version} for the table and its columns, and {bump}
  * where a version is raised, with the text below or with nothing; where there is
- * no version column, {version} is the quantity.  {entry}, {reservation} and
- * {bucket} are our tables of sql/DATABASE/stock.sql.
+ * no version column, {version} is the quantity.  {most} is the greatest integer
+ * that the quantity's column holds.  {entry}, {reservation} and {bucket} are our
+ * tables of sql/DATABASE/stock.sql; {in_buckets} is what is in buckets of the
+ * item {5}, by the text below, or 0 where the table is not ours.
  */
 typedef enum sqlock_stock_parameter {
-    SQLOCK_SP_ITEM = 1,    /* {1} text, or integer where the column is one */
-    SQLOCK_SP_QUANTITY,    /* {2} integer */
-    SQLOCK_SP_ORDER,       /* {3} text */
-    SQLOCK_SP_ROWS,        /* {4} JSON */
-    SQLOCK_SP_NAME,        /* {5} text: the item, as our tables have it */
-    SQLOCK_SP_BUCKET,      /* {6} integer */
+    SQLOCK_SP_ITEM = 1, /* {1} text, or integer where the column is one */
+    SQLOCK_SP_QUANTITY, /* {2} integer */
+    SQLOCK_SP_ORDER,    /* {3} text */
+    SQLOCK_SP_ROWS,     /* {4} JSON */
+    /* {5} text: the item, as our tables have it; or a state of reservations */
+    SQLOCK_SP_NAME,
+    SQLOCK_SP_BUCKET,      /* {6} integer: a bucket, or a line of an order */
     SQLOCK_SP_DURATION_US, /* {7} integer */
-    SQLOCK_SP_EXPECTED,    /* {8} integer: a version */
-    SQLOCK_SP_STOCK        /* {9} text: whose reservations; see stock.sql */
+    /* {8} integer: a version; or a time of the database's clock, in us since
+     * 1970 */
+    SQLOCK_SP_EXPECTED,
+    SQLOCK_SP_STOCK /* {9} text: whose reservations; see stock.sql */
 } sqlock_stock_parameter;
 
 /*
@@ -360,8 +396,8 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_DEDUCT,
     /* The same where the version is {8}.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
-    /* Add {2} to {1}.  One row: what is there now.  No row: it would be too
-     * much, or there is no such item. */
+    /* Add {2} to {1}.  One row: what is there now.  No row: it would be more
+     * than {most}, or there is no such item. */
     SQLOCK_STOCK_SQL_RESTORE,
     /* Make the quantity of {1}, which exists, {2}. */
     SQLOCK_STOCK_SQL_ASSIGN,
@@ -387,11 +423,19 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_ENTRIES,
     /* The entries of {3} count for nothing any more. */
     SQLOCK_STOCK_SQL_UNDO,
+    /* The {2} oldest entries that are older than {7}, by CREATED_AT, ORDER_ID and
+     * LINE, of those behind the one of {8}, {3} and {6}: ORDER_ID, CREATED_AT in
+     * us since 1970, LINE, and 1 or 0: whether a reservation keeps it, of
+     * another stock than {9}, open, or ended no longer than {7} ago. */
+    SQLOCK_STOCK_SQL_OLD,
+    /* Remove the entries older than {7} of the orders of the JSON array {4}. */
+    SQLOCK_STOCK_SQL_FORGET_ENTRIES,
 
     /* --- reservations: none but those of {9} --- */
     /* Insert {3}, over {7} from now. */
     SQLOCK_STOCK_SQL_RESERVE,
-    /* Claim {3} if it is reserved and not over.  affected: 1 or 0. */
+    /* Claim {3} if it is reserved and not over.  affected: 1 or 0.  This, and
+     * what ends it otherwise, makes EXPIRES_AT the time of the end. */
     SQLOCK_STOCK_SQL_CLAIM,
     /* Cancel {3} if it is reserved.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_CANCEL,
@@ -399,8 +443,13 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_LAPSE,
     /* STATE of {3} and its remaining us. */
     SQLOCK_STOCK_SQL_LOOK,
-    /* ORDER_ID of the {2} reservations that have been over for longest. */
+    /* The {2} reservations in the state {5} whose EXPIRES_AT was {7} ago or more,
+     * by EXPIRES_AT and ORDER_ID, of those behind the one of {8} and {3}:
+     * ORDER_ID and EXPIRES_AT in us since 1970. */
     SQLOCK_STOCK_SQL_DUE,
+    /* Remove those that ended {7} ago or more, of the orders of the JSON array
+     * {4}. */
+    SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,
 
     /* --- buckets --- */
     /* Deduct {2} from bucket {6} of {5}.  affected: 1 or 0. */
@@ -416,13 +465,20 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_KINDS
 } sqlock_stock_kind;
 
+/* Types of integer columns. */
+typedef struct sqlock_integer_type {
+    const char *patterns; /* of fnmatch(3), with '|' between */
+    int64_t most;         /* the greatest that all of them hold */
+} sqlock_integer_type;
+
 /* A driver's part in stock. */
 typedef struct sqlock_stock_dialect {
-    size_t size;        /* sizeof(sqlock_stock_dialect) */
-    const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
-    const char *bump;   /* ", {version} = {version} + 1" */
-    /* fnmatch(3) patterns of types of integers */
-    const char *integers;
+    size_t size;            /* sizeof(sqlock_stock_dialect) */
+    const char *schema;     /* as in sqlock_dialect; our tables, INT_STOCK... */
+    const char *bump;       /* ", {version} = {version} + 1" */
+    const char *in_buckets; /* the sum of the quantities of {5} in {bucket} */
+    /* The first that fits a type counts; patterns NULL: the end. */
+    const sqlock_integer_type *integers;
     sqlock_template statements[SQLOCK_STOCK_KINDS];
 } sqlock_stock_dialect;
 
@@ -434,7 +490,9 @@ typedef struct sqlock_stock_dialect {
  * is its turn to claim until it releases the lease; the others queue for it.
  * It is a hint: the lease's row alone decides, and a doorbell that is missing,
  * that rings falsely or is in a stranger's hands costs time.  A session that has
- * one, or waits for one, is used for nothing that waits for another.
+ * one, or waits for one, is used for nothing that waits for another.  One whose
+ * client has closed it must give up both by itself, within a second: nobody
+ * ends it over another connection.
  *
  * Results as in sqlock_driver.  The number is of 62 bits, and even.
  */
@@ -448,9 +506,6 @@ typedef struct sqlock_doorbells {
     /* One row with a text that names the session in the database, to find out
      * whether two connections share one; NULL: they never do. */
     const char *session;
-    /* In front of a connection_id it ends that session, sent from another one;
-     * NULL: one that is abandoned ends by itself, within a second. */
-    const char *end_session;
 
     /** Wait for the doorbell; until it comes or, at the latest, @p until_ns.
      *  @return 0: the session has it; EBUSY: not in time, or sooner */
@@ -478,13 +533,22 @@ typedef struct sqlock_connect {
     uint32_t statement_timeout_ms; /* server-side limits are set on this
                                       connection no longer than this, where the
                                       server has them, so that a statement that
-                                      was given up does not run on (F39) */
+                                      was given up does not run on */
     uint32_t lock_timeout_ms;      /* longest wait for somebody's row lock,
                                       as near as the database can: then EBUSY */
     bool may_create;               /* tables are to be made: a database that is
                                       a file is made with them.  Otherwise one
                                       that is not there is ESCHEMA */
 } sqlock_connect;
+
+/* How far TLS has shown who the server is, from least to most. */
+typedef enum sqlock_tls_check {
+    SQLOCK_TLS_CHECK_NONE = 0,  /* nothing: TLS was not demanded */
+    SQLOCK_TLS_CHECK_DEMANDED,  /* nothing, though TLS was demanded: the
+                                   certificate is not checked */
+    SQLOCK_TLS_CHECK_AUTHORITY, /* who signed its certificate, not its name */
+    SQLOCK_TLS_CHECK_FULL       /* authority and name */
+} sqlock_tls_check;
 
 /* What a connection leads to. */
 typedef struct sqlock_description {
@@ -495,6 +559,9 @@ typedef struct sqlock_description {
     char epoch[SQLOCK_EPOCH_SIZE]; /* another one when the server has taken over
                                       from another, which may have acknowledged
                                       what it does not have; "": not known */
+    sqlock_tls_check tls_check;
+    char forgets[96]; /* settings by which a crash of the server may lose what
+                         it has committed: "fsync = off"; "": none */
 } sqlock_description;
 
 enum {
@@ -564,8 +631,8 @@ typedef struct sqlock_driver {
     int (*begin)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
     /** Commit.  0 only when the server has said that it committed: not when it
-     *  rolled back instead (F26), nor when it only says so with a warning
-     *  (F58: EUNCERTAIN). */
+     *  rolled back instead, nor when it only says so with a warning
+     *  (EUNCERTAIN). */
     int (*commit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
     /** Roll back; 0 also when there is no transaction. */

@@ -20,10 +20,11 @@
  * Orders
  *     An order id names one operation: with one, the operation happens once,
  *     however often it is sent, by whomever, after a crash, a lost answer or a
- *     commit that nobody knows of (F34).  The same order again gets the first
+ *     commit that nobody knows of.  The same order again gets the first
  *     answer, also when that was "insufficient": who wants to try anew takes a
  *     new id.  The id and the answer are kept in a row that is written in the
- *     transaction that changes the quantity.  NULL in place of an order id:
+ *     transaction that changes the quantity, until sqlock_stock_reap() removes
+ *     it.  NULL in place of an order id:
  *     nothing is kept, and after EUNCERTAIN the caller does not know.
  *
  * Transactions
@@ -102,8 +103,8 @@ typedef struct sqlock_stock_options {
  * @param options NULL for the defaults
  * @param[out] out to be given to sqlock_stock_close(); NULL on failure
  * @return 0, EINVAL, ENOTSUP (the driver; BUCKETS on the application's table),
- *         ESCHEMA (a table or column is missing or of another type), or as
- *         sqlock_registry_open()
+ *         ESCHEMA (a table or column is missing or of another type), EFORK, or
+ *         as sqlock_registry_open()
  */
 SQLOCK_MUSTUSE int sqlock_stock_open(sqlock_stock **out,
                                      sqlock_registry *registry,
@@ -147,10 +148,12 @@ typedef struct sqlock_stock_line {
  *         EINSUFFICIENT   less is there; nothing was changed
  *         ENOTFOUND       there is no such item; nothing is kept of the order
  *         EORDER          the order id was used for something else
- *         ECONFLICT, ERETRY, EBUSY   others were in the way until attempts or
- *                         time ran out; nothing was changed
- *         EINVAL          an argument; or a quantity beyond what a 64-bit
- *                         integer holds
+ *         ECONFLICT, ERETRY, EBUSY   others were in the way, or the database
+ *                         was too slow, until attempts or time ran out; nothing
+ *                         was changed
+ *         EINVAL          an argument; or there would be more than the
+ *                         quantity's column, or a 64-bit integer, holds;
+ *                         nothing was changed
  *         EDATABASE       the table's own CHECK refused, or another error
  *         EUNCERTAIN      only without an order id, or when the database could
  *                         not be reached again in time
@@ -178,7 +181,14 @@ SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
                                     sqlock_stock_answer *answer,
                                     sqlock_error *err);
 
-/** What is there of an item, in all of its rows.  @return 0, ENOTFOUND, ... */
+/**
+ * Read the quantity of an item, summed over all of its rows.
+ *
+ * @return 0, ENOTFOUND, EUNREACHABLE, EBUSY (the database did not answer within a
+ *         statement's time, or a SQLite file is locked), ESCHEMA, EACCESS,
+ *         EREADONLY, ERESOURCE, EDATABASE, EINVAL, ENOMEM, EFORK; with a
+ *         transaction also ERETRY, ELOST
+ */
 SQLOCK_MUSTUSE int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx,
                                      const char *item, int64_t *quantity,
                                      sqlock_error *err);
@@ -194,6 +204,7 @@ typedef struct sqlock_stock_item {
  *
  * @param[out] items to be given to sqlock_free(), which frees their names, too;
  *             NULL on failure
+ * @return as sqlock_stock_read(), but for ENOTFOUND
  */
 SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
                                      sqlock_stock_item **items, size_t *count,
@@ -211,7 +222,7 @@ sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                          sqlock_stock_line *lines, size_t count,
                          sqlock_stock_answer *answer, sqlock_error *err);
 
-/** Add to several items, all or nothing. */
+/** Add to several items, all or nothing.  @return as sqlock_stock_deduct_many() */
 SQLOCK_MUSTUSE int
 sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                           sqlock_stock_line *lines, size_t count,
@@ -232,6 +243,8 @@ typedef enum sqlock_stock_state {
  * Deduct as sqlock_stock_deduct_many(), until it is claimed, is cancelled, or
  * @p ttl_ms (1 ms to 365 days) have passed on the database's clock.  The order
  * id is the reservation's, and must not be NULL.
+ *
+ * @return as sqlock_stock_deduct_many()
  */
 SQLOCK_MUSTUSE int
 sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -251,7 +264,8 @@ SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
                                       sqlock_error *err);
 
 /**
- * Give a reservation's quantities back.
+ * Give a reservation's quantities back.  An item that has been deleted since
+ * gets nothing, which the registry's log tells.
  *
  * @return 0, also when it was cancelled before (@p answer: is_duplicate);
  *         EEXPIRED: they are back already; ECONFLICT: it was claimed; ENOTFOUND;
@@ -265,9 +279,14 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
 /**
  * Give back the quantities of this table's reservations whose time is over, each
  * in a transaction of its own: to be called now and then, by any process, by
- * several at once if need be.  The command `sqlock reap` does so for ours.
+ * several at once if need be.  The command `sqlock reap` does so for ours.  A
+ * reservation that cannot give back (a CHECK of the table refuses, its item is
+ * locked for long) stays as it is, and keeps no other from it.
  *
  * @param[out] expired how many this call has given back; may be NULL
+ * @return 0; or, after all others, the first failure of one reservation: EINVAL,
+ *         EDATABASE, EBUSY, ERETRY; or what ended it before: EUNCERTAIN, ELOST,
+ *         or as sqlock_stock_list()
  */
 SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
                                        sqlock_error *err);
@@ -277,12 +296,60 @@ SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
  *
  * @param[out] state may be NULL
  * @param[out] remaining_ms by the database's clock, 0 when over; may be NULL
- * @return 0, ENOTFOUND, ...
+ * @return as sqlock_stock_read()
  */
 SQLOCK_MUSTUSE int sqlock_stock_look(sqlock_stock *stock, sqlock_tx *tx,
                                      const char *order,
                                      sqlock_stock_state *state,
                                      int64_t *remaining_ms, sqlock_error *err);
+
+/* ------------------------------------------------------------ retention -- */
+
+/* How long orders are kept at least: a call may send its own again for an hour,
+ * the greatest deadline_ms. */
+#define SQLOCK_STOCK_RETENTION_MIN_MS INT64_C(3600000)
+#define SQLOCK_STOCK_RETENTION_DEFAULT_MS INT64_C(7776000000) /* 90 days */
+
+/** Rows that a call has removed; with dry_run, that it would remove. */
+typedef struct sqlock_stock_reaped {
+    int64_t entries;      /* of orders: one for each item */
+    int64_t reservations; /* that have ended */
+} sqlock_stock_reaped;
+
+/** Zero means the default in every field; begin with SQLOCK_STOCK_REAP_INIT. */
+typedef struct sqlock_stock_reap_options {
+    size_t size;          /* sizeof(sqlock_stock_reap_options) */
+    int64_t retention_ms; /* 1 hour to 10 years; 90 days */
+    bool dry_run;         /* count, and remove nothing */
+    /* Called with context after each page of at most 1000 rows; other than 0
+     * ends the call. */
+    int (*progress)(void *context, const sqlock_stock_reaped *so_far);
+    void *context;
+} sqlock_stock_reap_options;
+#define SQLOCK_STOCK_REAP_INIT SQLOCK_SIZED(sqlock_stock_reap_options)
+
+/**
+ * Forget what is long over: remove the entries of orders that were answered more
+ * than retention_ms ago, and this table's reservations that ended more than that
+ * ago, by the database's clock.  An order id that comes again within the
+ * retention, counted from when its row was written, is always known; one that
+ * comes again later is a new order.  A reservation keeps the entries of its order
+ * until it is removed itself; one that is open is never removed.  Entries are
+ * those of all stocks of the prefix, as order ids are.
+ *
+ * Each statement removes at most 1000 rows and the other items of their orders,
+ * and is committed by itself, beside those who sell, and by several callers at
+ * once if need be.  Needs the right to delete from both tables.
+ *
+ * @param options NULL for the defaults
+ * @param[out] reaped filled in any case; may be NULL
+ * @return 0; ECANCELED: `progress` has ended it; EUNCERTAIN, or as
+ *         sqlock_stock_list()
+ */
+SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
+                                     const sqlock_stock_reap_options *options,
+                                     sqlock_stock_reaped *reaped,
+                                     sqlock_error *err);
 
 /* -------------------------------------------------------------- figures -- */
 

@@ -18,7 +18,9 @@ CREATE TABLE IF NOT EXISTS INT_STOCK (
 -- One row for each item of an order.  KIND: D deducted, A added, S set, R
 -- reserved.  STATUS: D done, I insufficient, N nothing for another item's sake,
 -- U undone.  BALANCE: what was left, or there; -1 where that was not known.
--- While the row is there, its order is not done again.
+-- While the row is there, its order is not done again; `sqlock stock reap` removes
+-- old ones, and reads them by CREATED_AT.  A table without that index gets it by
+--     ALTER TABLE INT_STOCK_ENTRY ADD KEY (CREATED_AT, ORDER_ID, LINE);
 
 CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
     ORDER_ID VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,
@@ -31,11 +33,13 @@ CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (
     BALANCE BIGINT NOT NULL,
     CREATED_AT DATETIME(6) NOT NULL,
     PRIMARY KEY (ORDER_ID, LINE),
+    KEY (CREATED_AT, ORDER_ID, LINE),
     CHECK (DELTA = 0 OR STATUS = 'D')
 ) ENGINE=InnoDB;
 
 -- One row for each reservation.  STATE: R reserved, C claimed, X cancelled, E
--- expired.  STOCK: the application's table that it is of; empty: ours.
+-- expired.  EXPIRES_AT: until when; of one that has ended, when it ended.  STOCK:
+-- the application's table that it is of; empty: ours.
 
 CREATE TABLE IF NOT EXISTS INT_STOCK_RESERVATION (
     ORDER_ID VARCHAR(190) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

@@ -2,8 +2,10 @@
 -- A Spring Integration 7 JdbcLockRegistry may share it; an older one may not:
 -- it does not know EXPIRED_AFTER.
 -- Times are UTC, by the database's clock.  A free row stays: it keeps the last
--- fencing token of its key.  Each acquire and release leaves a dead row version:
--- room in the page and an early vacuum keep the table small.
+-- fencing token of its key.  Its EXPIRED_AFTER is the time of the release less 50
+-- years, so that a Spring service whose clock is behind sees it free at once.
+-- Each acquire and release leaves a dead row version: room in the page and an
+-- early vacuum keep the table small.
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY      CHAR(36)     NOT NULL,
     REGION        VARCHAR(100) NOT NULL,

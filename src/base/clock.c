@@ -34,6 +34,11 @@ int64_t lk_after_ms(int64_t from_ns, int64_t ms)
     return from_ns + ms * LK_NS_PER_MS;
 }
 
+int64_t lk_later(int64_t from_ns, int64_t by_ns)
+{
+    return by_ns >= LK_NEVER - from_ns ? LK_NEVER : from_ns + by_ns;
+}
+
 int64_t lk_sooner(int64_t a_ns, int64_t b_ns)
 {
     return a_ns < b_ns ? a_ns : b_ns;

@@ -22,6 +22,9 @@ int64_t lk_boottime_ns(void);
 /* from + ms, for a non-negative ms; LK_NEVER when that is out of range. */
 int64_t lk_after_ms(int64_t from_ns, int64_t ms);
 
+/* That much later; LK_NEVER when it is out of range. */
+int64_t lk_later(int64_t from_ns, int64_t by_ns);
+
 /* The sooner of two deadlines. */
 int64_t lk_sooner(int64_t a_ns, int64_t b_ns);
 

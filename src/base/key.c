@@ -6,11 +6,9 @@
  */
 #include "base/key.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <md5.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -43,25 +41,78 @@ static void lower_case(char key[SQLOCK_KEY_SIZE], const char *uuid)
     key[UUID_LENGTH] = '\0';
 }
 
+/* The zeros of the scripts whose decimal digits are one UTF-16 unit each; Java
+ * sees two units in those of the others, which are no digits to it. */
+static const uint16_t zeros[] = {
+    0x0030, 0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6,
+    0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0de6, 0x0e50, 0x0ed0,
+    0x0f20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80,
+    0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900,
+    0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10,
+};
+/* Those of the letter A: ASCII and full width. */
+static const uint16_t letters[] = {0x0041, 0x0061, 0xff21, 0xff41};
+
+/* The first character of valid UTF-8, and its length in bytes. */
+static size_t decode(const char *text, uint32_t *character)
+{
+    static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    size_t length = lk_utf8_length(text);
+
+    *character = (unsigned char)text[0] & lead_bits[length];
+    for (size_t i = 1; i < length; i++)
+        *character = *character << 6 | ((unsigned char)text[i] & 0x3f);
+    return length;
+}
+
+/* Java's Character.digit(c, 16); -1: none. */
+static int digit_of(uint32_t c)
+{
+    for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
+        if (c - zeros[i] < 10)
+            return (int)(c - zeros[i]);
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++)
+        if (c - letters[i] < 6)
+            return (int)(c - letters[i]) + 10;
+    return -1;
+}
+
 /* Java's Long.parseLong(group, 16): an optional '+', at least one digit, no
  * overflow of 63 bits.  A '-' cannot occur: it ends the group. */
 static bool parse_group(const char *group, size_t length, uint64_t *value)
 {
-    *value = 0;
-    if (length > 0 && group[0] == '+') {
-        group++;
-        length--;
-    }
-    if (length == 0)
-        return false;
-    for (size_t i = 0; i < length; i++) {
-        char digit[2] = {group[i], '\0'};
+    const char *end = group + length;
 
-        if (!is_hex(group[i]) || *value > (uint64_t)INT64_MAX >> 4)
+    *value = 0;
+    if (length > 0 && group[0] == '+')
+        group++;
+    if (group == end)
+        return false;
+    while (group < end) {
+        uint32_t character = 0;
+        int digit;
+
+        group += decode(group, &character);
+        digit = digit_of(character);
+        if (digit < 0 || *value > (uint64_t)INT64_MAX >> 4)
             return false;
-        *value = *value << 4 | strtoul(digit, NULL, 16);
+        *value = *value << 4 | (unsigned)digit;
     }
     return true;
+}
+
+/* In UTF-16, as Java counts. */
+static size_t length_in_java(const char *name)
+{
+    size_t units = 0;
+
+    while (*name != '\0') {
+        size_t bytes = lk_utf8_length(name);
+
+        units += bytes == 4 ? 2 : 1;
+        name += bytes;
+    }
+    return units;
 }
 
 /* Five groups, at most 36 characters, each masked to its width. */
@@ -72,7 +123,7 @@ static bool is_lenient_uuid(const char *name, char key[SQLOCK_KEY_SIZE])
     uint64_t groups[5];
     const char *at = name;
 
-    if (strlen(name) > UUID_LENGTH)
+    if (length_in_java(name) > UUID_LENGTH)
         return false;
     for (size_t i = 0; i < 5; i++) {
         size_t length = strcspn(at, "-");

@@ -37,6 +37,11 @@ static bool escapes_are_sound(const char *first, const char *end)
     return true;
 }
 
+bool lk_url_escapes_are_sound(const char *url)
+{
+    return escapes_are_sound(url, url + strlen(url));
+}
+
 /* A decoded copy; the escapes are sound. */
 static char *decode(const char *first, const char *end)
 {

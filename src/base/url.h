@@ -6,6 +6,7 @@
 #ifndef LK_BASE_URL_H
 #define LK_BASE_URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "sqlock.h"
@@ -37,6 +38,9 @@ struct lk_url {
  * @return 0, EINVAL, ENOMEM
  */
 int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err);
+
+/** Whether every '%' begins an escape, and none of them is a NUL. */
+bool lk_url_escapes_are_sound(const char *url);
 
 /** The first parameter of that name, or NULL. */
 const char *lk_url_parameter(const struct lk_url *url, const char *name);

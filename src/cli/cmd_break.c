@@ -59,8 +59,8 @@ static int read_options(const cli *app, sqlock_break_options *options)
         return status;
     *options = (sqlock_break_options)SQLOCK_BREAK_INIT;
     if (values[TOKEN] == NULL && values[CLIENT_ID] == NULL) {
-        cli_error("break: say whose lease, with --token (or --client-id on a "
-                  "Spring table) as `sqlock show` prints it");
+        cli_error("break: say whose lease, with --client-id or --token as "
+                  "`sqlock show` prints it");
         return CLI_USAGE;
     }
     if (values[TOKEN] != NULL &&
@@ -117,8 +117,8 @@ static int run_break(cli *app)
         status = CLI_NO;
     } else if (rc == SQLOCK_ECONFLICT) {
         cli_error("\"%s\" is not held by that owner any more, nothing was "
-                  "done: look with `sqlock show`",
-                  app->args[0]);
+                  "done: %s",
+                  app->args[0], err.message);
         status = CLI_NO;
     } else if (rc < 0) {
         status = cli_fail(&err);
@@ -133,20 +133,21 @@ const cli_command cli_break = {
     .name = "break",
     .summary = "end somebody else's lease",
     .help =
-        "Usage: sqlock break KEY --token T --reason TEXT [--now]\n"
-        "       sqlock break KEY --client-id ID --reason TEXT [--now]\n"
+        "Usage: sqlock break KEY --client-id ID --reason TEXT [--now]\n"
+        "       sqlock break KEY --token T --reason TEXT [--now]\n"
         "End the lease of another owner.  At its next renewal or release it "
         "finds\n"
         "itself lost; the lock passes on when the lease would have ended "
         "anyway.\n"
         "\n"
-        "      --token T        the token that the holder has, from `sqlock "
-        "show`: if\n"
-        "                       it is another's by now, nothing is done and "
+        "      --client-id ID   the client id that the holder has, from "
+        "`sqlock show`:\n"
+        "                       if it is another's by now, nothing is done and "
         "the exit\n"
         "                       status is 1\n"
-        "      --client-id ID   the same, on a Spring table, which has no "
-        "tokens\n"
+        "      --token T        the same by its token; a Spring service has "
+        "none, and\n"
+        "                       none is kept on a Spring table\n"
         "      --reason TEXT    up to 80 bytes: kept, with user@host, until "
         "the "
         "next\n"

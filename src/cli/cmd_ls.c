@@ -67,6 +67,28 @@ static int print_json(const cli *app, sqlock_layout layout,
                                     cli_layout_name(layout), "locks", locks));
 }
 
+/* A lock of the future stays taken until then, whatever becomes of its holder:
+ * who looks at the list should know. */
+static void warn_of_clocks(const sqlock_info *rows, size_t count)
+{
+    char *name;
+    char *ahead;
+    size_t i;
+
+    for (i = 0; i < count; i++) {
+        if (rows[i].ahead_ms == 0)
+            continue;
+        name = cli_escape(rows[i].name != NULL ? rows[i].name : rows[i].key);
+        ahead = cli_duration_text(rows[i].ahead_ms);
+        if (name != NULL && ahead != NULL)
+            cli_note("%s: the clock of its holder is %s ahead of the "
+                     "database's, or its TTL longer than --peer-ttl",
+                     name, ahead);
+        free(name);
+        free(ahead);
+    }
+}
+
 static int run_ls(cli *app)
 {
     sqlock_registry *registry = NULL;
@@ -89,6 +111,8 @@ static int run_ls(cli *app)
         status = print_json(app, sqlock_registry_layout(registry), rows, count);
     else
         status = print_rows(rows, count);
+    if (rc == 0)
+        warn_of_clocks(rows, count);
     sqlock_info_free(rows, count);
     (void)sqlock_registry_close(registry, NULL);
     return status;
@@ -110,9 +134,13 @@ const cli_command cli_ls = {
         "a narrow one does without tokens and times; whole when stdout is "
         "none.\n"
         "\n"
+        "Written by a clock that is ahead of the database's: said on stderr.\n"
+        "\n"
         "JSON: { region, layout, locks: [ { key, name, state, holder, "
         "client_id,\n"
-        "token, acquired_at, expires_at, remaining_ms } ] }, null where not "
-        "known.\n",
+        "token, acquired_at, expires_at, remaining_ms, ahead_ms } ] }, null "
+        "where not\n"
+        "known.  ahead_ms: how far the clock of its holder is ahead, at least; "
+        "0.\n",
     .run = run_ls,
 };

@@ -27,6 +27,8 @@ enum {
 static char *values[VALUES];
 static int is_impatient;
 static int is_once;
+static int is_fail_fast;
+static int keeps_daemons;
 static char shell[] = "/bin/sh";
 static char shell_option[] = "-c";
 static char *shell_command[] = {shell, shell_option, NULL, NULL};
@@ -34,10 +36,12 @@ static char *shell_command[] = {shell, shell_option, NULL, NULL};
 static const struct poptOption options_table[] = {
     {"wait", 'w', POPT_ARG_STRING, NULL, CLI_OWN + WAIT, NULL, NULL},
     {"no-wait", 'n', POPT_ARG_NONE, &is_impatient, 0, NULL, NULL},
+    {"fail-fast", 0, POPT_ARG_NONE, &is_fail_fast, 0, NULL, NULL},
     {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN + TTL, NULL, NULL},
     {"grace", 0, POPT_ARG_STRING, NULL, CLI_OWN + GRACE, NULL, NULL},
     {"min-hold", 0, POPT_ARG_STRING, NULL, CLI_OWN + MIN_HOLD, NULL, NULL},
     {"once", 0, POPT_ARG_NONE, &is_once, 0, NULL, NULL},
+    {"keep-daemons", 0, POPT_ARG_NONE, &keeps_daemons, 0, NULL, NULL},
     {"command", 'c', POPT_ARG_STRING, NULL, CLI_OWN + SHELL_COMMAND, NULL,
      NULL},
     {"status-fd", 0, POPT_ARG_STRING, NULL, CLI_OWN + STATUS_FD, NULL, NULL},
@@ -151,6 +155,8 @@ static int read_options(const cli *app, run_options *options)
         return status;
     options->name = app->args[0];
     options->is_once = is_once != 0;
+    options->is_fail_fast = is_fail_fast != 0;
+    options->keeps_daemons = keeps_daemons != 0;
     options->url = cli_url(app);
     if (options->url == NULL)
         return CLI_USAGE;
@@ -217,8 +223,11 @@ const cli_command cli_run = {
         "\n"
         "  -w, --wait TIME       give up after this time; without it, wait as "
         "long as it\n"
-        "                        takes\n"
+        "                        takes: for a holder, and for a database that "
+        "does not\n"
+        "                        answer\n"
         "  -n, --no-wait         give up at once\n"
+        "      --fail-fast       give up at the first error of the database\n"
         "  -E, --conflict-exit-code CODE\n"
         "                        exit status when the lock was not to be had; "
         "75\n"
@@ -233,6 +242,8 @@ const cli_command cli_run = {
         "      --once            record the success under KEY; where there is "
         "a record,\n"
         "                        exit with 0 and run nothing\n"
+        "      --keep-daemons    leave daemons alone also when a signal ends "
+        "COMMAND\n"
         "  -c, --command STRING  give STRING to /bin/sh\n"
         "      --status-fd N     write what came of it to this descriptor, as "
         "JSON\n"
@@ -260,9 +271,14 @@ const cli_command cli_run = {
         "before the\n"
         "lease's end; the exit status is 76.  Processes that COMMAND leaves "
         "behind when\n"
-        "it ends are ended in the same way, with the lock still held; those "
+        "it ends are ended in the same way, with the lock still held.  Those "
         "that have\n"
-        "made a session of their own (daemons) are then left alone.\n"
+        "made a session of their own (daemons) are left alone when it has "
+        "exited by\n"
+        "itself, and ended, too, when a signal has ended it, or HUP, INT, QUIT "
+        "or TERM\n"
+        "was sent to sqlock while it ran; --keep-daemons leaves them alone in "
+        "both cases.\n"
         "\n"
         "A machine that is frozen or suspended may wake up after its lease: "
         "where that\n"

@@ -78,6 +78,6 @@ const cli_command cli_show = {
             "it).  Exit status 1: there is no such lock.\n"
             "\n"
             "JSON: { key, name, state, holder, client_id, token, acquired_at,\n"
-            "expires_at, remaining_ms }, null where not known.\n",
+            "expires_at, remaining_ms, ahead_ms }, null where not known.\n",
     .run = run_show,
 };

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <jansson.h>
 
@@ -20,11 +22,13 @@ enum {
     VERSION_COLUMN,
     ORDER,
     FOR,
+    OLDER_THAN,
     VALUES
 };
 
 static char *values[VALUES];
 static int is_print;
+static int is_dry_run;
 
 static const struct poptOption stock_options[] = {
     {"table", 0, POPT_ARG_STRING, NULL, CLI_OWN + TABLE, NULL, NULL},
@@ -36,6 +40,8 @@ static const struct poptOption stock_options[] = {
      NULL},
     {"order", 0, POPT_ARG_STRING, NULL, CLI_OWN + ORDER, NULL, NULL},
     {"for", 0, POPT_ARG_STRING, NULL, CLI_OWN + FOR, NULL, NULL},
+    {"older-than", 0, POPT_ARG_STRING, NULL, CLI_OWN + OLDER_THAN, NULL, NULL},
+    {"dry-run", 0, POPT_ARG_NONE, &is_dry_run, 0, NULL, NULL},
     {"print", 0, POPT_ARG_NONE, &is_print, 0, NULL, NULL},
     POPT_TABLEEND};
 
@@ -343,6 +349,66 @@ static int run_expire(const struct till *till)
     return CLI_OK;
 }
 
+/* --- retention --- */
+
+/* Once a second, for whoever watches. */
+static int tell_progress(void *context, const sqlock_stock_reaped *so_far)
+{
+    struct timespec *last = context;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec == last->tv_sec)
+        return 0;
+    *last = now;
+    if (isatty(STDERR_FILENO))
+        cli_note("%" PRId64 " rows so far",
+                 so_far->entries + so_far->reservations);
+    return 0;
+}
+
+static int print_reaped(const struct till *till,
+                        const sqlock_stock_reaped *reaped)
+{
+    if (till->app->json)
+        return cli_print_json(
+            json_pack("{s:I, s:I, s:b}", "entries", (json_int_t)reaped->entries,
+                      "reservations", (json_int_t)reaped->reservations,
+                      "dry_run", is_dry_run));
+    printf("%" PRId64 "\n", reaped->entries + reaped->reservations);
+    return CLI_OK;
+}
+
+static int run_reap(const struct till *till)
+{
+    sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
+    sqlock_stock_reaped reaped;
+    sqlock_error err = {0};
+    struct timespec last;
+    int status = CLI_OK;
+
+    if (till->count != 0)
+        return misuse(till, "it takes no arguments");
+    if (values[OLDER_THAN] != NULL &&
+        (!cli_parse_duration(values[OLDER_THAN], &options.retention_ms) ||
+         options.retention_ms == 0))
+        return misuse(till, "--older-than must be a time, such as 90d");
+    options.dry_run = is_dry_run;
+    options.progress = tell_progress;
+    options.context = &last;
+    (void)clock_gettime(CLOCK_MONOTONIC, &last);
+    if (sqlock_stock_reap(till->stock, &options, &reaped, &err) < 0) {
+        status = refuse(&err);
+        cli_note("%" PRId64 " rows were %s before",
+                 reaped.entries + reaped.reservations,
+                 is_dry_run ? "counted" : "removed");
+        return status;
+    }
+    if (is_dry_run)
+        cli_note("nothing was removed: so many rows would be");
+    return print_reaped(till, &reaped);
+}
+
 /* As part of `sqlock reap`; where there are no tables of ours, nothing can have
  * been reserved. */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
@@ -407,7 +473,7 @@ static const struct action {
     {"deduct", false, run_deduct},   {"restore", false, run_restore},
     {"reserve", false, run_reserve}, {"claim", false, run_claim},
     {"cancel", false, run_cancel},   {"look", false, run_look},
-    {"expire", false, run_expire},
+    {"expire", false, run_expire},   {"reap", false, run_reap},
 };
 
 static const struct action *find_action(const char *name)
@@ -474,16 +540,24 @@ const cli_command cli_stock = {
         "       sqlock stock reserve ITEM QUANTITY ... --order ID --for TIME\n"
         "       sqlock stock claim|cancel|look ORDER\n"
         "       sqlock stock expire\n"
+        "       sqlock stock reap [--older-than TIME] [--dry-run]\n"
         "Look at stock and change it: all items of a call or none.  init makes "
         "the\n"
         "tables.  Prints what is left of each item; look: the state of a "
         "reservation;\n"
-        "expire: how many reservations were over and have given back.\n"
+        "expire: how many reservations were over and have given back.  reap "
+        "removes\n"
+        "the rows of orders and of ended reservations that are older, and "
+        "prints "
+        "how\n"
+        "many: an order id that comes again after that is a new order.\n"
         "\n"
         "      --order ID     the same order again changes nothing, and is "
         "answered as\n"
         "                     it was first\n"
         "      --for TIME     until when it is reserved, from now\n"
+        "      --older-than TIME  90d, if not given; 1h or more\n"
+        "      --dry-run      count, and remove nothing\n"
         "      --table NAME   the application's table instead of ours, and its "
         "columns:\n"
         "      --item-column NAME\n"
@@ -501,8 +575,8 @@ const cli_command cli_stock = {
         "},\n"
         "look { order, state, "
         "remaining_ms },\n"
-        "claim, cancel { duplicate }, expire { expired }, init --print { sql "
-        "}.\n",
+        "claim, cancel { duplicate }, expire { expired },\n"
+        "reap { entries, reservations, dry_run }, init --print { sql }.\n",
     .options = stock_options,
     .values = values,
     .value_count = VALUES,

@@ -182,17 +182,20 @@ static int read_lines(cli *app, config_file *file)
     return status;
 }
 
-/* A file that is not there is none; one that cannot be read is an error, but
- * the machine's may be meant for others only. */
-static int read_file(cli *app, const char *path, bool may_be_denied)
+/* A file that is not there is none; one that cannot be read is an error.  But
+ * the machine's may be meant for others only, and HOME may be another user's, as
+ * under sudo: then a URL from elsewhere suffices. */
+static int read_file(cli *app, const char *path, bool is_users)
 {
     config_file file = {.path = path};
 
     file.stream = fopen(path, "re");
     if (file.stream == NULL && (errno == ENOENT || errno == ENOTDIR))
         return CLI_OK;
-    if (file.stream == NULL && errno == EACCES && may_be_denied) {
-        cli_info("%s may not be read", path);
+    if (file.stream == NULL && errno == EACCES &&
+        (!is_users || app->globals[CLI_URL] != NULL)) {
+        (is_users ? cli_note
+                  : cli_info)("%s may not be read: it is passed over", path);
         return CLI_OK;
     }
     if (file.stream == NULL) {
@@ -222,7 +225,7 @@ static int read_users_file(cli *app)
         cli_error("out of memory");
         return CLI_SYSTEM;
     }
-    status = read_file(app, path, false);
+    status = read_file(app, path, true);
     free(path);
     return status;
 }
@@ -235,6 +238,6 @@ int cli_config(cli *app)
     if (status == CLI_OK)
         status = read_users_file(app);
     if (status == CLI_OK)
-        status = read_file(app, SYSTEM_FILE, true);
+        status = read_file(app, SYSTEM_FILE, false);
     return status;
 }

@@ -98,15 +98,15 @@ json_t *cli_info_json(const sqlock_info *row)
 {
     bool has_client = row->client_id[0] != '\0';
 
-    return json_pack("{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I}", "key",
-                     cli_json_text(row->key), "name", cli_json_text(row->name),
-                     "state", cli_state_name(row->state), "holder",
-                     cli_json_text(row->holder), "client_id",
-                     cli_json_text(has_client ? row->client_id : NULL), "token",
-                     row->token != 0 ? json_integer(row->token) : json_null(),
-                     "acquired_at", json_time(row->acquired_at_us),
-                     "expires_at", json_time(row->expires_at_us),
-                     "remaining_ms", (json_int_t)row->remaining_ms);
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I}", "key",
+        cli_json_text(row->key), "name", cli_json_text(row->name), "state",
+        cli_state_name(row->state), "holder", cli_json_text(row->holder),
+        "client_id", cli_json_text(has_client ? row->client_id : NULL), "token",
+        row->token != 0 ? json_integer(row->token) : json_null(), "acquired_at",
+        json_time(row->acquired_at_us), "expires_at",
+        json_time(row->expires_at_us), "remaining_ms",
+        (json_int_t)row->remaining_ms, "ahead_ms", (json_int_t)row->ahead_ms);
 }
 
 int cli_print_json(json_t *value)

@@ -99,16 +99,19 @@ static const cli_command *find_command(const char *name)
     return NULL;
 }
 
-/* Were one of them closed, a database connection could become stderr. */
+/* Were one of them closed, a database connection could become stderr.  What was
+ * closed takes, and gives, nothing: a write to it fails as it would have. */
 static void occupy_standard_files(void)
 {
+    static const int modes[] = {[STDIN_FILENO] = O_WRONLY,
+                                [STDOUT_FILENO] = O_RDONLY,
+                                [STDERR_FILENO] = O_RDONLY};
     int fd;
 
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        (void)close(fd);
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", modes[fd] | O_CLOEXEC); /* it is fd */
+    }
 }
 
 static int dispatch(cli *app, char **words)

@@ -5,6 +5,7 @@
  *     run_loop.c        sqlock's main thread: what to do when
  *     run_lease.c       a thread of its own that waits for the lock and gives it
  *                       back: a database that hangs holds up nothing else
+ *     run_wait.c        its time: for a holder, for a database that is away
  *     run_renewals.c    telling of renewals that stand still
  *     run_signals.c     the signals that it passes on
  *     run_terminal.c    the terminal and job control, which are sqlock's
@@ -14,7 +15,9 @@
  *     run_supervisor.c  a process of its own, the command's parent: it ends all
  *                       that descends from the command before the lease does,
  *                       also when sqlock is killed or frozen
- *     run_link.c        what the two say to each other
+ *     run_watcher.c     a process between the two: it ends what is left should
+ *                       both be killed
+ *     run_link.c        what sqlock and the supervisor say to each other
  *     run_child.c       starting the command
  *     run_family.c      finding, signalling and burying all that descends from it
  *     run_cgroup.c      the same by a control group, where we may have one
@@ -36,6 +39,9 @@
 
 #define RUN_NS_PER_MS ((int64_t)1000000)
 
+/* A process that KILL does not end in this time is not ended by anything. */
+#define RUN_GIVE_UP_NS (10000 * RUN_NS_PER_MS)
+
 /* While processes are being ended, how often to look what is left of them. */
 #define RUN_TICK_NS (20 * RUN_NS_PER_MS)
 
@@ -48,7 +54,9 @@ typedef struct run_options {
     int64_t grace_ms;    /* between TERM and KILL */
     int64_t lead_ms;     /* KILL comes so much before the lease's end */
     int64_t min_hold_ms; /* keep the lock so long at least, after success */
+    bool is_fail_fast;   /* an error of the database ends the wait */
     bool is_once;        /* not again after a success */
+    bool keeps_daemons;  /* also when told to end */
     int busy_status;
 } run_options;
 
@@ -124,6 +132,31 @@ void run_lease_stop(run_lease *lease);
 /** Free everything; the lease is over. */
 void run_lease_clear(run_lease *lease);
 
+/* ---------------------------------------------------------------- wait -- */
+
+typedef struct run_wait {
+    const run_options *options;
+    int64_t start_ns;
+    int64_t pause_ns; /* the next, between two attempts */
+    int64_t word_ns;  /* when to say what is waited for; INT64_MAX: never */
+} run_wait;
+
+void run_wait_begin(run_wait *wait, const run_options *options);
+
+bool run_wait_is_over(const run_wait *wait);
+
+/** After an error: whether to try again, once it has said what is waited for and
+ *  has paused. */
+bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err);
+
+/** Wait for the lock, kept.  @return as sqlock_acquire() */
+int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
+                     sqlock_lock *lock, sqlock_error *err);
+
+/** Say who has the lock.  Nothing depends on it: errors are passed over. */
+void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
+                         bool is_waiting);
+
 /* ------------------------------------------------------------ renewals -- */
 
 /** Say that there has been no renewal for so long, or, with 0, that there is one
@@ -151,6 +184,9 @@ int run_signals_take(const run_signals *signals);
 
 /** Whether this one ends who does nothing about it. */
 bool run_signals_may_end(int number);
+
+/** Whether sqlock is told to end by it. */
+bool run_signals_tell_to_end(int number);
 
 /** Give this one, which is passed on, the next serial. */
 void run_signals_count(run_signals *signals, int number);
@@ -183,6 +219,7 @@ typedef enum run_word {
 typedef enum run_end {
     RUN_END_OWN,  /* it did not: the command ended by itself */
     RUN_END_LEFT, /* nor did it; but it ended what the command had left behind */
+    RUN_END_TOLD, /* nor did it, but a signal: all that was left is ended */
     RUN_END_LOST,
     RUN_END_DEADLINE,
     RUN_END_ALONE /* sqlock is gone */
@@ -216,15 +253,16 @@ run_link_result run_link_receive(int fd, run_message *message);
 
 /* ---------------------------------------------------------- supervisor -- */
 
-typedef struct run_supervisor {
-    pid_t pid;
-    int link_fd;
-} run_supervisor;
+/** Fork it, and the watcher between it and us; @p mask is the signal mask to
+ *  give the command.
+ *  @return our end of the link, or -1, having said why */
+int run_supervisor_start(const run_options *options, const sigset_t *mask);
 
-/** Fork it; @p mask is the signal mask to give the command.
- *  @return false, having said why */
-bool run_supervisor_start(run_supervisor *supervisor,
-                          const run_options *options, const sigset_t *mask);
+/* ------------------------------------------------------------- watcher -- */
+
+/** The calling process, a child of @p sqlock, becomes the watcher.  Returns in a
+ *  child of it only, which is to be the supervisor and keeps @p link_fd. */
+void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd);
 
 /* --------------------------------------------------------------- child -- */
 
@@ -291,11 +329,12 @@ typedef struct run_cgroup {
     char name[32];
 } run_cgroup;
 
-/** Make one below our own; where we may not, there is none. */
-void run_cgroup_make(run_cgroup *group);
+/** Make one below our own, named after sqlock's process; where we may not, there
+ *  is none. */
+void run_cgroup_make(run_cgroup *group, pid_t sqlock);
 
-/** The one that a supervisor, who is dead, has made; if there is one. */
-void run_cgroup_find(run_cgroup *group, pid_t supervisor);
+/** The one that was made for this sqlock; if there is one. */
+void run_cgroup_find(run_cgroup *group, pid_t sqlock);
 
 /** Descriptor to write "0" to for whoever joins, or -1; to be closed. */
 int run_cgroup_procs(const run_cgroup *group);

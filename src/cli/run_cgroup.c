@@ -60,7 +60,7 @@ static int open_own(int mount_fd)
 }
 
 /* Our own group and a name below it; false: there is no such hierarchy. */
-static bool look_up(run_cgroup *group, pid_t owner)
+static bool look_up(run_cgroup *group, pid_t sqlock)
 {
     int mount_fd = open_mount();
 
@@ -69,7 +69,7 @@ static bool look_up(run_cgroup *group, pid_t owner)
         return false;
     group->parent_fd = open_own(mount_fd);
     (void)close(mount_fd);
-    (void)snprintf(group->name, sizeof group->name, "sqlock-%d", (int)owner);
+    (void)snprintf(group->name, sizeof group->name, "sqlock-%d", (int)sqlock);
     return group->parent_fd >= 0;
 }
 
@@ -79,9 +79,9 @@ static void open_named(run_cgroup *group)
         openat(group->parent_fd, group->name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-void run_cgroup_make(run_cgroup *group)
+void run_cgroup_make(run_cgroup *group, pid_t sqlock)
 {
-    if (!look_up(group, getpid()))
+    if (!look_up(group, sqlock))
         return;
     /* One that is there already may have members that are not ours. */
     if (mkdirat(group->parent_fd, group->name, 0755) == 0)
@@ -93,9 +93,9 @@ void run_cgroup_make(run_cgroup *group)
         run_cgroup_clear(group);
 }
 
-void run_cgroup_find(run_cgroup *group, pid_t supervisor)
+void run_cgroup_find(run_cgroup *group, pid_t sqlock)
 {
-    if (look_up(group, supervisor))
+    if (look_up(group, sqlock))
         open_named(group);
 }
 

@@ -15,9 +15,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* With --verbose, how often to say for whom we wait. */
-#define PROGRESS_MS ((int64_t)5000)
-
 /* How often to ask for what an earlier holder has left at the server. */
 #define ORPHANS_MS ((int64_t)200)
 
@@ -38,63 +35,6 @@ static void publish(run_lease *lease, const run_lease_news *news)
     lease->news = *news;
     (void)pthread_mutex_unlock(&lease->mutex);
     ring(lease->event_fd);
-}
-
-/* Say who has the lock.  Nothing depends on it: errors are passed over. */
-static void say_holder(sqlock_registry *registry, const char *name,
-                       bool is_waiting)
-{
-    sqlock_info *row = NULL;
-    char *remaining = NULL;
-    int rc;
-
-    rc = sqlock_show(registry, name, &row, NULL);
-    if (rc == 0 && row->state == SQLOCK_HELD) {
-        remaining = cli_duration_text(row->remaining_ms);
-        (is_waiting ? cli_info : cli_note)(
-            "%s\"%s\" is held by %s (token %" PRId64 "), for another %s",
-            is_waiting ? "waiting: " : "", name,
-            row->holder != NULL ? row->holder : row->client_id, row->token,
-            remaining != NULL ? remaining : "while");
-        free(remaining);
-    } else {
-        (is_waiting ? cli_info : cli_note)("%s\"%s\" is held by another owner",
-                                           is_waiting ? "waiting: " : "", name);
-    }
-    if (rc == 0)
-        sqlock_info_free(row, 1);
-}
-
-static int acquire(const run_options *options, sqlock_registry *registry,
-                   sqlock_lock *lock, int64_t start_ns, sqlock_error *err)
-{
-    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
-    int64_t wait_ms = options->wait_ms;
-    bool is_forever = wait_ms < 0;
-    int64_t slice_ms;
-    int rc;
-
-    if (wait_ms > 0) {
-        wait_ms -= (run_now_ns() - start_ns) / RUN_NS_PER_MS;
-        wait_ms = wait_ms > 0 ? wait_ms : 0;
-    }
-    how.keep = true;
-    if (!cli_is_verbose())
-        return sqlock_acquire(lock, wait_ms, &how, err);
-
-    rc = sqlock_acquire(lock, 0, &how, err);
-    while (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT) {
-        if (!is_forever) {
-            wait_ms =
-                options->wait_ms - (run_now_ns() - start_ns) / RUN_NS_PER_MS;
-            if (wait_ms <= 0)
-                return rc;
-        }
-        say_holder(registry, options->name, true);
-        slice_ms = is_forever || wait_ms > PROGRESS_MS ? PROGRESS_MS : wait_ms;
-        rc = sqlock_acquire(lock, slice_ms, &how, err);
-    }
-    return rc;
 }
 
 static int64_t deadline_of(sqlock_lock *lock)
@@ -142,9 +82,11 @@ static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
 
 /* --------------------------------------------------------------- orphans -- */
 
-static bool is_over(int64_t wait_ms, int64_t start_ns)
+/* After an error, with the lock or without: not for who is to end. */
+static bool tries_again(run_lease *lease, run_wait *wait, int rc,
+                        const sqlock_error *err)
 {
-    return wait_ms >= 0 && run_now_ns() - start_ns >= wait_ms * RUN_NS_PER_MS;
+    return !take_orders(lease).is_stopping && run_wait_goes_on(wait, rc, err);
 }
 
 /* How many there are.  Where they cannot be told there are none: the database
@@ -171,7 +113,7 @@ static int count_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
 /* The lock is ours; whoever worked under it before may have left statements
  * that go on at the server without their client.  Nobody is let in beside them.
  */
-static int await_orphans(run_lease *lease, sqlock_lock *lock, int64_t start_ns,
+static int await_orphans(run_lease *lease, sqlock_lock *lock, run_wait *wait,
                          sqlock_error *err)
 {
     const run_options *options = lease->options;
@@ -181,7 +123,9 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, int64_t start_ns,
     int rc;
 
     for (;;) {
-        rc = count_orphans(lock, &count, err);
+        do {
+            rc = count_orphans(lock, &count, err);
+        } while (rc < 0 && tries_again(lease, wait, rc, err));
         if (rc < 0 || count == 0 || given.is_stopping)
             return rc;
         if (!is_told)
@@ -190,7 +134,7 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, int64_t start_ns,
                      options->name, count,
                      options->wait_ms == 0 ? "" : ": waiting for their end");
         is_told = true;
-        if (is_over(options->wait_ms, start_ns))
+        if (run_wait_is_over(wait))
             return SQLOCK_ETIMEDOUT;
         given = rest(lease, -1, ORPHANS_MS);
     }
@@ -261,14 +205,16 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
 /* ---------------------------------------------------------------- thread -- */
 
 /* Whether there is nothing to do any more. */
-static int check_done(const run_options *options, sqlock_registry *registry,
-                      run_lease_news *news)
+static int check_done(run_lease *lease, sqlock_registry *registry,
+                      run_wait *wait, run_lease_news *news)
 {
     int rc;
 
-    if (!options->is_once)
+    if (!lease->options->is_once)
         return 0;
-    rc = sqlock_done_check(registry, options->name, &news->error);
+    do {
+        rc = sqlock_done_check(registry, lease->options->name, &news->error);
+    } while (rc < 0 && tries_again(lease, wait, rc, &news->error));
     news->is_done = rc == 0;
     return rc == SQLOCK_ENOTFOUND ? 0 : rc;
 }
@@ -278,13 +224,16 @@ static int take(run_lease *lease, sqlock_registry **registry,
                 sqlock_lock **lock, int *lost_fd, run_lease_news *news)
 {
     const run_options *options = lease->options;
-    int64_t start_ns = run_now_ns();
+    run_wait wait;
     int rc;
 
-    rc = sqlock_registry_open(registry, options->url, &options->registry,
-                              &news->error);
+    run_wait_begin(&wait, options);
+    do {
+        rc = sqlock_registry_open(registry, options->url, &options->registry,
+                                  &news->error);
+    } while (rc < 0 && tries_again(lease, &wait, rc, &news->error));
     if (rc == 0)
-        rc = check_done(options, *registry, news);
+        rc = check_done(lease, *registry, &wait, news);
     if (rc < 0 || news->is_done)
         return rc;
     rc = sqlock_obtain(lock, *registry, options->name, &news->error);
@@ -292,18 +241,18 @@ static int take(run_lease *lease, sqlock_registry **registry,
         rc = sqlock_lost_fd(lost_fd, *lock, &news->error);
     if (rc < 0)
         return rc;
-    rc = acquire(options, *registry, *lock, start_ns, &news->error);
+    rc = run_wait_acquire(&wait, *registry, *lock, &news->error);
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
-        say_holder(*registry, options->name, false);
+        run_wait_say_holder(options, *registry, false);
     if (rc < 0)
         return rc;
     news->was_held = true;
     publish(lease, news); /* from here on it is to be released */
-    rc = await_orphans(lease, *lock, start_ns, &news->error);
+    rc = await_orphans(lease, *lock, &wait, &news->error);
     if (rc < 0)
         return rc;
     /* Whoever had the lock meanwhile may have done it. */
-    return check_done(options, *registry, news);
+    return check_done(lease, *registry, &wait, news);
 }
 
 static void *lease_main(void *argument)

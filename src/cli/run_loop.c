@@ -21,9 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What KILL does not end in this time, nothing will. */
-#define GIVE_UP_NS (10000 * RUN_NS_PER_MS)
-
 typedef enum run_phase {
     WAITING,
     RUNNING,
@@ -39,7 +36,7 @@ typedef struct run_state {
     run_report *report;
     run_lease lease;
     run_lease_news news;
-    run_supervisor supervisor;
+    int link_fd; /* to the supervisor; -1: it is gone */
     run_signals signals;
     run_terminal terminal;
     run_phase phase;
@@ -93,7 +90,7 @@ static void order(const run_state *run, run_word word, int number)
     memcpy(message.key, run->news.key, sizeof message.key);
     memcpy(message.client_id, run->news.client_id, sizeof message.client_id);
     memcpy(message.tag, run->news.tag, sizeof message.tag);
-    run_link_send(run->supervisor.link_fd, &message);
+    run_link_send(run->link_fd, &message);
 }
 
 static void take_signal_waiting(run_state *run, int number)
@@ -209,6 +206,7 @@ static void take_own_end(run_state *run, int wait_status)
 static void take_end(run_state *run, const run_message *message)
 {
     int wait_status = message->number;
+    bool is_own;
 
     run_terminal_end(&run->terminal, wait_status);
     run->ended_ns = run_now_ns();
@@ -216,11 +214,13 @@ static void take_end(run_state *run, const run_message *message)
     run->report->wait_status = wait_status;
     /* One that came when it had ended is for what follows. */
     run->is_cut = message->serial < run->signals.ending;
-    if (message->why == RUN_END_OWN || message->why == RUN_END_LEFT)
+    is_own = message->why == RUN_END_OWN || message->why == RUN_END_LEFT ||
+             message->why == RUN_END_TOLD;
+    if (is_own)
         take_own_end(run, wait_status);
     else
         end_lost(run);
-    if (message->why == RUN_END_LEFT)
+    if (is_own && message->why != RUN_END_OWN)
         cli_note("the command has left processes behind: they were ended");
     else if (message->why == RUN_END_LOST)
         say_loss(run);
@@ -255,7 +255,7 @@ static void start_sweeping(run_state *run)
 {
     run->phase = SWEEPING;
     run->swept_ns = run_now_ns();
-    run_cgroup_find(&run->cgroup, run->supervisor.pid);
+    run_cgroup_find(&run->cgroup, getpid());
     run_terminal_end(&run->terminal, 0);
 }
 
@@ -264,15 +264,15 @@ static void take_messages(run_state *run)
     run_link_result result = RUN_LINK_MESSAGE;
     run_message message;
 
-    while (result == RUN_LINK_MESSAGE && run->supervisor.link_fd >= 0) {
-        result = run_link_receive(run->supervisor.link_fd, &message);
+    while (result == RUN_LINK_MESSAGE && run->link_fd >= 0) {
+        result = run_link_receive(run->link_fd, &message);
         if (result == RUN_LINK_MESSAGE && run->phase == RUNNING)
             take_message(run, &message);
     }
     if (result != RUN_LINK_CLOSED)
         return;
-    (void)close(run->supervisor.link_fd);
-    run->supervisor.link_fd = -1;
+    (void)close(run->link_fd);
+    run->link_fd = -1;
     if (run->phase == RUNNING)
         start_sweeping(run);
 }
@@ -333,7 +333,7 @@ static void step_waiting(run_state *run)
         cli_error("the lease was over before the command was started");
         return;
     }
-    if (run->supervisor.link_fd < 0) {
+    if (run->link_fd < 0) {
         run->report->cause = "system";
         start_releasing(run, CLI_SYSTEM);
         cli_error("the supervisor was killed before the command was started");
@@ -354,12 +354,12 @@ static void step_running(run_state *run)
     }
     if (run_now_ns() < take_over_ns(run))
         return;
-    /* It is stopped, or what it has to end does not end. */
-    (void)kill(run->supervisor.pid, SIGKILL);
+    /* The supervisor is stopped, or what it has to end does not end. */
     start_sweeping(run);
 }
 
-/* The command went with its parent; so does the rest. */
+/* All that descends from us: the watcher and the supervisor, the command, which
+ * goes with its parent, and the rest. */
 static void step_sweeping(run_state *run)
 {
     int wait_status;
@@ -367,7 +367,7 @@ static void step_sweeping(run_state *run)
 
     run_cgroup_kill(&run->cgroup);
     if (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told)) {
-        if (run_now_ns() - run->swept_ns < GIVE_UP_NS)
+        if (run_now_ns() - run->swept_ns < RUN_GIVE_UP_NS)
             return;
         /* Not released: what still runs keeps the lock until the lease ends. */
         cli_error("a process of the command cannot be ended; the lock is left "
@@ -493,7 +493,7 @@ static void wait_for_event(run_state *run)
     struct pollfd files[] = {
         {.fd = run->signals.fd, .events = POLLIN},
         {.fd = run->lease.event_fd, .events = POLLIN},
-        {.fd = run->supervisor.link_fd, .events = POLLIN},
+        {.fd = run->link_fd, .events = POLLIN},
         {.fd = run->timer_fd, .events = POLLIN},
     };
     int64_t deadline_ns = run->news.deadline_ns;
@@ -517,15 +517,15 @@ static bool begin(run_state *run)
         return false;
     }
     (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
-    return run_supervisor_start(&run->supervisor, run->options,
-                                &run->signals.before);
+    run->link_fd = run_supervisor_start(run->options, &run->signals.before);
+    return run->link_fd >= 0;
 }
 
 int run_loop(const run_options *options, run_report *report)
 {
     run_state run = {.options = options,
                      .report = report,
-                     .supervisor = {.link_fd = -1},
+                     .link_fd = -1,
                      .cgroup = {.dir_fd = -1, .parent_fd = -1},
                      .signals = {.fd = -1},
                      .timer_fd = -1};
@@ -540,8 +540,8 @@ int run_loop(const run_options *options, run_report *report)
     }
     if (has_lease)
         run_lease_clear(&run.lease);
-    if (run.supervisor.link_fd >= 0)
-        (void)close(run.supervisor.link_fd);
+    if (run.link_fd >= 0)
+        (void)close(run.link_fd);
     if (run.timer_fd >= 0)
         (void)close(run.timer_fd);
     run_signals_clear(&run.signals);

@@ -52,6 +52,13 @@ bool run_signals_may_end(int number)
     return number != SIGCONT && number != SIGTSTP;
 }
 
+/* The other two have no meaning but the command's own. */
+bool run_signals_tell_to_end(int number)
+{
+    return run_signals_may_end(number) && number != SIGUSR1 &&
+           number != SIGUSR2;
+}
+
 void run_signals_count(run_signals *signals, int number)
 {
     signals->serial++;

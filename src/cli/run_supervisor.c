@@ -14,7 +14,8 @@
  *
  * A subreaper: orphans become its children.  What has made a session of its own
  * is a daemon: it is left alone when the command has ended by itself, and ended
- * like the rest when the lease ends first.
+ * like the rest when sqlock was told to end, when a signal has ended the command
+ * and when the lease ends first.
  */
 #include "run.h"
 
@@ -45,12 +46,14 @@ typedef struct supervision {
     phase phase;
     run_end why;
     bool may_begin;    /* the command: RUN_GO has come */
+    bool is_told;      /* to end, while the command ran */
     int64_t reaped_ns; /* when the command itself was; 0: not yet */
     int serial;        /* of the last signal that found it running */
     bool has_family;
     int wait_status;
     int refusal;   /* errno of execve(); 0 */
     pid_t session; /* of sqlock, and of the command */
+    pid_t sqlock;
     int64_t deadline_ns;
     int64_t kill_at_ns;
     int link_fd; /* -1: sqlock is gone */
@@ -110,7 +113,7 @@ static void start(supervision *own, const run_message *message)
         refuse(own, ENOMEM);
         return;
     }
-    run_cgroup_make(&own->cgroup);
+    run_cgroup_make(&own->cgroup, own->sqlock);
     procs_fd = run_cgroup_procs(&own->cgroup);
     error = run_child_fork(&own->child, own->options, &own->environment,
                            own->mask, procs_fd);
@@ -149,6 +152,8 @@ static void take_signal(supervision *own, const run_message *message)
 {
     if (own->reaped_ns != 0)
         return;
+    if (run_signals_tell_to_end(message->number))
+        own->is_told = true;
     /* What was stopped for longer than its lease must not go on. */
     if (run_now_ns() < last_moment_ns(own))
         pass_on(own, message->number);
@@ -221,6 +226,13 @@ static bool ended_by_itself(const supervision *own)
     return own->why == RUN_END_OWN || own->why == RUN_END_LEFT;
 }
 
+/* Its end was not the command's own decision. */
+static bool was_ended(const supervision *own)
+{
+    return !own->options->keeps_daemons &&
+           (own->is_told || WIFSIGNALED(own->wait_status));
+}
+
 /* Those that are to be ended: all, or those that are no daemons. */
 static pid_t session_meant(const supervision *own)
 {
@@ -270,7 +282,9 @@ static bool may_become_daemons(const supervision *own)
 static void step_running(supervision *own)
 {
     if (own->reaped_ns != 0) {
-        if (!own->has_family || run_family_signal(0, own->session) == 0)
+        if (own->has_family && was_ended(own))
+            end_all(own, RUN_END_TOLD);
+        else if (!own->has_family || run_family_signal(0, own->session) == 0)
             finish(own);
         else if (!may_become_daemons(own))
             end_all(own, RUN_END_LEFT);
@@ -387,38 +401,39 @@ static void begin(supervision *own)
         cli_error("cannot supervise a command: %s", strerror(errno));
         _exit(CLI_SYSTEM);
     }
+    cli_rename("lock-supervisor");
     own->password_variable = cli_password_variable(own->options->url);
     cli_forget_variable(own->password_variable);
     supervise(own);
     _exit(CLI_OK);
 }
 
-bool run_supervisor_start(run_supervisor *supervisor,
-                          const run_options *options, const sigset_t *mask)
+int run_supervisor_start(const run_options *options, const sigset_t *mask)
 {
     supervision own = {.options = options,
                        .mask = mask,
+                       .sqlock = getpid(),
                        .cgroup = {.dir_fd = -1, .parent_fd = -1},
                        .child = {.gate_fd = -1, .report_fd = -1}};
     int link[2];
+    pid_t pid;
 
-    *supervisor = (run_supervisor){.link_fd = -1};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0) {
         cli_error("socketpair: %s", strerror(errno));
-        return false;
+        return -1;
     }
-    supervisor->pid = fork();
-    if (supervisor->pid == 0) {
+    pid = fork();
+    if (pid == 0) {
         (void)close(link[0]);
+        run_watcher_become(options, own.sqlock, link[1]);
         own.link_fd = link[1];
         begin(&own);
     }
     (void)close(link[1]);
-    if (supervisor->pid < 0) {
+    if (pid < 0) {
         cli_error("cannot start a process: %s", strerror(errno));
         (void)close(link[0]);
-        return false;
+        return -1;
     }
-    supervisor->link_fd = link[0];
-    return true;
+    return link[0];
 }

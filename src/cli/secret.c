@@ -10,6 +10,12 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+/* The arguments lie in one piece. */
+static struct {
+    char *text;
+    size_t size; /* with the last NUL */
+} arguments;
+
 /* Where the word may hold a URL: behind "--url=", or all of it. */
 static char *secret_in(char *word, bool is_value)
 {
@@ -47,6 +53,11 @@ char **cli_take_arguments(int argc, char **argv)
     refuse_dumps();
     if (words == NULL)
         return NULL;
+    if (argc > 0) {
+        arguments.text = argv[0];
+        arguments.size =
+            (size_t)(argv[argc - 1] - argv[0]) + strlen(argv[argc - 1]) + 1;
+    }
     for (i = 0; i < argc; i++) {
         words[i] = strdup(argv[i]);
         if (words[i] == NULL) {
@@ -73,6 +84,18 @@ void cli_free_arguments(char **words)
         free(words[i]);
     }
     free(words);
+}
+
+/* A last byte that is no NUL tells the kernel that the arguments are a text now,
+ * which ends at the first NUL. */
+void cli_rename(const char *name)
+{
+    (void)prctl(PR_SET_NAME, name);
+    if (arguments.size < 3)
+        return;
+    explicit_bzero(arguments.text, arguments.size);
+    (void)snprintf(arguments.text, arguments.size - 1, "%s", name);
+    arguments.text[arguments.size - 1] = ' ';
 }
 
 const char *cli_shown(const char *word)

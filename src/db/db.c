@@ -15,7 +15,7 @@
 /* Pauses between tries, doubled each time, drawn from the upper half: 1 to 50
  * ms.  Two that collided do not collide again in step. */
 #define FIRST_PAUSE_US INT64_C(1000)
-#define LAST_PAUSE_US INT64_C(50000)
+#define LAST_PAUSE_US (LK_DB_PAUSE_NS / LK_NS_PER_US)
 
 /* At a doorbell: an hour; the one who waits goes on then. */
 #define LONGEST_WAIT_MS 3600000u
@@ -28,17 +28,19 @@ static int init_pools(struct lk_db *db, const char *url,
     int rc;
 
     reserved.size = 1;
+    if (options->renewal_connect_ms != 0)
+        reserved.connect_timeout_ms = options->renewal_connect_ms;
     waiting.size = options->size > 1 ? options->size / 2 : 1;
     waiting.statement_timeout_ms = LONGEST_WAIT_MS;
     waiting.lock_timeout_ms = LONGEST_WAIT_MS;
-    rc =
-        lk_pool_init(&db->pool, db->driver, &db->dog, &db->epoch, url, options);
+    rc = lk_pool_init(&db->pool, db->driver, &db->dog, &db->epoch, &db->outage,
+                      url, options);
     if (rc == 0)
-        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, &db->epoch, url,
-                          &reserved);
+        rc = lk_pool_init(&db->reserved, db->driver, &db->dog, &db->epoch,
+                          &db->outage, url, &reserved);
     if (rc == 0)
-        rc = lk_pool_init(&db->waiting, db->driver, &db->dog, &db->epoch, url,
-                          &waiting);
+        rc = lk_pool_init(&db->waiting, db->driver, &db->dog, &db->epoch,
+                          &db->outage, url, &waiting);
     return rc;
 }
 
@@ -62,6 +64,7 @@ int lk_db_init(struct lk_db *db, const char *url,
         return rc;
     }
     lk_epoch_init(&db->epoch);
+    lk_outage_init(&db->outage);
     lk_group_init(&db->group);
     lk_ids_init(&db->ids);
     rc = init_pools(db, resolved != NULL ? resolved : url, options);
@@ -80,6 +83,7 @@ void lk_db_clear(struct lk_db *db)
     lk_pool_clear(&db->pool);
     lk_group_clear(&db->group);
     lk_ids_clear(&db->ids);
+    lk_outage_clear(&db->outage);
     lk_epoch_clear(&db->epoch);
     lk_watchdog_stop(&db->dog);
 }
@@ -101,16 +105,29 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-static void finish(struct lk_pool *pool, struct lk_connection *connection,
-                   bool is_wanted, int rc)
+/* A session on a standby stays there, also when the address leads to another
+ * node by now. */
+static bool is_wrong_node(const struct lk_db *db, int rc)
 {
-    if (lk_is_outage(rc) ||
-        (rc < 0 && !pool->driver->is_alive(connection->state)))
+    return rc == SQLOCK_EREADONLY &&
+           (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) == 0;
+}
+
+static void finish(struct lk_db *db, struct lk_pool *pool,
+                   struct lk_connection *connection, bool is_wanted, int rc)
+{
+    if (is_wrong_node(db, rc)) {
         lk_pool_discard(pool, connection);
-    else if (is_wanted)
+        lk_pool_drain(&db->pool);
+        lk_pool_drain(&db->waiting);
+    } else if (lk_is_outage(rc) ||
+               (rc < 0 && !pool->driver->is_alive(connection->state))) {
+        lk_pool_discard(pool, connection);
+    } else if (is_wanted) {
         lk_pool_lay_by(pool, connection);
-    else
+    } else {
         lk_pool_give(pool, connection);
+    }
 }
 
 static bool goes_in_group(const struct lk_db *db, const struct lk_run *run)
@@ -151,8 +168,8 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
                    result, err);
 }
 
-static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
-                    sqlock_error *err)
+static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
+                    sqlock_result *result, sqlock_error *err)
 {
     sqlock_value values[LK_PLACES_MAX];
     struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
@@ -162,11 +179,13 @@ static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     lk_statement_order(run->statement, run->arguments, values);
     if (goes_in_group(db, run))
         return run_in_group(db, run, values, result, err);
-    rc = lk_pool_take_one(pool, run->session, run->deadline_ns, &connection,
-                          err);
+    rc = lk_pool_take_one(pool, run->session, run->deadline_ns, latest_ns,
+                          &connection, err);
     if (rc < 0)
         return rc;
     run->session = connection->number;
+    run->deadline_ns =
+        lk_sooner(lk_later(run->deadline_ns, connection->late_ns), latest_ns);
     if (sqlock_monotonic_ns() >= run->deadline_ns) {
         lk_pool_give(pool, connection);
         return lk_error(err, SQLOCK_EUNREACHABLE,
@@ -174,8 +193,30 @@ static int run_once(struct lk_db *db, struct lk_run *run, sqlock_result *result,
                         "was for the statement");
     }
     rc = send_on(db, connection, run, values, result, err);
-    finish(pool, connection, run->is_session_wanted, rc);
+    finish(db, pool, connection, run->is_session_wanted, rc);
     return rc;
+}
+
+int lk_db_not_applied(int rc, sqlock_error *err)
+{
+    if (rc == SQLOCK_ECANCELED)
+        return lk_error(err, SQLOCK_EBUSY,
+                        "the statement was ended at its time limit: the row is "
+                        "locked by a transaction, or the database is slow");
+    if (rc != SQLOCK_ERETRY)
+        return rc;
+    if (err != NULL)
+        err->code = SQLOCK_EBUSY;
+    return SQLOCK_EBUSY;
+}
+
+/* Nothing is in doubt. */
+static int of_reading(int rc, sqlock_error *err)
+{
+    if (rc == SQLOCK_EUNCERTAIN)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the database did not answer in time");
+    return lk_db_not_applied(rc, err);
 }
 
 int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
@@ -184,44 +225,97 @@ int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
     sqlock_value values[LK_PLACES_MAX];
 
     lk_statement_order(run->statement, run->arguments, values);
-    return send_on(db, connection, run, values, result, err);
+    return lk_db_not_applied(send_on(db, connection, run, values, result, err),
+                             err);
 }
 
-static bool may_try_again(const struct lk_run *run, int rc)
+int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
+              const char *text, int64_t deadline_ns, sqlock_result *result,
+              sqlock_error *err)
 {
+    const sqlock_statement statement = {.text = text};
+
+    return of_reading(
+        execute(db, connection, &statement, NULL, 0, deadline_ns, result, err),
+        err);
+}
+
+bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
+                         int rc)
+{
+    if (rc == SQLOCK_EBUSY && run->is_repeatable && !run->is_write)
+        return true;
+    if (rc == SQLOCK_EBUSY)
+        return run->waits_for_row &&
+               lk_after_ms(sqlock_monotonic_ns(),
+                           db->pool.options.lock_timeout_ms) < run->deadline_ns;
     return rc == SQLOCK_ERETRY || rc == SQLOCK_ERESOURCE ||
            (rc == SQLOCK_EUNREACHABLE && !run->is_first) ||
            (rc == SQLOCK_EUNCERTAIN && run->is_repeatable);
 }
 
-/* The last try says what became of it, not of one before that got no answer. */
-static int outcome(int rc, bool was_uncertain, sqlock_error *err)
+/* Of a statement that writes the last try says what became of it, not of one
+ * before that got no answer. */
+static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
+                   sqlock_error *err)
 {
+    if (!run->is_write)
+        return of_reading(rc, err);
     if (rc == 0 || rc == SQLOCK_EUNCERTAIN || !was_uncertain)
-        return rc;
+        return lk_db_not_applied(rc, err);
     return lk_error(err, SQLOCK_EUNCERTAIN,
                     "the connection broke with the statement in flight, and "
                     "the database did not say in time what became of it");
 }
 
+/* Why there was no connection: once there is too little time left to connect,
+ * the last try is cut short, and the answer to one before says more. */
+struct refusal {
+    bool is_known;
+    sqlock_error err;
+};
+
+static int recall(struct refusal *refusal, int rc, sqlock_error *err)
+{
+    if (rc == SQLOCK_ERESOURCE) {
+        refusal->is_known = true;
+        refusal->err = *err;
+    } else if (rc != SQLOCK_EUNREACHABLE) {
+        refusal->is_known = false;
+    } else if (refusal->is_known) {
+        *err = refusal->err;
+        rc = SQLOCK_ERESOURCE;
+    }
+    return rc;
+}
+
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err)
 {
+    const struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
+    int64_t latest_ns =
+        lk_after_ms(run->deadline_ns, pool->options.connect_timeout_ms);
     int64_t pause_us = FIRST_PAUSE_US;
+    struct refusal refusal;
     bool was_uncertain = false;
+    sqlock_error own;
 
+    refusal.is_known = false; /* its text is not read before it is written */
+    if (err == NULL)
+        err = &own;
     for (;;) {
-        int rc = run_once(db, run, result, err);
+        int rc =
+            recall(&refusal, run_once(db, run, latest_ns, result, err), err);
         int64_t resume_at;
 
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
-        if (!may_try_again(run, rc))
-            return outcome(rc, was_uncertain, err);
+        if (!lk_db_may_try_again(db, run, rc))
+            return outcome(run, rc, was_uncertain, err);
         resume_at = sqlock_monotonic_ns() +
                     lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
         if (resume_at >= run->deadline_ns)
-            return outcome(rc, was_uncertain, err);
+            return outcome(run, rc, was_uncertain, err);
         lk_sleep_until(resume_at);
         if (pause_us < LAST_PAUSE_US)
             pause_us *= 2;
@@ -283,7 +377,7 @@ int lk_db_run_script(struct lk_db *db, const char *script, int64_t deadline_ns,
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, err);
     if (rc == 0) {
         rc = run_script_on(db, connection, copy, deadline_ns, err);
-        finish(&db->pool, connection, false, rc);
+        finish(db, &db->pool, connection, false, rc);
     }
     free(copy);
     return rc;

@@ -35,6 +35,18 @@ void lk_epoch_note(struct lk_epoch *epoch, const char *now)
         epoch->changed(epoch->context, before, now);
 }
 
+void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings)
+{
+    bool is_news;
+
+    pthread_mutex_lock(&epoch->mutex);
+    is_news = strcmp(epoch->settings, settings) != 0;
+    (void)snprintf(epoch->settings, sizeof epoch->settings, "%s", settings);
+    pthread_mutex_unlock(&epoch->mutex);
+    if (is_news && *settings != '\0' && epoch->forgets != NULL)
+        epoch->forgets(epoch->context, settings);
+}
+
 uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE])
 {
     uint32_t changes;

@@ -8,18 +8,23 @@
 
 #include <pthread.h>
 
-#include "sqlock.h"
+#include "sqlock_driver.h"
 
 /* To be told of a change, by whoever opened the connection that found it. */
 typedef void (*lk_epoch_fn)(void *context, const char *before, const char *now);
 
+/* To be told of settings by which a crash of the server may lose commits. */
+typedef void (*lk_forgets_fn)(void *context, const char *settings);
+
 struct lk_epoch {
     lk_epoch_fn changed; /* NULL: nobody; not to be set any more once there are
-                            connections */
+                            connections; so is the next one */
+    lk_forgets_fn forgets;
     void *context;
     pthread_mutex_t mutex; /* of what follows */
     char last[SQLOCK_EPOCH_SIZE];
     uint32_t changes;
+    char settings[sizeof((sqlock_description *)0)->forgets]; /* told last */
 };
 
 void lk_epoch_init(struct lk_epoch *epoch);
@@ -27,6 +32,9 @@ void lk_epoch_clear(struct lk_epoch *epoch);
 
 /* What a new connection has found; "" tells nothing. */
 void lk_epoch_note(struct lk_epoch *epoch, const char *now);
+
+/* Settings that it has found; told once, and again when they are others. */
+void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings);
 
 /* The last one, and how often it was another than before. */
 uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE]);

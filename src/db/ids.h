@@ -9,8 +9,10 @@
 
 #include "sqlock_driver.h"
 
-/* Those of the dialect and of transactions have fixed ones. */
-#define LK_IDS_FIRST (SQLOCK_SQL_KINDS + SQLOCK_TX_KINDS + 1u)
+/* The dialect's statements have 1 to SQLOCK_SQL_KINDS, those of transactions
+ * (enum lk_tx_kind) the next ones. */
+#define LK_IDS_OF_TX 8u
+#define LK_IDS_FIRST (SQLOCK_SQL_KINDS + 1u + LK_IDS_OF_TX)
 #define LK_IDS_COUNT (SQLOCK_STATEMENT_IDS - LK_IDS_FIRST + 1)
 
 struct lk_ids {

@@ -5,7 +5,6 @@
  */
 #include "db/pool.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,8 @@ bool lk_is_outage(int rc)
 
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
-                 const char *url, const struct lk_pool_options *options)
+                 struct lk_outage *outage, const char *url,
+                 const struct lk_pool_options *options)
 {
     memset(pool, 0, sizeof *pool);
     pool->url = strdup(url);
@@ -29,9 +29,11 @@ int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
     pool->driver = driver;
     pool->dog = dog;
     pool->epoch = epoch;
+    pool->outage = outage;
     pool->options = *options;
     (void)pthread_mutex_init(&pool->mutex, NULL);
     lk_condition_init(&pool->given_back);
+    lk_condition_init(&pool->returned);
     return 0;
 }
 
@@ -57,6 +59,7 @@ void lk_pool_clear(struct lk_pool *pool)
         free_connection(pool, connection);
     }
     (void)pthread_cond_destroy(&pool->given_back);
+    (void)pthread_cond_destroy(&pool->returned);
     (void)pthread_mutex_destroy(&pool->mutex);
     explicit_bzero(pool->url, strlen(pool->url)); /* it may have a password */
     free(pool->url);
@@ -66,11 +69,9 @@ void lk_pool_clear(struct lk_pool *pool)
 static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                            struct lk_connection **out, sqlock_error *err)
 {
-    int64_t latest =
-        lk_after_ms(sqlock_monotonic_ns(), pool->options.connect_timeout_ms);
     sqlock_connect how = {
         .size = sizeof how,
-        .deadline_ns = lk_sooner(deadline_ns, latest),
+        .deadline_ns = deadline_ns,
         /* The server gives up before the client does, so that a claim that
          * was given up here does not go through there (F39). */
         .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
@@ -103,15 +104,21 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     return 0;
 }
 
-/* Called with the mutex held, both. */
+/* --- called with the mutex held --- */
+
+static void signal_change(struct lk_pool *pool)
+{
+    pthread_cond_signal(&pool->given_back);
+    pthread_cond_signal(&pool->returned);
+}
+
 static void note_taken(struct lk_pool *pool, struct lk_connection *connection)
 {
     connection->next_taken = pool->taken;
     pool->taken = connection;
 }
 
-static void forget_taken(struct lk_pool *pool,
-                         const struct lk_connection *connection)
+static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
 {
     struct lk_connection **at = &pool->taken;
 
@@ -119,9 +126,22 @@ static void forget_taken(struct lk_pool *pool,
         at = &(*at)->next_taken;
     if (*at != NULL)
         *at = connection->next_taken;
+    if (connection->use == LK_USE_LENT)
+        pool->lent--;
+    else if (connection->use == LK_USE_KEPT)
+        pool->kept--;
+    connection->use = LK_USE_CALL;
 }
 
-/* Called with the mutex held. */
+/* How many connections there may be. */
+static uint32_t limit_of(const struct lk_pool *pool)
+{
+    uint32_t size = pool->options.size;
+
+    return size + (pool->lent >= size ? 1 : 0) +
+           (pool->kept < LK_POOL_KEPT_MAX ? pool->kept : LK_POOL_KEPT_MAX);
+}
+
 static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
 {
     struct lk_connection **at = &pool->idle;
@@ -139,69 +159,142 @@ static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
     return connection;
 }
 
-/* Called with the mutex held: an idle connection, or NULL and the right to open
- * one. */
-static int wait_for_place(struct lk_pool *pool, uint64_t preferred,
-                          int64_t deadline_ns, struct lk_connection **out)
-{
-    struct timespec at = lk_timespec(deadline_ns);
+/* How a connection is wanted. */
+struct wish {
+    uint64_t preferred;    /* its number; 0: any */
+    int64_t wait_until_ns; /* for one that is in use; 0: not at all */
+    int64_t latest_ns;     /* for one that is being opened */
+    bool is_lent;          /* for long, by lk_pool_lend() */
+};
 
-    for (;;) {
-        *out = take_idle(pool, preferred);
-        if (*out != NULL)
-            return 0;
-        if (pool->count < pool->options.size) {
-            pool->count++;
-            return 0;
-        }
-        if (pthread_cond_timedwait(&pool->given_back, &pool->mutex, &at) ==
-            ETIMEDOUT)
-            return SQLOCK_ERESOURCE;
-    }
+/* An idle connection, or NULL and the right to open one; false: neither. */
+static bool find_place(struct lk_pool *pool, const struct wish *wish,
+                       struct lk_connection **out)
+{
+    *out = NULL;
+    if (wish->is_lent && pool->lent >= pool->options.size)
+        return false;
+    *out = take_idle(pool, wish->preferred);
+    if (*out != NULL)
+        return true;
+    if (pool->count >= limit_of(pool))
+        return false;
+    pool->count++;
+    pool->opening++;
+    return true;
 }
 
-static int open_one(struct lk_pool *pool, int64_t deadline_ns,
+static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
+                          struct lk_connection **out)
+{
+    pthread_cond_t *change =
+        wish->is_lent ? &pool->returned : &pool->given_back;
+
+    while (!find_place(pool, wish, out)) {
+        bool may_come = pool->opening > 0 && wish->wait_until_ns > 0;
+        int64_t until_ns = may_come ? wish->latest_ns : wish->wait_until_ns;
+        struct timespec at = lk_timespec(until_ns);
+
+        if (sqlock_monotonic_ns() >= until_ns)
+            return SQLOCK_ERESOURCE;
+        (void)pthread_cond_timedwait(change, &pool->mutex, &at);
+    }
+    if (!wish->is_lent)
+        return 0;
+    pool->lent++;
+    if (*out != NULL)
+        (*out)->use = LK_USE_LENT;
+    if (pool->lent >= pool->options.size) /* one more may be opened now */
+        pthread_cond_signal(&pool->given_back);
+    return 0;
+}
+
+/* --- taking and giving back --- */
+
+/* In turn with others, while the database is away. */
+static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
+                       struct lk_connection **out, sqlock_error *err)
+{
+    int64_t deadline_ns = lk_sooner(
+        lk_after_ms(sqlock_monotonic_ns(), pool->options.connect_timeout_ms),
+        latest_ns);
+    sqlock_description description = {.connection_id = 0};
+    sqlock_error why = {0};
+    int rc;
+
+    rc = lk_outage_enter(pool->outage, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = open_connection(pool, deadline_ns, out, &why);
+    lk_outage_leave(pool->outage, rc, &why);
+    if (rc < 0) {
+        if (err != NULL)
+            *err = why;
+        return rc;
+    }
+    pool->driver->describe((*out)->state, &description);
+    lk_epoch_note(pool->epoch, description.epoch);
+    lk_epoch_note_settings(pool->epoch, description.forgets);
+    return 0;
+}
+
+static int open_one(struct lk_pool *pool, const struct wish *wish,
                     struct lk_connection **out, sqlock_error *err)
 {
-    int rc = open_connection(pool, deadline_ns, out, err);
-    sqlock_description description;
+    int rc = try_to_open(pool, wish->latest_ns, out, err);
 
-    if (rc == 0) {
-        pool->driver->describe((*out)->state, &description);
-        lk_epoch_note(pool->epoch, description.epoch);
-    }
     pthread_mutex_lock(&pool->mutex);
+    pool->opening--;
     if (rc == 0) {
         (*out)->number = ++pool->last_number;
+        (*out)->use = wish->is_lent ? LK_USE_LENT : LK_USE_CALL;
         note_taken(pool, *out);
     } else {
         pool->count--;
-        pthread_cond_signal(&pool->given_back);
+        if (wish->is_lent)
+            pool->lent--;
     }
+    /* All, since those who waited for it to be opened may be late by now. */
+    pthread_cond_broadcast(&pool->given_back);
+    pthread_cond_broadcast(&pool->returned);
     pthread_mutex_unlock(&pool->mutex);
     return rc;
 }
 
-static int take(struct lk_pool *pool, uint64_t preferred, int64_t wait_until_ns,
-                int64_t deadline_ns, struct lk_connection **out,
-                sqlock_error *err)
+/* From that point on its taker waited for a connection to be opened. */
+static void note_delay(struct lk_connection *connection, int64_t begun_ns,
+                       int64_t since_ns)
+{
+    int64_t now = sqlock_monotonic_ns();
+
+    connection->late_ns = now > since_ns ? now - begun_ns : 0;
+}
+
+static int take(struct lk_pool *pool, const struct wish *wish,
+                struct lk_connection **out, sqlock_error *err)
 {
     for (;;) {
+        int64_t begun_ns = sqlock_monotonic_ns();
         struct lk_connection *connection;
         int rc;
 
         pthread_mutex_lock(&pool->mutex);
-        rc = wait_for_place(pool, preferred, wait_until_ns, &connection);
+        rc = wait_for_place(pool, wish, &connection);
         pthread_mutex_unlock(&pool->mutex);
         if (rc < 0)
             return lk_error(err, rc,
                             "all %u connections of this registry were in use "
                             "until the deadline: raise pool_size",
                             pool->options.size);
-        if (connection == NULL)
-            return open_one(pool, deadline_ns, out, err);
+        if (connection == NULL) {
+            rc = open_one(pool, wish, out, err);
+            if (rc == 0)
+                note_delay(*out, begun_ns, begun_ns);
+            return rc;
+        }
         /* Without the mutex: it asks the kernel. */
         if (pool->driver->is_alive(connection->state)) {
+            note_delay(connection, begun_ns, wish->wait_until_ns);
             *out = connection;
             return 0;
         }
@@ -210,42 +303,76 @@ static int take(struct lk_pool *pool, uint64_t preferred, int64_t wait_until_ns,
 }
 
 int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
-                     int64_t deadline_ns, struct lk_connection **out,
-                     sqlock_error *err)
+                     int64_t deadline_ns, int64_t latest_ns,
+                     struct lk_connection **out, sqlock_error *err)
 {
-    return take(pool, preferred, deadline_ns, deadline_ns, out, err);
+    const struct wish wish = {.preferred = preferred,
+                              .wait_until_ns = deadline_ns,
+                              .latest_ns = latest_ns};
+
+    return take(pool, &wish, out, err);
+}
+
+static int64_t latest(const struct lk_pool *pool, int64_t deadline_ns)
+{
+    return lk_after_ms(deadline_ns, pool->options.connect_timeout_ms);
 }
 
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err)
 {
-    return take(pool, 0, deadline_ns, deadline_ns, out, err);
+    return lk_pool_take_one(pool, 0, deadline_ns, latest(pool, deadline_ns),
+                            out, err);
 }
 
-int lk_pool_try(struct lk_pool *pool, int64_t deadline_ns,
+int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
                 struct lk_connection **out, sqlock_error *err)
 {
-    return take(pool, 0, 0, deadline_ns, out, err);
+    const struct wish wish = {.latest_ns = latest_ns};
+
+    return take(pool, &wish, out, err);
+}
+
+int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
+                 struct lk_connection **out, sqlock_error *err)
+{
+    const struct wish wish = {.wait_until_ns = deadline_ns,
+                              .latest_ns = latest(pool, deadline_ns),
+                              .is_lent = true};
+
+    return take(pool, &wish, out, err);
+}
+
+void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection)
+{
+    pthread_mutex_lock(&pool->mutex);
+    connection->use = LK_USE_KEPT;
+    pool->kept++;
+    signal_change(pool);
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 static void give(struct lk_pool *pool, struct lk_connection *connection,
                  bool is_wanted_again)
 {
     struct lk_connection **at = &pool->idle;
-    bool is_forsaken;
+    bool was_kept;
+    bool is_over; /* one that nobody is to take again */
 
     pthread_mutex_lock(&pool->mutex);
-    is_forsaken = connection->is_forsaken;
-    if (!is_forsaken) {
-        forget_taken(pool, connection);
+    was_kept = connection->use == LK_USE_KEPT;
+    forget_taken(pool, connection);
+    is_over =
+        connection->is_forsaken || (was_kept && pool->count > limit_of(pool));
+    if (!is_over) {
         while (is_wanted_again && *at != NULL)
             at = &(*at)->next_idle;
         connection->next_idle = *at;
         *at = connection;
-        pthread_cond_signal(&pool->given_back);
+        signal_change(pool);
     }
     pthread_mutex_unlock(&pool->mutex);
-    if (is_forsaken)
+    if (is_over)
         lk_pool_discard(pool, connection);
 }
 
@@ -289,6 +416,20 @@ void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
     free_connection(pool, connection);
     pthread_mutex_lock(&pool->mutex);
     pool->count--;
-    pthread_cond_signal(&pool->given_back);
+    signal_change(pool);
     pthread_mutex_unlock(&pool->mutex);
+}
+
+void lk_pool_drain(struct lk_pool *pool)
+{
+    for (;;) {
+        struct lk_connection *connection;
+
+        pthread_mutex_lock(&pool->mutex);
+        connection = take_idle(pool, 0);
+        pthread_mutex_unlock(&pool->mutex);
+        if (connection == NULL)
+            return;
+        lk_pool_discard(pool, connection);
+    }
 }

@@ -10,21 +10,36 @@
 #include <pthread.h>
 
 #include "db/epoch.h"
+#include "db/outage.h"
 #include "db/watchdog.h"
 #include "sqlock_driver.h"
+
+/* The purpose of a connection that was taken. */
+enum lk_use {
+    LK_USE_CALL, /* one call, which gives it back soon */
+    LK_USE_LENT, /* a transaction, which took it by lk_pool_lend() */
+    LK_USE_KEPT  /* a lease, for as long as it lasts: lk_pool_keep() */
+};
+
+/* So many connections that are kept do not count against the pool's size. */
+#define LK_POOL_KEPT_MAX 16
 
 struct lk_connection {
     struct lk_connection *next_idle;
     struct lk_watch watch;
-    void *state;      /* the driver's */
-    uint64_t number;  /* from 1, never twice in a pool */
-    bool is_forsaken; /* under the pool's mutex */
+    void *state;     /* the driver's */
+    uint64_t number; /* from 1, never twice in a pool */
+    int64_t late_ns; /* how long its taker waited until it was open */
+    /* under the pool's mutex */
+    enum lk_use use;
+    bool is_forsaken;
     struct lk_connection *next_taken;
 };
 
 struct lk_pool_options {
     uint32_t size; /* connections at most */
     uint32_t connect_timeout_ms;
+    uint32_t renewal_connect_ms; /* the same for renewals; 0: no other */
     uint32_t statement_timeout_ms;
     uint32_t lock_timeout_ms;
     bool may_create; /* as in sqlock_connect */
@@ -34,12 +49,17 @@ struct lk_pool {
     const sqlock_driver *driver;
     struct lk_watchdog *dog;
     struct lk_epoch *epoch; /* told of each new connection's */
+    struct lk_outage *outage;
     char *url;
     struct lk_pool_options options;
     pthread_mutex_t mutex;
-    pthread_cond_t given_back;
+    pthread_cond_t given_back; /* for who takes one */
+    pthread_cond_t returned;   /* for who wants one lent */
     struct lk_connection *idle;
-    uint32_t count; /* idle, taken and being opened */
+    uint32_t opening; /* of those counted, being opened */
+    uint32_t count;   /* idle, taken and being opened */
+    uint32_t lent;    /* `size` at most, while `count` may be one more */
+    uint32_t kept; /* `count` may be as many more, LK_POOL_KEPT_MAX at most */
     uint64_t last_number;
     struct lk_connection *taken;
 };
@@ -51,26 +71,42 @@ bool lk_is_outage(int rc);
 /* Opens nothing yet.  0, ENOMEM. */
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
-                 const char *url, const struct lk_pool_options *options);
+                 struct lk_outage *outage, const char *url,
+                 const struct lk_pool_options *options);
 
 /* Ends the idle connections; none may be taken. */
 void lk_pool_clear(struct lk_pool *pool);
 
-/* 0, ERESOURCE (all in use until the deadline), or as the driver's open.
- * `preferred` is the number of the one that is taken if it is idle; 0: any. */
+/*
+ * 0, ERESOURCE (all in use until the deadline), or as the driver's open.
+ * `preferred` is the number of the one that is taken if it is idle; 0: any.
+ * Opening one, or waiting for one that is being opened, has connect_timeout_ms
+ * of its own, whatever the deadline, but ends at latest_ns; how long it took is
+ * late_ns of what was taken.
+ */
 int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
-                     int64_t deadline_ns, struct lk_connection **out,
-                     sqlock_error *err);
+                     int64_t deadline_ns, int64_t latest_ns,
+                     struct lk_connection **out, sqlock_error *err);
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
+/* The same for long, and other calls of the one that has it may take more
+ * meanwhile: when all are lent, the pool opens one connection above its size,
+ * which is never lent, so that those calls end. */
+int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
+                 struct lk_connection **out, sqlock_error *err);
+/* One that was taken will be in use for long: others find a place all the same.
+ * It is given back or discarded like any other. */
+void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
 /* The same, when it will be preferred again soon: others take it last. */
 void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection);
-/* The same, but without waiting for one: ERESOURCE. */
-int lk_pool_try(struct lk_pool *pool, int64_t deadline_ns,
+/* The same, but without waiting for one that is in use: ERESOURCE. */
+int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
                 struct lk_connection **out, sqlock_error *err);
 /* End that connection, now or when it is given back. */
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
+/* End those that are idle. */
+void lk_pool_drain(struct lk_pool *pool);
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection);
 
 #endif

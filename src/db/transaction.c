@@ -31,13 +31,15 @@ int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
     if (rc < 0)
         return rc;
     transaction->connection = connection;
+    transaction->late_ns = connection->late_ns;
+    deadline_ns = lk_later(deadline_ns, transaction->late_ns);
     lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
                     deadline_ns);
     rc = db->driver->begin(connection->state, deadline_ns, err);
     lk_watchdog_disarm(&db->dog, &connection->watch);
     if (rc < 0)
         end(transaction, !lk_is_outage(rc));
-    return rc;
+    return lk_db_not_applied(rc, err);
 }
 
 int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
@@ -45,18 +47,18 @@ int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
 {
     struct lk_connection *connection = transaction->connection;
     struct lk_db *db = transaction->db;
+    int64_t deadline_ns = lk_later(run->deadline_ns, transaction->late_ns);
     sqlock_value values[LK_PLACES_MAX];
     int rc;
 
     lk_statement_order(run->statement, run->arguments, values);
     run->sent_boot_ns = lk_boottime_ns();
     lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
-                    run->deadline_ns);
+                    deadline_ns);
     rc = db->driver->execute(connection->state, &run->statement->sent, values,
-                             run->statement->count, run->deadline_ns, result,
-                             err);
+                             run->statement->count, deadline_ns, result, err);
     lk_watchdog_disarm(&db->dog, &connection->watch);
-    return rc;
+    return lk_db_not_applied(rc, err);
 }
 
 int lk_transaction_commit(struct lk_transaction *transaction,
@@ -66,12 +68,13 @@ int lk_transaction_commit(struct lk_transaction *transaction,
     struct lk_db *db = transaction->db;
     int rc;
 
+    deadline_ns = lk_later(deadline_ns, transaction->late_ns);
     lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
                     deadline_ns);
     rc = db->driver->commit(connection->state, deadline_ns, err);
     lk_watchdog_disarm(&db->dog, &connection->watch);
     end(transaction, rc == 0);
-    return rc;
+    return lk_db_not_applied(rc, err);
 }
 
 void lk_transaction_rollback(struct lk_transaction *transaction,
@@ -83,6 +86,7 @@ void lk_transaction_rollback(struct lk_transaction *transaction,
 
     if (connection == NULL)
         return;
+    deadline_ns = lk_later(deadline_ns, transaction->late_ns);
     lk_watchdog_arm(&db->dog, &connection->watch, connection->state,
                     deadline_ns);
     rc = db->driver->rollback(connection->state, deadline_ns, NULL);

@@ -10,6 +10,7 @@ struct lk_transaction {
     struct lk_db *db;
     struct lk_pool *pool;
     struct lk_connection *connection; /* NULL: none is open */
+    int64_t late_ns; /* opening it took that long: deadlines are put off */
 };
 
 /* Begin on a connection of the pool, or on the keeper's.  As the driver. */

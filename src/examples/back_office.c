@@ -67,6 +67,8 @@ static int open_postgres(struct office *office, const char *url)
     office->close = close_postgres;
     if (PQstatus(office->connection) != CONNECTION_OK)
         return complain("connecting", PQerrorMessage(office->connection));
+    if (PQsetClientEncoding(office->connection, "UTF8") != 0)
+        return complain("UTF-8", PQerrorMessage(office->connection));
     return run_postgres(office->connection,
                         "SET client_min_messages = warning");
 }
@@ -102,6 +104,7 @@ static int open_mysql(struct office *office, const char *url)
     if (office->connection == NULL)
         return complain("connecting", "out of memory");
     (void)mysql_options(office->connection, MYSQL_OPT_PROTOCOL, &protocol);
+    (void)mysql_options(office->connection, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (mysql_real_connect(office->connection, host, user, password, database,
                            port, NULL, 0) == NULL)
         return complain("connecting", mysql_error(office->connection));

@@ -3,7 +3,8 @@
  * a say, and how long to wait.  What is said to the database is in lease.c.
  *
  * A thread goes through an acquisition in one go, asleep where there is nothing
- * to do; a request (request.c) leaves it there, parked, and goes on later.
+ * to do; a request (request.c) leaves it there, parked, and goes on later.  While
+ * the database is away, both make attempt after attempt (patience.c).
  */
 #include "locks/acquire.h"
 
@@ -12,6 +13,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/entry.h"
+#include "locks/overdue.h"
+#include "locks/peers.h"
 #include "locks/wait.h"
 
 /* After one that met others who wait, or overtook them, so many acquisitions go
@@ -26,8 +29,11 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
 
     if (lock->registry->options.observe_before_steal)
         return lk_wait_for_row(lock, &a->self, err);
-    if (lock->crowd > 0 && a->self.wait_ms != 0 && lk_bell_is_there(&a->wait)) {
-        lock->crowd--;
+    /* Peers have their chance while others of ours wait behind this one. */
+    if ((lock->crowd > 0 || lk_peers_are_due(lock)) && a->self.wait_ms != 0 &&
+        lk_bell_is_there(&a->wait)) {
+        if (lock->crowd > 0)
+            lock->crowd--;
         rc = lk_bell_await(&a->wait, err);
         if (rc == 0 && !a->wait.has_turn) {
             lock->is_squatted = true;
@@ -49,21 +55,39 @@ static void note_the_wanted(const struct lk_acquisition *a)
         lock->crowd = CROWD;
 }
 
+/* Where nobody waits for the thread, or none at all, peers get their chance
+ * from the others. */
+static bool may_pause(const struct lk_acquisition *a)
+{
+    return a->self.wait_ms != 0 && !a->self.may_not_block;
+}
+
 static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
 {
     sqlock_lock *lock = a->lock;
     struct lk_waiter *self = &a->self;
+    bool was_refused = false;
     int rc = self->is_looking ? lk_wait_for_row(lock, self, err)
                               : wait_first(a, err);
 
     while (rc == 0) {
+        lk_peers_note(lock, &self->post);
         if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
             return lk_canceled(err);
+        if (may_pause(a) && lk_peers_are_due(lock)) {
+            rc = lk_peers_wait(lock, self, err);
+            if (rc < 0)
+                return rc;
+        }
         rc = lk_lease_claim(lock->registry, &a->lease, err);
-        if (rc == 0)
+        if (rc == 0) {
             note_the_wanted(a);
+            lk_peers_granted(lock, &a->lease, was_refused);
+        }
         if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
             return rc;
+        lk_patience_end(&a->patience, lock);
+        was_refused = true;
         lk_bell_refused(&a->wait);
         lock->crowd = CROWD;
         /* A row that a transaction keeps locked may look free all the time. */
@@ -99,8 +123,25 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
                             options->size);
         memcpy(complete, options, options->size);
     }
-    return lk_ttl_check(&complete->ttl_ms, complete->ttl_ms,
-                        lock->registry->options.ttl_ms, err);
+    return lk_ttl_check(&lock->registry->options, &complete->ttl_ms,
+                        complete->ttl_ms, lock->registry->options.ttl_ms, err);
+}
+
+/* Attempt by attempt while the database is away, as long as the caller waits. */
+static int claim_patiently(struct lk_acquisition *a, sqlock_error *err)
+{
+    for (;;) {
+        int rc = lk_patience_await(&a->self, err);
+
+        if (rc == 0)
+            rc = claim_in_turn(a, err);
+        if (rc == LK_PARKED)
+            return rc;
+        lk_bell_finish(&a->wait, &a->lease.bell, rc);
+        if (!lk_patience_pause(&a->patience, a->lock, &a->self, rc))
+            return lk_patience_result(&a->self, &a->lease, rc, err);
+        lk_bell_begin(&a->wait, a->lock, &a->self);
+    }
 }
 
 /* The lock's phase is LK_BUSY, for the caller: take the row. */
@@ -109,21 +150,27 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
     sqlock_lock *lock = a->lock;
     int rc;
 
-    if (!a->self.is_looking) { /* it begins */
+    if (!a->has_turn) { /* it begins */
+        a->has_turn = true;
+        lk_clear_aside(lock);
         a->lease = (struct lk_lease){
             .key = lock->key,
             .name = lock->name,
             .ttl_ms = a->options.ttl_ms,
             .is_left_free = lock->is_left_free,
+            .asked_ns = a->self.asked_ns,
         };
-        lk_ghosts_lay(lock->registry);
+        if (lock->registry->options.observe_before_steal)
+            a->lease.observed = &a->self.post;
         lk_bell_begin(&a->wait, lock, &a->self);
     }
-    rc = claim_in_turn(a, err);
+    rc = claim_patiently(a, err);
     if (rc == LK_PARKED)
         return rc;
-    lk_bell_finish(&a->wait, &a->lease.bell, rc);
 
+    a->has_turn = false;
+    if (a->lease.is_in_doubt)
+        lk_resolver_add_claim(lock->registry, &a->lease, lk_boottime_ns());
     lock->is_left_free = false;
     pthread_mutex_lock(&lock->mutex);
     if (rc == 0)
@@ -148,6 +195,13 @@ static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
     return *rc == 0 || *rc == SQLOCK_ETIMEDOUT;
 }
 
+static int lost_before(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ELOST,
+                    "the lease was lost before the release: what the lock "
+                    "protects may be compromised");
+}
+
 /* The end of a lease that nobody was there to take over, or whose hand-over did
  * not come about. */
 static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
@@ -158,9 +212,7 @@ static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
     lock->is_left_free = rc == 0;
     /* Given up by ourselves, it may well have been ours still. */
     if (lost == SQLOCK_ELOST)
-        rc = lk_error(err, SQLOCK_ELOST,
-                      "the lease was lost before the release: what the lock "
-                      "protects may be compromised");
+        rc = lost_before(err);
     else if (lost == SQLOCK_EEXPIRED && rc == 0)
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease had run out before the release; nobody else "
@@ -196,6 +248,7 @@ int lk_end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
     int rc;
 
     lk_end_care(lock);
+    lk_peers_charge(lock);
     next = lk_begin_hand_over(lock);
     if (next != NULL)
         return hand_over(lock, lease, next, err);
@@ -204,12 +257,22 @@ int lk_end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
     return rc;
 }
 
+int lk_end_overdue(sqlock_lock *lock, struct lk_lease *lease, int lost,
+                   sqlock_error *err)
+{
+    int rc = lk_lease_release(lock->registry, lease, err);
+
+    return lost == SQLOCK_ELOST ? lost_before(err) : rc;
+}
+
 int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err)
 {
     struct lk_lease lease;
     int lost = 0;
     int rc = lk_begin_release(lock, owner, &lease, &lost, err);
 
+    if (rc == LK_RELEASE_OVERDUE)
+        return lk_end_overdue(lock, &lease, lost, err);
     return rc <= 0 ? rc : lk_end_lease(lock, &lease, lost, err);
 }
 

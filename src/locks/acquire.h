@@ -6,6 +6,7 @@
 
 #include "locks/bell_wait.h"
 #include "locks/lease.h"
+#include "locks/patience.h"
 
 struct lk_acquisition {
     sqlock_lock *lock;
@@ -13,6 +14,8 @@ struct lk_acquisition {
     sqlock_acquire_options options; /* complete */
     struct lk_lease lease;          /* while it claims */
     struct lk_bell_wait wait;
+    struct lk_patience patience;
+    bool has_turn; /* at the lock, to claim it */
 };
 
 /* Nothing is asked for yet.  EINVAL, EFORK: not to be ended. */
@@ -35,5 +38,9 @@ int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err);
 /* The rest of that, after lk_begin_release() gave 1. */
 int lk_end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
                  sqlock_error *err);
+
+/* Likewise after LK_RELEASE_OVERDUE. */
+int lk_end_overdue(sqlock_lock *lock, struct lk_lease *lease, int lost,
+                   sqlock_error *err);
 
 #endif

@@ -10,12 +10,14 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "locks/registry.h"
+#include "locks/options.h"
+#include "locks/skew.h"
 
 #define LIST_PAGE 500
 #define REAP_PAGE 1000
 #define INFO_COLUMNS 8
 #define AUDIT_MAX 80 /* of who and why */
+#define PEER "peer"  /* the holder's name where it is no sqlock */
 
 /* --- rows --- */
 
@@ -48,7 +50,7 @@ static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
         strncmp(cell->text, info->client_id, length) == 0 &&
         cell->text[length] == ' ')
         return cell->text + length + 1;
-    return "peer";
+    return PEER;
 }
 
 static int copy_text(char **out, const char *text)
@@ -60,7 +62,7 @@ static int copy_text(char **out, const char *text)
 }
 
 static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
-                           sqlock_layout layout)
+                           const sqlock_registry *registry)
 {
     int64_t remaining_us = integer_of(&cells[3]);
     int rc;
@@ -79,10 +81,12 @@ static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
+    out->ahead_ms = (lk_skew_us(registry, cells) + 999) / 1000;
     rc = copy_text(&out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     if (rc == 0)
-        rc = copy_text(&out->holder, holder_of(out, &cells[7], layout));
+        rc = copy_text(&out->holder,
+                       holder_of(out, &cells[7], registry->layout));
     return rc;
 }
 
@@ -108,12 +112,8 @@ static int read_rows(sqlock_registry *registry, sqlock_statement_kind kind,
         .deadline_ns = lk_statement_deadline(registry),
         .is_repeatable = true,
     };
-    int rc = lk_registry_run(registry, kind, &run, result, err);
 
-    if (rc == SQLOCK_EUNCERTAIN)
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the database did not answer in time");
-    return rc;
+    return lk_registry_run(registry, kind, &run, result, err);
 }
 
 /* Append a page of info rows; `last` becomes the key of the last one. */
@@ -132,9 +132,8 @@ static int append_page(const sqlock_registry *registry, sqlock_info **rows,
         return lk_error_nomem(err);
     *rows = grown;
     for (size_t row = 0; row < page->rows; row++) {
-        int rc =
-            info_from_cells(&grown[*count], &page->cells[row * page->columns],
-                            registry->layout);
+        int rc = info_from_cells(&grown[*count],
+                                 &page->cells[row * page->columns], registry);
 
         (*count)++;
         if (rc < 0)
@@ -243,22 +242,51 @@ static int check_audit(const char *text, const char *what, sqlock_error *err)
 static int check_break(const sqlock_registry *registry,
                        const sqlock_break_options *options, sqlock_error *err)
 {
-    bool by_token = registry->layout == SQLOCK_LAYOUT_SQLOCK;
+    bool has_tokens = registry->layout == SQLOCK_LAYOUT_SQLOCK;
+    bool has_client;
     int rc;
 
     if (options == NULL || options->size != sizeof *options)
         return lk_error(err, SQLOCK_EINVAL,
                         "begin sqlock_break_options with SQLOCK_BREAK_INIT");
-    if (by_token && options->token <= 0)
+    if (options->token < 0)
         return lk_error(err, SQLOCK_EINVAL,
-                        "say which holder is to be ended: the token it has");
-    if (!by_token &&
-        (options->client_id == NULL || options->client_id[0] == '\0'))
+                        "the token is %lld: none is below 0",
+                        (long long)options->token);
+    has_client = options->client_id != NULL && options->client_id[0] != '\0';
+    if (!has_client && (options->token <= 0 || !has_tokens))
         return lk_error(err, SQLOCK_EINVAL,
-                        "say which holder is to be ended: on Spring's layouts "
-                        "by the client id it has");
+                        "say which holder is to be ended: by the client id it "
+                        "has%s",
+                        has_tokens ? ", or by its token" : "");
     rc = check_audit(options->reason, "the reason", err);
     return rc == 0 ? check_audit(options->who, "who breaks it", err) : rc;
+}
+
+/* The holder's token: the row's, unless a peer took the lock over, who leaves
+ * the last one there. */
+static int64_t token_of_holder(const sqlock_info *row)
+{
+    bool is_peer = row->holder != NULL && strcmp(row->holder, PEER) == 0;
+
+    return is_peer ? 0 : row->token;
+}
+
+static int conflict(const sqlock_info *row, sqlock_error *err)
+{
+    if (row->state == SQLOCK_FREE)
+        return lk_error(err, SQLOCK_ECONFLICT, "the lock is free");
+    if (row->state == SQLOCK_EXPIRED)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lease of client id %s has run out",
+                        row->client_id);
+    if (token_of_holder(row) == 0)
+        return lk_error(err, SQLOCK_ECONFLICT,
+                        "the lock is held without a token, with client id %s",
+                        row->client_id);
+    return lk_error(err, SQLOCK_ECONFLICT,
+                    "the lock is held with token %lld and client id %s",
+                    (long long)row->token, row->client_id);
 }
 
 /* Nothing was changed: say why. */
@@ -270,20 +298,57 @@ static int explain_conflict(sqlock_registry *registry, const char *key,
 
     if (rc < 0 || row == NULL)
         return rc;
-    if (row->state == SQLOCK_FREE)
-        rc = lk_error(err, SQLOCK_ECONFLICT, "the lock is free");
-    else
-        rc = lk_error(err, SQLOCK_ECONFLICT,
-                      "the lock is held with token %lld and client id %s by %s",
-                      (long long)row->token, row->client_id,
-                      row->holder != NULL ? row->holder : "somebody");
+    rc = conflict(row, err);
     sqlock_info_free(row, 1);
+    return rc;
+}
+
+/* The client id of the holder that has the token: no other acquisition ever has
+ * that client id, so that it names the holder as well. */
+static int client_of_token(sqlock_registry *registry, const char *key,
+                           int64_t token, char client_id[SQLOCK_KEY_SIZE],
+                           sqlock_error *err)
+{
+    sqlock_info *row = NULL;
+    int rc = show_key(registry, key, &row, err);
+
+    if (rc < 0 || row == NULL)
+        return rc;
+    if (row->state != SQLOCK_HELD || token_of_holder(row) != token)
+        rc = conflict(row, err);
+    memcpy(client_id, row->client_id, SQLOCK_KEY_SIZE);
+    sqlock_info_free(row, 1);
+    return rc;
+}
+
+/* Whose lease is to end; ECONFLICT: both are given, and of different holders. */
+static int name_holder(sqlock_registry *registry, const char *key,
+                       const sqlock_break_options *options,
+                       char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
+{
+    bool by_token =
+        registry->layout == SQLOCK_LAYOUT_SQLOCK && options->token > 0;
+    const char *given = options->client_id != NULL ? options->client_id : "";
+    int rc;
+
+    if (!by_token) {
+        if (strlen(given) >= SQLOCK_KEY_SIZE)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "a client id has at most %d characters",
+                            SQLOCK_KEY_SIZE - 1);
+        (void)snprintf(client_id, SQLOCK_KEY_SIZE, "%s", given);
+        return 0;
+    }
+    rc = client_of_token(registry, key, options->token, client_id, err);
+    if (rc == 0 && given[0] != '\0' && strcmp(given, client_id) != 0)
+        rc = explain_conflict(registry, key, err);
     return rc;
 }
 
 static int break_key(sqlock_registry *registry, const char *key,
                      const sqlock_break_options *options, sqlock_error *err)
 {
+    char named[SQLOCK_KEY_SIZE] = "";
     char client_id[SQLOCK_KEY_SIZE];
     char holder[2 * LK_HOLDER_SIZE + AUDIT_MAX];
     struct lk_arguments arguments;
@@ -291,6 +356,9 @@ static int break_key(sqlock_registry *registry, const char *key,
     sqlock_result result = {0};
     int rc;
 
+    rc = name_holder(registry, key, options, named, err);
+    if (rc < 0)
+        return rc;
     lk_random_uuid(client_id);
     (void)snprintf(holder, sizeof holder, "%s broken by %s: %s", client_id,
                    options->who != NULL ? options->who : registry->who,
@@ -300,8 +368,7 @@ static int break_key(sqlock_registry *registry, const char *key,
     lk_registry_arguments(registry, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, holder);
-    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, options->token);
-    lk_argument_text(&arguments, SQLOCK_P_OTHER, options->client_id);
+    lk_argument_text(&arguments, SQLOCK_P_OTHER, named);
     run.deadline_ns = lk_statement_deadline(registry);
     rc = lk_registry_run(registry,
                          options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
@@ -332,16 +399,22 @@ int sqlock_break(sqlock_registry *registry, const char *name,
 
 /* --- reaping --- */
 
+struct reaped {
+    const char *region;
+    const struct lk_statement *statement;
+};
+
 /* The last key of the page after `from`; *is_last when no key is left. */
-static int next_bound(sqlock_registry *registry, const char *from,
-                      char bound[SQLOCK_KEY_SIZE], bool *is_last,
-                      sqlock_error *err)
+static int next_bound(sqlock_registry *registry, const struct reaped *reaped,
+                      const char *from, char bound[SQLOCK_KEY_SIZE],
+                      bool *is_last, sqlock_error *err)
 {
     struct lk_arguments arguments;
     sqlock_result result = {0};
     int rc;
 
     lk_registry_arguments(registry, from, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, REAP_PAGE);
     rc = read_rows(registry, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
     *is_last =
@@ -352,36 +425,85 @@ static int next_bound(sqlock_registry *registry, const char *from,
     return rc;
 }
 
-static int reap_page(sqlock_registry *registry, const char *from,
-                     const char *bound, int64_t retention_ms, int64_t *removed,
-                     sqlock_error *err)
+static int reap_page(sqlock_registry *registry, const struct reaped *reaped,
+                     const char *from, const char *bound, int64_t retention_ms,
+                     int64_t *removed, sqlock_error *err)
 {
     struct lk_arguments arguments;
     struct lk_run run = {
+        .statement = reaped->statement,
         .arguments = &arguments,
         .deadline_ns = lk_statement_deadline(registry),
         .is_repeatable = true, /* what is gone is not deleted twice */
+        .is_write = true,
     };
     sqlock_result result = {0};
     int rc;
 
     lk_registry_arguments(registry, from, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
     lk_argument_text(&arguments, SQLOCK_P_OTHER, bound);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, retention_ms * 1000);
-    rc = lk_registry_run(registry, SQLOCK_SQL_REAP, &run, &result, err);
+    rc = lk_db_run(&registry->db, &run, &result, err);
     if (rc == 0)
         *removed += result.affected;
     sqlock_result_clear(&result);
     return rc;
 }
 
-int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
-                int64_t *removed, sqlock_error *err)
+static int reap_region(sqlock_registry *registry, const struct reaped *reaped,
+                       int64_t retention_ms, int64_t *removed,
+                       sqlock_error *err)
 {
     char from[SQLOCK_KEY_SIZE] = "";
     char bound[SQLOCK_KEY_SIZE] = "";
-    int64_t total = 0;
     bool is_last = false;
+    int rc;
+
+    for (;;) {
+        rc = next_bound(registry, reaped, from, bound, &is_last, err);
+        if (rc < 0 || is_last)
+            return rc;
+        rc = reap_page(registry, reaped, from, bound, retention_ms, removed,
+                       err);
+        if (rc < 0)
+            return rc;
+        memcpy(from, bound, sizeof from);
+    }
+}
+
+/* The names that transactions lock have rows that nobody renews: they are old
+ * while they are in use, too, and those that are locked stay. */
+static int reap_names(sqlock_registry *registry, int64_t retention_ms,
+                      int64_t *removed, sqlock_error *err)
+{
+    const sqlock_transactions *part = registry->db.driver->transactions;
+    char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
+    struct lk_statement statement;
+    struct reaped names = {.region = region, .statement = &statement};
+    sqlock_template template = {.text = NULL};
+    int rc;
+
+    if (part != NULL)
+        template.text = part->statements[registry->layout][SQLOCK_TX_SQL_REAP];
+    if (template.text == NULL)
+        return 0;
+    rc = lk_statement_render(&statement, registry->db.driver->dialect,
+                             &template, registry->table.quoted, 0);
+    if (rc < 0)
+        return lk_error(err, rc, "%s", sqlock_strerror(rc));
+    (void)snprintf(region, sizeof region, "%s%s", registry->region,
+                   LK_NAMES_SUFFIX);
+    rc = reap_region(registry, &names, retention_ms, removed, err);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
+                int64_t *removed, sqlock_error *err)
+{
+    struct reaped leases;
+    int64_t total = 0;
     int rc;
 
     rc = lk_registry_check(registry, err);
@@ -391,15 +513,13 @@ int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
         return lk_error(err, SQLOCK_EINVAL,
                         "retention_ms is %lld: use 0 or more",
                         (long long)retention_ms);
-    for (;;) {
-        rc = next_bound(registry, from, bound, &is_last, err);
-        if (rc < 0 || is_last)
-            break;
-        rc = reap_page(registry, from, bound, retention_ms, &total, err);
-        if (rc < 0)
-            break;
-        memcpy(from, bound, sizeof from);
-    }
+    leases = (struct reaped){
+        .region = registry->region,
+        .statement = &registry->statements[SQLOCK_SQL_REAP],
+    };
+    rc = reap_region(registry, &leases, retention_ms, &total, err);
+    if (rc == 0)
+        rc = reap_names(registry, retention_ms, &total, err);
     if (removed != NULL)
         *removed = total;
     return rc;

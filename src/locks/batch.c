@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "db/transaction.h"
-#include "locks/bell.h"
+#include "locks/skew.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -30,8 +30,8 @@ void lk_batch_sort(struct lk_batch *batch)
     qsort(batch->items, batch->count, sizeof *batch->items, by_key);
 }
 
-static struct lk_item *find(const struct lk_batch *batch,
-                            const sqlock_value *key)
+struct lk_item *lk_batch_find(const struct lk_batch *batch,
+                              const sqlock_value *key)
 {
     struct lk_item wanted = {.lease = {.key = key->text}};
 
@@ -59,9 +59,9 @@ static int many_arguments(const sqlock_registry *registry,
     return 0;
 }
 
-static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
-                    struct lk_batch *batch, bool is_repeatable,
-                    sqlock_result *result, sqlock_error *err)
+int lk_batch_run(sqlock_registry *registry, sqlock_statement_kind kind,
+                 struct lk_batch *batch, bool is_repeatable,
+                 sqlock_result *result, sqlock_error *err)
 {
     struct lk_arguments arguments;
     struct lk_run run = {
@@ -69,6 +69,7 @@ static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
         .deadline_ns = batch->deadline_ns,
         .is_repeatable = is_repeatable,
         .is_reserved = batch->is_reserved,
+        .waits_for_row = kind == SQLOCK_SQL_RELEASE_MANY,
     };
     char *array;
     int rc;
@@ -77,7 +78,7 @@ static int run_many(sqlock_registry *registry, sqlock_statement_kind kind,
     if (rc == 0)
         rc = lk_registry_run(registry, kind, &run, result, err);
     /* One that could not be sent leaves the time of the one before it: that
-     * may still go through, and its ghosts must not be taken for old ones. */
+     * may still go through, and nothing of it must be taken for old. */
     if (run.sent_boot_ns != 0)
         batch->sent_boot_ns = run.sent_boot_ns;
     for (size_t i = 0; run.was_uncertain && i < batch->count; i++)
@@ -138,16 +139,15 @@ int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
     if (batch->count == 1 ||
         registry->statements[SQLOCK_SQL_READ_MANY].text == NULL)
         return read_each(registry, batch, rows, err);
-    rc = run_many(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
-    if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
+    rc =
+        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
         const sqlock_value *cells = &result.cells[row * result.columns];
-        const struct lk_item *item = find(batch, &cells[0]);
+        const struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
             lk_row_from_cells(&rows[item - batch->items], cells);
+        lk_skew_tell(registry, cells);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -157,7 +157,7 @@ const struct lk_row *lk_batch_row(const struct lk_batch *batch,
                                   const struct lk_row *rows, const char *key)
 {
     const sqlock_value value = {.type = SQLOCK_TEXT, .text = key};
-    const struct lk_item *item = find(batch, &value);
+    const struct lk_item *item = lk_batch_find(batch, &value);
 
     return item != NULL ? &rows[item - batch->items] : NULL;
 }
@@ -188,10 +188,11 @@ static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
     sqlock_result result = {0};
     int rc;
 
-    rc = run_many(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+    rc =
+        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
         const sqlock_value *cells = &result.cells[row * result.columns];
-        struct lk_item *item = find(batch, &cells[0]);
+        struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item == NULL || cells[1].type != SQLOCK_TEXT ||
             strcmp(cells[1].text, item->lease.client_id) != 0)
@@ -227,12 +228,36 @@ static int take_grants(sqlock_registry *registry, struct lk_batch *batch,
                    : read_claims(registry, batch, sent_boot_ns, err);
     for (size_t row = 0; row < result->rows; row++) {
         const sqlock_value *cells = &result->cells[row * result->columns];
-        struct lk_item *item = find(batch, &cells[0]);
+        struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL && is_of(item, result, cells))
             grant(registry, item, cells[1].integer, sent_boot_ns);
     }
     return 0;
+}
+
+/* What was observed is compared one by one. */
+static int claim_each(sqlock_registry *registry, struct lk_batch *batch,
+                      sqlock_error *err)
+{
+    int rc = 0;
+    size_t i;
+
+    for (i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+
+        rc = lk_lease_claim(registry, &item->lease, err);
+        if (item->lease.is_in_doubt)
+            lk_resolver_add_claim(registry, &item->lease, lk_boottime_ns());
+        item->lease.is_in_doubt = false;
+        item->rc = rc;
+        if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
+            rc = 0;
+    }
+    while (rc < 0 && i-- > 0)
+        if (batch->items[i].rc == 0)
+            (void)lk_lease_release(registry, &batch->items[i].lease, NULL);
+    return rc;
 }
 
 int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
@@ -242,29 +267,33 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
     bool was_uncertain;
     int rc;
 
+    if (batch->count > 0 && batch->items[0].lease.observed != NULL)
+        return claim_each(registry, batch, err);
     for (size_t i = 0; i < batch->count; i++)
         lk_random_uuid(batch->items[i].lease.client_id);
-    rc = run_many(registry, SQLOCK_SQL_CLAIM_MANY, batch, false, &result, err);
+    rc = lk_batch_run(registry, SQLOCK_SQL_CLAIM_MANY, batch, false, &result,
+                      err);
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     if (was_uncertain) {
         batch->deadline_ns = lk_statement_deadline(registry);
-        rc = run_many(registry, SQLOCK_SQL_CLAIM_MANY, batch, true, &result,
-                      err);
+        rc = lk_batch_run(registry, SQLOCK_SQL_CLAIM_MANY, batch, true, &result,
+                          err);
         if (rc < 0)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the claim, and the "
                           "database did not say in time what became of it");
-    } else if (rc == SQLOCK_ECANCELED) /* as in lk_lease_claim() */
-        rc = lk_error(err, SQLOCK_EBUSY,
-                      "the server ended the claim at its time limit");
+    }
     if (rc == 0 && take_grants(registry, batch, &result, err) < 0)
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
                       "the claim was carried out, but could not be read");
     /* Also after "busy": the first one may yet reach the table (F39). */
-    for (size_t i = 0; i < batch->count; i++)
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i].lease.is_claim_late = was_uncertain;
         if (rc < 0 ? rc == SQLOCK_EUNCERTAIN
                    : was_uncertain && batch->items[i].rc != 0)
-            lk_ghost_add(registry, &batch->items[i].lease, batch->sent_boot_ns);
+            lk_resolver_add_claim(registry, &batch->items[i].lease,
+                                  batch->sent_boot_ns);
+    }
     sqlock_result_clear(&result);
     return rc;
 }
@@ -291,16 +320,19 @@ static void take_renewals(const sqlock_registry *registry,
             renewed(registry, &batch->items[i], batch->sent_boot_ns);
         return;
     }
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].is_passed_over = true;
     for (size_t row = 0; row < result->rows; row++) {
         struct lk_item *item =
-            find(batch, &result->cells[row * result->columns]);
+            lk_batch_find(batch, &result->cells[row * result->columns]);
 
         if (item != NULL)
             renewed(registry, item, batch->sent_boot_ns);
     }
 }
 
-/* An item that was not renewed, by its row: still ours, as long as it says. */
+/* An item whose row the renewal did not change, or did not name.  Passed over,
+ * it keeps its deadline: nobody has renewed it. */
 static void judge(const sqlock_registry *registry, struct lk_item *item,
                   const sqlock_value *cells, int64_t asked_boot_ns)
 {
@@ -311,10 +343,12 @@ static void judge(const sqlock_registry *registry, struct lk_item *item,
         item->rc = SQLOCK_ELOST;
     } else if (remaining_us < 0) {
         item->rc = SQLOCK_EEXPIRED;
+    } else if (item->is_passed_over) {
+        item->rc = SQLOCK_EBUSY;
     } else {
         item->rc = 0;
-        item->lease.deadline_boot_ns = lk_believe_until(
-            registry, asked_boot_ns, (uint32_t)(remaining_us / 1000 + 1));
+        item->lease.deadline_boot_ns = lk_believe_row_until(
+            registry, asked_boot_ns, remaining_us, item->lease.ttl_ms);
     }
 }
 
@@ -332,16 +366,18 @@ static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].rc != 0)
             rest.items[rest.count++] = batch->items[i];
-    rc = run_many(registry, SQLOCK_SQL_READ_MANY, &rest, true, &result, err);
+    rc =
+        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, &rest, true, &result, err);
     for (size_t i = 0; rc == 0 && i < rest.count; i++) {
         sqlock_value key = {.type = SQLOCK_TEXT,
                             .text = rest.items[i].lease.key};
 
-        find(batch, &key)->rc = SQLOCK_ELOST; /* where there is no row */
+        lk_batch_find(batch, &key)->rc =
+            SQLOCK_ELOST; /* where there is no row */
     }
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
         const sqlock_value *cells = &result.cells[row * result.columns];
-        struct lk_item *item = find(batch, &cells[0]);
+        struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
             judge(registry, item, cells, rest.sent_boot_ns);
@@ -364,11 +400,13 @@ static int lock_unlocked(sqlock_registry *registry,
     rc = run_many_in(registry, SQLOCK_SQL_LOCK_MANY, transaction, batch,
                      &result, err);
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
-        const struct lk_item *item =
-            find(batch, &result.cells[row * result.columns]);
+        struct lk_item *item =
+            lk_batch_find(batch, &result.cells[row * result.columns]);
 
-        if (item != NULL)
-            free_rows->items[free_rows->count++] = *item;
+        if (item == NULL)
+            continue;
+        item->is_passed_over = false;
+        free_rows->items[free_rows->count++] = *item;
     }
     sqlock_result_clear(&result);
     lk_batch_sort(free_rows);
@@ -389,6 +427,8 @@ static int renew_unlocked(sqlock_registry *registry, struct lk_batch *batch,
     free_rows.items = calloc(batch->count, sizeof *free_rows.items);
     if (free_rows.items == NULL)
         return lk_error_nomem(err);
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].is_passed_over = true;
     rc = lk_transaction_begin(&transaction, &registry->db, batch->is_reserved,
                               batch->deadline_ns, err);
     if (rc == 0)
@@ -407,7 +447,7 @@ static int renew_unlocked(sqlock_registry *registry, struct lk_batch *batch,
         sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
 
         if (item->rc == 0)
-            *find(batch, &key) = *item;
+            *lk_batch_find(batch, &key) = *item;
     }
     sqlock_result_clear(&result);
     free(free_rows.items);
@@ -423,9 +463,12 @@ int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
 
     if (batch->count == 0)
         return 0;
-    for (size_t i = 0; i < batch->count; i++)
+    for (size_t i = 0; i < batch->count; i++) {
         batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
-    rc = run_many(registry, SQLOCK_SQL_RENEW_MANY, batch, true, &result, err);
+        batch->items[i].is_passed_over = false;
+    }
+    rc = lk_batch_run(registry, SQLOCK_SQL_RENEW_MANY, batch, true, &result,
+                      err);
     if (rc == 0)
         take_renewals(registry, batch, &result);
     else if (rc == SQLOCK_EBUSY &&
@@ -436,120 +479,5 @@ int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
         is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)
         rc = read_unrenewed(registry, batch, err);
-    return rc;
-}
-
-/* --- releasing --- */
-
-/* An item that no row named: freed all the same, or lost before? */
-static void judge_release(struct lk_item *item, const sqlock_value *cells,
-                          bool was_uncertain)
-{
-    bool is_free = cells != NULL && cells[1].type != SQLOCK_TEXT;
-
-    if (is_free && cells[2].integer == item->lease.token)
-        item->rc = 0;
-    else
-        item->rc = was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
-}
-
-static int read_unreleased(sqlock_registry *registry, struct lk_batch *batch,
-                           int64_t first_sent_ns, bool was_uncertain,
-                           sqlock_error *err)
-{
-    sqlock_result result = {0};
-    int rc;
-
-    batch->deadline_ns = lk_statement_deadline(registry);
-    rc = run_many(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
-    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
-        struct lk_item *item = &batch->items[i];
-
-        /* No row: deleted before anybody could have taken it, or after. */
-        if (item->rc == SQLOCK_EBUSY)
-            item->rc = first_sent_ns < item->lease.deadline_boot_ns &&
-                               registry->layout != SQLOCK_LAYOUT_SQLOCK
-                           ? 0
-                           : SQLOCK_ELOST;
-    }
-    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
-        const sqlock_value *cells = &result.cells[row * result.columns];
-        struct lk_item *item = find(batch, &cells[0]);
-
-        if (item != NULL && !item->is_settled)
-            judge_release(item, cells, was_uncertain);
-    }
-    sqlock_result_clear(&result);
-    return rc;
-}
-
-/* True when every item is settled. */
-static bool take_releases(struct lk_batch *batch, const sqlock_result *result)
-{
-    size_t settled = 0;
-
-    if (result->columns == 0 && result->affected == (int64_t)batch->count) {
-        for (size_t i = 0; i < batch->count; i++)
-            batch->items[i].rc = 0;
-        return true;
-    }
-    for (size_t row = 0; row < result->rows; row++) {
-        struct lk_item *item =
-            find(batch, &result->cells[row * result->columns]);
-
-        if (item != NULL && !item->is_settled) {
-            item->rc = 0;
-            item->is_settled = true;
-            settled++;
-        }
-    }
-    return settled == batch->count;
-}
-
-static int unknown_release(sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke under the release; what was not "
-                    "carried out runs out by itself");
-}
-
-int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
-                     sqlock_error *err)
-{
-    int64_t first_sent_ns = lk_boottime_ns();
-    sqlock_result result = {0};
-    bool was_uncertain;
-    bool is_complete = false;
-    bool is_outage;
-    int rc;
-
-    for (size_t i = 0; i < batch->count; i++) {
-        batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
-        batch->items[i].is_settled = false;
-    }
-    rc =
-        run_many(registry, SQLOCK_SQL_RELEASE_MANY, batch, false, &result, err);
-    was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    if (was_uncertain) {
-        batch->deadline_ns = lk_statement_deadline(registry);
-        rc = run_many(registry, SQLOCK_SQL_RELEASE_MANY, batch, true, &result,
-                      err);
-        if (rc < 0)
-            rc = unknown_release(err);
-    }
-    if (rc == 0)
-        is_complete = take_releases(batch, &result);
-    sqlock_result_clear(&result);
-    if (rc == 0 && !is_complete &&
-        read_unreleased(registry, batch, first_sent_ns, was_uncertain, err) < 0)
-        rc = unknown_release(err);
-    for (size_t i = 0; rc == 0 && i < batch->count; i++)
-        if (batch->items[i].rc == 0 &&
-            first_sent_ns >= batch->items[i].lease.deadline_boot_ns)
-            batch->items[i].rc = SQLOCK_EEXPIRED;
-    is_outage = lk_is_outage(rc);
-    for (size_t i = 0; i < batch->count; i++)
-        is_outage = lk_bell_end(registry, batch->items[i].lease.key,
-                                &batch->items[i].lease.bell, false, is_outage);
     return rc;
 }

@@ -13,8 +13,10 @@
 struct lk_item {
     struct lk_lease lease;
     int rc;
-    bool is_settled; /* rc is known for certain */
-    void *owner;     /* whoever made the batch */
+    bool is_settled;     /* rc is known for certain */
+    bool is_passed_over; /* of a renewal that did not change its row: because
+                            somebody has it locked, if it is still ours */
+    void *owner;         /* whoever made the batch */
 };
 
 struct lk_batch {
@@ -34,6 +36,14 @@ void lk_batch_sort(struct lk_batch *batch);
 char *lk_batch_array(const sqlock_registry *registry,
                      const struct lk_batch *batch, sqlock_statement_kind kind);
 
+/* For the files of the batch: the item of a cell's key (NULL: none), and one
+ * statement about all. */
+struct lk_item *lk_batch_find(const struct lk_batch *batch,
+                              const sqlock_value *key);
+int lk_batch_run(sqlock_registry *registry, sqlock_statement_kind kind,
+                 struct lk_batch *batch, bool is_repeatable,
+                 sqlock_result *result, sqlock_error *err);
+
 /* The rows of all, in the order of the items, without locking anything.  0, or
  * as lk_lease_read(). */
 int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
@@ -48,9 +58,9 @@ const struct lk_row *lk_batch_row(const struct lk_batch *batch,
  * says what became of it, as in lease.h; or why it did not answer.
  *
  * Claim: fresh CLIENT_IDs.  EBUSY; ETIMEDOUT: ours, but over already.  After
- * EUNCERTAIN the ghosts are known.
- * Renew: with each lease's own TTL.  0 (a row that a transaction has locked is
- * passed over: its deadline stays), EEXPIRED, ELOST.
+ * EUNCERTAIN, and after a release that failed, the resolver goes on.
+ * Renew: with each lease's own TTL.  EBUSY (a row that a transaction has locked
+ * is passed over: its deadline stays), EEXPIRED, ELOST.
  * Release: EEXPIRED, ELOST.
  */
 int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,

@@ -26,9 +26,8 @@ static bool has_one_writer(const sqlock_registry *registry)
 }
 
 int lk_bell_call(sqlock_registry *registry, struct lk_connection *connection,
-                 lk_bell_fn function, int64_t bell)
+                 lk_bell_fn function, int64_t bell, int64_t deadline_ns)
 {
-    int64_t deadline_ns = lk_statement_deadline(registry);
     int rc;
 
     lk_watchdog_arm(&registry->db.dog, &connection->watch, connection->state,
@@ -91,13 +90,12 @@ static enum lk_own_sessions compare_names(sqlock_registry *registry,
                : LK_SESSIONS_SHARED;
 }
 
-/* Within the time of a statement, all of it. */
 static enum lk_own_sessions compare_sessions(sqlock_registry *registry,
                                              struct lk_connection *one,
-                                             struct lk_connection *other)
+                                             struct lk_connection *other,
+                                             int64_t deadline_ns)
 {
     struct lk_watchdog *dog = &registry->db.dog;
-    int64_t deadline_ns = lk_statement_deadline(registry);
     enum lk_own_sessions found;
 
     lk_watchdog_arm(dog, &one->watch, one->state, deadline_ns);
@@ -112,12 +110,13 @@ static enum lk_own_sessions compare_sessions(sqlock_registry *registry,
  * without a proxy; so many do not. */
 static enum lk_own_sessions find_out_sessions(sqlock_registry *registry,
                                               struct lk_connection *one,
-                                              struct lk_connection *other)
+                                              struct lk_connection *other,
+                                              int64_t deadline_ns)
 {
     enum lk_own_sessions found = LK_SESSIONS_OWN;
 
     for (int i = 0; i < COMPARISONS && found == LK_SESSIONS_OWN; i++)
-        found = compare_sessions(registry, one, other);
+        found = compare_sessions(registry, one, other, deadline_ns);
     return found;
 }
 
@@ -130,7 +129,8 @@ void lk_bell_put_back(struct lk_pool *pool, struct lk_connection *connection)
 }
 
 bool lk_bell_has_own_sessions(sqlock_registry *registry,
-                              struct lk_connection *connection)
+                              struct lk_connection *connection,
+                              int64_t deadline_ns)
 {
     struct lk_pool *pool = &registry->db.pool;
     enum lk_own_sessions found;
@@ -142,9 +142,9 @@ bool lk_bell_has_own_sessions(sqlock_registry *registry,
     pthread_mutex_unlock(&registry->mutex);
     if (found != LK_SESSIONS_UNKNOWN)
         return found == LK_SESSIONS_OWN;
-    if (lk_pool_try(pool, lk_statement_deadline(registry), &other, NULL) < 0)
+    if (lk_pool_try(pool, deadline_ns, &other, NULL) < 0)
         return false;
-    found = find_out_sessions(registry, connection, other);
+    found = find_out_sessions(registry, connection, other, deadline_ns);
     lk_bell_put_back(pool, other);
     pthread_mutex_lock(&registry->mutex);
     if (registry->own_sessions == LK_SESSIONS_UNKNOWN)
@@ -185,7 +185,8 @@ static void give_up(sqlock_registry *registry, const char *key,
                      &writer, NULL) < 0)
         return;
     (void)lk_bell_call(registry, writer, lk_doorbells_of(registry)->leave,
-                       lk_bell_number(registry, key));
+                       lk_bell_number(registry, key),
+                       lk_statement_deadline(registry));
     lk_bell_put_back(&registry->db.reserved, writer);
 }
 
@@ -213,7 +214,8 @@ bool lk_bell_end(sqlock_registry *registry, const char *key,
         if (!rang && !is_outage)
             is_outage = lk_bell_call(registry, connection,
                                      lk_doorbells_of(registry)->leave,
-                                     lk_bell_number(registry, key)) < 0;
+                                     lk_bell_number(registry, key),
+                                     lk_statement_deadline(registry)) < 0;
         if (!rang && is_outage)
             lk_pool_discard(&registry->db.waiting, connection);
         else

@@ -13,14 +13,16 @@ const sqlock_doorbells *lk_doorbells_of(const sqlock_registry *registry);
 typedef int (*lk_bell_fn)(void *connection, int64_t bell, int64_t deadline_ns,
                           sqlock_error *err);
 
-/* One call of a doorbell that is answered at once, within the time of a
- * statement: on the connections that wait nothing else ends it. */
+/* One call of a doorbell that is answered at once, until that deadline: on the
+ * connections that wait nothing else ends it. */
 int lk_bell_call(sqlock_registry *registry, struct lk_connection *connection,
-                 lk_bell_fn function, int64_t bell);
+                 lk_bell_fn function, int64_t bell, int64_t deadline_ns);
 
-/* Whether this connection's session is its own; found out once, by asking. */
+/* Whether this connection's session is its own; found out once, by asking, and
+ * taken as not when that is not done by the deadline. */
 bool lk_bell_has_own_sessions(sqlock_registry *registry,
-                              struct lk_connection *connection);
+                              struct lk_connection *connection,
+                              int64_t deadline_ns);
 
 /* A connection goes back to its pool, if it is still good. */
 void lk_bell_put_back(struct lk_pool *pool, struct lk_connection *connection);

@@ -9,8 +9,6 @@
  */
 #include "locks/bell_wait.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -38,6 +36,20 @@ void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
                    registry->options.waiting == SQLOCK_WAITING_POLL;
 }
 
+static int64_t statement_deadline(const struct lk_bell_wait *wait)
+{
+    return lk_wait_statement_deadline(wait->lock->registry, wait->self);
+}
+
+/* For opening a connection: as long as there is time for it. */
+static int64_t open_until(const struct lk_bell_wait *wait)
+{
+    int64_t statement_ns = statement_deadline(wait);
+    int64_t wait_ns = wait->self->deadline_ns;
+
+    return wait_ns > statement_ns ? wait_ns : statement_ns;
+}
+
 static int leave(struct lk_bell_wait *wait)
 {
     sqlock_registry *registry = wait->lock->registry;
@@ -45,10 +57,14 @@ static int leave(struct lk_bell_wait *wait)
     wait->has_turn = false;
     wait->is_listening = false;
     return lk_bell_call(registry, wait->connection,
-                        lk_doorbells_of(registry)->leave, wait->number);
+                        lk_doorbells_of(registry)->leave, wait->number,
+                        statement_deadline(wait));
 }
 
-/* The session ends, with all that it has; nothing is asked of it. */
+/* The session ends, with all that it has; nothing is asked of it.  Its server
+ * sees that by the closed socket, within a second also where it waits: a KILL
+ * would have to go over another connection, which may lead to another server,
+ * where that number is a stranger's. */
 static void drop(struct lk_bell_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
@@ -84,32 +100,15 @@ bool lk_bell_is_there(struct lk_bell_wait *wait)
         return false;
     if (wait->is_off || wait->connection != NULL)
         return !wait->is_off;
-    if (lk_pool_try(&registry->db.waiting, lk_statement_deadline(registry),
-                    &wait->connection, NULL) < 0) {
+    if (lk_pool_try(&registry->db.waiting, open_until(wait), &wait->connection,
+                    NULL) < 0) {
         wait->connection = NULL;
         wait->is_off = true;
-    } else if (!lk_bell_has_own_sessions(registry, wait->connection)) {
+    } else if (!lk_bell_has_own_sessions(registry, wait->connection,
+                                         statement_deadline(wait))) {
         turn_off(wait);
     }
     return !wait->is_off;
-}
-
-/* The session still waits there although nobody does for it: end it. */
-static void abandon(struct lk_bell_wait *wait)
-{
-    sqlock_registry *registry = wait->lock->registry;
-    const char *verb = lk_doorbells_of(registry)->end_session;
-    sqlock_description description;
-    char script[64];
-
-    registry->db.driver->describe(wait->connection->state, &description);
-    drop(wait);
-    if (verb == NULL || description.connection_id == 0)
-        return;
-    (void)snprintf(script, sizeof script, "%s %" PRId64 ";\n", verb,
-                   description.connection_id);
-    (void)lk_db_run_script(&registry->db, script,
-                           lk_statement_deadline(registry), NULL);
 }
 
 /* Block in the database, where a cancellation finds it.  0; EBUSY: not until
@@ -145,12 +144,12 @@ static int block(struct lk_bell_wait *wait, lk_bell_fn function,
     pthread_mutex_unlock(&self->mutex);
     lk_watchdog_disarm(&registry->db.dog, &connection->watch);
     if (cancelled) {
-        abandon(wait);
+        drop(wait);
         return lk_canceled(err);
     }
     if (rc < 0 && rc != SQLOCK_EBUSY) {
         /* ECANCELED of the statement is no cancellation of the wait. */
-        abandon(wait);
+        drop(wait);
         wait->is_off = true;
         rc = SQLOCK_EUNREACHABLE;
     }
@@ -164,7 +163,7 @@ static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
     int rc;
 
     if (wait->is_listening && leave(wait) < 0) {
-        abandon(wait);
+        drop(wait);
         wait->is_off = true;
         return SQLOCK_EUNREACHABLE;
     }
@@ -189,7 +188,8 @@ static int listen_for_it(struct lk_bell_wait *wait)
         wait->is_listening)
         return 0;
     rc = lk_bell_call(registry, wait->connection,
-                      lk_doorbells_of(registry)->listen, wait->number);
+                      lk_doorbells_of(registry)->listen, wait->number,
+                      statement_deadline(wait));
     wait->is_listening = true;
     if (rc < 0)
         turn_off(wait);
@@ -204,13 +204,10 @@ static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, wait->lock->key,
-                       lk_statement_deadline(registry), &row, err);
-    if (rc == SQLOCK_ECANCELED) { /* the statement, not the wait */
+    rc = lk_lease_read(registry, wait->lock->key, statement_deadline(wait),
+                       &row, err);
+    if (rc == SQLOCK_EBUSY) /* a limit of time */
         turn_off(wait);
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the database did not answer in time");
-    }
     if (rc < 0)
         return rc;
     *left_ns = lk_look_left_ns(registry, &wait->self->post, &row);
@@ -268,7 +265,7 @@ static void give_up_turn(struct lk_bell_wait *wait)
     wait->is_slow = true;
     wait->may_look = lk_doorbells_of(wait->lock->registry)->listen == NULL;
     if (leave(wait) < 0) {
-        abandon(wait);
+        drop(wait);
         wait->is_off = true;
     }
 }
@@ -340,6 +337,7 @@ void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell, int rc)
     if (rc == 0 && wait->has_turn) {
         bell->connection = wait->connection;
         bell->session = 0;
+        lk_pool_keep(&wait->lock->registry->db.waiting, wait->connection);
     } else if (lk_is_outage(rc)) {
         drop(wait);
     } else {

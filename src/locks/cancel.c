@@ -10,11 +10,13 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/thread.h"
 #include "locks/registry.h"
 
@@ -46,6 +48,39 @@ void lk_waiter_cancel(struct sqlock_registry *registry,
     pthread_mutex_unlock(&lock->mutex);
 }
 
+void lk_concern_add(struct lk_canceller *canceller, struct lk_concern *concern,
+                    sqlock_lock *lock, struct lk_waiter *waiter)
+{
+    pthread_mutex_lock(&canceller->mutex);
+    concern->lock = lock;
+    concern->waiter = waiter;
+    DL_APPEND2(canceller->concerns, concern, previous, next);
+    pthread_mutex_unlock(&canceller->mutex);
+}
+
+void lk_concern_remove(struct lk_canceller *canceller,
+                       struct lk_concern *concern)
+{
+    pthread_mutex_lock(&canceller->mutex);
+    DL_DELETE2(canceller->concerns, concern, previous, next);
+    pthread_mutex_unlock(&canceller->mutex);
+}
+
+/* Those who wait for several locks, and at another one now. */
+static void cancel_concerned(sqlock_lock *lock)
+{
+    struct lk_canceller *canceller = &lock->registry->canceller;
+    struct lk_concern *concern;
+
+    pthread_mutex_lock(&canceller->mutex);
+    DL_FOREACH(canceller->concerns, concern)
+    {
+        if (concern->lock == lock)
+            lk_waiter_cancel(canceller->registry, concern->waiter);
+    }
+    pthread_mutex_unlock(&canceller->mutex);
+}
+
 int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
 {
     int rc = lk_lock_check(lock, err);
@@ -60,17 +95,28 @@ int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
         pthread_mutex_unlock(&lock->turn->mutex);
     }
     pthread_mutex_unlock(&lock->mutex);
+    cancel_concerned(lock);
     return 0;
 }
 
 /* --- descriptors --- */
+
+/* A descriptor of the caller's, and the waiters that it cancels. */
+struct lk_cancel_fd {
+    int fd;
+    struct lk_waiter *waiters;
+    UT_hash_handle hh;
+};
+
+#define EVENTS_AT_ONCE 64
 
 void lk_canceller_init(struct lk_canceller *canceller,
                        struct sqlock_registry *registry)
 {
     memset(canceller, 0, sizeof *canceller);
     canceller->registry = registry;
-    canceller->poke = -1;
+    canceller->epoll = -1;
+    canceller->stop = -1;
     (void)pthread_mutex_init(&canceller->mutex, NULL);
 }
 
@@ -83,89 +129,106 @@ static bool is_ready(int fd)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* Called with the mutex held.  Each is cancelled once. */
-static void cancel_the_ready(struct lk_canceller *canceller)
+/* Called with the mutex held: a descriptor without waiters is watched no more. */
+static void forget_unused(struct lk_canceller *canceller,
+                          struct lk_cancel_fd *watched)
 {
-    struct lk_waiter *waiter;
-    struct lk_waiter *next;
-
-    DL_FOREACH_SAFE2(canceller->watched, waiter, next, cancel.next)
-    {
-        if (!is_ready(waiter->cancel.fd))
-            continue;
-        DL_DELETE2(canceller->watched, waiter, cancel.previous, cancel.next);
-        canceller->count--;
-        waiter->cancel.fd = 0;
-        lk_waiter_cancel(canceller->registry, waiter);
-    }
+    if (watched->waiters != NULL)
+        return;
+    /* Fails where the caller has closed it. */
+    (void)epoll_ctl(canceller->epoll, EPOLL_CTL_DEL, watched->fd, NULL);
+    HASH_DEL(canceller->watched, watched);
+    free(watched);
 }
 
-/* Called with the mutex held: what to poll, the poke first.  To be freed. */
-static struct pollfd *collect(const struct lk_canceller *canceller,
-                              nfds_t *count)
+/* Called with the mutex held: the waiter is watched no more. */
+static void unlist(struct lk_canceller *canceller, struct lk_waiter *waiter)
 {
-    struct pollfd *waits = calloc(canceller->count + 1, sizeof *waits);
-    const struct lk_waiter *waiter;
+    struct lk_cancel_fd *watched = waiter->cancel.watched;
 
-    *count = 0;
-    if (waits == NULL)
-        return NULL;
-    waits[(*count)++] =
-        (struct pollfd){.fd = canceller->poke, .events = POLLIN};
-    DL_FOREACH2(canceller->watched, waiter, cancel.next)
-    waits[(*count)++] =
-        (struct pollfd){.fd = waiter->cancel.fd, .events = POLLIN};
-    return waits;
+    DL_DELETE2(watched->waiters, waiter, cancel.previous, cancel.next);
+    waiter->cancel.watched = NULL;
+    forget_unused(canceller, watched);
+}
+
+/* Called with the mutex held: each waiter is cancelled once. */
+static void cancel_all_of(struct lk_canceller *canceller, int fd)
+{
+    struct lk_cancel_fd *watched;
+
+    for (;;) {
+        struct lk_waiter *waiter;
+
+        HASH_FIND_INT(canceller->watched, &fd, watched);
+        if (watched == NULL)
+            return;
+        waiter = watched->waiters;
+        unlist(canceller, waiter);
+        lk_waiter_cancel(canceller->registry, waiter);
+    }
 }
 
 static void *watch_descriptors(void *argument)
 {
     struct lk_canceller *canceller = argument;
+    struct epoll_event events[EVENTS_AT_ONCE];
 
     pthread_mutex_lock(&canceller->mutex);
     while (!canceller->is_stopping) {
-        struct pollfd *waits;
-        nfds_t count;
-        uint64_t drained;
+        int count;
 
-        cancel_the_ready(canceller);
-        waits = collect(canceller, &count);
         pthread_mutex_unlock(&canceller->mutex);
-        /* Out of memory: look again a little later. */
-        (void)poll(waits, count, waits != NULL ? -1 : 10);
-        (void)!read(canceller->poke, &drained, sizeof drained);
-        free(waits);
+        count = epoll_wait(canceller->epoll, events, EVENTS_AT_ONCE, -1);
         pthread_mutex_lock(&canceller->mutex);
+        for (int i = 0; i < count; i++)
+            cancel_all_of(canceller, events[i].data.fd);
     }
     pthread_mutex_unlock(&canceller->mutex);
     return NULL;
 }
 
+static int no_descriptor(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_ERESOURCE,
+                    "cannot watch descriptors that cancel waits: %s",
+                    strerror(errno));
+}
+
+/* Called with the mutex held. */
+static void close_descriptors(struct lk_canceller *canceller)
+{
+    if (canceller->epoll >= 0)
+        (void)close(canceller->epoll);
+    if (canceller->stop >= 0)
+        (void)close(canceller->stop);
+    canceller->epoll = -1;
+    canceller->stop = -1;
+}
+
 /* Called with the mutex held. */
 static int start(struct lk_canceller *canceller, sqlock_error *err)
 {
-    int rc;
+    struct epoll_event event = {.events = EPOLLIN};
+    int rc = 0;
 
-    canceller->poke = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (canceller->poke < 0)
-        return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
-                        strerror(errno));
-    rc = lk_thread_start(&canceller->thread, watch_descriptors, canceller, err);
+    canceller->epoll = epoll_create1(EPOLL_CLOEXEC);
+    canceller->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    event.data.fd = canceller->stop;
+    if (canceller->epoll < 0 || canceller->stop < 0 ||
+        epoll_ctl(canceller->epoll, EPOLL_CTL_ADD, canceller->stop, &event) < 0)
+        rc = no_descriptor(err);
+    if (rc == 0)
+        rc = lk_thread_start(&canceller->thread, watch_descriptors, canceller,
+                             err);
     canceller->is_running = rc == 0;
     if (rc < 0)
-        (void)close(canceller->poke);
+        close_descriptors(canceller);
     return rc;
-}
-
-static void poke(const struct lk_canceller *canceller)
-{
-    uint64_t one = 1;
-
-    (void)!write(canceller->poke, &one, sizeof one);
 }
 
 void lk_canceller_stop(struct lk_canceller *canceller)
 {
+    uint64_t one = 1;
     bool was_running;
 
     pthread_mutex_lock(&canceller->mutex);
@@ -174,10 +237,63 @@ void lk_canceller_stop(struct lk_canceller *canceller)
     canceller->is_stopping = true;
     pthread_mutex_unlock(&canceller->mutex);
     if (was_running) {
-        poke(canceller);
+        (void)!write(canceller->stop, &one, sizeof one);
         pthread_join(canceller->thread, NULL);
-        (void)close(canceller->poke);
+        close_descriptors(canceller);
     }
+}
+
+/* Called with the mutex held: the descriptor's entry, made where there is none.
+ */
+static struct lk_cancel_fd *entry_of(struct lk_canceller *canceller, int fd)
+{
+    struct lk_cancel_fd *watched;
+
+    HASH_FIND_INT(canceller->watched, &fd, watched);
+    if (watched != NULL)
+        return watched;
+    watched = calloc(1, sizeof *watched);
+    if (watched == NULL)
+        return NULL;
+    watched->fd = fd;
+    HASH_ADD_INT(canceller->watched, fd, watched);
+    if (watched->hh.tbl == NULL) {
+        free(watched);
+        return NULL;
+    }
+    return watched;
+}
+
+/* Called with the mutex held, for a descriptor that is not ready: once it is,
+ * the thread is told.  The number may have been another file's before, which is
+ * closed. */
+static int subscribe(const struct lk_canceller *canceller, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+    if (epoll_ctl(canceller->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ||
+        errno == EEXIST)
+        return 0;
+    return -1;
+}
+
+/* Called with the mutex held. */
+static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
+                int fd, sqlock_error *err)
+{
+    struct lk_cancel_fd *watched = entry_of(canceller, fd);
+
+    if (watched == NULL)
+        return lk_error_nomem(err);
+    if (subscribe(canceller, fd) < 0) {
+        int rc = no_descriptor(err);
+
+        forget_unused(canceller, watched);
+        return rc;
+    }
+    waiter->cancel.watched = watched;
+    DL_APPEND2(watched->waiters, waiter, cancel.previous, cancel.next);
+    return 0;
 }
 
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
@@ -187,17 +303,16 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 
     if (fd <= 0)
         return 0;
+    if (is_ready(fd)) {
+        lk_waiter_cancel(canceller->registry, waiter);
+        return 0;
+    }
     waiter->has_cancel_fd = true;
     pthread_mutex_lock(&canceller->mutex);
     if (!canceller->is_running)
         rc = start(canceller, err);
-    if (rc == 0) {
-        waiter->cancel.fd = fd;
-        DL_APPEND2(canceller->watched, waiter, cancel.previous, cancel.next);
-        canceller->count++;
-        cancel_the_ready(canceller);
-        poke(canceller);
-    }
+    if (rc == 0)
+        rc = list(canceller, waiter, fd, err);
     pthread_mutex_unlock(&canceller->mutex);
     return rc;
 }
@@ -208,11 +323,7 @@ void lk_canceller_forget(struct lk_canceller *canceller,
     if (!waiter->has_cancel_fd)
         return;
     pthread_mutex_lock(&canceller->mutex);
-    if (waiter->cancel.fd > 0) {
-        DL_DELETE2(canceller->watched, waiter, cancel.previous, cancel.next);
-        canceller->count--;
-        waiter->cancel.fd = 0;
-        poke(canceller);
-    }
+    if (waiter->cancel.watched != NULL)
+        unlist(canceller, waiter);
     pthread_mutex_unlock(&canceller->mutex);
 }

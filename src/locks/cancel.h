@@ -10,17 +10,27 @@
 
 #include "sqlock.h"
 
+struct lk_cancel_fd;
 struct lk_waiter;
+struct sqlock_lock;
 struct sqlock_registry;
+
+/* A lock that a waiter is about, wherever it waits; under the canceller's mutex. */
+struct lk_concern {
+    struct lk_concern *next, *previous;
+    struct sqlock_lock *lock;
+    struct lk_waiter *waiter;
+};
 
 /* The thread that watches the callers' descriptors; it does no I/O but that. */
 struct lk_canceller {
     struct sqlock_registry *registry;
     pthread_mutex_t mutex; /* before a lock's */
     pthread_t thread;
-    int poke; /* eventfd */
-    struct lk_waiter *watched;
-    size_t count;
+    int epoll;                    /* what it sleeps on; -1 */
+    int stop;                     /* an eventfd that ends it; -1 */
+    struct lk_cancel_fd *watched; /* by descriptor */
+    struct lk_concern *concerns;
     bool is_running;
     bool is_stopping;
 };
@@ -30,11 +40,18 @@ void lk_canceller_init(struct lk_canceller *canceller,
 void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
 
 /* Cancel the waiter when that descriptor (<= 0: none) is readable, hung up or
- * broken, at once when it is already, until forgotten.  0, ERESOURCE. */
+ * broken, at once when it is already, until forgotten.  0, ERESOURCE, ENOMEM. */
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err);
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter);
+
+/* From here on, until it is forgotten, whoever cancels that lock cancels the
+ * waiter. */
+void lk_concern_add(struct lk_canceller *canceller, struct lk_concern *concern,
+                    struct sqlock_lock *lock, struct lk_waiter *waiter);
+void lk_concern_remove(struct lk_canceller *canceller,
+                       struct lk_concern *concern);
 
 /* From any thread, with no lock's mutex held: the wait ends with ECANCELED. */
 void lk_waiter_cancel(struct sqlock_registry *registry,

@@ -15,7 +15,7 @@
 #include "db/db.h"
 #include "db/table.h"
 #include "db/transaction.h"
-#include "locks/findings.h"
+#include "locks/diagnose.h"
 #include "locks/layout.h"
 #include "locks/options.h"
 
@@ -42,19 +42,25 @@ struct patient {
 static int ask(struct patient *patient, const char *text, sqlock_result *result,
                sqlock_error *err)
 {
-    struct lk_connection *connection = patient->connection;
-    sqlock_statement statement = {.text = text};
-    int rc;
-
-    lk_watchdog_arm(&patient->db.dog, &connection->watch, connection->state,
-                    patient->deadline_ns);
-    rc = patient->db.driver->execute(connection->state, &statement, NULL, 0,
-                                     patient->deadline_ns, result, err);
-    lk_watchdog_disarm(&patient->db.dog, &connection->watch);
-    return rc;
+    return lk_db_ask(&patient->db, patient->connection, text,
+                     patient->deadline_ns, result, err);
 }
 
 /* --- the connection --- */
+
+static const char *remedy_of(int rc)
+{
+    switch (rc) {
+    case SQLOCK_EACCESS:
+        return "check the user, its password, and whether the server lets it "
+               "in from here";
+    case SQLOCK_ERESOURCE:
+        return "make room for what is used up, and try again";
+    default:
+        return "check the URL, and that the server runs and can be reached "
+               "from here";
+    }
+}
 
 static int connect_to(struct patient *patient, sqlock_error *err)
 {
@@ -62,16 +68,12 @@ static int connect_to(struct patient *patient, sqlock_error *err)
     int64_t start_ns = sqlock_monotonic_ns();
     int rc;
 
-    rc = lk_pool_take(&patient->db.pool, patient->deadline_ns,
-                      &patient->connection, err);
+    rc = lk_db_not_applied(lk_pool_take(&patient->db.pool, patient->deadline_ns,
+                                        &patient->connection, err),
+                           err);
     if (rc < 0) {
         lk_finding(&patient->findings, "connection", SQLOCK_FAILURE,
-                   rc == SQLOCK_EACCESS
-                       ? "check the user, its password, and whether the "
-                         "server lets it in from here"
-                       : "check the URL, and that the server runs and can be "
-                         "reached from here",
-                   "%s", err->message);
+                   remedy_of(rc), "%s", err->message);
         return rc;
     }
     driver->describe(patient->connection->state, &patient->description);
@@ -80,26 +82,6 @@ static int connect_to(struct patient *patient, sqlock_error *err)
                patient->description.client,
                (double)(sqlock_monotonic_ns() - start_ns) / LK_NS_PER_MS);
     return 0;
-}
-
-static void look_at_tls(struct patient *patient)
-{
-    const char *tls = patient->description.tls;
-
-    if (patient->db.driver->dialect->examination == NULL ||
-        patient->db.driver->dialect->examination->session == NULL)
-        return; /* nothing goes over a network */
-    if (tls[0] != '\0')
-        lk_finding(&patient->findings, "tls", SQLOCK_FINE, NULL, "%s", tls);
-    else if (patient->is_local)
-        lk_finding(&patient->findings, "tls", SQLOCK_FINE, NULL,
-                   "none, and none needed: the server is on this machine");
-    else
-        lk_finding(&patient->findings, "tls", SQLOCK_WARNING,
-                   "demand it in the URL: sslmode=verify-full (PostgreSQL), "
-                   "tls=verify (MySQL)",
-                   "none: password and locks can be read and changed on the "
-                   "way");
 }
 
 static int look_at_settings(struct patient *patient, sqlock_error *err)
@@ -119,13 +101,18 @@ static int look_at_settings(struct patient *patient, sqlock_error *err)
         rc = ask(patient, *text, &some, err);
         for (size_t i = 0; rc == 0 && i < some.rows * some.columns; i++)
             rc = sqlock_result_push(&all, &some.cells[i]);
+        if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA)
+            rc = 0;
         sqlock_result_clear(&some);
     }
     if (rc == 0) {
         const char *local = lk_setting(&all, "local");
 
         patient->is_local = local != NULL && strcmp(local, "yes") == 0;
-        look_at_tls(patient);
+        /* Else nothing goes over a network. */
+        if (examination->session != NULL)
+            lk_diagnose_tls(&patient->findings, &patient->description,
+                            patient->is_local);
         lk_findings_of_rules(&patient->findings, examination->rules, &all);
     } else {
         lk_finding(&patient->findings, "connection", SQLOCK_FAILURE, NULL,
@@ -360,70 +347,16 @@ static void look_at_rights(struct patient *patient)
     else if (strcmp(what, "remove its row") == 0)
         lk_finding(&patient->findings, "rights", SQLOCK_WARNING,
                    "`sqlock reap` needs DELETE: grant it to the user who "
-                   "reaps; grants.sql beside the schema has it",
+                   "reaps; grants-reaper.sql beside the schema does so",
                    "locks work, but old rows cannot be removed: %s",
                    err.message);
     else
         lk_finding(&patient->findings, "rights", SQLOCK_FAILURE,
                    rc == SQLOCK_EACCESS
                        ? "grant SELECT, INSERT and UPDATE on the table; "
-                         "grants.sql beside the schema has it"
+                         "grants-application.sql beside the schema does so"
                        : NULL,
                    "cannot %s: %s", what, err.message);
-}
-
-/* --- others who use it --- */
-
-static void report_peers(struct patient *patient, const sqlock_info *rows,
-                         size_t count)
-{
-    size_t held = 0;
-    size_t peers = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        held += rows[i].state == SQLOCK_HELD;
-        peers += rows[i].state != SQLOCK_FREE && rows[i].holder != NULL &&
-                 strcmp(rows[i].holder, "peer") == 0;
-    }
-    if (peers > 0)
-        lk_finding(&patient->findings, "peers", SQLOCK_WARNING,
-                   "they must be Spring Integration 7 or later: earlier ones "
-                   "end up with two holders here; they have no tokens and "
-                   "judge by their own clocks",
-                   "%zu of the %zu locks of region %s have a holder that is "
-                   "no sqlock",
-                   peers, count, patient->options.region);
-    else if (patient->layout == SQLOCK_LAYOUT_SQLOCK)
-        lk_finding(&patient->findings, "peers", SQLOCK_FINE, NULL,
-                   "none among the %zu locks of region %s, %zu held", count,
-                   patient->options.region, held);
-    else
-        lk_finding(&patient->findings, "peers", SQLOCK_FINE, NULL,
-                   "Spring's layouts do not tell: %zu locks in region %s, %zu "
-                   "held",
-                   count, patient->options.region, held);
-}
-
-static void look_at_peers(struct patient *patient)
-{
-    sqlock_options options = patient->options;
-    sqlock_registry *registry = NULL;
-    sqlock_info *rows = NULL;
-    sqlock_error err = {0};
-    size_t count = 0;
-    int rc;
-
-    options.pool_size = 1;
-    rc = sqlock_registry_open(&registry, patient->url, &options, &err);
-    if (rc == 0)
-        rc = sqlock_list(registry, &rows, &count, &err);
-    if (rc == 0)
-        report_peers(patient, rows, count);
-    else
-        lk_finding(&patient->findings, "peers", SQLOCK_FAILURE, NULL,
-                   "the locks cannot be listed: %s", err.message);
-    sqlock_info_free(rows, count);
-    (void)sqlock_registry_close(registry, NULL);
 }
 
 /* --- all of it --- */
@@ -447,7 +380,11 @@ static int examine(struct patient *patient, sqlock_error *err)
         return rc;
     if (look_at_layout(patient)) {
         look_at_rights(patient);
-        look_at_peers(patient);
+        lk_diagnose_tables(&patient->findings, &patient->db, &patient->options,
+                           patient->deadline_ns);
+        lk_diagnose_waiting(&patient->findings, &patient->db, patient->layout,
+                            patient->deadline_ns);
+        lk_diagnose_rows(&patient->findings, patient->url, &patient->options);
     }
     return 0;
 }

@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "locks/overdue.h"
+#include "locks/peers.h"
 
 /* Called with the mutex held: nobody of this process is at it any more; the
  * first one that waits is next. */
@@ -16,6 +18,7 @@ void lk_leave(sqlock_lock *lock)
     struct lk_waiter *next = lk_gate_take(&lock->gate);
 
     lock->handovers = 0;
+    lock->outage = 0;
     lock->phase = next != NULL ? LK_BUSY : LK_FREE;
     lock->turn = next;
     lock->is_left_behind = next != NULL && next->is_abandoned;
@@ -41,6 +44,14 @@ static int enter_again(sqlock_lock *lock, const struct lk_waiter *self,
     return LK_ENTRY_AGAIN;
 }
 
+/* Called with the mutex held: of a lease that others have been let past. */
+static int overdue_again(const sqlock_lock *lock, uint64_t owner,
+                         sqlock_error *err)
+{
+    return lk_error(err, lk_overdue_of(lock, owner)->lost,
+                    "the lease of this lock is over: release it first");
+}
+
 /* Called with the lock's mutex held: whoever cancels the waiter finds it there;
  * false: it was cancelled before. */
 static bool may_queue(struct lk_waiter *self, sqlock_lock *lock)
@@ -61,6 +72,23 @@ static void leave_queue(struct lk_waiter *self)
     pthread_mutex_unlock(&self->mutex);
 }
 
+static bool is_hasty(const struct lk_waiter *self)
+{
+    return self->options != NULL && self->options->fail_fast;
+}
+
+/* Called with the mutex held. */
+static int not_in_time(const sqlock_lock *lock, const struct lk_waiter *self,
+                       sqlock_error *err)
+{
+    if (lock->outage == 0)
+        return lk_not_in_time(self->wait_ms, err);
+    return lk_error(err, lock->outage,
+                    "%s: another thread of this process waits for it, with the "
+                    "turn at this lock",
+                    sqlock_strerror(lock->outage));
+}
+
 /* Called with the mutex held: what there is to do for one who was called so. */
 static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
                    sqlock_error *err)
@@ -70,18 +98,53 @@ static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
     if (call == LK_CALL_CANCELED)
         return lk_canceled(err);
     if (call == LK_CALL_NONE)
-        return lk_not_in_time(self->wait_ms, err);
+        return not_in_time(lock, self, err);
     if (call != LK_CALL_TURN && lk_is_owned_by(lock, self->owner))
         return enter_again(lock, self, err);
+    if (call != LK_CALL_TURN && lk_overdue_of(lock, self->owner) != NULL)
+        return overdue_again(lock, self->owner, err);
+    if (lk_gate_is_empty(&lock->gate) && lk_is_overdue(lock))
+        (void)lk_set_aside(lock);
     if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
         lock->phase = LK_BUSY;
         lock->turn = self;
         lock->is_left_behind = self->is_abandoned;
         return LK_ENTRY_CLAIM;
     }
-    if (self->wait_ms == 0)
-        return lk_not_in_time(self->wait_ms, err);
+    if (self->wait_ms == 0 || (lock->outage != 0 && is_hasty(self)))
+        return not_in_time(lock, self, err);
     return LK_ENTRY_PARKED;
+}
+
+/* Called with the mutex held: who is first in the queue goes past a holder whose
+ * lease is over. */
+static bool goes_past(sqlock_lock *lock, struct lk_waiter *self)
+{
+    if (lock->gate.first != self || !lk_is_overdue(lock) || !lk_set_aside(lock))
+        return false;
+    lk_gate_unlink(&lock->gate, self);
+    self->call = LK_CALL_LOOK;
+    return true;
+}
+
+/* Called with the mutex held: at the end of the queue until called or the
+ * deadline; who is being served then waits for what comes of it. */
+static enum lk_call wait_in_queue(sqlock_lock *lock, struct lk_waiter *self)
+{
+    lk_gate_append(&lock->gate, self);
+    while (self->call == LK_CALL_NONE && !goes_past(lock, self)) {
+        if (self->is_served) {
+            lk_gate_wait(&lock->mutex, self, LK_NEVER);
+            continue;
+        }
+        if (sqlock_monotonic_ns() >= self->deadline_ns) {
+            lk_gate_unlink(&lock->gate, self);
+            break;
+        }
+        lk_gate_wait(&lock->mutex, self,
+                     lk_sooner(self->deadline_ns, lk_overdue_at(lock)));
+    }
+    return self->call;
 }
 
 /* Called with the mutex held: go on from there, waiting as often as need be. */
@@ -97,7 +160,7 @@ static int step_on(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
                 lk_gate_append(&lock->gate, self);
                 return rc;
             }
-            call = lk_gate_wait(&lock->gate, &lock->mutex, self);
+            call = wait_in_queue(lock, self);
         }
         leave_queue(self);
         rc = step_in(lock, self, call, err);
@@ -124,7 +187,7 @@ int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
     int rc = LK_ENTRY_PARKED;
 
     pthread_mutex_lock(&lock->mutex);
-    if (self->is_queued && is_late)
+    if (self->is_queued && !goes_past(lock, self) && is_late)
         lk_gate_unlink(&lock->gate, self);
     /* Who is served has left the queue and is not called yet. */
     if (self->call != LK_CALL_NONE ||
@@ -138,12 +201,37 @@ int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 
 int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self)
 {
-    bool is_served;
+    int64_t until_ns = self->deadline_ns;
 
+    if (self->paused_until_ns != 0)
+        return self->paused_until_ns;
     pthread_mutex_lock(&lock->mutex);
-    is_served = self->is_served && self->call == LK_CALL_NONE;
+    if (self->is_queued)
+        until_ns = lk_sooner(until_ns, lk_overdue_at(lock));
+    else if (self->is_served && self->call == LK_CALL_NONE)
+        until_ns = LK_NEVER;
     pthread_mutex_unlock(&lock->mutex);
-    return is_served ? LK_NEVER : self->deadline_ns;
+    return until_ns;
+}
+
+void lk_note_outage(sqlock_lock *lock, int rc)
+{
+    struct lk_waiter *waiter;
+    struct lk_waiter *next;
+
+    if (rc == SQLOCK_EUNCERTAIN) /* nothing of the others was sent */
+        rc = SQLOCK_EUNREACHABLE;
+    pthread_mutex_lock(&lock->mutex);
+    lock->outage = rc;
+    for (waiter = rc != 0 ? lock->gate.first : NULL; waiter != NULL;
+         waiter = next) {
+        next = waiter->next;
+        if (!is_hasty(waiter))
+            continue;
+        lk_gate_unlink(&lock->gate, waiter);
+        lk_gate_call(waiter, LK_CALL_LOOK);
+    }
+    pthread_mutex_unlock(&lock->mutex);
 }
 
 /* Called with the mutex held. */
@@ -152,6 +240,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
 {
     lock->phase = LK_OCCUPIED;
     lock->turn = NULL;
+    lock->outage = 0;
     lock->owner = owner;
     lock->hold_count = 1;
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
@@ -159,9 +248,11 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->token = lease->token;
     lock->ttl_ms = lease->ttl_ms;
     lock->cap_ms = lease->cap_ms;
+    lock->is_claim_late = lease->is_claim_late;
     lock->deadline_boot_ns = lease->deadline_boot_ns;
     lock->renewals = NULL; /* those of another lease do not matter */
     lock->lost = 0;
+    lock->is_told = false;
     lock->is_fenced = options->fenced;
     lock->max_hold_ms = options->max_hold_ms;
     lock->acquired_boot_ns = lk_boottime_ns();
@@ -205,6 +296,7 @@ void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out)
     out->key = lock->key;
     out->ttl_ms = lock->ttl_ms;
     out->cap_ms = lock->cap_ms;
+    out->is_claim_late = lock->is_claim_late;
     out->bell = lock->bell;
     out->token = lock->token;
     out->deadline_boot_ns = lock->deadline_boot_ns;
@@ -217,6 +309,18 @@ int lk_not_owner(sqlock_error *err)
                     "the calling thread does not own this lock");
 }
 
+/* Called with the mutex held: the same of a lease that was set aside. */
+static int begin_overdue(sqlock_lock *lock, struct lk_overdue *overdue,
+                         struct lk_lease *lease, int *lost)
+{
+    if (--overdue->hold_count > 0)
+        return 0;
+    *lease = overdue->lease;
+    *lost = overdue->lost;
+    lk_overdue_end(lock, overdue);
+    return LK_RELEASE_OVERDUE;
+}
+
 /* Count one less.  0: nested, all done; 1: the outermost one, phase LK_BUSY. */
 int lk_begin_release(sqlock_lock *lock, uint64_t owner, struct lk_lease *lease,
                      int *lost, sqlock_error *err)
@@ -225,7 +329,10 @@ int lk_begin_release(sqlock_lock *lock, uint64_t owner, struct lk_lease *lease,
 
     pthread_mutex_lock(&lock->mutex);
     if (!lk_is_owned_by(lock, owner)) {
-        rc = lk_not_owner(err);
+        struct lk_overdue *overdue = lk_overdue_of(lock, owner);
+
+        rc = overdue != NULL ? begin_overdue(lock, overdue, lease, lost)
+                             : lk_not_owner(err);
     } else if (lock->hold_count > 1) {
         lock->hold_count--;
     } else if (lock->guards > 0) {
@@ -259,8 +366,9 @@ struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
     struct lk_waiter *next = NULL;
 
     pthread_mutex_lock(&lock->mutex);
-    if (lock->handovers < limit && !lk_gate_is_empty(&lock->gate) &&
-        lock->gate.first->options != NULL && lk_remaining_ns(lock) > 0) {
+    if (lock->handovers < limit && !lk_peers_are_due(lock) &&
+        !lk_gate_is_empty(&lock->gate) && lock->gate.first->options != NULL &&
+        lk_remaining_ns(lock) > 0) {
         next = lk_gate_take(&lock->gate);
         next->is_served = true;
         lock->turn = next; /* who cancels it finds it there */
@@ -315,7 +423,9 @@ int lk_begin_renew(sqlock_lock *lock, uint32_t *ttl_ms,
     int rc = 0;
 
     pthread_mutex_lock(&lock->mutex);
-    if (!lk_is_mine(lock))
+    if (lk_overdue_of(lock, lk_thread_id()) != NULL)
+        rc = overdue_again(lock, lk_thread_id(), err);
+    else if (!lk_is_mine(lock))
         rc = lk_not_owner(err);
     else if (lock->lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST, "the lease of this lock is lost");
@@ -326,7 +436,8 @@ int lk_begin_renew(sqlock_lock *lock, uint32_t *ttl_ms,
         rc =
             lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
     else
-        rc = lk_ttl_check(ttl_ms, *ttl_ms, lock->ttl_ms, err);
+        rc = lk_ttl_check(&lock->registry->options, ttl_ms, *ttl_ms,
+                          lock->ttl_ms, err);
     if (rc == 0) {
         lk_copy_lease(lock, lease);
         lk_renewal_begin(lock, renewal, *ttl_ms);

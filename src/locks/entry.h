@@ -33,6 +33,10 @@ void lk_leave(sqlock_lock *lock);
 void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
              const sqlock_acquire_options *options, uint64_t owner);
 
+/* Whose turn it is has met an outage of the database, which waiters of this
+ * process share: what it was told; 0: it is over. */
+void lk_note_outage(sqlock_lock *lock, int rc);
+
 /* Watching and renewing, as the acquisition asked for.  0, ERESOURCE. */
 int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
                   sqlock_error *err);
@@ -40,8 +44,13 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
 /* No renewal begins and no callback runs after it (F4). */
 void lk_end_care(sqlock_lock *lock);
 
+/* What lk_begin_release() gives of a lease that was set aside (overdue.h): it is
+ * to be released, and the lock is another's by now. */
+#define LK_RELEASE_OVERDUE 2
+
 /* Count one less of that owner's.  0: nested, all done; 1: the outermost one, whose lease is
- * copied and whose turn it is, until lk_end_release(); EOWNER, EINUSE. */
+ * copied and whose turn it is, until lk_end_release(); LK_RELEASE_OVERDUE;
+ * EOWNER, EINUSE. */
 int lk_begin_release(sqlock_lock *lock, uint64_t owner, struct lk_lease *lease,
                      int *lost, sqlock_error *err);
 void lk_end_release(sqlock_lock *lock);

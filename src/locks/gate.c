@@ -38,23 +38,25 @@ void lk_gate_append(struct lk_gate *gate, struct lk_waiter *waiter)
     gate->last = waiter;
 }
 
-enum lk_call lk_gate_wait(struct lk_gate *gate, pthread_mutex_t *mutex,
-                          struct lk_waiter *waiter)
+void lk_gate_wait(pthread_mutex_t *mutex, struct lk_waiter *waiter,
+                  int64_t until_ns)
 {
-    struct timespec at = lk_timespec(waiter->deadline_ns);
-    int rc = 0;
+    struct timespec at = lk_timespec(until_ns);
 
-    lk_gate_append(gate, waiter);
-    while (waiter->call == LK_CALL_NONE &&
-           (rc != ETIMEDOUT || waiter->is_served)) {
-        if (waiter->deadline_ns == LK_NEVER || waiter->is_served)
-            rc = pthread_cond_wait(&waiter->called, mutex);
-        else
-            rc = pthread_cond_timedwait(&waiter->called, mutex, &at);
-    }
-    if (waiter->call == LK_CALL_NONE)
-        lk_gate_unlink(gate, waiter);
-    return waiter->call;
+    if (until_ns == LK_NEVER)
+        (void)pthread_cond_wait(&waiter->called, mutex);
+    else
+        (void)pthread_cond_timedwait(&waiter->called, mutex, &at);
+}
+
+void lk_gate_stir(const struct lk_gate *gate)
+{
+    struct lk_waiter *first = gate->first;
+
+    if (first != NULL && first->on_wake != NULL)
+        first->on_wake(first);
+    else if (first != NULL)
+        pthread_cond_signal(&first->called);
 }
 
 struct lk_waiter *lk_gate_take(struct lk_gate *gate)

@@ -19,10 +19,13 @@ struct lk_gate {
 void lk_gate_append(struct lk_gate *gate, struct lk_waiter *waiter);
 void lk_gate_unlink(struct lk_gate *gate, struct lk_waiter *waiter);
 
-/* Wait at the end of the queue until called or the deadline; who is being served
- * then waits for what comes of it. */
-enum lk_call lk_gate_wait(struct lk_gate *gate, pthread_mutex_t *mutex,
-                          struct lk_waiter *waiter);
+/* In the queue, wait until called or that point of CLOCK_MONOTONIC, and perhaps
+ * not as long. */
+void lk_gate_wait(pthread_mutex_t *mutex, struct lk_waiter *waiter,
+                  int64_t until_ns);
+
+/* Let the first one look, which stays in the queue. */
+void lk_gate_stir(const struct lk_gate *gate);
 
 /* The first one leaves the queue; NULL: nobody waits. */
 struct lk_waiter *lk_gate_take(struct lk_gate *gate);

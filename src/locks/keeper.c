@@ -67,10 +67,17 @@ static int64_t due_at(const sqlock_lock *lock)
     return due > again ? due : again;
 }
 
+/* Nobody is left who could release it. */
+static bool is_orphaned(const sqlock_lock *lock)
+{
+    return lock->registry->options.ownership == SQLOCK_OWNED_BY_THREAD &&
+           lk_has_ended(lock->owner);
+}
+
 static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
 {
     if (lock->phase != LK_OCCUPIED || lock->guards > 0 ||
-        lk_remaining_ns(lock) == 0)
+        lk_remaining_ns(lock) == 0 || is_orphaned(lock))
         return false;
     return lock->max_hold_ms == 0 ||
            now < lk_after_ms(lock->acquired_boot_ns, lock->max_hold_ms);

@@ -39,9 +39,6 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
         (void)lk_error(err, rc, "cannot prepare to read the catalogue");
     else
         rc = lk_db_run(db, &run, result, err);
-    if (rc == SQLOCK_EUNCERTAIN) /* only read */
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
     lk_statement_clear(&statement);
     return rc;
 }

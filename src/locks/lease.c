@@ -19,6 +19,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "locks/bell.h"
+#include "locks/skew.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
@@ -28,6 +29,16 @@ int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_ns,
     uint32_t margin = lk_margin_ms(&registry->options, ttl_ms);
 
     return lk_after_ms(sent_ns, (int64_t)ttl_ms - margin);
+}
+
+int64_t lk_believe_row_until(const sqlock_registry *registry,
+                             int64_t asked_boot_ns, int64_t remaining_us,
+                             uint32_t ttl_ms)
+{
+    uint32_t margin = lk_margin_ms(&registry->options, ttl_ms);
+
+    return asked_boot_ns + remaining_us * LK_NS_PER_US -
+           (int64_t)margin * LK_NS_PER_MS;
 }
 
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms)
@@ -48,6 +59,7 @@ void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells)
                        cells[1].text);
     row->token = cells[2].type == SQLOCK_INT64 ? cells[2].integer : 0;
     row->remaining_us = cells[3].integer;
+    row->acquired_at_us = cells[4].integer;
     row->expires_at_us = cells[5].integer;
     /* A peer's takeover leaves HOLDER as it was. */
     row->is_sqlocks =
@@ -77,9 +89,8 @@ int lk_lease_read(sqlock_registry *registry, const char *key,
                       registry->table.plain);
     else if (rc == 0 && result.rows == 1)
         lk_row_from_cells(row, result.cells);
-    else if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
+    if (row->exists)
+        lk_skew_tell(registry, result.cells);
     sqlock_result_clear(&result);
     return rc;
 }
@@ -104,6 +115,25 @@ static void claim_arguments(const sqlock_registry *registry,
     (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id,
                    registry->who);
     lk_argument_text(out, SQLOCK_P_HOLDER, holder);
+    if (lease->observed == NULL)
+        return;
+    if (lease->observed->client_id[0] != '\0')
+        lk_argument_text(out, SQLOCK_P_OTHER, lease->observed->client_id);
+    lk_argument_integer(out, SQLOCK_P_TOKEN, lease->observed->expires_at_us);
+}
+
+/* Which statement it is. */
+static sqlock_statement_kind claim_kind(const struct lk_lease *lease)
+{
+    return lease->observed != NULL ? SQLOCK_SQL_CLAIM_OBSERVED
+                                   : SQLOCK_SQL_CLAIM;
+}
+
+static bool says_so(const sqlock_result *result, size_t column)
+{
+    return result->columns > column &&
+           result->cells[column].type == SQLOCK_INT64 &&
+           result->cells[column].integer != 0;
 }
 
 /* What a claim's rows say. */
@@ -120,9 +150,8 @@ static int judge_claim(sqlock_registry *registry, struct lk_lease *lease,
                         "missing?",
                         registry->table.plain, result->rows);
     lease->token = result->cells[0].integer;
-    lease->is_wanted = result->columns > 1 &&
-                       result->cells[1].type == SQLOCK_INT64 &&
-                       result->cells[1].integer != 0;
+    lease->is_wanted = says_so(result, 1);
+    lease->is_new_row = says_so(result, 2);
     lease->deadline_boot_ns =
         lk_believe_until(registry, sent_boot_ns, lease->ttl_ms);
     return 0;
@@ -138,29 +167,29 @@ static int claim_once(sqlock_registry *registry, const struct lk_lease *lease,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
 {
-    if (lease->is_left_free &&
+    run->deadline_ns = lk_statement_deadline(registry);
+    if (lease->is_left_free && lease->observed == NULL &&
         registry->statements[SQLOCK_SQL_TAKE].text != NULL) {
         int rc;
 
-        run->deadline_ns = lk_statement_deadline(registry);
         rc = lk_registry_run(registry, SQLOCK_SQL_TAKE, run, result, err);
         if (rc < 0 || result->rows > 0)
             return rc;
         sqlock_result_clear(result);
     }
-    run->deadline_ns = lk_statement_deadline(registry);
-    return lk_registry_run(registry, SQLOCK_SQL_CLAIM, run, result, err);
+    return lk_registry_run(registry, claim_kind(lease), run, result, err);
 }
 
 /* The connection broke under the claim: send the same one on a fresh one. */
-static int claim_again(sqlock_registry *registry, struct lk_run *run,
-                       sqlock_result *result, sqlock_error *err)
+static int claim_again(sqlock_registry *registry, const struct lk_lease *lease,
+                       struct lk_run *run, sqlock_result *result,
+                       sqlock_error *err)
 {
     int rc;
 
     run->deadline_ns = lk_statement_deadline(registry);
     run->is_repeatable = true;
-    rc = lk_registry_run(registry, SQLOCK_SQL_CLAIM, run, result, err);
+    rc = lk_registry_run(registry, claim_kind(lease), run, result, err);
     if (!is_settled(rc))
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
                       "the connection broke under the claim, and the database "
@@ -177,31 +206,33 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
     struct lk_run run = {
         .arguments = &arguments,
         .is_session_wanted = lk_bell_is_of_claim(registry),
+        .asked_ns = lease->asked_ns,
     };
     sqlock_result result = {0};
     bool was_uncertain;
     int rc;
 
-    lk_random_uuid(lease->client_id);
+    if (!lease->is_in_doubt) {
+        lk_random_uuid(lease->client_id);
+        lease->cap_ms = 0;
+    }
     claim_arguments(registry, lease, name, holder, &arguments);
     rc = claim_once(registry, lease, &run, &result, err);
     lease->is_left_free = false;
-    was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    if (was_uncertain)
-        rc = claim_again(registry, &run, &result, err);
-    else if (rc == SQLOCK_ECANCELED) /* mostly behind somebody's row lock */
-        rc = lk_error(err, SQLOCK_EBUSY,
-                      "the server ended the claim at its time limit: the row "
-                      "is locked by a transaction, or the server is slow");
+    was_uncertain = lease->is_in_doubt || rc == SQLOCK_EUNCERTAIN;
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = claim_again(registry, lease, &run, &result, err);
     if (was_uncertain || run.was_uncertain)
         lk_lease_cap(lease, lease->ttl_ms);
     if (rc == 0)
         rc = judge_claim(registry, lease, run.sent_boot_ns, &result, err);
     if (rc == 0 && lease->bell.connection == NULL)
         lk_bell_of_claim(registry, &lease->bell, run.session);
+    lease->is_in_doubt = was_uncertain && rc != 0 && rc != SQLOCK_EBUSY;
     /* Also after "busy": the first one may yet reach the table (F39). */
-    if (was_uncertain && rc < 0)
-        lk_ghost_add(registry, lease, run.sent_boot_ns);
+    if (was_uncertain && rc == SQLOCK_EBUSY)
+        lk_resolver_add_claim(registry, lease, lk_boottime_ns());
+    lease->is_claim_late = was_uncertain;
     sqlock_result_clear(&result);
     if (rc == 0 && lease->deadline_boot_ns <= lk_boottime_ns()) {
         (void)lk_lease_release(registry, lease, NULL);
@@ -281,7 +312,7 @@ int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
         rc = SQLOCK_EBUSY;
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)
-        lk_ghost_add(registry, to, lk_boottime_ns());
+        lk_resolver_add_claim(registry, to, lk_boottime_ns());
     if (rc == 0)
         to->bell = from->bell;
     if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
@@ -295,11 +326,10 @@ int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
 
 /* Nothing was changed: is it over, another's, or was it the same already? */
 static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
-                           sqlock_error *err)
+                           uint32_t ttl_ms, sqlock_error *err)
 {
     int64_t asked_ns = lk_boottime_ns();
     struct lk_row row;
-    uint32_t left_ms;
     int rc;
 
     rc = lk_lease_read(registry, lease->key, lk_statement_deadline(registry),
@@ -313,10 +343,10 @@ static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
         return lk_error(err, SQLOCK_EEXPIRED,
                         "the lease ran out before it was renewed");
     /* Renewed twice within the column's resolution (F19): what the row says. */
-    left_ms = (uint32_t)(row.remaining_us / 1000 + 1);
-    if (lease->cap_ms != 0 && left_ms > lease->cap_ms)
-        left_ms = lease->cap_ms;
-    lease->deadline_boot_ns = lk_believe_until(registry, asked_ns, left_ms);
+    if (lease->cap_ms != 0 && row.remaining_us > (int64_t)lease->cap_ms * 1000)
+        row.remaining_us = (int64_t)lease->cap_ms * 1000;
+    lease->deadline_boot_ns =
+        lk_believe_row_until(registry, asked_ns, row.remaining_us, ttl_ms);
     return 0;
 }
 
@@ -349,7 +379,7 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
         lease->deadline_boot_ns =
             lk_believe_until(registry, run.sent_boot_ns, ttl_ms);
     } else if (rc == 0) {
-        rc = judge_unchanged(registry, lease, err);
+        rc = judge_unchanged(registry, lease, ttl_ms, err);
     } else if (rc != SQLOCK_EUNCERTAIN) {
         lease->deadline_boot_ns = old_deadline; /* not carried out */
     }
@@ -380,46 +410,73 @@ static int judge_repeated_release(sqlock_registry *registry,
                     "not say whether the lock had been lost before");
 }
 
+/* On any session; *rang: on that of its doorbell, and so it has rung. */
 static int send_release(sqlock_registry *registry, const struct lk_lease *lease,
-                        struct lk_run *run, sqlock_result *result,
+                        struct lk_run *run, bool *rang, sqlock_result *result,
                         sqlock_error *err)
 {
-    struct lk_arguments arguments;
     int rc;
 
-    lk_registry_arguments(registry, lease->key, &arguments);
-    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    run->arguments = &arguments;
-    run->deadline_ns = lk_statement_deadline(registry);
+    run->session = lease->bell.session;
     rc = lk_registry_run(registry, SQLOCK_SQL_RELEASE, run, result, err);
-    run->arguments = NULL;
+    *rang = rc == 0 && result->affected > 0 && lease->bell.connection == NULL &&
+            run->session == lease->bell.session;
     return rc;
 }
 
-/* Where its doorbell is, so that it rings with the release: *rang. */
+/* Where its doorbell is, so that it rings with the release; elsewhere when
+ * nothing came of that, within the same time. */
 static int release_at_bell(sqlock_registry *registry,
                            const struct lk_lease *lease, struct lk_run *run,
                            bool *rang, sqlock_result *result, sqlock_error *err)
 {
-    struct lk_arguments arguments;
     int rc = SQLOCK_EUNREACHABLE;
 
+    *rang = false;
     if (lease->bell.connection != NULL) {
-        lk_registry_arguments(registry, lease->key, &arguments);
-        lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-        run->arguments = &arguments;
-        run->deadline_ns = lk_statement_deadline(registry);
         rc = lk_bell_release(registry, &lease->bell, run, result, err);
-        run->arguments = NULL;
         *rang = rc == 0 && result->affected > 0;
     }
-    if (rc == SQLOCK_EUNREACHABLE) { /* nothing was sent */
-        run->session = lease->bell.session;
-        rc = send_release(registry, lease, run, result, err);
-        *rang = rc == 0 && result->affected > 0 &&
-                lease->bell.connection == NULL &&
-                run->session == lease->bell.session;
+    if (rc == SQLOCK_EBUSY || /* of a session that could not wait, too */
+        (rc < 0 && lk_db_may_try_again(&registry->db, run, rc)))
+        rc = send_release(registry, lease, run, rang, result, err);
+    return rc;
+}
+
+/* What the database said to it; the doorbell has come to its end. */
+static int release_row(sqlock_registry *registry, struct lk_lease *lease,
+                       bool *was_uncertain, int64_t *affected,
+                       sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = lk_statement_deadline(registry),
+        .waits_for_row = true,
+        .asked_ns = lease->asked_ns,
+    };
+    sqlock_result result = {0};
+    bool rang;
+    int rc;
+
+    lk_registry_arguments(registry, lease->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
+    rc = release_at_bell(registry, lease, &run, &rang, &result, err);
+    *was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    (void)lk_bell_end(registry, lease->key, &lease->bell, rang,
+                      lk_is_outage(rc));
+    if (*was_uncertain) {
+        run.is_repeatable = true;
+        run.deadline_ns = lk_statement_deadline(registry);
+        rc = send_release(registry, lease, &run, &rang, &result, err);
+        if (rc < 0)
+            rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                          "the connection broke under the release; if it was "
+                          "not carried out, it is tried again until the lease "
+                          "is over");
     }
+    *affected = result.affected;
+    sqlock_result_clear(&result);
     return rc;
 }
 
@@ -427,40 +484,26 @@ int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
                      sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
-    bool was_over = first_sent_ns >= lease->deadline_boot_ns;
-    struct lk_run run = {0};
-    sqlock_result result = {0};
     bool was_uncertain;
-    bool rang = false;
     int64_t affected;
     int rc;
 
-    rc = release_at_bell(registry, lease, &run, &rang, &result, err);
-    was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    (void)lk_bell_end(registry, lease->key, &lease->bell, rang,
-                      lk_is_outage(rc));
-    if (was_uncertain) {
-        run.is_repeatable = true;
-        run.session = 0;
-        rc = send_release(registry, lease, &run, &result, err);
-        if (rc < 0)
-            rc = lk_error(err, SQLOCK_EUNCERTAIN,
-                          "the connection broke under the release; if it was "
-                          "not carried out, the lease runs out by itself");
-    }
-    affected = result.affected;
-    sqlock_result_clear(&result);
+    rc = release_row(registry, lease, &was_uncertain, &affected, err);
+    if (rc < 0)
+        lk_resolver_add_release(registry, lease);
+    else if (lease->is_claim_late)
+        lk_resolver_add_claim(registry, lease, first_sent_ns);
     if (rc < 0)
         return rc;
     if (affected == 0 && was_uncertain)
-        return judge_repeated_release(registry, lease, first_sent_ns, err);
-    if (affected == 0)
-        return lk_error(err, SQLOCK_ELOST,
-                        "the lease was lost before the release: what the lock "
-                        "protects may be compromised");
-    if (was_over)
-        return lk_error(err, SQLOCK_EEXPIRED,
-                        "the lease had run out before the release; nobody else "
-                        "has had the lock");
-    return 0;
+        rc = judge_repeated_release(registry, lease, first_sent_ns, err);
+    else if (affected == 0)
+        rc = lk_error(err, SQLOCK_ELOST,
+                      "the lease was lost before the release: what the lock "
+                      "protects may be compromised");
+    if (rc == 0 && first_sent_ns >= lease->deadline_boot_ns)
+        rc = lk_error(err, SQLOCK_EEXPIRED,
+                      "the lease had run out before the release; nobody else "
+                      "has had the lock");
+    return rc;
 }

@@ -16,7 +16,17 @@ struct lk_lease {
                         it may yet arrive and shorten the row, so nothing
                         longer is asked for or believed any more; 0: none */
     bool is_left_free; /* by ourselves: a claim may try the cheaper way first */
-    bool is_wanted;    /* claimed, although somebody else has the doorbell */
+    bool
+        is_in_doubt; /* in and out: a claim of this CLIENT_ID got no answer; the
+                          next one is the same claim again */
+    bool is_wanted;  /* claimed, although somebody else has the doorbell */
+    bool is_new_row; /* claimed where there was no row */
+    /* What was observed, before it is claimed: of the rows that are over no
+     * other is taken.  NULL: the time stamps are believed. */
+    const struct lk_post *observed;
+    bool is_claim_late; /* one that got no answer may yet be carried out */
+    int64_t asked_ns;   /* since when it is asked for, CLOCK_MONOTONIC; as
+                           lk_run of the registry's statements */
     struct lk_bell bell;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
@@ -31,6 +41,7 @@ struct lk_row {
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;        /* 0: the layout has none */
     int64_t remaining_us; /* negative when over */
+    int64_t acquired_at_us;
     int64_t expires_at_us;
 };
 
@@ -41,11 +52,18 @@ void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells);
 int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_boot_ns,
                          uint32_t ttl_ms);
 
+/* Likewise of a row that has so long left, and was read after that moment: the
+ * margin is that of the lease's TTL, however little of it is left. */
+int64_t lk_believe_row_until(const sqlock_registry *registry,
+                             int64_t asked_boot_ns, int64_t remaining_us,
+                             uint32_t ttl_ms);
+
 /* A statement with that TTL may still be on its way. */
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
 
-/* Try once to take the lock for a fresh CLIENT_ID.  EBUSY: held by another;
- * EUNCERTAIN: could not be found out, the registry knows the ghost. */
+/* Try once to take the lock for a fresh CLIENT_ID, or for that of the claim in
+ * doubt.  EBUSY: held by another; EUNCERTAIN: could not be found out.  A claim
+ * that stays in doubt is claimed again, or given to the resolver. */
 int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
                    sqlock_error *err);
 
@@ -54,24 +72,20 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
 int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
                    uint32_t ttl_ms, sqlock_error *err);
 
-/* Give it back, and its doorbell.  EEXPIRED, ELOST, EUNCERTAIN. */
+/* Give it back, and its doorbell.  EEXPIRED, ELOST; after other errors the
+ * resolver goes on, until the lease would be over. */
 int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
                      sqlock_error *err);
 
 /* From a lease that is not over to a fresh CLIENT_ID, at once: both a release and
  * a claim.  ETIMEDOUT: it was handed over, but the new lease is over already and
  * given back.  EBUSY: nothing was changed, the old lease is to be released as
- * ever.  EUNCERTAIN: likewise, and the registry knows the ghost. */
+ * ever.  EUNCERTAIN: likewise, and the resolver goes on. */
 int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
                        struct lk_lease *to, sqlock_error *err);
 
 /* Look at a key's row without locking it.  Never EUNCERTAIN. */
 int lk_lease_read(sqlock_registry *registry, const char *key,
                   int64_t deadline_ns, struct lk_row *row, sqlock_error *err);
-
-/* Free the rows of claims that came to nothing, if the database answers now. */
-void lk_ghosts_lay(sqlock_registry *registry);
-void lk_ghost_add(sqlock_registry *registry, const struct lk_lease *lease,
-                  int64_t sent_boot_ns);
 
 #endif

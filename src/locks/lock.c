@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "locks/holding.h"
 #include "locks/lease.h"
+#include "locks/overdue.h"
 
 void lk_lock_free(sqlock_lock *lock)
 {
@@ -18,6 +19,8 @@ void lk_lock_free(sqlock_lock *lock)
     (void)pthread_mutex_destroy(&lock->mutex);
     if (lock->lost_fd >= 0)
         (void)close(lock->lost_fd);
+    while (lock->overdue != NULL)
+        lk_overdue_end(lock, lock->overdue);
     free(lock->name);
     free(lock);
 }
@@ -83,8 +86,9 @@ static bool is_in_use(sqlock_lock *lock)
     bool in_use;
 
     pthread_mutex_lock(&lock->mutex);
-    in_use = (lock->phase != LK_FREE && !lock->is_left_behind) ||
-             lk_gate_is_waited_at(&lock->gate);
+    in_use = (lock->phase != LK_FREE && !lock->is_left_behind &&
+              !(lk_is_overdue(lock) && lk_has_ended(lock->owner))) ||
+             lk_is_missed(lock) || lk_gate_is_waited_at(&lock->gate);
     pthread_mutex_unlock(&lock->mutex);
     return in_use;
 }
@@ -164,6 +168,8 @@ static void look(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
         *count = lock->hold_count;
         *left_ns = lk_remaining_ns(lock);
         *token = lock->token;
+    } else if (lk_overdue_of(lock, lk_thread_id()) != NULL) {
+        *count = lk_overdue_of(lock, lk_thread_id())->hold_count;
     }
     pthread_mutex_unlock(&lock->mutex);
 }

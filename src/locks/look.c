@@ -7,40 +7,55 @@
 
 #include "base/clock.h"
 
-/* How long a row must stay unchanged: the TTL by which its owner renews it. */
-static int64_t patience_ns(const sqlock_registry *registry)
-{
-    uint32_t ttl_ms = registry->layout == SQLOCK_LAYOUT_SPRING6
-                          ? registry->options.peer_ttl_ms
-                          : registry->options.ttl_ms;
+/* A row that was renewed does not tell the TTL: it may be longer than the longest
+ * of the known ones by this factor, and no more. */
+#define LONGEST_OWN 10
 
-    return (int64_t)ttl_ms * LK_NS_PER_MS;
+/* How long a row must stay unchanged: the longest TTL by which its owner may
+ * renew it.  Both stamps are of the same clock, whichever it is. */
+static int64_t patience_ns(const sqlock_registry *registry,
+                           const struct lk_row *row)
+{
+    int64_t ttl_us = (int64_t)registry->options.ttl_ms * 1000;
+    int64_t peer_ttl_us = (int64_t)registry->options.peer_ttl_ms * 1000;
+    int64_t own_us = row->expires_at_us - row->acquired_at_us;
+    int64_t known_us = ttl_us > peer_ttl_us ? ttl_us : peer_ttl_us;
+
+    if (own_us > known_us * LONGEST_OWN)
+        own_us = known_us * LONGEST_OWN;
+    return (own_us > known_us ? own_us : known_us) * LK_NS_PER_US;
 }
 
 /* Observing before stealing, for peers whose clocks are not known: how long to
  * go on looking at a row that is expired by its time stamp; 0: it has stayed the
- * same for a TTL on this host's own clock. */
+ * same for long enough on this host's own clock, or is free. */
 static int64_t observe(const sqlock_registry *registry, struct lk_post *post,
                        const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
     int64_t left;
 
-    if (!registry->options.observe_before_steal || row->client_id[0] == '\0')
-        return 0;
     if (post->since_ns == 0 || post->expires_at_us != row->expires_at_us ||
         strcmp(post->client_id, row->client_id) != 0) {
         memcpy(post->client_id, row->client_id, sizeof post->client_id);
         post->expires_at_us = row->expires_at_us;
         post->since_ns = now;
     }
-    left = post->since_ns + patience_ns(registry) - now;
+    if (row->client_id[0] == '\0')
+        return 0;
+    left = post->since_ns + patience_ns(registry, row) - now;
     return left > 0 ? left : 0;
 }
 
 int64_t lk_look_left_ns(const sqlock_registry *registry, struct lk_post *post,
                         const struct lk_row *row)
 {
-    return row->is_taken ? (row->remaining_us + 1) * LK_NS_PER_US
-                         : observe(registry, post, row);
+    /* Spring's layouts do not tell whose a row is; ours poll there as well. */
+    if (row->is_taken && !row->is_sqlocks &&
+        registry->layout == SQLOCK_LAYOUT_SQLOCK)
+        post->saw_peer = true;
+    if (row->is_taken)
+        return (row->remaining_us + 1) * LK_NS_PER_US;
+    return registry->options.observe_before_steal ? observe(registry, post, row)
+                                                  : 0;
 }

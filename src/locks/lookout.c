@@ -126,7 +126,7 @@ static void look(struct lk_lookout *lookout)
     struct lk_batch batch = {0};
     struct lk_row *rows = NULL;
     sqlock_error err = {0};
-    int rc = SQLOCK_ECANCELED;
+    int rc = SQLOCK_EBUSY;
 
     pthread_mutex_lock(&registry->mutex);
     gather(lookout, &batch);
@@ -138,7 +138,7 @@ static void look(struct lk_lookout *lookout)
         batch.deadline_ns = lk_statement_deadline(registry);
         rc = lk_batch_read(registry, &batch, rows, &err);
     }
-    if (rc != SQLOCK_ECANCELED) {
+    if (rc != SQLOCK_EBUSY) {
         pthread_mutex_lock(&lookout->mutex);
         report(lookout, &batch, rows, rc, &err);
         pthread_mutex_unlock(&lookout->mutex);

@@ -1,39 +1,20 @@
 /*
- * many.c - several locks in one call.  Threads of this process take their turns
- * in the order of the keys, and so do the statements: nobody waits crosswise.
+ * many.c - several locks in one call.  Statements touch rows in the order of
+ * their keys.  Who waits for one of the locks has neither the turns nor the rows
+ * of the others meanwhile: nobody waits crosswise.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/batch.h"
 #include "locks/entry.h"
-#include "locks/wait.h"
-
-/* A lock of the call, and where it stands. */
-struct part {
-    sqlock_lock *lock;
-    size_t place; /* in the caller's array */
-    bool is_mine; /* this call has its turn: LK_BUSY */
-    bool is_nested;
-    int lost;
-    int rc;
-    struct lk_renewal renewal;
-};
-
-struct call {
-    sqlock_registry *registry;
-    struct part *parts; /* by key */
-    size_t count;
-    struct lk_batch batch; /* of the parts that are mine */
-    int *results;
-};
+#include "locks/many.h"
 
 static int by_key(const void *a, const void *b)
 {
-    const struct part *left = a;
-    const struct part *right = b;
+    const struct lk_part *left = a;
+    const struct lk_part *right = b;
 
     return strcmp(left->lock->key, right->lock->key);
 }
@@ -56,7 +37,7 @@ static int check_locks(sqlock_lock *const *locks, size_t count,
     return 0;
 }
 
-static int begin_call(struct call *call, sqlock_lock *const *locks,
+static int begin_call(struct lk_many *call, sqlock_lock *const *locks,
                       size_t count, int *results, sqlock_error *err)
 {
     int rc;
@@ -84,10 +65,10 @@ static int begin_call(struct call *call, sqlock_lock *const *locks,
 }
 
 /* Free the call; the first part that failed decides where nothing else has. */
-static int end_call(struct call *call, int rc, sqlock_error *err)
+static int end_call(struct lk_many *call, int rc, sqlock_error *err)
 {
     for (size_t i = 0; call->parts != NULL && i < call->count; i++) {
-        const struct part *part = &call->parts[i];
+        const struct lk_part *part = &call->parts[i];
         int result = rc < 0 && part->rc == 0 ? rc : part->rc;
 
         if (call->results != NULL)
@@ -104,8 +85,8 @@ static int end_call(struct call *call, int rc, sqlock_error *err)
     return rc;
 }
 
-static void add_to_batch(struct call *call, struct part *part,
-                         const struct lk_lease *lease)
+void lk_many_add(struct lk_many *call, struct lk_part *part,
+                 const struct lk_lease *lease)
 {
     struct lk_item *item = &call->batch.items[call->batch.count++];
 
@@ -116,193 +97,13 @@ static void add_to_batch(struct call *call, struct part *part,
 
 /* --- acquiring --- */
 
-/* The turns that were not used, and the counts that are not wanted. */
-static void step_back(struct call *call)
-{
-    for (size_t i = 0; i < call->count; i++) {
-        struct part *part = &call->parts[i];
-
-        pthread_mutex_lock(&part->lock->mutex);
-        if (part->is_mine)
-            lk_leave(part->lock);
-        else if (part->is_nested)
-            part->lock->hold_count--;
-        pthread_mutex_unlock(&part->lock->mutex);
-        part->is_mine = false;
-        part->is_nested = false;
-    }
-}
-
-static int enter_all(struct call *call, struct lk_waiter *self,
-                     const sqlock_acquire_options *options, sqlock_error *err)
-{
-    for (size_t i = 0; i < call->count; i++) {
-        struct part *part = &call->parts[i];
-        struct lk_lease lease = {
-            .key = part->lock->key,
-            .name = part->lock->name,
-            .ttl_ms = options->ttl_ms,
-        };
-        int rc = lk_enter(part->lock, self, err);
-
-        part->rc = rc < 0 ? rc : 0;
-        if (rc < 0 && !options->partial)
-            return rc;
-        part->is_mine = rc == LK_ENTRY_CLAIM;
-        part->is_nested = rc == LK_ENTRY_AGAIN;
-        if (part->is_mine)
-            add_to_batch(call, part, &lease);
-    }
-    return 0;
-}
-
-/* Give back what a claim that was not complete has got. */
-static void undo_grants(struct call *call)
-{
-    struct lk_batch granted = call->batch;
-    size_t count = 0;
-
-    granted.items = calloc(call->batch.count, sizeof *granted.items);
-    if (granted.items == NULL)
-        return; /* they run out by themselves */
-    for (size_t i = 0; i < call->batch.count; i++)
-        if (call->batch.items[i].rc == 0 ||
-            call->batch.items[i].rc == SQLOCK_ETIMEDOUT)
-            granted.items[count++] = call->batch.items[i];
-    granted.count = count;
-    granted.deadline_ns = lk_statement_deadline(call->registry);
-    if (count > 0)
-        (void)lk_batch_release(call->registry, &granted, NULL);
-    free(granted.items);
-}
-
-static struct part *first_busy(const struct call *call)
-{
-    for (size_t i = 0; i < call->batch.count; i++)
-        if (call->batch.items[i].rc != 0)
-            return call->batch.items[i].owner;
-    return NULL;
-}
-
-/* Whether the answer took longer than one of the leases. */
-static bool is_too_late(const struct call *call)
-{
-    int64_t now = lk_boottime_ns();
-
-    for (size_t i = 0; i < call->batch.count; i++) {
-        const struct lk_item *item = &call->batch.items[i];
-
-        if (item->rc == SQLOCK_ETIMEDOUT ||
-            (item->rc == 0 && item->lease.deadline_boot_ns <= now))
-            return true;
-    }
-    return false;
-}
-
-/* The parts whose rows may not be taken yet, and with `partial` will not. */
-static void take_out(struct call *call, const bool *may_take, bool is_partial,
-                     int rc)
-{
-    size_t count = 0;
-
-    for (size_t i = 0; i < call->batch.count; i++) {
-        struct part *part = call->batch.items[i].owner;
-
-        if (may_take[i]) {
-            call->batch.items[count++] = call->batch.items[i];
-            continue;
-        }
-        part->rc = rc;
-        if (!is_partial)
-            continue;
-        pthread_mutex_lock(&part->lock->mutex);
-        lk_leave(part->lock);
-        pthread_mutex_unlock(&part->lock->mutex);
-        part->is_mine = false;
-    }
-    if (is_partial)
-        call->batch.count = count;
-}
-
-/* Observe before steal: as sqlock_acquire() does, for all of them. */
-static int observe_all(struct call *call, struct lk_waiter *self,
-                       bool is_partial, sqlock_error *err)
-{
-    size_t count = call->batch.count;
-    sqlock_lock **locks = calloc(count, sizeof *locks);
-    bool *may_take = calloc(count, sizeof *may_take);
-    int rc;
-
-    if (locks == NULL || may_take == NULL) {
-        rc = lk_error_nomem(err);
-        goto out;
-    }
-    for (size_t i = 0; i < count; i++)
-        locks[i] = ((struct part *)call->batch.items[i].owner)->lock;
-    rc = lk_wait_for_rows(locks, count, self, may_take, err);
-    if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
-        take_out(call, may_take, is_partial, rc);
-    if (rc == SQLOCK_EBUSY && is_partial)
-        rc = 0;
-out:
-    free(locks);
-    free(may_take);
-    return rc;
-}
-
-static int claim_all(struct call *call, struct lk_waiter *self, bool is_partial,
-                     sqlock_error *err)
-{
-    for (;;) {
-        struct part *busy;
-        int rc = 0;
-
-        if (call->registry->options.observe_before_steal)
-            rc = observe_all(call, self, is_partial, err);
-        if (rc < 0 || call->batch.count == 0)
-            return rc;
-        if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
-            return lk_canceled(err);
-        call->batch.deadline_ns = lk_statement_deadline(call->registry);
-        rc = lk_batch_claim(call->registry, &call->batch, err);
-        if (rc == 0 && is_too_late(call)) {
-            undo_grants(call);
-            return lk_error(err, SQLOCK_ETIMEDOUT,
-                            "the claim took longer than its leases: raise "
-                            "ttl_ms");
-        }
-        busy = rc == 0 ? first_busy(call) : NULL;
-        if (rc == 0 && (busy == NULL || is_partial))
-            return 0;
-        if (rc < 0 && rc != SQLOCK_EBUSY)
-            return rc;
-        if (busy == NULL)
-            busy = call->batch.items[0].owner; /* a row lock was in the way */
-        else
-            undo_grants(call);
-        if (self->wait_ms == 0) {
-            busy->rc = SQLOCK_EBUSY;
-            return lk_not_in_time(self->wait_ms, err);
-        }
-        if (sqlock_monotonic_ns() >= self->deadline_ns) {
-            busy->rc = SQLOCK_ETIMEDOUT;
-            return lk_not_in_time(self->wait_ms, err);
-        }
-        rc = lk_wait_for_row(busy->lock, self, err);
-        if (rc < 0) {
-            busy->rc = rc;
-            return rc;
-        }
-    }
-}
-
 /* Turns become leases, or are given up. */
-static void settle_claims(struct call *call,
+static void settle_claims(struct lk_many *call,
                           const sqlock_acquire_options *options)
 {
     for (size_t i = 0; i < call->batch.count; i++) {
         const struct lk_item *item = &call->batch.items[i];
-        struct part *part = item->owner;
+        struct lk_part *part = item->owner;
 
         part->rc = item->rc;
         pthread_mutex_lock(&part->lock->mutex);
@@ -316,13 +117,13 @@ static void settle_claims(struct call *call,
 }
 
 /* Watching and renewing: with `partial`, of each for itself. */
-static int begin_care(struct call *call, const sqlock_acquire_options *options,
-                      sqlock_error *err)
+static int begin_care(struct lk_many *call,
+                      const sqlock_acquire_options *options, sqlock_error *err)
 {
     int result = 0;
 
     for (size_t i = 0; i < call->count; i++) {
-        struct part *part = &call->parts[i];
+        struct lk_part *part = &call->parts[i];
 
         if (!part->is_mine)
             continue;
@@ -334,20 +135,22 @@ static int begin_care(struct call *call, const sqlock_acquire_options *options,
 }
 
 /* Count one less, or put it into the batch to be given back. */
-static void begin_release(struct call *call, struct part *part)
+static void begin_release(struct lk_many *call, struct lk_part *part)
 {
     struct lk_lease lease;
     int rc =
         lk_begin_release(part->lock, lk_thread_id(), &lease, &part->lost, NULL);
 
     part->rc = rc < 0 ? rc : 0;
-    if (rc != 1)
+    if (rc <= 0)
         return;
-    lk_end_care(part->lock);
-    add_to_batch(call, part, &lease);
+    part->is_overdue = rc == LK_RELEASE_OVERDUE;
+    if (!part->is_overdue)
+        lk_end_care(part->lock);
+    lk_many_add(call, part, &lease);
 }
 
-static void end_release(struct call *call, sqlock_error *err)
+static void end_release(struct lk_many *call, sqlock_error *err)
 {
     int rc = 0;
 
@@ -355,22 +158,23 @@ static void end_release(struct call *call, sqlock_error *err)
     if (call->batch.count > 0)
         rc = lk_batch_release(call->registry, &call->batch, err);
     for (size_t i = 0; i < call->batch.count; i++) {
-        struct part *part = call->batch.items[i].owner;
+        struct lk_part *part = call->batch.items[i].owner;
 
         part->rc = rc < 0 ? rc : call->batch.items[i].rc;
         if (part->lost == SQLOCK_ELOST ||
             (part->lost == SQLOCK_EEXPIRED && part->rc == 0))
             part->rc = part->lost;
-        lk_end_release(part->lock);
+        if (!part->is_overdue)
+            lk_end_release(part->lock);
     }
 }
 
 /* What cannot be held as it was asked for is not held at all; rc is why. */
-static void give_back(struct call *call, bool is_partial, int rc)
+static void give_back(struct lk_many *call, bool is_partial, int rc)
 {
     call->batch.count = 0;
     for (size_t i = 0; i < call->count; i++) {
-        struct part *part = &call->parts[i];
+        struct lk_part *part = &call->parts[i];
 
         if (part->is_mine ? part->rc < 0 || !is_partial
                           : part->is_nested && !is_partial)
@@ -378,7 +182,7 @@ static void give_back(struct call *call, bool is_partial, int rc)
     }
     end_release(call, NULL);
     for (size_t i = 0; i < call->batch.count; i++)
-        ((struct part *)call->batch.items[i].owner)->rc = rc;
+        ((struct lk_part *)call->batch.items[i].owner)->rc = rc;
 }
 
 int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
@@ -387,7 +191,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 {
     sqlock_acquire_options complete = {0};
     struct lk_waiter self;
-    struct call call;
+    struct lk_many call;
     int rc;
 
     rc = begin_call(&call, locks, count, results, err);
@@ -398,20 +202,20 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     if (rc < 0)
         return end_call(&call, rc, err);
 
+    call.options = &complete;
     lk_waiter_init(&self, wait_ms, NULL);
+    lk_waiter_init(&call.probe, 0, NULL);
     rc = lk_canceller_watch(&call.registry->canceller, &self,
                             complete.cancel_fd, err);
     if (rc == 0)
-        rc = enter_all(&call, &self, &complete, err);
-    lk_ghosts_lay(call.registry);
-    if (rc == 0 && call.batch.count > 0)
-        rc = claim_all(&call, &self, complete.partial, err);
+        rc = lk_many_take(&call, &self, err);
     lk_canceller_forget(&call.registry->canceller, &self);
     if (rc < 0)
-        step_back(&call);
+        lk_many_step_back(&call, NULL);
     else
         settle_claims(&call, &complete);
     lk_waiter_clear(&self); /* it is at none of them any more */
+    lk_waiter_clear(&call.probe);
     if (rc < 0)
         return end_call(&call, rc, err);
     rc = begin_care(&call, &complete, err);
@@ -425,7 +229,7 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
                         sqlock_error *err)
 {
-    struct call call;
+    struct lk_many call;
     int rc;
 
     rc = begin_call(&call, locks, count, results, err);
@@ -441,7 +245,7 @@ int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
 
 static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 {
-    struct part *part = item->owner;
+    struct lk_part *part = item->owner;
     sqlock_lock *lock = part->lock;
 
     part->rc = item->rc;
@@ -454,21 +258,21 @@ static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
                       sqlock_error *err)
 {
-    struct call call;
+    struct lk_many call;
     int rc;
 
     rc = begin_call(&call, locks, count, results, err);
     if (rc < 0)
         return end_call(&call, rc, err);
     for (size_t i = 0; i < count; i++) {
-        struct part *part = &call.parts[i];
+        struct lk_part *part = &call.parts[i];
         struct lk_lease lease;
         uint32_t ttl_ms = 0;
 
         part->rc =
             lk_begin_renew(part->lock, &ttl_ms, &part->renewal, &lease, NULL);
         if (part->rc == 0)
-            add_to_batch(&call, part, &lease);
+            lk_many_add(&call, part, &lease);
     }
     call.batch.deadline_ns = lk_statement_deadline(call.registry);
     if (call.batch.count > 0)

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,16 @@ static void note_epoch(void *context, const char *before, const char *now)
                     now, before);
 }
 
+static void note_forgetful(void *context, const char *settings)
+{
+    lk_registry_log(
+        context,
+        "the server may forget locks that it has granted, and grant "
+        "them again, when it or its machine crashes: %s; `sqlock "
+        "doctor` says what to set",
+        settings);
+}
+
 static int open_database(sqlock_registry *registry, const char *url,
                          sqlock_error *err)
 {
@@ -77,12 +88,19 @@ static int open_database(sqlock_registry *registry, const char *url,
     };
     int rc;
 
+    /* Two attempts of a renewal fit into what is left of a lease. */
+    pool.renewal_connect_ms = registry->options.ttl_ms / 4;
+    if (pool.renewal_connect_ms < pool.statement_timeout_ms)
+        pool.renewal_connect_ms = pool.statement_timeout_ms;
+    if (pool.renewal_connect_ms > pool.connect_timeout_ms)
+        pool.renewal_connect_ms = pool.connect_timeout_ms;
     if (pool.lock_timeout_ms > LOCK_TIMEOUT_MS)
         pool.lock_timeout_ms = LOCK_TIMEOUT_MS;
     rc = lk_db_init(&registry->db, url, &pool, err);
     if (rc < 0)
         return rc;
     registry->db.epoch.changed = note_epoch;
+    registry->db.epoch.forgets = note_forgetful;
     registry->db.epoch.context = registry;
     return lk_table_from_prefix(&registry->table,
                                 registry->options.table_prefix,
@@ -122,6 +140,12 @@ static int render_statements(sqlock_registry *registry, sqlock_error *err)
             return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
                             registry->db.driver->name, sqlock_strerror(rc));
     }
+    if (registry->options.observe_before_steal &&
+        registry->statements[SQLOCK_SQL_CLAIM_OBSERVED].text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s cannot claim what was observed: leave "
+                        "observe_before_steal out",
+                        registry->db.driver->name);
     return 0;
 }
 
@@ -142,16 +166,11 @@ static void free_registry(sqlock_registry *registry)
     lk_sentinel_stop(&registry->sentinel);
     lk_lookout_stop(&registry->lookout);
     lk_canceller_stop(&registry->canceller);
+    lk_resolver_stop(&registry->resolver);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&registry->statements[kind]);
     if (registry->db.driver != NULL)
         lk_db_clear(&registry->db);
-    while (registry->ghosts != NULL) {
-        struct lk_ghost *next = registry->ghosts->next;
-
-        free(registry->ghosts);
-        registry->ghosts = next;
-    }
     lk_runner_stop(&registry->runner);
     (void)pthread_mutex_destroy(&registry->mutex);
     free(registry->region);
@@ -177,6 +196,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     lk_keeper_init(&registry->keeper, registry);
     lk_lookout_init(&registry->lookout, registry);
     lk_canceller_init(&registry->canceller, registry);
+    lk_resolver_init(&registry->resolver, registry);
     lk_runner_init(&registry->runner);
     rc = copy_options(registry, options, err);
     if (rc == 0)
@@ -265,6 +285,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     rc = lk_registry_check(registry, err);
     if (rc < 0)
         return rc;
+    atomic_store(&registry->closing_since_ns, sqlock_monotonic_ns());
     lk_requests_end(registry); /* with all that serves them there yet */
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
@@ -275,8 +296,6 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         HASH_DEL(registry->locks, lock);
         lk_lock_free(lock);
     }
-    if (rc == 0)
-        lk_ghosts_lay(registry);
     free_registry(registry);
     return rc;
 }

@@ -19,7 +19,6 @@
 #define POOL_MAX 64u
 #define POLL_DEFAULT_MS 100u
 #define HANDOVERS_DEFAULT 16u
-#define RESERVED_SUFFIX "#tx"
 
 static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
                         uint32_t least, uint32_t most, sqlock_error *err)
@@ -46,15 +45,15 @@ static int check_text(const char *name, const char *text, size_t most,
 static int check_region(const char *region, sqlock_error *err)
 {
     size_t length = strlen(region);
-    size_t suffix = strlen(RESERVED_SUFFIX);
+    size_t suffix = strlen(LK_NAMES_SUFFIX);
 
     if (length == 0)
         return lk_error(err, SQLOCK_EINVAL, "the region is empty");
     if (length >= suffix &&
-        strcmp(region + length - suffix, RESERVED_SUFFIX) == 0)
+        strcmp(region + length - suffix, LK_NAMES_SUFFIX) == 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "regions that end with %s are reserved",
-                        RESERVED_SUFFIX);
+                        LK_NAMES_SUFFIX);
     return check_text("the region", region, LK_REGION_MAX, err);
 }
 
@@ -155,19 +154,26 @@ int lk_options_complete(sqlock_options *out, const sqlock_options *given,
     return check_times(out, err);
 }
 
-int lk_ttl_check(uint32_t *out, uint32_t given, uint32_t otherwise,
-                 sqlock_error *err)
+int lk_ttl_check(const sqlock_options *options, uint32_t *out, uint32_t given,
+                 uint32_t otherwise, sqlock_error *err)
 {
+    int rc;
+
     *out = given;
-    return check_number("ttl_ms", out, otherwise, LK_TTL_MIN_MS, LK_TTL_MAX_MS,
-                        err);
+    rc = check_number("ttl_ms", out, otherwise, LK_TTL_MIN_MS, LK_TTL_MAX_MS,
+                      err);
+    if (rc == 0 && *out <= options->margin_ms)
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "ttl_ms is %u, it must be more than margin_ms (%u)", *out,
+                      options->margin_ms);
+    return rc;
 }
 
 uint32_t lk_margin_ms(const sqlock_options *options, uint32_t ttl_ms)
 {
     uint32_t twentieth = ttl_ms / 20;
 
-    if (options->margin_ms != 0 && options->margin_ms < ttl_ms)
+    if (options->margin_ms != 0)
         return options->margin_ms;
     return twentieth > 1 ? twentieth : 1;
 }

@@ -33,22 +33,6 @@ int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
     return lk_registry_check(lock->registry, err);
 }
 
-uint64_t lk_owner_id(void)
-{
-    static atomic_uint_fast64_t last;
-
-    return atomic_fetch_add(&last, 1) + 1;
-}
-
-uint64_t lk_thread_id(void)
-{
-    static _Thread_local uint64_t id;
-
-    if (id == 0)
-        id = lk_owner_id();
-    return id;
-}
-
 /* FNV-1a.  Two keys of one number ring for each other: time lost, no more. */
 static uint64_t hash_on(uint64_t hash, const char *text)
 {
@@ -91,13 +75,36 @@ static bool is_write_statement(sqlock_statement_kind kind)
            kind != SQLOCK_SQL_REAP_BOUND && kind != SQLOCK_SQL_READ_MANY;
 }
 
+static bool is_outage_shared(const sqlock_registry *registry,
+                             const struct lk_run *run)
+{
+    int64_t closing_ns = atomic_load(&registry->closing_since_ns);
+    int64_t asked_ns = closing_ns != 0 ? closing_ns : run->asked_ns;
+
+    return asked_ns != 0 &&
+           atomic_load(&registry->in_vain_since_ns) >= asked_ns;
+}
+
 int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
                     struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
+    int64_t began_ns = sqlock_monotonic_ns();
+    int rc;
+
+    if (is_outage_shared(registry, run))
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the database has not answered others in time: "
+                        "nothing was sent");
     run->statement = &registry->statements[kind];
     run->is_write = is_write_statement(kind);
-    return lk_db_run(&registry->db, run, result, err);
+    rc = lk_db_run(&registry->db, run, result, err);
+    if (rc == 0)
+        atomic_store(&registry->in_vain_since_ns, 0);
+    else if (lk_is_outage(rc) &&
+             sqlock_monotonic_ns() + LK_DB_PAUSE_NS >= run->deadline_ns)
+        atomic_store(&registry->in_vain_since_ns, began_ns);
+    return rc;
 }
 
 void lk_registry_log(const sqlock_registry *registry, const char *format, ...)

@@ -2,12 +2,13 @@
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
  * Order of mutexes: keeper, sentinel, canceller, lookout, registry, lock, waiter,
- * then runner.  None is held during I/O.
+ * then runner and resolver.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/hash.h"
@@ -18,21 +19,13 @@
 #include "locks/keeper.h"
 #include "locks/lookout.h"
 #include "locks/options.h"
+#include "locks/resolver.h"
 #include "locks/runner.h"
 #include "locks/sentinel.h"
 #include "sqlock.h"
 
 #define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', who */
 #define LK_WHO_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
-
-/* A claim whose outcome could not be found out: its row is freed as soon as the
- * database answers again, or runs out. */
-struct lk_ghost {
-    struct lk_ghost *next;
-    char key[SQLOCK_KEY_SIZE];
-    char client_id[SQLOCK_KEY_SIZE];
-    int64_t over_boot_ns; /* it has run out by then */
-};
 
 /* The doorbell of a lease: what has it until the release. */
 struct lk_bell {
@@ -61,10 +54,15 @@ struct sqlock_registry {
     struct lk_lookout lookout;
     struct lk_canceller canceller;
     struct lk_runner runner;
-    pthread_mutex_t mutex; /* of what follows */
+    struct lk_resolver resolver;
+    /* When the last statement began that has had all its time in vain, 0 once
+     * one was answered; and when closing began, or 0.  CLOCK_MONOTONIC. */
+    _Atomic int64_t in_vain_since_ns;
+    _Atomic int64_t closing_since_ns;
+    _Atomic int64_t skew_told_ns; /* when a row was told of (skew.h); 0 */
+    pthread_mutex_t mutex;        /* of what follows */
     struct sqlock_lock *locks;
     struct sqlock_request *requests;
-    struct lk_ghost *ghosts;
     enum lk_own_sessions own_sessions;
     char *identity; /* of server and table, once a transaction has asked */
     bool asked_for_nodes; /* the same of row locks: */
@@ -88,6 +86,7 @@ struct sqlock_lock {
     pthread_mutex_t mutex; /* of what follows */
     struct lk_gate gate;
     struct lk_waiter *turn; /* whose it is while it claims; NULL */
+    int outage; /* what its attempts give while the database is away; 0 */
     enum lk_phase phase;
     uint32_t handovers; /* between threads of this process, in a row */
     /* read and set by whose turn it is */
@@ -95,20 +94,30 @@ struct sqlock_lock {
     uint32_t crowd;    /* so many acquisitions go to the doorbell first: others
                           wait there */
     bool is_squatted;  /* the doorbell is kept by somebody who does not come */
-    uint64_t owner;    /* lk_owner_id(), where threads own */
+    struct {           /* Spring services that want it, too: peers.h */
+        int64_t share_ns; /* how long it is ours in turn; 0: none was seen */
+        int64_t used_ns;  /* of that */
+    } peers;
+    uint64_t owner; /* lk_owner_id(), where threads own */
     uint32_t hold_count;
     /* the lease */
     struct lk_bell bell;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     uint32_t ttl_ms;
-    uint32_t cap_ms;             /* as in lease.h */
+    uint32_t cap_ms; /* as in lease.h, both */
+    bool is_claim_late;
     int64_t deadline_boot_ns;    /* when the holder stops believing */
     struct lk_renewal *renewals; /* under way */
     int lost;                    /* 0, ELOST, EEXPIRED: sticky */
     int lost_fd;                 /* -1: nobody has asked for it */
     uint32_t guards;             /* open transactions that keep it as it is */
     bool is_left_behind;         /* whoever is at it: an abandoned request */
+    bool is_told;                /* whoever holds it: that the lease is over */
+    struct lk_overdue *overdue;
+    /* of whose turn it is: what went with the lease that was set aside last */
+    bool is_aside;
+    struct lk_bell bell_aside;
     /* as the acquisition asked for */
     bool is_fenced;
     uint32_t max_hold_ms;
@@ -129,6 +138,9 @@ int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 uint64_t lk_thread_id(void);
 uint64_t lk_owner_id(void);
 
+/* Whether it is a thread's, and that has ended. */
+bool lk_has_ended(uint64_t owner);
+
 /* The number of a key's doorbell: of table, region and key. */
 int64_t lk_bell_number(const sqlock_registry *registry, const char *key);
 
@@ -139,7 +151,11 @@ void lk_registry_arguments(const sqlock_registry *registry, const char *key,
 /* A deadline one statement from now. */
 int64_t lk_statement_deadline(const sqlock_registry *registry);
 
-/* Run a statement of the registry.  The result is to be cleared. */
+/* Run a statement of the registry.  The result is to be cleared.
+ *
+ * An outage is shared: once a statement has had all its time in vain that began
+ * after another was asked for (lk_run.asked_ns, or with all of them when the
+ * registry began to close), that one is told EUNREACHABLE at once. */
 int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
                     struct lk_run *run, sqlock_result *result,
                     sqlock_error *err);

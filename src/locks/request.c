@@ -30,6 +30,7 @@ struct sqlock_request {
     bool is_entered;
     struct lk_lease lease; /* in place of `a`, of a release */
     int lost;
+    bool is_overdue; /* as LK_RELEASE_OVERDUE */
 
     pthread_mutex_t mutex; /* before all others */
     bool is_release;       /* never changes */
@@ -149,10 +150,9 @@ static int go_on(sqlock_request *request)
     struct lk_acquisition *a = &request->a;
     int entry = request->entry;
 
-    if (request->is_entered) /* parked: at the row, or in the queue */
-        entry = a->self.is_looking
-                    ? LK_ENTRY_CLAIM
-                    : lk_enter_on(a->lock, &a->self, &request->err);
+    if (request->is_entered) /* parked: with the turn, or in the queue */
+        entry = a->has_turn ? LK_ENTRY_CLAIM
+                            : lk_enter_on(a->lock, &a->self, &request->err);
     request->is_entered = true;
     return lk_acquisition_go_on(a, entry, &request->err);
 }
@@ -167,9 +167,14 @@ static bool run(struct lk_job *job, bool may_wait)
         return false;
     }
     request->a.self.may_not_block = !may_wait;
-    rc = request->is_release ? lk_end_lease(request->lock, &request->lease,
-                                            request->lost, &request->err)
-                             : go_on(request);
+    if (request->is_overdue)
+        rc = lk_end_overdue(request->lock, &request->lease, request->lost,
+                            &request->err);
+    else if (request->is_release)
+        rc = lk_end_lease(request->lock, &request->lease, request->lost,
+                          &request->err);
+    else
+        rc = go_on(request);
     if (rc == LK_PARKED) {
         job->due_ns = lk_parked_until(request->lock, &request->a.self);
         return true;
@@ -201,6 +206,7 @@ static int begin(sqlock_request *request, int64_t wait_ms,
     if (rc < 0)
         return rc;
     a->self.owner = lk_owner_id();
+    a->self.asked_ns = wait_ms == 0 ? sqlock_monotonic_ns() : 0;
     a->self.on_wake = wake;
     rc = enroll(request, a->self.deadline_ns, err);
     if (rc < 0) {
@@ -209,6 +215,8 @@ static int begin(sqlock_request *request, int64_t wait_ms,
     }
     request->entry = lk_acquisition_enter(a, &request->err);
     request->is_entered = request->entry == LK_ENTRY_PARKED;
+    if (request->is_entered)
+        request->job.due_ns = lk_parked_until(request->lock, &a->self);
     return 0;
 }
 
@@ -266,6 +274,8 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
         destroy(request);
         return rc;
     }
+    request->is_overdue = rc == LK_RELEASE_OVERDUE;
+    request->lease.asked_ns = sqlock_monotonic_ns();
     *out = request;
     if (rc == 0) /* nested: that was all */
         finish(request, 0);
@@ -285,8 +295,10 @@ static sqlock_request_state state_of(sqlock_request *request)
     if (request->is_release || request->rc < 0)
         return SQLOCK_REQUEST_FREE;
     pthread_mutex_lock(&request->lock->mutex);
-    state = lk_remaining_ns(request->lock) > 0 ? SQLOCK_REQUEST_HELD
-                                               : SQLOCK_REQUEST_LOST;
+    state = lk_is_owned_by(request->lock, request->a.self.owner) &&
+                    lk_remaining_ns(request->lock) > 0
+                ? SQLOCK_REQUEST_HELD
+                : SQLOCK_REQUEST_LOST;
     pthread_mutex_unlock(&request->lock->mutex);
     return state;
 }
@@ -310,10 +322,12 @@ static int take_over(sqlock_request *request, sqlock_error *err)
     int rc = 0;
 
     pthread_mutex_lock(&lock->mutex);
-    if (lock->lost == SQLOCK_ELOST)
+    if (lk_is_owned_by(lock, request->a.self.owner) &&
+        lock->lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the request was finished");
-    else if (lk_remaining_ns(lock) == 0)
+    else if (lk_remaining_ns(lock) == 0 ||
+             !lk_is_owned_by(lock, request->a.self.owner))
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease ran out before the request was finished");
     else

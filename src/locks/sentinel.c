@@ -62,6 +62,8 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
         if (lock->lost == 0)
             lock->lost = SQLOCK_EEXPIRED;
         raise_lost_fd(lock);
+        lock->is_told = true;
+        lk_gate_stir(&lock->gate); /* it may have the lock now */
         message->lock = lock;
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;

@@ -5,7 +5,6 @@
 #include "locks/wait.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -13,21 +12,29 @@
 #include "base/random.h"
 #include "locks/look.h"
 
+int64_t lk_wait_statement_deadline(const sqlock_registry *registry,
+                                   const struct lk_waiter *self)
+{
+    uint32_t statement_ms = registry->options.statement_timeout_ms;
+
+    if (self->wait_ms == 0) /* it only looks, whenever that is */
+        return lk_statement_deadline(registry);
+    return lk_sooner(lk_statement_deadline(registry),
+                     lk_after_ms(self->deadline_ns, statement_ms));
+}
+
 /* Look at the row now: 0 in *left_ns when it may be claimed. */
-static int look(sqlock_lock *lock, struct lk_post *post, int64_t *left_ns,
-                sqlock_error *err)
+static int look(sqlock_lock *lock, const struct lk_waiter *self,
+                struct lk_post *post, int64_t *left_ns, sqlock_error *err)
 {
     sqlock_registry *registry = lock->registry;
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
-                       &row, err);
+    rc = lk_lease_read(registry, lock->key,
+                       lk_wait_statement_deadline(registry, self), &row, err);
     if (rc == 0)
         *left_ns = lk_look_left_ns(registry, post, &row);
-    else if (rc == SQLOCK_ECANCELED) /* the statement, not the wait */
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
     return rc;
 }
 
@@ -73,7 +80,7 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
     if (rc != SQLOCK_ETIMEDOUT)
         return rc;
     /* Once more, at the end: what became free since the last look. */
-    rc = look(lock, &self->post, &left_ns, err);
+    rc = look(lock, self, &self->post, &left_ns, err);
     if (rc == 0 && left_ns > 0)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;
@@ -82,13 +89,13 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
 /* All at a time: what was seen of the first is not old when the last may be
  * taken. */
 static int look_at_all(sqlock_lock *const *locks, size_t count,
-                       struct lk_post *posts, bool *may_take, int64_t *left_ns,
-                       sqlock_error *err)
+                       const struct lk_waiter *self, struct lk_post *posts,
+                       bool *may_take, int64_t *left_ns, sqlock_error *err)
 {
     *left_ns = 0;
     for (size_t i = 0; i < count; i++) {
         int64_t left = 0;
-        int rc = look(locks[i], &posts[i], &left, err);
+        int rc = look(locks[i], self, &posts[i], &left, err);
 
         if (rc < 0)
             return rc;
@@ -110,16 +117,16 @@ static int64_t next_look(const sqlock_registry *registry, int64_t now,
 }
 
 int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
-                     struct lk_waiter *self, bool *may_take, sqlock_error *err)
+                     struct lk_waiter *self, struct lk_post *posts,
+                     bool *may_take, sqlock_error *err)
 {
-    struct lk_post *posts = calloc(count, sizeof *posts);
-    int rc = posts == NULL ? lk_error_nomem(err) : 0;
+    int rc = 0;
 
     while (rc == 0) {
         int64_t left_ns;
         int64_t now;
 
-        rc = look_at_all(locks, count, posts, may_take, &left_ns, err);
+        rc = look_at_all(locks, count, self, posts, may_take, &left_ns, err);
         if (rc < 0 || left_ns == 0)
             break;
         now = sqlock_monotonic_ns();
@@ -131,6 +138,5 @@ int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
                 next_look(locks[0]->registry, now, left_ns, self->deadline_ns),
                 err);
     }
-    free(posts);
     return rc;
 }

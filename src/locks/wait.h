@@ -6,6 +6,11 @@
 
 #include "locks/lease.h"
 
+/* A deadline of one statement from now, no later than one behind the wait's end:
+ * so far may a call outstay it. */
+int64_t lk_wait_statement_deadline(const sqlock_registry *registry,
+                                   const struct lk_waiter *self);
+
 /* Until the row may be claimed.  0: it looks free; EBUSY, ETIMEDOUT, ECANCELED,
  * or as lk_lease_read(); LK_PARKED: to be called again when it is woken, at its
  * deadline at the latest. */
@@ -13,8 +18,9 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err);
 
 /* The same until all may be claimed; may_take says which, also after EBUSY and
- * ETIMEDOUT. */
+ * ETIMEDOUT.  The posts, one each and all zero at first, keep what was seen. */
 int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
-                     struct lk_waiter *self, bool *may_take, sqlock_error *err);
+                     struct lk_waiter *self, struct lk_post *posts,
+                     bool *may_take, sqlock_error *err);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "sqlock.h"
 
+struct lk_cancel_fd;
 struct lk_connection;
 
 enum lk_call {
@@ -27,8 +28,10 @@ struct lk_post {
     int64_t due_ns; /* when to look next, CLOCK_MONOTONIC */
     bool is_listed;
     bool tells_change; /* of holder, too */
+    bool saw_peer;     /* that had the lock: a Spring service */
     char holder[SQLOCK_KEY_SIZE];
-    /* an expired row as it was first seen */
+    /* the row as it was seen last, and an expired one since when; "": free, or
+     * there is none */
     char client_id[SQLOCK_KEY_SIZE];
     int64_t expires_at_us;
     int64_t since_ns; /* 0: none yet */
@@ -51,6 +54,7 @@ struct lk_waiter {
     bool is_abandoned;  /* a request that nobody waits for any more */
     uint64_t owner;     /* who will own it: lk_owner_id() */
     int64_t wait_ms;
+    int64_t asked_ns;                      /* as in lease.h */
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
     const sqlock_acquire_options *options; /* complete; NULL: a hand-over is not
                                               for it */
@@ -60,8 +64,10 @@ struct lk_waiter {
     bool is_cancelled;
     struct sqlock_lock *queued_at;  /* or about to be */
     struct lk_connection *waits_on; /* blocked in the database; NULL */
-    bool is_looking; /* parked: begun at the lookout, and not ended */
-    bool is_told;    /* by the lookout: told_rc */
+    bool is_looking;         /* parked: begun at the lookout, and not ended */
+    int64_t paused_until_ns; /* CLOCK_MONOTONIC, between two attempts while the
+                                database is away; 0: in none */
+    bool is_told;            /* by the lookout: told_rc */
     int told_rc;
     sqlock_error told;
 
@@ -70,7 +76,7 @@ struct lk_waiter {
         has_cancel_fd; /* never changes; the rest under the canceller's mutex */
     struct {
         struct lk_waiter *next, *previous;
-        int fd; /* the caller's; 0: none, or it was cancelled */
+        struct lk_cancel_fd *watched; /* NULL: none, or it was cancelled */
     } cancel;
 };
 

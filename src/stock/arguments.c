@@ -24,7 +24,16 @@ int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL,
                         "the transaction is of another registry than the "
                         "stock");
-    return lk_tx_check(tx, err);
+    return lk_stock_told(lk_tx_check(tx, err), err);
+}
+
+int lk_stock_check_orders(const sqlock_stock *stock, sqlock_error *err)
+{
+    if (stock->has_orders)
+        return 0;
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "there are no tables for orders and reservations in this "
+                    "database: create them, see sqlock_stock_schema_create()");
 }
 
 int lk_stock_check_text(const char *what, const char *text, size_t most,

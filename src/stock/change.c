@@ -7,9 +7,23 @@
 
 #include "base/error.h"
 
+/* More than there can be. */
+static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
+                          int64_t there, sqlock_error *err)
+{
+    line->result = SQLOCK_EINVAL;
+    return lk_error(err, SQLOCK_EINVAL,
+                    "%" PRId64 " of %s and %" PRId64
+                    " more would be more than the column holds, which is "
+                    "%" PRId64,
+                    there, line->name, line->quantity, stock->most);
+}
+
 int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
                  sqlock_error *err)
 {
+    sqlock_stock_kind look =
+        op->stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ;
     int64_t there = 0;
     int rc;
 
@@ -20,17 +34,13 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
         return 0;
     }
     if (rc == 0)
-        rc = lk_stock_ask(op, SQLOCK_STOCK_SQL_READ, line, &there, err);
+        rc = lk_stock_ask(op, look, line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(line, err);
     if (rc < 0)
         return rc;
     line->left = there;
-    line->result = SQLOCK_EINVAL;
-    return lk_error(err, SQLOCK_EINVAL,
-                    "%" PRId64 " of %s and %" PRId64
-                    " more would be more than a 64-bit integer holds",
-                    there, line->name, line->quantity);
+    return refuse_so_many(op->stock, line, there, err);
 }
 
 /* The item's row, locked; made where it is missing and the table is ours. */
@@ -50,6 +60,29 @@ static int lock_or_make(struct lk_stock_operation *op,
                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
 }
 
+/* By how much the item changes.  An item whose row and buckets were filled by
+ * others may hold more than an integer does, and is set right without an order,
+ * whose entry would have to say by how much. */
+static int find_delta(const struct lk_stock_operation *op,
+                      struct lk_stock_line *line, int64_t there,
+                      int64_t gathered, sqlock_error *err)
+{
+    int64_t delta = 0;
+
+    if (__builtin_sub_overflow(line->quantity, there, &delta) ||
+        __builtin_sub_overflow(delta, gathered, &delta)) {
+        if (op->order != NULL)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "by how much %s changes is no 64-bit integer: set "
+                            "it without an order id",
+                            line->name);
+        delta = 0;
+    }
+    line->left = line->quantity;
+    line->delta = delta;
+    return 0;
+}
+
 int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
                     sqlock_error *err)
 {
@@ -58,18 +91,20 @@ int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
     int64_t there = 0;
     int rc;
 
+    if (line->quantity > op->stock->most)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%" PRId64 " of %s are more than the column holds, "
+                        "which is %" PRId64,
+                        line->quantity, line->name, op->stock->most);
     rc = lock_or_make(op, line, &there, err);
     if (rc == 0)
         return lk_stock_no_item(line, err);
     if (rc == 1 && op->stock->is_ours)
         rc = lk_buckets_gather(op, line, &gathered, err);
+    if (rc >= 0)
+        rc = find_delta(op, line, there, gathered, err);
     if (rc < 0)
         return rc;
     lk_stock_arguments(op, line, &arguments);
-    rc = lk_stock_do(op, SQLOCK_STOCK_SQL_ASSIGN, &arguments, NULL, err);
-    if (rc < 0)
-        return rc;
-    line->left = line->quantity;
-    line->delta = line->quantity - there - gathered;
-    return 0;
+    return lk_stock_do(op, SQLOCK_STOCK_SQL_ASSIGN, &arguments, NULL, err);
 }

@@ -39,9 +39,6 @@ int lk_columns_read(struct lk_columns *out, struct lk_db *db,
     else
         rc = lk_db_run(db, &run, &out->rows, err);
     lk_statement_clear(&statement);
-    if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
     return rc;
 }
 

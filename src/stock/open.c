@@ -2,6 +2,7 @@
  * open.c - opening a stock: which table, which columns, which strategy; and
  * whether the database has them all, so that nothing fails halfway later
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,19 +89,36 @@ static int complete(sqlock_stock_options *out,
 /* --- tables --- */
 
 static int check_column(const struct lk_columns *columns, const char *table,
-                        const char *name, const char *patterns,
-                        sqlock_error *err)
+                        const char *name, sqlock_error *err)
 {
-    const char *type = lk_columns_type(columns, name);
+    if (lk_columns_type(columns, name) != NULL)
+        return 0;
+    return lk_error(err, SQLOCK_ESCHEMA, "the table %s has no column %s", table,
+                    name);
+}
 
-    if (type == NULL)
-        return lk_error(err, SQLOCK_ESCHEMA, "the table %s has no column %s",
-                        table, name);
-    if (patterns != NULL && !lk_text_matches(type, patterns))
-        return lk_error(err, SQLOCK_ESCHEMA,
-                        "%s.%s is of type %s, but must be an integer", table,
-                        name, type);
-    return 0;
+/* The greatest integer that a column of this type holds; 0: it holds none. */
+static int64_t most_of(const sqlock_integer_type *types, const char *type)
+{
+    while (types->patterns != NULL && !lk_text_matches(type, types->patterns))
+        types++;
+    return types->most;
+}
+
+static int check_integer(const struct lk_columns *columns, const char *table,
+                         const char *name, const sqlock_integer_type *types,
+                         int64_t *most, sqlock_error *err)
+{
+    int rc = check_column(columns, table, name, err);
+
+    if (rc < 0)
+        return rc;
+    *most = most_of(types, lk_columns_type(columns, name));
+    if (*most > 0)
+        return 0;
+    return lk_error(err, SQLOCK_ESCHEMA,
+                    "%s.%s is of type %s, but must be an integer", table, name,
+                    lk_columns_type(columns, name));
 }
 
 /* The described table's, or ours. */
@@ -115,8 +133,9 @@ static int check_stock_table(sqlock_stock *stock,
                              int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_db *db = &stock->registry->db;
-    const char *integers = db->driver->stock->integers;
+    const sqlock_integer_type *types = db->driver->stock->integers;
     struct lk_columns columns;
+    int64_t ignored;
     int rc;
 
     rc = lk_columns_read(&columns, db, &described->table, deadline_ns, err);
@@ -128,17 +147,16 @@ static int check_stock_table(sqlock_stock *stock,
                                        "sqlock_stock_schema_create()"
                                      : "");
     if (rc == 0)
-        rc = check_column(&columns, described->plain, described->item, NULL,
-                          err);
+        rc = check_column(&columns, described->plain, described->item, err);
     if (rc == 0)
-        rc = check_column(&columns, described->plain, described->quantity,
-                          integers, err);
+        rc = check_integer(&columns, described->plain, described->quantity,
+                           types, &stock->most, err);
     if (rc == 0 && described->version != NULL)
-        rc = check_column(&columns, described->plain, described->version,
-                          integers, err);
+        rc = check_integer(&columns, described->plain, described->version,
+                           types, &ignored, err);
     if (rc == 0)
-        stock->has_integer_items = lk_text_matches(
-            lk_columns_type(&columns, described->item), integers);
+        stock->has_integer_items =
+            most_of(types, lk_columns_type(&columns, described->item)) > 0;
     lk_columns_clear(&columns);
     return rc;
 }
@@ -166,7 +184,7 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
             found++;
             for (int k = 0; rc == 0 && k < 9 && columns_of[i][k] != NULL; k++)
                 rc = check_column(&columns, tables[i].plain, columns_of[i][k],
-                                  NULL, err);
+                                  err);
         } else if (rc == 0 && (stock->is_ours || found > 0)) {
             rc = lk_error(err, SQLOCK_ESCHEMA,
                           "there is no table %s in this database: create it, "
@@ -239,6 +257,22 @@ static void render_ours(const struct lk_table *table, struct described *out,
     names->stock = table->quoted;
 }
 
+/* With the fragments of statements that follow from the table. */
+static int render_statements(sqlock_stock *stock,
+                             const struct lk_stock_names *of_tables,
+                             sqlock_error *err)
+{
+    const sqlock_stock_dialect *dialect = stock->registry->db.driver->stock;
+    struct lk_stock_names names = *of_tables;
+    char most[24];
+
+    (void)snprintf(most, sizeof most, "%" PRId64, stock->most);
+    names.most = most;
+    names.bump = names.version != NULL ? dialect->bump : "";
+    names.in_buckets = stock->is_ours ? dialect->in_buckets : "0";
+    return lk_stock_render(stock, &names, err);
+}
+
 static int find_tables(sqlock_stock *stock, sqlock_error *err)
 {
     sqlock_registry *registry = stock->registry;
@@ -266,7 +300,7 @@ static int find_tables(sqlock_stock *stock, sqlock_error *err)
         rc = check_stock_table(stock, &described, deadline_ns, err);
     if (rc == 0)
         rc = check_our_tables(stock, tables, deadline_ns, err);
-    return rc < 0 ? rc : lk_stock_render(stock, &names, err);
+    return rc < 0 ? rc : render_statements(stock, &names, err);
 }
 
 /* --- opening and closing --- */

@@ -20,7 +20,9 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
 {
     const sqlock_statement statement = {.text = text};
 
-    return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
+    return lk_stock_told(
+        lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err),
+        err);
 }
 
 /* Without a way back the transaction has done half of it, and must not commit. */
@@ -168,7 +170,7 @@ bool lk_stock_is_worth_another(int rc)
     case SQLOCK_ERESOURCE:
     case SQLOCK_EUNREACHABLE:
     case SQLOCK_ELOST:     /* before the commit was sent */
-    case SQLOCK_ECANCELED: /* by a limit of time on the server */
+    case SQLOCK_ECANCELED: /* the beginning or the commit, by a limit of time */
         return true;
     default:
         return false;
@@ -231,7 +233,8 @@ int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
 static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
                               sqlock_error *err)
 {
-    const sqlock_stock_options *options = &op->stock->options;
+    uint32_t attempts =
+        op->attempts_max > 0 ? op->attempts_max : op->stock->options.attempts;
     int64_t pause_us = FIRST_PAUSE_US;
     bool was_uncertain = false;
 
@@ -245,7 +248,7 @@ static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
             return lk_stock_outcome(op, rc, was_uncertain, err);
         resume_ns = sqlock_monotonic_ns() +
                     lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
-        if (op->attempts >= options->attempts || resume_ns >= op->deadline_ns)
+        if (op->attempts >= attempts || resume_ns >= op->deadline_ns)
             return lk_stock_outcome(op, rc, was_uncertain, err);
         lk_sleep_until(resume_ns);
         if (pause_us < LAST_PAUSE_US)
@@ -259,10 +262,9 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
     sqlock_stock *stock = op->stock;
     int rc;
 
-    if ((op->order != NULL) && !stock->has_orders)
-        return lk_error(err, SQLOCK_ESCHEMA,
-                        "there are no tables for orders in this database: "
-                        "create them, see sqlock_stock_schema_create()");
+    rc = op->order != NULL ? lk_stock_check_orders(stock, err) : 0;
+    if (rc < 0)
+        return rc;
     op->deadline_ns =
         lk_after_ms(sqlock_monotonic_ns(), stock->options.deadline_ms);
     if (tx != NULL) {
@@ -274,5 +276,5 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
     atomic_fetch_add(&stock->operations, 1);
     if (op->attempts > 1)
         atomic_fetch_add(&stock->retries, op->attempts - 1);
-    return rc;
+    return lk_stock_told(rc, err);
 }

@@ -280,8 +280,5 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
         return lk_stock_no_item(&line, err);
     if (rc == 1)
         *quantity = there;
-    if (rc == SQLOCK_EUNCERTAIN) /* a look */
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
     return rc < 0 ? rc : 0;
 }

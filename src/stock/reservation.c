@@ -5,13 +5,10 @@
  */
 #include "stock/stock.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-
-#define DUE_AT_A_TIME 100
 
 /* What LOOK says. */
 struct look {
@@ -74,6 +71,7 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 
 /* --- the quantities --- */
 
+/* An item that was deleted gets nothing back, and keeps nothing from ending. */
 static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
                      sqlock_error *err)
 {
@@ -88,10 +86,18 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
                         op->order);
     rc = lk_stock_line_init(op->stock, &line, cells[ITEM].text,
                             cells[QUANTITY].integer, err);
-    return rc < 0 ? rc : lk_stock_add(op, &line, err);
+    if (rc == 0)
+        rc = lk_stock_add(op, &line, err);
+    if (rc != SQLOCK_ENOTFOUND)
+        return rc;
+    lk_registry_log(op->stock->registry,
+                    "reservation %s ends, and there is no item %s any more to "
+                    "which to give back %" PRId64,
+                    op->order, line.name, line.quantity);
+    return 0;
 }
 
-/* Give everything back and let the entries count for nothing. */
+/* Give everything back, and let the entries count for nothing. */
 static int give_back(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_arguments arguments;
@@ -136,29 +142,29 @@ static int cancel(struct lk_stock_operation *op, sqlock_error *err)
     return end_by(op, SQLOCK_STOCK_SQL_CANCEL, 'X', true, err);
 }
 
-static int lapse(struct lk_stock_operation *op, sqlock_error *err)
+int lk_reservation_lapse(struct lk_stock_operation *op, sqlock_error *err)
 {
     return end_by(op, SQLOCK_STOCK_SQL_LAPSE, 'E', true, err);
 }
 
-static int end(sqlock_stock *stock, sqlock_tx *tx, const char *order,
-               lk_stock_body body, sqlock_stock_answer *answer,
-               sqlock_error *err)
+int lk_reservation_end(struct lk_stock_operation *op, sqlock_tx *tx,
+                       lk_stock_body body, sqlock_stock_answer *answer,
+                       sqlock_error *err)
 {
-    struct lk_stock_operation op = {.stock = stock, .order = order};
     int rc;
 
     if (answer != NULL)
         *answer = (sqlock_stock_answer){.left = -1};
-    rc = lk_stock_check(stock, tx, err);
+    rc = lk_stock_check(op->stock, tx, err);
     if (rc == 0)
-        rc = lk_stock_check_text("the order id", order, SQLOCK_ORDER_MAX, err);
+        rc = lk_stock_check_text("the order id", op->order, SQLOCK_ORDER_MAX,
+                                 err);
     if (rc < 0)
         return rc;
-    rc = lk_stock_run(&op, tx, body, err);
+    rc = lk_stock_run(op, tx, body, err);
     if (answer != NULL) {
-        answer->is_duplicate = op.is_duplicate;
-        answer->attempts = op.attempts;
+        answer->is_duplicate = op->is_duplicate;
+        answer->attempts = op->attempts;
     }
     return rc;
 }
@@ -166,79 +172,20 @@ static int end(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                        sqlock_stock_answer *answer, sqlock_error *err)
 {
-    return end(stock, tx, order, claim, answer, err);
+    struct lk_stock_operation op = {.stock = stock, .order = order};
+
+    return lk_reservation_end(&op, tx, claim, answer, err);
 }
 
 int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                         sqlock_stock_answer *answer, sqlock_error *err)
 {
-    return end(stock, tx, order, cancel, answer, err);
+    struct lk_stock_operation op = {.stock = stock, .order = order};
+
+    return lk_reservation_end(&op, tx, cancel, answer, err);
 }
 
-/* --- expiry --- */
-
-/* End those that are due; the first error is told, and does not keep the others
- * from ending. */
-static int expire_some(sqlock_stock *stock, const sqlock_result *due,
-                       int64_t *ended, sqlock_error *err)
-{
-    int rc = 0;
-
-    *ended = 0;
-    for (size_t i = 0; i < due->rows; i++) {
-        sqlock_stock_answer answer;
-        int one = end(stock, NULL, due->cells[i].text, lapse, &answer,
-                      rc < 0 ? NULL : err);
-
-        if (one == 0 && !answer.is_duplicate)
-            ++*ended;
-        /* Claimed or cancelled by another in between is as good. */
-        if (rc == 0 && one != SQLOCK_ECONFLICT)
-            rc = one;
-    }
-    return rc;
-}
-
-int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
-                        sqlock_error *err)
-{
-    struct lk_stock_operation op = {.stock = stock};
-    struct lk_arguments arguments;
-    int64_t total = 0;
-    int64_t ended = 0;
-    int rc;
-
-    if (expired != NULL)
-        *expired = 0;
-    rc = lk_stock_check(stock, NULL, err);
-    if (rc < 0)
-        return rc;
-    if (!stock->has_orders)
-        return lk_error(err, SQLOCK_ESCHEMA,
-                        "there are no tables for reservations in this "
-                        "database: create them, see "
-                        "sqlock_stock_schema_create()");
-    do {
-        sqlock_result due = {0};
-
-        op.deadline_ns = lk_statement_deadline(stock->registry);
-        lk_stock_arguments(&op, NULL, &arguments);
-        lk_stock_argument_integer(&arguments, SQLOCK_SP_QUANTITY,
-                                  DUE_AT_A_TIME);
-        rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_DUE, &arguments, &due, err);
-        ended = 0;
-        if (rc == 0)
-            rc = expire_some(stock, &due, &ended, err);
-        total += ended;
-        sqlock_result_clear(&due);
-    } while (rc == 0 && ended == DUE_AT_A_TIME);
-    if (expired != NULL)
-        *expired = total;
-    if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
-    return rc;
-}
+/* --- looking --- */
 
 int sqlock_stock_look(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                       sqlock_stock_state *state, int64_t *remaining_ms,

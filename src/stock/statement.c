@@ -12,7 +12,7 @@
 /* --- rendering --- */
 
 static const char *expansion(const struct lk_stock_names *names,
-                             const char *bump, const char *mark, size_t length)
+                             const char *mark, size_t length)
 {
     const struct {
         const char *mark;
@@ -22,10 +22,12 @@ static const char *expansion(const struct lk_stock_names *names,
         {"item", names->item},
         {"quantity", names->quantity},
         {"version", names->version != NULL ? names->version : names->quantity},
-        {"bump", names->version != NULL ? bump : ""},
+        {"bump", names->bump},
+        {"most", names->most},
         {"entry", names->entry},
         {"reservation", names->reservation},
         {"bucket", names->bucket},
+        {"in_buckets", names->in_buckets},
     };
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -35,24 +37,21 @@ static const char *expansion(const struct lk_stock_names *names,
     return NULL;
 }
 
-/* Marks of names are replaced, those of parameters stay; `bump` has marks of its
- * own. */
+/* Marks of names are replaced, those of parameters stay; a name may have marks of
+ * its own. */
 static void write_names(FILE *out, const char *text,
-                        const struct lk_stock_names *names, const char *bump)
+                        const struct lk_stock_names *names)
 {
     while (*text != '\0') {
         size_t length = *text == '{' ? strcspn(text + 1, "}") : 0;
         const char *name =
-            length > 1 ? expansion(names, bump, text + 1, length) : NULL;
+            length > 1 ? expansion(names, text + 1, length) : NULL;
 
         if (name == NULL) {
             (void)fputc(*text++, out);
             continue;
         }
-        if (name == bump)
-            write_names(out, bump, names, "");
-        else
-            (void)fputs(name, out);
+        write_names(out, name, names);
         text += length + 2;
     }
 }
@@ -71,7 +70,7 @@ static int render_one(sqlock_stock *stock, const struct lk_stock_names *names,
 
     if (stream == NULL)
         return lk_error_nomem(err);
-    write_names(stream, template->text, names, driver->stock->bump);
+    write_names(stream, template->text, names);
     if (fclose(stream) != 0) {
         free(text);
         return lk_error_nomem(err);
@@ -143,6 +142,7 @@ static bool is_write(sqlock_stock_kind kind)
     case SQLOCK_STOCK_SQL_LIST_TOTAL:
     case SQLOCK_STOCK_SQL_ENTRIES:
     case SQLOCK_STOCK_SQL_LOOK:
+    case SQLOCK_STOCK_SQL_OLD:
     case SQLOCK_STOCK_SQL_DUE:
         return false;
     default:
@@ -155,7 +155,14 @@ static bool is_write(sqlock_stock_kind kind)
 static bool is_repeatable(sqlock_stock_kind kind)
 {
     return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||
-           kind == SQLOCK_STOCK_SQL_CLAIM;
+           kind == SQLOCK_STOCK_SQL_CLAIM ||
+           kind == SQLOCK_STOCK_SQL_FORGET_ENTRIES ||
+           kind == SQLOCK_STOCK_SQL_FORGET_RESERVATIONS;
+}
+
+int lk_stock_told(int rc, sqlock_error *err)
+{
+    return rc == SQLOCK_ECANCELED ? lk_db_not_applied(rc, err) : rc;
 }
 
 static int send_in(sqlock_tx *tx, const struct lk_statement *statement,
@@ -168,8 +175,9 @@ static int send_in(sqlock_tx *tx, const struct lk_statement *statement,
     if (tx->is_adopted) /* nothing stays prepared there */
         sent.id = 0;
     lk_statement_order(statement, arguments, values);
-    return lk_tx_send(tx, &sent, values, statement->count, lk_tx_deadline(tx),
-                      result, err);
+    return lk_stock_told(lk_tx_send(tx, &sent, values, statement->count,
+                                    lk_tx_deadline(tx), result, err),
+                         err);
 }
 
 int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,

@@ -4,7 +4,7 @@
  * open.c opens a stock, schema.c makes its tables, statement.c sends its
  * statements, request.c takes requests and operation.c runs them, orders.c keeps
  * what became of them, change.c adds and sets, reservation.c ends reservations,
- * list.c lists items.
+ * expiry.c those whose time is over, retention.c forgets both, list.c lists items.
  * A strategy is a file of its own; fold.c is one round of the coalesced one.
  */
 #ifndef LK_STOCK_H
@@ -73,6 +73,7 @@ struct sqlock_stock {
     char *name;      /* the application's table; "": ours */
     bool has_orders; /* our tables are there */
     bool has_integer_items;
+    int64_t most;     /* that the quantity's column holds */
     bool takes_turns; /* one writer: our transactions do not fight for it */
     pthread_mutex_t turn;
 
@@ -96,6 +97,7 @@ struct lk_stock_operation {
     bool is_duplicate;
     bool is_settled; /* a refusal has been entered with the order */
     uint32_t attempts;
+    uint32_t attempts_max; /* 0: as the stock's options say */
 };
 
 /* --- statement.c --- */
@@ -104,6 +106,8 @@ struct lk_stock_operation {
 struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
     const char *entry, *reservation, *bucket;
+    const char *bump, *in_buckets; /* with marks, or "" and "0" */
+    const char *most;              /* in decimal */
 };
 
 int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
@@ -119,6 +123,10 @@ void lk_stock_argument(struct lk_arguments *arguments,
                        sqlock_stock_parameter which, const char *text);
 void lk_stock_argument_integer(struct lk_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
+
+/* Nobody cancels a call on a stock: what a statement's limit of time has ended is
+ * EBUSY. */
+int lk_stock_told(int rc, sqlock_error *err);
 
 /* One statement, in the operation's transaction or by itself.  The result is to
  * be cleared. */
@@ -139,6 +147,8 @@ int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
 /* --- arguments.c --- */
 
 int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);
+/* ESCHEMA: our tables are missing. */
+int lk_stock_check_orders(const sqlock_stock *stock, sqlock_error *err);
 int lk_stock_check_text(const char *what, const char *text, size_t most,
                         sqlock_error *err);
 int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
@@ -195,6 +205,32 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
                  sqlock_error *err);
 int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
                     sqlock_error *err);
+
+/* --- reservation.c --- */
+
+/* End one reservation by that body.  As sqlock_stock_cancel(). */
+int lk_reservation_end(struct lk_stock_operation *op, sqlock_tx *tx,
+                       lk_stock_body body, sqlock_stock_answer *answer,
+                       sqlock_error *err);
+/* The body that lets it expire. */
+int lk_reservation_lapse(struct lk_stock_operation *op, sqlock_error *err);
+
+/* --- expiry.c --- */
+
+/* The last row of a page. */
+struct lk_stock_page {
+    int64_t after_us;
+    int64_t line; /* of entries */
+    char after[SQLOCK_ORDER_MAX + 1];
+};
+
+void lk_stock_page_next(struct lk_stock_page *page, const char *order,
+                        int64_t at_us);
+
+/* The next page of DUE, of `most` rows; to be cleared in any case. */
+int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
+                 int64_t most, struct lk_stock_page *page, sqlock_result *due,
+                 sqlock_error *err);
 
 /* --- buckets.c --- */
 

@@ -133,7 +133,8 @@ static void leave(sqlock_registry *registry, struct lk_connection *connection,
                   int64_t bell)
 {
     (void)lk_bell_call(registry, connection,
-                       registry->db.driver->doorbells->leave, bell);
+                       registry->db.driver->doorbells->leave, bell,
+                       lk_statement_deadline(registry));
 }
 
 /* The second one must not have it before the first one leaves, and then must. */

@@ -3,9 +3,13 @@
  * as it is until the end
  *
  * One statement, which locks the lease's row in share mode when the row is
- * still ours, and waits for nobody: no row means lost, expired, locked by
- * somebody at this moment (a renewal, as a rule), or not visible to an old
- * snapshot.  Which one is asked on a connection of the registry.
+ * still ours, and waits for nobody: no row means lost, locked by somebody at this
+ * moment (a renewal, as a rule), or not visible to an old snapshot.  Which one is
+ * asked on a connection of the registry.
+ *
+ * The commit asks once more, since the transaction may have let go of the row:
+ * ROLLBACK TO SAVEPOINT does so, and a commit that is not ours, after which
+ * another transaction has begun on the same connection.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +40,13 @@ static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
+static int expired(const sqlock_lock *lock, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EEXPIRED,
+                    "the lease of %.200s ran out before it was guarded",
+                    lock->name);
+}
+
 /* No row.  0: the lease looks all right, so it is to be tried again; *over: it
  * is not ours any more, while other results are about the transaction. */
 static int examine(sqlock_tx *tx, const sqlock_lock *lock,
@@ -54,13 +65,11 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
         return *over;
     }
     if (!row.is_taken) {
-        *over = lk_error(err, SQLOCK_EEXPIRED,
-                         "the lease of %.200s ran out before it was guarded",
-                         lock->name);
+        *over = expired(lock, err);
         return *over;
     }
     rc = lk_tx_identify(tx, err);
-    if (rc == 0 && tx->is_snapshot && looks >= SNAPSHOT_LOOKS)
+    if (rc == 0 && tx->view == LK_TX_SNAPSHOT && looks >= SNAPSHOT_LOOKS)
         rc = lk_error(err, SQLOCK_ERETRY,
                       "the lease of %.200s was renewed after the transaction's "
                       "snapshot, or its row is locked: guard first, and run it "
@@ -71,7 +80,7 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
 
 /* 1: guarded; 0: no row. */
 static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
-                sqlock_error *err)
+                bool *is_over, sqlock_error *err)
 {
     sqlock_result result = {0};
     bool has_row;
@@ -84,8 +93,18 @@ static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
         lk_tx_run(tx, LK_TX_GUARD, arguments, lk_tx_deadline(tx), &result, err);
     (void)lk_tx_unlimit(tx, NULL);
     has_row = result.rows > 0;
+    *is_over = has_row && result.cells[0].integer == 0;
     sqlock_result_clear(&result);
     return rc < 0 ? rc : has_row;
+}
+
+static void fill(const sqlock_tx *tx, const sqlock_lock *lock,
+                 const char *client_id, int64_t token,
+                 struct lk_arguments *arguments)
+{
+    lk_registry_arguments(tx->registry, lock->key, arguments);
+    lk_argument_text(arguments, SQLOCK_P_CLIENT, client_id);
+    lk_argument_integer(arguments, SQLOCK_P_TOKEN, token);
 }
 
 static int guard(sqlock_tx *tx, const sqlock_lock *lock,
@@ -95,15 +114,14 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
     struct lk_arguments arguments;
     int64_t pause_us = 0;
 
-    lk_registry_arguments(tx->registry, lock->key, &arguments);
-    lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, lease->token);
+    fill(tx, lock, lease->client_id, lease->token, &arguments);
     for (unsigned looks = 1;; looks++) {
+        bool is_over;
         int rc;
 
-        rc = send(tx, &arguments, err);
+        rc = send(tx, &arguments, &is_over, err);
         if (rc > 0)
-            return 0;
+            return is_over ? (*over = expired(lock, err)) : 0;
         if (rc == 0)
             rc = examine(tx, lock, lease, looks, over, err);
         if (rc < 0 && rc != SQLOCK_EBUSY)
@@ -168,7 +186,7 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     } else if (rc == 0) {
         struct lk_tx_guard *kept = &tx->guards[tx->guard_count++];
 
-        kept->lock = lock;
+        *kept = (struct lk_tx_guard){.lock = lock, .token = lease.token};
         memcpy(kept->client_id, lease.client_id, sizeof kept->client_id);
     }
     if (rc == 0)
@@ -177,4 +195,90 @@ out:
     if (err != NULL)
         *err = own;
     return lk_tx_end(tx, rc, &own);
+}
+
+/* --- with the commit --- */
+
+/* A lease is not guarded any more, and nothing is committed: whose is it? */
+static int explain(sqlock_tx *tx, sqlock_error *err)
+{
+    for (size_t i = 0; i < tx->guard_count; i++) {
+        struct lk_tx_guard *guard = &tx->guards[i];
+        struct lk_row row;
+        int rc;
+
+        rc = lk_lease_read(tx->registry, guard->lock->key,
+                           lk_statement_deadline(tx->registry), &row, NULL);
+        if (rc == 0 && strcmp(row.client_id, guard->client_id) != 0) {
+            guard->lost = lost(tx, guard->lock, err);
+            return guard->lost;
+        }
+    }
+    return lk_error(err, SQLOCK_ERETRY,
+                    "the transaction had let go of a guarded lease, by a "
+                    "savepoint or a commit, and somebody has its row locked: "
+                    "run it again");
+}
+
+int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc = 1;
+
+    for (size_t i = 0; rc > 0 && i < tx->guard_count; i++) {
+        const struct lk_tx_guard *guard = &tx->guards[i];
+        struct lk_arguments arguments;
+        bool is_over; /* does not matter: nobody can have taken it over */
+
+        fill(tx, guard->lock, guard->client_id, guard->token, &arguments);
+        rc = send(tx, &arguments, &is_over, err);
+    }
+    if (rc > 0)
+        return 0;
+    return rc == 0 || rc == SQLOCK_EBUSY || rc == SQLOCK_ERETRY
+               ? explain(tx, err)
+               : rc;
+}
+
+/* Both in one round trip. */
+static int commit_if(sqlock_tx *tx, sqlock_error *err)
+{
+    const struct lk_statement *statement = &tx->statements[LK_TX_ASSERT];
+    struct lk_watchdog *dog = &tx->registry->db.dog;
+    int64_t deadline_ns = lk_tx_deadline(tx);
+    sqlock_value *values;
+    int rc;
+
+    values = calloc(tx->guard_count * statement->count, sizeof *values);
+    if (values == NULL)
+        return lk_error_nomem(err);
+    for (size_t i = 0; i < tx->guard_count; i++) {
+        const struct lk_tx_guard *guard = &tx->guards[i];
+        sqlock_value ordered[LK_PLACES_MAX];
+        struct lk_arguments arguments;
+
+        fill(tx, guard->lock, guard->client_id, guard->token, &arguments);
+        lk_statement_order(statement, &arguments, ordered);
+        memcpy(values + i * statement->count, ordered,
+               statement->count * sizeof *values);
+    }
+    lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
+                    deadline_ns);
+    rc = tx->part->commit_if(tx->connection->state, &statement->sent, values,
+                             statement->count, tx->guard_count, deadline_ns,
+                             err);
+    lk_watchdog_disarm(dog, &tx->connection->watch);
+    free(values);
+    return rc == SQLOCK_ENOTFOUND || rc == SQLOCK_ERETRY ? explain(tx, err)
+                                                         : rc;
+}
+
+int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err)
+{
+    int rc;
+
+    if (tx->part->commit_if != NULL)
+        return commit_if(tx, err);
+    rc = lk_tx_check_guards(tx, err);
+    return rc < 0 ? rc
+                  : lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), err);
 }

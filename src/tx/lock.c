@@ -14,118 +14,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "tx/tx.h"
+#include "tx/target.h"
 
 /* One wait in the database; a longer one is several. */
 #define SLICE_MS INT64_C(10000)
-/* Looks at a row that nobody has and the snapshot does not show. */
-#define BLIND_LOOKS 3
-
-/* What is to be locked. */
-struct target {
-    /* a name */
-    const char *name;
-    const char *key;
-    struct lk_arguments arguments;
-    /* or a row */
-    char *free_text, *wait_text, *plain_text;
-    const sqlock_value *row_key;
-
-    unsigned blind; /* looks that saw nothing to wait for */
-};
-
-/* --- one statement each --- */
-
-/* 1: locked; 0: there was no row to lock; EBUSY: somebody has it. */
-static int try_to_lock(sqlock_tx *tx, const struct target *target, bool waits,
-                       int64_t deadline_ns, sqlock_error *err)
-{
-    sqlock_result result = {0};
-    bool has_row;
-    int rc;
-
-    if (target->name != NULL)
-        rc = lk_tx_run(tx, waits ? LK_TX_WAIT : LK_TX_LOCK, &target->arguments,
-                       deadline_ns, &result, err);
-    else if (waits)
-        rc = lk_tx_query(tx, target->wait_text, target->row_key, 1, &result,
-                         err);
-    else
-        rc = lk_tx_query_nowait(tx, target->free_text, target->row_key, 1,
-                                &result, err);
-    has_row = result.rows > 0;
-    sqlock_result_clear(&result);
-    return rc < 0 ? rc : has_row;
-}
-
-/* Make the name's row where it is missing (F24), past the transaction: in it,
- * a look at nothing could lock the gap where the row is to be. */
-static int ensure_row(sqlock_tx *tx, const struct target *target,
-                      sqlock_error *err)
-{
-    struct lk_run run = {
-        .arguments = &target->arguments,
-        .deadline_ns = lk_statement_deadline(tx->registry),
-        .is_repeatable = true,
-    };
-    sqlock_result result = {0};
-    bool exists;
-    int rc;
-
-    rc = lk_registry_run(tx->registry, SQLOCK_SQL_READ, &run, &result, err);
-    exists = result.rows > 0;
-    if (rc == 0 && !exists)
-        rc = lk_tx_run_apart(tx, LK_TX_SEED, &target->arguments, &result, err);
-    if (rc == SQLOCK_EUNCERTAIN)
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time");
-    sqlock_result_clear(&result);
-    return rc;
-}
-
-/* There was nothing to lock, and perhaps nothing to wait for: whether somebody
- * else could lock it. */
-static int look_from_apart(sqlock_tx *tx, struct target *target,
-                           sqlock_error *err)
-{
-    sqlock_result result = {0};
-    bool is_free;
-    int rc;
-
-    rc = lk_tx_run_apart(tx, LK_TX_LOCK, &target->arguments, &result, err);
-    is_free = result.rows > 0;
-    sqlock_result_clear(&result);
-    if (rc < 0)
-        return rc;
-    target->blind = is_free ? target->blind + 1 : 0;
-    if (target->blind < BLIND_LOOKS)
-        return 0;
-    rc = lk_error(err, SQLOCK_ERETRY,
-                  "the transaction's snapshot is older than the row of %s: run "
-                  "the transaction again",
-                  target->name);
-    return lk_tx_end(tx, rc, err);
-}
-
-/* Why there was nothing to lock.  0: somebody has it, or had. */
-static int examine(sqlock_tx *tx, struct target *target, sqlock_error *err)
-{
-    sqlock_result result = {0};
-    bool exists;
-    int rc;
-
-    if (target->name != NULL) {
-        rc = ensure_row(tx, target, err);
-        return rc == 0 && tx->is_snapshot ? look_from_apart(tx, target, err)
-                                          : rc;
-    }
-    rc = lk_tx_query(tx, target->plain_text, target->row_key, 1, &result, err);
-    exists = result.rows > 0;
-    sqlock_result_clear(&result);
-    if (rc == 0 && !exists)
-        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
-    return rc;
-}
 
 /* --- waiting in the database --- */
 
@@ -173,7 +65,7 @@ static void abort_all(sqlock_tx *tx)
 }
 
 /* 1: locked; 0: there is no row; EBUSY: not in this time; or the end. */
-static int wait_in_savepoint(sqlock_tx *tx, const struct target *target,
+static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
                              int64_t wait_ms, sqlock_error *err)
 {
     int64_t deadline_ns =
@@ -185,8 +77,8 @@ static int wait_in_savepoint(sqlock_tx *tx, const struct target *target,
     limited = lk_tx_limit(tx, wait_ms, err);
     rc = limited;
     if (rc == 0)
-        rc = try_to_lock(tx, target, true,
-                         tx->is_adopted ? LK_NEVER : deadline_ns, err);
+        rc = lk_tx_target_lock(tx, target, true,
+                               tx->is_adopted ? LK_NEVER : deadline_ns, err);
     if (rc < 0 && tx->over == 0) {
         end = go_back(tx, err);
         if (end < 0)
@@ -213,7 +105,7 @@ static int wait_in_savepoint(sqlock_tx *tx, const struct target *target,
     return rc;
 }
 
-static int wait_in_database(sqlock_tx *tx, const struct target *target,
+static int wait_in_database(sqlock_tx *tx, const struct lk_tx_target *target,
                             int64_t wait_ms, sqlock_error *err)
 {
     int rc;
@@ -250,8 +142,8 @@ static int not_in_time(int64_t wait_ms, const char *what, sqlock_error *err)
                     what, (long long)wait_ms);
 }
 
-static int lock_until(sqlock_tx *tx, struct target *target, int64_t wait_ms,
-                      int64_t deadline_ns, sqlock_error *err)
+static int lock_until(sqlock_tx *tx, struct lk_tx_target *target,
+                      int64_t wait_ms, int64_t deadline_ns, sqlock_error *err)
 {
     const char *what = target->name != NULL ? target->name : "the row";
     int64_t pause_us = 0;
@@ -260,11 +152,13 @@ static int lock_until(sqlock_tx *tx, struct target *target, int64_t wait_ms,
         int64_t slice;
         int rc;
 
-        rc = try_to_lock(tx, target, false, lk_tx_deadline(tx), err);
+        rc = lk_tx_target_lock(tx, target, false, lk_tx_deadline(tx), err);
         if (rc > 0)
             return 0;
         if (rc == 0)
-            rc = examine(tx, target, err);
+            rc = lk_tx_target_examine(tx, target, err);
+        if (rc > 0)
+            continue;
         if (rc < 0 && rc != SQLOCK_EBUSY)
             return rc;
         if (wait_ms == 0 && target->blind == 0)
@@ -337,9 +231,9 @@ static int compare_keys(const void *one, const void *other)
 #define SHOWN_SIZE 256
 
 static void aim(const sqlock_tx *tx, const struct name *name,
-                char shown[SHOWN_SIZE], struct target *target)
+                char shown[SHOWN_SIZE], struct lk_tx_target *target)
 {
-    *target = (struct target){.name = name->text, .key = name->key};
+    *target = (struct lk_tx_target){.name = name->text, .key = name->key};
     lk_registry_arguments(tx->registry, name->key, &target->arguments);
     lk_argument_text(&target->arguments, SQLOCK_P_REGION, tx->region);
     (void)snprintf(shown, SHOWN_SIZE, "%.*s",
@@ -347,21 +241,20 @@ static void aim(const sqlock_tx *tx, const struct name *name,
     lk_argument_text(&target->arguments, SQLOCK_P_NAME, shown);
 }
 
-/* All of them before the transaction's first look, which may take its
- * snapshot. */
+/* All of them before the first look, unless that can be left without harm. */
 static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
                        sqlock_error *err)
 {
     int rc = 0;
 
-    if (tx->part->take_write_lock != NULL)
+    if (tx->part->take_write_lock != NULL || tx->view == LK_TX_FRESH)
         return 0;
     for (size_t i = 0; rc == 0 && i < count; i++) {
         char shown[SHOWN_SIZE];
-        struct target target;
+        struct lk_tx_target target;
 
         aim(tx, &names[i], shown, &target);
-        rc = ensure_row(tx, &target, err);
+        rc = lk_tx_target_ensure(tx, &target, err);
     }
     return rc;
 }
@@ -370,7 +263,7 @@ static int lock_name(sqlock_tx *tx, const struct name *name, int64_t wait_ms,
                      int64_t deadline_ns, sqlock_error *err)
 {
     char shown[SHOWN_SIZE];
-    struct target target;
+    struct lk_tx_target target;
 
     aim(tx, name, shown, &target);
     return lock_until(tx, &target, wait_ms, deadline_ns, err);
@@ -496,7 +389,7 @@ static int lock_row(sqlock_tx *tx, const struct lk_tx_table *table,
     int64_t deadline_ns = wait_ms == SQLOCK_FOREVER
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
-    struct target target = {.row_key = key};
+    struct lk_tx_target target = {.row_key = key};
     int rc = 0;
 
     target.plain_text = select_row(table, "");
@@ -515,7 +408,7 @@ static int lock_row(sqlock_tx *tx, const struct lk_tx_table *table,
     else {
         rc = take_write_lock(tx, wait_ms, deadline_ns, err);
         if (rc == 0)
-            rc = examine(tx, &target, err);
+            rc = lk_tx_target_examine(tx, &target, err);
     }
     free(target.plain_text);
     free(target.free_text);

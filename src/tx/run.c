@@ -64,10 +64,13 @@ static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
         rc = lk_error(&own, SQLOCK_EINVAL,
                       "the transaction was ended behind our back: committed, "
                       "rolled back, or by a statement that commits");
+    else if (state == SQLOCK_TX_GONE)
+        rc = lk_error(&own, SQLOCK_ELOST,
+                      "the connection is gone, and the transaction with its "
+                      "locks; nothing of it is committed");
     else
         rc = lk_error(&own, SQLOCK_EINVAL,
-                      "the transaction is aborted, or its connection gone: it "
-                      "can only be rolled back");
+                      "the transaction is aborted: it can only be rolled back");
     if (err != NULL)
         *err = own;
     return lk_tx_end(tx, rc, &own);
@@ -127,6 +130,11 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
     sqlock_error own = {0};
     int rc;
 
+    if (tx->is_adopted && tx->part->check_adopted != NULL) {
+        rc = tx->part->check_adopted(tx->connection->state, err);
+        if (rc < 0)
+            return rc;
+    }
     lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
                     deadline_ns);
     rc = tx->driver->execute(tx->connection->state, statement, values, count,

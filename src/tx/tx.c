@@ -10,8 +10,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "locks/options.h"
 
-#define SUFFIX "#tx"
+/* Two statements of one number would be taken for each other. */
+_Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
 
 /* --- making and freeing --- */
 
@@ -20,7 +22,9 @@ static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
 {
     const sqlock_template template = {.text = text};
     /* On the application's connection nothing stays prepared. */
-    uint32_t id = tx->is_adopted ? 0 : SQLOCK_SQL_KINDS + 1 + kind;
+    uint32_t id = tx->is_adopted && !tx->part->unprepares
+                      ? 0
+                      : SQLOCK_SQL_KINDS + 1 + kind;
     int rc;
 
     rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
@@ -34,8 +38,8 @@ static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
     return 0;
 }
 
-static int render_lock(sqlock_tx *tx, enum lk_tx_kind kind, const char *how,
-                       sqlock_error *err)
+static int render_select(sqlock_tx *tx, enum lk_tx_kind kind, const char *how,
+                         sqlock_error *err)
 {
     char text[160];
 
@@ -52,13 +56,13 @@ static int render(sqlock_tx *tx, sqlock_error *err)
     int rc = 0;
 
     for (uint32_t kind = 0; rc == 0 && kind < SQLOCK_TX_KINDS; kind++)
-        if (texts[kind] != NULL)
+        if (texts[kind] != NULL && kind != LK_TX_REAP)
             rc = render_one(tx, kind, texts[kind], err);
     if (rc == 0 && tx->part->update_free != NULL)
-        rc = render_lock(tx, LK_TX_LOCK, tx->part->update_free, err);
+        rc = render_select(tx, LK_TX_LOCK, tx->part->update_free, err);
     if (rc == 0 && tx->part->update_wait != NULL)
-        rc = render_lock(tx, LK_TX_WAIT, tx->part->update_wait, err);
-    return rc;
+        rc = render_select(tx, LK_TX_WAIT, tx->part->update_wait, err);
+    return rc < 0 ? rc : render_select(tx, LK_TX_LOOK, "", err);
 }
 
 static void free_tx(sqlock_tx *tx)
@@ -90,13 +94,13 @@ static int new_tx(sqlock_tx **out, sqlock_registry *registry, bool is_adopted,
     tx = calloc(1, sizeof *tx);
     length = strlen(registry->region);
     if (tx != NULL)
-        tx->region = malloc(length + sizeof SUFFIX);
+        tx->region = malloc(length + sizeof LK_NAMES_SUFFIX);
     if (tx == NULL || tx->region == NULL) {
         free(tx);
         return lk_error_nomem(err);
     }
     memcpy(tx->region, registry->region, length);
-    memcpy(tx->region + length, SUFFIX, sizeof SUFFIX);
+    memcpy(tx->region + length, LK_NAMES_SUFFIX, sizeof LK_NAMES_SUFFIX);
     tx->registry = registry;
     tx->driver = registry->db.driver;
     tx->part = tx->driver->transactions;
@@ -112,10 +116,8 @@ static int new_tx(sqlock_tx **out, sqlock_registry *registry, bool is_adopted,
 
 /* --- the driver's calls, watched --- */
 
-typedef int (*call_fn)(void *, int64_t, sqlock_error *);
-
-static int call(sqlock_tx *tx, call_fn function, int64_t deadline_ns,
-                sqlock_error *err)
+int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
+               sqlock_error *err)
 {
     struct lk_watchdog *dog = &tx->registry->db.dog;
     int rc;
@@ -138,8 +140,8 @@ static int begin(sqlock_tx *tx, sqlock_error *err)
     if (rc < 0)
         return rc;
     for (;;) {
-        rc = call(tx, tx->driver->begin,
-                  tx->is_adopted ? LK_NEVER : deadline_ns, err);
+        rc = lk_tx_call(tx, tx->driver->begin,
+                        tx->is_adopted ? LK_NEVER : deadline_ns, err);
         if ((rc != SQLOCK_EBUSY && rc != SQLOCK_ERETRY) ||
             sqlock_monotonic_ns() >= deadline_ns)
             break;
@@ -149,7 +151,7 @@ static int begin(sqlock_tx *tx, sqlock_error *err)
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the connection broke before the transaction began");
-    return rc;
+    return lk_db_not_applied(rc, err);
 }
 
 /* --- on a connection of the registry --- */
@@ -162,9 +164,9 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
 
     /* An idle connection may turn out to be dead when it is first used. */
     do {
-        rc = lk_pool_take(pool, deadline_ns, &tx->connection, err);
+        rc = lk_pool_lend(pool, deadline_ns, &tx->connection, err);
         if (rc < 0)
-            return rc;
+            return lk_db_not_applied(rc, err);
         rc = begin(tx, err);
         if (rc == 0)
             return 0;
@@ -237,13 +239,16 @@ static int learn_isolation(sqlock_tx *tx, sqlock_error *err)
     sqlock_result result = {0};
     int rc;
 
+    tx->view = LK_TX_EITHER;
     if (tx->part->isolation == NULL)
         return 0;
     rc = lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), &result, err);
     if (rc == 0)
-        tx->is_snapshot =
-            result.rows == 0 || result.cells[0].type != SQLOCK_TEXT ||
-            strcasecmp(result.cells[0].text, "read committed") != 0;
+        tx->view =
+            result.rows > 0 && result.cells[0].type == SQLOCK_TEXT &&
+                    strcasecmp(result.cells[0].text, "read committed") == 0
+                ? LK_TX_FRESH
+                : LK_TX_SNAPSHOT;
     sqlock_result_clear(&result);
     return rc;
 }
@@ -261,7 +266,7 @@ static int settle_in(sqlock_tx *tx, sqlock_error *err)
         return rc < 0 ? rc : learn_isolation(tx, err);
     }
     rc = learn_isolation(tx, err);
-    if (rc == 0 && !tx->is_snapshot)
+    if (rc == 0 && tx->view != LK_TX_SNAPSHOT)
         rc = lk_tx_identify(tx, err);
     return rc;
 }
@@ -290,7 +295,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
     rc = settle_in(tx, err);
     if (rc < 0) {
         if (!was_open)
-            (void)call(tx, tx->driver->rollback, LK_NEVER, NULL);
+            (void)lk_tx_call(tx, tx->driver->rollback, LK_NEVER, NULL);
         let_go(tx);
         free_tx(tx);
         return rc;
@@ -307,7 +312,8 @@ static void finish(sqlock_tx *tx)
     struct lk_pool *pool = &tx->registry->db.pool;
 
     for (size_t i = 0; i < tx->guard_count; i++)
-        lk_guard_end(tx->guards[i].lock, tx->guards[i].client_id, 0);
+        lk_guard_end(tx->guards[i].lock, tx->guards[i].client_id,
+                     tx->guards[i].lost);
     if (tx->is_adopted)
         let_go(tx);
     else if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE &&
@@ -322,7 +328,7 @@ static int roll_back(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns =
         tx->is_adopted ? LK_NEVER : lk_statement_deadline(tx->registry);
-    int rc = call(tx, tx->driver->rollback, deadline_ns, err);
+    int rc = lk_tx_call(tx, tx->driver->rollback, deadline_ns, err);
 
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
@@ -339,7 +345,9 @@ static int commit(sqlock_tx *tx, sqlock_error *err)
     rc = lk_tx_check(tx, err);
     if (rc < 0)
         return rc;
-    rc = call(tx, tx->driver->commit, lk_tx_deadline(tx), &own);
+    rc = tx->guard_count > 0
+             ? lk_tx_commit_guarded(tx, &own)
+             : lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), &own);
     if (rc == SQLOCK_EUNREACHABLE)
         rc = lk_error(&own, SQLOCK_ELOST,
                       "the connection was gone before the commit was sent: "
@@ -400,6 +408,8 @@ int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err)
                         "this transaction is on a connection of the registry: "
                         "commit it or roll it back");
     rc = lk_tx_check(tx, err);
+    if (rc == 0)
+        rc = lk_tx_check_guards(tx, err);
     finish(tx);
     return rc;
 }

@@ -16,19 +16,32 @@
 enum lk_tx_kind {
     LK_TX_SEED = SQLOCK_TX_SQL_SEED,
     LK_TX_GUARD = SQLOCK_TX_SQL_GUARD,
+    LK_TX_ASSERT = SQLOCK_TX_SQL_ASSERT,
+    LK_TX_REAP = SQLOCK_TX_SQL_REAP, /* sent by sqlock_reap() */
     /* Lock the row {1}{2} against all others until the transaction ends, unless
      * somebody has it locked: no row then, or where the transaction's snapshot
      * has none. */
     LK_TX_LOCK = SQLOCK_TX_KINDS,
     /* The same, but wait for whoever has it. */
     LK_TX_WAIT,
+    /* Gives the row {1}{2}, whoever has it locked. */
+    LK_TX_LOOK,
     LK_TX_KINDS
+};
+
+/* Which rows the transaction's statements see. */
+enum lk_tx_view {
+    LK_TX_FRESH = 0, /* what is committed when they begin; no gaps are locked */
+    LK_TX_SNAPSHOT,  /* what was when its first statement began */
+    LK_TX_EITHER     /* not to be found out */
 };
 
 /* A lease that the transaction keeps as it is. */
 struct lk_tx_guard {
     sqlock_lock *lock;
     char client_id[SQLOCK_KEY_SIZE];
+    int64_t token;
+    int lost; /* what the commit has found out: 0, ELOST */
 };
 
 struct sqlock_tx {
@@ -41,10 +54,10 @@ struct sqlock_tx {
 
     bool is_adopted;
     bool is_identified; /* known to be on the registry's database */
-    bool is_snapshot;   /* rows may be newer than it can see */
-    bool is_shielded;   /* within a savepoint: a statement may fail */
-    bool is_limited;    /* until lk_tx_unlimit() */
-    int over;           /* what ended it, and every later call gets */
+    enum lk_tx_view view;
+    bool is_shielded; /* within a savepoint: a statement may fail */
+    bool is_limited;  /* until lk_tx_unlimit() */
+    int over;         /* what ended it, and every later call gets */
     sqlock_error why;
 
     struct lk_tx_guard *guards;
@@ -86,6 +99,12 @@ int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
 /* When a statement of this transaction is given up. */
 int64_t lk_tx_deadline(const sqlock_tx *tx);
 
+/* A function of the driver, within its deadline. */
+typedef int (*lk_tx_call_fn)(void *connection, int64_t deadline_ns,
+                             sqlock_error *err);
+int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
+               sqlock_error *err);
+
 /* Around statements that must not wait for a lock by the application's
  * settings. */
 int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err);
@@ -93,6 +112,16 @@ int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err);
 
 /* Refuse a connection of another database.  0, EINVAL. */
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
+
+/* --- guard.c --- */
+
+/* Whether the leases that were guarded are still ours, and theirs the locks of
+ * this transaction: savepoints and commits behind our back let them go.  0; ELOST;
+ * ERETRY: they are ours, but somebody has one locked at this moment. */
+int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err);
+
+/* Commit only if they are.  As the driver's commit, and as above. */
+int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err);
 
 /* --- nodes.c --- */
 

@@ -14,7 +14,7 @@ frozen() {
     LD_PRELOAD="$dir/halt.so" "$SQLOCK" --table-prefix "$prefix" run -t 3 \
         frozen -- sh -c ': >"$1"' sh "$dir/begun" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true is_halted_or_gone
     supervisor=$(supervisor_of "$holder")
     sleep 0.2 # until it is given
@@ -48,9 +48,8 @@ not_forked() {
     holder=$!
     until_true grep -q waiting "$dir/err"
     bystander=$(cat "$dir/bystander")
-    supervisor=$(ps -o pid= -o comm= --ppid "$holder" |
-        awk '$2 == "sqlock" { print $1 }')
-    helpers+=("$holder" "$bystander" "$supervisor")
+    supervisor=$(supervisor_of "$holder")
+    helper "$holder" "$bystander" "$supervisor"
     stop "$supervisor"
     kill -TERM "$holding"
     until_true grep -q "is ours" "$dir/err"
@@ -71,7 +70,7 @@ nobody_reads() {
     dd if=/dev/zero of="$dir/full" bs=4096 oflag=nonblock 2>/dev/null
     "$SQLOCK" --table-prefix "$prefix" run unread -- "$dir/nothing-there" 2>&7 &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true is_free unread
     is "no such command, and nobody reads that: the lock is free" "$?" 0
     is "no such command, and nobody reads that: it is to be said" \

@@ -27,13 +27,13 @@ in_order() { # LAYOUT
     "$SQLOCK" --table-prefix "$prefix" run -t 6 order -- sh -c 'trap "" TERM
         while echo old >>"$1"; do sleep 0.01; done' sh "$log" 2>/dev/null &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -s "$log" || not_ok "$1: hold" "it does not get the lock"
     # shellcheck disable=SC2016
     "$SQLOCK" --table-prefix "$prefix" run order -- sh -c 'echo new >>"$1"
         sleep 0.2' sh "$log" 2>/dev/null &
     next=$!
-    helpers+=("$next")
+    helper "$next"
     run break order "$(whose order "$1")" --reason "it hangs"
     is "$1: break" "$status" 0
     ends
@@ -82,7 +82,7 @@ audit() { # LAYOUT
 }
 
 usage() {
-    hold used -t 20
+    hold used -t 8
     run break used --reason why
     is "whose lease has to be said" "$status" 64
     run break used --token 1
@@ -94,11 +94,15 @@ usage() {
     is "an empty reason is none" "$status" 64
     run break used --token 0x1 --reason why
     is "a token is a number" "$status" 64
-    run break used --client-id "$(sq show used --json | json client_id)" \
-        --reason why
-    is "sqlock's own layout goes by the token" "$status" 64
+    run break used --client-id 0 --reason why
+    is "another's client id" "$status" 1
+    has "the holder is named" "$err" "$(sq show used --json | json client_id)"
     is "the holder was left alone" "$(sq show used --json | json state)" held
-    let_go
+    run break used --client-id "$(sq show used --json | json client_id)" \
+        --reason why --now
+    is "its own" "$status" 0
+    ends
+    is "the old holder is told" "$?" 76
 }
 
 for one in $(databases); do

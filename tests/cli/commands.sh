@@ -6,7 +6,7 @@ tool json jansson
 
 members='key:string name:NAME state:string holder:string client_id:string'
 members+=' token:TOKEN acquired_at:string expires_at:string'
-members+=' remaining_ms:integer'
+members+=' remaining_ms:integer ahead_ms:integer'
 
 init_commands() { # LAYOUT
     local other=spring7

@@ -22,10 +22,10 @@ start_family() { # SCRIPT OPTION...
     "$SQLOCK" --table-prefix "$prefix" run "$@" job -- sh -c "$script" sh "$dir/new" "$dir/pids" \
         2>"$dir/err.family" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -e "$dir/pids" || not_ok "start" "no command"
     mapfile -t family_pids <"$dir/pids"
-    helpers+=("${family_pids[@]}")
+    helper "${family_pids[@]}"
 }
 is_family_gone() { # WHAT
     local pid alive=
@@ -60,6 +60,27 @@ broken() {
     ends
     is "lost, the command is stopped: exit status" "$?" 76
     is_family_gone "lost, the command is stopped: all of it is gone"
+}
+
+# The command is done before the next renewal would have found it out.
+stolen() {
+    # Not with the name of the first one's sessions.
+    local take="env -u PGAPPNAME \"$SQLOCK\" -q --url '$SQLOCK_URL' --table-prefix $prefix"
+    run run -t 60 job -- sh -c "$take break job --now --reason test \
+        --token \"\$SQLOCK_TOKEN\" && $take run -n job -- true && echo stolen"
+    is "stolen, and given back, before a renewal: exit status" \
+        "$status/$out" 76/stolen
+    has "stolen, and given back, before a renewal: it is said" "$err" \
+        "another owner may have had the lock"
+    run run -t 60 job -- sh -c "$take break job --now --reason test \
+        --token \"\$SQLOCK_TOKEN\" && (setsid $take run job -- sh -c \
+        'echo held; exec sleep 600' >\"\$1\" 2>&1 & echo \$! >\"\$2\") &&
+        until grep -q held \"\$1\"; do sleep 0.02; done" sh "$dir/thief" \
+        "$dir/thief.pid"
+    is "stolen, and held, before a renewal: exit status" "$status" 76
+    helper "$(cat "$dir/thief.pid")"
+    kill -TERM "$(cat "$dir/thief.pid")"
+    until_true is_gone "$(cat "$dir/thief.pid")"
 }
 
 renewed() {
@@ -134,7 +155,7 @@ late_daemon() {
         run run late -- sh -c '(sleep 0.03; exec setsid sleep 600) \
             >/dev/null 2>&1 & echo $!'
         pid=$out
-        helpers+=("$pid")
+        helper "$pid"
         ! is_alive "$pid" || survivors=1
         kill -KILL "$pid" 2>/dev/null
     done
@@ -159,7 +180,7 @@ control_group() {
             sh "$1" >/dev/null 2>&1 &
         until [ -s "$1" ]; do sleep 0.01; done
         sed -n "s/^0:://p" /proc/self/cgroup' sh "$dir/daemon"
-    helpers+=("$(cat "$dir/daemon")")
+    helper "$(cat "$dir/daemon")"
     [ ! -e "$mount$out" ]
     is "control group: also when a daemon was left in it" "$?" 0
     is "control group: which is where sqlock was" \
@@ -183,11 +204,13 @@ freeze() {
     if [ "$database" = sqlite ]; then
         mkfifo "$dir/end"
         "$dir/hold_sqlite" "${SQLOCK_URL#sqlite:}" <"$dir/end" >"$dir/held" &
-        helpers+=("$!")
+        helper "$!"
         exec 9>"$dir/end"
         until_true grep -q held "$dir/held"
         return
     fi
+    # The first one makes the others: none is made once it is stopped.
+    stop "$(processes_of "$database" | head -n 1)"
     # shellcheck disable=SC2046 # numbers
     kill -STOP $(processes_of "$database")
 }
@@ -224,11 +247,11 @@ hung() {
     holder=$!
     until_true test -s "$dir/activity"
     family_pids=("$(cat "$dir/pids")")
-    helpers+=("$holder" "${family_pids[@]}")
+    helper "$holder" "${family_pids[@]}"
     freeze
     next_grant 9>&- &
     next=$!
-    helpers+=("$next")
+    helper "$next"
     until_true is_gone "${family_pids[0]}"
     is_family_gone "the database hangs: the command is ended meanwhile"
     thaw
@@ -254,6 +277,7 @@ fi
 for one in $(databases); do
     use "$one" || continue
     broken
+    stolen
     renewed
     killed
     without_supervisor

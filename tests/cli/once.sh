@@ -90,7 +90,7 @@ unread() {
         run --once unread -- sh -c 'trap "" USR1; echo "it runs"; sleep 0.1' \
         >"$dir/out" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -s "$dir/out"
     until_true is_gone_signalled
     ends
@@ -114,7 +114,7 @@ min_hold() {
     is "--min-hold: not after a failure" "$status" 3
     "$SQLOCK" --table-prefix "$prefix" run --min-hold 600 hold -- echo finished >"$dir/done" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true grep -q finished "$dir/done"
     run run -n hold -- true
     is "--min-hold: the lock is held after the command's end" "$status" 75

@@ -19,7 +19,7 @@ shut_gate() {
     ask "CREATE TABLE IF NOT EXISTS cli_gate (n int)"
     mkfifo "$dir/gate"
     "${psql[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
-    helpers+=("$!")
+    helper "$!"
     exec 8>"$dir/gate"
     printf '%s\n' "BEGIN;" "LOCK TABLE cli_gate;" "\\echo shut" >&8
     until_true grep -qx shut "$dir/gate.out" || not_ok "gate" "it is not shut"
@@ -52,7 +52,7 @@ killed() {
         -c "BEGIN" -c "INSERT INTO cli_orphan VALUES (1)" \
         -c "LOCK TABLE cli_gate" 2>"$dir/err.first" 8>&- &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true is_waiting || not_ok "F74" "no statement is running"
     orphan=$(waiters)
     kill -KILL "$holder"
@@ -73,7 +73,7 @@ killed() {
         bash "$here/../servers/psql.sh" -qXAt "$SQLOCK_URL" \
         -c "SELECT count(*) FROM cli_orphan" >"$dir/out" 2>"$dir/err" 8>&- &
     waiter=$!
-    helpers+=("$waiter")
+    helper "$waiter"
     until_true grep -q "still at work" "$dir/err" ||
         not_ok "F74" "who waits does not say so"
     is "F74 meanwhile it does not begin" "$(cat "$dir/out")" ""
@@ -107,7 +107,7 @@ interrupted() {
         env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" run \
             -t 60 signal -- true 2>"$dir/err" &
         holder=$!
-        helpers+=("$holder")
+        helper "$holder"
         until_true grep -q "still at work" "$dir/err"
         kill -"$signal" "$holder"
         ends
@@ -122,7 +122,7 @@ interrupted() {
 start_orphan() {
     PGAPPNAME=$(tag_of signal) "${psql[@]}" -c "BEGIN" -c "LOCK TABLE cli_gate" \
         >"$dir/orphan" 2>&1 8>&- &
-    helpers+=("$!")
+    helper "$!"
 }
 
 for one in $(databases); do

@@ -1,6 +1,7 @@
 /*
- * refuse.c - preloaded, it lets a process fork once, and what it has forked not
- * at all: `sqlock run` gets its supervisor, and that gets no command
+ * refuse.c - preloaded, it lets a process fork, and what it has forked once
+ * more: `sqlock run` gets its watcher and its supervisor, and that gets no
+ * command
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,7 +14,7 @@ pid_t fork(void)
     pid_t (*next)(void);
     void *symbol = dlsym(RTLD_NEXT, "fork");
 
-    if (++count > 1) {
+    if (++count > 2) {
         errno = EAGAIN;
         return -1;
     }

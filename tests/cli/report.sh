@@ -47,7 +47,7 @@ outcomes() {
     let_go
     reported --ttl x report -- true
     says usage 64 null null
-    SQLOCK_URL=sqlite:$dir/nowhere/x.db reported report -- true
+    SQLOCK_URL=sqlite:$dir/nowhere/x.db reported -n report -- true
     says database 69 null null
     reported -t 4 report -- sh -c "trap '' TERM
         '$SQLOCK' --url '$SQLOCK_URL' --table-prefix $prefix -q break report \
@@ -72,7 +72,7 @@ interrupted() {
     "$SQLOCK" --table-prefix "$prefix" -v run --status-fd 7 report -- true \
         7>"$dir/report" 2>"$dir/waiting" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true grep -q waiting "$dir/waiting"
     kill -TERM "$holder"
     ends

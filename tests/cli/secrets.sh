@@ -32,7 +32,7 @@ watch_run() { # URL CANARY OPTION...: with the URL in the arguments
         sh -c 'echo $$ >"$1"; env; exec sleep 600' sh "$dir/pid" \
         >"$dir/out" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -s "$dir/pid"
     child=$(cat "$dir/pid")
     without "not in the arguments of sqlock" "$(cmdline_of "$holder")" "$canary"
@@ -53,7 +53,7 @@ in_variable() { # URL CANARY
     SQLOCK_URL=$1 "$SQLOCK" --table-prefix "$prefix" run secret -- \
         sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -s "$dir/pid"
     child=$(cat "$dir/pid")
     without "SQLOCK_URL: not in the command's environment" \
@@ -75,7 +75,7 @@ by_name() { # URL CANARY
         secret -- sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" \
         2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     if ! until_true test -s "$dir/pid"; then
         not_ok "password_env: it connects"
         return
@@ -88,10 +88,6 @@ by_name() { # URL CANARY
     ends
 }
 
-# Those of sqlock besides the command: the supervisor, and whatever else.
-children_of() { # PID
-    ps -o pid= --ppid "$1" | tr -d ' '
-}
 of_all() { # WHAT PID...
     local what=$1 pid
     shift
@@ -107,11 +103,13 @@ processes() { # URL CANARY
     SQLOCK_URL=$1 "$SQLOCK" --table-prefix "$prefix" run secret -- \
         sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -s "$dir/pid"
-    mapfile -t all < <(children_of "$holder")
-    [ "${#all[@]}" -ge 1 ]
-    is "F83: sqlock has a supervisor" "$?" 0
+    # Those of sqlock besides the command.
+    all=("$(watcher_of "$holder")" "$(supervisor_of "$holder")")
+    is "F83: sqlock has a supervisor and a watcher" \
+        "$(of_all comm "${all[@]}" | tr '\n' ' ')" \
+        "lock-watcher lock-supervisor "
     without "F83: not in the environment of sqlock's processes" \
         "$(of_all environ "${all[@]}")" "$2"
     without "F83: nor in their arguments" \
@@ -132,7 +130,7 @@ crash() { # URL WHOM: "sqlock" or "command"
             "crash-$2" -- sh -c 'echo $$ >"$1"; while :; do sleep 0.1; done' sh "$dir/pid"
     ) 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     until_true test -s "$dir/pid"
     case $2 in
     sqlock) victim=$holder ;;
@@ -169,7 +167,7 @@ failures() { # SCHEME
             failure "$1" "$url" "$command"
         done
     done
-    failure "$1" "$1://user:$canary@127.0.0.1:1/db" "run x -- true"
+    failure "$1" "$1://user:$canary@127.0.0.1:1/db" "run -n x -- true"
     failure "$1" "$1://user:$canary@host.invalid/db" "ls"
 }
 failure() { # SCHEME URL COMMAND

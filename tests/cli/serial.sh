@@ -12,11 +12,14 @@ job='read -r at _ </proc/uptime; echo "$at in"; sleep 1
 ten() { # DATABASE
     local i pids=() failed=0
     for i in 1 2 3 4 5 6 7 8 9 10; do
-        sq run -w 300 ten -- sh -c "$job" >>"$dir/$1.log" 2>>"$dir/$1.err" &
+        sq run -w 300 ten -- sh -c "$job" >>"$dir/$1.log" \
+            2>"$dir/$1.err.$i" &
         pids+=($!)
     done
-    for i in "${pids[@]}"; do
-        wait "$i" || failed=$((failed + 1))
+    for i in 1 2 3 4 5 6 7 8 9 10; do
+        wait "${pids[i - 1]}" && continue
+        failed=$((failed + 1))
+        echo "# exit status $?, number $i says: $(cat "$dir/$1.err.$i")"
     done
     echo "$failed" >"$dir/$1.failed"
 }

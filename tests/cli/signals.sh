@@ -20,7 +20,7 @@ start() { # OUTPUT ARGUMENT...: sqlock in the background, as $holder
     env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" "$@" \
         >"$dir/$to" 2>"$dir/err" &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
 }
 
 says() { # FILE TEXT
@@ -95,7 +95,7 @@ ignored() {
         echo "still here"
     ) &
     holder=$!
-    helpers+=("$holder")
+    helper "$holder"
     says out ready
     kill -HUP "$holder"
     : >"$dir/sent"
@@ -110,7 +110,7 @@ start_patient() { # OPTION...
         sh -c 'echo $$; until [ -e "$1" ]; do sleep 0.02; done' sh "$dir/go"
     says out '[0-9]'
     supervisor=$(supervisor_of "$holder")
-    helpers+=("$supervisor")
+    helper "$supervisor"
 }
 
 # A signal that comes when the command has succeeded cuts the hold that follows,

@@ -75,7 +75,7 @@ busy() {
     "$SQLOCK" --table-prefix "$prefix" -v run -w 60 busy -- \
         echo "it runs" >"$dir/out" 2>"$dir/waiter.err" &
     waiter=$!
-    helpers+=("$waiter")
+    helper "$waiter"
     until_true grep -q waiting "$dir/waiter.err" ||
         not_ok "a waiter" "it does not wait"
     is "a waiter waits" "$(cat "$dir/out")" ""
@@ -214,7 +214,7 @@ output_failure() {
 # ---- the database
 
 unreachable() {
-    SQLOCK_URL=$1 run run key -- echo "it runs"
+    SQLOCK_URL=$1 run run --fail-fast key -- echo "it runs"
     is "unreachable: run ($1)" "$status" 69
     is "the command was not run" "$out" ""
     is_one_line "and says so"

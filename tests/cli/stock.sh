@@ -74,6 +74,19 @@ reservations() {
     run stock expire
     is "once" "$status/$out" 0/0
 }
+# What has ended must be an hour old: nothing of this is.
+retention() {
+    run stock reap --dry-run --json
+    is "reap --dry-run" \
+        "$status/$(json entries <<<"$out")/$(json dry_run <<<"$out")" 0/0/true
+    has "says that it removed nothing" "$err" "nothing was removed"
+    run stock reap --older-than 1h
+    is "reap" "$status/$out" 0/0
+    run stock reap --older-than 59m
+    is "too young to be forgotten" "$status/$out" 64/
+    has "with the limit" "$err" "1 hour"
+}
+
 over() { # ORDER
     [ "$(sq stock look "$1" --json | json remaining_ms)" = 0 ]
 }
@@ -99,6 +112,8 @@ reserve hat 1 --for 1m
 reserve hat 1 --order x --for soon
 claim
 expire now
+reap now
+reap --older-than soon
 show hat --table goods
 END
     run --table-prefix NONE_ stock show hat
@@ -110,6 +125,7 @@ for one in $(databases); do
     use "$one" || continue
     quantities
     reservations
+    retention
 done
 use "$(databases | head -n 1)" && misuse
 skip_missing

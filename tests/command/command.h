@@ -11,6 +11,7 @@
 #include "support/suite_main.h"
 
 extern const struct topic topic_ending;
+extern const struct topic topic_outage;
 extern const struct topic topic_signals;
 
 /* --- family.c: what the command is --- */
@@ -67,6 +68,11 @@ void job_listen(struct job *job);
 /* Start it, and wait until the family has so many members. */
 void job_run(struct job *job, const struct fixture *fixture, const char *url,
              const char *const *options, const char *kind, int members);
+
+/* A process of sqlock's by its name, below sqlock itself. */
+pid_t job_process(const struct job *job, const char *name);
+#define JOB_WATCHER "lock-watcher"
+#define JOB_SUPERVISOR "lock-supervisor"
 
 /* Wait for sqlock's end, then for that of whoever descends from it, and fail if
  * that takes too long.  The exit status, or 128 and the number of a signal. */

@@ -86,6 +86,65 @@ static void end_sqlock_is_killed(struct fixture *f)
     assert_int_equal(job_end(&job), 128 + SIGKILL);
 }
 
+/* Any two of sqlock, the watcher and the supervisor: as all are stopped first,
+ * none does anything before both are dead.  SPARED: NULL is sqlock. */
+static void end_two_are_killed(struct fixture *f, const char *spared,
+                               int status)
+{
+    struct job job;
+    pid_t pids[3];
+    pid_t spared_pid;
+    size_t i;
+
+    start(&job, f, NULL);
+    pids[0] = job.pid;
+    pids[1] = job_process(&job, JOB_WATCHER);
+    pids[2] = job_process(&job, JOB_SUPERVISOR);
+    spared_pid = spared != NULL ? job_process(&job, spared) : job.pid;
+    for (i = 0; i < 3; i++)
+        assert_int_equal(kill(pids[i], SIGSTOP), 0);
+    for (i = 0; i < 3; i++) {
+        if (pids[i] != spared_pid)
+            assert_int_equal(kill(pids[i], SIGKILL), 0);
+    }
+    assert_int_equal(kill(spared_pid, SIGCONT), 0);
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), status);
+}
+
+static void end_sqlock_and_the_supervisor_are_killed(struct fixture *f)
+{
+    end_two_are_killed(f, JOB_WATCHER, 128 + SIGKILL);
+}
+
+static void end_sqlock_and_the_watcher_are_killed(struct fixture *f)
+{
+    end_two_are_killed(f, JOB_SUPERVISOR, 128 + SIGKILL);
+}
+
+static void end_the_watcher_and_the_supervisor_are_killed(struct fixture *f)
+{
+    end_two_are_killed(f, NULL, 71);
+}
+
+/* The other two go on without it. */
+static void end_the_watcher_is_killed(struct fixture *f)
+{
+    struct job job;
+
+    start(&job, f, NULL);
+    assert_int_equal(kill(job_process(&job, JOB_WATCHER), SIGKILL), 0);
+    assert_int_equal(kill(job.pid, SIGKILL), 0);
+    check_next(&job, f);
+    assert_int_equal(job_end(&job), 128 + SIGKILL);
+
+    fixture_next(f);
+    job_run(&job, f, NULL, options, "meek", 1);
+    assert_int_equal(kill(job_process(&job, JOB_WATCHER), SIGKILL), 0);
+    assert_int_equal(kill(job.pid, SIGTERM), 0);
+    assert_int_equal(job_end(&job), 128 + SIGTERM);
+}
+
 static void end_sqlock_is_frozen(struct fixture *f)
 {
     struct job job;
@@ -111,20 +170,9 @@ static void end_the_lease_is_broken(struct fixture *f)
 static void end_the_supervisor_is_frozen(struct fixture *f)
 {
     struct job job;
-    char path[64];
-    FILE *children;
-    int pid = 0;
 
     start(&job, f, NULL);
-    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", job.pid,
-                   job.pid);
-    children = fopen(path, "re");
-    assert_non_null(children);
-    while (fscanf(children, "%d", &pid) == 1 && getsid(pid) != pid)
-        continue;
-    (void)fclose(children);
-    assert_true(pid > 0 && getsid(pid) == pid);
-    assert_int_equal(kill(pid, SIGSTOP), 0);
+    assert_int_equal(kill(job_process(&job, JOB_SUPERVISOR), SIGSTOP), 0);
     break_lease(f);
     check_next(&job, f);
     assert_int_equal(job_end(&job), 76);
@@ -283,6 +331,26 @@ static void test_F71_sqlock_is_killed(void **state)
     repeat(state, end_sqlock_is_killed);
 }
 
+static void test_F71_sqlock_and_the_supervisor_are_killed(void **state)
+{
+    repeat(state, end_sqlock_and_the_supervisor_are_killed);
+}
+
+static void test_F71_sqlock_and_the_watcher_are_killed(void **state)
+{
+    repeat(state, end_sqlock_and_the_watcher_are_killed);
+}
+
+static void test_F71_the_watcher_and_the_supervisor_are_killed(void **state)
+{
+    repeat(state, end_the_watcher_and_the_supervisor_are_killed);
+}
+
+static void test_F71_the_watcher_is_killed(void **state)
+{
+    repeat(state, end_the_watcher_is_killed);
+}
+
 static void test_F72_sqlock_is_frozen(void **state)
 {
     repeat(state, end_sqlock_is_frozen);
@@ -353,6 +421,10 @@ static void test_F80_lost_while_kept_when_recorded(void **state)
 
 static const struct test tests[] = {
     TEST(test_F71_sqlock_is_killed),
+    TEST(test_F71_sqlock_and_the_supervisor_are_killed),
+    TEST_ON(test_F71_sqlock_and_the_watcher_are_killed, ON_SQLITE, 0),
+    TEST_ON(test_F71_the_watcher_and_the_supervisor_are_killed, ON_SQLITE, 0),
+    TEST_ON(test_F71_the_watcher_is_killed, ON_SQLITE, 0),
     TEST(test_F72_sqlock_is_frozen),
     TEST(test_F80_the_lease_is_broken),
     TEST(test_F72_the_supervisor_is_frozen),

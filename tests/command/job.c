@@ -161,6 +161,49 @@ void job_listen(struct job *job)
     }
 }
 
+static bool is_called(pid_t pid, const char *name)
+{
+    char path[64];
+    char comm[32] = "";
+    FILE *file;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    (void)!fgets(comm, sizeof comm, file);
+    (void)fclose(file);
+    comm[strcspn(comm, "\n")] = '\0';
+    return strcmp(comm, name) == 0;
+}
+
+/* Among the children of PARENT, and theirs; 0: none. */
+static pid_t find_below(pid_t parent, const char *name, int depth)
+{
+    char path[64];
+    FILE *children;
+    pid_t found = 0;
+    int pid;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)parent,
+                   (int)parent);
+    children = depth > 0 ? fopen(path, "re") : NULL;
+    if (children == NULL)
+        return 0;
+    while (found == 0 && fscanf(children, "%d", &pid) == 1)
+        found = is_called(pid, name) ? pid : find_below(pid, name, depth - 1);
+    (void)fclose(children);
+    return found;
+}
+
+pid_t job_process(const struct job *job, const char *name)
+{
+    pid_t pid = find_below(job->pid, name, 2);
+
+    assert_true(pid > 0);
+    return pid;
+}
+
 bool job_is_anyone_left(void)
 {
     siginfo_t info = {0};

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-static const struct topic *const topics[] = {&topic_ending, &topic_signals,
-                                             NULL};
+static const struct topic *const topics[] = {&topic_ending, &topic_outage,
+                                             &topic_signals, NULL};
 
 static const struct suite_main suite = {
     .name = "command",

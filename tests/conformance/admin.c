@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/peer.h"
+
 #define SHORT_MS 150
 
 /* A registry in a region of its own, so that a list has nobody else's rows. */
@@ -369,6 +371,87 @@ static void test_breaking_what_is_not_there(void **state)
     assert_code(SQLOCK_EINVAL, rc, &f->err);
 }
 
+/* Each of the two names one of sqlock's holders. */
+static void test_a_holder_is_named_by_client_id_or_token(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_break_options expected;
+    struct row row;
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    expected.token = row.fence + 1; /* not both of the same holder */
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    assert_contains(f->err.message, row.client);
+    expected.token = 0;
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    row = fixture_row(f, f->name);
+    expected = expecting(&row);
+    expected.client_id = NULL;
+    expected.now = true;
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* A peer that takes the row over leaves our last token in it. */
+static void test_a_token_names_no_peer(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
+                        LONG_TTL_MS};
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    int rc;
+
+    lock_take(lock, 0);
+    expected.token = sqlock_token(lock);
+    lock_give(lock);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    assert_true(fixture_row(f, f->name).fence == expected.token);
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    assert_contains(f->err.message, "without a token");
+    assert_contains(f->err.message, peer.client);
+    assert_int_equal(peer_renew(&peer, f->name), 1);
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    lock_drop(lock);
+}
+
+/* In a row of its own making, which has never had a token, too. */
+static void test_a_peer_is_broken_by_its_client_id(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct peer peer = {f, &f->sql, "11111111-aaaa-4aaa-8aaa-111111111111",
+                        LONG_TTL_MS};
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    int rc;
+
+    expected.client_id = peer.client;
+    expected.now = true;
+    if (f->layout == SQLOCK_LAYOUT_SPRING6)
+        peer.ttl_ms = PEER_TTL_MS;
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    rc = sqlock_break(f->b, f->name, &expected, &f->err);
+    if (f->layout == SQLOCK_LAYOUT_SPRING6 && rc == SQLOCK_ECONFLICT)
+        skip_or_fail("the peer's lease was over too soon");
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(peer_renew(&peer, f->name), 0);
+    assert_int_equal(peer_release(&peer, f->name), 0);
+    lock_take(lock, 0);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
 static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
 {
     struct fixture *f = *state;
@@ -398,6 +481,9 @@ static const struct test tests[] = {
     TEST_ON(test_F80_breaking_keeps_who_and_why, ON_ALL, IN_SQLOCK),
     TEST(test_F80_breaking_another_than_the_holder_is_a_conflict),
     TEST(test_breaking_what_is_not_there),
+    TEST_ON(test_a_holder_is_named_by_client_id_or_token, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_token_names_no_peer, ON_ALL, IN_SQLOCK),
+    TEST(test_a_peer_is_broken_by_its_client_id),
     TEST(test_a_holder_that_is_no_sqlock_is_a_peer),
 };
 const struct topic topic_admin = TOPIC(tests);

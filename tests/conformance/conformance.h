@@ -30,5 +30,8 @@ extern const struct topic topic_doctor;
 extern const struct topic topic_done;
 extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
+extern const struct topic topic_codes;
+extern const struct topic topic_skew;
+extern const struct topic topic_beside;
 
 #endif

@@ -2,7 +2,7 @@
  * doctor.c - what is wrong with a database is found: on databases where it is
  * wrong
  */
-#include "conformance.h"
+#include "diagnosis.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,18 +11,17 @@
 #include "db/driver.h"
 #include "support/login.h"
 
-struct diagnosis {
-    sqlock_finding *findings;
-    size_t count;
-};
-
 static int diagnose(struct fixture *f, const char *url,
                     struct diagnosis *diagnosis)
 {
     sqlock_options options = fixture_options(f);
-    int rc = sqlock_diagnose(url, &options, &diagnosis->findings,
-                             &diagnosis->count, &f->err);
     size_t i;
+    int rc;
+
+    /* Without the rows that other tests have left. */
+    options.region = "doctor";
+    rc = sqlock_diagnose(url, &options, &diagnosis->findings, &diagnosis->count,
+                         &f->err);
 
     for (i = 0; i < diagnosis->count; i++) {
         assert_true(check_one_line(diagnosis->findings[i].found));
@@ -31,40 +30,6 @@ static int diagnose(struct fixture *f, const char *url,
             assert_null(diagnosis->findings[i].advice);
     }
     return rc;
-}
-
-/* The worst that a check has found; -1: nothing at all. */
-static int worst_of(const struct diagnosis *diagnosis, const char *check)
-{
-    int worst = -1;
-    size_t i;
-
-    for (i = 0; i < diagnosis->count; i++) {
-        const sqlock_finding *finding = &diagnosis->findings[i];
-
-        if (strcmp(finding->check, check) == 0 &&
-            (int)finding->severity > worst)
-            worst = (int)finding->severity;
-    }
-    return worst;
-}
-
-static const sqlock_finding *find(const struct diagnosis *diagnosis,
-                                  const char *check)
-{
-    size_t i;
-
-    for (i = 0; i < diagnosis->count; i++) {
-        if (strcmp(diagnosis->findings[i].check, check) == 0)
-            return &diagnosis->findings[i];
-    }
-    _fail(__FILE__, __LINE__);
-    return NULL;
-}
-
-static void clear(struct diagnosis *diagnosis)
-{
-    sqlock_findings_free(diagnosis->findings, diagnosis->count);
 }
 
 /* Whether the server sees us on another machine (in front of a container, too),
@@ -112,12 +77,12 @@ static void test_a_healthy_database_has_no_findings_but_fine_ones(void **state)
         if (strcmp(checks[i], "failover") == 0 &&
             fixture_gives(f).row_locks == SQLOCK_SUPPORT_REFUSED)
             expected = SQLOCK_WARNING;
-        assert_int_equal(worst_of(&found, checks[i]), expected);
+        assert_int_equal(diagnosis_worst(&found, checks[i]), expected);
     }
-    assert_int_equal(worst_of(&found, "layout"),
+    assert_int_equal(diagnosis_worst(&found, "layout"),
                      f->layout == SQLOCK_LAYOUT_SPRING6 ? SQLOCK_WARNING
                                                         : SQLOCK_FINE);
-    clear(&found);
+    diagnosis_clear(&found);
 }
 
 static void test_no_table_is_a_failure(void **state)
@@ -131,10 +96,10 @@ static void test_no_table_is_a_failure(void **state)
     rc = sqlock_diagnose(f->url, &options, &found.findings, &found.count,
                          &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_int_equal(worst_of(&found, "layout"), SQLOCK_FAILURE);
-    assert_contains(find(&found, "layout")->advice, "sqlock init");
-    assert_int_equal(worst_of(&found, "rights"), -1);
-    clear(&found);
+    assert_int_equal(diagnosis_worst(&found, "layout"), SQLOCK_FAILURE);
+    assert_contains(diagnosis_find(&found, "layout")->advice, "sqlock init");
+    assert_int_equal(diagnosis_worst(&found, "rights"), -1);
+    diagnosis_clear(&found);
 }
 
 static void test_what_cannot_be_diagnosed(void **state)
@@ -167,9 +132,9 @@ static void test_a_server_that_does_not_answer(void **state)
                          &found.findings, &found.count, &f->err);
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_int_equal(found.count, 1);
-    assert_int_equal(worst_of(&found, "connection"), SQLOCK_FAILURE);
+    assert_int_equal(diagnosis_worst(&found, "connection"), SQLOCK_FAILURE);
     assert_contains(found.findings[0].found, f->err.message);
-    clear(&found);
+    diagnosis_clear(&found);
 }
 
 static void test_rights_that_are_missing(void **state)
@@ -189,13 +154,13 @@ static void test_rights_that_are_missing(void **state)
     }
     login_drop(&login, f);
     assert_lock_ok(rc, &f->err);
-    assert_int_equal(worst_of(&reader, "rights"), SQLOCK_FAILURE);
-    assert_contains(find(&reader, "rights")->advice, "grant");
-    assert_int_equal(worst_of(&reader, "peers"), SQLOCK_FINE);
-    assert_int_equal(worst_of(&writer, "rights"), SQLOCK_WARNING);
-    assert_contains(find(&writer, "rights")->advice, "DELETE");
-    clear(&reader);
-    clear(&writer);
+    assert_int_equal(diagnosis_worst(&reader, "rights"), SQLOCK_FAILURE);
+    assert_contains(diagnosis_find(&reader, "rights")->advice, "grant");
+    assert_int_equal(diagnosis_worst(&reader, "peers"), SQLOCK_FINE);
+    assert_int_equal(diagnosis_worst(&writer, "rights"), SQLOCK_WARNING);
+    assert_contains(diagnosis_find(&writer, "rights")->advice, "DELETE");
+    diagnosis_clear(&reader);
+    diagnosis_clear(&writer);
 }
 
 static void test_peers_are_told(void **state)
@@ -212,9 +177,9 @@ static void test_peers_are_told(void **state)
     rc = sqlock_diagnose(f->url, &options, &found.findings, &found.count,
                          &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_int_equal(worst_of(&found, "peers"), SQLOCK_WARNING);
-    assert_contains(find(&found, "peers")->found, "1 of the 1 locks");
-    clear(&found);
+    assert_int_equal(diagnosis_worst(&found, "peers"), SQLOCK_WARNING);
+    assert_contains(diagnosis_find(&found, "peers")->found, "1 of the 1 locks");
+    diagnosis_clear(&found);
 }
 
 static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
@@ -466,9 +431,9 @@ static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
     rc = diagnose(f, url, &found);
     remove_pooler();
     assert_lock_ok(rc, &f->err);
-    assert_int_equal(worst_of(&found, "pooler"), SQLOCK_FAILURE);
-    assert_contains(find(&found, "pooler")->advice, "session");
-    clear(&found);
+    assert_int_equal(diagnosis_worst(&found, "pooler"), SQLOCK_FAILURE);
+    assert_contains(diagnosis_find(&found, "pooler")->advice, "session");
+    diagnosis_clear(&found);
 }
 
 static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
@@ -483,8 +448,8 @@ static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
     rc = diagnose(f, url, &found);
     remove_pooler();
     assert_lock_ok(rc, &f->err);
-    assert_int_equal(worst_of(&found, "pooler"), SQLOCK_WARNING);
-    clear(&found);
+    assert_int_equal(diagnosis_worst(&found, "pooler"), SQLOCK_WARNING);
+    diagnosis_clear(&found);
 }
 
 static const struct test tests[] = {

@@ -305,6 +305,67 @@ static void test_F41_sessions_ended_during_calls(void **state)
     registry_end(registry);
 }
 
+/* --- F57: another server answers, or a standby that was promoted --- */
+
+struct news {
+    atomic_uint changes; /* told to the log */
+};
+
+static void note_news(void *context, const char *line)
+{
+    struct news *news = context;
+
+    if (strstr(line, "epoch-two") != NULL)
+        (void)atomic_fetch_add(&news->changes, 1);
+}
+
+static int break_off(void *context, const struct tap_event *event)
+{
+    atomic_bool *is_wanted = context;
+
+    return event->call == TAP_EXECUTE && atomic_exchange(is_wanted, false)
+               ? SQLOCK_EUNREACHABLE
+               : 0;
+}
+
+/* The next session finds that epoch. */
+static uint32_t reconnect(struct fixture *f, sqlock_registry *registry,
+                          const char *epoch)
+{
+    char last[SQLOCK_EPOCH_SIZE];
+    atomic_bool is_wanted = true;
+    uint32_t changes;
+
+    tap_epoch(epoch);
+    tap_hooks(break_off, NULL, &is_wanted);
+    assert_true(recovers(f, registry));
+    tap_hooks(NULL, NULL, NULL);
+    assert_false(atomic_load(&is_wanted));
+    changes = sqlock_registry_epoch(registry, last);
+    assert_string_equal(last, epoch);
+    return changes;
+}
+
+static void test_F57_a_promotion_is_noticed_and_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct news news = {0};
+    sqlock_registry *registry;
+    uint32_t before;
+
+    options.log = note_news;
+    options.log_context = &news;
+    registry = fixture_tapped(f, &options);
+    before = reconnect(f, registry, "epoch-one");
+    assert_int_equal(reconnect(f, registry, "epoch-one"), before);
+    assert_int_equal(atomic_load(&news.changes), 0);
+    assert_int_equal(reconnect(f, registry, "epoch-two"), before + 1);
+    assert_int_equal(atomic_load(&news.changes), 1);
+    tap_epoch("");
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_F42_calls_on_a_stopped_server_return, ON_SERVERS, IN_ALL),
     TEST_ON(test_F42_what_was_given_up_leaves_no_lock_behind, ON_SERVERS,
@@ -317,5 +378,6 @@ static const struct test tests[] = {
     TEST_ON(test_F41_a_session_ended_between_calls_is_not_seen, ON_SERVERS,
             IN_ALL),
     TEST_ON(test_F41_sessions_ended_during_calls, ON_SERVERS, IN_SQLOCK),
+    TEST(test_F57_a_promotion_is_noticed_and_told),
 };
 const struct topic topic_faults = TOPIC(tests);

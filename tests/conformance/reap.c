@@ -106,6 +106,28 @@ static void test_a_held_lock_is_never_reaped(void **state)
     lock_drop(lock);
 }
 
+/* On the four-column layout a lease that is not longer than the peers' TTL is
+ * written as one that began before now. */
+static void test_a_lease_within_the_peers_ttl_is_never_reaped(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+
+    options.peer_ttl_ms = 2 * LONG_TTL_MS;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, LONG_TTL_MS);
+    (void)reap(f, registry, 0);
+    assert_true(fixture_row(f, f->name).exists);
+    assert_lock_ok(sqlock_renew(lock, 2 * LONG_TTL_MS, &f->err), &f->err);
+    (void)reap(f, registry, 0);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static void test_a_reaped_lease_is_lost_to_its_holder(void **state)
 {
     struct fixture *f = *state;
@@ -195,6 +217,7 @@ static const struct test tests[] = {
     TEST(test_old_rows_go_and_young_ones_stay),
     TEST(test_many_old_rows_go_in_batches),
     TEST(test_a_held_lock_is_never_reaped),
+    TEST(test_a_lease_within_the_peers_ttl_is_never_reaped),
     TEST(test_a_reaped_lease_is_lost_to_its_holder),
     TEST(test_retention_out_of_bounds_is_refused),
     TEST(test_F31_reaping_never_touches_a_lease_that_is_renewed),

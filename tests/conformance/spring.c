@@ -7,6 +7,7 @@
 
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "support/peer.h"
 #include "support/workers.h"
@@ -308,6 +309,93 @@ static void test_peers_and_ours_exclude_each_other_under_load(void **state)
     assert_int_equal(mix.counter, 4 * mix.rounds);
 }
 
+/* --- fair to one that polls --- */
+
+#define POLLS 30
+
+static void pause_ms(long ms)
+{
+    struct timespec pause = {0, ms * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+struct rush {
+    sqlock_lock *lock;
+    atomic_bool is_over;
+};
+
+/* Without a pause: there is always one of ours that waits. */
+static int rush(struct worker *worker)
+{
+    struct rush *rush = worker->context;
+
+    while (!atomic_load(&rush->is_over)) {
+        worker_expect(worker, 0,
+                      lock_try(rush->lock, PATIENCE_MS, 0, &worker->err));
+        pause_ms(3);
+        worker_expect(worker, 0, sqlock_release(rush->lock, &worker->err));
+    }
+    return 0;
+}
+
+/* It asks every 100 ms, as Spring does, and is not told of a release.  Without a
+ * chance of its own it would find the lock free once in ten times or less. */
+static void test_a_peer_has_its_chance_beside_threads_of_ours(void **state)
+{
+    struct fixture *f = *state;
+    struct peer peer = peer_of(f);
+    struct rush ours = {.lock = lock_obtain(f->a, f->name)};
+    struct workers workers;
+    unsigned granted = 0;
+    unsigned i;
+
+    peer.ttl_ms = LONG_TTL_MS;
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    workers_start(&workers, 3, rush, &ours);
+    for (i = 0; i < POLLS; i++) {
+        int rc;
+
+        pause_ms(100);
+        if (i == 3) /* they have seen it */
+            assert_int_equal(peer_release(&peer, f->name), 1);
+        rc = i < 4 ? 0 : peer_acquire(&peer, f->name);
+        if (rc != 1)
+            continue;
+        granted++;
+        while ((rc = peer_release(&peer, f->name)) < 0)
+            assert_code_of(SQLOCK_ERETRY, SQLOCK_EBUSY, rc, &f->sql.err);
+        assert_int_equal(rc, 1);
+    }
+    atomic_store(&ours.is_over, true);
+    workers_join(&workers);
+    lock_drop(ours.lock);
+    if (granted < POLLS / 5)
+        fail_msg("the peer got the lock %u times of %d", granted, POLLS);
+}
+
+/* A peer whose clock is behind sees at once that the lock is free. */
+static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int64_t released_us;
+    sqlock_info *info;
+    int rc;
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    released_us = sql_now_us(&f->sql);
+    assert_less(fixture_row(f, f->name).expires_us,
+                released_us - INT64_C(86400000000));
+    rc = sqlock_show(f->b, f->name, &info, &f->err); /* ours know when it was */
+    assert_lock_ok(rc, &f->err);
+    assert_less(released_us - 60000000, info->expires_at_us);
+    assert_less(info->expires_at_us, released_us);
+    sqlock_info_free(info, 1);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
     TEST(test_the_peer_behaves_as_spring),
     TEST(test_a_peers_lock_is_busy_until_it_is_released),
@@ -318,5 +406,8 @@ static const struct test tests[] = {
     TEST(test_a_peer_that_renews_keeps_us_out),
     TEST(test_a_peer_takes_the_row_we_left),
     TEST(test_peers_and_ours_exclude_each_other_under_load),
+    TEST_ON(test_a_peer_has_its_chance_beside_threads_of_ours, ON_SERVERS,
+            IN_SQLOCK),
+    TEST_ON(test_a_peer_with_a_late_clock_need_not_wait, ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_spring = TOPIC(tests);

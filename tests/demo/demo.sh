@@ -101,6 +101,16 @@ ok "a worker that is killed fails the run" test $? -eq 1
 ok "the dead worker is reported" grep -q 'ended by signal 9' "$dir/err"
 ok "nothing is left behind" leaves_nothing
 
+start --processes 3 --threads 8
+ok "three workers begin" wait_for_workers 3
+for file in "$TMPDIR"/*/shop.db; do
+    head -c 200000 /dev/zero >"$file"
+done
+wait "$running"
+ok "a database that breaks fails the run" test $? -eq 1
+ok "it is told once, whatever met it" test "$(wc -l <"$dir/err")" -eq 2
+ok "nothing is left behind by it" leaves_nothing
+
 start --processes 3
 ok "three workers are at it again" wait_for_workers 3
 kill -TERM "$running"

@@ -6,6 +6,7 @@
  */
 #include "drivers/suite.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdatomic.h>
@@ -14,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/endpoint.h"
 
 /* A statement on its way in a thread of its own. */
 struct flight {
@@ -392,6 +395,57 @@ static void test_writing_to_a_cut_connection_raises_no_signal(void **state)
     assert_int_equal(status, 0);
 }
 
+/* A server that takes connections and never says a word. */
+static int silent_server(int *port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t size = sizeof address;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_not_equal(fd, -1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(fd, 8), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* Not at a whole second behind it, in which some client libraries count: once of
+ * several times, since this machine may be busy. */
+static void test_opening_ends_at_its_deadline(void **state)
+{
+    void *connection = calloc(1, subject.driver->connection_bytes);
+    int64_t least_ns = INT64_MAX;
+    char url[1024];
+    int port;
+    int fd = silent_server(&port);
+
+    (void)state;
+    if (strncmp(subject.driver->client(), "libmysqlclient", 14) == 0)
+        skip();
+    assert_non_null(connection);
+    for (int i = 0; i < 5 && least_ns > 500000000; i++) {
+        int64_t begun_ns = sqlock_monotonic_ns();
+        const sqlock_connect how = {.size = sizeof how,
+                                    .deadline_ns = begun_ns + 20000000,
+                                    .statement_timeout_ms = 100,
+                                    .lock_timeout_ms = 100};
+        sqlock_error err = {0};
+        int rc = subject.driver->open(
+            connection, endpoint_replace(url, subject.url, port), &how, &err);
+
+        assert_code(SQLOCK_EUNREACHABLE, rc, &err);
+        if (sqlock_monotonic_ns() - begun_ns < least_ns)
+            least_ns = sqlock_monotonic_ns() - begun_ns;
+        subject.driver->close(connection);
+        memset(connection, 0, subject.driver->connection_bytes);
+    }
+    assert_less(least_ns, 500000000);
+    (void)close(fd);
+    free(connection);
+}
+
 void add_limit_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
@@ -408,5 +462,6 @@ void add_limit_tests(add_fn add)
     ADD(idle_connection_that_was_ended_is_not_alive);
     ADD(connection_that_breaks_in_flight_is_uncertain);
     ADD(writing_to_a_cut_connection_raises_no_signal);
+    ADD(opening_ends_at_its_deadline);
 #undef ADD
 }

@@ -1,6 +1,7 @@
 /*
  * test_transactions.c - begin, commit and rollback say what happened
  */
+#include "drivers/mysql/errors.h"
 #include "drivers/suite.h"
 
 #include <string.h>
@@ -92,17 +93,94 @@ static void test_no_room_for_locks_ends_the_transaction(void **state)
     assert_int_equal(seen_by_other(test, other), 0);
 }
 
-#define SIGNAL_FAILED_COMMIT "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1180"
+#define SIGNAL(number) "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = " number
+#define SIGNAL_FAILED_COMMIT SIGNAL("1180")
+#define SIGNAL_FAILED_HOOK SIGNAL("3100")
 
-/* Galera says so of a commit that it may have carried out on other nodes. */
+/* Galera and Group Replication say so of a commit that the other members may
+ * have carried out. */
 static void test_failed_commit_of_a_statement_is_uncertain(void **state)
+{
+    static const char *const statements[] = {SIGNAL_FAILED_COMMIT,
+                                             SIGNAL_FAILED_HOOK};
+    struct test *test = *state;
+
+    for (size_t i = 0; i < 2; i++) {
+        struct session session;
+
+        session_open(&session);
+        assert_code(SQLOCK_EUNCERTAIN,
+                    session_try(&session, "%s", statements[i]), &session.err);
+        assert_false(subject.driver->is_alive(session.connection));
+        assert_code(SQLOCK_EUNREACHABLE, insert(&session, test->key),
+                    &session.err);
+        session_close(&session);
+    }
+}
+
+/* A statement of a transaction may commit it, too: CREATE TABLE. */
+static void test_failed_hook_in_a_transaction_is_uncertain(void **state)
 {
     struct test *test = *state;
 
-    assert_code(SQLOCK_EUNCERTAIN, session_try(&test->a, SIGNAL_FAILED_COMMIT),
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    assert_code(SQLOCK_EUNCERTAIN, session_try(&test->a, SIGNAL_FAILED_HOOK),
                 &test->a.err);
     assert_false(subject.driver->is_alive(test->a.connection));
-    assert_code(SQLOCK_EUNREACHABLE, insert(&test->a, test->key), &test->a.err);
+}
+
+/* There only where the driver is compiled in. */
+extern __attribute__((weak)) int lk_mysql_classify(unsigned int number,
+                                                   enum lk_mysql_stage stage);
+
+/* Of a COMMIT that was answered with an error, what is not known to be rolled
+ * back may be committed. */
+static void test_failed_commit_is_uncertain_unless_denied(void **state)
+{
+    static const struct {
+        unsigned int number;
+        int code;
+    } commits[] = {
+        {1213, SQLOCK_ERETRY},     {3101, SQLOCK_ERETRY},
+        {1290, SQLOCK_EREADONLY},  {1836, SQLOCK_EREADONLY},
+        {1047, SQLOCK_EUNCERTAIN}, {1180, SQLOCK_EUNCERTAIN},
+        {3100, SQLOCK_EUNCERTAIN}, {1317, SQLOCK_EUNCERTAIN},
+        {1205, SQLOCK_EUNCERTAIN}, {1021, SQLOCK_EUNCERTAIN},
+        {1105, SQLOCK_EUNCERTAIN}, {1598, SQLOCK_EUNCERTAIN},
+        {2013, SQLOCK_EUNCERTAIN}, {4031, SQLOCK_EUNREACHABLE},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commits / sizeof *commits; i++) {
+        int code = lk_mysql_classify(commits[i].number, LK_MYSQL_COMMITTING);
+
+        if (code != commits[i].code)
+            fail_msg("COMMIT with error %u is %d, not %d", commits[i].number,
+                     code, commits[i].code);
+    }
+}
+
+/* What a group says before a statement begins: nothing was carried out. */
+static void test_refusals_of_a_group_are_not_applied(void **state)
+{
+    static const struct {
+        unsigned int number;
+        int code;
+    } refusals[] = {
+        {3101, SQLOCK_ERETRY},    {3781, SQLOCK_ERETRY},
+        {3797, SQLOCK_ERETRY},    {3798, SQLOCK_ERETRY},
+        {3782, SQLOCK_ECANCELED}, {3783, SQLOCK_EREADONLY},
+        {3796, SQLOCK_EREADONLY}, {3799, SQLOCK_EREADONLY},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        int code = lk_mysql_classify(refusals[i].number, LK_MYSQL_AUTOCOMMIT);
+
+        if (code != refusals[i].code)
+            fail_msg("error %u is %d, not %d", refusals[i].number, code,
+                     refusals[i].code);
+    }
 }
 
 /* Of a statement that does not commit, it says that nothing is left. */
@@ -232,6 +310,9 @@ void add_transaction_tests(add_fn add)
         ADD(no_room_for_locks_ends_the_transaction);
         ADD(failed_commit_of_a_statement_is_uncertain);
         ADD(failed_commit_before_the_commit_may_be_retried);
+        ADD(failed_hook_in_a_transaction_is_uncertain);
+        ADD(failed_commit_is_uncertain_unless_denied);
+        ADD(refusals_of_a_group_are_not_applied);
     }
     if (subject.database->bit == ON_POSTGRES) {
         ADD(unknown_completion_is_uncertain);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -275,6 +276,14 @@ int exhaust_eventfd(unsigned count, int flags)
     if (no_descriptor(__builtin_return_address(0)))
         return -1;
     return eventfd(count, flags);
+}
+
+int exhaust_epoll_create1(int flags);
+int exhaust_epoll_create1(int flags)
+{
+    if (no_descriptor(__builtin_return_address(0)))
+        return -1;
+    return epoll_create1(flags);
 }
 
 int exhaust_timerfd_create(clockid_t clock, int flags);

@@ -248,7 +248,8 @@ static bool was_met_twice(void)
 const struct fault code_faults[] = {
     REFUSAL("EUNREACHABLE", arm_unreachable, was_met, GOES_THROUGH),
     REFUSAL("ERETRY", arm_retry, was_met, GOES_THROUGH),
-    REFUSAL("EBUSY", arm_busy, was_met, IS_REFUSED),
+    /* A release waits for the row, while there is time. */
+    REFUSAL("EBUSY", arm_busy, was_met, IS_EITHER),
     REFUSAL("ERESOURCE", arm_resource, was_met, GOES_THROUGH),
     REFUSAL("ECANCELED", arm_canceled, was_met, IS_REFUSED),
     REFUSAL("open refused", arm_open_refused, was_met_twice, GOES_THROUGH),

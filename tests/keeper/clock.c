@@ -145,6 +145,8 @@ static void note_line(void *context, const char *line)
 {
     struct log *log = context;
 
+    if (strstr(line, "clock") == NULL)
+        return; /* of the server's settings */
     pthread_mutex_lock(&log->mutex);
     (void)snprintf(log->last, sizeof log->last, "%s", line);
     pthread_mutex_unlock(&log->mutex);

@@ -329,7 +329,7 @@ static void leave_in_time(struct fixture *f, enum late late)
     write_all(&queue, f, late, 50);
     check_written(&queue, FIRST);
     check_written(&queue, LAST);
-    assert_code(SQLOCK_ECANCELED, queue.writers[LATE].rc,
+    assert_code(SQLOCK_EBUSY, queue.writers[LATE].rc,
                 &queue.writers[LATE].worker.err);
     assert_int_equal(queue.writers[LATE].affected, 0);
     assert_int_equal(tap_count(TAP_EXECUTE), WRITERS - 1);

@@ -36,6 +36,10 @@ extern const struct topic topic_pause;
 extern const struct topic topic_late;
 extern const struct topic topic_group;
 extern const struct topic topic_overlap;
+extern const struct topic topic_margin;
+extern const struct topic topic_doubt;
+extern const struct topic topic_absent;
+extern const struct topic topic_crosswise;
 
 /* ------------------------------------------------------------------ keeping */
 

@@ -12,7 +12,7 @@
 
 #define LEASES 10
 #define ROUNDS_MAX 200
-#define LATER_MAX_NS INT64_C(50000000) /* than a timer, in the campaign */
+#define LATER_MAX_NS INT64_C(50000000) /* than a timer */
 
 struct sample {
     sqlock_lock *lock;
@@ -107,8 +107,9 @@ static void test_F3_how_late_a_loss_is_told(void **state)
     }
     print_distribution("told after the deadline", late, count);
     print_distribution("and after a timer", later, count);
-    if (check_scale(0, 1) != 0)
-        assert_true(later[count - 1] <= LATER_MAX_NS);
+    /* A busy machine keeps some threads waiting for longer than others. */
+    assert_true(later[check_scale(1, 0) != 0 ? count * 9 / 10 : count - 1] <=
+                LATER_MAX_NS);
     for (size_t i = 0; i < LEASES; i++)
         lock_drop(samples[i].lock);
 }

@@ -4,7 +4,10 @@
  */
 #include "keeper.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "support/tap.h"
 #include "support/workers.h"
 
 /* The peers' TTL, on each layout: a peer that renews is not late by that. */
@@ -195,11 +198,162 @@ static void test_many_locks_are_observed_as_well(void **state)
     registry_end(registry);
 }
 
+static void find_key(struct fixture *f, struct peer_row *peer)
+{
+    int rc = sqlock_key_of(peer->key, f->name, SQLOCK_KEY_CURRENT, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+}
+
+/* How long it takes to take over a row with those stamps, from the first look
+ * on. */
+static int64_t take_over_ns(struct fixture *f, uint32_t ttl_ms,
+                            uint32_t peer_ttl_ms)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int64_t began;
+    int rc;
+
+    options.ttl_ms = ttl_ms;
+    options.peer_ttl_ms = peer_ttl_ms;
+    options.observe_before_steal = true;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    began = lk_boottime_ns();
+    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+    began = lk_boottime_ns() - began;
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+    return began;
+}
+
+static void test_the_longest_ttl_decides_how_long_to_look(void **state)
+{
+    struct fixture *f = *state;
+    struct peer_row peer = {0};
+    int64_t least = PEERS_TTL_MS * LK_NS_PER_MS;
+
+    put_peer(f, &peer, f->name);
+    assert_true(take_over_ns(f, 100, PEERS_TTL_MS) >= least);
+    fixture_next(f);
+    put_peer(f, &peer, f->name);
+    assert_true(take_over_ns(f, PEERS_TTL_MS, 100) >= least);
+    if (f->layout == SQLOCK_LAYOUT_SPRING6) /* it keeps no end of its own */
+        return;
+    fixture_next(f);
+    find_key(f, &peer);
+    fixture_put_row(f, peer.key, "DEFAULT", PEER,
+                    PAST_US - INT64_C(1000) * PEERS_TTL_MS, PAST_US);
+    assert_true(take_over_ns(f, PEERS_TTL_MS / 4, PEERS_TTL_MS / 4) >= least);
+}
+
+/* ----------------------------------- what happens between look and claim -- */
+
+struct meddler {
+    struct fixture *fixture;
+    const char *claim; /* before it is sent: */
+    struct peer_row peer;
+    bool takes; /* a peer takes the row that was free; else it renews */
+    atomic_uint claims;
+    atomic_bool spared; /* the first claim has left the row to the peer */
+};
+
+static int meddle(void *context, const struct tap_event *event)
+{
+    struct meddler *meddler = context;
+    struct fixture *f = meddler->fixture;
+    char stamp[160];
+
+    if (event->text != meddler->claim ||
+        atomic_fetch_add(&meddler->claims, 1) > 0)
+        return 0;
+    if (meddler->takes) {
+        put_peer(f, &meddler->peer, f->name);
+        return 0;
+    }
+    (void)fixture_time(f, stamp, PAST_US + 1000000);
+    (void)sql_run(
+        &f->sql, "UPDATE %s SET %s = %s WHERE LOCK_KEY = '%s'", f->table,
+        f->layout == SQLOCK_LAYOUT_SPRING6 ? "CREATED_DATE" : "EXPIRED_AFTER",
+        stamp, meddler->peer.key);
+    return 0;
+}
+
+static int look_afterwards(void *context, const struct tap_event *event, int rc)
+{
+    struct meddler *meddler = context;
+    struct fixture *f = meddler->fixture;
+
+    if (event->text == meddler->claim && atomic_load(&meddler->claims) == 1)
+        atomic_store(&meddler->spared,
+                     strcmp(fixture_row(f, f->name).client, PEER) == 0);
+    return rc;
+}
+
+static void check_meddling(struct fixture *f, bool takes, bool many)
+{
+    sqlock_options options = fixture_options(f);
+    struct meddler meddler = {.fixture = f, .takes = takes};
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int rc;
+
+    options.ttl_ms = PEERS_TTL_MS / 4;
+    options.peer_ttl_ms = PEERS_TTL_MS / 4;
+    options.observe_before_steal = true;
+    registry = fixture_tapped(f, &options);
+    meddler.claim = census_text(registry, SQLOCK_SQL_CLAIM_OBSERVED);
+    lock = lock_obtain(registry, f->name);
+    find_key(f, &meddler.peer);
+    if (!takes)
+        fixture_put_row(f, meddler.peer.key, "DEFAULT", PEER, PAST_US - 2000,
+                        PAST_US);
+    tap_hooks(meddle, look_afterwards, &meddler);
+    rc = many ? sqlock_acquire_many(&lock, 1, takes ? 0 : PATIENCE_MS, NULL,
+                                    NULL, &f->err)
+              : lock_try(lock, takes ? 0 : PATIENCE_MS, 0, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(atomic_load(&meddler.spared));
+    if (takes) {
+        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        assert_string_equal(fixture_row(f, f->name).client, PEER);
+    } else {
+        assert_lock_ok(rc, &f->err);
+    }
+    registry_end(registry);
+}
+
+static void test_a_row_that_was_renewed_since_the_look_is_spared(void **state)
+{
+    struct fixture *f = *state;
+
+    check_meddling(f, false, false);
+    fixture_next(f);
+    check_meddling(f, false, true);
+}
+
+static void test_a_row_that_was_taken_since_the_look_is_spared(void **state)
+{
+    struct fixture *f = *state;
+
+    check_meddling(f, true, false);
+    fixture_next(f);
+    check_meddling(f, true, true);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_peer_that_renews_with_bad_stamps_keeps_its_lock, ON_ALL,
             IN_ALL),
     TEST_ON(test_without_it_the_stamps_decide, ON_ALL, IN_ALL),
     TEST_ON(test_a_row_that_stays_unchanged_is_taken_over, ON_ALL, IN_ALL),
     TEST_ON(test_many_locks_are_observed_as_well, ON_ALL, IN_ALL),
+    TEST_ON(test_the_longest_ttl_decides_how_long_to_look, ON_ALL, IN_ALL),
+    TEST_ON(test_a_row_that_was_renewed_since_the_look_is_spared, ON_ALL,
+            IN_ALL),
+    TEST_ON(test_a_row_that_was_taken_since_the_look_is_spared, ON_ALL, IN_ALL),
 };
 const struct topic topic_steal = TOPIC(tests);

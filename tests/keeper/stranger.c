@@ -7,7 +7,10 @@
  */
 #include "keeper.h"
 
+#include <string.h>
+
 #include "base/clock.h"
+#include "support/tap.h"
 
 #define LEASES 100
 #define VICTIM 37
@@ -152,9 +155,63 @@ static void test_a_file_that_a_stranger_has_locked(void **state)
     }
 }
 
+/* --- the transaction of a renewal that passes over --- */
+
+struct halfway {
+    bool has_begun;
+    unsigned rollbacks;
+};
+
+/* A renewal of all meets a locked row; the one of the others fails when they
+ * are locked. */
+static int fail_halfway(void *context, const struct tap_event *event)
+{
+    struct halfway *halfway = context;
+
+    if (event->call == TAP_BEGIN)
+        halfway->has_begun = true;
+    if (event->call == TAP_ROLLBACK)
+        halfway->rollbacks++;
+    if (event->call != TAP_EXECUTE || event->text == NULL ||
+        strstr(event->text, "SET ") == NULL)
+        return 0;
+    return halfway->has_begun ? SQLOCK_EDATABASE : SQLOCK_EBUSY;
+}
+
+/* Otherwise its locks would stay, and what the connection does next would never
+ * be committed. */
+static void test_a_renewal_that_fails_halfway_is_rolled_back(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct halfway halfway = {false, 0};
+    struct sql sql;
+
+    lock_take(lock, 0);
+    tap_hooks(fail_halfway, NULL, &halfway);
+    assert_code(SQLOCK_EDATABASE, sqlock_renew_many(&lock, 1, NULL, &f->err),
+                &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(halfway.has_begun);
+    assert_int_equal(halfway.rollbacks, 1);
+    open_stranger(f, &sql);
+    assert_int_equal(sql_try(&sql, NULL,
+                             "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' "
+                             "FOR UPDATE NOWAIT",
+                             f->table, sqlock_key(lock)),
+                     0);
+    end_stranger(&sql);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_one_row_that_a_stranger_has_locked, ON_SERVERS, IN_SQLOCK),
     TEST(test_a_row_that_is_locked_for_a_moment),
     TEST_ON(test_a_file_that_a_stranger_has_locked, ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_a_renewal_that_fails_halfway_is_rolled_back, ON_MYSQL, IN_ALL),
 };
 const struct topic topic_stranger = TOPIC(tests);

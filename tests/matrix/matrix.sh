@@ -22,7 +22,7 @@ trees=${SQLOCK_TEST_TREES:-$PWD/build/servers}
 engines=("$@")
 [ ${#engines[@]} -gt 0 ] || engines=(postgres-13 postgres-15 postgres-17
     postgres-18 pgbouncer standby mariadb-10 mariadb-11 mysql mysql-client
-    galera replica)
+    galera replica group)
 
 # ------------------------------------------------------------- the engines --
 
@@ -32,7 +32,7 @@ fetch() { # ENGINE
     postgres-* | mariadb-*) bash tests/servers/fetch.sh "$1" ;;
     pgbouncer*) bash tests/servers/fetch.sh pgbouncer ;;
     galera) bash tests/servers/fetch.sh mariadb-10 ;;
-    mysql* | replica) bash tests/servers/fetch-mysql.sh "$trees/mysql" ;;
+    mysql* | replica | group) bash tests/servers/fetch-mysql.sh "$trees/mysql" ;;
     esac
 }
 
@@ -70,6 +70,7 @@ describe() { # ENGINE
     mysql) echo "MySQL $(of_tree mysql)" ;;
     mysql-client) echo "MySQL $(of_tree mysql), libmysqlclient" ;;
     replica) echo "MySQL $(of_tree mysql), a replica" ;;
+    group) echo "MySQL $(of_tree mysql), three members" ;;
     galera) echo "MariaDB $(of_tree mariadb-10), three nodes" ;;
     *) echo "$1" ;;
     esac
@@ -79,13 +80,18 @@ describe() { # ENGINE
 own_suites() { # ENGINE
     case $1 in
     standby*) echo failover ;;
-    galera | replica) echo "$1" ;;
+    galera | replica | group) echo "$1" ;;
     esac
 }
 
 # Why a suite has no sense on an engine; nothing: it has.
 why_not() { # ENGINE SUITE
     case "$1 $2" in
+    "group group") ;;
+    "group "*)
+        echo "it ends servers, and a member that is started again is outside" \
+            "its group"
+        ;;
     "pgbouncer fault" | "pgbouncer-"*" fault")
         echo "it ends sessions at the server by their clients' ports, and" \
             "PgBouncer's are others"

@@ -125,8 +125,8 @@ for path in $(grep -oE '(src|include|sql|tests|docker)/[a-z_/.]*' README.md |
     check "$path is there" test -e "$path"
 done
 for name in $(grep -oE '(sqlock|SQLOCK)_[A-Za-z_]+' README.md | sort -u); do
-    check "$name is in the headers, or a variable of the command" \
-        grep -qrwE "$name|X\\(${name#SQLOCK_},.*" include src/cli
+    check "$name is in the headers, or a variable of the command or the tests" \
+        grep -qrwE "$name|X\\(${name#SQLOCK_},.*" include src/cli tests/servers
 done
 for code in $(grep -oE '\bE[A-Z]{3,}\b=?' README.md | grep -v = | sort -u); do
     check "$code is a result" grep -q "X($code," include/sqlock.h

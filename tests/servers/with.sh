@@ -21,6 +21,7 @@
 #                         standby; see standby.sh for what it publishes
 #     galera              three nodes of MariaDB; see galera.sh
 #     replica             Oracle's MySQL with a replica; see replica.sh
+#     group               three members of a group of MySQL; see group.sh
 # SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
 # SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there;
 # SQLOCK_TEST_MARIADB_OPTIONS has more options of that server.
@@ -36,7 +37,7 @@ servers=()
 for server in ${SQLOCK_TEST_SERVERS-postgres mariadb}; do
     case $server in
     postgres* | pgbouncer* | standby*) url=${SQLOCK_TEST_POSTGRES_URL:-} ;;
-    mariadb* | mysql | galera | replica) url=${SQLOCK_TEST_MYSQL_URL:-} ;;
+    mariadb* | mysql | galera | replica | group) url=${SQLOCK_TEST_MYSQL_URL:-} ;;
     *)
         echo "with.sh: there is no server $server" >&2
         exit 2

@@ -3,6 +3,7 @@
  */
 #include "suite.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -116,4 +117,63 @@ int64_t shop_count(struct fixture *f, const char *table, const char *where)
 
     return sql_integer(&f->sql, "SELECT COUNT(*) FROM %s WHERE %s",
                        shop_table(f, table, name), where);
+}
+
+const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
+                         const char *item, int64_t quantity, int64_t ttl_ms)
+{
+    static char order[96];
+    sqlock_stock_line line = {.item = item, .quantity = quantity};
+    sqlock_stock_answer answer;
+    int rc;
+
+    (void)snprintf(order, sizeof order, "%s/%lld", item, (long long)ttl_ms);
+    rc = sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms, &answer,
+                              &f->err);
+    assert_lock_ok(rc, &f->err);
+    return order;
+}
+
+void shop_expect_state(struct fixture *f, sqlock_stock *stock,
+                       const char *order, sqlock_stock_state expected)
+{
+    sqlock_stock_state found = SQLOCK_STOCK_RESERVED;
+    int64_t remaining_ms = -1;
+    int rc =
+        sqlock_stock_look(stock, NULL, order, &found, &remaining_ms, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(found, expected);
+    if (expected != SQLOCK_STOCK_RESERVED)
+        assert_int_equal(remaining_ms, 0);
+}
+
+/* Move its end by so many hours. */
+static void move_end(struct fixture *f, const char *order, int hours)
+{
+    char by[96];
+    char table[64];
+
+    if (f->database->bit == ON_POSTGRES)
+        (void)snprintf(by, sizeof by, "EXPIRES_AT + interval '%d hours'",
+                       hours);
+    else if (f->database->bit == ON_MYSQL)
+        (void)snprintf(by, sizeof by, "TIMESTAMPADD(HOUR, %d, EXPIRES_AT)",
+                       hours);
+    else
+        (void)snprintf(by, sizeof by, "EXPIRES_AT + %" PRId64,
+                       hours * INT64_C(3600000000));
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET EXPIRES_AT = %s WHERE ORDER_ID = '%s'",
+                  shop_table(f, "STOCK_RESERVATION", table), by, order);
+}
+
+void shop_let_time_pass(struct fixture *f, const char *order)
+{
+    move_end(f, order, -2);
+}
+
+void shop_give_time(struct fixture *f, const char *order)
+{
+    move_end(f, order, 2);
 }

@@ -11,9 +11,14 @@ extern const struct topic topic_answers;
 extern const struct topic topic_orders;
 extern const struct topic topic_transactions;
 extern const struct topic topic_reservations;
+extern const struct topic topic_expiry;
+extern const struct topic topic_retention;
 extern const struct topic topic_coalesced;
 extern const struct topic topic_input;
+extern const struct topic topic_limits;
+extern const struct topic topic_codes;
 extern const struct topic topic_crowd;
+extern const struct topic topic_limping;
 
 /* A seller in a process of its own (seller.c); its exit status. */
 int sell(int argc, char **argv);
@@ -52,5 +57,20 @@ sqlock_stock_options shop_described(const char *table);
 int64_t shop_there(struct fixture *f, const char *item);
 int64_t shop_sum(struct fixture *f, const char *item);
 int64_t shop_count(struct fixture *f, const char *table, const char *where);
+
+/* --- reservations --- */
+
+#define SHOP_LONG_MS INT64_C(3600000)
+
+/* Reserve, under an order id made of the item and the time, which is valid until
+ * the next one. */
+const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
+                         const char *item, int64_t quantity, int64_t ttl_ms);
+void shop_expect_state(struct fixture *f, sqlock_stock *stock,
+                       const char *order, sqlock_stock_state expected);
+/* Put its end, of SHOP_LONG_MS, into the past, as the database's clock has it;
+ * and back. */
+void shop_let_time_pass(struct fixture *f, const char *order);
+void shop_give_time(struct fixture *f, const char *order);
 
 #endif

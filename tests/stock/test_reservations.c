@@ -11,74 +11,27 @@
 #include "support/server.h"
 #include "support/workers.h"
 
-#define LONG_MS INT64_C(3600000)
-
-static const char *reserve(struct fixture *f, sqlock_stock *stock,
-                           const char *item, int64_t quantity, int64_t ttl_ms)
-{
-    static char order[96];
-    sqlock_stock_line line = {.item = item, .quantity = quantity};
-    sqlock_stock_answer answer;
-    int rc;
-
-    (void)snprintf(order, sizeof order, "%s/%lld", item, (long long)ttl_ms);
-    rc = sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms, &answer,
-                              &f->err);
-    assert_lock_ok(rc, &f->err);
-    return order;
-}
-
-static void expect_state(struct fixture *f, sqlock_stock *stock,
-                         const char *order, sqlock_stock_state expected)
-{
-    sqlock_stock_state found = SQLOCK_STOCK_RESERVED;
-    int64_t remaining_ms = -1;
-    int rc =
-        sqlock_stock_look(stock, NULL, order, &found, &remaining_ms, &f->err);
-
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(found, expected);
-    if (expected != SQLOCK_STOCK_RESERVED)
-        assert_int_equal(remaining_ms, 0);
-}
-
-/* Put its end into the past, as the database's clock has it. */
-static void let_time_pass(struct fixture *f, const char *order)
-{
-    static const char *const past[] = {
-        "EXPIRES_AT - interval '2 hours'",
-        "TIMESTAMPADD(HOUR, -2, EXPIRES_AT)",
-        "EXPIRES_AT - 7200000000",
-    };
-    char table[64];
-
-    (void)sql_run(&f->sql,
-                  "UPDATE %s SET EXPIRES_AT = %s WHERE ORDER_ID = '%s'",
-                  shop_table(f, "STOCK_RESERVATION", table),
-                  past[f->database - databases], order);
-}
-
 static void test_a_claimed_reservation_is_final(void **state)
 {
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
-    const char *order = reserve(f, stock, item, 4, LONG_MS);
+    const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
     sqlock_stock_answer answer;
     int64_t expired = -1;
 
     assert_int_equal(shop_there(f, item), 6);
-    expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
+    shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
     for (int i = 0; i < 2; i++) {
         assert_lock_ok(sqlock_stock_claim(stock, NULL, order, &answer, &f->err),
                        &f->err);
         assert_int_equal(answer.is_duplicate, i == 1);
     }
-    expect_state(f, stock, order, SQLOCK_STOCK_CLAIMED);
+    shop_expect_state(f, stock, order, SQLOCK_STOCK_CLAIMED);
     assert_code(SQLOCK_ECONFLICT,
                 sqlock_stock_cancel(stock, NULL, order, &answer, &f->err),
                 &f->err);
-    let_time_pass(f, order);
+    shop_let_time_pass(f, order);
     assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
     assert_int_equal(expired, 0);
     assert_int_equal(shop_there(f, item), 6);
@@ -94,7 +47,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
     {
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
-        const char *order = reserve(f, stock, item, 4, LONG_MS);
+        const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
         sqlock_stock_line line = {.item = item, .quantity = 4};
         sqlock_stock_answer answer;
 
@@ -104,7 +57,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
                 &f->err);
             assert_int_equal(answer.is_duplicate, i == 1);
         }
-        expect_state(f, stock, order, SQLOCK_STOCK_CANCELLED);
+        shop_expect_state(f, stock, order, SQLOCK_STOCK_CANCELLED);
         assert_code(SQLOCK_ECONFLICT,
                     sqlock_stock_claim(stock, NULL, order, &answer, &f->err),
                     &f->err);
@@ -112,7 +65,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
         assert_int_equal(shop_sum(f, item), 0);
         /* The order had its answer, whatever became of it. */
         assert_lock_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
-                                            LONG_MS, &answer, &f->err),
+                                            SHOP_LONG_MS, &answer, &f->err),
                        &f->err);
         assert_true(answer.is_duplicate);
         assert_int_equal(shop_there(f, item), 10);
@@ -125,7 +78,7 @@ static void test_an_expired_reservation_gives_back_once(void **state)
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
-    const char *order = reserve(f, stock, item, 4, 1);
+    const char *order = shop_reserve(f, stock, item, 4, 1);
     int64_t expired = -1;
     int64_t remaining_ms = -1;
 
@@ -140,7 +93,7 @@ static void test_an_expired_reservation_gives_back_once(void **state)
     assert_int_equal(expired, 1);
     assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
     assert_int_equal(expired, 0);
-    expect_state(f, stock, order, SQLOCK_STOCK_EXPIRED);
+    shop_expect_state(f, stock, order, SQLOCK_STOCK_EXPIRED);
     assert_code(SQLOCK_EEXPIRED,
                 sqlock_stock_claim(stock, NULL, order, NULL, &f->err), &f->err);
     assert_code(SQLOCK_EEXPIRED,
@@ -159,8 +112,8 @@ static void test_a_refused_reservation_is_none(void **state)
     sqlock_stock_line line = {.item = item, .quantity = 4};
 
     assert_code(SQLOCK_EINSUFFICIENT,
-                sqlock_stock_reserve(stock, NULL, item, &line, 1, LONG_MS, NULL,
-                                     &f->err),
+                sqlock_stock_reserve(stock, NULL, item, &line, 1, SHOP_LONG_MS,
+                                     NULL, &f->err),
                 &f->err);
     assert_code(SQLOCK_ENOTFOUND,
                 sqlock_stock_claim(stock, NULL, item, NULL, &f->err), &f->err);
@@ -216,7 +169,7 @@ static void test_claims_and_cancellations_at_once_have_one_winner(void **state)
 
         atomic_store(&ending.claimed, 0);
         atomic_store(&ending.given_back, 0);
-        ending.order = reserve(f, ending.stocks[0], item, 4, LONG_MS);
+        ending.order = shop_reserve(f, ending.stocks[0], item, 4, SHOP_LONG_MS);
         workers_start(&workers, ENDERS, end_it, &ending);
         workers_join(&workers);
         assert_int_equal(ending.claimed + ending.given_back, 1);
@@ -249,7 +202,8 @@ static void test_several_reapers_give_back_once(void **state)
     struct workers workers;
 
     for (int i = 0; i < 40; i++)
-        let_time_pass(f, reserve(f, ending.stocks[0], item, 2, LONG_MS + i));
+        shop_let_time_pass(
+            f, shop_reserve(f, ending.stocks[0], item, 2, SHOP_LONG_MS + i));
     assert_int_equal(shop_there(f, item), 920);
     workers_start(&workers, 4, expire_all, &ending);
     workers_join(&workers);
@@ -282,13 +236,13 @@ static void test_each_table_has_its_own_reservations(void **state)
     assert_lock_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err),
                    &f->err);
     (void)snprintf(order, sizeof order, "%s",
-                   reserve(f, theirs, item, 4, LONG_MS));
+                   shop_reserve(f, theirs, item, 4, SHOP_LONG_MS));
     assert_code(SQLOCK_ENOTFOUND,
                 sqlock_stock_look(ours, NULL, order, NULL, NULL, &f->err),
                 &f->err);
     assert_code(SQLOCK_ENOTFOUND,
                 sqlock_stock_cancel(ours, NULL, order, NULL, &f->err), &f->err);
-    let_time_pass(f, order);
+    shop_let_time_pass(f, order);
     assert_lock_ok(sqlock_stock_expire(ours, &expired, &f->err), &f->err);
     assert_int_equal(expired, 0);
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 6);
@@ -328,7 +282,7 @@ static void test_a_reservation_survives_a_killed_server(void **state)
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
-    const char *order = reserve(f, stock, item, 4, LONG_MS);
+    const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
     pid_t pid = database_pid(f->database);
 
     if (!can_restart(f))
@@ -341,7 +295,7 @@ static void test_a_reservation_survives_a_killed_server(void **state)
     assert_becomes_true(answers(f), PATIENCE_MS);
     assert_int_equal(sql_open(&f->sql, f->database, f->url), 0);
     /* Idle connections are dead, and are opened anew. */
-    expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
+    shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
     assert_lock_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err),
                    &f->err);
     assert_int_equal(shop_there(f, item), 6);

@@ -141,8 +141,31 @@ static int open_at(struct fixture *f, const char *url)
     return rc;
 }
 
-/* The connection is made, and the driver says what protects it. */
-static void assert_protected(struct fixture *f, const char *url)
+static void assert_doctor_says(struct fixture *f, const char *url,
+                               sqlock_severity expected)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_finding *findings = NULL;
+    size_t count = 0;
+    size_t told = 0;
+    size_t i;
+
+    assert_lock_ok(sqlock_diagnose(url, &options, &findings, &count, &f->err),
+                   &f->err);
+    for (i = 0; i < count; i++) {
+        if (strcmp(findings[i].check, "tls") != 0)
+            continue;
+        told++;
+        assert_int_equal(findings[i].severity, expected);
+    }
+    assert_int_equal(told, 1);
+    sqlock_findings_free(findings, count);
+}
+
+/* The connection is made, and the driver says what protects it; the doctor
+ * calls it fine where the server's certificate is checked. */
+static void assert_protected(struct fixture *f, const char *url,
+                             enum demand demand)
 {
     sqlock_description description;
     struct sql sql;
@@ -154,6 +177,10 @@ static void assert_protected(struct fixture *f, const char *url)
                   description.tls);
     sql_close(&sql);
     assert_string_not_equal(description.tls, "");
+    assert_int_equal(description.tls_check, demand == VERIFY
+                                                ? SQLOCK_TLS_CHECK_FULL
+                                                : SQLOCK_TLS_CHECK_DEMANDED);
+    assert_doctor_says(f, url, demand == VERIFY ? SQLOCK_FINE : SQLOCK_WARNING);
 }
 
 /* It is refused in a line that names the reason, and no secret: by the client
@@ -180,7 +207,7 @@ static void check_certificate(struct fixture *f, const char *certificate,
     serve(f, certificate);
     assert_refused(f, url_with(url, f, f->url, VERIFY, "ca.pem"), reason);
     serve(f, "good");
-    assert_protected(f, url);
+    assert_protected(f, url, VERIFY);
 }
 
 static void test_F77_a_verified_server_is_connected_to(void **state)
@@ -189,7 +216,7 @@ static void test_F77_a_verified_server_is_connected_to(void **state)
     char url[1024];
 
     serve(f, "good");
-    assert_protected(f, url_with(url, f, f->url, VERIFY, "ca.pem"));
+    assert_protected(f, url_with(url, f, f->url, VERIFY, "ca.pem"), VERIFY);
 }
 
 static void test_F77_a_certificate_of_another_name_is_refused(void **state)
@@ -226,7 +253,7 @@ static void test_F77_required_tls_does_not_look_at_the_name(void **state)
     char url[1024];
 
     serve(f, "wrong-name");
-    assert_protected(f, url_with(url, f, f->url, REQUIRE, NULL));
+    assert_protected(f, url_with(url, f, f->url, REQUIRE, NULL), REQUIRE);
     serve(f, "good");
 }
 

@@ -30,6 +30,7 @@ struct client {
     void (*close)(struct app *app);
     int (*run)(struct app *app, const char *sql, struct rows *rows);
     bool (*in_transaction)(struct app *app);
+    bool (*set_utf8)(struct app *app, bool is_utf8);
     const char *const *settings; /* queries, ending with NULL */
 };
 
@@ -94,6 +95,11 @@ static bool is_open_postgres(struct app *app)
     return PQtransactionStatus(app->native) != PQTRANS_IDLE;
 }
 
+static bool set_utf8_postgres(struct app *app, bool is_utf8)
+{
+    return PQsetClientEncoding(app->native, is_utf8 ? "UTF8" : "LATIN1") == 0;
+}
+
 static const char *const postgres_settings[] = {
     "SELECT name, setting FROM pg_settings ORDER BY name",
     "SELECT name, statement FROM pg_prepared_statements ORDER BY name",
@@ -109,6 +115,7 @@ static const struct client postgres = {
     .close = close_postgres,
     .run = run_postgres,
     .in_transaction = is_open_postgres,
+    .set_utf8 = set_utf8_postgres,
     .settings = postgres_settings,
 };
 #endif
@@ -166,6 +173,12 @@ static bool is_open_mysql(struct app *app)
     return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
+static bool set_utf8_mysql(struct app *app, bool is_utf8)
+{
+    return mysql_set_character_set(app->native,
+                                   is_utf8 ? "utf8mb4" : "latin1") == 0;
+}
+
 /* Not what counts up by itself, nor what the last statement has left. */
 static const char *const mysql_settings[] = {
     "SHOW SESSION VARIABLES WHERE Variable_name NOT IN "
@@ -185,6 +198,7 @@ static const struct client mysql_client = {
     .close = close_mysql,
     .run = run_mysql,
     .in_transaction = is_open_mysql,
+    .set_utf8 = set_utf8_mysql,
     .settings = mysql_settings,
 };
 #endif
@@ -408,6 +422,11 @@ void app_begin_at(struct app *app, const char *level)
 bool app_in_transaction(struct app *app)
 {
     return client_of(app)->in_transaction(app);
+}
+
+void app_set_utf8(struct app *app, bool is_utf8)
+{
+    assert_true(client_of(app)->set_utf8(app, is_utf8));
 }
 
 long long app_session(const struct app *app)

@@ -46,6 +46,9 @@ bool app_in_transaction(struct app *app);
 /* On MySQL: let the client library connect anew by itself, or not. */
 void app_reconnect(struct app *app, bool reconnects);
 
+/* Let the client library set the session's character set: UTF-8 or Latin 1. */
+void app_set_utf8(struct app *app, bool is_utf8);
+
 /* All settings of the session as one text, to be freed. */
 char *app_settings(struct app *app);
 

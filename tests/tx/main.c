@@ -7,9 +7,10 @@
 #include <string.h>
 
 static const struct topic *const topics[] = {
-    &topic_adopt,   &topic_names,   &topic_busy,  &topic_guard,
-    &topic_version, &topic_stopped, &topic_input, &topic_settings,
-    &topic_rights,  &topic_retry,   NULL,
+    &topic_adopt,   &topic_names,   &topic_busy,   &topic_guard,
+    &topic_version, &topic_stopped, &topic_input,  &topic_settings,
+    &topic_rights,  &topic_retry,   &topic_nested, &topic_recheck,
+    &topic_charset, &topic_reap,    &topic_codes,  NULL,
 };
 
 static const struct suite_main suite = {

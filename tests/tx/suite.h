@@ -21,6 +21,11 @@ extern const struct topic topic_input;
 extern const struct topic topic_settings;
 extern const struct topic topic_rights;
 extern const struct topic topic_retry;
+extern const struct topic topic_nested;
+extern const struct topic topic_codes;
+extern const struct topic topic_reap;
+extern const struct topic topic_charset;
+extern const struct topic topic_recheck;
 
 /* A holder in a process of its own (test_stopped.c); its exit status. */
 int hold(char **arguments);

@@ -24,7 +24,7 @@ static void make_settings(struct fixture *f, struct app *app)
         app_run(app, "SET innodb_lock_wait_timeout = 37");
         app_run(app, "SET time_zone = '-03:30'");
         app_run(app, "SET sql_mode = 'ANSI_QUOTES'");
-        app_run(app, "SET NAMES latin1");
+        app_run(app, "SET NAMES utf8mb4 COLLATE utf8mb4_unicode_ci");
         if (app_try(app, "SET max_statement_time = 41.5") != 0)
             app_run(app, "SET max_execution_time = 41500");
         break;

@@ -43,6 +43,15 @@ static void test_texts_are_those_of_the_header(void **state)
 #undef SQLOCK_X
 }
 
+/* A loss may be told by a holder that has not looked at the row, and the table
+ * that is missing may be the application's. */
+static void test_texts_claim_no_more_than_is_known(void **state)
+{
+    (void)state;
+    assert_lacks(sqlock_strerror(SQLOCK_EEXPIRED), "nobody");
+    assert_lacks(sqlock_strerror(SQLOCK_ESCHEMA), "lock");
+}
+
 static void test_unknown_codes_have_a_text_too(void **state)
 {
     static const int unknown[] = {1, 42, -99, -1000, INT_MAX, INT_MIN};
@@ -173,6 +182,7 @@ static void test_version_is_that_of_the_header(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_every_code_is_negative_and_has_its_own_text),
     cmocka_unit_test(test_texts_are_those_of_the_header),
+    cmocka_unit_test(test_texts_claim_no_more_than_is_known),
     cmocka_unit_test(test_unknown_codes_have_a_text_too),
     cmocka_unit_test(test_set_fills_and_returns),
     cmocka_unit_test(test_an_overlong_sqlstate_is_cut),

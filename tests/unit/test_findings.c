@@ -4,10 +4,11 @@
  */
 #include "unit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "db/driver.h"
-#include "locks/findings.h"
+#include "locks/diagnose.h"
 
 #define SETTINGS_MAX 6
 
@@ -258,7 +259,57 @@ static void test_F79_findings_are_one_line(void **state)
     sqlock_findings_free(NULL, 0);
 }
 
+/* --- TLS --- */
+
+struct meeting {
+    const char *tls;
+    sqlock_tls_check check;
+    bool is_local;
+    sqlock_severity severity;
+    const char *found; /* a part of it */
+};
+
+/* Encryption alone does not tell who the server is (F77). */
+static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
+{
+    static const struct meeting meetings[] = {
+        {"", SQLOCK_TLS_CHECK_NONE, true, SQLOCK_FINE, "none needed"},
+        {"", SQLOCK_TLS_CHECK_NONE, false, SQLOCK_WARNING, "can be read"},
+        {"AES", SQLOCK_TLS_CHECK_NONE, true, SQLOCK_FINE, "not checked"},
+        {"AES", SQLOCK_TLS_CHECK_NONE, false, SQLOCK_WARNING, "not checked"},
+        {"AES", SQLOCK_TLS_CHECK_DEMANDED, true, SQLOCK_WARNING,
+         "certificate is not checked"},
+        {"AES", SQLOCK_TLS_CHECK_DEMANDED, false, SQLOCK_WARNING,
+         "certificate is not checked"},
+        {"AES", SQLOCK_TLS_CHECK_AUTHORITY, false, SQLOCK_WARNING,
+         "name is not checked"},
+        {"AES", SQLOCK_TLS_CHECK_FULL, false, SQLOCK_FINE, "is checked"},
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof meetings / sizeof meetings[0]; i++) {
+        const struct meeting *meeting = &meetings[i];
+        sqlock_description description = {.tls_check = meeting->check};
+        struct lk_findings findings = {0};
+
+        (void)snprintf(description.tls, sizeof description.tls, "%s",
+                       meeting->tls);
+        lk_diagnose_tls(&findings, &description, meeting->is_local);
+        assert_int_equal(findings.count, 1);
+        assert_string_equal(findings.list[0].check, "tls");
+        assert_int_equal(findings.list[0].severity, meeting->severity);
+        assert_contains(findings.list[0].found, meeting->found);
+        if (meeting->severity == SQLOCK_FINE)
+            assert_null(findings.list[0].advice);
+        else
+            assert_contains(findings.list[0].advice, "verify-full");
+        sqlock_findings_free(findings.list, findings.count);
+    }
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_F77_tls_is_fine_only_where_the_server_is_known),
     cmocka_unit_test(test_F58_to_F65_settings_that_locks_depend_on),
     cmocka_unit_test(test_rules_that_do_not_apply_say_nothing),
     cmocka_unit_test(test_F79_findings_are_one_line),

@@ -21,6 +21,7 @@
 struct pooled {
     struct lk_watchdog dog;
     struct lk_epoch epoch;
+    struct lk_outage outage;
     struct lk_pool pool;
     char path[64];
 };
@@ -31,6 +32,7 @@ static struct lk_connection *take(struct pooled *pooled, uint64_t preferred)
     sqlock_error err = {0};
     int rc = lk_pool_take_one(
         &pooled->pool, preferred,
+        sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS,
         sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS, &connection, &err);
 
     assert_lock_ok(rc, &err);
@@ -59,8 +61,9 @@ static int open_pool(void **state)
     assert_int_equal(lk_driver_find(&driver, url, NULL), 0);
     assert_int_equal(lk_watchdog_start(&pooled.dog, driver, NULL), 0);
     lk_epoch_init(&pooled.epoch);
+    lk_outage_init(&pooled.outage);
     assert_int_equal(lk_pool_init(&pooled.pool, driver, &pooled.dog,
-                                  &pooled.epoch, url, &options),
+                                  &pooled.epoch, &pooled.outage, url, &options),
                      0);
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(&pooled, 0);
@@ -75,6 +78,7 @@ static int close_pool(void **state)
     struct pooled *pooled = *state;
 
     lk_pool_clear(&pooled->pool);
+    lk_outage_clear(&pooled->outage);
     lk_epoch_clear(&pooled->epoch);
     lk_watchdog_stop(&pooled->dog);
     (void)unlink(pooled->path);
@@ -121,7 +125,41 @@ static void test_a_connection_laid_by_is_there_for_who_prefers_it(void **state)
     lk_pool_give(&pooled->pool, one);
 }
 
+/* Of the pool's size and one more, which is never lent. */
+static void test_calls_get_a_connection_when_all_are_lent(void **state)
+{
+    struct pooled *pooled = *state;
+    int64_t deadline_ns = sqlock_monotonic_ns() + PATIENCE_MS * LK_NS_PER_MS;
+    struct lk_connection *lent[CONNECTIONS];
+    struct lk_connection *other = NULL;
+    struct lk_connection *more;
+    sqlock_error err = {0};
+    int rc;
+
+    for (int i = 0; i < CONNECTIONS; i++) {
+        rc = lk_pool_lend(&pooled->pool, deadline_ns, &lent[i], &err);
+        assert_lock_ok(rc, &err);
+    }
+    more = take(pooled, 0);
+    rc = lk_pool_try(&pooled->pool, deadline_ns, &other, &err);
+    assert_code(SQLOCK_ERESOURCE, rc, &err);
+    lk_pool_give(&pooled->pool, more);
+    rc = lk_pool_lend(&pooled->pool, sqlock_monotonic_ns(), &other, &err);
+    assert_code(SQLOCK_ERESOURCE, rc, &err);
+    assert_ptr_equal(take(pooled, 0), more);
+    lk_pool_discard(&pooled->pool, lent[0]);
+    rc = lk_pool_lend(&pooled->pool, sqlock_monotonic_ns(), &lent[0], &err);
+    assert_code(SQLOCK_ERESOURCE, rc, &err);
+    lk_pool_give(&pooled->pool, more);
+    rc = lk_pool_lend(&pooled->pool, deadline_ns, &lent[0], &err);
+    assert_lock_ok(rc, &err);
+    for (int i = 0; i < CONNECTIONS; i++)
+        lk_pool_give(&pooled->pool, lent[i]);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(
+        test_calls_get_a_connection_when_all_are_lent, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(
         test_the_connection_used_last_is_taken_first, open_pool, close_pool),
     cmocka_unit_test_setup_teardown(test_a_connection_laid_by_is_taken_last,

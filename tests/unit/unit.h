@@ -11,6 +11,7 @@ extern const struct suite suite_error;
 extern const struct suite suite_text;
 extern const struct suite suite_json;
 extern const struct suite suite_url;
+extern const struct suite suite_url_secrets;
 extern const struct suite suite_clock;
 extern const struct suite suite_table;
 extern const struct suite suite_statement;
@@ -19,6 +20,8 @@ extern const struct suite suite_driver;
 extern const struct suite suite_arguments;
 extern const struct suite suite_findings;
 extern const struct suite suite_pool;
+extern const struct suite suite_outage;
 extern const struct suite suite_epoch;
+extern const struct suite suite_golden;
 
 #endif

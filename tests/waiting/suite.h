@@ -39,6 +39,7 @@ extern const struct topic topic_standstill;
 extern const struct topic topic_hollow;
 extern const struct topic topic_stranger;
 extern const struct topic topic_silence;
+extern const struct topic topic_outage;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */

@@ -209,6 +209,39 @@ static void test_an_idle_waiter_sends_nothing(void **state)
 
 /* Some databases count in whole seconds: what is left of a wait is spent at the
  * doorbell all the same. */
+#define LONG_LEASES 3 /* more than the sessions that wait */
+
+/* A lease that was waited for keeps the session that waited; whoever waits next
+ * for another lock has a session all the same. */
+static void test_long_leases_leave_others_a_session_to_wait_with(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *theirs = patient(f);
+    sqlock_lock *held[LONG_LEASES + 1];
+    sqlock_lock *locks[LONG_LEASES + 1];
+    struct contender next[LONG_LEASES + 1];
+
+    memset(next, 0, sizeof next);
+    for (size_t i = 0; i <= LONG_LEASES; i++) {
+        char name[sizeof f->name + 8];
+
+        (void)snprintf(name, sizeof name, "%s/%zu", f->name, i);
+        held[i] = lock_obtain(f->a, name);
+        locks[i] = lock_obtain(theirs, name);
+        prime(held[i]);
+        lock_take(held[i], LONG_TTL_MS);
+        contender_queue(&next[i], locks[i], SQLOCK_FOREVER);
+        lock_give(held[i]);
+        contender_await(&next[i]);
+    }
+    for (size_t i = 0; i <= LONG_LEASES; i++) {
+        contender_end(&next[i], 0);
+        lock_drop(held[i]);
+        lock_drop(locks[i]);
+    }
+    registry_end(theirs);
+}
+
 static void test_a_short_wait_is_at_the_doorbell(void **state)
 {
     struct fixture *f = *state;
@@ -404,6 +437,7 @@ static const struct test tests[] = {
     TEST(test_closing_a_registry_rings),
     TEST(test_from_process_to_process),
     TEST_ON(test_an_idle_waiter_sends_nothing, ON_SERVERS, IN_SQLOCK),
+    TEST(test_long_leases_leave_others_a_session_to_wait_with),
     TEST_ON(test_a_short_wait_is_at_the_doorbell, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_F81_false_rings_give_nobody_the_lock, ON_POSTGRES, IN_SQLOCK),
     TEST(test_a_missing_ring_costs_time_only),

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "support/proxy.h"
 #include "support/tap.h"
 
 static void write_to(int fd)
@@ -338,13 +339,139 @@ static void test_deadlines_are_kept_and_the_longest_do_not_wrap(void **state)
     lock_drop(held);
 }
 
+/* Another connection may lead to another server, where the number of a session
+ * is a stranger's: nothing is sent about the one that waited, and its server
+ * ends it, so that who is next does not wait behind it. */
+static void test_no_session_is_ended_from_another_one(void **state)
+{
+    static const struct proxy_plan plan = {.point = PROXY_BEFORE,
+                                           .act = PROXY_PASS,
+                                           .nth = 0,
+                                           .containing = "KILL "};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct proxy *proxy = proxy_open(f->database, f->url);
+    sqlock_lock *held = lock_obtain(f->a, f->name);
+    struct contender contender = {0};
+    char url[1024];
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int rc;
+
+    assert_non_null(proxy);
+    options.poll_ms = 3600000; /* waits at the doorbell, or not at all */
+    registry = fixture_registry_at(f, proxy_url(proxy, url, f->url), &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(held, 0);
+    lock_give(held); /* a row that is there */
+    lock_take(held, 0);
+    contender_queue(&contender, lock, SQLOCK_FOREVER);
+    assert_becomes_true(bell_is_waited_at(f), PATIENCE_MS);
+    proxy_arm(proxy, &plan);
+    rc = sqlock_cancel(lock, &f->err);
+    assert_lock_ok(rc, &f->err);
+    expect_cancelled(&contender);
+    assert_becomes_true(!bell_is_waited_at(f), PATIENCE_MS);
+    lock_give(held);
+    lock_take(lock, 0);
+    lock_give(lock);
+    assert_int_equal(proxy_times(proxy), 0);
+    proxy_heal(proxy);
+    lock_drop(lock);
+    registry_end(registry);
+    proxy_close(proxy);
+    lock_drop(held);
+}
+
+#define CROWD 2000
+
+static int64_t processor_ms(void)
+{
+    struct timespec used;
+
+    assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used), 0);
+    return (int64_t)used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* So many requests at a time; the processor time they take. */
+static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
+{
+    sqlock_request **requests = calloc(CROWD, sizeof *requests);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    int64_t began = processor_ms();
+
+    assert_non_null(requests);
+    options.cancel_fd = fd;
+    for (size_t i = 0; i < CROWD; i++)
+        requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    for (size_t i = 0; i < CROWD; i++)
+        request_give_up(f, requests[i]);
+    free(requests);
+    return processor_ms() - began;
+}
+
+/* Watching a descriptor for all of them costs no more than the requests do; an
+ * array of all, made anew for each, took a hundred times as long. */
+static void
+test_a_crowd_with_descriptors_costs_what_one_without_does(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    int fd = eventfd(0, EFD_CLOEXEC);
+    int64_t without;
+    int64_t with;
+
+    lock_take(lock, 0);
+    without = ask_and_abandon(f, lock, 0);
+    with = ask_and_abandon(f, lock, fd);
+    assert_less(with, 3 * without + 200);
+    lock_give(lock);
+    (void)close(fd);
+    lock_drop(lock);
+}
+
+/* One descriptor of many waits ends them all, also those that came when others
+ * had been ended by it, and one that is another file's now. */
+static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_request *requests[3];
+    int another;
+
+    options.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    lock_take(lock, 0);
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < 3; i++)
+            requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+        request_give_up(f, requests[1]);
+        assert_int_equal(sqlock_request_look(requests[0]),
+                         SQLOCK_REQUEST_FETCHING);
+        write_to(options.cancel_fd);
+        request_expect(f, requests[0], SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+        request_expect(f, requests[2], SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+        another = eventfd(0, EFD_CLOEXEC);
+        assert_int_equal(dup3(another, options.cancel_fd, O_CLOEXEC),
+                         options.cancel_fd);
+        (void)close(another);
+    }
+    lock_give(lock);
+    (void)close(options.cancel_fd);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
     TEST(test_cancel_ends_a_wait_for_another_process),
+    TEST_ON(test_no_session_is_ended_from_another_one, ON_SERVERS, IN_SQLOCK),
     TEST(test_cancel_ends_all_waits_of_the_process),
     TEST(test_a_cancelled_thread_leaves_the_queue),
     TEST(test_a_descriptor_ends_a_wait_for_another_process),
     TEST(test_a_pipe_that_hangs_up_ends_a_wait),
     TEST(test_a_signal_handler_ends_a_wait),
+    TEST(test_a_descriptor_ends_all_waits_that_have_it),
+    TEST_ON(test_a_crowd_with_descriptors_costs_what_one_without_does,
+            ON_SQLITE, IN_SQLOCK),
     TEST(test_many_locks_are_cancelled_by_any_of_them),
     TEST(test_cancellation_at_every_stage),
     TEST(test_deadlines_are_kept_and_the_longest_do_not_wrap),

@@ -19,6 +19,7 @@ struct scene {
     struct proxy *proxy;
     sqlock_registry *registry; /* through the proxy */
     sqlock_lock *lock;
+    sqlock_acquire_options hasty;
     struct contender next;
 };
 
@@ -71,6 +72,9 @@ static bool is_over(const struct scene *scene)
 
 static void start(struct scene *scene)
 {
+    scene->hasty = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
+    scene->hasty.fail_fast = true; /* one call is looked at */
+    scene->next.options = &scene->hasty;
     contender_start(&scene->next, scene->lock, SQLOCK_FOREVER);
 }
 

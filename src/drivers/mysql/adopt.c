@@ -10,9 +10,17 @@
 
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
+#include "drivers/mysql/dialect.h"
 #include "drivers/mysql/sigpipe.h"
 
 #define OUT_OF_SYNC 2014
+
+/* What the server takes texts to be in, in which it compares them, and in which
+   it sends them. */
+#define CHARACTER_SETS                                                         \
+    "SELECT @@character_set_client, @@character_set_connection, "              \
+    "COALESCE(@@character_set_results, @@character_set_client)"
+#define UTF8 "utf8mb4"
 
 static bool is_in_transaction(MYSQL *mysql)
 {
@@ -41,19 +49,62 @@ static int refuse_found_rows(const MYSQL *mysql, sqlock_error *err)
     return 0;
 }
 
-/* Its answer brings the state of the transaction, which an error before it did
-   not. */
+static int refuse_charset(const char *charset, sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EINVAL,
+                    "the character set of the connection is %s, and texts are "
+                    "sent in UTF-8: call mysql_set_character_set(mysql, "
+                    "\"" UTF8 "\") first",
+                    charset);
+}
+
+/* In another character set the bytes of one order id would be two, and in
+   three bytes of UTF-8 two of them one. */
+static int check_charsets(MYSQL_RES *result, sqlock_error *err)
+{
+    MYSQL_ROW row = mysql_fetch_row(result);
+
+    if (row == NULL)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the MySQL connection is of no use");
+    for (unsigned i = 0; i < mysql_num_fields(result); i++)
+        if (row[i] == NULL || strcmp(row[i], UTF8) != 0)
+            return refuse_charset(row[i] == NULL ? "not known" : row[i], err);
+    return 0;
+}
+
+/* Its answer brings the state of the transaction, too, which an error before it
+   did not. */
 static int probe(MYSQL *mysql, sqlock_error *err)
 {
-    if (mysql_query(mysql, "DO 0") == 0)
-        return 0;
-    if (mysql_errno(mysql) == OUT_OF_SYNC)
+    MYSQL_RES *result = NULL;
+    int rc;
+
+    if (mysql_query(mysql, CHARACTER_SETS) == 0)
+        result = mysql_store_result(mysql);
+    if (result == NULL && mysql_errno(mysql) == OUT_OF_SYNC)
         return lk_error(err, SQLOCK_EINVAL,
                         "a result is in progress on this connection: read it "
                         "to its end first");
-    return sqlock_error_set(
-        err, SQLOCK_EINVAL, (int)mysql_errno(mysql), mysql_sqlstate(mysql),
-        "the MySQL connection is of no use: %s", mysql_error(mysql));
+    if (result == NULL)
+        return sqlock_error_set(
+            err, SQLOCK_EINVAL, (int)mysql_errno(mysql), mysql_sqlstate(mysql),
+            "the MySQL connection is of no use: %s", mysql_error(mysql));
+    rc = check_charsets(result, err);
+    mysql_free_result(result);
+    return rc;
+}
+
+/* The library knows of mysql_set_character_set(), and MariaDB's of SET NAMES,
+   which the server tells it; but not of what was set before. */
+static int check_adopted(void *handle, sqlock_error *err)
+{
+    const struct lk_mysql_connection *connection = handle;
+    const char *charset = mysql_character_set_name(connection->mysql);
+
+    if (strcmp(charset, connection->charset) == 0 || strcmp(charset, UTF8) == 0)
+        return 0;
+    return refuse_charset(charset, err);
 }
 
 static int adopt(void *handle, void *native, sqlock_error *err)
@@ -79,6 +130,7 @@ static int adopt(void *handle, void *native, sqlock_error *err)
     if (rc < 0)
         return rc;
     connection->mysql = mysql;
+    connection->charset = mysql_character_set_name(mysql);
     connection->thread_id = mysql_thread_id(mysql);
     connection->in_transaction = is_in_transaction(mysql);
     rc = lk_mysql_set_alarm(connection, err);
@@ -90,11 +142,14 @@ static int adopt(void *handle, void *native, sqlock_error *err)
 static void unadopt(void *handle)
 {
     struct lk_mysql_connection *connection = handle;
+    struct lk_mysql_sigpipe held;
 
     if (connection->mysql == NULL)
         return;
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
     for (uint32_t id = 0; id <= SQLOCK_STATEMENT_IDS; id++)
         lk_mysql_unprepare(connection, id);
+    lk_mysql_sigpipe_release(&held, true);
     lk_mysql_clear_alarm(connection);
 }
 
@@ -103,8 +158,10 @@ static sqlock_tx_state state(void *handle)
     struct lk_mysql_connection *connection = handle;
 
     if (connection->mysql == NULL || connection->is_broken ||
-        connection->is_rolled_back || atomic_load(&connection->was_aborted) ||
+        atomic_load(&connection->was_aborted) ||
         mysql_thread_id(connection->mysql) != connection->thread_id)
+        return SQLOCK_TX_GONE;
+    if (connection->is_rolled_back)
         return SQLOCK_TX_ABORTED;
     if (!is_in_transaction(connection->mysql))
         return SQLOCK_TX_NONE;
@@ -212,9 +269,12 @@ static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
    in a lock on the gap behind it, where nobody could make a row any more. */
 #define SHARE_FREE                                                             \
     " /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE NOWAIT */"
-#define GUARD(is_ours)                                                         \
-    "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3} AND "  \
-    is_ours SHARE_FREE
+#define GUARD(is_not_over, is_ours)                                            \
+    "SELECT " is_not_over " FROM {table} WHERE " THE_ROW                       \
+    " AND CLIENT_ID = {3}" is_ours SHARE_FREE
+#define REAP                                                                   \
+    LK_MYSQL_DELETE_FREE("CLIENT_ID IS NULL AND CREATED_DATE < "               \
+                         "TIMESTAMPADD(MICROSECOND, -{4}, " NOW ")")
 /* clang-format on */
 
 const sqlock_transactions lk_mysql_transactions = {
@@ -225,19 +285,22 @@ const sqlock_transactions lk_mysql_transactions = {
                 {
                     [SQLOCK_TX_SQL_SEED] =
                         SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
+                    [SQLOCK_TX_SQL_REAP] = REAP,
                     [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
+                        GUARD("EXPIRED_AFTER >= " NOW, " AND FENCE = {8}"),
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
+                    [SQLOCK_TX_SQL_REAP] = REAP,
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW, ""),
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED("", ""),
+                    [SQLOCK_TX_SQL_REAP] = REAP,
                     [SQLOCK_TX_SQL_GUARD] = GUARD(
-                        "CREATED_DATE + INTERVAL {5} MICROSECOND >= " NOW),
+                        "CREATED_DATE + INTERVAL {5} MICROSECOND >= " NOW, ""),
                 },
         },
     .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
@@ -259,4 +322,6 @@ const sqlock_transactions lk_mysql_transactions = {
     .state = state,
     .limit = limit,
     .unlimit = unlimit,
+    .unprepares = true,
+    .check_adopted = check_adopted,
 };

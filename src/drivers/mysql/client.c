@@ -6,6 +6,8 @@
  */
 #include "drivers/mysql/client.h"
 
+#include <limits.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -117,6 +119,50 @@ int lk_mysql_client_socket(MYSQL *mysql)
     return mysql_get_socket(mysql);
 }
 
+/* Until what the library waits for, or its own limit, or the deadline. */
+static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
+{
+    struct pollfd entry = {.fd = mysql_get_socket(mysql)};
+    int64_t left_ms = (deadline_ns - sqlock_monotonic_ns()) / 1000000;
+    int64_t limit_ms = (wanted & MYSQL_WAIT_TIMEOUT) != 0
+                           ? (int64_t)mysql_get_timeout_value_ms(mysql)
+                           : INT_MAX;
+
+    if ((wanted & MYSQL_WAIT_READ) != 0)
+        entry.events |= POLLIN;
+    if ((wanted & MYSQL_WAIT_WRITE) != 0)
+        entry.events |= POLLOUT;
+    if ((wanted & MYSQL_WAIT_EXCEPT) != 0)
+        entry.events |= POLLPRI;
+    if (left_ms > limit_ms)
+        left_ms = limit_ms;
+    if (left_ms < 0 || poll(&entry, 1, (int)left_ms) == 0)
+        return MYSQL_WAIT_TIMEOUT;
+    return wanted & ~MYSQL_WAIT_TIMEOUT;
+}
+
+/* The blocking call counts in seconds, for each address of a name anew.  Only
+ * this part is not blocking: the library goes back to blocking calls itself. */
+bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
+                             int64_t deadline_ns, bool (*reach)(void *context),
+                             void *context)
+{
+    MYSQL *connected = NULL;
+    int wanted;
+
+    mysql_optionsv(mysql, MYSQL_OPT_NONBLOCK, (void *)NULL);
+    wanted = mysql_real_connect_start(
+        &connected, mysql, target->host, target->user, target->password,
+        target->database, target->port, target->socket, 0);
+    while (wanted != 0) {
+        int come = reach(context) ? await(mysql, wanted, deadline_ns)
+                                  : MYSQL_WAIT_TIMEOUT;
+
+        wanted = mysql_real_connect_cont(&connected, mysql, come);
+    }
+    return connected != NULL;
+}
+
 #else /* libmysqlclient */
 
 static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
@@ -163,6 +209,18 @@ bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
 int lk_mysql_client_socket(MYSQL *mysql)
 {
     return mysql->net.fd;
+}
+
+bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
+                             int64_t deadline_ns, bool (*reach)(void *context),
+                             void *context)
+{
+    (void)deadline_ns;
+    (void)reach;
+    (void)context;
+    return mysql_real_connect(mysql, target->host, target->user,
+                              target->password, target->database, target->port,
+                              target->socket, 0) != NULL;
 }
 
 #endif

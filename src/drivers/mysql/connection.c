@@ -111,6 +111,8 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
         return lk_error(err, SQLOCK_ERESOURCE,
                         "no file descriptor left for a MySQL connection");
     (void)pthread_mutex_lock(&alarm_guard);
+    if (connection->has_alarm)
+        (void)close(connection->alarm);
     connection->alarm = alarm;
     connection->has_alarm = true;
     (void)pthread_mutex_unlock(&alarm_guard);

@@ -28,6 +28,9 @@ struct lk_mysql_connection {
     bool is_rolled_back;     /* it was, by an error, and nobody said so yet */
     bool is_broken;          /* not in step with the server any more */
     bool is_limited;         /* the caller has a savepoint */
+    const char *charset;     /* of an adopted one, as the library names it */
+    bool has_group;          /* the server is to be a member of one; ... */
+    int64_t member_since_ns; /* ... when it was last asked whether it is */
     bool was_looked_at;      /* by is_alive, and nothing was sent since */
     char limits[2][24];      /* of time, as they were set before */
     atomic_bool was_aborted; /* by another thread */

@@ -40,6 +40,10 @@ extern const char lk_sql_mysql_schema_spring6[];
 /* Over when the lease ended before now, or nobody has one. */
 #define OVER(end) "(CLIENT_ID IS NULL OR " end " < " NOW ")"
 #define NOT_OVER(end) end " >= " NOW
+/* Nobody has it, or it is the one that was observed, and over. */
+#define OBSERVED(nobody, end)                                                 \
+    "(CLIENT_ID IS NULL OR " nobody " OR (" end " < " NOW                     \
+    " AND CLIENT_ID = {9} AND " MICROSECONDS(end) " = {8}))"
 
 /* A table of an old Spring keeps whole seconds.  A claim sent again within the
    same second would then change nothing and look busy; a second more makes it
@@ -66,8 +70,7 @@ extern const char lk_sql_mysql_schema_spring6[];
     "SELECT MAX(LOCK_KEY) FROM (SELECT LOCK_KEY FROM {table} WHERE " RANGE    \
     PAGE ") AS batch"
 
-#define REAP_FROM                                                             \
-    "DELETE FROM {table} WHERE " RANGE " AND LOCK_KEY <= {9} AND "
+#define REAP(is_over) LK_MYSQL_DELETE_FREE(is_over)
 
 /* A doorbell is the user lock of its number, in this database (doorbell.c).  A
    claim that grants takes it for its session, once the row is locked, if it is
@@ -108,8 +111,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define OURS_INFO                                                             \
     INFO(OF_HOLDER("CLIENT_ID"), "FENCE", TRUE_CREATED, TRUE_END,             \
          "LOCK_NAME", OF_HOLDER("HOLDER"))
-#define OURS_HELD                                                             \
-    ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL AND " NOT_OVER(OURS_END)
+#define OURS_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(OURS_END)
 #define OURS_RISE "FENCE = GREATEST(FENCE + 1, " NOW_US ")"
 
 #define OURS_COLUMNS                                                          \
@@ -118,20 +120,21 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define OURS_VALUES(key, client, us, name, holder)                            \
     key ", {2}, " client ", " NOW ", " LATER(us) ", "                         \
     "LAST_INSERT_ID(" NOW_US "), " name ", " holder
-#define OURS_TAKEOVER(client, us, name, held)                                 \
+#define OURS_TAKEOVER(over, client, us, name, held)                           \
     " ON DUPLICATE KEY UPDATE "                                               \
-    "FENCE = CASE WHEN " OVER(OURS_END)                                       \
+    "FENCE = CASE WHEN " over                                                 \
     " THEN LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US ")) "                  \
     "WHEN CLIENT_ID = " client " THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, " \
-    "CREATED_DATE = IF(" OVER(OURS_END) ", " NOW ", CREATED_DATE), "          \
-    "CLIENT_ID = IF(" OVER(OURS_END) ", " client ", CLIENT_ID), "             \
+    "CREATED_DATE = IF(" over ", " NOW ", CREATED_DATE), "                    \
+    "CLIENT_ID = IF(" over ", " client ", CLIENT_ID), "                       \
     "LOCK_NAME = IF(CLIENT_ID = " client ", " name ", LOCK_NAME), "           \
     "HOLDER = IF(CLIENT_ID = " client ", " held ", HOLDER), "                 \
     "EXPIRED_AFTER = IF(CLIENT_ID = " client ", " LATER(us)                   \
     ", EXPIRED_AFTER)"
-#define OURS_CLAIM                                                            \
+#define OURS_CLAIM_OF(over)                                                   \
     OURS_COLUMNS "VALUES (" OURS_VALUES("{1}", "{3}", "{4}", "{6}", "{7}")    \
-    ")" OURS_TAKEOVER("{3}", "{4}", "{6}", WITH_BELL("{7}"))
+    ")" OURS_TAKEOVER(over, "{3}", "{4}", "{6}", WITH_BELL("{7}"))
+#define OURS_CLAIM OURS_CLAIM_OF(OVER(OURS_END))
 
 #define OURS_TAKE                                                             \
     "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
@@ -168,7 +171,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING_AFTER_RESTORE "DELETE FROM {table}"
 
 #define OURS_REAP                                                             \
-    REAP_FROM TRUE_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}"
+    REAP(TRUE_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}")
 
 /* --------------------------------------------------- five columns: Spring 7 -- */
 
@@ -185,19 +188,20 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING7_VALUES(key, client, us)                                       \
     key ", {2}, " client ", " DATE("LAST_INSERT_ID(" NOW_US ")") ", "         \
     LATER(us)
-#define SPRING7_TAKEOVER(client, us)                                          \
+#define SPRING7_TAKEOVER(over, client, us)                                    \
     " ON DUPLICATE KEY UPDATE "                                               \
-    "CREATED_DATE = CASE WHEN " OVER(SPRING7_END)                             \
+    "CREATED_DATE = CASE WHEN " over                                          \
     " THEN " DATE("LAST_INSERT_ID(" NOW_US ")")                               \
     " WHEN CLIENT_ID = " client " THEN "                                      \
     DATE("LAST_INSERT_ID(" MICROSECONDS("CREATED_DATE") ")")                  \
     " ELSE CREATED_DATE END, "                                                \
-    "CLIENT_ID = IF(" OVER(SPRING7_END) ", " client ", CLIENT_ID), "          \
+    "CLIENT_ID = IF(" over ", " client ", CLIENT_ID), "                       \
     "EXPIRED_AFTER = IF(CLIENT_ID = " client ", "                             \
     CHANGED("EXPIRED_AFTER", LATER(us)) ", EXPIRED_AFTER)"
-#define SPRING7_CLAIM                                                         \
+#define SPRING7_CLAIM_OF(over)                                                \
     SPRING7_COLUMNS "VALUES (" SPRING7_VALUES("{1}", "{3}", "{4}") ")"        \
-    SPRING7_TAKEOVER("{3}", "{4}")
+    SPRING7_TAKEOVER(over, "{3}", "{4}")
+#define SPRING7_CLAIM SPRING7_CLAIM_OF(OVER(SPRING7_END))
 
 #define SPRING7_HAND_OVER                                                     \
     "UPDATE {table} SET CREATED_DATE = " DATE("LAST_INSERT_ID(GREATEST("      \
@@ -217,8 +221,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 #define SPRING7_BREAK_NOW "DELETE FROM {table} WHERE " SPRING7_HELD
 
 #define SPRING7_REAP                                                          \
-    REAP_FROM SPRING7_END " < " LATER("-{4}")                                 \
-    " AND CREATED_DATE < " LATER("-{4}")
+    REAP(SPRING7_END " < " LATER("-{4}") " AND CREATED_DATE < " LATER("-{4}"))
 
 /* ----------------------------------------- four columns: Spring 5.4 to 6.5 -- */
 
@@ -236,15 +239,16 @@ extern const char lk_sql_mysql_schema_spring6[];
     "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "
 #define SPRING6_VALUES(key, client, us)                                       \
     key ", {2}, IF(" SPRING6_TOKEN ", " client ", NULL), " SPRING6_DATE(us)
-#define SPRING6_TAKEOVER(client, us)                                          \
+#define SPRING6_TAKEOVER(over, client, us)                                    \
     " ON DUPLICATE KEY UPDATE "                                               \
-    "CLIENT_ID = IF((" OVER(SPRING6_END) " OR CLIENT_ID = " client ") AND "   \
+    "CLIENT_ID = IF((" over " OR CLIENT_ID = " client ") AND "                \
     SPRING6_TOKEN ", " client ", CLIENT_ID), "                                \
     "CREATED_DATE = IF(CLIENT_ID = " client ", "                              \
     CHANGED("CREATED_DATE", SPRING6_DATE(us)) ", CREATED_DATE)"
-#define SPRING6_CLAIM                                                         \
+#define SPRING6_CLAIM_OF(over)                                                \
     SPRING6_COLUMNS "VALUES (" SPRING6_VALUES("{1}", "{3}", "{4}") ")"        \
-    SPRING6_TAKEOVER("{3}", "{4}")
+    SPRING6_TAKEOVER(over, "{3}", "{4}")
+#define SPRING6_CLAIM SPRING6_CLAIM_OF(OVER(SPRING6_END))
 
 #define SPRING6_HAND_OVER                                                     \
     "UPDATE {table} SET CLIENT_ID = IF(" SPRING6_TOKEN ", {3}, NULL), "       \
@@ -260,7 +264,7 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 #define SPRING6_BREAK_NOW "DELETE FROM {table} WHERE " SPRING6_HELD
 
-#define SPRING6_REAP REAP_FROM "CREATED_DATE < " LATER("-{4} - {5}")
+#define SPRING6_REAP REAP("CREATED_DATE < " LATER("-{4} - {5}"))
 
 /* ----------------------------------------------------------------- batches -- */
 
@@ -293,15 +297,17 @@ extern const char lk_sql_mysql_schema_spring6[];
 
 #define OURS_CLAIM_MANY                                                       \
     OURS_COLUMNS "SELECT " OURS_VALUES("j.k", "j.c", "j.t", "j.n", "j.h")     \
-    " FROM " LEASES OURS_TAKEOVER("j.c", "j.t", "j.n", "j.h")                 \
+    " FROM " LEASES                                                           \
+    OURS_TAKEOVER(OVER(OURS_END), "j.c", "j.t", "j.n", "j.h")                 \
     ROWS_NOW("FENCE")
 #define SPRING7_CLAIM_MANY                                                    \
     SPRING7_COLUMNS "SELECT " SPRING7_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " LEASES SPRING7_TAKEOVER("j.c", "j.t")                            \
+    " FROM " LEASES SPRING7_TAKEOVER(OVER(SPRING7_END), "j.c", "j.t")         \
     ROWS_NOW(MICROSECONDS("CREATED_DATE"))
 #define SPRING6_CLAIM_MANY                                                    \
     SPRING6_COLUMNS "SELECT " SPRING6_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " LEASES SPRING6_TAKEOVER("j.c", "j.t") ROWS_NOW(NOW_US)
+    " FROM " LEASES SPRING6_TAKEOVER(OVER(SPRING6_END), "j.c", "j.t")         \
+    ROWS_NOW(NOW_US)
 
 /* MariaDB can be told for a statement that it waits for no row lock: then it is
    EBUSY at once.  MySQL waits for as long as the session does. */
@@ -391,7 +397,10 @@ const sqlock_dialect lk_mysql_dialect = {
     },
     .statements = {
         [SQLOCK_LAYOUT_SQLOCK] = {
-            [SQLOCK_SQL_CLAIM] = {.text = OURS_CLAIM, .insert_id = SQLOCK_INSERT_ID_MARKED},
+            [SQLOCK_SQL_CLAIM] = {.text = OURS_CLAIM, .insert_id = SQLOCK_INSERT_ID_UPSERT},
+            [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
+                OURS_CLAIM_OF(OBSERVED(LEFT, OURS_END)),
+                .insert_id = SQLOCK_INSERT_ID_UPSERT},
             [SQLOCK_SQL_RENEW] = {.text = OURS_RENEW},
             [SQLOCK_SQL_RELEASE] = {.text = OURS_RELEASE},
             [SQLOCK_SQL_READ] = {.text = OURS_INFO TABLE_WHERE ROW},
@@ -413,6 +422,9 @@ const sqlock_dialect lk_mysql_dialect = {
         },
         [SQLOCK_LAYOUT_SPRING7] = {
             [SQLOCK_SQL_CLAIM] = {.text = SPRING7_CLAIM, .insert_id = SQLOCK_INSERT_ID_ROW},
+            [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
+                SPRING7_CLAIM_OF(OBSERVED("FALSE", SPRING7_END)),
+                .insert_id = SQLOCK_INSERT_ID_ROW},
             [SQLOCK_SQL_RENEW] = {.text = SPRING7_RENEW},
             [SQLOCK_SQL_RELEASE] = {.text = SPRING_RELEASE},
             [SQLOCK_SQL_READ] = {.text = SPRING7_INFO TABLE_WHERE ROW},
@@ -433,6 +445,9 @@ const sqlock_dialect lk_mysql_dialect = {
         },
         [SQLOCK_LAYOUT_SPRING6] = {
             [SQLOCK_SQL_CLAIM] = {.text = SPRING6_CLAIM, .insert_id = SQLOCK_INSERT_ID_ROW},
+            [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
+                SPRING6_CLAIM_OF(OBSERVED("FALSE", SPRING6_END)),
+                .insert_id = SQLOCK_INSERT_ID_ROW},
             [SQLOCK_SQL_RENEW] = {.text = SPRING6_RENEW},
             [SQLOCK_SQL_RELEASE] = {.text = SPRING_RELEASE},
             [SQLOCK_SQL_READ] = {.text = SPRING6_INFO TABLE_WHERE ROW},

@@ -2,7 +2,8 @@
  * doorbell.c - waiting in MySQL and MariaDB: a user lock (GET_LOCK) as the queue
  *
  * A session that waits for one holds no snapshot and no row, so it may wait for
- * as long as it likes.  The name is that of dialect.c.
+ * as long as it likes.  Its server looks every second whether its client is
+ * still there.  The name is that of dialect.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -114,7 +115,6 @@ const sqlock_doorbells lk_mysql_doorbells = {
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
     .holders_have_it = true,
     .session = "SELECT CAST(CONNECTION_ID() AS CHAR)",
-    .end_session = "KILL",
     .queue = mysql_queue,
     .leave = mysql_leave,
 };

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
+#include "drivers/mysql/group.h"
 #include "drivers/mysql/sigpipe.h"
 
 static int driver_check_url(const char *url, sqlock_error *err)
@@ -98,6 +99,18 @@ static int query(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
+static int stay_in_group(struct lk_mysql_connection *connection,
+                         sqlock_error *err)
+{
+    struct lk_mysql_sigpipe held;
+    int rc;
+
+    lk_mysql_sigpipe_hold(&held, connection->mysql);
+    rc = lk_mysql_stay_in_group(connection, err);
+    lk_mysql_sigpipe_release(&held, rc < 0);
+    return rc;
+}
+
 static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
@@ -106,6 +119,8 @@ static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
     if (connection->in_transaction)
         return lk_error(err, SQLOCK_EINVAL, "a transaction is open already");
     rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc == 0)
+        rc = stay_in_group(connection, err);
     if (rc < 0)
         return rc;
     /* Should the answer be lost, there is nothing yet that could count. */

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#define UNKNOWN_COMMAND 1047
 #define ERROR_DURING_COMMIT 1180
 
 /* clang-format off */
@@ -21,6 +22,10 @@ static const struct {
     {1020, SQLOCK_ERETRY},      /* row changed since it was read */
     {ERROR_DURING_COMMIT, SQLOCK_ERETRY}, /* before it (Galera) */
     {3101, SQLOCK_ERETRY},      /* the group refused the commit */
+    /* A transaction that was to begin waited in vain for the group's. */
+    {3781, SQLOCK_ERETRY},
+    {3797, SQLOCK_ERETRY},
+    {3798, SQLOCK_ERETRY},
 
     {1205, SQLOCK_EBUSY},       /* lock wait timeout; not rolled back */
     {3572, SQLOCK_EBUSY},       /* NOWAIT */
@@ -31,10 +36,16 @@ static const struct {
     {1969, SQLOCK_ECANCELED},   /* max_statement_time */
     {3024, SQLOCK_ECANCELED},   /* max_execution_time */
     {1028, SQLOCK_ECANCELED},   /* killed while sorting */
+    {3782, SQLOCK_ECANCELED},   /* killed while it waited for the group */
 
     {1290, SQLOCK_EREADONLY},   /* --read-only */
     {1836, SQLOCK_EREADONLY},
-    {1047, SQLOCK_EREADONLY},   /* Galera node outside the primary part */
+    {UNKNOWN_COMMAND, SQLOCK_EREADONLY}, /* Galera node outside the primary
+                                            part */
+    /* The group does not let this member begin a transaction. */
+    {3783, SQLOCK_EREADONLY},
+    {3796, SQLOCK_EREADONLY},
+    {3799, SQLOCK_EREADONLY},
 
     {1021, SQLOCK_ERESOURCE},   /* disk full */
     {1037, SQLOCK_ERESOURCE},
@@ -82,6 +93,9 @@ static const struct {
     {1161, SQLOCK_EUNCERTAIN},
     {1927, SQLOCK_EUNCERTAIN},  /* KILL CONNECTION */
     {3169, SQLOCK_EUNCERTAIN},
+    /* The hook before a commit failed after the transaction had been sent to
+       the group, which may carry it out on the other members. */
+    {3100, SQLOCK_EUNCERTAIN},
 };
 /* clang-format on */
 
@@ -103,6 +117,17 @@ static int look_up(unsigned int number)
     return is_of_client(number) ? SQLOCK_EUNCERTAIN : SQLOCK_EDATABASE;
 }
 
+/* Whether the error of a COMMIT says for sure that nothing was committed: the
+   transaction was rolled back, the server does not write, or it had ended the
+   session before.  Any other error leaves the commit open. */
+static bool denies_commit(unsigned int number, int code)
+{
+    if (number == ERROR_DURING_COMMIT || number == UNKNOWN_COMMAND)
+        return false;
+    return code == SQLOCK_ERETRY || code == SQLOCK_EREADONLY ||
+           code == SQLOCK_EUNREACHABLE;
+}
+
 int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage)
 {
     int code = look_up(number);
@@ -114,9 +139,7 @@ int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage)
     case LK_MYSQL_AUTOCOMMIT:
         return number == ERROR_DURING_COMMIT ? SQLOCK_EUNCERTAIN : code;
     case LK_MYSQL_COMMITTING:
-        if (code == SQLOCK_ECANCELED || number == ERROR_DURING_COMMIT)
-            return SQLOCK_EUNCERTAIN;
-        return code;
+        return denies_commit(number, code) ? code : SQLOCK_EUNCERTAIN;
     case LK_MYSQL_RUNNING:
         break;
     }

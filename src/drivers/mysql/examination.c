@@ -5,6 +5,8 @@
  */
 #include "drivers/mysql/dialect.h"
 
+#define GROUP_MEMBERS "performance_schema.replication_group_members"
+
 static const char *const settings[] = {
     "SHOW VARIABLES WHERE Variable_name IN ("
     "'innodb_flush_log_at_trx_commit', 'innodb_doublewrite', 'log_bin', "
@@ -12,6 +14,7 @@ static const char *const settings[] = {
     "'innodb_read_only', 'tx_isolation', 'transaction_isolation', "
     "'wait_timeout', 'wsrep_on', 'group_replication_group_name', "
     "'group_replication_single_primary_mode', "
+    "'group_replication_consistency', "
     "'rpl_semi_sync_master_enabled', 'rpl_semi_sync_source_enabled')",
     "SHOW STATUS WHERE Variable_name IN ('Slaves_connected', "
     "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_master_status', "
@@ -20,6 +23,17 @@ static const char *const settings[] = {
     "WHEN VERSION() LIKE '%MariaDB%' THEN 'MariaDB' ELSE 'MySQL' END "
     "UNION ALL SELECT 'local', IF(SUBSTRING_INDEX(USER(), '@', -1) IN "
     "('localhost', '127.0.0.1', '::1'), 'yes', 'no')",
+    /* Where there is no group, this user need not have the right to see one, and
+     * MariaDB has neither the tables nor @@server_uuid. */
+    "SELECT 'group_member_state', "
+    "COALESCE(MAX(IF(CAST(MEMBER_ID AS BINARY) = (SELECT CAST(VARIABLE_VALUE "
+    "AS BINARY) FROM performance_schema.global_variables WHERE VARIABLE_NAME = "
+    "'server_uuid'), MEMBER_STATE, NULL)), 'OFFLINE') FROM " GROUP_MEMBERS
+    " UNION ALL SELECT 'group_majority', "
+    "IF(2 * SUM(MEMBER_STATE <> 'UNREACHABLE') > COUNT(*), 'YES', 'NO') "
+    "FROM " GROUP_MEMBERS " UNION ALL SELECT 'group_members_online', "
+    "CAST(COALESCE(SUM(MEMBER_STATE = 'ONLINE'), 0) AS CHAR) "
+    "FROM " GROUP_MEMBERS,
     NULL,
 };
 
@@ -112,6 +126,34 @@ static const sqlock_rule rules[] = {
      .advice = "Group Replication with several primaries: FOR UPDATE excludes "
                "nobody on other members; set "
                "group_replication_single_primary_mode = ON"},
+    {.setting = "group_member_state",
+     .when = "group_replication_group_name=?*",
+     .check = "failover",
+     .good = "ONLINE",
+     .otherwise = SQLOCK_FAILURE,
+     .advice = "let the server join its group (START GROUP_REPLICATION), or "
+               "connect to another member"},
+    {.setting = "group_majority",
+     .when = "group_replication_group_name=?*",
+     .check = "failover",
+     .good = "YES",
+     .otherwise = SQLOCK_FAILURE,
+     .advice = "connect to a member that reaches the majority of the group"},
+    {.setting = "group_members_online",
+     .when = "group_replication_group_name=?*",
+     .check = "failover",
+     .good = "[3-9]",
+     .otherwise = SQLOCK_WARNING,
+     .advice = "have three members ONLINE: with fewer the group stops when "
+               "another one is lost"},
+    {.setting = "group_replication_consistency",
+     .when = "group_replication_group_name=?*",
+     .check = "failover",
+     .good = "BEFORE_ON_PRIMARY_FAILOVER|BEFORE|AFTER|BEFORE_AND_AFTER",
+     .otherwise = SQLOCK_WARNING,
+     .advice = "set group_replication_consistency = "
+               "BEFORE_ON_PRIMARY_FAILOVER: a new primary may answer before it "
+               "has got all that the old one granted"},
     {.setting = "rpl_semi_sync_master_enabled",
      .when = "Slaves_connected=[1-9]*",
      .check = "failover",

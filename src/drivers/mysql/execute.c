@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "drivers/mysql/group.h"
 #include "drivers/mysql/rows.h"
 #include "drivers/mysql/sigpipe.h"
 
@@ -135,15 +136,18 @@ static int start(struct lk_mysql_connection *connection,
 #define TOLD_BIT (UINT64_C(1) << 62)
 
 /* The statement is done, so what fails from here on does not undo it. */
-static int present_insert_id(uint64_t id, bool has_mark, sqlock_result *result,
-                             sqlock_error *err)
+static int present_insert_id(uint64_t id, sqlock_insert_id kind,
+                             sqlock_result *result, sqlock_error *err)
 {
+    bool has_mark = kind != SQLOCK_INSERT_ID_ROW;
     const sqlock_value values[] = {
         {.type = SQLOCK_INT64,
          .integer = (int64_t)(has_mark ? id & ~TOLD_BIT : id)},
-        {.type = SQLOCK_INT64, .integer = 1},
+        {.type = SQLOCK_INT64, .integer = (id & TOLD_BIT) != 0},
+        /* Of a row that was there, it counts two. */
+        {.type = SQLOCK_INT64, .integer = result->affected == 1},
     };
-    size_t columns = has_mark && (id & TOLD_BIT) != 0 ? 2 : 1;
+    size_t columns = kind == SQLOCK_INSERT_ID_UPSERT ? 3 : has_mark ? 2 : 1;
     int64_t affected = result->affected;
     int rc;
 
@@ -191,9 +195,8 @@ static int finish(struct lk_mysql_connection *connection,
     } else {
         result->affected = (int64_t)mysql_stmt_affected_rows(prepared);
         if (statement->insert_id != SQLOCK_INSERT_ID_UNUSED)
-            rc = present_insert_id(
-                mysql_stmt_insert_id(prepared),
-                statement->insert_id == SQLOCK_INSERT_ID_MARKED, result, err);
+            rc = present_insert_id(mysql_stmt_insert_id(prepared),
+                                   statement->insert_id, result, err);
     }
     if (rc == 0)
         rc = drain(connection, prepared, err);
@@ -319,6 +322,8 @@ static int execute(struct lk_mysql_connection *connection,
         return lk_error(err, SQLOCK_ERETRY,
                         "an error has rolled the transaction back");
     rc = lk_mysql_ready(connection, deadline_ns, err);
+    if (rc == 0)
+        rc = lk_mysql_stay_in_group(connection, err);
     if (rc < 0)
         return rc;
     if (statement->id == 0 && count == 0)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "drivers/mysql/group.h"
 
 #define UNKNOWN_VARIABLE 1193
 #define NS_PER_SECOND INT64_C(1000000000)
@@ -37,9 +38,9 @@ static unsigned int seconds_until(int64_t deadline_ns)
     return seconds_of_ms(left / 1000000 + 1);
 }
 
-/* The client library counts in seconds.  Statements are ended in time by abort;
-   these limits stand behind it, a second later, so that the server's own come
-   first.  Connecting has nothing else. */
+/* The client library counts in seconds.  Statements, and connecting, are ended in
+   time by abort; these limits stand behind it, a second later, so that the
+   server's own come first.  With Oracle's library connecting has nothing else. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
 {
     unsigned int connect = seconds_until(how->deadline_ns);
@@ -75,6 +76,10 @@ static int assert_tls(struct lk_mysql_connection *connection,
     if (cipher != NULL && *cipher != '\0') {
         (void)snprintf(connection->description.tls,
                        sizeof connection->description.tls, "%s", cipher);
+        if (target->tls == LK_MYSQL_TLS_VERIFY)
+            connection->description.tls_check = SQLOCK_TLS_CHECK_FULL;
+        else if (target->tls == LK_MYSQL_TLS_REQUIRE)
+            connection->description.tls_check = SQLOCK_TLS_CHECK_DEMANDED;
         return 0;
     }
     if (target->tls == LK_MYSQL_TLS_REQUIRE ||
@@ -186,28 +191,61 @@ static void describe(struct lk_mysql_connection *connection)
     connection->description.connection_id = (int64_t)connection->thread_id;
 }
 
-/* Whose data this is (F57).  MariaDB has only the number that replication wants
- * to be another on each server; nodes of a Galera cluster are all alike. */
-static int ask_epoch(struct lk_mysql_connection *connection, sqlock_error *err)
+/* By which settings a crash loses commits.  Without the binary log in step a
+ * commit is rolled back by the recovery, too. */
+#define FORGETS                                                                \
+    ", CONCAT_WS(', ', IF(@@innodb_flush_log_at_trx_commit = 1, NULL, "        \
+    "CONCAT('innodb_flush_log_at_trx_commit = ', "                             \
+    "@@innodb_flush_log_at_trx_commit)), IF(@@log_bin AND @@sync_binlog <> "   \
+    "1, CONCAT('sync_binlog = ', @@sync_binlog), NULL))"
+
+/* Whose data this is (F57), what a crash loses, and which group's the server is
+ * to be a member of.  MariaDB has only the number that replication wants to be
+ * another on each server; nodes of a Galera cluster are all alike.  The first
+ * that the server knows: without the plugin there is no group. */
+static const char *const identities[][3] = {
+    {"SELECT @@server_uuid" FORGETS ", @@group_replication_group_name",
+     "SELECT @@server_uuid" FORGETS, NULL},
+    {"SELECT IF(@@wsrep_on, '', @@server_id)" FORGETS, NULL},
+};
+
+static int identify(struct lk_mysql_connection *connection, sqlock_error *err)
 {
-    char *epoch = connection->description.epoch;
+    sqlock_description *found = &connection->description;
     MYSQL *mysql = connection->mysql;
+    const char *const *text = identities[lk_mysql_is_mariadb(mysql) ? 1 : 0];
     MYSQL_RES *rows = NULL;
     MYSQL_ROW row;
+    int rc = 0;
 
-    if (run(connection, lk_mysql_is_mariadb(mysql)
-                            ? "SELECT IF(@@wsrep_on, '', @@server_id)"
-                            : "SELECT @@server_uuid") == 0)
-        rows = mysql_store_result(mysql);
-    if (rows == NULL && lk_mysql_breaks(mysql_errno(mysql)))
-        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    for (; rows == NULL && *text != NULL; text++) {
+        if (run(connection, *text) == 0)
+            rows = mysql_store_result(mysql);
+        if (rows == NULL && lk_mysql_breaks(mysql_errno(mysql)))
+            return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    }
     if (rows == NULL) /* a server that does not know */
         return 0;
     row = mysql_fetch_row(rows);
     if (row != NULL && row[0] != NULL)
-        (void)snprintf(epoch, SQLOCK_EPOCH_SIZE, "%s", row[0]);
+        (void)snprintf(found->epoch, SQLOCK_EPOCH_SIZE, "%s", row[0]);
+    if (row != NULL && row[1] != NULL)
+        (void)snprintf(found->forgets, sizeof found->forgets, "%s", row[1]);
+    if (row != NULL && mysql_num_fields(rows) > 2)
+        connection->has_group = row[2] != NULL && *row[2] != '\0';
     mysql_free_result(rows);
-    return 0;
+    if (connection->has_group)
+        rc = lk_mysql_ask_group(connection, err);
+    return rc;
+}
+
+/* Abort ends also what the client library waits for while it connects. */
+static bool can_be_reached(void *context)
+{
+    struct lk_mysql_connection *connection = context;
+
+    return lk_mysql_client_socket(connection->mysql) < 0 ||
+           lk_mysql_set_alarm(connection, NULL) == 0;
 }
 
 static int log_in(struct lk_mysql_connection *connection,
@@ -223,9 +261,8 @@ static int log_in(struct lk_mysql_connection *connection,
     rc = lk_mysql_client_restrict(mysql, target, err);
     if (rc < 0)
         return rc;
-    if (mysql_real_connect(mysql, target->host, target->user, target->password,
-                           target->database, target->port, target->socket,
-                           0) == NULL)
+    if (!lk_mysql_client_connect(mysql, target, how->deadline_ns,
+                                 can_be_reached, connection))
         return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
     return 0;
 }
@@ -254,7 +291,7 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
     describe(connection);
     rc = set_session(connection, how, err);
     if (rc == 0)
-        rc = ask_epoch(connection, err);
+        rc = identify(connection, err);
     if (rc < 0)
         goto out;
     if (sqlock_monotonic_ns() > how->deadline_ns) {

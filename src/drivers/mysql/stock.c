@@ -13,6 +13,18 @@ extern const char lk_sql_mysql_stock[];
 /* clang-format off */
 #define THIS "ORDER_ID = {3} AND STOCK = {9}"
 #define NOW "UTC_TIMESTAMP(6)"
+#define EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
+#define SINCE_EPOCH(time) "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", " time ")"
+#define AT(us) "TIMESTAMPADD(MICROSECOND, " us ", " EPOCH ")"
+#define AGO(us) "TIMESTAMPADD(MICROSECOND, -" us ", " NOW ")"
+/* Where a page begins, of rows by a time and their order. */
+#define BEHIND(time, more)                                                    \
+    time " >= " AT("{8}") " AND (" time " > " AT("{8}") " OR ORDER_ID > {3}"  \
+    more ")"
+/* That stay when those are removed which have ended long ago. */
+#define KEPT                                                                  \
+    "EXISTS (SELECT 1 FROM {reservation} R WHERE R.ORDER_ID = E.ORDER_ID "    \
+    "AND (R.STATE = 'R' OR R.STOCK <> {9} OR R.EXPIRES_AT > " AGO("{7}") "))"
 #define LATER(us) "TIMESTAMPADD(MICROSECOND, " us ", " NOW ")"
 
 #define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
@@ -20,6 +32,8 @@ extern const char lk_sql_mysql_stock[];
 #define TOTAL(item)                                                           \
     "CAST(T.{quantity} + COALESCE((SELECT SUM(C.QUANTITY) FROM {bucket} C "   \
     "WHERE C.ITEM = " item "), 0) AS SIGNED)"
+#define IN_BUCKETS                                                            \
+    "COALESCE((SELECT SUM(C.QUANTITY) FROM {bucket} C WHERE C.ITEM = {5}), 0)"
 #define UPDATE_STOCK "UPDATE {stock} SET {quantity} = "
 
 #define ENTRIES                                                               \
@@ -30,6 +44,10 @@ extern const char lk_sql_mysql_stock[];
     "b BIGINT PATH '$.b')) J"
 #define ORDERS                                                                \
     "JSON_TABLE({4}, '$[*]' COLUMNS (o VARCHAR(190) " BINARY " PATH '$')) J"
+/* Of the table of that name, the rows of these orders. */
+#define OF_ORDERS(table)                                                      \
+    "DELETE T FROM " ORDERS " STRAIGHT_JOIN " table " T FORCE INDEX "         \
+    "(PRIMARY) ON T.ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o)) WHERE "
 #define BUCKETS                                                               \
     "JSON_TABLE({4}, '$[*]' COLUMNS (b INTEGER PATH '$.b', "                  \
     "q BIGINT PATH '$.q')) J"
@@ -38,11 +56,22 @@ extern const char lk_sql_mysql_stock[];
    passes over comments for that version. */
 #define SHARED "/*M! LOCK IN SHARE MODE */ /*!80001 FOR SHARE OF E */"
 
+/* A server that is not strict cuts off what is more, and says only in a warning
+   that it did. */
+static const sqlock_integer_type integers[] = {
+    {"tinyint*unsigned*", 255},        {"tinyint*", 127},
+    {"smallint*unsigned*", 65535},     {"smallint*", 32767},
+    {"mediumint*unsigned*", 16777215}, {"mediumint*", 8388607},
+    {"int*unsigned*", 4294967295},     {"int*", 2147483647},
+    {"bigint*", INT64_MAX},            {NULL, 0},
+};
+
 const sqlock_stock_dialect lk_mysql_stock = {
     .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_mysql_stock,
     .bump = ", {version} = {version} + 1",
-    .integers = "tinyint*|smallint*|mediumint*|int*|bigint*",
+    .in_buckets = IN_BUCKETS,
+    .integers = integers,
     .statements = {
         [SQLOCK_STOCK_SQL_READ] = {.text = QUANTITY_OF_ITEM},
         [SQLOCK_STOCK_SQL_LOCK] = {.text = QUANTITY_OF_ITEM " FOR UPDATE"},
@@ -58,7 +87,7 @@ const sqlock_stock_dialect lk_mysql_stock = {
             "WHERE {item} = {1} AND {version} = {8} AND {quantity} >= {2}"},
         [SQLOCK_STOCK_SQL_RESTORE] = {.text =
             UPDATE_STOCK "LAST_INSERT_ID({quantity} + {2}){bump} "
-            "WHERE {item} = {1} AND {quantity} <= 9223372036854775807 - {2}",
+            "WHERE {item} = {1} AND {quantity} <= {most} - {2} - {in_buckets}",
             .insert_id = SQLOCK_INSERT_ID_ROW},
         [SQLOCK_STOCK_SQL_ASSIGN] = {.text =
             UPDATE_STOCK "{2}{bump} WHERE {item} = {1}"},
@@ -86,26 +115,40 @@ const sqlock_stock_dialect lk_mysql_stock = {
             "ORDER BY E.ORDER_ID, E.LINE " SHARED},
         [SQLOCK_STOCK_SQL_UNDO] = {.text =
             "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}"},
+        [SQLOCK_STOCK_SQL_OLD] = {.text =
+            "SELECT E.ORDER_ID, " SINCE_EPOCH("E.CREATED_AT") ", E.LINE, " KEPT
+            " FROM {entry} E WHERE E.CREATED_AT <= " AGO("{7}") " AND "
+            BEHIND("CREATED_AT", " OR (ORDER_ID = {3} AND LINE > {6})")
+            " ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE LIMIT {2}"},
+        [SQLOCK_STOCK_SQL_FORGET_ENTRIES] = {.text =
+            OF_ORDERS("{entry}") "T.CREATED_AT <= " AGO("{7}")},
 
         [SQLOCK_STOCK_SQL_RESERVE] = {.text =
             "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
             "CREATED_AT) VALUES ({3}, {9}, 'R', " LATER("{7}") ", " NOW ")"},
         [SQLOCK_STOCK_SQL_CLAIM] = {.text =
-            "UPDATE {reservation} SET STATE = 'C' WHERE " THIS
+            "UPDATE {reservation} SET STATE = 'C', EXPIRES_AT = " NOW
+            " WHERE " THIS
             " AND STATE = 'R' AND EXPIRES_AT > " NOW},
         [SQLOCK_STOCK_SQL_CANCEL] = {.text =
-            "UPDATE {reservation} SET STATE = 'X' WHERE " THIS
+            "UPDATE {reservation} SET STATE = 'X', EXPIRES_AT = " NOW
+            " WHERE " THIS
             " AND STATE = 'R'"},
         [SQLOCK_STOCK_SQL_LAPSE] = {.text =
-            "UPDATE {reservation} SET STATE = 'E' WHERE " THIS
+            "UPDATE {reservation} SET STATE = 'E', EXPIRES_AT = " NOW
+            " WHERE " THIS
             " AND STATE = 'R' AND EXPIRES_AT <= " NOW},
         [SQLOCK_STOCK_SQL_LOOK] = {.text =
             "SELECT STATE, TIMESTAMPDIFF(MICROSECOND, " NOW ", EXPIRES_AT) "
             "FROM {reservation} WHERE " THIS},
         [SQLOCK_STOCK_SQL_DUE] = {.text =
-            "SELECT ORDER_ID FROM {reservation} WHERE STOCK = {9} "
-            "AND STATE = 'R' AND EXPIRES_AT <= " NOW
+            "SELECT ORDER_ID, " SINCE_EPOCH("EXPIRES_AT") " FROM {reservation} "
+            "WHERE STOCK = {9} AND STATE = {5} AND EXPIRES_AT <= " AGO("{7}")
+            " AND " BEHIND("EXPIRES_AT", "")
             " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}"},
+        [SQLOCK_STOCK_SQL_FORGET_RESERVATIONS] = {.text =
+            OF_ORDERS("{reservation}") "T.STOCK = {9} AND T.STATE <> 'R' "
+            "AND T.EXPIRES_AT <= " AGO("{7}")},
 
         [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = {.text =
             "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "

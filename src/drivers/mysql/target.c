@@ -63,11 +63,12 @@ static int check_parameters(const struct lk_url *url, sqlock_error *err)
             if (strcmp(name, known[j]) == 0)
                 break;
         }
+        /* Not named: it may be of a password that was not encoded. */
         if (j == sizeof known / sizeof *known)
             return lk_error(err, SQLOCK_EINVAL,
-                            "unknown parameter \"%s\" in the MySQL URL; "
-                            "there are " PARAMETERS,
-                            name);
+                            "parameter %zu of the MySQL URL, counted from its "
+                            "'?', is unknown; there are " PARAMETERS,
+                            i + 1);
         if (url->parameters[i].value[0] == '\0')
             return lk_error(err, SQLOCK_EINVAL,
                             "parameter %s in the MySQL URL has no value", name);

@@ -14,10 +14,36 @@
 #include "base/error.h"
 #include "drivers/postgres/session.h"
 
+/* What the server takes texts to be in: it tells libpq of each change.  In
+ * another encoding the bytes of one order id would be two. */
+static int check_encoding(const PGconn *conn, sqlock_error *err)
+{
+    const char *encoding = PQparameterStatus(conn, "client_encoding");
+
+    if (encoding != NULL && strcmp(encoding, "UTF8") == 0)
+        return 0;
+    return lk_error(err, SQLOCK_EINVAL,
+                    "the client encoding of the connection is %s, and texts "
+                    "are sent in UTF-8: call PQsetClientEncoding(conn, "
+                    "\"UTF8\") first",
+                    encoding == NULL ? "not known" : encoding);
+}
+
+static int check_adopted(void *connection, sqlock_error *err)
+{
+    const lk_pg *session = connection;
+
+    /* One that is gone is told by the statement. */
+    return PQstatus(session->conn) != CONNECTION_OK
+               ? 0
+               : check_encoding(session->conn, err);
+}
+
 static int adopt(void *connection, void *native, sqlock_error *err)
 {
     lk_pg *session = connection;
     PGconn *conn = native;
+    int rc;
 
     if (PQstatus(conn) != CONNECTION_OK)
         return lk_error(err, SQLOCK_EINVAL,
@@ -40,6 +66,9 @@ static int adopt(void *connection, void *native, sqlock_error *err)
                         "a command is in progress on this connection: read its "
                         "results first");
     }
+    rc = check_encoding(conn, err);
+    if (rc < 0)
+        return rc;
     session->conn = conn;
     session->pid = getpid();
     session->is_adopted = true;
@@ -56,12 +85,14 @@ static sqlock_tx_state state(void *connection)
     const lk_pg *session = connection;
 
     if (session->conn == NULL || session->dead)
-        return SQLOCK_TX_ABORTED;
+        return SQLOCK_TX_GONE;
     switch (PQtransactionStatus(session->conn)) {
     case PQTRANS_IDLE:
         return SQLOCK_TX_NONE;
     case PQTRANS_INTRANS:
         return SQLOCK_TX_OPEN;
+    case PQTRANS_UNKNOWN:
+        return SQLOCK_TX_GONE;
     default:
         return SQLOCK_TX_ABORTED;
     }
@@ -129,9 +160,22 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
     "VALUES ({1}, {2}, " NOW values ") "                                       \
     "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"
 /* FOR KEY SHARE would let a takeover pass: it changes no key. */
-#define GUARD(is_ours)                                                         \
-    "SELECT LOCK_KEY FROM {table} WHERE " THE_ROW " AND CLIENT_ID = {3} AND "  \
-    is_ours " FOR SHARE SKIP LOCKED"
+#define GUARD(is_not_over, is_ours)                                            \
+    "SELECT " is_not_over " FROM {table} WHERE " THE_ROW                       \
+    " AND CLIENT_ID = {3}" is_ours " FOR SHARE SKIP LOCKED"
+/* Of no row it divides by 0. */
+#define ASSERT(is_ours)                                                        \
+    "SELECT 1 / count(*) FROM (" GUARD("1", is_ours) ") AS guarded"
+#define IS_OURS " AND FENCE = {8}"
+
+/* What is locked is in use, and waited for. */
+#define REAP                                                                   \
+    "WITH free AS (SELECT LOCK_KEY FROM {table} WHERE REGION = {2} "           \
+    "AND LOCK_KEY > {1} AND LOCK_KEY <= {9} AND CLIENT_ID IS NULL "            \
+    "AND CREATED_DATE < " NOW " - ({4}) * interval '1 microsecond' "           \
+    "ORDER BY LOCK_KEY FOR UPDATE SKIP LOCKED) "                               \
+    "DELETE FROM {table} t USING free "                                        \
+    "WHERE t.LOCK_KEY = free.LOCK_KEY AND t.REGION = {2}"
 
 #define IN_US(value) "(extract(epoch FROM " value ") * 1000000)::bigint"
 /* clang-format on */
@@ -144,20 +188,27 @@ const sqlock_transactions lk_pg_transactions = {
                 {
                     [SQLOCK_TX_SQL_SEED] =
                         SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
+                    [SQLOCK_TX_SQL_REAP] = REAP,
                     [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
+                        GUARD("EXPIRED_AFTER >= " NOW, IS_OURS),
+                    [SQLOCK_TX_SQL_ASSERT] = ASSERT(IS_OURS),
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
+                    [SQLOCK_TX_SQL_REAP] = REAP,
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW, ""),
+                    [SQLOCK_TX_SQL_ASSERT] = ASSERT(""),
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
                     [SQLOCK_TX_SQL_SEED] = SEED("", ""),
+                    [SQLOCK_TX_SQL_REAP] = REAP,
                     [SQLOCK_TX_SQL_GUARD] =
                         GUARD("CREATED_DATE + ({5}) * "
-                              "interval '1 microsecond' >= " NOW),
+                              "interval '1 microsecond' >= " NOW,
+                              ""),
+                    [SQLOCK_TX_SQL_ASSERT] = ASSERT(""),
                 },
         },
     /* The table's number is different in another schema of the search path. */
@@ -181,4 +232,8 @@ const sqlock_transactions lk_pg_transactions = {
     .state = state,
     .limit = limit,
     .unlimit = unlimit,
+    .check_adopted = check_adopted,
+#ifdef LIBPQ_HAS_PIPELINING
+    .commit_if = lk_pg_commit_if,
+#endif
 };

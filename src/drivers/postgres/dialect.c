@@ -65,6 +65,21 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define CLAIM(columns)                                                         \
     "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, " columns ") "
 
+/* Tokens rise because claims of a key take turns, from before a token is
+ * computed until it is committed.  The lock of the row does not order them: what
+ * is to be inserted is computed before that lock is waited for, and a Spring
+ * peer deletes the row.  While a claim of ours waited behind such a DELETE,
+ * others took a later token, and a second DELETE removed it with its row: then
+ * the first claim inserted its own, which was older. */
+#define TAKE_TURN(key)                                                         \
+    "pg_advisory_xact_lock(hashtextextended({2}::varchar, "                    \
+    "hashbpchar(" key ")::bigint))"
+#define AT_TURN(key, value)                                                    \
+    "CASE WHEN " TAKE_TURN(key) " IS NOT NULL THEN " value " END"
+/* A condition without a column is evaluated once, before the row is locked: as
+ * in a claim, so the two cannot wait for each other crosswise. */
+#define IN_TURN " AND (SELECT " TAKE_TURN("{1}") ") IS NOT NULL"
+
 /* `born` is the clock, read once per item, just before it is inserted. */
 #define ONE(values) "VALUES ({1}, {2}, {3}, " values ")"
 #define EACH(values, born)                                                     \
@@ -72,13 +87,16 @@ extern const char lk_sql_postgres_schema_spring6[];
     "(SELECT J.k, J.c, J.t, J.n, J.h, " born " AS born FROM " ITEMS            \
     " ORDER BY J.k) AS J"
 
-#define OR_TAKE_OVER(ends, set)                                                \
+#define OR_TAKE_OVER(over, set)                                                \
     " ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                           \
     "CLIENT_ID = EXCLUDED.CLIENT_ID, " set " WHERE L.CLIENT_ID IS NULL "       \
-    "OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR L." ends " < " NOW " RETURNING "
+    "OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR " over " RETURNING "
+#define OVER(ends) "L." ends " < " NOW
+#define OBSERVED(ends)                                                         \
+    "(" OVER(ends) " AND L.CLIENT_ID = {9} AND " IN_US("(L." ends ")") " = {8})"
 
 #define FROM_HOLDER(ends)                                                      \
-    " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW " RETURNING "
+    " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW
 
 #define RENEW(ends, lease)                                                     \
     "UPDATE {table} SET " lease " WHERE " THE_ROW                              \
@@ -127,44 +145,56 @@ extern const char lk_sql_postgres_schema_spring6[];
     "ELSE " NOW " END"
 /* What an item's TTL was: both are computed from one reading of the clock. */
 #define TTL_OF_ITEM "(EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)"
-#define JUST_PAST "EXPIRED_AFTER = " NOW " - " US("1")
+/* What a release writes: its time less 50 years (of 365.25 days), so that a peer
+ * whose clock is behind sees the row free at once. */
+#define LONG_PAST "interval '18262 days 12 hours'"
+#define FREED "EXPIRED_AFTER = " NOW " - " LONG_PAST
+#define TRUE_END                                                               \
+    "CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + " LONG_PAST  \
+    " ELSE EXPIRED_AFTER END"
 #define RAISED(fence) "greatest(" fence " + 1, " NOW_US ")"
 
-#define OURS_INFO INFO("FENCE", ENDS, "LOCK_NAME, HOLDER")
+#define OURS_INFO INFO("FENCE", "(" TRUE_END ")", "LOCK_NAME, HOLDER")
 #define OURS_INTO CLAIM("CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER")
-#define OURS_TAKE_OVER(ttl)                                                    \
-    OR_TAKE_OVER(ENDS, BORN_UNLESS_OWN ", " LEASE(ttl) ", "                    \
+#define OURS_TAKE_OVER(over, ttl)                                              \
+    OR_TAKE_OVER(over, BORN_UNLESS_OWN ", " LEASE(ttl) ", "                    \
         "FENCE = CASE WHEN " STILL_ITS_OWN " THEN L.FENCE "                    \
         "ELSE " RAISED("L.FENCE") " END, "                                     \
         "LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER")
 
-#define OURS_CLAIM                                                             \
-    OURS_INTO ONE(NOW ", " NOW " + " US("{4}") ", " NOW_US ", {6}, {7}")       \
-    OURS_TAKE_OVER(US("{4}")) "L.FENCE, " WANTED
+/* Whether the row was inserted: one that was there was locked before it was
+ * updated, and its new version still says by whom. */
+#define IS_NEW "L.xmax = 0"
+#define OURS_CLAIM_OF(over)                                                    \
+    OURS_INTO ONE(NOW ", " NOW " + " US("{4}") ", " AT_TURN("{1}", NOW_US)     \
+                  ", {6}, {7}")                                                \
+    OURS_TAKE_OVER(over, US("{4}")) "L.FENCE, " WANTED ", " IS_NEW
+#define OURS_CLAIM OURS_CLAIM_OF(OVER(ENDS))
 #define OURS_CLAIM_MANY                                                        \
     OURS_INTO                                                                  \
-    EACH("J.born, J.born + " US("J.t") ", " NOW_US ", J.n, J.h", NOW)          \
-    OURS_TAKE_OVER(TTL_OF_ITEM) "L.LOCK_KEY, L.FENCE"
+    EACH("J.born, J.born + " US("J.t") ", " AT_TURN("J.k", NOW_US)             \
+         ", J.n, J.h", NOW)                                                    \
+    OURS_TAKE_OVER(OVER(ENDS), TTL_OF_ITEM) "L.LOCK_KEY, L.FENCE"
 
 #define OURS_TAKE                                                              \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW ", "             \
     LEASE(US("{4}")) ", FENCE = " RAISED("FENCE") ", LOCK_NAME = {6}, "        \
     "HOLDER = {7} WHERE " THE_ROW " AND (CLIENT_ID IS NULL OR "                \
-    ENDS " < " NOW ") RETURNING FENCE, " WANTED
+    ENDS " < " NOW ")" IN_TURN " RETURNING FENCE, " WANTED
 
 #define OURS_HAND_OVER                                                         \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = " NOW ", "             \
     LEASE(US("{4}")) ", FENCE = " RAISED("FENCE") ", LOCK_NAME = {6}, "        \
-    "HOLDER = {7}" FROM_HOLDER(ENDS) "FENCE"
+    "HOLDER = {7}" FROM_HOLDER(ENDS) IN_TURN " RETURNING FENCE"
 
-#define OURS_FREE "SET CLIENT_ID = NULL, HOLDER = NULL, " JUST_PAST
+#define OURS_FREE "SET CLIENT_ID = NULL, HOLDER = NULL, " FREED
 /* What it does besides is done in computing the null that HOLDER becomes: rows
  * to return, and their description, would be a good part of what it costs. */
 #define NOBODY                                                                 \
     "CASE WHEN " NEED_NOT_BE_DURABLE " = 'off' "                               \
     "THEN CASE WHEN " RING " THEN NULL END END"
 #define OURS_RELEASE                                                           \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = " NOBODY ", " JUST_PAST     \
+    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = " NOBODY ", " FREED     \
     " WHERE " THE_ROW " AND CLIENT_ID = {3}"
 #define OURS_RELEASE_BELL                                                      \
     OURS_RELEASE " RETURNING pg_advisory_unlock_all() IS NULL"
@@ -174,8 +204,7 @@ extern const char lk_sql_postgres_schema_spring6[];
 
 #define OURS_BREAK(set)                                                        \
     "UPDATE {table} SET " set ", HOLDER = {7}, FENCE = " RAISED("FENCE")       \
-    " WHERE " THE_ROW " AND FENCE = {8} AND CLIENT_ID IS NOT NULL "            \
-    "AND EXPIRED_AFTER >= " NOW
+    FROM_HOLDER(ENDS)
 
 /* ------------------------------------------------------ Spring's layouts -- */
 
@@ -187,35 +216,24 @@ extern const char lk_sql_postgres_schema_spring6[];
 
 #define SPRING_AFTER_RESTORE "DELETE FROM {table}"
 
-#define SPRING_BROKEN(ends)                                                    \
-    " WHERE " THE_ROW " AND CLIENT_ID = {9} AND " ends " >= " NOW
-
-/* Five columns: CREATED_DATE is the token.
- *
- * What is to be inserted is computed once; when the insertion then waits for a
- * row that is being deleted, others can claim and release meanwhile, and their
- * tokens would be later ones.  So claims of a key take turns from before the
- * clock is read until they commit. */
-#define NOW_IN_TURN(key)                                                       \
-    "CASE WHEN pg_advisory_xact_lock(hashtextextended({2}::varchar, "          \
-    "hashbpchar(" key ")::bigint)) IS NOT NULL THEN " NOW " END"
-
+/* Five columns: CREATED_DATE is the token. */
 #define FIVE_TOKEN IN_US("CREATED_DATE")
 #define FIVE_INFO INFO(FIVE_TOKEN, ENDS, NO_NAMES)
 #define FIVE_INTO CLAIM("CREATED_DATE, EXPIRED_AFTER")
-#define FIVE_TAKE_OVER(ttl)                                                    \
-    OR_TAKE_OVER(ENDS, BORN_UNLESS_OWN ", " LEASE(ttl))
-#define FIVE_CLAIM                                                             \
-    FIVE_INTO ONE(NOW_IN_TURN("{1}") ", " NOW " + " US("{4}"))                 \
-    FIVE_TAKE_OVER(US("{4}")) IN_US("L.CREATED_DATE")
+#define FIVE_TAKE_OVER(over, ttl)                                              \
+    OR_TAKE_OVER(over, BORN_UNLESS_OWN ", " LEASE(ttl))
+#define FIVE_CLAIM_OF(over)                                                    \
+    FIVE_INTO ONE(AT_TURN("{1}", NOW) ", " NOW " + " US("{4}"))                 \
+    FIVE_TAKE_OVER(over, US("{4}")) IN_US("L.CREATED_DATE")
+#define FIVE_CLAIM FIVE_CLAIM_OF(OVER(ENDS))
 #define FIVE_CLAIM_MANY                                                        \
-    FIVE_INTO EACH("J.born, J.born + " US("J.t"), NOW_IN_TURN("J.k"))          \
-    FIVE_TAKE_OVER(TTL_OF_ITEM) "L.LOCK_KEY, " IN_US("L.CREATED_DATE")
+    FIVE_INTO EACH("J.born, J.born + " US("J.t"), AT_TURN("J.k", NOW))          \
+    FIVE_TAKE_OVER(OVER(ENDS), TTL_OF_ITEM) "L.LOCK_KEY, " IN_US("L.CREATED_DATE")
 
 #define FIVE_HAND_OVER                                                         \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "                      \
     "greatest(CREATED_DATE + " US("1") ", " NOW "), " LEASE(US("{4}"))         \
-    FROM_HOLDER(ENDS) FIVE_TOKEN
+    FROM_HOLDER(ENDS) IN_TURN " RETURNING " FIVE_TOKEN
 
 /* Four columns: the contender's TTL decides, so a lease of another length is
  * written as one that began at another time.  Of many, that time is computed
@@ -224,17 +242,18 @@ extern const char lk_sql_postgres_schema_spring6[];
 #define FOUR_ENDS "CREATED_DATE + " US("{5}")
 #define FOUR_LEASE(ttl) "CREATED_DATE = " NOW " + " US(ttl " - {5}")
 #define FOUR_INFO INFO("NULL::bigint", "(" FOUR_ENDS ")", NO_NAMES)
-#define FOUR_CLAIM                                                             \
+#define FOUR_CLAIM_OF(over)                                                    \
     CLAIM("CREATED_DATE") ONE(NOW " + " US("{4} - {5}"))                       \
-    OR_TAKE_OVER(FOUR_ENDS, FOUR_LEASE("{4}")) NOW_US
+    OR_TAKE_OVER(over, FOUR_LEASE("{4}")) NOW_US
+#define FOUR_CLAIM FOUR_CLAIM_OF(OVER(FOUR_ENDS))
 #define FOUR_CLAIM_MANY                                                        \
     CLAIM("CREATED_DATE") EACH("J.born + " US("J.t - {5}"), NOW)               \
-    OR_TAKE_OVER(FOUR_ENDS, "CREATED_DATE = EXCLUDED.CREATED_DATE")            \
+    OR_TAKE_OVER(OVER(FOUR_ENDS), "CREATED_DATE = EXCLUDED.CREATED_DATE")            \
     "L.LOCK_KEY, " NOW_US
 
 #define FOUR_HAND_OVER                                                         \
     "UPDATE {table} SET CLIENT_ID = {3}, " FOUR_LEASE("{4}")                   \
-    FROM_HOLDER(FOUR_ENDS) NOW_US
+    FROM_HOLDER(FOUR_ENDS) " RETURNING " NOW_US
 
 /* ---------------------------------------------- the server and the table -- */
 
@@ -303,16 +322,18 @@ const sqlock_dialect lk_pg_dialect = {
     .statements = {
         [SQLOCK_LAYOUT_SQLOCK] = {
             [SQLOCK_SQL_CLAIM] = { .text = OURS_CLAIM },
+            [SQLOCK_SQL_CLAIM_OBSERVED] = { .text =
+                OURS_CLAIM_OF(OBSERVED(ENDS)) },
             [SQLOCK_SQL_RENEW] = { .text = RENEW(ENDS, LEASE(US("{4}"))) },
             [SQLOCK_SQL_RELEASE] = { .text = OURS_RELEASE },
             [SQLOCK_SQL_READ] = { .text = READ(OURS_INFO) },
             [SQLOCK_SQL_LIST] = { .text = LIST(OURS_INFO) },
             [SQLOCK_SQL_BREAK] = { .text = OURS_BREAK("CLIENT_ID = {3}") },
             [SQLOCK_SQL_BREAK_NOW] = { .text =
-                OURS_BREAK("CLIENT_ID = NULL, " JUST_PAST)
+                OURS_BREAK("CLIENT_ID = NULL, " FREED)
                 " RETURNING " RING },
             [SQLOCK_SQL_REAP_BOUND] = { .text = REAP_BOUND },
-            [SQLOCK_SQL_REAP] = { .text = REAP(ENDS)
+            [SQLOCK_SQL_REAP] = { .text = REAP(TRUE_END)
                                   " AND FENCE < " NOW_US " - {4}" },
             [SQLOCK_SQL_SERVER] = { .text = SERVER },
             [SQLOCK_SQL_DESCRIBE] = { .text = DESCRIBE },
@@ -332,6 +353,8 @@ const sqlock_dialect lk_pg_dialect = {
         },
         [SQLOCK_LAYOUT_SPRING7] = {
             [SQLOCK_SQL_CLAIM] = { .text = FIVE_CLAIM },
+            [SQLOCK_SQL_CLAIM_OBSERVED] = { .text =
+                FIVE_CLAIM_OF(OBSERVED(ENDS)) },
             [SQLOCK_SQL_RENEW] = { .text = RENEW(ENDS, LEASE(US("{4}"))) },
             [SQLOCK_SQL_RELEASE] = { .text = SPRING_RELEASE },
             [SQLOCK_SQL_READ] = { .text = READ(FIVE_INFO) },
@@ -339,9 +362,9 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_BREAK] = { .text =
                 "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "
                 "greatest(CREATED_DATE + " US("1") ", " NOW ")"
-                SPRING_BROKEN(ENDS) },
+                FROM_HOLDER(ENDS) },
             [SQLOCK_SQL_BREAK_NOW] = { .text =
-                "DELETE FROM {table}" SPRING_BROKEN(ENDS) },
+                "DELETE FROM {table}" FROM_HOLDER(ENDS) },
             [SQLOCK_SQL_REAP_BOUND] = { .text = REAP_BOUND },
             [SQLOCK_SQL_REAP] = { .text = REAP(ENDS)
                                   " AND CREATED_DATE < " NOW " - " US("{4}") },
@@ -361,6 +384,8 @@ const sqlock_dialect lk_pg_dialect = {
         },
         [SQLOCK_LAYOUT_SPRING6] = {
             [SQLOCK_SQL_CLAIM] = { .text = FOUR_CLAIM },
+            [SQLOCK_SQL_CLAIM_OBSERVED] = { .text =
+                FOUR_CLAIM_OF(OBSERVED(FOUR_ENDS)) },
             [SQLOCK_SQL_RENEW] = { .text =
                 RENEW(FOUR_ENDS, FOUR_LEASE("{4}")) },
             [SQLOCK_SQL_RELEASE] = { .text = SPRING_RELEASE },
@@ -368,9 +393,9 @@ const sqlock_dialect lk_pg_dialect = {
             [SQLOCK_SQL_LIST] = { .text = LIST(FOUR_INFO) },
             [SQLOCK_SQL_BREAK] = { .text =
                 "UPDATE {table} SET CLIENT_ID = {3}"
-                SPRING_BROKEN(FOUR_ENDS) },
+                FROM_HOLDER(FOUR_ENDS) },
             [SQLOCK_SQL_BREAK_NOW] = { .text =
-                "DELETE FROM {table}" SPRING_BROKEN(FOUR_ENDS) },
+                "DELETE FROM {table}" FROM_HOLDER(FOUR_ENDS) },
             [SQLOCK_SQL_REAP_BOUND] = { .text = REAP_BOUND },
             [SQLOCK_SQL_REAP] = { .text = REAP(FOUR_ENDS) },
             [SQLOCK_SQL_SERVER] = { .text = SERVER },

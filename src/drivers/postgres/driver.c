@@ -33,31 +33,48 @@
     "= '0' THEN set_config('client_connection_check_interval', '500', false) " \
     "END"
 
-/* Of which cluster, and since which promotion (F57); a standby cannot say. */
+/* Of which cluster, and since which promotion (F57); a standby cannot say.
+ * Behind a space, by which settings a crash loses commits. */
 #define EPOCH                                                                  \
-    ", CASE WHEN NOT pg_is_in_recovery() THEN (SELECT system_identifier FROM " \
-    "pg_control_system()) || '/' || "                                          \
-    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END"
+    ", concat(CASE WHEN NOT pg_is_in_recovery() THEN (SELECT "                 \
+    "system_identifier FROM pg_control_system()) || '/' || "                   \
+    "substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END, ' ', "           \
+    "concat_ws(', ', CASE current_setting('fsync') WHEN 'off' THEN "           \
+    "'fsync = off' END, CASE current_setting('full_page_writes') "             \
+    "WHEN 'off' THEN 'full_page_writes = off' END))"
+
+/* "7300.../00000001 fsync = off" */
+static void note_epoch(lk_pg *session, const char *found)
+{
+    size_t length = strcspn(found, " ");
+
+    (void)snprintf(session->epoch, sizeof session->epoch, "%.*s", (int)length,
+                   found);
+    (void)snprintf(session->forgets, sizeof session->forgets, "%s",
+                   found[length] != '\0' ? found + length + 1 : "");
+}
 
 /* All at once, or else without what this server does not know. */
 static int apply_settings(lk_pg *session, const sqlock_connect *how,
                           sqlock_error *err)
 {
     static const char *const more[] = {CHECK_CLIENT EPOCH, CHECK_CLIENT, ""};
-    char text[1024];
+    char found[sizeof session->epoch + sizeof session->forgets] = "";
+    char text[2048];
     int rc = 0;
 
     for (size_t i = 0; i < sizeof more / sizeof *more; i++) {
         (void)snprintf(text, sizeof text, SETTINGS "%s", how->lock_timeout_ms,
                        how->statement_timeout_ms, more[i]);
         if (i == 0)
-            rc = lk_pg_ask(session, text, how->deadline_ns, session->epoch,
-                           sizeof session->epoch, err);
+            rc = lk_pg_ask(session, text, how->deadline_ns, found, sizeof found,
+                           err);
         else
             rc = lk_pg_simple(session, text, how->deadline_ns, NULL, err);
         if (rc == 0 || session->dead)
             break;
     }
+    note_epoch(session, found);
     return rc;
 }
 
@@ -133,6 +150,16 @@ static int pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
         deadline_ns, NULL, err);
 }
 
+/* After an error in it, COMMIT rolls back and says so only here (F26). */
+int lk_pg_judge_commit(const char *tag, sqlock_error *err)
+{
+    if (strcmp(tag, "COMMIT") == 0)
+        return 0;
+    return lk_error(err, SQLOCK_EDATABASE,
+                    "rolled back instead of committed: a statement of the "
+                    "transaction had failed");
+}
+
 static int pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
 {
     lk_pg *session = connection;
@@ -142,14 +169,7 @@ static int pg_commit(void *connection, int64_t deadline_ns, sqlock_error *err)
     if (state_of(session) == PQTRANS_IDLE)
         return lk_error(err, SQLOCK_EINVAL, "there is no transaction");
     rc = lk_pg_simple(session, "COMMIT", deadline_ns, tag, err);
-    if (rc < 0)
-        return rc;
-    /* After an error in it, COMMIT rolls back and says so only here (F26). */
-    if (strcmp(tag, "COMMIT") != 0)
-        return lk_error(err, SQLOCK_EDATABASE,
-                        "rolled back instead of committed: a statement of the "
-                        "transaction had failed");
-    return 0;
+    return rc < 0 ? rc : lk_pg_judge_commit(tag, err);
 }
 
 static int pg_rollback(void *connection, int64_t deadline_ns, sqlock_error *err)
@@ -201,7 +221,9 @@ static void pg_describe(void *connection, sqlock_description *description)
                        PQsslAttribute(session->conn, "protocol"),
                        PQsslAttribute(session->conn, "cipher"));
     description->connection_id = PQbackendPID(session->conn);
+    description->tls_check = lk_pg_tls_check(session);
     memcpy(description->epoch, session->epoch, sizeof description->epoch);
+    memcpy(description->forgets, session->forgets, sizeof description->forgets);
 }
 
 const sqlock_driver lk_driver_postgres = {

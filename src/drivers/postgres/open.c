@@ -88,55 +88,58 @@ static size_t keyword_length(const char *parameter)
     return parameter[length] == '=' ? length + 1 : 0;
 }
 
-/* A copy without user, password and the values of parameters, for libpq to
- * complain about: its messages repeat what they are about. */
-static char *without_secrets(const char *url)
+static bool is_known(const char *keyword, size_t length)
 {
-    const char *at = hosts_of(authority_of(url));
-    size_t length = strcspn(at, "?");
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    char separator = '?';
-
-    if (out == NULL)
-        return NULL;
-    (void)fprintf(out, TRUE_PREFIX "%.*s", (int)length, at);
-    for (at += length; *at != '\0'; at += strcspn(at, "&")) {
-        at++; /* ? or & */
-        length = keyword_length(at);
-        if (length == 0)
-            continue;
-        (void)fprintf(out, "%c%.*s", separator, (int)length, at);
-        separator = '&';
-    }
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
-}
-
-static int explain_refusal(const char *url, sqlock_error *err)
-{
-    char *clean = without_secrets(url);
     PQconninfoOption *options;
     char *text = NULL;
-    int rc;
+    bool is_read;
 
-    if (clean == NULL)
-        return lk_error_nomem(err);
-    options = PQconninfoParse(clean, &text);
-    if (options == NULL && text != NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "the PostgreSQL URL: %s", text);
-    else
-        rc = lk_error(err, SQLOCK_EINVAL,
-                      "the PostgreSQL URL: a part is not percent-encoded as it "
-                      "must be, or a parameter is not keyword=value");
+    if (asprintf(&text, TRUE_PREFIX "?%.*s", (int)length, keyword) < 0)
+        return true;
+    options = PQconninfoParse(text, NULL);
+    is_read = options != NULL;
     PQconninfoFree(options);
-    PQfreemem(text);
-    free(clean);
-    return rc;
+    free(text);
+    return is_read;
+}
+
+/* Which parameter is the first that libpq does not know, from 1; 0: none. */
+static unsigned unknown_parameter(const char *hosts)
+{
+    const char *at = hosts + strcspn(hosts, "?");
+    unsigned number = 0;
+
+    for (; *at != '\0'; at += strcspn(at, "&")) {
+        size_t length;
+
+        at++; /* ? or & */
+        number++;
+        length = keyword_length(at);
+        if (length > 0 && !is_known(at, length))
+            return number;
+    }
+    return 0;
+}
+
+/* libpq's message repeats the part that it is about, and any part may be of a
+ * password that was not percent-encoded: nothing of the URL is shown. */
+static int explain_refusal(const char *url, sqlock_error *err)
+{
+    unsigned number = unknown_parameter(hosts_of(authority_of(url)));
+
+    if (!lk_url_escapes_are_sound(url))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the PostgreSQL URL has a '%%' that is not followed by "
+                        "two hexadecimal digits other than 00: write a plain "
+                        "'%%' as %%25");
+    if (number > 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "parameter %u of the PostgreSQL URL, counted from its "
+                        "'?', is unknown to libpq",
+                        number);
+    return lk_error(err, SQLOCK_EINVAL,
+                    "the PostgreSQL URL: a part is not percent-encoded as it "
+                    "must be, or a parameter is not keyword=value");
 }
 
 static const char *option(const struct target *target, const char *keyword)
@@ -381,6 +384,24 @@ static int assert_tls(const lk_pg *session, sqlock_error *err)
                       mode);
     target_clear(&used);
     return rc;
+}
+
+sqlock_tls_check lk_pg_tls_check(const lk_pg *session)
+{
+    struct target used = {.options = PQconninfo(session->conn)};
+    const char *mode = option(&used, "sslmode");
+    sqlock_tls_check check = SQLOCK_TLS_CHECK_NONE;
+
+    if (PQsslInUse(session->conn) == 0 || mode == NULL)
+        check = SQLOCK_TLS_CHECK_NONE;
+    else if (strcmp(mode, "verify-full") == 0)
+        check = SQLOCK_TLS_CHECK_FULL;
+    else if (strcmp(mode, "verify-ca") == 0)
+        check = SQLOCK_TLS_CHECK_AUTHORITY;
+    else if (strcmp(mode, "require") == 0)
+        check = SQLOCK_TLS_CHECK_DEMANDED;
+    target_clear(&used);
+    return check;
 }
 
 static int try_host(lk_pg *session, const struct target *target, size_t index,

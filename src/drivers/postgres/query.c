@@ -12,29 +12,7 @@
 
 #include "base/error.h"
 #include "drivers/postgres/session.h"
-
-/* Type numbers of the server's catalogue, fixed for good. */
-enum {
-    OID_UNKNOWN = 0,
-    OID_BOOL = 16,
-    OID_INT8 = 20,
-    OID_INT2 = 21,
-    OID_INT4 = 23,
-    OID_BPCHAR = 1042
-};
-
-#define PARAMETERS_MAX 64
-#define INTEGER_SIZE 24
-
-/* Parameters as libpq takes them: text, with the type where we know better than
- * the server.  A LOCK_KEY that says it is text would not use the primary key,
- * which is CHAR; the server itself infers it right. */
-struct arguments {
-    int count;
-    Oid types[PARAMETERS_MAX];
-    const char *values[PARAMETERS_MAX];
-    char integers[PARAMETERS_MAX][INTEGER_SIZE];
-};
+#include "drivers/postgres/values.h"
 
 /* ------------------------------------------------------------ the socket -- */
 
@@ -128,6 +106,11 @@ static int judge(lk_pg *session, const PGresult *result, int lost,
         return 0;
     case PGRES_FATAL_ERROR:
         return lk_pg_statement_error(session, result, lost, err);
+#ifdef LIBPQ_HAS_PIPELINING
+    case PGRES_PIPELINE_SYNC:
+    case PGRES_PIPELINE_ABORTED: /* by an error that was told before */
+        return 0;
+#endif
     case PGRES_EMPTY_QUERY:
         return lk_error(err, SQLOCK_EDATABASE, "the statement is empty");
     default: /* COPY, or what a later libpq may have */
@@ -246,131 +229,6 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
     return rc;
 }
 
-/* ------------------------------------------------------------ parameters -- */
-
-/* What "%lld" would write, in a fraction of the time. */
-static const char *digits_of(char out[INTEGER_SIZE], int64_t integer)
-{
-    uint64_t rest = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;
-    char *at = out + INTEGER_SIZE;
-
-    *--at = '\0';
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (integer < 0)
-        *--at = '-';
-    return at;
-}
-
-static int fill_arguments(struct arguments *arguments,
-                          const sqlock_value *parameters, size_t count,
-                          sqlock_error *err)
-{
-    size_t i;
-
-    if (count > PARAMETERS_MAX)
-        return lk_error(err, SQLOCK_EINVAL, "more than %d parameters",
-                        PARAMETERS_MAX);
-    arguments->count = (int)count;
-    for (i = 0; i < count; i++) {
-        const sqlock_value *value = &parameters[i];
-
-        arguments->types[i] = OID_UNKNOWN;
-        switch (value->type) {
-        case SQLOCK_INT64:
-            arguments->types[i] = OID_INT8;
-            arguments->values[i] =
-                digits_of(arguments->integers[i], value->integer);
-            break;
-        case SQLOCK_TEXT:
-            arguments->values[i] = value->text;
-            break;
-        default:
-            arguments->values[i] = NULL;
-            break;
-        }
-    }
-    return 0;
-}
-
-/* --------------------------------------------------------------- results -- */
-
-/* Digits as the server writes them; it never writes more than fit. */
-static int64_t integer_of(const char *text)
-{
-    bool negative = *text == '-';
-    uint64_t number = 0;
-
-    if (*text == 't')
-        return 1;
-    for (text += negative ? 1 : 0; *text >= '0' && *text <= '9'; text++)
-        number = number * 10 + (uint64_t)(*text - '0');
-    return (int64_t)(negative ? 0 - number : number);
-}
-
-static void read_cell(sqlock_value *cell, const PGresult *source, int row,
-                      int column)
-{
-    memset(cell, 0, sizeof *cell);
-    if (PQgetisnull(source, row, column))
-        return;
-    cell->text = PQgetvalue(source, row, column);
-    cell->length = (size_t)PQgetlength(source, row, column);
-    switch (PQftype(source, column)) {
-    case OID_BOOL:
-    case OID_INT2:
-    case OID_INT4:
-    case OID_INT8:
-        cell->type = SQLOCK_INT64;
-        cell->integer = integer_of(cell->text);
-        break;
-    case OID_BPCHAR: /* CHAR(n) comes padded */
-        while (cell->length > 0 && cell->text[cell->length - 1] == ' ')
-            cell->length--;
-        cell->type = SQLOCK_TEXT;
-        break;
-    default:
-        cell->type = SQLOCK_TEXT;
-        break;
-    }
-}
-
-/* Rows of a SELECT are counted too by the server, but none was changed. */
-static int64_t affected_by(PGresult *source)
-{
-    const char *tag = PQcmdStatus(source);
-
-    if (strncmp(tag, "INSERT", 6) != 0 && strncmp(tag, "UPDATE", 6) != 0 &&
-        strncmp(tag, "DELETE", 6) != 0 && strncmp(tag, "MERGE", 5) != 0)
-        return 0;
-    return integer_of(PQcmdTuples(source));
-}
-
-static int hand_up(sqlock_result *result, PGresult *source, sqlock_error *err)
-{
-    int rows = PQntuples(source);
-    int columns = PQnfields(source);
-    sqlock_value cell;
-    int row, column, rc;
-
-    rc = sqlock_result_start(result, (size_t)columns);
-    for (row = 0; rc == 0 && row < rows; row++) {
-        for (column = 0; rc == 0 && column < columns; column++) {
-            read_cell(&cell, source, row, column);
-            rc = sqlock_result_push(result, &cell);
-        }
-    }
-    if (rc < 0) {
-        /* It was carried out, but with what outcome is lost. */
-        sqlock_result_clear(result);
-        return lk_error(err, SQLOCK_EUNCERTAIN, "out of memory for the answer");
-    }
-    result->affected = affected_by(source);
-    return 0;
-}
-
 /* --------------------------------------------------- prepared statements -- */
 
 /* FNV-1a.  Part of the name, so that behind a pooler, where sessions share
@@ -393,7 +251,7 @@ static void name_it(char name[LK_PG_NAME_SIZE], const lk_pg *session,
 }
 
 static int prepare(lk_pg *session, const sqlock_statement *statement,
-                   const struct arguments *arguments, int64_t deadline_ns,
+                   const struct lk_pg_arguments *arguments, int64_t deadline_ns,
                    sqlock_error *err)
 {
     char *name = session->prepared[statement->id - 1];
@@ -443,7 +301,7 @@ static bool is_prepared(const lk_pg *session, const sqlock_statement *statement)
 }
 
 static int send_statement(lk_pg *session, const sqlock_statement *statement,
-                          const struct arguments *arguments)
+                          const struct lk_pg_arguments *arguments)
 {
     const char *const *values = arguments->values;
 
@@ -458,7 +316,7 @@ static int send_statement(lk_pg *session, const sqlock_statement *statement,
 }
 
 static int run(lk_pg *session, const sqlock_statement *statement,
-               const struct arguments *arguments, int64_t deadline_ns,
+               const struct lk_pg_arguments *arguments, int64_t deadline_ns,
                PGresult **out, sqlock_error *err)
 {
     bool commits = PQtransactionStatus(session->conn) == PQTRANS_IDLE;
@@ -489,7 +347,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
                   int64_t deadline_ns, sqlock_result *result, sqlock_error *err)
 {
     lk_pg *session = connection;
-    struct arguments arguments;
+    struct lk_pg_arguments arguments;
     PGresult *source = NULL;
     bool in_transaction;
     int rc;
@@ -497,7 +355,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     if (statement->id > SQLOCK_STATEMENT_IDS)
         return lk_error(err, SQLOCK_EINVAL, "statement id %u is too great",
                         statement->id);
-    rc = fill_arguments(&arguments, parameters, count, err);
+    rc = lk_pg_fill_arguments(&arguments, parameters, count, err);
     if (rc < 0)
         return rc;
     rc = lk_pg_check(session, deadline_ns, err);
@@ -516,7 +374,110 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     if (rc < 0)
         return rc;
     if (source != NULL)
-        rc = hand_up(result, source, err);
+        rc = lk_pg_hand_up(result, source, err);
     PQclear(source);
     return rc;
 }
+
+/* ------------------------------------------------ a commit on a condition -- */
+
+#ifdef LIBPQ_HAS_PIPELINING
+
+#define DIVISION_BY_ZERO "22012"
+
+/* All of it in one pipeline: what follows an error in it is left out. */
+static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
+                         const sqlock_value *values, size_t count, size_t times,
+                         sqlock_error *err)
+{
+    struct lk_pg_arguments arguments;
+    int rc;
+
+    for (size_t i = 0; i < times; i++) {
+        rc = lk_pg_fill_arguments(&arguments, values + i * count, count, err);
+        if (rc < 0)
+            return rc;
+        if (send_statement(session, statement, &arguments) == 0)
+            return not_sent(session, err);
+    }
+    if (PQsendQueryParams(session->conn, "COMMIT", 0, NULL, NULL, NULL, NULL,
+                          0) == 0)
+        return not_sent(session, err);
+    if (PQpipelineSync(session->conn) == 0)
+        return lose(session, SQLOCK_EUNCERTAIN, PQerrorMessage(session->conn),
+                    err);
+    return 0;
+}
+
+/* The statements, the commit, and the end of the pipeline. */
+static int read_pipeline(lk_pg *session, size_t times, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    PGresult *committed = NULL;
+    int rc = 0;
+
+    for (size_t i = 0; i < times + 2; i++) {
+        PGresult *result = NULL;
+        int one = read_results(session, deadline_ns, SQLOCK_EUNCERTAIN, &result,
+                               rc < 0 ? NULL : err);
+
+        if (rc == 0)
+            rc = one;
+        if (one == 0 && i == times)
+            committed = result;
+        else
+            PQclear(result);
+    }
+    if (rc == 0)
+        rc = lk_pg_judge_commit(PQcmdStatus(committed), err);
+    PQclear(committed);
+    return rc;
+}
+
+static int run_pipeline(lk_pg *session, const sqlock_statement *statement,
+                        const sqlock_value *values, size_t count, size_t times,
+                        int64_t deadline_ns, sqlock_error *err)
+{
+    int rc;
+
+    if (PQenterPipelineMode(session->conn) == 0)
+        return not_sent(session, err);
+    begin_watching(session, true);
+    rc = send_pipeline(session, statement, values, count, times, err);
+    if (rc == 0)
+        rc = read_pipeline(session, times, deadline_ns, err);
+    rc = end_watching(session, rc, err);
+    if (PQexitPipelineMode(session->conn) == 0)
+        session->dead = true;
+    return rc;
+}
+
+int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
+                    const sqlock_value *values, size_t count, size_t times,
+                    int64_t deadline_ns, sqlock_error *err)
+{
+    lk_pg *session = connection;
+    struct lk_pg_arguments arguments;
+    int rc;
+
+    rc = lk_pg_check(session, deadline_ns, err);
+    if (rc == 0)
+        rc = lk_pg_fill_arguments(&arguments, values, count, err);
+    if (rc == 0 && is_prepared(session, statement) &&
+        session->prepared[statement->id - 1][0] == '\0')
+        rc = prepare(session, statement, &arguments, deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    session->sqlstate[0] = '\0';
+    rc = run_pipeline(session, statement, values, count, times, deadline_ns,
+                      err);
+    if (rc == SQLOCK_EDATABASE &&
+        strcmp(session->sqlstate, DIVISION_BY_ZERO) == 0)
+        return lk_error(err, SQLOCK_ENOTFOUND, "the row is not there");
+    if (rc < 0 && !session->dead && is_prepared(session, statement) &&
+        forget_stale(session))
+        return lk_error(err, SQLOCK_ERETRY, "a prepared statement went stale");
+    return rc;
+}
+
+#endif

@@ -2,7 +2,8 @@
  * session.h - one PostgreSQL session, shared by the files of this driver
  *
  * wait.c waits for its socket, open.c makes it, query.c runs statements on it,
- * outcome.c says what became of them, adopt.c lends it from the application;
+ * values.c makes their parameters and results, outcome.c says what became of
+ * them, adopt.c lends it from the application;
  * driver.c puts these together.
  */
 #ifndef LK_POSTGRES_SESSION_H
@@ -33,6 +34,7 @@ typedef struct lk_pg {
     bool unsafe_commit;  /* ... and there was one */
     char sqlstate[6];    /* of the last statement that failed, or "" */
     char epoch[SQLOCK_EPOCH_SIZE];
+    char forgets[sizeof((sqlock_description *)0)->forgets];
 
     /* Prepared statements: their names by id - 1, "" for none. */
     char prepared[SQLOCK_STATEMENT_IDS][LK_PG_NAME_SIZE];
@@ -76,6 +78,9 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err);
 
 int lk_pg_check_url(const char *url, sqlock_error *err);
 
+/* What sslmode has had libpq check of the server. */
+sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
+
 /* Connect to the first host that accepts; settings are not made yet. */
 int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
                   sqlock_error *err);
@@ -101,6 +106,16 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
                   const sqlock_value *parameters, size_t count,
                   int64_t deadline_ns, sqlock_result *result,
                   sqlock_error *err);
+
+#ifdef LIBPQ_HAS_PIPELINING
+/* As sqlock_transactions.commit_if. */
+int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
+                    const sqlock_value *values, size_t count, size_t times,
+                    int64_t deadline_ns, sqlock_error *err);
+#endif
+
+/* What the server has made of a COMMIT, by its tag. */
+int lk_pg_judge_commit(const char *tag, sqlock_error *err);
 
 /* ------------------------------------------------------------- dialect.c -- */
 

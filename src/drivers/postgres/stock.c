@@ -14,6 +14,21 @@ extern const char lk_sql_postgres_stock[];
 /* clang-format off */
 #define THIS "ORDER_ID = {3} AND STOCK = {9}"
 #define NOW "(clock_timestamp() AT TIME ZONE 'UTC')"
+#define SINCE_EPOCH(time) "(extract(epoch FROM " time ") * 1000000)::bigint"
+#define AT(us) "timestamp 'epoch' + (" us ") * interval '1 microsecond'"
+/* Read once: for all rows of an order, and so that an index can be used. */
+#define ONCE "(SELECT " NOW ")"
+#define AGO(us) "(SELECT " NOW " - (" us ") * interval '1 microsecond')"
+/* Where a page begins, of rows by a time and their order. */
+#define BEHIND(time, more)                                                     \
+    time " >= " AT("{8}") " AND (" time " > " AT("{8}") " OR ORDER_ID > {3}"   \
+    more ")"
+/* That stay when those are removed which have ended long ago. */
+#define KEPT                                                                   \
+    "EXISTS (SELECT 1 FROM {reservation} AS R WHERE R.ORDER_ID = E.ORDER_ID "  \
+    "AND (R.STATE = 'R' OR R.STOCK <> {9} OR R.EXPIRES_AT > " AGO("{7}") "))"  \
+    "::int"
+#define OF_ORDERS "ORDER_ID IN (SELECT json_array_elements_text({4}::json)) "
 #define LATER(us) NOW " + (" us ") * interval '1 microsecond'"
 #define REMAINING "(extract(epoch FROM EXPIRES_AT - " NOW ") * 1000000)::bigint"
 
@@ -47,11 +62,17 @@ extern const char lk_sql_postgres_stock[];
     "AND B.BUCKET = {6} AND B.QUANTITY >= {2} "                                \
     "RETURNING (" TOTAL ") - {2}"
 
+static const sqlock_integer_type integers[] = {
+    {"smallint", 32767}, {"integer", 2147483647}, {"bigint", INT64_MAX},
+    {NULL, 0},
+};
+
 const sqlock_stock_dialect lk_pg_stock = {
     .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_postgres_stock,
     .bump = ", {version} = T.{version} + 1",
-    .integers = "smallint|integer|bigint",
+    .in_buckets = IN_BUCKETS("{5}"),
+    .integers = integers,
     .statements = {
         [SQLOCK_STOCK_SQL_READ] = { .text = QUANTITY_OF_ITEM },
         [SQLOCK_STOCK_SQL_LOCK] = { .text = QUANTITY_OF_ITEM LOCKED },
@@ -65,7 +86,7 @@ const sqlock_stock_dialect lk_pg_stock = {
         [SQLOCK_STOCK_SQL_RESTORE] = { .text =
             "UPDATE {stock} AS T SET {quantity} = T.{quantity} + {2}{bump} "
             "WHERE T.{item} = {1} "
-            "AND T.{quantity} <= 9223372036854775807 - {2} "
+            "AND T.{quantity} <= {most} - {2} - {in_buckets} "
             "RETURNING T.{quantity}" },
         [SQLOCK_STOCK_SQL_ASSIGN] = { .text =
             "UPDATE {stock} AS T SET {quantity} = {2}{bump} "
@@ -82,7 +103,7 @@ const sqlock_stock_dialect lk_pg_stock = {
             " FROM {stock} AS T ORDER BY T.{item}" },
 
         [SQLOCK_STOCK_SQL_RECORD] = { .text =
-            ENTRY_COLUMNS "J.b, " NOW " FROM " ENTRIES
+            ENTRY_COLUMNS "J.b, " ONCE " FROM " ENTRIES
             " ORDER BY J.o, J.l ON CONFLICT DO NOTHING" },
         [SQLOCK_STOCK_SQL_FOLD] = { .text =
             "WITH U AS (" TAKE " AS remains), " ENTER },
@@ -93,26 +114,42 @@ const sqlock_stock_dialect lk_pg_stock = {
             "ORDER BY ORDER_ID, LINE" },
         [SQLOCK_STOCK_SQL_UNDO] = { .text =
             "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}" },
+        [SQLOCK_STOCK_SQL_OLD] = { .text =
+            "SELECT E.ORDER_ID, " SINCE_EPOCH("E.CREATED_AT") ", E.LINE, " KEPT
+            " FROM {entry} AS E WHERE E.CREATED_AT <= " AGO("{7}") " AND "
+            BEHIND("CREATED_AT", " OR (ORDER_ID = {3} AND LINE > {6})")
+            " ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE LIMIT {2}" },
+        [SQLOCK_STOCK_SQL_FORGET_ENTRIES] = { .text =
+            "DELETE FROM {entry} WHERE " OF_ORDERS
+            "AND CREATED_AT <= " AGO("{7}") },
 
         [SQLOCK_STOCK_SQL_RESERVE] = { .text =
             "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
             "CREATED_AT) VALUES ({3}, {9}, 'R', " LATER("{7}") ", " NOW ")" },
         [SQLOCK_STOCK_SQL_CLAIM] = { .text =
-            "UPDATE {reservation} SET STATE = 'C' WHERE " THIS
+            "UPDATE {reservation} SET STATE = 'C', EXPIRES_AT = " NOW
+            " WHERE " THIS
             " AND STATE = 'R' AND EXPIRES_AT > " NOW },
         [SQLOCK_STOCK_SQL_CANCEL] = { .text =
-            "UPDATE {reservation} SET STATE = 'X' WHERE " THIS
+            "UPDATE {reservation} SET STATE = 'X', EXPIRES_AT = " NOW
+            " WHERE " THIS
             " AND STATE = 'R'" },
         [SQLOCK_STOCK_SQL_LAPSE] = { .text =
-            "UPDATE {reservation} SET STATE = 'E' WHERE " THIS
+            "UPDATE {reservation} SET STATE = 'E', EXPIRES_AT = " NOW
+            " WHERE " THIS
             " AND STATE = 'R' AND EXPIRES_AT <= " NOW },
         [SQLOCK_STOCK_SQL_LOOK] = { .text =
             "SELECT STATE, " REMAINING " FROM {reservation} "
             "WHERE " THIS },
         [SQLOCK_STOCK_SQL_DUE] = { .text =
-            "SELECT ORDER_ID FROM {reservation} WHERE STOCK = {9} "
-            "AND STATE = 'R' AND EXPIRES_AT <= " NOW
+            "SELECT ORDER_ID, " SINCE_EPOCH("EXPIRES_AT") " FROM {reservation} "
+            "WHERE STOCK = {9} AND STATE = {5} AND EXPIRES_AT <= " AGO("{7}")
+            " AND " BEHIND("EXPIRES_AT", "")
             " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}" },
+        [SQLOCK_STOCK_SQL_FORGET_RESERVATIONS] = { .text =
+            "DELETE FROM {reservation} WHERE " OF_ORDERS
+            "AND STOCK = {9} AND STATE <> 'R' "
+            "AND EXPIRES_AT <= " AGO("{7}") },
 
         [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = { .text = TAKE_FROM_BUCKET },
         [SQLOCK_STOCK_SQL_BUCKET_FOLD] = { .text =

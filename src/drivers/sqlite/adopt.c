@@ -47,7 +47,7 @@ static sqlock_tx_state state(void *connection)
     const struct lk_sqlite *c = connection;
 
     if (c->db == NULL || c->is_broken)
-        return SQLOCK_TX_ABORTED;
+        return SQLOCK_TX_GONE;
     return sqlite3_get_autocommit(c->db) != 0 ? SQLOCK_TX_NONE : SQLOCK_TX_OPEN;
 }
 
@@ -91,9 +91,9 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
     "AS INTEGER) * 1000"
 /* Cut to ms: never early, so that what has run out is not guarded. */
 #define NOW "(" IN_US("'now'") " + 1000)"
-#define GUARD(is_ours)                                                         \
+#define GUARD(is_not_over, is_ours)                                            \
     "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE LOCK_KEY = {1} "           \
-    "AND REGION = {2} AND CLIENT_ID = {3} AND " is_ours " RETURNING LOCK_KEY"
+    "AND REGION = {2} AND CLIENT_ID = {3}" is_ours " RETURNING " is_not_over
 /* clang-format on */
 
 const sqlock_transactions lk_sqlite_transactions = {
@@ -103,15 +103,16 @@ const sqlock_transactions lk_sqlite_transactions = {
             [SQLOCK_LAYOUT_SQLOCK] =
                 {
                     [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("FENCE = {8} AND EXPIRED_AFTER >= " NOW),
+                        GUARD("EXPIRED_AFTER >= " NOW, " AND FENCE = {8}"),
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW),
+                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW, ""),
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("CREATED_DATE + {5} >= " NOW),
+                    [SQLOCK_TX_SQL_GUARD] =
+                        GUARD("CREATED_DATE + {5} >= " NOW, ""),
                 },
         },
     .identity = "PRAGMA main.database_list",
@@ -127,4 +128,5 @@ const sqlock_transactions lk_sqlite_transactions = {
     .state = state,
     .limit = limit,
     .unlimit = unlimit,
+    .unprepares = true,
 };

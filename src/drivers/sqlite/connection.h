@@ -43,6 +43,7 @@ struct lk_sqlite {
     bool is_bell_over;          /* under the guard: the helper has an answer */
     int bell_errno;             /* which is this */
     int bell_file;              /* doorbell.c */
+    int bell_file_errno;        /* why it could not be opened last */
     bool has_bell_file;
     atomic_bool is_aborted; /* written under the guard: the call in flight,
                                    or for good */
@@ -67,6 +68,8 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
 /* failure.c: what SQLite's last error on the connection means.  To be called
  * before anything else is done with it. */
 int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
+/* The same where nothing can have been written: it is never uncertain. */
+int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err);
 
 /* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
@@ -93,6 +96,9 @@ int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
  * opened at different times, and the working directory may change between. */
 int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err);
 int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err);
+/* Make the file where it is missing, with the mode that the umask leaves it:
+ * SQLite makes it 0644 at most, which shuts its group out. */
+void lk_sqlite_make_file(const char *path);
 bool lk_sqlite_is_network(unsigned long file_system); /* statfs.f_type */
 
 #endif

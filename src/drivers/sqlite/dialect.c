@@ -24,17 +24,18 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define IS_OWN                                                                 \
     "t.CLIENT_ID = excluded.CLIENT_ID "                                        \
     "AND t.EXPIRED_AFTER >= excluded.CREATED_DATE"
-#define WHERE_MAY_HAVE                                                         \
-    "WHERE t.CLIENT_ID IS NULL "                                               \
-    "OR t.EXPIRED_AFTER < excluded.CREATED_DATE "                              \
-    "OR t.CLIENT_ID = excluded.CLIENT_ID "
+#define WHERE_MAY_HAVE(over)                                                   \
+    "WHERE t.CLIENT_ID IS NULL OR " over " OR t.CLIENT_ID = "                  \
+    "excluded.CLIENT_ID "
+#define OVER "t.EXPIRED_AFTER < excluded.CREATED_DATE"
+#define OBSERVED "(" OVER " AND t.CLIENT_ID = {9} AND t.EXPIRED_AFTER = {8})"
 
 #define INSERT_SQLOCK                                                          \
     "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "    \
     "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) "
 
 /* Ends before the columns that are returned. */
-#define ON_CONFLICT_SQLOCK                                                     \
+#define ON_CONFLICT_SQLOCK(over)                                               \
     "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
     "CREATED_DATE = CASE WHEN " IS_OWN " THEN t.CREATED_DATE "                 \
     "ELSE excluded.CREATED_DATE END, "                                         \
@@ -42,13 +43,13 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "ELSE max(t.FENCE + 1, excluded.FENCE) END, "                              \
     "CLIENT_ID = excluded.CLIENT_ID, "                                         \
     "EXPIRED_AFTER = excluded.EXPIRED_AFTER, "                                 \
-    "LOCK_NAME = excluded.LOCK_NAME, HOLDER = excluded.HOLDER " WHERE_MAY_HAVE \
-    "RETURNING "
+    "LOCK_NAME = excluded.LOCK_NAME, HOLDER = "                                \
+    "excluded.HOLDER " WHERE_MAY_HAVE(over) "RETURNING "
 
-#define CLAIM_SQLOCK                                                           \
+#define CLAIM_SQLOCK(over)                                                     \
     INSERT_SQLOCK                                                              \
     "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + {4}, sqlock_now(), "  \
-    "{6}, {7}) " ON_CONFLICT_SQLOCK "FENCE, sqlock_bell_take({0})"
+    "{6}, {7}) " ON_CONFLICT_SQLOCK(over) "FENCE, sqlock_bell_take({0})"
 
 #define HAND_OVER_SQLOCK                                                       \
     "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = sqlock_now(), "        \
@@ -81,15 +82,13 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define BREAK_SQLOCK                                                           \
     "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, "                       \
     "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
-    "AND CLIENT_ID IS NOT NULL AND FENCE = {8} "                               \
-    "AND EXPIRED_AFTER >= sqlock_now()"
+    "AND CLIENT_ID = {9} AND EXPIRED_AFTER >= sqlock_now()"
 
 #define BREAK_NOW_SQLOCK                                                       \
     "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, "                      \
     "EXPIRED_AFTER = sqlock_now() - 1, "                                       \
     "FENCE = max(FENCE + 1, sqlock_now()) " WHERE_ROW                          \
-    "AND CLIENT_ID IS NOT NULL AND FENCE = {8} "                               \
-    "AND EXPIRED_AFTER >= sqlock_now()"
+    "AND CLIENT_ID = {9} AND EXPIRED_AFTER >= sqlock_now()"
 
 #define REAP_SQLOCK                                                            \
     "DELETE FROM {table} " WHERE_REGION "AND LOCK_KEY <= {9} "                 \
@@ -103,17 +102,18 @@ extern const char lk_sql_sqlite_schema_spring6[];
     "INSERT INTO {table} AS t "                                                \
     "(LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, EXPIRED_AFTER) "
 
-#define ON_CONFLICT_SPRING7                                                    \
+#define ON_CONFLICT_SPRING7(over)                                              \
     "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
     "CREATED_DATE = CASE WHEN " IS_OWN " THEN t.CREATED_DATE "                 \
     "ELSE excluded.CREATED_DATE END, "                                         \
     "CLIENT_ID = excluded.CLIENT_ID, "                                         \
-    "EXPIRED_AFTER = excluded.EXPIRED_AFTER " WHERE_MAY_HAVE "RETURNING "
+    "EXPIRED_AFTER = excluded.EXPIRED_AFTER " WHERE_MAY_HAVE(                  \
+        over) "RETURNING "
 
-#define CLAIM_SPRING7                                                          \
+#define CLAIM_SPRING7(over)                                                    \
     INSERT_SPRING7                                                             \
     "VALUES ({1}, {2}, {3}, sqlock_now(), sqlock_now() + "                     \
-    "{4}) " ON_CONFLICT_SPRING7 "CREATED_DATE"
+    "{4}) " ON_CONFLICT_SPRING7(over) "CREATED_DATE"
 
 #define HAND_OVER_SPRING7                                                      \
     "UPDATE {table} SET CLIENT_ID = {3}, "                                     \
@@ -143,15 +143,17 @@ extern const char lk_sql_sqlite_schema_spring6[];
 #define INSERT_SPRING6                                                         \
     "INSERT INTO {table} AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "
 
-#define ON_CONFLICT_SPRING6                                                    \
+#define SPRING6_OVER "t.CREATED_DATE + {5} < sqlock_now()"
+#define SPRING6_OBSERVED                                                       \
+    "(" SPRING6_OVER " AND t.CLIENT_ID = {9} AND t.CREATED_DATE + {5} = {8})"
+#define ON_CONFLICT_SPRING6(over)                                              \
     "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "                            \
-    "CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE "    \
-    "WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + {5} < sqlock_now() "        \
-    "OR t.CLIENT_ID = excluded.CLIENT_ID RETURNING "
+    "CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = "                          \
+    "excluded.CREATED_DATE " WHERE_MAY_HAVE(over) "RETURNING "
 
-#define CLAIM_SPRING6                                                          \
+#define CLAIM_SPRING6(over)                                                    \
     INSERT_SPRING6 "VALUES ({1}, {2}, {3}, sqlock_now() + {4} - "              \
-                   "{5}) " ON_CONFLICT_SPRING6 "sqlock_now()"
+                   "{5}) " ON_CONFLICT_SPRING6(over) "sqlock_now()"
 
 #define RENEW_SPRING6                                                          \
     "UPDATE {table} SET CREATED_DATE = sqlock_now() + {4} - {5} " WHERE_ROW    \
@@ -194,17 +196,19 @@ extern const char lk_sql_sqlite_schema_spring6[];
     INSERT_SQLOCK "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT ", sqlock_now(), "  \
                   "sqlock_now() + " ITEM_TTL ", sqlock_now(), " ITEM_NAME      \
                   ", " ITEM_HOLDER " FROM " ITEMS                              \
-                  " WHERE true " ON_CONFLICT_SQLOCK "LOCK_KEY, FENCE"
+                  " WHERE true " ON_CONFLICT_SQLOCK(OVER) "LOCK_KEY, FENCE"
 
 #define CLAIM_MANY_SPRING7                                                     \
-    INSERT_SPRING7 "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT ", sqlock_now(), " \
-                   "sqlock_now() + " ITEM_TTL " FROM " ITEMS                   \
-                   " WHERE true " ON_CONFLICT_SPRING7 "LOCK_KEY, CREATED_DATE"
+    INSERT_SPRING7                                                             \
+    "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT ", sqlock_now(), "                \
+    "sqlock_now() + " ITEM_TTL " FROM " ITEMS                                  \
+    " WHERE true " ON_CONFLICT_SPRING7(OVER) "LOCK_KEY, CREATED_DATE"
 
 #define CLAIM_MANY_SPRING6                                                     \
     INSERT_SPRING6 "SELECT " ITEM_KEY ", {2}, " ITEM_CLIENT                    \
                    ", sqlock_now() + " ITEM_TTL " - {5} FROM " ITEMS           \
-                   " WHERE true " ON_CONFLICT_SPRING6 "LOCK_KEY, sqlock_now()"
+                   " WHERE true " ON_CONFLICT_SPRING6(                         \
+                       SPRING6_OVER) "LOCK_KEY, sqlock_now()"
 
 #define RENEW_MANY_EXPIRED_AFTER                                               \
     "UPDATE {table} AS t SET EXPIRED_AFTER = sqlock_now() + " ITEM_TTL         \
@@ -296,7 +300,9 @@ const sqlock_dialect lk_dialect_sqlite = {
         {
             [SQLOCK_LAYOUT_SQLOCK] =
                 {
-                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SQLOCK},
+                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SQLOCK(OVER)},
+                    [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
+                                                       CLAIM_SQLOCK(OBSERVED)},
                     [SQLOCK_SQL_RENEW] = {.text = RENEW_EXPIRED_AFTER},
                     [SQLOCK_SQL_RELEASE] = {.text = RELEASE_SQLOCK},
                     [SQLOCK_SQL_READ] = {.text = INFO_SQLOCK WHERE_ROW},
@@ -319,7 +325,9 @@ const sqlock_dialect lk_dialect_sqlite = {
                 },
             [SQLOCK_LAYOUT_SPRING7] =
                 {
-                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SPRING7},
+                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SPRING7(OVER)},
+                    [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
+                                                       CLAIM_SPRING7(OBSERVED)},
                     [SQLOCK_SQL_RENEW] = {.text = RENEW_EXPIRED_AFTER},
                     [SQLOCK_SQL_RELEASE] = {.text = RELEASE_SPRING},
                     [SQLOCK_SQL_READ] = {.text = INFO_SPRING7 WHERE_ROW},
@@ -342,7 +350,9 @@ const sqlock_dialect lk_dialect_sqlite = {
                 },
             [SQLOCK_LAYOUT_SPRING6] =
                 {
-                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SPRING6},
+                    [SQLOCK_SQL_CLAIM] = {.text = CLAIM_SPRING6(SPRING6_OVER)},
+                    [SQLOCK_SQL_CLAIM_OBSERVED] = {.text = CLAIM_SPRING6(
+                                                       SPRING6_OBSERVED)},
                     [SQLOCK_SQL_RENEW] = {.text = RENEW_SPRING6},
                     [SQLOCK_SQL_RELEASE] = {.text = RELEASE_SPRING},
                     [SQLOCK_SQL_READ] = {.text = INFO_SPRING6 WHERE_ROW},

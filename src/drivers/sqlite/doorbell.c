@@ -28,7 +28,33 @@
 
 #define SUFFIX "-sqlock"
 
-/* With the permissions of the database file. */
+/* Make it the database's users': with the owner and the mode of that file,
+ * whatever the umask of the process that comes first. */
+static int make_file(const char *path, const struct stat *database)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                    database->st_mode & 0666);
+    uid_t owner = geteuid() == 0 ? database->st_uid : (uid_t)-1;
+
+    if (file < 0)
+        return file;
+    /* Its group may be none of ours: then it has ours, as the folder wants. */
+    (void)!fchown(file, owner, database->st_gid);
+    (void)fchmod(file, database->st_mode & 0666);
+    return file;
+}
+
+static int open_file(const char *path, const struct stat *database)
+{
+    int file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+
+    if (file < 0 && errno == ENOENT)
+        file = make_file(path, database);
+    if (file < 0 && errno == EEXIST) /* by another process, just now */
+        file = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    return file;
+}
+
 static bool has_file(struct lk_sqlite *c)
 {
     const char *database;
@@ -39,13 +65,29 @@ static bool has_file(struct lk_sqlite *c)
         return true;
     database = c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
     if (database == NULL || stat(database, &status) < 0 ||
-        asprintf(&path, "%s" SUFFIX, database) < 0)
+        asprintf(&path, "%s" SUFFIX, database) < 0) {
+        c->bell_file_errno = ENOENT;
         return false;
-    c->bell_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
-                        status.st_mode & 0666);
+    }
+    c->bell_file = open_file(path, &status);
+    c->bell_file_errno = errno;
     free(path);
     c->has_bell_file = c->bell_file >= 0;
     return c->has_bell_file;
+}
+
+static int report_file(struct lk_sqlite *c, sqlock_error *err)
+{
+    const char *database =
+        c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
+    char text[128] = "";
+
+    return sqlock_error_set(err, SQLOCK_EACCESS, c->bell_file_errno, NULL,
+                            "the file %s" SUFFIX
+                            ", at which processes wait for each other, cannot "
+                            "be opened: %s",
+                            database != NULL ? database : "beside the database",
+                            strerror_r(c->bell_file_errno, text, sizeof text));
 }
 
 void lk_sqlite_bell_close(struct lk_sqlite *c)
@@ -200,9 +242,7 @@ static int sqlite_queue(void *connection, int64_t bell, int64_t until_ns,
     int rc;
 
     if (!has_file(c))
-        return lk_error(err, SQLOCK_EACCESS,
-                        "the file of doorbells beside the database cannot be "
-                        "opened");
+        return report_file(c, err);
     if (take_turn(c, bell))
         return 0;
     rc = lk_sqlite_call_begin(c, LK_NEVER, err);

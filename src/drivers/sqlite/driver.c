@@ -159,6 +159,8 @@ static int sqlite_open(void *connection, const char *url,
     rc = lk_sqlite_check_file(path, how->may_create, err);
     if (rc < 0)
         goto out;
+    if (how->may_create)
+        lk_sqlite_make_file(path);
     if (pthread_mutex_init(&c->guard, NULL) != 0) {
         rc = lk_error_nomem(err);
         goto out;

@@ -32,7 +32,7 @@ static int prepare(struct lk_sqlite *c, const sqlock_statement *statement,
         sqlite3_prepare_v3(c->db, statement->text, -1,
                            is_kept ? SQLITE_PREPARE_PERSISTENT : 0, out, &tail);
     if (rc != SQLITE_OK)
-        return lk_sqlite_failure(c, err);
+        return lk_sqlite_failure_to_read(c, err);
     if (has_more(tail)) {
         (void)sqlite3_finalize(*out);
         *out = NULL;
@@ -144,6 +144,13 @@ static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
     return step;
 }
 
+/* COMMIT writes nothing itself, says SQLite, but has no columns either. */
+static bool only_reads(sqlite3_stmt *prepared)
+{
+    return sqlite3_stmt_readonly(prepared) != 0 &&
+           sqlite3_column_count(prepared) > 0;
+}
+
 static int collect(struct lk_sqlite *c, sqlite3_stmt *prepared,
                    sqlock_result *result, sqlock_error *err)
 {
@@ -160,9 +167,10 @@ static int collect(struct lk_sqlite *c, sqlite3_stmt *prepared,
             return give_up(c, prepared, rc, err);
         step = sqlite3_step(prepared);
     }
-    if (step != SQLITE_DONE)
-        return lk_sqlite_failure(c, err);
-    return 0;
+    if (step == SQLITE_DONE)
+        return 0;
+    return only_reads(prepared) ? lk_sqlite_failure_to_read(c, err)
+                                : lk_sqlite_failure(c, err);
 }
 
 static int push_insert_id(struct lk_sqlite *c, sqlock_result *result)

@@ -87,8 +87,26 @@ static int outcome_of(struct lk_sqlite *c, int extended, const char *message)
     }
 }
 
+static bool is_out_of_room(int system_error)
+{
+    return system_error == ENOSPC || system_error == EDQUOT ||
+           system_error == EFBIG;
+}
+
+/* SQLite says "disk I/O error" and no more. */
+static int tell(int code, int extended, const char *message, int system_error,
+                sqlock_error *err)
+{
+    if ((extended & 0xff) != SQLITE_IOERR || system_error == 0)
+        return sqlock_error_set(err, code, extended, NULL, "SQLite: %s",
+                                message);
+    return sqlock_error_set(err, code, extended, NULL, "SQLite: %s: %s",
+                            message, strerror(system_error));
+}
+
 int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err)
 {
+    int system_error = sqlite3_system_errno(c->db);
     int extended = sqlite3_extended_errcode(c->db);
     const char *message = sqlite3_errmsg(c->db);
     int code = outcome_of(c, extended, message);
@@ -98,5 +116,16 @@ int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err)
         code = SQLOCK_ECANCELED;
     if (code == SQLOCK_EUNCERTAIN || code == SQLOCK_EUNREACHABLE)
         c->is_broken = true;
-    return sqlock_error_set(err, code, extended, NULL, "SQLite: %s", message);
+    return tell(code, extended, message, system_error, err);
+}
+
+int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err)
+{
+    bool has_no_room = is_out_of_room(sqlite3_system_errno(c->db));
+    sqlock_error cause;
+    int code = lk_sqlite_failure(c, &cause);
+
+    if (code == SQLOCK_EUNCERTAIN)
+        code = has_no_room ? SQLOCK_ERESOURCE : SQLOCK_EUNREACHABLE;
+    return sqlock_error_set(err, code, cause.native, NULL, "%s", cause.message);
 }

@@ -70,6 +70,8 @@ static int open_postgres(struct connection *connection, const char *url)
     connection->close = close_postgres;
     if (PQstatus(connection->handle) != CONNECTION_OK)
         return complain("connecting", PQerrorMessage(connection->handle));
+    if (PQsetClientEncoding(connection->handle, "UTF8") != 0)
+        return complain("UTF-8", PQerrorMessage(connection->handle));
     return run_postgres(connection->handle,
                         "SET client_min_messages = warning");
 }
@@ -135,6 +137,7 @@ static int open_mysql(struct connection *connection, const char *url)
     if (connection->handle == NULL)
         return complain("connecting", "out of memory");
     (void)mysql_options(connection->handle, MYSQL_OPT_PROTOCOL, &protocol);
+    (void)mysql_options(connection->handle, MYSQL_SET_CHARSET_NAME, "utf8mb4");
     if (mysql_real_connect(connection->handle, host, user, password, database,
                            port, NULL, CLIENT_MULTI_STATEMENTS) == NULL)
         return complain("connecting", mysql_error(connection->handle));

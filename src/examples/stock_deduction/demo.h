@@ -75,6 +75,7 @@ struct board {
     _Atomic int64_t refused;
     _Atomic int64_t retries;
     _Atomic int64_t differing;
+    atomic_bool has_failed; /* a worker, which has said why */
     struct tally tally;
     struct mark marks[]; /* of each order by its id, and of each position */
 };

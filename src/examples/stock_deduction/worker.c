@@ -29,9 +29,12 @@ int64_t demo_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* What fails for one mostly fails for all: the first one says so. */
 static int complain(const struct worker *worker, const struct order *order,
                     const char *what, const sqlock_error *err)
 {
+    if (atomic_exchange(&worker->seller->run->board->has_failed, true))
+        return -1;
     fprintf(stderr,
             "%s, worker %d, order %" PRId64 ", item %" PRId64 ": %s: %s\n",
             worker->seller->run->way->name, worker->number, order->id,
@@ -130,18 +133,19 @@ static int run_threads(const struct seller *seller, int process)
     return rc;
 }
 
-int worker_run(int index, void *run)
+int worker_run(int index, void *context)
 {
+    const struct run *run = context;
     struct seller seller;
     sqlock_error err = {0};
     int rc;
 
     /* After the fork, never before: a registry belongs to one process. */
     rc = seller_open(&seller, run, &err);
-    if (rc != 0)
-        fprintf(stderr, "process %d: %s\n", index, err.message);
-    else
+    if (rc == 0)
         rc = run_threads(&seller, index);
+    else if (!atomic_exchange(&run->board->has_failed, true))
+        fprintf(stderr, "process %d: %s\n", index, err.message);
     seller_close(&seller);
     return rc;
 }

@@ -1,0 +1,628 @@
+-- Every statement as it is sent to the table INT_LOCK, by
+-- layout, and to the tables of stock.  A parameter is ?.
+-- Written by `make statements` for readers and reviewers;
+-- a test compares it.
+
+-- ---- layout sqlock
+
+-- claim
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?, sqlock_now(), ?, ?)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
+    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
+    excluded.CREATED_DATE END, FENCE = CASE WHEN t.CLIENT_ID =
+    excluded.CLIENT_ID AND t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN
+    t.FENCE ELSE max(t.FENCE + 1, excluded.FENCE) END, CLIENT_ID =
+    excluded.CLIENT_ID, EXPIRED_AFTER = excluded.EXPIRED_AFTER, LOCK_NAME =
+    excluded.LOCK_NAME, HOLDER = excluded.HOLDER
+  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
+    t.CLIENT_ID = excluded.CLIENT_ID
+  RETURNING FENCE, sqlock_bell_take(?);
+
+-- renew
+UPDATE "INT_LOCK"
+  SET EXPIRED_AFTER = sqlock_now() + ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now();
+
+-- release
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = NULL, HOLDER = sqlock_bell_ring(?), EXPIRED_AFTER =
+    sqlock_now() - 1
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
+
+-- read
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN
+    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    END, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ?;
+
+-- list
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN
+    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    END, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY > ?
+  ORDER BY LOCK_KEY
+  LIMIT ?;
+
+-- break
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = ?, HOLDER = ?, FENCE = max(FENCE + 1, sqlock_now())
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now();
+
+-- break now
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = NULL, HOLDER = ?, EXPIRED_AFTER = sqlock_now() - 1, FENCE =
+    max(FENCE + 1, sqlock_now())
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now();
+
+-- bound of a reap
+SELECT max(LOCK_KEY)
+  FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
+    BY LOCK_KEY LIMIT ?);
+
+-- reap
+DELETE
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND EXPIRED_AFTER <
+    sqlock_now() - ? AND FENCE < sqlock_now() - ?;
+
+-- server
+SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
+
+-- describe
+SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
+    c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
+    'CREATE VIRTUAL %' THEN 'a virtual table' END
+  FROM main.sqlite_schema AS s
+  JOIN pragma_table_xinfo(s.name, 'main') AS c
+  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
+    lower(coalesce(?, 'main')) = 'main'
+  ORDER BY c.cid;
+
+-- claim many
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  SELECT json_extract(j.value, '$.k'), ?, json_extract(j.value, '$.c'),
+    sqlock_now(), sqlock_now() + json_extract(j.value, '$.t'), sqlock_now(),
+    json_extract(j.value, '$.n'), json_extract(j.value, '$.h')
+  FROM json_each(?) AS j
+  WHERE true
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
+    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
+    excluded.CREATED_DATE END, FENCE = CASE WHEN t.CLIENT_ID =
+    excluded.CLIENT_ID AND t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN
+    t.FENCE ELSE max(t.FENCE + 1, excluded.FENCE) END, CLIENT_ID =
+    excluded.CLIENT_ID, EXPIRED_AFTER = excluded.EXPIRED_AFTER, LOCK_NAME =
+    excluded.LOCK_NAME, HOLDER = excluded.HOLDER
+  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
+    t.CLIENT_ID = excluded.CLIENT_ID
+  RETURNING LOCK_KEY, FENCE;
+
+-- renew many
+UPDATE "INT_LOCK" AS t
+  SET EXPIRED_AFTER = sqlock_now() + json_extract(j.value, '$.t')
+  FROM json_each(?) AS j
+  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
+    t.CLIENT_ID = json_extract(j.value, '$.c') AND t.EXPIRED_AFTER >=
+    sqlock_now()
+  RETURNING LOCK_KEY, sqlock_now();
+
+-- release many
+UPDATE "INT_LOCK" AS t
+  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = sqlock_now() - 1
+  FROM json_each(?) AS j
+  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
+    t.CLIENT_ID = json_extract(j.value, '$.c')
+  RETURNING LOCK_KEY;
+
+-- read many
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN
+    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    END, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
+    json_each(?) AS j);
+
+-- hand over
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now(), EXPIRED_AFTER = sqlock_now()
+    + ?, FENCE = max(FENCE + 1, sqlock_now()), LOCK_NAME = ?, HOLDER = ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now()
+  RETURNING FENCE;
+
+-- after a restore
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = sqlock_now() - 1, FENCE
+    = max(FENCE + 1, sqlock_now());
+
+-- claim what was observed
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?, sqlock_now(), ?, ?)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
+    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
+    excluded.CREATED_DATE END, FENCE = CASE WHEN t.CLIENT_ID =
+    excluded.CLIENT_ID AND t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN
+    t.FENCE ELSE max(t.FENCE + 1, excluded.FENCE) END, CLIENT_ID =
+    excluded.CLIENT_ID, EXPIRED_AFTER = excluded.EXPIRED_AFTER, LOCK_NAME =
+    excluded.LOCK_NAME, HOLDER = excluded.HOLDER
+  WHERE t.CLIENT_ID IS NULL OR (t.EXPIRED_AFTER < excluded.CREATED_DATE AND
+    t.CLIENT_ID = ? AND t.EXPIRED_AFTER = ?) OR t.CLIENT_ID =
+    excluded.CLIENT_ID
+  RETURNING FENCE, sqlock_bell_take(?);
+
+-- guard
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = CLIENT_ID
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND FENCE = ?
+  RETURNING EXPIRED_AFTER >= (CAST(round((julianday('now') - 2440587.5) *
+    86400000.0) AS INTEGER) * 1000 + 1000);
+
+-- ---- layout spring7
+
+-- claim
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
+    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
+    excluded.CREATED_DATE END, CLIENT_ID = excluded.CLIENT_ID, EXPIRED_AFTER =
+    excluded.EXPIRED_AFTER
+  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
+    t.CLIENT_ID = excluded.CLIENT_ID
+  RETURNING CREATED_DATE;
+
+-- renew
+UPDATE "INT_LOCK"
+  SET EXPIRED_AFTER = sqlock_now() + ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now();
+
+-- release
+DELETE
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
+
+-- read
+SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
+    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ?;
+
+-- list
+SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
+    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY > ?
+  ORDER BY LOCK_KEY
+  LIMIT ?;
+
+-- break
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now()
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now();
+
+-- break now
+DELETE
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now();
+
+-- bound of a reap
+SELECT max(LOCK_KEY)
+  FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
+    BY LOCK_KEY LIMIT ?);
+
+-- reap
+DELETE
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND EXPIRED_AFTER <
+    sqlock_now() - ? AND CREATED_DATE < sqlock_now() - ?;
+
+-- server
+SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
+
+-- describe
+SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
+    c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
+    'CREATE VIRTUAL %' THEN 'a virtual table' END
+  FROM main.sqlite_schema AS s
+  JOIN pragma_table_xinfo(s.name, 'main') AS c
+  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
+    lower(coalesce(?, 'main')) = 'main'
+  ORDER BY c.cid;
+
+-- claim many
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  SELECT json_extract(j.value, '$.k'), ?, json_extract(j.value, '$.c'),
+    sqlock_now(), sqlock_now() + json_extract(j.value, '$.t')
+  FROM json_each(?) AS j
+  WHERE true
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
+    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
+    excluded.CREATED_DATE END, CLIENT_ID = excluded.CLIENT_ID, EXPIRED_AFTER =
+    excluded.EXPIRED_AFTER
+  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
+    t.CLIENT_ID = excluded.CLIENT_ID
+  RETURNING LOCK_KEY, CREATED_DATE;
+
+-- renew many
+UPDATE "INT_LOCK" AS t
+  SET EXPIRED_AFTER = sqlock_now() + json_extract(j.value, '$.t')
+  FROM json_each(?) AS j
+  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
+    t.CLIENT_ID = json_extract(j.value, '$.c') AND t.EXPIRED_AFTER >=
+    sqlock_now()
+  RETURNING LOCK_KEY, sqlock_now();
+
+-- release many
+DELETE
+  FROM "INT_LOCK"
+  WHERE (LOCK_KEY, REGION, CLIENT_ID) IN (SELECT json_extract(j.value, '$.k'),
+    ?, json_extract(j.value, '$.c') FROM json_each(?) AS j)
+  RETURNING LOCK_KEY;
+
+-- read many
+SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
+    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
+    json_each(?) AS j);
+
+-- hand over
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = ?, CREATED_DATE = max(CREATED_DATE + 1, sqlock_now()),
+    EXPIRED_AFTER = sqlock_now() + ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
+    sqlock_now()
+  RETURNING CREATED_DATE;
+
+-- after a restore
+DELETE
+  FROM "INT_LOCK";
+
+-- claim what was observed
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
+    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
+    excluded.CREATED_DATE END, CLIENT_ID = excluded.CLIENT_ID, EXPIRED_AFTER =
+    excluded.EXPIRED_AFTER
+  WHERE t.CLIENT_ID IS NULL OR (t.EXPIRED_AFTER < excluded.CREATED_DATE AND
+    t.CLIENT_ID = ? AND t.EXPIRED_AFTER = ?) OR t.CLIENT_ID =
+    excluded.CLIENT_ID
+  RETURNING CREATED_DATE;
+
+-- guard
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = CLIENT_ID
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?
+  RETURNING EXPIRED_AFTER >= (CAST(round((julianday('now') - 2440587.5) *
+    86400000.0) AS INTEGER) * 1000 + 1000);
+
+-- ---- layout spring6
+
+-- claim
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  VALUES (?, ?, ?, sqlock_now() + ? - ?)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE
+  WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + ? < sqlock_now() OR t.CLIENT_ID
+    = excluded.CLIENT_ID
+  RETURNING sqlock_now();
+
+-- renew
+UPDATE "INT_LOCK"
+  SET CREATED_DATE = sqlock_now() + ? - ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+    sqlock_now();
+
+-- release
+DELETE
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
+
+-- read
+SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
+    min(CREATED_DATE + ? - sqlock_now(), -1) ELSE CREATED_DATE + ? -
+    sqlock_now() END, CREATED_DATE, CREATED_DATE + ?, NULL, NULL
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ?;
+
+-- list
+SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
+    min(CREATED_DATE + ? - sqlock_now(), -1) ELSE CREATED_DATE + ? -
+    sqlock_now() END, CREATED_DATE, CREATED_DATE + ?, NULL, NULL
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY > ?
+  ORDER BY LOCK_KEY
+  LIMIT ?;
+
+-- break
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+    sqlock_now();
+
+-- break now
+DELETE
+  FROM "INT_LOCK"
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+    sqlock_now();
+
+-- bound of a reap
+SELECT max(LOCK_KEY)
+  FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
+    BY LOCK_KEY LIMIT ?);
+
+-- reap
+DELETE
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND CREATED_DATE + ? <
+    sqlock_now() - ?;
+
+-- server
+SELECT sqlock_readonly(), sqlock_now(), 'SQLite ' || sqlite_version();
+
+-- describe
+SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
+    c.pk, CASE WHEN s.type = 'view' THEN 'a view' WHEN upper(s.sql) LIKE
+    'CREATE VIRTUAL %' THEN 'a virtual table' END
+  FROM main.sqlite_schema AS s
+  JOIN pragma_table_xinfo(s.name, 'main') AS c
+  WHERE s.type IN ('table', 'view') AND lower(s.name) = lower(?) AND
+    lower(coalesce(?, 'main')) = 'main'
+  ORDER BY c.cid;
+
+-- claim many
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  SELECT json_extract(j.value, '$.k'), ?, json_extract(j.value, '$.c'),
+    sqlock_now() + json_extract(j.value, '$.t') - ?
+  FROM json_each(?) AS j
+  WHERE true
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE
+  WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + ? < sqlock_now() OR t.CLIENT_ID
+    = excluded.CLIENT_ID
+  RETURNING LOCK_KEY, sqlock_now();
+
+-- renew many
+UPDATE "INT_LOCK" AS t
+  SET CREATED_DATE = sqlock_now() + json_extract(j.value, '$.t') - ?
+  FROM json_each(?) AS j
+  WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
+    t.CLIENT_ID = json_extract(j.value, '$.c') AND t.CREATED_DATE + ? >=
+    sqlock_now()
+  RETURNING LOCK_KEY, sqlock_now();
+
+-- release many
+DELETE
+  FROM "INT_LOCK"
+  WHERE (LOCK_KEY, REGION, CLIENT_ID) IN (SELECT json_extract(j.value, '$.k'),
+    ?, json_extract(j.value, '$.c') FROM json_each(?) AS j)
+  RETURNING LOCK_KEY;
+
+-- read many
+SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
+    min(CREATED_DATE + ? - sqlock_now(), -1) ELSE CREATED_DATE + ? -
+    sqlock_now() END, CREATED_DATE, CREATED_DATE + ?, NULL, NULL
+  FROM "INT_LOCK"
+  WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
+    json_each(?) AS j);
+
+-- hand over
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now() + ? - ?
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+    sqlock_now()
+  RETURNING sqlock_now();
+
+-- after a restore
+DELETE
+  FROM "INT_LOCK";
+
+-- claim what was observed
+INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  VALUES (?, ?, ?, sqlock_now() + ? - ?)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE
+  WHERE t.CLIENT_ID IS NULL OR (t.CREATED_DATE + ? < sqlock_now() AND
+    t.CLIENT_ID = ? AND t.CREATED_DATE + ? = ?) OR t.CLIENT_ID =
+    excluded.CLIENT_ID
+  RETURNING sqlock_now();
+
+-- guard
+UPDATE "INT_LOCK"
+  SET CLIENT_ID = CLIENT_ID
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?
+  RETURNING CREATED_DATE + ? >= (CAST(round((julianday('now') - 2440587.5) *
+    86400000.0) AS INTEGER) * 1000 + 1000);
+
+-- ---- stock, in our tables
+
+-- read
+SELECT QUANTITY
+  FROM "INT_STOCK"
+  WHERE ITEM = ?;
+
+-- lock
+SELECT QUANTITY
+  FROM "INT_STOCK"
+  WHERE ITEM = ?;
+
+-- read with version
+SELECT QUANTITY, VERSION
+  FROM "INT_STOCK"
+  WHERE ITEM = ?;
+
+-- deduct
+UPDATE "INT_STOCK"
+  SET QUANTITY = QUANTITY - ?, VERSION = VERSION + 1
+  WHERE ITEM = ? AND QUANTITY >= ?
+  RETURNING QUANTITY;
+
+-- deduct from a version
+UPDATE "INT_STOCK"
+  SET QUANTITY = QUANTITY - ?, VERSION = VERSION + 1
+  WHERE ITEM = ? AND VERSION = ? AND QUANTITY >= ?;
+
+-- restore
+UPDATE "INT_STOCK"
+  SET QUANTITY = QUANTITY + ?, VERSION = VERSION + 1
+  WHERE ITEM = ? AND QUANTITY <= 9223372036854775807 - ? - coalesce((SELECT
+    sum(C.QUANTITY) FROM "INT_STOCK_BUCKET" AS C WHERE C.ITEM = ?), 0)
+  RETURNING QUANTITY;
+
+-- assign
+UPDATE "INT_STOCK"
+  SET QUANTITY = ?, VERSION = VERSION + 1
+  WHERE ITEM = ?;
+
+-- make an item
+INSERT INTO "INT_STOCK" (ITEM, QUANTITY)
+  VALUES (?, 0)
+  ON CONFLICT DO NOTHING;
+
+-- total
+SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "INT_STOCK_BUCKET" AS
+    C WHERE C.ITEM = ?), 0)
+  FROM "INT_STOCK" AS T
+  WHERE T.ITEM = ?;
+
+-- list
+SELECT ITEM, QUANTITY
+  FROM "INT_STOCK"
+  ORDER BY ITEM;
+
+-- list totals
+SELECT T.ITEM, T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
+    "INT_STOCK_BUCKET" AS C WHERE C.ITEM = T.ITEM), 0)
+  FROM "INT_STOCK" AS T
+  ORDER BY T.ITEM;
+
+-- record entries
+INSERT INTO "INT_STOCK_ENTRY" (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
+    STATUS, BALANCE, CREATED_AT)
+  SELECT json_extract(J.value, '$.o'), json_extract(J.value, '$.l'),
+    json_extract(J.value, '$.i'), json_extract(J.value, '$.k'),
+    json_extract(J.value, '$.q'), json_extract(J.value, '$.d'),
+    json_extract(J.value, '$.s'), json_extract(J.value, '$.b'), sqlock_now()
+  FROM json_each(?) AS J
+  WHERE true
+  ON CONFLICT DO NOTHING;
+
+-- entries of orders
+SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE
+  FROM "INT_STOCK_ENTRY"
+  WHERE ORDER_ID IN (SELECT J.value FROM json_each(?) AS J)
+  ORDER BY ORDER_ID, LINE;
+
+-- undo an order
+UPDATE "INT_STOCK_ENTRY"
+  SET STATUS = 'U', DELTA = 0
+  WHERE ORDER_ID = ?;
+
+-- old orders
+SELECT E.ORDER_ID, E.CREATED_AT, E.LINE, EXISTS (SELECT 1 FROM
+    "INT_STOCK_RESERVATION" AS R WHERE R.ORDER_ID = E.ORDER_ID AND (R.STATE =
+    'R' OR R.STOCK <> ? OR R.EXPIRES_AT > sqlock_now() - ?))
+  FROM "INT_STOCK_ENTRY" AS E
+  WHERE E.CREATED_AT <= sqlock_now() - ? AND CREATED_AT >= ? AND (CREATED_AT >
+    ? OR ORDER_ID > ? OR (ORDER_ID = ? AND LINE > ?))
+  ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE
+  LIMIT ?;
+
+-- forget orders
+DELETE
+  FROM "INT_STOCK_ENTRY"
+  WHERE ORDER_ID IN (SELECT J.value FROM json_each(?) AS J) AND CREATED_AT <=
+    sqlock_now() - ?;
+
+-- reserve
+INSERT INTO "INT_STOCK_RESERVATION" (ORDER_ID, STOCK, STATE, EXPIRES_AT,
+    CREATED_AT)
+  VALUES (?, ?, 'R', sqlock_now() + ?, sqlock_now());
+
+-- claim a reservation
+UPDATE "INT_STOCK_RESERVATION"
+  SET STATE = 'C', EXPIRES_AT = sqlock_now()
+  WHERE ORDER_ID = ? AND STOCK = ? AND STATE = 'R' AND EXPIRES_AT >
+    sqlock_now();
+
+-- cancel a reservation
+UPDATE "INT_STOCK_RESERVATION"
+  SET STATE = 'X', EXPIRES_AT = sqlock_now()
+  WHERE ORDER_ID = ? AND STOCK = ? AND STATE = 'R';
+
+-- let a reservation expire
+UPDATE "INT_STOCK_RESERVATION"
+  SET STATE = 'E', EXPIRES_AT = sqlock_now()
+  WHERE ORDER_ID = ? AND STOCK = ? AND STATE = 'R' AND EXPIRES_AT <=
+    sqlock_now();
+
+-- look at a reservation
+SELECT STATE, EXPIRES_AT - sqlock_now()
+  FROM "INT_STOCK_RESERVATION"
+  WHERE ORDER_ID = ? AND STOCK = ?;
+
+-- reservations that are over
+SELECT ORDER_ID, EXPIRES_AT
+  FROM "INT_STOCK_RESERVATION"
+  WHERE STOCK = ? AND STATE = ? AND EXPIRES_AT <= sqlock_now() - ? AND
+    EXPIRES_AT >= ? AND (EXPIRES_AT > ? OR ORDER_ID > ?)
+  ORDER BY EXPIRES_AT, ORDER_ID
+  LIMIT ?;
+
+-- forget reservations
+DELETE
+  FROM "INT_STOCK_RESERVATION"
+  WHERE ORDER_ID IN (SELECT J.value FROM json_each(?) AS J) AND STOCK = ? AND
+    STATE <> 'R' AND EXPIRES_AT <= sqlock_now() - ?;
+
+-- deduct from a bucket
+UPDATE "INT_STOCK_BUCKET"
+  SET QUANTITY = QUANTITY - ?
+  WHERE ITEM = ? AND BUCKET = ? AND QUANTITY >= ?;
+
+-- lock buckets
+SELECT BUCKET, QUANTITY
+  FROM "INT_STOCK_BUCKET"
+  WHERE ITEM = ?
+  ORDER BY BUCKET;
+
+-- spread over buckets
+INSERT INTO "INT_STOCK_BUCKET" (ITEM, BUCKET, QUANTITY)
+  SELECT ?, json_extract(J.value, '$.b'), json_extract(J.value, '$.q')
+  FROM json_each(?) AS J
+  WHERE true
+  ON CONFLICT (ITEM, BUCKET) DO
+  UPDATE
+  SET QUANTITY = excluded.QUANTITY;

@@ -1,0 +1,181 @@
+/*
+ * run_wait.c - the time that `sqlock run` may wait: for a holder, and for a
+ * database that is silent, slow or away.  A wait ends when its time is over, or
+ * with an error that stays until somebody puts it right; with --fail-fast, with
+ * the first error of the database.
+ *
+ * After a second it is said what is waited for, once: a holder on a terminal
+ * only, an outage wherever stderr goes.  With --verbose it is said at once, and
+ * every five seconds.
+ */
+#include "run.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FIRST_WORD_NS (1000 * RUN_NS_PER_MS)
+#define NEXT_WORD_NS (5000 * RUN_NS_PER_MS)
+
+/* Between attempts to reach the database. */
+#define FIRST_PAUSE_NS (50 * RUN_NS_PER_MS)
+#define LAST_PAUSE_NS (1000 * RUN_NS_PER_MS)
+
+void run_wait_begin(run_wait *wait, const run_options *options)
+{
+    int64_t now_ns = run_now_ns();
+
+    *wait = (run_wait){.options = options,
+                       .start_ns = now_ns,
+                       .pause_ns = FIRST_PAUSE_NS,
+                       .word_ns = now_ns};
+    if (!cli_is_verbose())
+        wait->word_ns += FIRST_WORD_NS;
+}
+
+/* SQLOCK_FOREVER: as long as it takes. */
+static int64_t left_ms(const run_wait *wait)
+{
+    int64_t wait_ms = wait->options->wait_ms;
+    int64_t passed_ms = (run_now_ns() - wait->start_ns) / RUN_NS_PER_MS;
+
+    if (wait_ms < 0)
+        return SQLOCK_FOREVER;
+    return passed_ms < wait_ms ? wait_ms - passed_ms : 0;
+}
+
+bool run_wait_is_over(const run_wait *wait)
+{
+    return left_ms(wait) == 0;
+}
+
+/* ----------------------------------------------------------------- words -- */
+
+/* In the place of a holder's name stands what an operator has done. */
+static bool was_broken(const char *holder)
+{
+    return strncmp(holder, "broken by ", strlen("broken by ")) == 0;
+}
+
+void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
+                         bool is_waiting)
+{
+    const char *prefix = is_waiting ? "waiting: " : "";
+    sqlock_info *row = NULL;
+    char *remaining = NULL;
+    const char *holder;
+    int rc;
+
+    rc = sqlock_show(registry, options->name, &row, NULL);
+    if (rc == 0 && row->state == SQLOCK_HELD) {
+        remaining = cli_duration_text(row->remaining_ms);
+        holder = row->holder != NULL ? row->holder : row->client_id;
+        cli_note(was_broken(holder) ? "%s\"%s\" was %s (token %" PRId64
+                                      "), and passes on after %s"
+                                    : "%s\"%s\" is held by %s (token %" PRId64
+                                      "), for another %s",
+                 prefix, options->name, holder, row->token,
+                 remaining != NULL ? remaining : "a while");
+        free(remaining);
+    } else {
+        cli_note("%s\"%s\" is held by another owner", prefix, options->name);
+    }
+    if (rc == 0)
+        sqlock_info_free(row, 1);
+}
+
+static bool is_busy(int rc)
+{
+    return rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
+}
+
+/* No registry: it could not be opened, because of a lock on the file. */
+static void say(run_wait *wait, sqlock_registry *registry, int rc,
+                const sqlock_error *err)
+{
+    if (run_now_ns() < wait->word_ns)
+        return;
+    wait->word_ns = cli_is_verbose() ? run_now_ns() + NEXT_WORD_NS : INT64_MAX;
+    if (!is_busy(rc) || registry == NULL)
+        cli_note("waiting: %s", err->message);
+    else if (cli_is_verbose() || isatty(STDERR_FILENO))
+        run_wait_say_holder(wait->options, registry, true);
+}
+
+/* -------------------------------------------------------------- patience -- */
+
+/* Whether it may be over without anybody changing what was asked for.  A file
+ * that may not be written stays so; a server may be a standby for a moment. */
+static bool is_outage(const run_options *options, int rc)
+{
+    switch (rc) {
+    case SQLOCK_EUNREACHABLE:
+    case SQLOCK_EUNCERTAIN:
+    case SQLOCK_ERESOURCE:
+    case SQLOCK_ERETRY:
+        return true;
+    case SQLOCK_EREADONLY:
+        return strncmp(options->url, "sqlite:", strlen("sqlite:")) != 0;
+    default:
+        return false;
+    }
+}
+
+static bool is_waited_for(const run_wait *wait, int rc)
+{
+    return is_busy(rc) ||
+           (is_outage(wait->options, rc) && !wait->options->is_fail_fast);
+}
+
+static void sleep_for(int64_t ns)
+{
+    const struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000),
+                                   .tv_nsec = (long)(ns % 1000000000)};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
+{
+    int64_t left = left_ms(wait);
+
+    if (!is_waited_for(wait, rc) || left == 0)
+        return false;
+    say(wait, NULL, rc, err);
+    if (left > 0 && wait->pause_ns > left * RUN_NS_PER_MS)
+        wait->pause_ns = left * RUN_NS_PER_MS;
+    sleep_for(wait->pause_ns);
+    if (wait->pause_ns < LAST_PAUSE_NS)
+        wait->pause_ns *= 2;
+    return true;
+}
+
+/* So long that the next word is said in time. */
+static int64_t slice_ms(const run_wait *wait)
+{
+    int64_t left = left_ms(wait);
+    int64_t silent_ms = (wait->word_ns - run_now_ns()) / RUN_NS_PER_MS;
+
+    if (wait->word_ns == INT64_MAX)
+        return left;
+    silent_ms = silent_ms > 0 ? silent_ms + 1 : 0;
+    return left < 0 || silent_ms < left ? silent_ms : left;
+}
+
+int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
+                     sqlock_lock *lock, sqlock_error *err)
+{
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    int rc;
+
+    how.keep = true;
+    how.fail_fast = wait->options->is_fail_fast;
+    rc = sqlock_acquire(lock, slice_ms(wait), &how, err);
+    while (is_waited_for(wait, rc) && !run_wait_is_over(wait)) {
+        say(wait, registry, rc, err);
+        rc = sqlock_acquire(lock, slice_ms(wait), &how, err);
+    }
+    return rc;
+}

@@ -1,0 +1,91 @@
+/*
+ * run_watcher.c - the supervisor's parent, a child of sqlock: it sleeps until
+ * the supervisor has ended.  Was it killed, the watcher kills all that is left.
+ *
+ * The kernel gives the orphans of a subreaper to the next one above, so of
+ * sqlock, the watcher and the supervisor any two may be killed together: the
+ * third has all that descends from the command below it.  It is in a session of
+ * its own, and has another name than sqlock, as the supervisor has: neither a
+ * signal to a process group nor one by name meets all three.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void pause_for_a_tick(void)
+{
+    const struct timespec tick = {.tv_nsec = RUN_TICK_NS};
+
+    (void)nanosleep(&tick, NULL);
+}
+
+/* Kill all descendants.  One that cannot be killed is left to the lease, which
+ * runs out. */
+static void sweep(pid_t sqlock)
+{
+    int64_t end_ns = run_now_ns() + RUN_GIVE_UP_NS;
+    run_cgroup cgroup;
+    int wait_status;
+    bool is_told;
+
+    run_cgroup_find(&cgroup, sqlock);
+    run_cgroup_kill(&cgroup);
+    while (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told) &&
+           run_now_ns() < end_ns) {
+        pause_for_a_tick();
+        run_cgroup_kill(&cgroup);
+    }
+    run_cgroup_clear(&cgroup);
+}
+
+/* A supervisor that has ended by itself has done all that there was to do. */
+static void watch(pid_t supervisor, pid_t sqlock)
+{
+    siginfo_t info = {0};
+    int rc;
+
+    do {
+        rc = waitid(P_PID, (id_t)supervisor, &info, WEXITED);
+    } while (rc != 0 && errno == EINTR);
+    if (rc == 0 && info.si_code == CLD_EXITED)
+        return;
+    sweep(sqlock);
+    if (getppid() != sqlock) /* else it says so itself */
+        cli_error("sqlock and its supervisor were killed, and what they had "
+                  "started with them");
+}
+
+void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd)
+{
+    pid_t supervisor;
+    char *password_variable;
+    sigset_t all;
+
+    (void)sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+        cli_error("cannot watch a supervisor: %s", strerror(errno));
+        _exit(CLI_SYSTEM);
+    }
+    supervisor = fork();
+    if (supervisor == 0)
+        return;
+    if (supervisor < 0) {
+        cli_error("cannot start a process: %s", strerror(errno));
+        _exit(CLI_SYSTEM);
+    }
+    cli_rename("lock-watcher");
+    password_variable = cli_password_variable(options->url);
+    cli_forget_variable(password_variable);
+    free(password_variable);
+    (void)close(link_fd);
+    (void)setsid();
+    watch(supervisor, sqlock);
+    _exit(CLI_OK);
+}

@@ -1,0 +1,90 @@
+/*
+ * diagnose_rows.c - what the rows of a region say of those who wrote them:
+ * holders that are no sqlock, clocks that are off
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "locks/diagnose.h"
+
+static void report_peers(struct lk_findings *findings, const sqlock_info *rows,
+                         size_t count, sqlock_layout layout, const char *region)
+{
+    size_t held = 0;
+    size_t peers = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        held += rows[i].state == SQLOCK_HELD;
+        peers += rows[i].state != SQLOCK_FREE && rows[i].holder != NULL &&
+                 strcmp(rows[i].holder, "peer") == 0;
+    }
+    if (peers > 0)
+        lk_finding(findings, "peers", SQLOCK_WARNING,
+                   "they must be Spring Integration 7 or later: earlier ones "
+                   "end up with two holders here; they have no tokens and "
+                   "judge by their own clocks",
+                   "%zu of the %zu locks of region %s have a holder that is "
+                   "no sqlock",
+                   peers, count, region);
+    else if (layout == SQLOCK_LAYOUT_SQLOCK)
+        lk_finding(findings, "peers", SQLOCK_FINE, NULL,
+                   "none among the %zu locks of region %s, %zu held", count,
+                   region, held);
+    else
+        lk_finding(findings, "peers", SQLOCK_FINE, NULL,
+                   "Spring's layouts do not tell: %zu locks in region %s, %zu "
+                   "held",
+                   count, region, held);
+}
+
+static void report_clocks(struct lk_findings *findings, const sqlock_info *rows,
+                          size_t count)
+{
+    const sqlock_info *worst = NULL;
+    size_t ahead = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].ahead_ms == 0)
+            continue;
+        ahead++;
+        if (worst == NULL || rows[i].ahead_ms > worst->ahead_ms)
+            worst = &rows[i];
+    }
+    if (worst != NULL)
+        lk_finding(findings, "clock", SQLOCK_WARNING,
+                   "set the clocks of all machines by NTP and the time zone of "
+                   "Spring's JVMs to UTC; if the TTL of the peers is longer, "
+                   "say so: peer_ttl_ms (--peer-ttl)",
+                   "%zu locks are held from the future, or for longer than a "
+                   "peer's TTL: %s was written by a clock that is %" PRId64
+                   ".%03" PRId64 " s ahead of the database's",
+                   ahead, worst->name != NULL ? worst->name : worst->key,
+                   worst->ahead_ms / 1000, worst->ahead_ms % 1000);
+}
+
+void lk_diagnose_rows(struct lk_findings *findings, const char *url,
+                      const sqlock_options *options)
+{
+    sqlock_options own = *options;
+    sqlock_registry *registry = NULL;
+    sqlock_info *rows = NULL;
+    sqlock_error err = {0};
+    size_t count = 0;
+    int rc;
+
+    own.pool_size = 1;
+    own.log = NULL; /* all is among the findings */
+    rc = sqlock_registry_open(&registry, url, &own, &err);
+    if (rc == 0)
+        rc = sqlock_list(registry, &rows, &count, &err);
+    if (rc == 0) {
+        report_peers(findings, rows, count, sqlock_registry_layout(registry),
+                     own.region);
+        report_clocks(findings, rows, count);
+    } else {
+        lk_finding(findings, "peers", SQLOCK_FAILURE, NULL,
+                   "the locks cannot be listed: %s", err.message);
+    }
+    sqlock_info_free(rows, count);
+    (void)sqlock_registry_close(registry, NULL);
+}

@@ -1,0 +1,198 @@
+/*
+ * diagnose_tables.c - the tables beside the lock table: what was done once, and
+ * stock.  Rights are tried by statements that touch no row.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "db/table.h"
+#include "locks/diagnose.h"
+
+#define TABLES_MAX 4
+enum { COL_UNFIT = 4, DESCRIBED_COLUMNS };
+
+/* Tables that are used together. */
+struct group {
+    const char *check;
+    const char *names[TABLES_MAX + 1]; /* behind the prefix */
+    const char *what_for;
+    const char *create; /* advice */
+    bool is_updated;
+    const char *columns[TABLES_MAX]; /* one of each table, to be updated */
+};
+
+static const struct group groups[] = {
+    {.check = "once",
+     .names = {"DONE"},
+     .what_for = "`sqlock run --once`",
+     .create = "`sqlock init --once`"},
+    {.check = "stock",
+     .names = {"STOCK", "STOCK_ENTRY", "STOCK_RESERVATION", "STOCK_BUCKET"},
+     .what_for = "stock",
+     .create = "`sqlock stock init`",
+     .is_updated = true,
+     .columns = {"ITEM", "ORDER_ID", "ORDER_ID", "ITEM"}},
+};
+
+/* What is looked at, and with what. */
+struct look {
+    struct lk_findings *findings;
+    struct lk_db *db;
+    const struct group *group;
+    int64_t deadline_ns;
+    struct lk_table table;
+};
+
+static int run(const struct look *look, const sqlock_template *template,
+               struct lk_arguments *arguments, bool is_write,
+               sqlock_result *result, sqlock_error *err)
+{
+    struct lk_statement statement;
+    struct lk_run run = {
+        .statement = &statement,
+        .arguments = arguments,
+        .deadline_ns = look->deadline_ns,
+        .is_repeatable = true,
+        .is_write = is_write,
+    };
+    int rc = lk_statement_render(&statement, look->db->driver->dialect,
+                                 template, look->table.quoted, 0);
+
+    if (rc < 0)
+        (void)lk_error(err, rc, "%s", sqlock_strerror(rc));
+    else
+        rc = lk_db_run(look->db, &run, result, err);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+/* 0; ENOTFOUND, without filling err; ESCHEMA: it is not fit. */
+static int describe(const struct look *look, sqlock_error *err)
+{
+    const sqlock_template *template =
+        &look->db->driver->dialect->statements[0][SQLOCK_SQL_DESCRIBE];
+    const struct lk_table *table = &look->table;
+    struct lk_arguments arguments = {0};
+    sqlock_result columns = {0};
+    int rc;
+
+    lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
+    lk_argument_text(&arguments, SQLOCK_P_REGION,
+                     table->schema[0] != '\0' ? table->schema : NULL);
+    rc = run(look, template, &arguments, false, &columns, err);
+    if (rc == 0 && columns.rows == 0)
+        rc = SQLOCK_ENOTFOUND;
+    else if (rc == 0 && columns.columns >= DESCRIBED_COLUMNS &&
+             columns.cells[COL_UNFIT].type == SQLOCK_TEXT)
+        rc = lk_error(err, SQLOCK_ESCHEMA, "%s is %s", table->plain,
+                      columns.cells[COL_UNFIT].text);
+    sqlock_result_clear(&columns);
+    return rc;
+}
+
+static int try_rights(const struct look *look, const char *column,
+                      sqlock_error *err)
+{
+    static const sqlock_template insert = {
+        .text = "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"};
+    struct lk_arguments arguments = {0};
+    sqlock_result result = {0};
+    char text[128];
+    const sqlock_template update = {.text = text};
+    int rc;
+
+    rc = run(look, &insert, &arguments, true, &result, err);
+    sqlock_result_clear(&result);
+    if (rc < 0 || !look->group->is_updated)
+        return rc;
+    (void)snprintf(text, sizeof text, "UPDATE {table} SET %s = %s WHERE 1 = 0",
+                   column, column);
+    rc = run(look, &update, &arguments, true, &result, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static void report_failure(const struct look *look, int rc,
+                           const sqlock_error *err)
+{
+    const char *check = look->group->check;
+
+    if (rc == SQLOCK_ESCHEMA)
+        lk_finding(look->findings, check, SQLOCK_FAILURE,
+                   "it must be an ordinary durable table of this database, or "
+                   "a crash forgets what was done",
+                   "%s", err->message);
+    else if (rc == SQLOCK_EACCESS)
+        lk_finding(look->findings, check, SQLOCK_WARNING,
+                   "grants-application.sql beside the schema gives a login the "
+                   "rights, if it is to have them",
+                   "this login cannot write to %s, as %s does: %s",
+                   look->table.plain, look->group->what_for, err->message);
+    else
+        lk_finding(look->findings, check, SQLOCK_FAILURE, NULL,
+                   "%s cannot be looked at: %s", look->table.plain,
+                   err->message);
+}
+
+static void report_missing(const struct look *look, const char *missing,
+                           size_t found)
+{
+    if (found == 0)
+        lk_finding(look->findings, look->group->check, SQLOCK_FINE, NULL,
+                   "there is no table %s that we can see: %s makes it, for %s",
+                   missing, look->group->create, look->group->what_for);
+    else
+        lk_finding(look->findings, look->group->check, SQLOCK_FAILURE,
+                   look->group->create,
+                   "there is no table %s that we can see, but others of %s",
+                   missing, look->group->what_for);
+}
+
+static void look_at_group(struct look *look, const char *prefix)
+{
+    const struct group *group = look->group;
+    char missing[sizeof look->table.plain] = "";
+    sqlock_error err = {0};
+    size_t found = 0;
+    size_t count = 0;
+    int rc = 0;
+
+    for (; group->names[count] != NULL; count++) {
+        rc = lk_table_named(&look->table, prefix, group->names[count],
+                            look->db->driver->dialect, &err);
+        if (rc == 0)
+            rc = describe(look, &err);
+        if (rc == SQLOCK_ENOTFOUND) {
+            if (missing[0] == '\0')
+                memcpy(missing, look->table.plain, sizeof missing);
+            continue;
+        }
+        if (rc == 0)
+            rc = try_rights(look, group->columns[count], &err);
+        if (rc < 0)
+            break;
+        found++;
+    }
+    if (rc < 0 && rc != SQLOCK_ENOTFOUND)
+        report_failure(look, rc, &err);
+    else if (found < count)
+        report_missing(look, missing, found);
+    else
+        lk_finding(look->findings, group->check, SQLOCK_FINE, NULL,
+                   "this login can read and write the tables of %s",
+                   group->what_for);
+}
+
+void lk_diagnose_tables(struct lk_findings *findings, struct lk_db *db,
+                        const sqlock_options *options, int64_t deadline_ns)
+{
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
+        struct look look = {.findings = findings,
+                            .db = db,
+                            .group = &groups[i],
+                            .deadline_ns = deadline_ns};
+
+        look_at_group(&look, options->table_prefix);
+    }
+}

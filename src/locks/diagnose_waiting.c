@@ -1,0 +1,49 @@
+/*
+ * diagnose_waiting.c - a waiter that cannot open what others ring looks at the
+ * row again and again instead, which is slower and costs statements
+ *
+ * Of a server's sessions others tell: the pooler in between, and what the
+ * database gives (sqlock_capabilities_of).
+ */
+#include "base/clock.h"
+#include "locks/diagnose.h"
+
+#define PROBE_BELL 2 /* of no lock: numbers of locks are hashes */
+
+static void report(struct lk_findings *findings, int rc,
+                   const sqlock_error *err)
+{
+    if (rc == 0 || rc == SQLOCK_EBUSY)
+        lk_finding(findings, "waiting", SQLOCK_FINE, NULL,
+                   "a release wakes up whoever waits");
+    else
+        lk_finding(findings, "waiting", SQLOCK_WARNING,
+                   "let all users of the database read and write the file: "
+                   "give it the owner, the group and the mode of the database",
+                   "waiters of this login look at the row every poll_ms: %s",
+                   err->message);
+}
+
+void lk_diagnose_waiting(struct lk_findings *findings, struct lk_db *db,
+                         sqlock_layout layout, int64_t deadline_ns)
+{
+    const sqlock_doorbells *bells = db->driver->doorbells;
+    struct lk_connection *connection;
+    sqlock_error err = {0};
+    int rc;
+
+    if (bells == NULL || bells->session != NULL ||
+        (bells->layouts & (1u << layout)) == 0)
+        return;
+    rc = lk_pool_take(&db->pool, deadline_ns, &connection, &err);
+    if (rc < 0) {
+        lk_finding(findings, "waiting", SQLOCK_FAILURE, NULL, "%s",
+                   err.message);
+        return;
+    }
+    rc = bells->queue(connection->state, PROBE_BELL, sqlock_monotonic_ns(),
+                      &err);
+    report(findings, rc, &err);
+    (void)bells->leave(connection->state, PROBE_BELL, deadline_ns, NULL);
+    lk_pool_discard(&db->pool, connection);
+}

@@ -1,0 +1,37 @@
+/*
+ * patience.h - a wait goes on while the database is away: after which results,
+ * and after which pause
+ */
+#ifndef LK_PATIENCE_H
+#define LK_PATIENCE_H
+
+#include "locks/lease.h"
+
+/* Of one acquisition that waits. */
+struct lk_patience {
+    unsigned failures; /* in a row */
+};
+
+/* Whether an attempt that gave rc may give another result later, without
+ * anybody changing what was asked for. */
+bool lk_is_passing(const sqlock_registry *registry, int rc);
+
+/* An attempt gave rc: the next one is due at self->paused_until_ns, no later
+ * than the deadline.  False: rc is the result of the wait. */
+bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
+                       struct lk_waiter *self, int rc);
+
+/* Until the pause is over: 0, ECANCELED; LK_PARKED, at once, to who is woken by
+ * a call. */
+int lk_patience_await(struct lk_waiter *self, sqlock_error *err);
+
+/* The database has answered. */
+void lk_patience_end(struct lk_patience *patience, sqlock_lock *lock);
+
+/* What the wait ends with, its last attempt having given rc: a claim in doubt is
+ * told as such, and a conflict that went on until the end is a lock that was not
+ * to be had. */
+int lk_patience_result(const struct lk_waiter *self,
+                       const struct lk_lease *lease, int rc, sqlock_error *err);
+
+#endif

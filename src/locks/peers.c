@@ -1,0 +1,79 @@
+/*
+ * peers.c - see peers.h
+ *
+ * Each process counts its own leases, so that together they leave the lock free
+ * as often as they should, however many they are.
+ */
+#include "locks/peers.h"
+
+#include "base/clock.h"
+
+/* JdbcLockRegistry's pause between two tries, unless set otherwise, and the time
+ * of a try. */
+#define PAUSE_NS (110 * LK_NS_PER_MS)
+/* So long ours have it in between; each time that no service came, twice as
+ * long, and beyond the second value for good: a service that is gone costs
+ * little, and one that comes again is seen. */
+#define SHARE_NS (80 * LK_NS_PER_MS)
+#define SHARE_MAX_NS (2560 * LK_NS_PER_MS)
+/* What a lease of ours counts at the least: about what the round trips of a
+ * service's take, so that turns are shared and not time alone. */
+#define TURN_NS (4 * LK_NS_PER_MS)
+
+static void see(sqlock_lock *lock)
+{
+    lock->peers.share_ns = SHARE_NS;
+}
+
+void lk_peers_note(sqlock_lock *lock, struct lk_post *post)
+{
+    if (post->saw_peer)
+        see(lock);
+    post->saw_peer = false;
+}
+
+void lk_peers_granted(sqlock_lock *lock, const struct lk_lease *lease,
+                      bool was_refused)
+{
+    bool was_there = was_refused || lock->acquired_boot_ns != 0;
+
+    /* Ours leave the row, a service deletes it. */
+    if (was_there && lease->is_new_row)
+        see(lock);
+}
+
+void lk_peers_charge(sqlock_lock *lock)
+{
+    int64_t held_ns = lk_boottime_ns() - lock->acquired_boot_ns;
+
+    if (lock->peers.share_ns > 0)
+        lock->peers.used_ns += held_ns > TURN_NS ? held_ns : TURN_NS;
+}
+
+bool lk_peers_are_due(const sqlock_lock *lock)
+{
+    return lock->peers.share_ns > 0 &&
+           lock->peers.used_ns >= lock->peers.share_ns;
+}
+
+int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
+{
+    sqlock_registry *registry = lock->registry;
+    struct lk_row row;
+    int rc;
+
+    lock->peers.used_ns = 0;
+    lock->peers.share_ns =
+        lock->peers.share_ns < SHARE_MAX_NS ? lock->peers.share_ns * 2 : 0;
+    rc = lk_waiter_sleep(
+        self, lk_sooner(sqlock_monotonic_ns() + PAUSE_NS, self->deadline_ns),
+        err);
+    if (rc < 0)
+        return rc;
+    rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
+                       &row, err);
+    /* A service deletes the row; our releases leave it. */
+    if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
+        see(lock);
+    return rc;
+}

@@ -1,0 +1,34 @@
+/*
+ * peers.h - leaving a chance to Spring services that want the same lock
+ *
+ * A service asks every 100 ms and hears of no release; our own waiters hear of
+ * each, and hand the lock on.  So where a service has been seen to hold a lock,
+ * ours leave it free for one pause of a service's after each so long that they
+ * have had it.  Without a service nothing is ever left.
+ */
+#ifndef LK_PEERS_H
+#define LK_PEERS_H
+
+#include "locks/lease.h"
+
+/* All that follows by the one whose turn it is. */
+
+/* After a wait: what it saw of the row. */
+void lk_peers_note(sqlock_lock *lock, struct lk_post *post);
+
+/* Before lk_hold(): that claim was granted; one before it may have been
+ * refused. */
+void lk_peers_granted(sqlock_lock *lock, const struct lk_lease *lease,
+                      bool was_refused);
+
+/* A lease of ours is about to end. */
+void lk_peers_charge(sqlock_lock *lock);
+
+/* Whether the lock is to be left free before the next claim of ours. */
+bool lk_peers_are_due(const sqlock_lock *lock);
+
+/* Leave it free for a pause, at most until the waiter's deadline.  0; ECANCELED,
+ * or as lk_lease_read(). */
+int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
+
+#endif

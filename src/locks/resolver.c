@@ -1,0 +1,253 @@
+/*
+ * resolver.c - freeing rows in the background until each is final.
+ *
+ * A release is final once the database has answered it, whatever it said.  A
+ * claim that was freed is final once nothing of it can arrive any more, since a
+ * second one of the same CLIENT_ID may be on its way; a claim that was not found
+ * may arrive until its lease would be over.  The pauses of the latter grow, so
+ * that a row that arrives late stays no longer than about as long again, at few
+ * statements.  An outage is one pause for all.
+ */
+#include "locks/resolver.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/thread.h"
+#include "locks/lease.h"
+
+#define FIRST_PAUSE_NS (10 * LK_NS_PER_MS)
+#define OUTAGE_PAUSE_NS (50 * LK_NS_PER_MS)
+#define OUTAGE_PAUSE_MAX_NS (1000 * LK_NS_PER_MS)
+
+/* In points of CLOCK_BOOTTIME. */
+struct lk_doubt {
+    struct lk_doubt *next;
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t due_ns;
+    int64_t pause_ns;
+    int64_t arrives_by_ns; /* nothing of it arrives later; 0: it has */
+    int64_t over_ns;       /* its row has run out by then */
+};
+
+void lk_resolver_init(struct lk_resolver *resolver, sqlock_registry *registry)
+{
+    memset(resolver, 0, sizeof *resolver);
+    resolver->registry = registry;
+    (void)pthread_mutex_init(&resolver->mutex, NULL);
+}
+
+/* --- one of them, without the mutex --- */
+
+/* True when it is final.  *rc is what the database said. */
+static bool resolve(sqlock_registry *registry, struct lk_doubt *doubt, int *rc)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
+    sqlock_result result = {0};
+    bool is_freed;
+
+    *rc = 0;
+    if (lk_boottime_ns() >= doubt->over_ns)
+        return true;
+    lk_registry_arguments(registry, doubt->key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, doubt->client_id);
+    run.deadline_ns = lk_statement_deadline(registry);
+    *rc = lk_registry_run(registry, SQLOCK_SQL_RELEASE, &run, &result, NULL);
+    is_freed = *rc == 0 && result.affected > 0;
+    sqlock_result_clear(&result);
+    if (doubt->arrives_by_ns == 0)
+        return *rc == 0;
+    return is_freed && lk_boottime_ns() >= doubt->arrives_by_ns;
+}
+
+/* --- all of them, with the mutex --- */
+
+static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
+                    int rc)
+{
+    int64_t now = lk_boottime_ns();
+
+    if (lk_is_outage(rc)) {
+        resolver->pause_ns =
+            resolver->pause_ns == 0 ? OUTAGE_PAUSE_NS : 2 * resolver->pause_ns;
+        resolver->pause_ns = lk_sooner(resolver->pause_ns, OUTAGE_PAUSE_MAX_NS);
+        resolver->not_before_ns = now + resolver->pause_ns;
+        doubt->due_ns = now;
+    } else {
+        doubt->due_ns = now + doubt->pause_ns;
+        doubt->pause_ns *= 2;
+    }
+}
+
+/* The one that is due first; NULL: none is there. */
+static struct lk_doubt *first_due(const struct lk_resolver *resolver)
+{
+    struct lk_doubt *first = NULL;
+    struct lk_doubt *doubt;
+
+    LL_FOREACH(resolver->doubts, doubt)
+    {
+        if (first == NULL || doubt->due_ns < first->due_ns)
+            first = doubt;
+    }
+    return first;
+}
+
+static int64_t due_at(const struct lk_resolver *resolver,
+                      const struct lk_doubt *doubt)
+{
+    if (doubt == NULL)
+        return LK_NEVER;
+    return doubt->due_ns > resolver->not_before_ns ? doubt->due_ns
+                                                   : resolver->not_before_ns;
+}
+
+/* The mutex is let go during the statement.  What the database said. */
+static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
+{
+    bool is_final;
+    int rc;
+
+    LL_DELETE(resolver->doubts, doubt);
+    pthread_mutex_unlock(&resolver->mutex);
+    is_final = resolve(resolver->registry, doubt, &rc);
+    pthread_mutex_lock(&resolver->mutex);
+    if (!lk_is_outage(rc))
+        resolver->pause_ns = 0;
+    if (is_final) {
+        free(doubt);
+    } else {
+        put_off(resolver, doubt, rc);
+        LL_APPEND(resolver->doubts, doubt);
+    }
+    return rc;
+}
+
+static void *resolve_doubts(void *argument)
+{
+    struct lk_resolver *resolver = argument;
+
+    pthread_mutex_lock(&resolver->mutex);
+    while (!resolver->is_stopping) {
+        struct lk_doubt *doubt = first_due(resolver);
+        int64_t due = due_at(resolver, doubt);
+
+        if (due <= lk_boottime_ns()) {
+            (void)resolve_one(resolver, doubt);
+            continue;
+        }
+        pthread_mutex_unlock(&resolver->mutex);
+        lk_alarm_sleep(&resolver->alarm, due);
+        pthread_mutex_lock(&resolver->mutex);
+    }
+    pthread_mutex_unlock(&resolver->mutex);
+    return NULL;
+}
+
+static bool start(struct lk_resolver *resolver)
+{
+    if (resolver->is_running)
+        return true;
+    if (lk_alarm_open(&resolver->alarm, NULL) < 0)
+        return false;
+    resolver->is_running =
+        lk_thread_start(&resolver->thread, resolve_doubts, resolver, NULL) == 0;
+    if (!resolver->is_running)
+        lk_alarm_close(&resolver->alarm);
+    return resolver->is_running;
+}
+
+/* --- from outside --- */
+
+static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
+{
+    bool is_added;
+
+    pthread_mutex_lock(&resolver->mutex);
+    is_added = !resolver->is_stopping && start(resolver);
+    if (is_added) {
+        LL_APPEND(resolver->doubts, doubt);
+        lk_alarm_poke(&resolver->alarm);
+    }
+    pthread_mutex_unlock(&resolver->mutex);
+    if (!is_added)
+        free(doubt);
+}
+
+static struct lk_doubt *create(const struct lk_lease *lease)
+{
+    struct lk_doubt *doubt = calloc(1, sizeof *doubt);
+
+    if (doubt == NULL)
+        return NULL;
+    memcpy(doubt->key, lease->key, strlen(lease->key) + 1);
+    memcpy(doubt->client_id, lease->client_id, sizeof doubt->client_id);
+    doubt->pause_ns = FIRST_PAUSE_NS;
+    doubt->due_ns = lk_boottime_ns() + FIRST_PAUSE_NS;
+    return doubt;
+}
+
+/* A statement may reach the table as late as one deadline after it was sent. */
+void lk_resolver_add_claim(sqlock_registry *registry,
+                           const struct lk_lease *lease, int64_t sent_boot_ns)
+{
+    struct lk_doubt *doubt = create(lease);
+
+    if (doubt == NULL)
+        return;
+    doubt->arrives_by_ns =
+        lk_after_ms(sent_boot_ns, registry->options.statement_timeout_ms);
+    doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
+    add(&registry->resolver, doubt);
+}
+
+void lk_resolver_add_release(sqlock_registry *registry,
+                             const struct lk_lease *lease)
+{
+    uint32_t margin_ms = lk_margin_ms(&registry->options, lease->ttl_ms);
+    struct lk_doubt *doubt = create(lease);
+
+    if (doubt == NULL)
+        return;
+    doubt->over_ns = lk_after_ms(lease->deadline_boot_ns,
+                                 (int64_t)margin_ms +
+                                     registry->options.statement_timeout_ms);
+    add(&registry->resolver, doubt);
+}
+
+static void end_thread(struct lk_resolver *resolver)
+{
+    bool was_running;
+
+    pthread_mutex_lock(&resolver->mutex);
+    was_running = resolver->is_running;
+    resolver->is_running = false;
+    resolver->is_stopping = true;
+    pthread_mutex_unlock(&resolver->mutex);
+    if (!was_running)
+        return;
+    lk_alarm_poke(&resolver->alarm);
+    pthread_join(resolver->thread, NULL);
+    lk_alarm_close(&resolver->alarm);
+}
+
+void lk_resolver_stop(struct lk_resolver *resolver)
+{
+    bool is_outage = false;
+
+    end_thread(resolver);
+    while (resolver->doubts != NULL) {
+        struct lk_doubt *doubt = resolver->doubts;
+        int rc = 0;
+
+        resolver->doubts = doubt->next;
+        if (!is_outage)
+            (void)resolve(resolver->registry, doubt, &rc);
+        is_outage = is_outage || lk_is_outage(rc);
+        free(doubt);
+    }
+}

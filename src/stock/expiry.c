@@ -1,0 +1,145 @@
+/*
+ * expiry.c - the reservations whose time is over: each ends in a transaction of
+ * its own, so that one that cannot end keeps no other from ending
+ */
+#include "stock/stock.h"
+
+#include <string.h>
+
+#include "base/error.h"
+
+#define DUE_AT_A_TIME 100
+/* Of each: one whose item somebody has locked is left to the next call. */
+#define ATTEMPTS 3
+
+/* Of what DUE gives. */
+enum { ORDER, EXPIRES_US, DUE_COLUMNS };
+
+struct expiry {
+    sqlock_stock *stock;
+    struct lk_stock_page page;
+    int64_t expired;
+    int rc; /* the first failure, of one that others passed by */
+    sqlock_error why;
+};
+
+void lk_stock_page_next(struct lk_stock_page *page, const char *order,
+                        int64_t at_us)
+{
+    page->after_us = at_us;
+    (void)snprintf(page->after, sizeof page->after, "%s", order);
+}
+
+int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
+                 int64_t most, struct lk_stock_page *page, sqlock_result *due,
+                 sqlock_error *err)
+{
+    struct lk_stock_operation op = {
+        .stock = stock,
+        .order = page->after,
+        .deadline_ns = lk_statement_deadline(stock->registry),
+    };
+    struct lk_arguments arguments;
+    int rc;
+
+    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_QUANTITY, most);
+    lk_stock_argument(&arguments, SQLOCK_SP_NAME, state);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, age_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_EXPECTED, page->after_us);
+    rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_DUE, &arguments, due, err);
+    if (rc == 0 && due->rows > 0) {
+        const sqlock_value *last = &due->cells[(due->rows - 1) * DUE_COLUMNS];
+
+        lk_stock_page_next(page, last[ORDER].text, last[EXPIRES_US].integer);
+    }
+    return rc;
+}
+
+/* Whether it says something of one reservation or item, and nothing of those
+ * that come after it. */
+static bool is_of_one(int rc)
+{
+    switch (rc) {
+    case SQLOCK_EINVAL:
+    case SQLOCK_EDATABASE:
+    case SQLOCK_EBUSY:
+    case SQLOCK_ERETRY:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void note_failure(struct expiry *expiry, const char *order, int rc,
+                         const sqlock_error *why)
+{
+    if (expiry->rc != 0)
+        return;
+    expiry->rc =
+        sqlock_error_set(&expiry->why, rc, why->native, why->sqlstate,
+                         "reservation %s could not give back what it holds: %s",
+                         order, why->message);
+}
+
+/* 0, or what keeps the others from ending, too. */
+static int expire_one(struct expiry *expiry, const char *order,
+                      sqlock_error *err)
+{
+    struct lk_stock_operation op = {
+        .stock = expiry->stock, .order = order, .attempts_max = ATTEMPTS};
+    sqlock_error own = {0};
+    int rc = lk_reservation_end(&op, NULL, lk_reservation_lapse, NULL, &own);
+
+    if (rc == 0 && !op.is_duplicate)
+        expiry->expired++;
+    /* Claimed or cancelled by another in between is as good. */
+    if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND)
+        return 0;
+    if (is_of_one(rc)) {
+        note_failure(expiry, order, rc, &own);
+        return 0;
+    }
+    if (err != NULL)
+        *err = own;
+    return rc;
+}
+
+/* How many were looked at; or what keeps all from ending. */
+static int expire_some(struct expiry *expiry, sqlock_error *err)
+{
+    sqlock_result due = {0};
+    int rc = lk_stock_due(expiry->stock, "R", 0, DUE_AT_A_TIME, &expiry->page,
+                          &due, err);
+    int count = (int)due.rows;
+
+    for (size_t i = 0; rc == 0 && i < due.rows; i++)
+        rc = expire_one(expiry, due.cells[i * DUE_COLUMNS + ORDER].text, err);
+    sqlock_result_clear(&due);
+    return rc < 0 ? rc : count;
+}
+
+int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
+                        sqlock_error *err)
+{
+    struct expiry expiry = {.stock = stock};
+    int rc;
+
+    if (expired != NULL)
+        *expired = 0;
+    rc = lk_stock_check(stock, NULL, err);
+    if (rc == 0)
+        rc = lk_stock_check_orders(stock, err);
+    if (rc < 0)
+        return rc;
+    do
+        rc = expire_some(&expiry, err);
+    while (rc == DUE_AT_A_TIME);
+    if (expired != NULL)
+        *expired = expiry.expired;
+    if (rc < 0 || expiry.rc == 0)
+        return rc < 0 ? rc : 0;
+    if (err != NULL)
+        *err = expiry.why;
+    return expiry.rc;
+}

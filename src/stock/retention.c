@@ -1,0 +1,235 @@
+/*
+ * retention.c - forgetting orders and reservations that are long over, in pages
+ * by their time, so that each statement reads and removes so many rows at most
+ *
+ * An order is forgotten as a whole, and only once no reservation of it is left:
+ * one that is open keeps its entries for as long as it takes, one that has ended
+ * for the retention from then on.
+ */
+#include "stock/stock.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+
+#define PAGE_ROWS 1000
+#define AGE_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
+
+/* Of what OLD gives. */
+enum { ORDER, CREATED_US, LINE, IS_KEPT, OLD_COLUMNS };
+
+struct reap {
+    sqlock_stock *stock;
+    sqlock_stock_reap_options options;
+    int64_t age_us;
+    sqlock_stock_reaped done;
+};
+
+static int complete(struct reap *reap, const sqlock_stock_reap_options *given,
+                    sqlock_error *err)
+{
+    sqlock_stock_reap_options *options = &reap->options;
+
+    if (given != NULL) {
+        if (given->size != sizeof *options)
+            return lk_error(err, SQLOCK_EINVAL,
+                            "sqlock_stock_reap_options.size is %zu: begin with "
+                            "SQLOCK_STOCK_REAP_INIT",
+                            given->size);
+        *options = *given;
+    }
+    if (options->retention_ms == 0)
+        options->retention_ms = SQLOCK_STOCK_RETENTION_DEFAULT_MS;
+    if (options->retention_ms < SQLOCK_STOCK_RETENTION_MIN_MS ||
+        options->retention_ms > AGE_MAX_MS)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a retention of %" PRId64
+                        " ms: 1 hour to 10 years are allowed",
+                        options->retention_ms);
+    reap->age_us = options->retention_ms * 1000;
+    return 0;
+}
+
+/* After each page. */
+static int go_on(const struct reap *reap, sqlock_error *err)
+{
+    const sqlock_stock_reap_options *options = &reap->options;
+
+    if (options->progress == NULL ||
+        options->progress(options->context, &reap->done) == 0)
+        return 0;
+    return lk_error(
+        err, SQLOCK_ECANCELED,
+        "ended by the caller; what was removed until then stays so");
+}
+
+/* --- removing --- */
+
+/* Remove what the orders of the array have; how many rows. */
+static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
+                       const char *orders, int64_t *removed, sqlock_error *err)
+{
+    struct lk_stock_operation op = {
+        .stock = reap->stock,
+        .deadline_ns = lk_statement_deadline(reap->stock->registry),
+    };
+    struct lk_arguments arguments;
+    int64_t affected = 0;
+    int rc;
+
+    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, reap->age_us);
+    rc = lk_stock_do(&op, kind, &arguments, &affected, err);
+    *removed += affected;
+    return rc;
+}
+
+/* The orders of a page that may go, as an array, and how many rows of it are
+ * theirs; each order's stand together.  To be freed; NULL: out of memory. */
+static char *write_orders(const sqlock_result *page, int64_t *rows)
+{
+    const char *last = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+
+    *rows = 0;
+    if (stream == NULL)
+        return NULL;
+    (void)fputc('[', stream);
+    for (size_t i = 0; i < page->rows; i++) {
+        const sqlock_value *cells = &page->cells[i * page->columns];
+
+        if (page->columns == OLD_COLUMNS && cells[IS_KEPT].integer != 0)
+            continue;
+        ++*rows;
+        if (last != NULL && strcmp(last, cells[ORDER].text) == 0)
+            continue;
+        if (last != NULL)
+            (void)fputc(',', stream);
+        last = cells[ORDER].text;
+        lk_json_text(stream, last);
+    }
+    (void)fputc(']', stream);
+    if (fclose(stream) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static int remove_page(struct reap *reap, sqlock_stock_kind kind,
+                       const sqlock_result *page, int64_t *removed,
+                       sqlock_error *err)
+{
+    int64_t rows = 0;
+    char *orders;
+    int rc = 0;
+
+    if (page->rows == 0)
+        return 0;
+    orders = write_orders(page, &rows);
+    if (orders == NULL)
+        return lk_error_nomem(err);
+    if (reap->options.dry_run)
+        *removed += rows;
+    else if (rows > 0)
+        rc = remove_rows(reap, kind, orders, removed, err);
+    free(orders);
+    return rc < 0 ? rc : go_on(reap, err);
+}
+
+/* --- pages --- */
+
+static int reap_reservations(struct reap *reap, const char *state,
+                             sqlock_error *err)
+{
+    struct lk_stock_page at = {0};
+    size_t rows;
+    int rc;
+
+    do {
+        sqlock_result page = {0};
+
+        rc = lk_stock_due(reap->stock, state, reap->age_us, PAGE_ROWS, &at,
+                          &page, err);
+        if (rc == 0)
+            rc = remove_page(reap, SQLOCK_STOCK_SQL_FORGET_RESERVATIONS, &page,
+                             &reap->done.reservations, err);
+        rows = page.rows;
+        sqlock_result_clear(&page);
+    } while (rc == 0 && rows == PAGE_ROWS);
+    return rc;
+}
+
+static int read_old(const struct reap *reap, struct lk_stock_page *at,
+                    sqlock_result *page, sqlock_error *err)
+{
+    struct lk_stock_operation op = {
+        .stock = reap->stock,
+        .order = at->after,
+        .deadline_ns = lk_statement_deadline(reap->stock->registry),
+    };
+    struct lk_arguments arguments;
+    int rc;
+
+    lk_stock_arguments(&op, NULL, &arguments);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_QUANTITY, PAGE_ROWS);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_BUCKET, at->line);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_DURATION_US, reap->age_us);
+    lk_stock_argument_integer(&arguments, SQLOCK_SP_EXPECTED, at->after_us);
+    rc = lk_stock_send(&op, SQLOCK_STOCK_SQL_OLD, &arguments, page, err);
+    if (rc == 0 && page->rows > 0) {
+        const sqlock_value *last = &page->cells[(page->rows - 1) * OLD_COLUMNS];
+
+        lk_stock_page_next(at, last[ORDER].text, last[CREATED_US].integer);
+        at->line = last[LINE].integer;
+    }
+    return rc;
+}
+
+static int reap_entries(struct reap *reap, sqlock_error *err)
+{
+    struct lk_stock_page at = {0};
+    size_t rows;
+    int rc;
+
+    do {
+        sqlock_result page = {0};
+
+        rc = read_old(reap, &at, &page, err);
+        if (rc == 0)
+            rc = remove_page(reap, SQLOCK_STOCK_SQL_FORGET_ENTRIES, &page,
+                             &reap->done.entries, err);
+        rows = page.rows;
+        sqlock_result_clear(&page);
+    } while (rc == 0 && rows == PAGE_ROWS);
+    return rc;
+}
+
+int sqlock_stock_reap(sqlock_stock *stock,
+                      const sqlock_stock_reap_options *options,
+                      sqlock_stock_reaped *reaped, sqlock_error *err)
+{
+    static const char *const ended[] = {"C", "X", "E"};
+    struct reap reap = {.stock = stock};
+    int rc;
+
+    if (reaped != NULL)
+        memset(reaped, 0, sizeof *reaped);
+    rc = lk_stock_check(stock, NULL, err);
+    if (rc == 0)
+        rc = complete(&reap, options, err);
+    if (rc == 0)
+        rc = lk_stock_check_orders(stock, err);
+    for (size_t i = 0; rc == 0 && i < sizeof ended / sizeof *ended; i++)
+        rc = reap_reservations(&reap, ended[i], err);
+    if (rc == 0)
+        rc = reap_entries(&reap, err);
+    if (reaped != NULL)
+        *reaped = reap.done;
+    return rc;
+}

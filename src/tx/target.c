@@ -1,0 +1,158 @@
+/*
+ * target.c - one look at a row that is to be locked, and why it found nothing
+ *
+ * The row of a name that is missing is made on another connection, and
+ * committed there: made in the transaction, it would go away with a rollback
+ * under those that wait for it (F24).
+ */
+#include "tx/target.h"
+
+#include "base/error.h"
+
+/* Looks at a row that nobody has and the snapshot does not show. */
+#define BLIND_LOOKS 3
+
+int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
+                      bool waits, int64_t deadline_ns, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool has_row;
+    int rc;
+
+    if (target->name != NULL)
+        rc = lk_tx_run(tx, waits ? LK_TX_WAIT : LK_TX_LOCK, &target->arguments,
+                       deadline_ns, &result, err);
+    else if (waits)
+        rc = lk_tx_query(tx, target->wait_text, target->row_key, 1, &result,
+                         err);
+    else
+        rc = lk_tx_query_nowait(tx, target->free_text, target->row_key, 1,
+                                &result, err);
+    has_row = result.rows > 0;
+    sqlock_result_clear(&result);
+    return rc < 0 ? rc : has_row;
+}
+
+static int make_row(sqlock_tx *tx, const struct lk_tx_target *target,
+                    sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    rc = lk_tx_run_apart(tx, LK_TX_SEED, &target->arguments, &result, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
+                        sqlock_error *err)
+{
+    struct lk_run run = {
+        .arguments = &target->arguments,
+        .deadline_ns = lk_statement_deadline(tx->registry),
+        .is_repeatable = true,
+    };
+    sqlock_result result = {0};
+    bool exists;
+    int rc;
+
+    rc = lk_registry_run(tx->registry, SQLOCK_SQL_READ, &run, &result, err);
+    exists = result.rows > 0;
+    sqlock_result_clear(&result);
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = lk_error(err, SQLOCK_EUNREACHABLE,
+                      "the database did not answer in time");
+    return rc < 0 || exists ? rc : make_row(tx, target, err);
+}
+
+/* There was nothing to lock, and perhaps nothing to wait for: whether somebody
+ * else could lock it. */
+static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
+                           sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool is_free;
+    int rc;
+
+    rc = lk_tx_run_apart(tx, LK_TX_LOCK, &target->arguments, &result, err);
+    is_free = result.rows > 0;
+    sqlock_result_clear(&result);
+    if (rc < 0)
+        return rc;
+    target->blind = is_free ? target->blind + 1 : 0;
+    if (target->blind < BLIND_LOOKS)
+        return 0;
+    rc = lk_error(err, SQLOCK_ERETRY,
+                  "the transaction's snapshot is older than the row of %s: run "
+                  "the transaction again",
+                  target->name);
+    return lk_tx_end(tx, rc, err);
+}
+
+/* There was a row before the transaction's first look, and then none: it was
+ * reaped in between.  The look may have locked the gap where others, our own
+ * next one among them, would make the row anew. */
+static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
+                       sqlock_error *err)
+{
+    int rc = lk_error(err, SQLOCK_ERETRY,
+                      "the row of %s has just been reaped: run the transaction "
+                      "again",
+                      target->name);
+
+    return lk_tx_end(tx, rc, err);
+}
+
+/* As lk_tx_target_examine(), in a transaction that sees what is committed. */
+static int look_for_row(sqlock_tx *tx, struct lk_tx_target *target,
+                        sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool exists;
+    int rc;
+
+    rc = lk_tx_run(tx, LK_TX_LOOK, &target->arguments, lk_tx_deadline(tx),
+                   &result, err);
+    exists = result.rows > 0;
+    sqlock_result_clear(&result);
+    if (rc < 0 || exists)
+        return rc;
+    rc = make_row(tx, target, err);
+    if (rc < 0 || target->was_made)
+        return rc;
+    target->was_made = true;
+    return 1;
+}
+
+static int examine_name(sqlock_tx *tx, struct lk_tx_target *target,
+                        sqlock_error *err)
+{
+    int rc;
+
+    switch (tx->view) {
+    case LK_TX_FRESH:
+        return look_for_row(tx, target, err);
+    case LK_TX_SNAPSHOT:
+        rc = lk_tx_target_ensure(tx, target, err);
+        return rc < 0 ? rc : look_from_apart(tx, target, err);
+    default:
+        return tell_reaped(tx, target, err);
+    }
+}
+
+int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
+                         sqlock_error *err)
+{
+    sqlock_result result = {0};
+    bool exists;
+    int rc;
+
+    if (target->name != NULL)
+        return examine_name(tx, target, err);
+    rc = lk_tx_query(tx, target->plain_text, target->row_key, 1, &result, err);
+    exists = result.rows > 0;
+    sqlock_result_clear(&result);
+    if (rc == 0 && !exists)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
+    return rc;
+}

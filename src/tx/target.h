@@ -1,0 +1,38 @@
+/*
+ * target.h - a row that is to be locked: a name's, or one of the application
+ */
+#ifndef LK_TX_TARGET_H
+#define LK_TX_TARGET_H
+
+#include "tx/tx.h"
+
+struct lk_tx_target {
+    /* a name */
+    const char *name;
+    const char *key;
+    struct lk_arguments arguments;
+    /* or a row */
+    char *free_text, *wait_text, *plain_text;
+    const sqlock_value *row_key;
+
+    unsigned blind; /* looks that saw nothing to wait for */
+    bool was_made;  /* the name's row, by us */
+};
+
+/* Lock it, or `waits` for whoever has it.  1: locked; 0: there was no row to
+ * lock; EBUSY: somebody has it. */
+int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
+                      bool waits, int64_t deadline_ns, sqlock_error *err);
+
+/* Make a name's row where it is missing, without a look in the transaction: that
+ * could lock the gap where the row is to be, or take a snapshot in which it is
+ * missing. */
+int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
+                        sqlock_error *err);
+
+/* Why there was nothing to lock.  0: somebody has it, or had; 1: it was missing,
+ * and is there now; ENOTFOUND: there is no such row of the application. */
+int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
+                         sqlock_error *err);
+
+#endif

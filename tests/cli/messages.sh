@@ -1,0 +1,102 @@
+#!/usr/bin/env bash
+# messages.sh: what is said is what is the case: a full disk, a closed output, a
+# configuration file that may not be read, a lease that an operator has ended.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+# A limit of a file's size is to SQLite as a full disk is: the file beside the
+# database that its processes share cannot be made.
+full_disk() {
+    local word url=sqlite:$dir/full.db
+    "$SQLOCK" -q --url "$url" init
+    for word in "ls" "run -n full -- true" "doctor"; do
+        # shellcheck disable=SC2086 # words
+        out=$(
+            trap '' XFSZ
+            ulimit -f 16
+            "$SQLOCK" --url "$url" $word 2>"$dir/err"
+        )
+        is "a full disk: $word: exit status" "$?" 69
+        out+=$(cat "$dir/err")
+        has "a full disk: $word: it is said" "$out" "File too large"
+        is "a full disk: $word: no word of a server" \
+            "$(grep -c -e "in time" -e "server runs" <<<"$out")" 0
+    done
+}
+
+closed_output() {
+    sq ls >&- 2>"$dir/err"
+    is "ls with its output closed: exit status" "$?" 74
+    is_one_line "ls with its output closed: it is said"
+    sq ls --json >&- 2>"$dir/err"
+    is "ls --json with its output closed: exit status" "$?" 74
+    sq run output -- true >&- 2>"$dir/err"
+    is "a command that prints nothing needs no output" "$?" 0
+}
+
+# As another user, who is nobody in particular: root may read everything.
+as_another() {
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+foreign_home() {
+    local url=sqlite:$dir/open/foreign.db as=as_another
+    mkdir -m 777 "$dir/open"
+    mkdir -p "$dir/home/.config/sqlock"
+    echo "region = secret" >"$dir/home/.config/sqlock/config"
+    chmod 711 "$dir"
+    chmod 700 "$dir/home"
+    if [ "$(id -u)" -ne 0 ]; then
+        chmod 000 "$dir/home"
+        as=
+    elif ! as_another "$SQLOCK" --version >/dev/null 2>&1; then
+        skip "a home that may not be read" "no other user can run the command"
+        return
+    fi
+    out=$(unset XDG_CONFIG_HOME SQLOCK_REGION SQLOCK_URL
+        HOME=$dir/home $as "$SQLOCK" -q --url "$url" init 2>"$dir/err")
+    is "a home that may not be read, --url: exit status" "$?" 0
+    is "a home that may not be read, --url -q: nothing is said" \
+        "$(cat "$dir/err")" ""
+    out=$(unset XDG_CONFIG_HOME SQLOCK_REGION
+        HOME=$dir/home SQLOCK_URL=$url $as "$SQLOCK" ls --json 2>"$dir/err")
+    is "a home that may not be read, SQLOCK_URL: exit status" "$?" 0
+    is "a home that may not be read: its region is not used" \
+        "$(json region <<<"$out")" DEFAULT
+    is_one_line "a home that may not be read: it is said"
+    out=$(unset XDG_CONFIG_HOME SQLOCK_REGION SQLOCK_URL
+        HOME=$dir/home $as "$SQLOCK" ls 2>"$dir/err")
+    is "a home that may not be read, no URL: exit status" "$?" 64
+    has "a home that may not be read, no URL: it is said" \
+        "$(cat "$dir/err")" "Permission denied"
+    chmod 700 "$dir/home"
+}
+
+ended_by_an_operator() {
+    local token
+    hold ended -t 60
+    token=$(sq show ended --json | json token)
+    sq -q break ended --token "$token" --reason "it hangs"
+    is "broken: exit status" "$?" 0
+    run run -n ended -- true
+    is "broken: it is held until the lease's end" "$status" 75
+    has "broken: it is said" "$err" "broken by "
+    has "broken: with the reason" "$err" ": it hangs"
+    is "broken: not as if that were the holder's name" \
+        "$(grep -c "by broken" <<<"$err")" 0
+    run break ended --token "$token" --reason "again"
+    is "broken again: exit status" "$status" 1
+    is "broken again: not as if that were the holder's name" \
+        "$(grep -c "by broken" <<<"$err")" 0
+    ends
+}
+
+if use "$(databases | head -n 1)"; then
+    closed_output
+    foreign_home
+    ended_by_an_operator
+fi
+database=
+[ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || full_disk
+skip_missing
+done_testing

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# outage.sh: `sqlock run` waits for a database that is away as it does for a
+# holder: until its time is over; what it says meanwhile; and what ends it.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+tool pty
+
+# Nothing listens there.
+nowhere() { # DATABASE
+    case $1 in
+    postgres) echo "postgresql://nobody@127.0.0.1:1/none" ;;
+    mysql) echo "mysql://nobody@127.0.0.1:1/none" ;;
+    esac
+}
+
+away() { # DATABASE
+    local began
+    SQLOCK_URL=$(nowhere "$1") run run -n key -- echo "it runs"
+    is "away, -n: exit status" "$status/$out" 69/
+    is_one_line "away, -n: it is said"
+    SQLOCK_URL=$(nowhere "$1") run run --fail-fast -w 600 key -- echo "it runs"
+    is "away, --fail-fast: exit status" "$status/$out" 69/
+    is_one_line "away, --fail-fast: it is said"
+    began=$(date +%s%N)
+    SQLOCK_URL=$(nowhere "$1") run run -w 2.5 key -- echo "it runs"
+    is "away, -w: exit status" "$status/$out" 69/
+    [ $(($(date +%s%N) - began)) -ge 2400000000 ]
+    is "away, -w: not before its time is over" "$?" 0
+    is "away, -w: it is said that it waits, once" \
+        "$(grep -c "^sqlock: waiting: " "$dir/err")" 1
+    is "away, -w: and at the end why" "$(wc -l <"$dir/err")" 2
+
+    # As long as it takes, but for a signal.
+    SQLOCK_URL=$(nowhere "$1") "$SQLOCK" run key -- echo "it runs" \
+        >"$dir/out" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    until_true grep -q "waiting: " "$dir/err"
+    is "away: it is said" "$?" 0
+    kill -TERM "$holder"
+    ends
+    is "away: a signal ends the wait" "$?/$(cat "$dir/out")" 143/
+}
+
+# What waiting does not put right.
+not_waited_for() {
+    out=$(timeout 60 "$SQLOCK" --table-prefix CLI_NOWHERE_ run -w 600 key -- \
+        true 2>"$dir/err")
+    is "a table that is missing ends the wait" "$?" 69
+    is_one_line "a table that is missing: it is said"
+}
+
+# A limit of a file's size, which is to SQLite as a full disk is, is lifted.
+room_again() {
+    local url=sqlite:$dir/late.db
+    "$SQLOCK" -q --url "$url" init
+    (
+        trap '' XFSZ
+        ulimit -S -f 16
+        exec "$SQLOCK" --url "$url" run -w 600 key -- echo "it runs"
+    ) >"$dir/out" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    until_true grep -q "waiting: .*File too large" "$dir/err"
+    is "no room on the disk: it is said" "$?" 0
+    is "no room on the disk: the command does not run" "$(cat "$dir/out")" ""
+    prlimit --pid "$holder" --fsize=unlimited
+    ends
+    is "room on the disk: the command runs" "$?/$(cat "$dir/out")" "0/it runs"
+}
+
+# On a terminal who waits says for whom; elsewhere it does not.
+on_a_terminal() {
+    hold terminal
+    out=$("$dir/pty" 300 "$SQLOCK" --table-prefix "$prefix" run -w 2 \
+        terminal -- true)
+    is "a holder, on a terminal: exit status" "$?" 75
+    has "a holder, on a terminal: it is said" "$out" \
+        'sqlock: waiting: "terminal" is held by '
+    run run -w 2 terminal -- true
+    is "a holder: exit status" "$status" 75
+    is_one_line "a holder: it is said at the end only"
+    let_go
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    [ "$one" = sqlite ] || away "$one"
+    not_waited_for
+done
+if use "$(databases | head -n 1)"; then
+    on_a_terminal
+fi
+database=
+[ -z "${SQLOCK_TEST_SQLITE_URL:-}" ] || ! command -v prlimit >/dev/null ||
+    room_again
+skip_missing
+done_testing

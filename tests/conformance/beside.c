@@ -1,0 +1,133 @@
+/*
+ * beside.c - the doctor looks at the tables beside the lock table: what was done
+ * once, and stock
+ */
+#include "diagnosis.h"
+
+#include <stdio.h>
+
+#include "sqlock_stock.h"
+#include "support/login.h"
+
+static const char *const beside[] = {"DONE", "STOCK", "STOCK_ENTRY",
+                                     "STOCK_RESERVATION", "STOCK_BUCKET"};
+#define BESIDE (sizeof beside / sizeof *beside)
+
+/* A lock table of its own, with the others beside it. */
+static sqlock_options make_tables(struct fixture *f, char prefix[32],
+                                  bool has_others)
+{
+    sqlock_options options = fixture_options(f);
+    int rc;
+
+    (void)snprintf(prefix, 32, "DR%u_", f->serial);
+    options.table_prefix = prefix;
+    rc = sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err);
+    if (rc == 0 && has_others)
+        rc = sqlock_done_schema_create(f->url, &options, &f->err);
+    if (rc == 0 && has_others)
+        rc = sqlock_stock_schema_create(f->url, &options, &f->err);
+    assert_lock_ok(rc, &f->err);
+    return options;
+}
+
+static void drop_tables(struct fixture *f, const char *prefix)
+{
+    size_t i;
+
+    (void)sql_run(&f->sql, "DROP TABLE %sLOCK", prefix);
+    for (i = 0; i < BESIDE; i++)
+        (void)sql_run(&f->sql, "DROP TABLE IF EXISTS %s%s", prefix, beside[i]);
+}
+
+/* What two checks find, and that a part of it is said. */
+static void check_tables(struct fixture *f, const char *url,
+                         const sqlock_options *options, sqlock_severity once,
+                         sqlock_severity stock, const char *part)
+{
+    struct diagnosis found = {NULL, 0};
+    int rc =
+        sqlock_diagnose(url, options, &found.findings, &found.count, &f->err);
+
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(diagnosis_worst(&found, "once"), once);
+    assert_int_equal(diagnosis_worst(&found, "stock"), stock);
+    assert_contains(
+        diagnosis_find(&found, once > stock ? "once" : "stock")->found, part);
+    diagnosis_clear(&found);
+}
+
+static void test_tables_that_are_not_there_are_no_fault(void **state)
+{
+    struct fixture *f = *state;
+    char prefix[32];
+    sqlock_options options = make_tables(f, prefix, false);
+
+    check_tables(f, f->url, &options, SQLOCK_FINE, SQLOCK_FINE, "no table");
+    drop_tables(f, prefix);
+}
+
+static void test_tables_beside_it_are_looked_at(void **state)
+{
+    struct fixture *f = *state;
+    char prefix[32];
+    sqlock_options options = make_tables(f, prefix, true);
+
+    check_tables(f, f->url, &options, SQLOCK_FINE, SQLOCK_FINE,
+                 "can read and write");
+    (void)sql_run(&f->sql, "DROP TABLE %sSTOCK_BUCKET", prefix);
+    check_tables(f, f->url, &options, SQLOCK_FINE, SQLOCK_FAILURE,
+                 "STOCK_BUCKET");
+    drop_tables(f, prefix);
+}
+
+static void test_tables_without_our_rights_are_told(void **state)
+{
+    struct fixture *f = *state;
+    char prefix[32];
+    sqlock_options options = make_tables(f, prefix, true);
+    struct login login;
+    char table[64];
+    size_t i;
+
+    login_make(&login, f, "beside");
+    (void)snprintf(table, sizeof table, "%sLOCK", prefix);
+    login_grant(&login, "SELECT, INSERT, UPDATE", table);
+    for (i = 0; i < BESIDE; i++) {
+        (void)snprintf(table, sizeof table, "%s%s", prefix, beside[i]);
+        /* Updating one of them is not allowed. */
+        login_grant(&login,
+                    i == 2 ? "SELECT, INSERT" : "SELECT, INSERT, UPDATE",
+                    table);
+    }
+    check_tables(f, login.url, &options, SQLOCK_FINE, SQLOCK_WARNING,
+                 "STOCK_ENTRY");
+    (void)sql_run(&login.admin, "REVOKE INSERT ON %sDONE FROM %s", prefix,
+                  login.parts.user);
+    check_tables(f, login.url, &options, SQLOCK_WARNING, SQLOCK_WARNING,
+                 "STOCK_ENTRY");
+    login_drop(&login, f);
+    drop_tables(f, prefix);
+}
+
+static void test_a_table_that_forgets_is_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    char prefix[32];
+    sqlock_options options = make_tables(f, prefix, true);
+
+    if (f->database->bit == ON_POSTGRES)
+        (void)sql_run(&f->sql, "ALTER TABLE %sDONE SET UNLOGGED", prefix);
+    else
+        (void)sql_run(&f->sql, "ALTER TABLE %sDONE ENGINE = MEMORY", prefix);
+    check_tables(f, f->url, &options, SQLOCK_FAILURE, SQLOCK_FINE, "DONE");
+    drop_tables(f, prefix);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_tables_that_are_not_there_are_no_fault, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_tables_beside_it_are_looked_at, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_tables_without_our_rights_are_told, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_table_that_forgets_is_a_failure, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_beside = TOPIC(tests);

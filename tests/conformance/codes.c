@@ -1,0 +1,348 @@
+/*
+ * codes.c - the lists of codes in sqlock.h: no call of the locks and of the
+ * administration answers another one, whatever the database answers
+ */
+#include "conformance.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "support/contract.h"
+#include "support/login.h"
+#include "support/tap.h"
+
+/* ---------------------------------------------------------------- locks -- */
+
+static int call_acquire(struct contract *c, sqlock_error *err)
+{
+    return sqlock_acquire(c->locks[0], 0, NULL, err);
+}
+
+static int call_acquire_waiting(struct contract *c, sqlock_error *err)
+{
+    return sqlock_acquire(c->locks[0], 30, NULL, err);
+}
+
+static int call_renew(struct contract *c, sqlock_error *err)
+{
+    return sqlock_renew(c->locks[0], 0, err);
+}
+
+static int call_release(struct contract *c, sqlock_error *err)
+{
+    return sqlock_release(c->locks[0], err);
+}
+
+static int call_orphans(struct contract *c, sqlock_error *err)
+{
+    int64_t count;
+
+    return sqlock_orphans(c->locks[0], &count, err);
+}
+
+static int call_acquire_many(struct contract *c, sqlock_error *err)
+{
+    return sqlock_acquire_many(c->locks, 2, 0, NULL, NULL, err);
+}
+
+static int call_renew_many(struct contract *c, sqlock_error *err)
+{
+    return sqlock_renew_many(c->locks, 2, NULL, err);
+}
+
+static int call_release_many(struct contract *c, sqlock_error *err)
+{
+    return sqlock_release_many(c->locks, 2, NULL, err);
+}
+
+static int call_request(struct contract *c, sqlock_error *err)
+{
+    sqlock_request *request = NULL;
+    int fd = eventfd(0, EFD_CLOEXEC);
+    struct pollfd done = {.fd = fd, .events = POLLIN};
+    int rc;
+
+    assert_true(fd >= 0);
+    rc = sqlock_request_acquire(&request, c->locks[0], 0, NULL, fd, err);
+    if (rc == 0) {
+        assert_int_equal(poll(&done, 1, PATIENCE_MS), 1);
+        rc = sqlock_request_finish(request, err);
+    }
+    (void)close(fd);
+    return rc;
+}
+
+#define ACQUIRE_CODES (CODES_NOT_APPLIED | CODE(ETIMEDOUT) | CODE(EUNCERTAIN))
+
+static const struct contract_call of_locks[] = {
+    {.name = "sqlock_acquire",
+     .databases = ON_ALL,
+     .call = call_acquire,
+     .codes = ACQUIRE_CODES},
+    {.name = "sqlock_acquire with a wait",
+     .databases = ON_ALL,
+     .call = call_acquire_waiting,
+     .codes = ACQUIRE_CODES & ~CODE(EBUSY)},
+    {.name = "sqlock_request_finish",
+     .databases = ON_ALL,
+     .call = call_request,
+     .codes = ACQUIRE_CODES},
+    {.name = "sqlock_renew",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_renew,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    {.name = "sqlock_release",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_release,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    {.name = "sqlock_orphans",
+     .databases = ON_POSTGRES,
+     .is_held = true,
+     .call = call_orphans,
+     .codes = CODES_NOT_APPLIED},
+    {.name = "sqlock_acquire_many",
+     .databases = ON_ALL,
+     .call = call_acquire_many,
+     .codes = ACQUIRE_CODES},
+    {.name = "sqlock_renew_many",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_renew_many,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    {.name = "sqlock_release_many",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_release_many,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+};
+
+static void test_locks_keep_to_their_codes(void **state)
+{
+    contract_check(*state, of_locks, sizeof of_locks / sizeof *of_locks);
+}
+
+/* ------------------------------------------------------- administration -- */
+
+static int call_open(struct contract *c, sqlock_error *err)
+{
+    sqlock_registry *registry = NULL;
+    int rc = sqlock_registry_open(&registry, c->url, &c->options, err);
+
+    tap_hooks(NULL, NULL, NULL);
+    (void)sqlock_registry_close(registry, NULL);
+    return rc;
+}
+
+static int call_list(struct contract *c, sqlock_error *err)
+{
+    sqlock_info *rows = NULL;
+    size_t count = 0;
+    int rc = sqlock_list(c->registry, &rows, &count, err);
+
+    sqlock_info_free(rows, count);
+    return rc;
+}
+
+static int call_show(struct contract *c, sqlock_error *err)
+{
+    sqlock_info *row = NULL;
+    int rc = sqlock_show(c->registry, sqlock_name(c->locks[0]), &row, err);
+
+    sqlock_info_free(row, 1);
+    return rc;
+}
+
+static int call_break(struct contract *c, sqlock_error *err)
+{
+    sqlock_break_options options = SQLOCK_BREAK_INIT;
+    char client[SQLOCK_KEY_SIZE];
+
+    options.token = sqlock_token(c->locks[0]);
+    sqlock_client_id(c->locks[0], client);
+    options.client_id = client;
+    return sqlock_break(c->registry, sqlock_name(c->locks[0]), &options, err);
+}
+
+static int call_reap(struct contract *c, sqlock_error *err)
+{
+    return sqlock_reap(c->registry, SQLOCK_RETENTION_DEFAULT_MS, NULL, err);
+}
+
+static int call_check(struct contract *c, sqlock_error *err)
+{
+    return sqlock_schema_check(c->url, &c->options, NULL, err);
+}
+
+static int call_done_check(struct contract *c, sqlock_error *err)
+{
+    return sqlock_done_check(c->registry, "no such record", err);
+}
+
+static int call_diagnose(struct contract *c, sqlock_error *err)
+{
+    sqlock_finding *findings = NULL;
+    size_t count = 0;
+    int rc = sqlock_diagnose(c->url, &c->options, &findings, &count, err);
+
+    sqlock_findings_free(findings, count);
+    return rc;
+}
+
+static const struct contract_call of_administration[] = {
+    {.name = "sqlock_registry_open",
+     .databases = ON_ALL,
+     .call = call_open,
+     .codes = CODES_NOT_APPLIED},
+    {.name = "sqlock_schema_check",
+     .databases = ON_ALL,
+     .call = call_check,
+     .codes = CODES_NOT_APPLIED},
+    {.name = "sqlock_list",
+     .databases = ON_ALL,
+     .call = call_list,
+     .codes = CODES_NOT_APPLIED},
+    {.name = "sqlock_show",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_show,
+     .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND)},
+    {.name = "sqlock_break",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_break,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ECONFLICT) |
+              CODE(ENOTFOUND)},
+    {.name = "sqlock_reap",
+     .databases = ON_ALL,
+     .call = call_reap,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    {.name = "sqlock_done_check",
+     .databases = ON_POSTGRES | ON_SQLITE,
+     .call = call_done_check,
+     .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND)},
+    {.name = "sqlock_diagnose",
+     .databases = ON_ALL,
+     .call = call_diagnose,
+     .codes = CODES_NOT_APPLIED},
+};
+
+static void test_administration_keeps_to_its_codes(void **state)
+{
+    contract_check(*state, of_administration,
+                   sizeof of_administration / sizeof *of_administration);
+}
+
+/* ------------------------------------------------- what a server answers -- */
+
+/* A transaction has the row: the server's limits of time end the statements. */
+static void test_a_locked_row_is_busy(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int renewed, renewed_many, released;
+    sqlock_error errs[3] = {{0}};
+
+    options.statement_timeout_ms = 500;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    lock_take(lock, 0);
+    assert_int_equal(sql_begin(&f->sql), 0);
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET CREATED_DATE = CREATED_DATE "
+                  "WHERE LOCK_KEY = '%s'",
+                  f->table, sqlock_key(lock));
+    if (f->database->bit != ON_SQLITE)
+        (void)sql_integer(&f->sql,
+                          "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                          f->table, sqlock_key(lock));
+    renewed = sqlock_renew(lock, 0, &errs[0]);
+    renewed_many = sqlock_renew_many(&lock, 1, NULL, &errs[1]);
+    released = sqlock_release(lock, &errs[2]);
+    assert_int_equal(sql_rollback(&f->sql), 0);
+    assert_code(SQLOCK_EBUSY, renewed, &errs[0]);
+    if (renewed_many != 0) /* a row that is locked may be passed over */
+        assert_code(SQLOCK_EBUSY, renewed_many, &errs[1]);
+    if (released != 0) /* ... and the release be sent again */
+        assert_code(SQLOCK_EBUSY, released, &errs[2]);
+    registry_end(registry);
+}
+
+static void limit_connections(struct login *login, const struct fixture *f)
+{
+    (void)sql_run(&login->admin,
+                  f->database->bit == ON_POSTGRES
+                      ? "ALTER ROLE %s CONNECTION LIMIT 1"
+                      : "ALTER USER %s WITH MAX_USER_CONNECTIONS 1",
+                  login->parts.user);
+}
+
+/* Now and then the last try has no time left to be refused. */
+static void test_no_connection_left_is_a_resource(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct login login;
+
+    if (database_is_pooled(f->database))
+        skip_or_fail("a pooler answers for the server");
+    login_make(&login, f, "sqlock_crowded");
+    login_grant(&login, "SELECT, INSERT, UPDATE, DELETE", f->table);
+    limit_connections(&login, f);
+    registry = fixture_registry_at(f, login.url, &options);
+    options.connect_timeout_ms = 500; /* a busy machine refuses slowly */
+    for (int i = 0; i < 5; i++) {
+        sqlock_registry *other = NULL;
+        int rc = sqlock_registry_open(&other, login.url, &options, &f->err);
+
+        assert_code(SQLOCK_ERESOURCE, rc, &f->err);
+    }
+    registry_end(registry);
+    login_drop(&login, f);
+}
+
+/* The connection breaks, the next one is refused, and nobody answers to those
+ * after it. */
+static int refuse_then_fall_silent(void *context, const struct tap_event *event)
+{
+    unsigned *opens = context;
+
+    if (event->call == TAP_OPEN)
+        return (*opens)++ == 0 ? SQLOCK_ERESOURCE : SQLOCK_EUNREACHABLE;
+    return SQLOCK_EUNREACHABLE;
+}
+
+static void test_a_refusal_is_told_when_time_is_up(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_info *row = NULL;
+    unsigned opens = 0;
+    int rc;
+
+    options.statement_timeout_ms = 100;
+    registry = fixture_tapped(f, &options);
+    tap_hooks(refuse_then_fall_silent, NULL, &opens);
+    rc = sqlock_show(registry, f->name, &row, &f->err);
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(opens > 1);
+    assert_code(SQLOCK_ERESOURCE, rc, &f->err);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_locked_row_is_busy),
+    TEST_ON(test_no_connection_left_is_a_resource, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_refusal_is_told_when_time_is_up, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_locks_keep_to_their_codes, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_administration_keeps_to_its_codes, ON_ALL, IN_SQLOCK),
+};
+const struct topic topic_codes = TOPIC(tests);

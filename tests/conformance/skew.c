@@ -1,0 +1,210 @@
+/*
+ * skew.c - rows that a clock which is off has written, and servers that forget:
+ * told to whoever asks, and to the log
+ */
+#include "conformance.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HOURS_MS (INT64_C(8) * 3600 * 1000)
+#define TTL_MS INT64_C(10000) /* Spring's, and what peer_ttl_ms is by default */
+
+static struct {
+    pthread_mutex_t mutex; /* of what follows */
+    unsigned lines;
+    char last[512]; /* that has the part */
+    const char *part;
+} heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void hear(void *context, const char *line)
+{
+    (void)context;
+    pthread_mutex_lock(&heard.mutex);
+    if (strstr(line, heard.part) != NULL) {
+        heard.lines++;
+        (void)snprintf(heard.last, sizeof heard.last, "%s", line);
+    }
+    pthread_mutex_unlock(&heard.mutex);
+}
+
+static sqlock_options hearing(struct fixture *f, const char *part)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.log = hear;
+    options.peer_ttl_ms = TTL_MS;
+    heard.part = part;
+    heard.lines = 0;
+    return options;
+}
+
+/* The row of a peer, as Spring writes it by a clock that is so far ahead. */
+static void put_peer(struct fixture *f, const char *key, const char *region,
+                     int64_t ahead_ms)
+{
+    fixture_put_row(f, key, region, "0f8fad5b-d9cb-469f-a165-70867728950e",
+                    ahead_ms * 1000, (ahead_ms + TTL_MS) * 1000);
+}
+
+static int64_t ahead_of(struct fixture *f, sqlock_registry *registry,
+                        const char *name)
+{
+    sqlock_info *row;
+    int64_t ahead_ms;
+
+    assert_lock_ok(sqlock_show(registry, name, &row, &f->err), &f->err);
+    ahead_ms = row->ahead_ms;
+    sqlock_info_free(row, 1);
+    return ahead_ms;
+}
+
+static sqlock_severity clock_by(struct fixture *f,
+                                const sqlock_options *options)
+{
+    sqlock_severity worst = SQLOCK_FINE;
+    sqlock_finding *findings;
+    size_t count;
+    size_t i;
+
+    assert_lock_ok(sqlock_diagnose(f->url, options, &findings, &count, &f->err),
+                   &f->err);
+    for (i = 0; i < count; i++)
+        if (strcmp(findings[i].check, "clock") == 0 &&
+            findings[i].severity > worst)
+            worst = findings[i].severity;
+    sqlock_findings_free(findings, count);
+    return worst;
+}
+
+/* A peer whose clock is so far ahead has a lock of ours. */
+static void check_peer(struct fixture *f, int64_t ahead_ms, bool is_told)
+{
+    sqlock_options options = hearing(f, "peer_ttl_ms");
+    char region[32];
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int64_t found;
+
+    fixture_next(f);
+    (void)snprintf(region, sizeof region, "skew-%u", f->serial);
+    options.region = region;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    put_peer(f, sqlock_key(lock), region, ahead_ms);
+    assert_code(SQLOCK_ETIMEDOUT, lock_try(lock, 50, 0, &f->err), &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, lock_try(lock, 50, 0, &f->err), &f->err);
+    assert_int_equal(heard.lines, is_told ? 1 : 0);
+    if (is_told) {
+        assert_contains(heard.last, sqlock_key(lock));
+        assert_true(check_one_line(heard.last));
+    }
+    found = ahead_of(f, registry, sqlock_key(lock));
+    if (is_told)
+        assert_true(found > ahead_ms - 60000 && found <= ahead_ms + TTL_MS);
+    else
+        assert_int_equal(found, 0);
+    assert_int_equal(clock_by(f, &options),
+                     is_told ? SQLOCK_WARNING : SQLOCK_FINE);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_a_peer_in_another_zone_is_told(void **state)
+{
+    check_peer(*state, HOURS_MS, true);
+}
+
+/* Few seconds, but more than the margin. */
+static void test_a_peer_whose_clock_is_ahead_is_told(void **state)
+{
+    check_peer(*state, 60000, true);
+}
+
+static void test_a_peer_in_step_is_not(void **state)
+{
+    check_peer(*state, -1, false);
+}
+
+/* It has renewed for so long that its acquisition lies in the past. */
+static void test_a_peers_lease_that_is_too_long_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hearing(f, "peer_ttl_ms");
+    char region[32];
+
+    (void)snprintf(region, sizeof region, "long-%u", f->serial);
+    options.region = region;
+    fixture_put_row(f, "too-long", region, "somebody", -1000000,
+                    HOURS_MS * 1000);
+    assert_int_equal(clock_by(f, &options), SQLOCK_WARNING);
+    /* A service with such a TTL: the caller has said so. */
+    options.peer_ttl_ms = (uint32_t)HOURS_MS + 1000;
+    assert_int_equal(clock_by(f, &options), SQLOCK_FINE);
+}
+
+/* Ours may be as long as it likes. */
+static void test_a_long_lease_of_ours_is_not(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hearing(f, "peer_ttl_ms");
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(registry, f->name);
+
+    lock_take(lock, 3600000);
+    assert_code(SQLOCK_ETIMEDOUT, lock_try(other, 50, 0, &f->err), &f->err);
+    assert_int_equal(heard.lines, 0);
+    assert_int_equal(ahead_of(f, registry, f->name), 0);
+    lock_give(lock);
+    lock_drop(lock);
+    lock_drop(other);
+    registry_end(registry);
+}
+
+/* --- servers that forget (F61) --- */
+
+/* As the server says: 0 when a crash loses no commit. */
+static int64_t may_forget(struct fixture *f)
+{
+    if (f->database->bit == ON_SQLITE)
+        return 0;
+    if (f->database->bit == ON_POSTGRES)
+        return sql_integer(&f->sql,
+                           "SELECT COUNT(*) FROM pg_settings WHERE name IN"
+                           " ('fsync', 'full_page_writes') AND setting ="
+                           " 'off'");
+    return sql_integer(&f->sql, "SELECT @@innodb_flush_log_at_trx_commit <> 1"
+                                " OR (@@log_bin AND @@sync_binlog <> 1)");
+}
+
+static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = hearing(f, "may forget");
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    /* Once, however many connections there are. */
+    lock_take(lock, 0);
+    lock_give(lock);
+    assert_int_equal(heard.lines, may_forget(f) != 0 ? 1 : 0);
+    if (heard.lines > 0) {
+        assert_contains(heard.last,
+                        f->database->bit == ON_POSTGRES ? " = off" : " = ");
+        assert_true(check_one_line(heard.last));
+    }
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_peer_in_another_zone_is_told),
+    TEST_ON(test_a_peer_whose_clock_is_ahead_is_told, ON_ALL, HAS_EXPIRY),
+    TEST(test_a_peer_in_step_is_not),
+    TEST_ON(test_a_peers_lease_that_is_too_long_is_told, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_a_long_lease_of_ours_is_not, ON_ALL, HAS_EXPIRY),
+    TEST_ON(test_F61_a_server_that_forgets_is_told_at_open, ON_ALL, IN_SQLOCK),
+};
+const struct topic topic_skew = TOPIC(tests);

@@ -1,0 +1,476 @@
+/*
+ * doubt.c - releases that were not carried out and claims whose outcome is in
+ * doubt: told as what they are, and their rows freed in the background, long
+ * before their leases are over (F38, F39, F42)
+ */
+#include "keeper.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "support/tap.h"
+#include "support/workers.h"
+
+#define MANY 3
+
+/* Of a statement: what is refused is refused all that time. */
+#define STATEMENT_MS (300 * SLOWNESS)
+
+static sqlock_registry *hasty_registry(struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.statement_timeout_ms = STATEMENT_MS;
+    return fixture_tapped(f, &options);
+}
+
+static bool is_free(struct fixture *f, const char *name)
+{
+    char key[SQLOCK_KEY_SIZE];
+
+    /* In one statement: it may be deleted at any time. */
+    assert_lock_ok(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &f->err),
+                   &f->err);
+    return sql_integer(&f->sql,
+                       "SELECT COUNT(*) FROM %s WHERE LOCK_KEY = '%s' AND %s "
+                       "IS NOT NULL",
+                       f->table, key, fixture_holder(f)) == 0;
+}
+
+static void expect_freed(struct fixture *f, const char *name)
+{
+    assert_becomes_true(is_free(f, name), PATIENCE_MS);
+}
+
+/* ------------------------------------------------- releases that go wrong -- */
+
+struct trouble {
+    const char *texts[3]; /* of the statements that are hit */
+    int before;           /* in place of sending one; 0: it is sent */
+    int after;            /* in place of its answer; 0: that is given */
+    atomic_int times;     /* how many more are hit */
+};
+
+/* All by which a lock of that registry is given back. */
+static struct trouble trouble_of(sqlock_registry *registry, int before,
+                                 int after, int times)
+{
+    struct trouble trouble = {.before = before, .after = after};
+
+    trouble.texts[0] = census_text(registry, SQLOCK_SQL_RELEASE);
+    trouble.texts[1] = census_text(registry, SQLOCK_SQL_RELEASE_MANY);
+    trouble.texts[2] = census_text(registry, SQLOCK_SQL_RELEASE_BELL);
+    atomic_store(&trouble.times, times);
+    return trouble;
+}
+
+static bool is_hit(struct trouble *trouble, const struct tap_event *event)
+{
+    bool concerned = false;
+
+    for (size_t i = 0; i < 3; i++)
+        concerned = concerned ||
+                    (event->text != NULL && event->text == trouble->texts[i]);
+    return concerned && atomic_fetch_sub(&trouble->times, 1) > 0;
+}
+
+static int trouble_before(void *context, const struct tap_event *event)
+{
+    struct trouble *trouble = context;
+
+    return trouble->before != 0 && is_hit(trouble, event) ? trouble->before : 0;
+}
+
+static int trouble_after(void *context, const struct tap_event *event, int rc)
+{
+    struct trouble *trouble = context;
+
+    return rc == 0 && trouble->after != 0 && is_hit(trouble, event)
+               ? trouble->after
+               : rc;
+}
+
+static void test_an_expired_release_whose_answer_is_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct trouble trouble = trouble_of(registry, 0, SQLOCK_EUNCERTAIN, 1);
+
+    lock_take(lock, TTL_MS / 4);
+    assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
+    tap_hooks(trouble_before, trouble_after, &trouble);
+    /* On Spring's layouts the row is gone, whoever has deleted it. */
+    assert_code(f->layout == SQLOCK_LAYOUT_SQLOCK ? SQLOCK_EEXPIRED
+                                                  : SQLOCK_EUNCERTAIN,
+                sqlock_release(lock, &f->err), &f->err);
+    assert_true(atomic_load(&trouble.times) <= 0);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_a_release_that_could_not_be_sent_is_sent_later(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct trouble trouble =
+        trouble_of(registry, SQLOCK_EUNREACHABLE, 0, INT32_MAX);
+    int64_t until;
+
+    lock_take(lock, LONG_TTL_MS);
+    tap_hooks(trouble_before, trouble_after, &trouble);
+    assert_code(SQLOCK_EUNREACHABLE, sqlock_release(lock, &f->err), &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 0);
+    until = check_deadline_ns(STATEMENT_MS);
+    while (check_pause(until))
+        assert_false(is_free(f, f->name));
+    atomic_store(&trouble.times, 0);
+    expect_freed(f, f->name);
+    lock_take(lock, LONG_TTL_MS);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_many_releases_that_could_not_be_sent(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    struct trouble trouble =
+        trouble_of(registry, SQLOCK_EUNREACHABLE, 0, INT32_MAX);
+    sqlock_lock *locks[MANY];
+    int results[MANY];
+    char name[96];
+
+    for (size_t i = 0; i < MANY; i++) {
+        locks[i] = keep_lock(f, registry, i);
+        lock_take(locks[i], LONG_TTL_MS);
+    }
+    tap_hooks(trouble_before, trouble_after, &trouble);
+    assert_code(SQLOCK_EUNREACHABLE,
+                sqlock_release_many(locks, MANY, results, &f->err), &f->err);
+    atomic_store(&trouble.times, 0);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_int_equal(results[i], SQLOCK_EUNREACHABLE);
+        expect_freed(f, keep_name(f, name, i));
+    }
+    registry_end(registry);
+}
+
+/* A stranger's transaction has the row for longer than the release may take. */
+static void test_a_release_of_a_row_that_is_locked(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    struct sql sql;
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    assert_lock_ok(sql_open(&sql, f->database, f->url), &sql.err);
+    assert_lock_ok(sql_begin(&sql), &sql.err);
+    (void)sql_run(&sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                  f->table, sqlock_key(lock));
+    rc = sqlock_release(lock, &f->err);
+    assert_code_of(SQLOCK_EBUSY, SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_lock_ok(sql_rollback(&sql), &sql.err);
+    sql_close(&sql);
+    expect_freed(f, f->name);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* ------------------------------------------------- over a waiting session -- */
+
+struct waiting {
+    sqlock_lock *lock;
+    atomic_bool has_it;
+    atomic_bool may_release;
+    atomic_int released;
+};
+
+static int wait_and_release(struct worker *worker)
+{
+    struct waiting *waiting = worker->context;
+
+    worker_expect(
+        worker, 0,
+        lock_try(waiting->lock, PATIENCE_MS, LONG_TTL_MS, &worker->err));
+    atomic_store(&waiting->has_it, true);
+    while (!atomic_load(&waiting->may_release))
+        (void)check_pause(INT64_MAX);
+    atomic_store(&waiting->released,
+                 sqlock_release(waiting->lock, &worker->err));
+    return 0;
+}
+
+/* Waited for, it is released on the session that waited. */
+static void check_retried(struct fixture *f, int code)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *held = lock_obtain(f->b, f->name);
+    struct waiting waiting = {.lock = lock_obtain(registry, f->name)};
+    struct trouble trouble = trouble_of(registry, code, 0, 1);
+    struct worker worker;
+
+    lock_take(held, LONG_TTL_MS);
+    worker_start(&worker, wait_and_release, &waiting);
+    /* So that it has asked once, and waits. */
+    assert_becomes_true(tap_sent() > 0, PATIENCE_MS);
+    (void)wait_until(false, 300 * SLOWNESS);
+    lock_give(held);
+    assert_becomes_true(atomic_load(&waiting.has_it), PATIENCE_MS);
+    tap_hooks(trouble_before, trouble_after, &trouble);
+    atomic_store(&waiting.may_release, true);
+    worker_join(&worker);
+    tap_hooks(NULL, NULL, NULL);
+    assert_int_equal(atomic_load(&waiting.released), 0);
+    assert_true(atomic_load(&trouble.times) <= 0);
+    assert_true(is_free(f, f->name));
+    lock_drop(held);
+    registry_end(registry);
+}
+
+static void test_a_release_over_a_waiting_session_is_tried_again(void **state)
+{
+    struct fixture *f = *state;
+
+    check_retried(f, SQLOCK_ERETRY);
+    fixture_next(f);
+    check_retried(f, SQLOCK_EBUSY);
+}
+
+/* ------------------------------------------- claims whose outcome is unknown -- */
+
+#define PARAMETERS_MAX 40
+
+/* The first claim hangs on its way; its answer is never heard. */
+struct hanging {
+    const char *claim;
+    pthread_t asker;
+    sqlock_value values[PARAMETERS_MAX];
+    size_t count;
+    const char *release;
+    atomic_uint released; /* by the thread that claims */
+    atomic_uint claims;
+};
+
+static int hang(void *context, const struct tap_event *event)
+{
+    struct hanging *hanging = context;
+
+    if (event->call != TAP_EXECUTE)
+        return 0;
+    if (event->text == hanging->release &&
+        pthread_equal(pthread_self(), hanging->asker))
+        (void)atomic_fetch_add(&hanging->released, 1);
+    if (event->text != hanging->claim ||
+        atomic_fetch_add(&hanging->claims, 1) > 0)
+        return 0;
+    assert_true(event->count <= PARAMETERS_MAX);
+    hanging->count = event->count;
+    for (size_t i = 0; i < event->count; i++) {
+        hanging->values[i] = event->parameters[i];
+        if (event->parameters[i].type == SQLOCK_TEXT)
+            hanging->values[i].text = strdup(event->parameters[i].text);
+    }
+    return SQLOCK_EUNCERTAIN;
+}
+
+/* It arrives after all: the row is claimed, and nobody holds the lock. */
+static void let_arrive(struct fixture *f, struct hanging *hanging)
+{
+    const sqlock_statement statement = {.text = hanging->claim};
+    sqlock_result result = {0};
+    int rc;
+
+    rc = f->sql.driver->execute(f->sql.connection, &statement, hanging->values,
+                                hanging->count, check_deadline_ns(PATIENCE_MS),
+                                &result, &f->err);
+    assert_lock_ok(rc, &f->err);
+    sqlock_result_clear(&result);
+    for (size_t i = 0; i < hanging->count; i++)
+        if (hanging->values[i].type == SQLOCK_TEXT) {
+            union {
+                const char *text;
+                void *memory;
+            } copy = {.text = hanging->values[i].text};
+
+            free(copy.memory);
+        }
+}
+
+static void test_F39_a_claim_that_arrives_after_it_was_told_busy(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct hanging hanging = {.asker = pthread_self()};
+    sqlock_lock *lock;
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+
+    options.ttl_ms = LONG_TTL_MS;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    hanging.claim = census_text(registry, SQLOCK_SQL_CLAIM);
+    lock_take(theirs, LONG_TTL_MS);
+    tap_hooks(hang, NULL, &hanging);
+    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    assert_true(atomic_load(&hanging.claims) >= 2); /* it was sent again */
+    lock_give(theirs);
+    let_arrive(f, &hanging);
+    assert_false(sqlock_is_held(lock));
+    expect_freed(f, f->name);
+    lock_take(theirs, LONG_TTL_MS);
+    assert_false(sqlock_is_held(lock));
+    lock_give(theirs);
+    lock_drop(theirs);
+    registry_end(registry);
+}
+
+/* Nobody else's acquire pays for it: it frees nothing. */
+static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    struct hanging hanging = {.asker = pthread_self()};
+    sqlock_lock *other;
+    sqlock_lock *lock;
+    sqlock_lock *theirs = lock_obtain(f->b, f->name);
+    unsigned before;
+
+    options.ttl_ms = LONG_TTL_MS;
+    registry = fixture_tapped(f, &options);
+    lock = lock_obtain(registry, f->name);
+    other = keep_lock(f, registry, 1);
+    hanging.claim = census_text(registry, SQLOCK_SQL_CLAIM);
+    hanging.release = census_text(registry, SQLOCK_SQL_RELEASE);
+    lock_take(theirs, LONG_TTL_MS);
+    lock_take(other, LONG_TTL_MS); /* a row */
+    lock_give(other);
+    tap_hooks(hang, NULL, &hanging);
+    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    for (int i = 0; i < 3; i++) {
+        before = atomic_load(&hanging.released);
+        lock_take(other, LONG_TTL_MS);
+        assert_int_equal(atomic_load(&hanging.released), before);
+        lock_give(other);
+    }
+    lock_give(theirs);
+    let_arrive(f, &hanging);
+    expect_freed(f, f->name);
+    lock_drop(theirs);
+    registry_end(registry);
+}
+
+/* ------------------------------------------------------ one outage for all -- */
+
+#define REQUESTS 60
+#define THREADS_MAX 6 /* of a registry with the default pool */
+
+struct darkness {
+    atomic_bool is_dark;
+    atomic_uint tries;
+};
+
+/* A host that does not answer. */
+static int stay_dark(void *context, const struct tap_event *event)
+{
+    struct darkness *darkness = context;
+    int64_t until = check_deadline_ns(STATEMENT_MS);
+
+    if (!atomic_load(&darkness->is_dark) ||
+        (event->call != TAP_EXECUTE && event->call != TAP_OPEN &&
+         event->call != TAP_BEGIN))
+        return 0;
+    (void)atomic_fetch_add(&darkness->tries, 1);
+    while (check_pause(until))
+        ;
+    return SQLOCK_EUNREACHABLE;
+}
+
+static bool are_over(sqlock_request *const *requests)
+{
+    for (size_t i = 0; i < REQUESTS; i++)
+        if (sqlock_request_look(requests[i]) == SQLOCK_REQUEST_FETCHING)
+            return false;
+    return true;
+}
+
+static void begin_requests(struct fixture *f, sqlock_registry *registry,
+                           sqlock_request **requests)
+{
+    for (size_t i = 0; i < REQUESTS; i++) {
+        sqlock_lock *lock = keep_lock(f, registry, i);
+        int rc =
+            sqlock_request_acquire(&requests[i], lock, 0, NULL, -1, &f->err);
+
+        assert_lock_ok(rc, &f->err);
+    }
+}
+
+/* Each thread tries once or twice; who comes after that is told the same. */
+static void test_requests_share_an_outage(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    struct darkness darkness = {0};
+    static sqlock_request *requests[REQUESTS];
+
+    tap_hooks(stay_dark, NULL, &darkness);
+    atomic_store(&darkness.is_dark, true);
+    begin_requests(f, registry, requests);
+    assert_becomes_true(are_over(requests), PATIENCE_MS);
+    assert_true(atomic_load(&darkness.tries) <= 3 * THREADS_MAX);
+    for (size_t i = 0; i < REQUESTS; i++)
+        assert_true(sqlock_request_finish(requests[i], &f->err) < 0);
+    atomic_store(&darkness.is_dark, false);
+    begin_requests(f, registry, requests); /* and it is over with the outage */
+    assert_becomes_true(are_over(requests), PATIENCE_MS);
+    for (size_t i = 0; i < REQUESTS; i++)
+        assert_lock_ok(sqlock_request_finish(requests[i], &f->err), &f->err);
+    registry_end(registry);
+}
+
+static void test_closing_shares_an_outage(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = hasty_registry(f);
+    struct darkness darkness = {0};
+    static sqlock_request *requests[REQUESTS];
+    sqlock_lock *held = lock_obtain(registry, f->name);
+    unsigned before;
+    int rc;
+
+    keep_take(held, LONG_TTL_MS, NULL);
+    tap_hooks(stay_dark, NULL, &darkness);
+    atomic_store(&darkness.is_dark, true);
+    begin_requests(f, registry, requests);
+    before = atomic_load(&darkness.tries);
+    rc = sqlock_registry_close(registry, &f->err);
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &f->err);
+    /* What was under way, and once again. */
+    assert_true(atomic_load(&darkness.tries) - before <= 3 * THREADS_MAX);
+    tap_hooks(NULL, NULL, NULL);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_an_expired_release_whose_answer_is_lost, ON_ALL, IN_ALL),
+    TEST_ON(test_a_release_that_could_not_be_sent_is_sent_later, ON_ALL,
+            IN_ALL),
+    TEST_ON(test_many_releases_that_could_not_be_sent, ON_ALL, IN_ALL),
+    TEST_ON(test_a_release_of_a_row_that_is_locked, ON_SERVERS, IN_ALL),
+    TEST_ON(test_a_release_over_a_waiting_session_is_tried_again, ON_SERVERS,
+            IN_ALL),
+    TEST_ON(test_F39_a_claim_that_arrives_after_it_was_told_busy, ON_ALL,
+            IN_ALL),
+    TEST_ON(test_a_claim_in_doubt_costs_no_other_acquire, ON_ALL, IN_ALL),
+    TEST(test_requests_share_an_outage),
+    TEST(test_closing_shares_an_outage),
+};
+const struct topic topic_doubt = TOPIC(tests);

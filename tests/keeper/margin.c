@@ -1,0 +1,255 @@
+/*
+ * margin.c - the holder stops believing its margin before the row's end: after
+ * each way to get or renew a lease, however late the answer comes, and as long
+ * as renewals pass the row over
+ */
+#include "keeper.h"
+
+#include "base/clock.h"
+#include "locks/registry.h"
+#include "support/tap.h"
+
+#define MARGIN_MS (400 * SLOWNESS)
+#define ANSWER_MS (100 * SLOWNESS) /* how late each answer is */
+#define MANY 3
+
+/* A reading of the database's clock that takes longer says too little. */
+#define READING_MAX_NS (20 * LK_NS_PER_MS * SLOWNESS)
+
+/* SQLite's clock may have no more than milliseconds. */
+#define TICK_NS (2 * LK_NS_PER_MS)
+
+/* The latest point of CLOCK_BOOTTIME at which the row may end. */
+static int64_t row_ends_by(struct fixture *f, const char *name)
+{
+    int64_t ends_us = fixture_row(f, name).expires_us;
+    int64_t began;
+    int64_t now_us;
+    int64_t ended;
+
+    do {
+        began = lk_boottime_ns();
+        now_us = sql_now_us(&f->sql);
+        ended = lk_boottime_ns();
+    } while (ended - began > READING_MAX_NS);
+    return ended + (ends_us - now_us) * LK_NS_PER_US + TICK_NS;
+}
+
+/* The row is read last: a renewal in between can only move its end out. */
+#define expect_margin(f, lock, name, margin_ms)                                \
+    assert_less(keep_deadline(lock) + (margin_ms)*LK_NS_PER_MS,                \
+                row_ends_by((f), (name)))
+
+/* Every answer is late, so a deadline that is not counted from before its
+ * statement was sent comes out too long. */
+static int answer_late(void *context, const struct tap_event *event, int rc)
+{
+    int64_t until = check_deadline_ns(ANSWER_MS);
+
+    (void)context;
+    while (event->call == TAP_EXECUTE && check_pause(until))
+        ;
+    return rc;
+}
+
+static sqlock_registry *late_registry(struct fixture *f)
+{
+    sqlock_options options = keeper_options(f);
+    sqlock_registry *registry;
+
+    options.margin_ms = MARGIN_MS;
+    registry = fixture_tapped(f, &options);
+    tap_hooks(NULL, answer_late, NULL);
+    return registry;
+}
+
+static void test_one_lease_keeps_its_margin(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = late_registry(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    lock_take(lock, KEPT_MS);
+    expect_margin(f, lock, f->name, MARGIN_MS);
+    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    expect_margin(f, lock, f->name, MARGIN_MS);
+    assert_lock_ok(sqlock_renew(lock, 2 * KEPT_MS, &f->err), &f->err);
+    expect_margin(f, lock, f->name, MARGIN_MS);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_a_lease_that_is_kept_keeps_its_margin(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = late_registry(f);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+
+    keep_take(lock, KEPT_MS, NULL);
+    for (int i = 0; i < 3; i++) {
+        keep_await_renewals(lock, 1);
+        expect_margin(f, lock, f->name, MARGIN_MS);
+    }
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+static void test_many_leases_keep_their_margin(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *registry = late_registry(f);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *locks[MANY];
+    char name[96];
+    int rc;
+
+    options.ttl_ms = KEPT_MS;
+    for (size_t i = 0; i < MANY; i++)
+        locks[i] = keep_lock(f, registry, i);
+    rc = sqlock_acquire_many(locks, MANY, 0, &options, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < MANY; i++)
+        expect_margin(f, locks[i], keep_name(f, name, i), MARGIN_MS);
+    rc = sqlock_renew_many(locks, MANY, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    for (size_t i = 0; i < MANY; i++)
+        expect_margin(f, locks[i], keep_name(f, name, i), MARGIN_MS);
+    rc = sqlock_release_many(locks, MANY, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    registry_end(registry);
+}
+
+/* ------------------------------------------------- rows that are passed over */
+
+static void open_stranger(struct fixture *f, struct sql *sql, sqlock_lock *lock)
+{
+    int rc = sql_open(sql, f->database, f->url);
+
+    assert_lock_ok(rc, &sql->err);
+    assert_lock_ok(sql_begin(sql), &sql->err);
+    (void)sql_run(sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                  f->table, sqlock_key(lock));
+}
+
+static void end_stranger(struct sql *sql)
+{
+    assert_lock_ok(sql_rollback(sql), &sql->err);
+    sql_close(sql);
+}
+
+static bool is_alone(sqlock_lock *lock)
+{
+    bool alone;
+
+    pthread_mutex_lock(&lock->mutex);
+    alone = lock->renewals == NULL;
+    pthread_mutex_unlock(&lock->mutex);
+    return alone;
+}
+
+/* What is left is asked for again and again; nobody believes one ms longer. */
+static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct told told = {0};
+    struct sql sql;
+    int64_t last;
+
+    keep_take(lock, KEPT_MS, &told); /* its margin is a twentieth */
+    open_stranger(f, &sql, lock);
+    /* One that was carried out before may not have been answered yet. */
+    assert_becomes_true(is_alone(lock), PATIENCE_MS);
+    last = keep_deadline(lock);
+    while (atomic_load(&told.times) == 0) {
+        int64_t deadline = keep_deadline(lock);
+
+        assert_true(deadline <= last);
+        last = deadline;
+        expect_margin(f, lock, f->name, KEPT_MS / 20);
+    }
+    end_stranger(&sql);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
+/* Renewing one and renewing many tell the same of the same situation. */
+static void test_a_renewal_that_was_passed_over_is_told(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *locks[MANY];
+    int results[MANY];
+    int64_t before[MANY];
+    struct sql sql;
+    int rc;
+
+    for (size_t i = 0; i < MANY; i++) {
+        locks[i] = keep_lock(f, f->a, i);
+        lock_take(locks[i], LONG_TTL_MS);
+    }
+    open_stranger(f, &sql, locks[1]);
+    for (size_t i = 0; i < MANY; i++)
+        before[i] = keep_deadline(locks[i]);
+    rc = sqlock_renew_many(locks, MANY, results, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    for (size_t i = 0; i < MANY; i++) {
+        assert_int_equal(results[i], i == 1 ? SQLOCK_EBUSY : 0);
+        assert_true(keep_deadline(locks[i]) == before[i] ||
+                    (i != 1 && keep_deadline(locks[i]) > before[i]));
+    }
+    rc = sqlock_renew(locks[1], 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_true(keep_deadline(locks[1]) == before[1]);
+    end_stranger(&sql);
+    rc = sqlock_renew_many(locks, MANY, results, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(before[1], keep_deadline(locks[1]));
+    for (size_t i = 0; i < MANY; i++) {
+        lock_give(locks[i]);
+        lock_drop(locks[i]);
+    }
+}
+
+/* ------------------------------------------------------- leases within it */
+
+static void test_a_lease_within_the_margin_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int64_t deadline;
+    int rc;
+
+    options.margin_ms = 400;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    how.ttl_ms = 400;
+    rc = sqlock_acquire(lock, 0, &how, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_contains(f->err.message, "margin_ms");
+    rc = sqlock_acquire_many(&lock, 1, 0, &how, NULL, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_false(fixture_row(f, f->name).exists);
+    lock_take(lock, KEPT_MS);
+    deadline = keep_deadline(lock);
+    rc = sqlock_renew(lock, 399, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_true(keep_deadline(lock) == deadline);
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_one_lease_keeps_its_margin, ON_ALL, IN_ALL),
+    TEST_ON(test_a_lease_that_is_kept_keeps_its_margin, ON_ALL, IN_ALL),
+    TEST_ON(test_many_leases_keep_their_margin, ON_ALL, IN_ALL),
+    TEST_ON(test_a_lease_that_is_passed_over_keeps_its_margin, ON_SERVERS,
+            IN_ALL),
+    TEST_ON(test_a_renewal_that_was_passed_over_is_told, ON_SERVERS, IN_ALL),
+    TEST(test_a_lease_within_the_margin_is_refused),
+};
+const struct topic topic_margin = TOPIC(tests);

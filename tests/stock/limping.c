@@ -1,0 +1,46 @@
+/*
+ * limping.c - a suite that fails, for limping.sh: what one test leaves behind
+ * must not be in the way of those behind it
+ */
+#include "suite.h"
+
+static void test_fails_in_a_transaction(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    sqlock_tx *tx = NULL;
+
+    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
+    assert_lock_ok(sqlock_stock_deduct(stock, tx, NULL, item, 1, NULL, &f->err),
+                   &f->err);
+    fail_msg("%s", "as it is to");
+}
+
+static void test_hangs(void **state)
+{
+    (void)state;
+    while (check_pause(INT64_MAX))
+        continue;
+}
+
+static void test_is_behind_them(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+
+    assert_lock_ok(
+        sqlock_stock_deduct(stock, NULL, item, item, 1, NULL, &f->err),
+        &f->err);
+    assert_int_equal(shop_there(f, item), 9);
+    sqlock_stock_close(stock);
+}
+
+static const struct test tests[] = {
+    TEST(test_fails_in_a_transaction),
+    TEST(test_hangs),
+    TEST(test_is_behind_them),
+};
+
+const struct topic topic_limping = TOPIC(tests);

@@ -1,0 +1,336 @@
+/*
+ * test_expiry.c - reservations whose time is over: one that cannot give back
+ * keeps no other from it; and expiry against claim and cancellation, one
+ * statement after the other
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/tap.h"
+#include "support/workers.h"
+
+/* --- what cannot be given back --- */
+
+#define BLOCKED 101 /* more than are looked at together */
+
+static void delete_item(struct fixture *f, const char *item)
+{
+    char table[64];
+
+    assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE ITEM = '%s'",
+                             shop_table(f, "STOCK", table), item),
+                     1);
+}
+
+static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *gone = shop_item(f, 10);
+    const char *item = shop_item(f, 10);
+    sqlock_stock_line lines[] = {{.item = gone, .quantity = 2},
+                                 {.item = item, .quantity = 3}};
+    sqlock_stock_answer answer;
+    int64_t expired = -1;
+    char orders[2][96];
+
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(orders[i], sizeof orders[i], "%s/%d", gone, i);
+        assert_lock_ok(sqlock_stock_reserve(stock, NULL, orders[i], lines, 2,
+                                            SHOP_LONG_MS, NULL, &f->err),
+                       &f->err);
+    }
+    delete_item(f, gone);
+    assert_lock_ok(
+        sqlock_stock_cancel(stock, NULL, orders[0], &answer, &f->err), &f->err);
+    shop_expect_state(f, stock, orders[0], SQLOCK_STOCK_CANCELLED);
+    assert_int_equal(shop_there(f, item), 7);
+    shop_let_time_pass(f, orders[1]);
+    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_int_equal(expired, 1);
+    shop_expect_state(f, stock, orders[1], SQLOCK_STOCK_EXPIRED);
+    assert_int_equal(shop_there(f, item), 10);
+    assert_int_equal(shop_sum(f, item), 0);
+    sqlock_stock_close(stock);
+}
+
+/* A table that takes nothing back: what is reserved of it stays so, and is
+ * told. */
+static void test_a_refused_reservation_keeps_none_from_ending(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = NULL;
+    sqlock_stock_options options;
+    int64_t expired = -1;
+    char table[64];
+
+    shop_make_goods(f, "full", table,
+                    "id VARCHAR(80) PRIMARY KEY, num INTEGER, "
+                    "top INTEGER, CHECK (num <= top)");
+    (void)sql_run(&f->sql,
+                  "INSERT INTO %s VALUES ('ink', 200, 200), ('pen', 10, 10)",
+                  table);
+    options = shop_described(table);
+    assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err), &f->err);
+    for (int i = 0; i <= BLOCKED; i++) {
+        sqlock_stock_line line = {.item = i < BLOCKED ? "ink" : "pen",
+                                  .quantity = 1};
+        char order[96];
+
+        (void)snprintf(order, sizeof order, "%s/%03d", f->name, i);
+        assert_lock_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
+                                            SHOP_LONG_MS + i, NULL, &f->err),
+                       &f->err);
+        shop_let_time_pass(f, order);
+    }
+    (void)sql_run(&f->sql, "UPDATE %s SET top = num WHERE id = 'ink'", table);
+    assert_code(SQLOCK_EDATABASE, sqlock_stock_expire(stock, &expired, &f->err),
+                &f->err);
+    assert_int_equal(expired, 1);
+    assert_contains(f->err.message, "/000 could not give back");
+    assert_int_equal(
+        sql_integer(&f->sql, "SELECT num FROM %s WHERE id = 'pen'", table), 10);
+    (void)sql_run(&f->sql, "UPDATE %s SET top = 200", table);
+    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_int_equal(expired, BLOCKED);
+    assert_int_equal(
+        sql_integer(&f->sql, "SELECT num FROM %s WHERE id = 'ink'", table),
+        200);
+    sqlock_stock_close(stock);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* --- against claim and cancellation --- */
+
+/* One reservation of 4 of 10, whose time is over unless it is said. */
+struct race {
+    struct fixture *f;
+    sqlock_registry *tapped;
+    sqlock_stock *expirer; /* of the tapped registry */
+    sqlock_stock *other;
+    const char *item;
+    const char *order;
+    bool claims;          /* or else cancels */
+    struct worker worker; /* that meets the others halfway */
+    atomic_bool has_begun;
+};
+
+static void race_open(struct race *race, struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    race->f = f;
+    race->tapped = fixture_tapped(f, &options);
+    race->expirer = shop_open_at(race->tapped, SQLOCK_STOCK_CONDITIONAL);
+    race->other = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
+}
+
+static void race_reserve(struct race *race, bool claims, int64_t ttl_ms)
+{
+    struct fixture *f = race->f;
+
+    race->claims = claims;
+    atomic_store(&race->has_begun, false);
+    race->item = shop_item(f, 10);
+    race->order = shop_reserve(f, race->other, race->item, 4, ttl_ms);
+}
+
+static void race_close(struct race *race)
+{
+    sqlock_stock_close(race->other);
+    sqlock_stock_close(race->expirer);
+    registry_end(race->tapped);
+}
+
+static int end_it(struct race *race, sqlock_tx *tx, sqlock_error *err)
+{
+    return race->claims
+               ? sqlock_stock_claim(race->other, tx, race->order, NULL, err)
+               : sqlock_stock_cancel(race->other, tx, race->order, NULL, err);
+}
+
+/* As it was claimed or cancelled; and nothing was given back twice. */
+static void expect_ended(struct race *race, int64_t expired)
+{
+    struct fixture *f = race->f;
+    bool is_claimed = race->claims && expired == 0;
+
+    shop_expect_state(f, race->other, race->order,
+                      expired > 0    ? SQLOCK_STOCK_EXPIRED
+                      : race->claims ? SQLOCK_STOCK_CLAIMED
+                                     : SQLOCK_STOCK_CANCELLED);
+    assert_int_equal(shop_there(f, race->item), is_claimed ? 6 : 10);
+    assert_int_equal(shop_sum(f, race->item), is_claimed ? -4 : 0);
+}
+
+/* After it was seen to be due, and before it is let expire: here the claim came
+ * just in time. */
+static int end_before_it_lapses(void *context, const struct tap_event *event)
+{
+    struct race *race = context;
+
+    if (event->call != TAP_BEGIN || atomic_exchange(&race->has_begun, true))
+        return 0;
+    if (race->claims)
+        shop_give_time(race->f, race->order);
+    assert_lock_ok(end_it(race, NULL, &race->f->err), &race->f->err);
+    if (race->claims)
+        shop_let_time_pass(race->f, race->order);
+    return 0;
+}
+
+static void test_what_ends_when_it_is_due_does_not_expire(void **state)
+{
+    struct fixture *f = *state;
+    struct race race;
+
+    race_open(&race, f);
+    for (int claims = 0; claims < 2; claims++) {
+        int64_t expired = -1;
+
+        race_reserve(&race, claims == 1, SHOP_LONG_MS);
+        shop_let_time_pass(f, race.order);
+        tap_hooks(end_before_it_lapses, NULL, &race);
+        assert_lock_ok(sqlock_stock_expire(race.expirer, &expired, &f->err),
+                       &f->err);
+        tap_hooks(NULL, NULL, NULL);
+        assert_true(race.has_begun);
+        assert_int_equal(expired, 0);
+        expect_ended(&race, 0);
+    }
+    race_close(&race);
+}
+
+static int note_begin(void *context, const struct tap_event *event)
+{
+    struct race *race = context;
+
+    if (event->call == TAP_BEGIN)
+        atomic_store(&race->has_begun, true);
+    return 0;
+}
+
+/* How many it let expire. */
+static int expire_all(struct worker *worker)
+{
+    struct race *race = worker->context;
+    int64_t expired = 0;
+
+    worker_expect(worker, 0,
+                  sqlock_stock_expire(race->expirer, &expired, &worker->err));
+    worker->index = (unsigned)expired;
+    return 0;
+}
+
+/* Until the other has got as far as it can. */
+static void let_it_come(struct race *race)
+{
+    int64_t end = check_deadline_ns(100);
+
+    assert_becomes_true(atomic_load(&race->has_begun), PATIENCE_MS);
+    while (check_pause(end))
+        continue;
+}
+
+/* In a transaction, in time; its outcome is known only after the end. */
+static sqlock_tx *end_in_transaction(struct race *race, bool claims)
+{
+    struct fixture *f = race->f;
+    int64_t remaining_ms = 1;
+    sqlock_tx *tx = NULL;
+    int rc = SQLOCK_EEXPIRED;
+
+    for (int64_t ttl_ms = 50; rc == SQLOCK_EEXPIRED; ttl_ms *= 2) {
+        race_reserve(race, claims, ttl_ms);
+        assert_lock_ok(sqlock_tx_begin(&tx, f->b, &f->err), &f->err);
+        rc = end_it(race, tx, &f->err);
+        if (rc == SQLOCK_EEXPIRED)
+            assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    }
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(sqlock_stock_look(race->expirer, NULL, race->order,
+                                          NULL, &remaining_ms, &f->err) == 0 &&
+                            remaining_ms == 0,
+                        PATIENCE_MS);
+    return tx;
+}
+
+static void test_expiry_waits_for_the_end_that_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+    struct race race;
+
+    race_open(&race, f);
+    for (int i = 0; i < 4; i++) {
+        bool commits = i / 2 == 0;
+        sqlock_tx *tx = end_in_transaction(&race, i % 2 == 0);
+
+        tap_hooks(note_begin, NULL, &race);
+        worker_start(&race.worker, expire_all, &race);
+        let_it_come(&race);
+        assert_lock_ok(commits ? sqlock_tx_commit(tx, &f->err)
+                               : sqlock_tx_rollback(tx, &f->err),
+                       &f->err);
+        worker_join(&race.worker);
+        tap_hooks(NULL, NULL, NULL);
+        assert_int_equal(race.worker.index, commits ? 0 : 1);
+        expect_ended(&race, commits ? 0 : 1);
+    }
+    race_close(&race);
+}
+
+static int come_too_late(struct worker *worker)
+{
+    struct race *race = worker->context;
+
+    atomic_store(&race->has_begun, true);
+    worker_expect(worker, SQLOCK_EEXPIRED, end_it(race, NULL, &worker->err));
+    return 0;
+}
+
+/* It has expired, and nobody knows yet. */
+static int end_before_the_commit(void *context, const struct tap_event *event)
+{
+    struct race *race = context;
+
+    if (event->call != TAP_COMMIT || atomic_load(&race->has_begun))
+        return 0;
+    worker_start(&race->worker, come_too_late, race);
+    let_it_come(race);
+    return 0;
+}
+
+static void test_the_end_waits_for_the_expiry_that_is_under_way(void **state)
+{
+    struct fixture *f = *state;
+    struct race race;
+
+    race_open(&race, f);
+    for (int claims = 0; claims < 2; claims++) {
+        int64_t expired = -1;
+
+        race_reserve(&race, claims == 1, SHOP_LONG_MS);
+        shop_let_time_pass(f, race.order);
+        tap_hooks(end_before_the_commit, NULL, &race);
+        assert_lock_ok(sqlock_stock_expire(race.expirer, &expired, &f->err),
+                       &f->err);
+        tap_hooks(NULL, NULL, NULL);
+        assert_true(race.has_begun);
+        worker_join(&race.worker);
+        assert_int_equal(expired, 1);
+        expect_ended(&race, 1);
+    }
+    race_close(&race);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_deleted_item_keeps_no_reservation_from_ending),
+    TEST(test_a_refused_reservation_keeps_none_from_ending),
+    TEST(test_what_ends_when_it_is_due_does_not_expire),
+    TEST(test_expiry_waits_for_the_end_that_is_under_way),
+    TEST(test_the_end_waits_for_the_expiry_that_is_under_way),
+};
+
+const struct topic topic_expiry = TOPIC(tests);

@@ -1,0 +1,156 @@
+/*
+ * test_limits.c - quantities at the end of what their column, or an integer,
+ * holds: more is refused, and what is answered is what the row has
+ */
+#include "suite.h"
+
+#include <stdio.h>
+
+/* Leave `item` with buckets that are not empty. */
+static void spread_it(struct fixture *f, const char *item)
+{
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
+
+    assert_lock_ok(
+        sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
+        &f->err);
+    sqlock_stock_close(stock);
+}
+
+/* By every strategy: an item may be restored by those that do not spread it. */
+static void test_row_and_buckets_together_do_not_overflow(void **state)
+{
+    struct fixture *f = *state;
+
+    each_strategy
+    {
+        sqlock_stock *stock = shop_open(f, strategy);
+        const char *item = shop_item(f, 1000);
+        sqlock_stock_answer answer;
+        int64_t there = 0;
+        char order[96];
+
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        spread_it(f, item);
+        (void)snprintf(order, sizeof order, "%s/too many", item);
+        assert_code(SQLOCK_EINVAL,
+                    sqlock_stock_restore(stock, NULL, order, item,
+                                         INT64_MAX - 998, NULL, &f->err),
+                    &f->err);
+        assert_contains(f->err.message, "more than the column holds");
+        assert_int_equal(shop_there(f, item), 999);
+        /* The order was not kept; and so many fit. */
+        assert_lock_ok(sqlock_stock_restore(stock, NULL, order, item,
+                                            INT64_MAX - 999, NULL, &f->err),
+                       &f->err);
+        assert_lock_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err),
+                       &f->err);
+        assert_true(there == INT64_MAX);
+        (void)snprintf(order, sizeof order, "%s/none", item);
+        assert_lock_ok(
+            sqlock_stock_set(stock, NULL, order, item, 0, &answer, &f->err),
+            &f->err);
+        assert_int_equal(answer.left, 0);
+        assert_int_equal(shop_there(f, item), 0);
+        sqlock_stock_close(stock);
+    }
+}
+
+/* Written past the library: its change is no integer that an entry can have. */
+static void test_an_item_that_overflowed_can_be_set_right(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
+    const char *item = shop_item(f, 1000);
+    char table[64];
+
+    spread_it(f, item);
+    (void)sql_run(&f->sql,
+                  "UPDATE %s SET QUANTITY = 9223372036854775807 "
+                  "WHERE ITEM = '%s'",
+                  shop_table(f, "STOCK", table), item);
+    assert_code(SQLOCK_EINVAL,
+                sqlock_stock_set(stock, NULL, item, item, 0, NULL, &f->err),
+                &f->err);
+    assert_contains(f->err.message, "without an order id");
+    assert_int_equal(shop_sum(f, item), 0);
+    assert_lock_ok(sqlock_stock_set(stock, NULL, NULL, item, 7, NULL, &f->err),
+                   &f->err);
+    assert_int_equal(shop_there(f, item), 7);
+    sqlock_stock_close(stock);
+}
+
+static void expect_num(struct fixture *f, const char *table, int64_t expected)
+{
+    assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table),
+                     expected);
+}
+
+/* In a transaction on the application's own connection. */
+static int restore_there(struct fixture *f, sqlock_stock *stock,
+                         const char *order, int64_t quantity,
+                         sqlock_stock_answer *answer)
+{
+    void *native = f->sql.driver->native(f->sql.connection);
+    sqlock_tx *tx = NULL;
+    int rc;
+
+    assert_lock_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err), &f->err);
+    rc = sqlock_stock_restore(stock, tx, order, "7", quantity, answer, &f->err);
+    if (rc == SQLOCK_EINVAL)
+        assert_code(
+            SQLOCK_EINVAL,
+            sqlock_stock_set(stock, tx, NULL, "7", 40000, NULL, &f->err),
+            &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, NULL), &f->err);
+    return rc;
+}
+
+/* A MySQL that is not strict stores as much as fits and tells of success. */
+static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
+{
+    struct fixture *f = *state;
+    bool is_mysql = f->database->bit == ON_MYSQL;
+    int64_t most = is_mysql ? 127 : 32767;
+    sqlock_stock_options options;
+    sqlock_stock *stock = NULL;
+    sqlock_stock_answer answer;
+    char table[64];
+
+    shop_make_goods(f, "narrow", table,
+                    is_mysql ? "id INTEGER PRIMARY KEY, num TINYINT"
+                             : "id INTEGER PRIMARY KEY, num SMALLINT");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES (7, 100)", table);
+    if (is_mysql)
+        (void)sql_run(&f->sql, "SET sql_mode = ''");
+    options = shop_described(table);
+    assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err), &f->err);
+    for (int i = 0; i < 2; i++) {
+        const char *order = i == 0 ? NULL : f->name;
+
+        assert_code(SQLOCK_EINVAL,
+                    restore_there(f, stock, order, most - 99, &answer),
+                    &f->err);
+        assert_code(SQLOCK_EINVAL,
+                    sqlock_stock_restore(stock, NULL, order, "7", most - 99,
+                                         NULL, &f->err),
+                    &f->err);
+        expect_num(f, table, 100);
+    }
+    assert_lock_ok(restore_there(f, stock, f->name, most - 100, &answer),
+                   &f->err);
+    assert_int_equal(answer.left, most);
+    expect_num(f, table, most);
+    if (is_mysql)
+        (void)sql_run(&f->sql, "SET sql_mode = DEFAULT");
+    sqlock_stock_close(stock);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+static const struct test tests[] = {
+    TEST(test_row_and_buckets_together_do_not_overflow),
+    TEST(test_an_item_that_overflowed_can_be_set_right),
+    TEST_ON(test_a_narrow_column_is_not_filled_beyond_its_end, ON_SERVERS, 0),
+};
+
+const struct topic topic_limits = TOPIC(tests);

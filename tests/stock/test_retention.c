@@ -1,0 +1,344 @@
+/*
+ * test_retention.c - orders and reservations are forgotten when they are old, and
+ * no sooner: whole orders, in pages, beside those who sell
+ */
+#include "suite.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "support/workers.h"
+
+#define OLD_DAYS 100 /* older than the default */
+
+/* SQL of a time so many days before the one in a column. */
+static const char *earlier(const struct fixture *f, const char *column,
+                           int days, char out[128])
+{
+    if (f->database->bit == ON_POSTGRES)
+        (void)snprintf(out, 128, "%s - interval '%d days'", column, days);
+    else if (f->database->bit == ON_MYSQL)
+        (void)snprintf(out, 128, "TIMESTAMPADD(DAY, -%d, %s)", days, column);
+    else
+        (void)snprintf(out, 128, "%s - %" PRId64, column,
+                       days * INT64_C(86400000000));
+    return out;
+}
+
+/* Make the orders of that pattern, or their reservations, older. */
+static void age(struct fixture *f, const char *table, const char *column,
+                const char *pattern, int days)
+{
+    char time[128];
+    char name[64];
+
+    (void)sql_run(&f->sql, "UPDATE %s SET %s = %s WHERE ORDER_ID LIKE '%s'",
+                  shop_table(f, table, name), column,
+                  earlier(f, column, days, time), pattern);
+}
+
+static void age_order(struct fixture *f, const char *pattern)
+{
+    age(f, "STOCK_ENTRY", "CREATED_AT", pattern, OLD_DAYS);
+}
+
+static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
+                                bool dry_run)
+{
+    sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
+    sqlock_stock_reaped reaped;
+
+    options.dry_run = dry_run;
+    assert_lock_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err),
+                   &f->err);
+    return reaped;
+}
+
+/* What the other tests have left is not old. */
+static void expect_reaped(struct fixture *f, sqlock_stock *stock,
+                          int64_t entries, int64_t reservations)
+{
+    for (int dry_run = 1; dry_run >= 0; dry_run--) {
+        sqlock_stock_reaped reaped = reap(f, stock, dry_run == 1);
+
+        assert_int_equal(reaped.entries, entries);
+        assert_int_equal(reaped.reservations, reservations);
+    }
+}
+
+static bool is_known(struct fixture *f, sqlock_stock *stock, const char *order,
+                     const char *item, int64_t quantity)
+{
+    sqlock_stock_answer answer;
+    int rc = sqlock_stock_deduct(stock, NULL, order, item, quantity, &answer,
+                                 &f->err);
+
+    assert_true(rc == 0 || rc == SQLOCK_EINSUFFICIENT);
+    return answer.is_duplicate;
+}
+
+static const char *name(char out[96], const char *item, const char *what)
+{
+    (void)snprintf(out, 96, "%s/%s", item, what);
+    return out;
+}
+
+static void test_orders_are_forgotten_by_their_age(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 10);
+    const char *few = shop_item(f, 1);
+    sqlock_stock_line lines[] = {{.item = item, .quantity = 1},
+                                 {.item = few, .quantity = 1}};
+    char old[96];
+    char young[96];
+    char refused[96];
+    char several[96];
+
+    (void)is_known(f, stock, name(old, item, "old/done"), item, 2);
+    (void)is_known(f, stock, name(young, item, "young"), item, 2);
+    (void)is_known(f, stock, name(refused, item, "old/refused"), item, 99);
+    assert_lock_ok(sqlock_stock_deduct_many(stock, NULL,
+                                            name(several, item, "old/several"),
+                                            lines, 2, NULL, &f->err),
+                   &f->err);
+    expect_reaped(f, stock, 0, 0);
+    age_order(f, "%/old/%");
+    expect_reaped(f, stock, 4, 0);
+    expect_reaped(f, stock, 0, 0);
+    /* Nothing was given back; and the young one is known. */
+    assert_int_equal(shop_there(f, item), 5);
+    assert_true(is_known(f, stock, young, item, 2));
+    assert_false(is_known(f, stock, old, item, 2));
+    assert_false(is_known(f, stock, refused, item, 99));
+    assert_int_equal(shop_there(f, item), 3);
+    sqlock_stock_close(stock);
+}
+
+/* A reservation is as old as its end, and its order stays as long as it. */
+static void test_reservations_are_kept_from_their_end_on(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 100);
+    static const char *const ways[] = {"open", "claimed", "cancelled",
+                                       "expired"};
+    sqlock_stock_line line = {.item = item, .quantity = 1};
+    sqlock_stock_answer answer;
+    char orders[4][96];
+
+    for (int i = 0; i < 4; i++)
+        assert_lock_ok(
+            sqlock_stock_reserve(stock, NULL, name(orders[i], item, ways[i]),
+                                 &line, 1, SHOP_LONG_MS, NULL, &f->err),
+            &f->err);
+    assert_lock_ok(sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err),
+                   &f->err);
+    /* Long after its time; and each by a call of today. */
+    age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[2], OLD_DAYS);
+    age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[3], OLD_DAYS);
+    assert_lock_ok(sqlock_stock_cancel(stock, NULL, orders[2], NULL, &f->err),
+                   &f->err);
+    assert_lock_ok(sqlock_stock_expire(stock, NULL, &f->err), &f->err);
+    shop_expect_state(f, stock, orders[3], SQLOCK_STOCK_EXPIRED);
+    for (int i = 0; i < 4; i++) {
+        age_order(f, orders[i]);
+        age(f, "STOCK_RESERVATION", "CREATED_AT", orders[i], OLD_DAYS);
+    }
+    expect_reaped(f, stock, 0, 0);
+    for (int i = 0; i < 4; i++) {
+        assert_lock_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
+                                            SHOP_LONG_MS, &answer, &f->err),
+                       &f->err);
+        assert_true(answer.is_duplicate);
+    }
+    /* All but the open one, whose time was over long ago as well. */
+    for (int i = 0; i < 4; i++)
+        age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[i], OLD_DAYS);
+    expect_reaped(f, stock, 3, 3);
+    shop_expect_state(f, stock, orders[0], SQLOCK_STOCK_RESERVED);
+    assert_lock_ok(sqlock_stock_expire(stock, NULL, &f->err), &f->err);
+    assert_int_equal(shop_there(f, item), 99);
+    assert_code(SQLOCK_ENOTFOUND,
+                sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err),
+                &f->err);
+    sqlock_stock_close(stock);
+}
+
+/* What a stock of another table has reserved keeps its orders. */
+static void test_reservations_of_another_table_are_kept(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *ours = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    sqlock_stock *theirs = NULL;
+    sqlock_stock_options options;
+    sqlock_stock_line line = {.item = "pen", .quantity = 1};
+    char table[64];
+    char order[96];
+
+    shop_make_goods(f, "kept", table,
+                    "id VARCHAR(80) PRIMARY KEY, num INTEGER");
+    (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 10)", table);
+    options = shop_described(table);
+    assert_lock_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err),
+                   &f->err);
+    (void)name(order, f->name, "theirs");
+    assert_lock_ok(sqlock_stock_reserve(theirs, NULL, order, &line, 1,
+                                        SHOP_LONG_MS, NULL, &f->err),
+                   &f->err);
+    assert_lock_ok(sqlock_stock_claim(theirs, NULL, order, NULL, &f->err),
+                   &f->err);
+    age_order(f, order);
+    age(f, "STOCK_RESERVATION", "EXPIRES_AT", order, OLD_DAYS);
+    expect_reaped(f, ours, 0, 0);
+    expect_reaped(f, theirs, 1, 1);
+    sqlock_stock_close(theirs);
+    sqlock_stock_close(ours);
+    (void)sql_run(&f->sql, "DROP TABLE %s", table);
+}
+
+/* --- many --- */
+
+#define MANY 2300 /* orders of three rows: several pages */
+#define REAPERS 3
+#define SELLERS 3
+
+struct crowd_of_old {
+    sqlock_stock *stocks[2];
+    const char *item;
+    atomic_llong removed;
+    atomic_int reaping;
+    atomic_int sold;
+};
+
+/* Orders of a past in which there was no one to sell. */
+static void write_old_orders(struct fixture *f, const char *item)
+{
+    char entry[64];
+    char time[128];
+    const char *now = f->database->bit == ON_POSTGRES
+                          ? "(clock_timestamp() AT TIME ZONE 'UTC')"
+                      : f->database->bit == ON_MYSQL ? "UTC_TIMESTAMP(6)"
+                                                     : "1700000000000000";
+
+    (void)shop_table(f, "STOCK_ENTRY", entry);
+    (void)earlier(f, now, OLD_DAYS, time);
+    for (int i = 0; i < MANY; i += 50) {
+        char rows[50 * 3 * 220];
+        int used = 0;
+
+        for (int k = 0; k < 50 * 3; k++)
+            used += snprintf(rows + used, sizeof rows - (size_t)used,
+                             "%s('%s/%05d', %d, '%s', 'D', 1, 0, 'I', 0, %s)",
+                             k == 0 ? "" : ", ", item, i + k / 3, k % 3, item,
+                             time);
+        (void)sql_run(&f->sql, "INSERT INTO %s VALUES %s", entry, rows);
+    }
+}
+
+static int reap_or_sell(struct worker *worker)
+{
+    struct crowd_of_old *crowd = worker->context;
+    sqlock_stock *stock = crowd->stocks[worker->index % 2];
+
+    if (worker->index < REAPERS) {
+        sqlock_stock_reaped reaped;
+
+        worker_expect(worker, 0,
+                      sqlock_stock_reap(stock, NULL, &reaped, &worker->err));
+        atomic_fetch_add(&crowd->removed, reaped.entries);
+        atomic_fetch_sub(&crowd->reaping, 1);
+        return 0;
+    }
+    for (int i = 0; i < 20 || atomic_load(&crowd->reaping) > 0; i++) {
+        char order[96];
+
+        (void)snprintf(order, sizeof order, "%s/new/%u/%d", crowd->item,
+                       worker->index, i);
+        for (int k = 0; k < 2; k++) {
+            sqlock_stock_answer answer;
+
+            worker_expect(worker, 0,
+                          sqlock_stock_deduct(stock, NULL, order, crowd->item,
+                                              1, &answer, &worker->err));
+            if (answer.is_duplicate != (k == 1))
+                return worker_fail(worker, "order %s is forgotten", order);
+        }
+        atomic_fetch_add(&crowd->sold, 1);
+    }
+    return 0;
+}
+
+static void test_many_are_forgotten_while_others_sell(void **state)
+{
+    struct fixture *f = *state;
+    struct crowd_of_old crowd = {
+        .stocks = {shop_open_at(f->a, SQLOCK_STOCK_CONDITIONAL),
+                   shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL)},
+        .item = shop_item(f, 1000000),
+        .reaping = REAPERS,
+    };
+    sqlock_stock_reaped counted;
+    struct workers workers;
+
+    write_old_orders(f, crowd.item);
+    counted = reap(f, crowd.stocks[0], true);
+    assert_int_equal(counted.entries, MANY * 3);
+    workers_start(&workers, REAPERS + SELLERS, reap_or_sell, &crowd);
+    workers_join(&workers);
+    assert_int_equal(crowd.removed, MANY * 3);
+    assert_int_equal(shop_there(f, crowd.item), 1000000 - crowd.sold);
+    assert_int_equal(shop_sum(f, crowd.item), -crowd.sold);
+    sqlock_stock_close(crowd.stocks[0]);
+    sqlock_stock_close(crowd.stocks[1]);
+}
+
+/* --- input --- */
+
+static int stop(void *context, const sqlock_stock_reaped *so_far)
+{
+    *(sqlock_stock_reaped *)context = *so_far;
+    return 1;
+}
+
+static void test_a_reap_can_be_stopped_and_is_checked(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
+    const char *item = shop_item(f, 1000);
+    sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
+    sqlock_stock_reaped reaped;
+    sqlock_stock_reaped seen = {0};
+
+    options.retention_ms = SQLOCK_STOCK_RETENTION_MIN_MS - 1;
+    assert_code(SQLOCK_EINVAL,
+                sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    options.retention_ms = 0;
+    options.size = 1;
+    assert_code(SQLOCK_EINVAL,
+                sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    write_old_orders(f, item);
+    options = (sqlock_stock_reap_options)SQLOCK_STOCK_REAP_INIT;
+    options.progress = stop;
+    options.context = &seen;
+    assert_code(SQLOCK_ECANCELED,
+                sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    /* A page, in which a row or two may be kept, and the rest of its last
+     * order. */
+    assert_in_range(reaped.entries, 900, 1002);
+    assert_int_equal(seen.entries, reaped.entries);
+    assert_int_equal(reap(f, stock, false).entries, MANY * 3 - reaped.entries);
+    sqlock_stock_close(stock);
+}
+
+static const struct test tests[] = {
+    TEST(test_orders_are_forgotten_by_their_age),
+    TEST(test_reservations_are_kept_from_their_end_on),
+    TEST(test_reservations_of_another_table_are_kept),
+    TEST(test_many_are_forgotten_while_others_sell),
+    TEST(test_a_reap_can_be_stopped_and_is_checked),
+};
+
+const struct topic topic_retention = TOPIC(tests);

@@ -1,0 +1,245 @@
+/*
+ * test_codes.c - the lists of codes in sqlock.h: no call on a transaction
+ * answers another one, whatever the database answers
+ */
+#include "suite.h"
+
+#include <stdio.h>
+
+#include "support/contract.h"
+#include "support/server.h"
+
+/* --- with a transaction of the registry's --- */
+
+static void begin(struct contract *c)
+{
+    sqlock_tx *tx = NULL;
+
+    assert_becomes_true(sqlock_tx_begin(&tx, c->registry, &c->f->err) == 0,
+                        PATIENCE_MS);
+    c->state = tx;
+}
+
+static void begin_guarded(struct contract *c)
+{
+    begin(c);
+    assert_lock_ok(sqlock_tx_guard(c->state, c->locks[0], &c->f->err),
+                   &c->f->err);
+}
+
+static void roll_back(struct contract *c)
+{
+    (void)sqlock_tx_rollback(c->state, NULL);
+    c->state = NULL;
+}
+
+static int call_begin(struct contract *c, sqlock_error *err)
+{
+    return sqlock_tx_begin((sqlock_tx **)&c->state, c->registry, err);
+}
+
+static int call_execute(struct contract *c, sqlock_error *err)
+{
+    sqlock_value id = sqlock_integer(2);
+    char text[160];
+
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = 5 WHERE id = ?",
+                   stock_name(c->f));
+    return sqlock_tx_execute(c->state, text, &id, 1, NULL, err);
+}
+
+/* A name that is new to everybody. */
+static int call_lock(struct contract *c, sqlock_error *err)
+{
+    const char *name = sqlock_name(c->locks[0]);
+
+    return sqlock_tx_lock(c->state, &name, 1, 30, false, NULL, err);
+}
+
+static int call_lock_row(struct contract *c, sqlock_error *err)
+{
+    sqlock_table table = stock_table(c->f);
+    sqlock_value id = sqlock_integer(1);
+
+    return sqlock_tx_lock_row(c->state, &table, &id, false, 30, err);
+}
+
+static int call_guard(struct contract *c, sqlock_error *err)
+{
+    return sqlock_tx_guard(c->state, c->locks[0], err);
+}
+
+static int call_fence(struct contract *c, sqlock_error *err)
+{
+    sqlock_table table = stock_table(c->f);
+    sqlock_value id = sqlock_integer(1);
+
+    return sqlock_tx_fence(c->state, &table, &id, 7, "me", err);
+}
+
+static int call_version(struct contract *c, sqlock_error *err)
+{
+    sqlock_table table = stock_table(c->f);
+    sqlock_value id = sqlock_integer(1);
+    sqlock_row_version version;
+
+    return sqlock_tx_version(c->state, &table, &id, &version, err);
+}
+
+static int call_update(struct contract *c, sqlock_error *err)
+{
+    const sqlock_row_version first = {.type = SQLOCK_INT64, .integer = 1};
+    const sqlock_assignment set = {"a", sqlock_integer(6)};
+    sqlock_table table = stock_table(c->f);
+    sqlock_value id = sqlock_integer(1);
+
+    return sqlock_tx_update(c->state, &table, &id, &first, &set, 1, NULL, err);
+}
+
+static int call_commit(struct contract *c, sqlock_error *err)
+{
+    sqlock_tx *tx = c->state;
+
+    c->state = NULL;
+    return sqlock_tx_commit(tx, err);
+}
+
+static int lock_and_write(void *context, sqlock_tx *tx,
+                          const sqlock_attempt *attempt, sqlock_error *err)
+{
+    struct contract *c = context;
+    int rc;
+
+    (void)attempt;
+    c->state = tx;
+    rc = call_lock(c, err);
+    if (rc == 0)
+        rc = call_execute(c, err);
+    c->state = NULL;
+    return rc;
+}
+
+static int call_retry(struct contract *c, sqlock_error *err)
+{
+    sqlock_retry_options limits = SQLOCK_RETRY_INIT;
+
+    limits.deadline_ms = 100;
+    limits.pause_ms = 10;
+    return sqlock_tx_retry(c->registry, lock_and_write, c, &limits, NULL, err);
+}
+
+#define BEGIN_CODES CODES_NOT_APPLIED
+#define EXECUTE_CODES                                                          \
+    (CODE(EBUSY) | CODE(ERETRY) | CODE(ELOST) | CODE(ESCHEMA) |                \
+     CODE(EACCESS) | CODE(EDATABASE) | CODE(ECANCELED) | CODE(EREADONLY) |     \
+     CODE(ERESOURCE) | CODE(ENOMEM))
+#define LOCK_CODES (EXECUTE_CODES | CODE(ETIMEDOUT) | CODE(EUNREACHABLE))
+#define GUARD_CODES (EXECUTE_CODES | CODE(EUNREACHABLE))
+#define COMMIT_CODES (EXECUTE_CODES | CODE(EUNCERTAIN))
+
+static const struct contract_call calls[] = {
+    {.name = "sqlock_tx_begin",
+     .databases = ON_ALL,
+     .call = call_begin,
+     .finish = roll_back,
+     .codes = BEGIN_CODES},
+    {.name = "sqlock_tx_execute",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_execute,
+     .finish = roll_back,
+     .codes = EXECUTE_CODES},
+    {.name = "sqlock_tx_lock",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_lock,
+     .finish = roll_back,
+     .codes = LOCK_CODES},
+    {.name = "sqlock_tx_lock_row",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_lock_row,
+     .finish = roll_back,
+     .codes = EXECUTE_CODES | CODE(ETIMEDOUT)},
+    {.name = "sqlock_tx_guard",
+     .databases = ON_ALL,
+     .is_held = true,
+     .prepare = begin,
+     .call = call_guard,
+     .finish = roll_back,
+     .codes = GUARD_CODES},
+    {.name = "sqlock_tx_fence",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_fence,
+     .finish = roll_back,
+     .codes = EXECUTE_CODES},
+    {.name = "sqlock_tx_version",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_version,
+     .finish = roll_back,
+     .codes = EXECUTE_CODES},
+    {.name = "sqlock_tx_update",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_update,
+     .finish = roll_back,
+     .codes = EXECUTE_CODES},
+    {.name = "sqlock_tx_commit",
+     .databases = ON_ALL,
+     .prepare = begin,
+     .call = call_commit,
+     .codes = COMMIT_CODES},
+    {.name = "sqlock_tx_commit with a guard",
+     .databases = ON_ALL,
+     .is_held = true,
+     .prepare = begin_guarded,
+     .call = call_commit,
+     .codes = COMMIT_CODES},
+    {.name = "sqlock_tx_retry",
+     .databases = ON_ALL,
+     .call = call_retry,
+     .codes = BEGIN_CODES | LOCK_CODES | COMMIT_CODES},
+};
+
+static void test_transactions_keep_to_their_codes(void **state)
+{
+    contract_check(*state, calls, sizeof calls / sizeof *calls);
+}
+
+/* --- on the application's connection --- */
+
+/* The application has noticed first that the server ended the session. */
+static void test_a_terminated_connection_is_lost(void **state)
+{
+    static int (*const on_a_tx[])(struct contract *, sqlock_error *) = {
+        call_execute, call_lock,   call_lock_row, call_fence,
+        call_version, call_update, call_commit};
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+
+    for (size_t i = 0; i < sizeof on_a_tx / sizeof *on_a_tx; i++) {
+        struct contract c = {.f = f, .registry = f->a, .locks = {lock}};
+        struct session s;
+        int64_t id;
+        int rc;
+
+        session_open(f, &s, NULL);
+        id = app_session(&s.app);
+        server_end_sessions(&f->sql, &id, 1);
+        assert_becomes_true(app_try(&s.app, "SELECT 1") != 0, PATIENCE_MS);
+        c.state = s.tx;
+        rc = on_a_tx[i](&c, &f->err);
+        assert_code(SQLOCK_ELOST, rc, &f->err);
+        s.tx = c.state;
+        session_close(&s);
+    }
+    lock_drop(lock);
+}
+
+static const struct test tests[] = {
+    TEST_OF_ROWS(test_transactions_keep_to_their_codes, ON_ALL, IN_SQLOCK),
+    TEST_OF_ROWS(test_a_terminated_connection_is_lost, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_codes = TOPIC(tests);

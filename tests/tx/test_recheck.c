@@ -1,0 +1,268 @@
+/*
+ * test_recheck.c - a transaction that has let go of a lease that it guards: the
+ * commit asks the database again, and what another holder would overwrite is
+ * not committed
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/tap.h"
+
+/* A lease that somebody else will find expired soon. */
+#define SHORT_TTL_MS (400 * SLOWNESS)
+
+/* How a transaction lets go: what is run before the guard and behind it. */
+struct way {
+    const char *name;
+    const char *before; /* NULL: nothing */
+    const char *behind[2];
+    bool by_us; /* through sqlock_tx_execute() */
+    unsigned databases;
+};
+
+static const struct way ways[] = {
+    {.name = "COMMIT AND CHAIN through us",
+     .behind = {"COMMIT AND CHAIN"},
+     .by_us = true,
+     .databases = ON_SERVERS},
+    {.name = "COMMIT AND CHAIN",
+     .behind = {"COMMIT AND CHAIN"},
+     .databases = ON_SERVERS},
+    {.name = "COMMIT and BEGIN",
+     .behind = {"COMMIT", "BEGIN"},
+     .databases = ON_ALL},
+    {.name = "ROLLBACK and BEGIN",
+     .behind = {"ROLLBACK", "BEGIN"},
+     .databases = ON_ALL},
+    /* DDL commits, and with autocommit off the next statement begins. */
+    {.name = "DDL",
+     .before = "SET autocommit = 0",
+     .behind = {"DROP TABLE IF EXISTS tx_nowhere"},
+     .databases = ON_MYSQL},
+    /* SQLite keeps what was locked behind a savepoint, and InnoDB where it was
+     * part of the transaction before. */
+    {.name = "ROLLBACK TO through us",
+     .before = "SAVEPOINT before_it",
+     .behind = {"ROLLBACK TO SAVEPOINT before_it"},
+     .by_us = true,
+     .databases = ON_SERVERS},
+};
+
+static void run(struct fixture *f, struct session *s, const struct way *way,
+                const char *text)
+{
+    sqlock_result result = {0};
+
+    if (!way->by_us) {
+        app_run(&s->app, "%s", text);
+        return;
+    }
+    assert_lock_ok(sqlock_tx_execute(s->tx, text, NULL, 0, &result, &f->err),
+                   &f->err);
+    sqlock_result_clear(&result);
+}
+
+/* Guard a short lease, and let go of it. */
+static void guard_and_let_go(struct fixture *f, struct session *s,
+                             const struct way *way, sqlock_lock *lock)
+{
+    session_open(f, s, NULL);
+    if (way->before != NULL)
+        run(f, s, way, way->before);
+    assert_lock_ok(sqlock_tx_guard(s->tx, lock, &f->err), &f->err);
+    for (size_t i = 0; i < 2 && way->behind[i] != NULL; i++)
+        run(f, s, way, way->behind[i]);
+}
+
+static void write_as_application(struct fixture *f, struct session *s)
+{
+    app_run(&s->app, "UPDATE %s SET a = a + 1 WHERE id = 1", stock_name(f));
+}
+
+typedef int (*end_fn)(sqlock_tx *tx, sqlock_error *err);
+
+/* A superseded holder writes, and is refused when it ends. */
+static void end_superseded(struct fixture *f, const struct way *way, end_fn end)
+{
+    sqlock_lock *lock;
+    sqlock_lock *other;
+    struct session s;
+
+    fixture_next(f);
+    lock = lock_obtain(f->a, f->name);
+    other = lock_obtain(f->b, f->name);
+    lock_take(lock, SHORT_TTL_MS);
+    guard_and_let_go(f, &s, way, lock);
+    assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
+    write_as_application(f, &s);
+    assert_code(SQLOCK_ELOST, end(s.tx, &f->err), &f->err);
+    assert_contains(f->err.message, f->name);
+    s.tx = NULL;
+    session_close(&s);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_give(other);
+    lock_drop(other);
+    lock_drop(lock);
+}
+
+static void test_superseded_holder_commits_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if ((ways[i].databases & f->database->bit) == 0)
+            continue;
+        end_superseded(f, &ways[i], sqlock_tx_commit);
+        if (stock_value(f, 1) != 100)
+            fail_msg("%s: the superseded holder has written", ways[i].name);
+    }
+}
+
+/* To be told before the application commits by itself. */
+static void test_superseded_holder_is_told_when_it_leaves(void **state)
+{
+    end_superseded(*state, &ways[2], sqlock_tx_leave);
+}
+
+/* It had let go of its lease, but nobody has taken it. */
+static void test_lease_that_is_still_ours_is_committed(void **state)
+{
+    struct fixture *f = *state;
+    long long expected = 100;
+
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        sqlock_lock *lock;
+        struct session s;
+
+        if ((ways[i].databases & f->database->bit) == 0)
+            continue;
+        fixture_next(f);
+        lock = lock_obtain(f->a, f->name);
+        lock_take(lock, 0);
+        guard_and_let_go(f, &s, &ways[i], lock);
+        write_as_application(f, &s);
+        assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+        s.tx = NULL;
+        assert_int_equal(stock_value(f, 1), ++expected);
+        session_close(&s);
+        lock_give(lock);
+        lock_drop(lock);
+    }
+}
+
+/* On a connection of the registry, where statements are prepared; of two
+ * leases one is lost.  The connection is of use afterwards. */
+static void test_one_lost_lease_of_two_on_our_own_connection(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_value one = sqlock_integer(1);
+    sqlock_registry *registry;
+    sqlock_lock *locks[2];
+    sqlock_lock *other;
+    char text[160];
+    sqlock_tx *tx;
+    int rc;
+
+    options.pool_size = 1;
+    registry = fixture_registry(f, &options);
+    locks[0] = lock_obtain(registry, f->name);
+    other = lock_obtain(f->b, f->name);
+    fixture_next(f);
+    locks[1] = lock_obtain(registry, f->name);
+    (void)snprintf(text, sizeof text, "UPDATE %s SET a = a + 1 WHERE id = ?",
+                   stock_name(f));
+    for (int turn = 0; turn < 3; turn++) {
+        bool is_lost = turn == 1;
+
+        lock_take(locks[0], is_lost ? SHORT_TTL_MS : 0);
+        lock_take(locks[1], 0);
+        assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
+        for (int i = 0; i < 2; i++)
+            assert_lock_ok(sqlock_tx_guard(tx, locks[i], &f->err), &f->err);
+        rc = sqlock_tx_execute(tx, "COMMIT AND CHAIN", NULL, 0, NULL, &f->err);
+        assert_lock_ok(rc, &f->err);
+        if (is_lost)
+            assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
+        rc = sqlock_tx_execute(tx, text, &one, 1, NULL, &f->err);
+        assert_lock_ok(rc, &f->err);
+        rc = sqlock_tx_commit(tx, &f->err);
+        assert_code(is_lost ? SQLOCK_ELOST : 0, rc, &f->err);
+        if (is_lost) {
+            lock_give(other);
+            assert_code(SQLOCK_ELOST, sqlock_release(locks[0], &f->err),
+                        &f->err);
+        } else {
+            lock_give(locks[0]);
+        }
+        lock_give(locks[1]);
+    }
+    assert_int_equal(stock_value(f, 1), 102);
+    lock_drop(other);
+    lock_drop(locks[0]);
+    lock_drop(locks[1]);
+    registry_end(registry);
+}
+
+/* Nobody has taken the lease, but its row is somebody's at this moment. */
+static void test_row_that_is_locked_meanwhile_is_retry(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct session s;
+    struct app dba;
+
+    lock_take(lock, 0);
+    guard_and_let_go(f, &s, &ways[2], lock);
+    app_open(&dba, f->database, f->url);
+    app_run(&dba, "BEGIN");
+    app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+            f->table, sqlock_key(lock));
+    write_as_application(f, &s);
+    assert_code(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err), &f->err);
+    s.tx = NULL;
+    assert_false(app_in_transaction(&s.app));
+    app_close(&dba);
+    assert_int_equal(stock_value(f, 1), 100);
+    session_close(&s);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
+/* On PostgreSQL the check travels with the commit. */
+static void test_check_and_commit_take_so_many_round_trips(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(tapped, f->name);
+    uint64_t before;
+    sqlock_tx *tx;
+
+    lock_take(lock, 0);
+    assert_lock_ok(sqlock_tx_begin(&tx, tapped, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
+    before = tap_sent();
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_int_equal(tap_sent() - before,
+                     f->database->bit == ON_POSTGRES ? 1 : 2);
+    lock_give(lock);
+    lock_drop(lock);
+    registry_end(tapped);
+}
+
+static const struct test tests[] = {
+    TEST_OF_ROWS(test_superseded_holder_commits_nothing, ON_ALL, HAS_EXPIRY),
+    TEST_OF_ROWS(test_superseded_holder_is_told_when_it_leaves, ON_ALL,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_lease_that_is_still_ours_is_committed, ON_ALL, IN_ALL),
+    TEST_OF_ROWS(test_one_lost_lease_of_two_on_our_own_connection, ON_SERVERS,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_row_that_is_locked_meanwhile_is_retry, ON_SERVERS,
+                 IN_SQLOCK),
+    TEST_OF_ROWS(test_check_and_commit_take_so_many_round_trips, ON_ALL,
+                 IN_SQLOCK),
+};
+const struct topic topic_recheck = TOPIC(tests);

@@ -1,0 +1,225 @@
+/*
+ * test_outage.c - opening connections while the database is slow, or away: with
+ * time of its own, and one at a time
+ *
+ * Of SQLite, whose opening is delayed and refused as it is told.
+ */
+#include "unit.h"
+
+#ifdef SQLOCK_WITH_SQLITE
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "db/driver.h"
+#include "db/pool.h"
+#include "support/workers.h"
+
+#define TAKERS 8
+
+struct scene {
+    struct lk_watchdog dog;
+    struct lk_epoch epoch;
+    struct lk_outage outage;
+    struct lk_pool pool;
+    struct lk_pool other; /* of the same registry */
+    char path[64];
+};
+
+static const sqlock_driver *sqlite;
+static atomic_bool is_away;
+static atomic_uint opened;       /* how often it was tried */
+static atomic_uint at_once;      /* by so many */
+static atomic_uint most;         /* ... at most */
+static atomic_llong deadline_ns; /* of the last one */
+static atomic_llong opens_at_ns; /* no sooner */
+
+static int slow_open(void *connection, const char *url,
+                     const sqlock_connect *how, sqlock_error *err)
+{
+    unsigned now = atomic_fetch_add(&at_once, 1) + 1;
+    bool was_away = atomic_load(&is_away);
+
+    if (now > atomic_load(&most))
+        atomic_store(&most, now);
+    deadline_ns = how->deadline_ns;
+    lk_sleep_until(opens_at_ns);
+    (void)check_pause(INT64_MAX);
+    atomic_fetch_sub(&at_once, 1);
+    atomic_fetch_add(&opened, 1);
+    if (was_away)
+        return sqlock_error_set(err, SQLOCK_EUNREACHABLE, 0, NULL, "away");
+    return sqlite->open(connection, url, how, err);
+}
+
+static int open_scene(void **state)
+{
+    static struct scene scene;
+    static sqlock_driver slow;
+    const struct lk_pool_options options = {
+        .size = TAKERS / 2,
+        .connect_timeout_ms = PATIENCE_MS,
+        .statement_timeout_ms = PATIENCE_MS,
+        .lock_timeout_ms = PATIENCE_MS,
+    };
+    char url[80];
+    int fd;
+
+    (void)snprintf(scene.path, sizeof scene.path, "/tmp/sqlock-away.XXXXXX");
+    fd = mkstemp(scene.path);
+    assert_int_not_equal(fd, -1);
+    (void)close(fd);
+    (void)snprintf(url, sizeof url, "sqlite:%s", scene.path);
+    assert_int_equal(lk_driver_find(&sqlite, url, NULL), 0);
+    slow = *sqlite;
+    slow.open = slow_open;
+    assert_int_equal(lk_watchdog_start(&scene.dog, &slow, NULL), 0);
+    lk_epoch_init(&scene.epoch);
+    lk_outage_init(&scene.outage);
+    assert_int_equal(lk_pool_init(&scene.pool, &slow, &scene.dog, &scene.epoch,
+                                  &scene.outage, url, &options),
+                     0);
+    assert_int_equal(lk_pool_init(&scene.other, &slow, &scene.dog, &scene.epoch,
+                                  &scene.outage, url, &options),
+                     0);
+    atomic_store(&is_away, false);
+    atomic_store(&opened, 0);
+    atomic_store(&most, 0);
+    opens_at_ns = 0;
+    *state = &scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    struct scene *scene = *state;
+
+    lk_pool_clear(&scene->other);
+    lk_pool_clear(&scene->pool);
+    lk_outage_clear(&scene->outage);
+    lk_epoch_clear(&scene->epoch);
+    lk_watchdog_stop(&scene->dog);
+    (void)unlink(scene->path);
+    return 0;
+}
+
+/* The statement's deadline comes before the connection is open. */
+static void test_opening_has_a_time_of_its_own(void **state)
+{
+    struct scene *scene = *state;
+    struct lk_connection *connection = NULL;
+    int64_t begun_ns = sqlock_monotonic_ns();
+    int64_t soon_ns = begun_ns + LK_NS_PER_MS;
+    sqlock_error err = {0};
+    int rc;
+
+    opens_at_ns = begun_ns + 20 * LK_NS_PER_MS;
+    rc = lk_pool_take(&scene->pool, soon_ns, &connection, &err);
+    assert_lock_ok(rc, &err);
+    assert_true(deadline_ns > soon_ns);
+    assert_true(connection->late_ns >= 19 * LK_NS_PER_MS);
+    lk_pool_give(&scene->pool, connection);
+    rc = lk_pool_take(&scene->pool, soon_ns, &connection, &err);
+    assert_lock_ok(rc, &err); /* it is there */
+    lk_pool_discard(&scene->pool, connection);
+}
+
+static void test_opening_ends_with_the_callers_time(void **state)
+{
+    struct scene *scene = *state;
+    struct lk_connection *connection = NULL;
+    int64_t soon_ns = sqlock_monotonic_ns() + LK_NS_PER_MS;
+    sqlock_error err = {0};
+
+    (void)lk_pool_take_one(&scene->pool, 0, soon_ns, soon_ns, &connection,
+                           &err);
+    assert_true(deadline_ns <= soon_ns);
+    if (connection != NULL)
+        lk_pool_give(&scene->pool, connection);
+}
+
+struct taker {
+    struct scene *scene;
+    atomic_uint next;
+};
+
+/* Half of them from one pool, half from the other. */
+static int take_until_open(struct worker *worker)
+{
+    struct taker *taker = worker->context;
+    struct lk_pool *pool = atomic_fetch_add(&taker->next, 1) % 2 == 0
+                               ? &taker->scene->pool
+                               : &taker->scene->other;
+    struct lk_connection *connection;
+    int rc;
+
+    do
+        rc = lk_pool_take(pool, sqlock_monotonic_ns() + LK_NS_PER_MS,
+                          &connection, &worker->err);
+    while (rc == SQLOCK_EUNREACHABLE || rc == SQLOCK_ERESOURCE);
+    worker_expect(worker, 0, rc);
+    if (rc == 0)
+        lk_pool_give(pool, connection);
+    return 0;
+}
+
+static void test_one_tries_while_the_database_is_away(void **state)
+{
+    struct taker taker = {.scene = *state};
+    struct lk_connection *connection;
+    struct workers workers;
+    sqlock_error err = {0};
+    int rc;
+
+    atomic_store(&is_away, true);
+    rc = lk_pool_take(&taker.scene->pool, sqlock_monotonic_ns(), &connection,
+                      &err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &err);
+    workers_start(&workers, TAKERS, take_until_open, &taker);
+    assert_becomes_true(atomic_load(&opened) > 4, PATIENCE_MS);
+    assert_int_equal(atomic_load(&most), 1);
+    atomic_store(&is_away, false);
+    workers_join(&workers);
+}
+
+static void test_who_has_no_time_to_try_is_told_the_last_failure(void **state)
+{
+    struct scene *scene = *state;
+    const sqlock_error why = {.code = SQLOCK_ERESOURCE, .message = "full"};
+    sqlock_error err = {0};
+    int rc;
+
+    assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
+    lk_outage_leave(&scene->outage, SQLOCK_ERESOURCE, &why);
+    rc = lk_outage_enter(&scene->outage, sqlock_monotonic_ns(), &err);
+    assert_code(SQLOCK_ERESOURCE, rc, &err);
+    assert_string_equal(err.message, "full");
+    rc = lk_outage_enter(&scene->outage, LK_NEVER, &err);
+    assert_lock_ok(rc, &err);
+    lk_outage_leave(&scene->outage, SQLOCK_EACCESS, &why); /* it answers */
+    assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
+    assert_int_equal(lk_outage_enter(&scene->outage, 0, &err), 0);
+    lk_outage_leave(&scene->outage, 0, NULL);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_opening_has_a_time_of_its_own,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_opening_ends_with_the_callers_time,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_one_tries_while_the_database_is_away,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(
+        test_who_has_no_time_to_try_is_told_the_last_failure, open_scene,
+        close_scene),
+};
+const struct suite suite_outage = SUITE("outage", tests);
+
+#else
+
+const struct suite suite_outage = {"outage", NULL, 0};
+
+#endif

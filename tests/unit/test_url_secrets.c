@@ -1,0 +1,125 @@
+/*
+ * test_url_secrets.c - nothing of a password is in what a driver says about a URL
+ * that it refuses, wherever the password was not percent-encoded
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+#define SECRET_1 "qxqx"
+#define SECRET_2 "zwzw"
+#define SECRET_3 "jkjk"
+
+/* Where a password may be that its user has typed: behind the scheme and a
+ * head, before a tail. */
+struct place {
+    const char *head;
+    const char *tail;
+};
+
+static const struct place places[] = {
+    {"://u:", "@h/db"},      {"://u:", "@h:1/db?x=1"},
+    {"://u:", "@h:port/db"}, {"://u:", "@h/db?no_such_parameter=1"},
+    {"://u:", "@[::1/db"},   {"://u:", "@h,i:1/db"},
+    {"://u:", "@/db"},       {"://u:", "@h"},
+    {"://u:", ""},           {"://u:", "/db"},
+    {"://:", "@h/db"},       {"://", "@h/db"},
+    {":u:", "@h/db"},        {":/u:", "@h/db"},
+    {":u/", "@h/db?%zz"},
+};
+
+/* What may be in it: each pair between the three. */
+static const char *const specials[] = {
+    "",  "%", "%4", "%zz", "%00", "/",  "?",    "#",    "@",        ":",
+    "[", "]", "&",  "=",   " ",   "\\", "\"",   "'",    "<",        "^",
+    "`", "{", "|",  ",",   ";",   "+",  "\x01", "\xff", "\xc3\xa9", "//"};
+
+static const char *const schemes[] = {"postgresql", "postgres", "mysql",
+                                      "mariadb", "sqlite"};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* Whether it was refused; what is accepted is no message's business. */
+static bool is_refused_in_silence(const char *url)
+{
+    const sqlock_driver *driver;
+    sqlock_error err = {0};
+    int rc = lk_driver_find(&driver, url, &err);
+
+    if (rc == 0)
+        rc = driver->check_url(url, &err);
+    if (rc == 0)
+        return false;
+    if (strstr(err.message, SECRET_1) != NULL ||
+        strstr(err.message, SECRET_2) != NULL ||
+        strstr(err.message, SECRET_3) != NULL || !check_one_line(err.message))
+        fail_msg("%s: %s", url, err.message);
+    return true;
+}
+
+/* The first part may pass for a port. */
+static size_t refuse_all(const char *scheme, const struct place *place,
+                         const char *first)
+{
+    char password[64];
+    char url[256];
+    size_t refused = 0;
+
+    for (size_t i = 0; i < COUNT(specials); i++) {
+        for (size_t k = 0; k < COUNT(specials); k++) {
+            (void)snprintf(password, sizeof password, "%s%s%s%s%s", first,
+                           specials[i], SECRET_2, specials[k], SECRET_3);
+            (void)snprintf(url, sizeof url, "%s%s%s%s", scheme, place->head,
+                           password, place->tail);
+            refused += is_refused_in_silence(url) ? 1 : 0;
+        }
+    }
+    return refused;
+}
+
+static void test_nothing_of_a_password_is_in_a_refusal(void **state)
+{
+    size_t refused = 0;
+
+    (void)state;
+    for (size_t s = 0; s < COUNT(schemes); s++) {
+        for (size_t t = 0; t < COUNT(places); t++) {
+            refused += refuse_all(schemes[s], &places[t], SECRET_1);
+            refused += refuse_all(schemes[s], &places[t], "1234");
+        }
+    }
+    assert_true(refused > 1000);
+}
+
+/* By its number: its name may be part of a password. */
+static void test_an_unknown_parameter_is_told(void **state)
+{
+    static const struct {
+        const char *url;
+        const char *said;
+    } rows[] = {
+        {"postgresql://u:p@h/db?sslmod=require", "parameter 1 "},
+        {"postgresql://h/db?sslmode=require&sslmod=x", "parameter 2 "},
+        {"mysql://u:p@h:1/db?sslmod=require", "parameter 1 "},
+        {"mysql://h/db?tls=off&sslmod=require", "parameter 2 "},
+    };
+    const sqlock_driver *driver;
+    sqlock_error err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        if (lk_driver_find(&driver, rows[i].url, &err) != 0)
+            continue; /* not compiled in */
+        assert_code(SQLOCK_EINVAL, driver->check_url(rows[i].url, &err), &err);
+        assert_non_null(strstr(err.message, rows[i].said));
+    }
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_nothing_of_a_password_is_in_a_refusal),
+    cmocka_unit_test(test_an_unknown_parameter_is_told),
+};
+const struct suite suite_url_secrets = SUITE("secrets of urls", tests);

@@ -1,0 +1,348 @@
+/*
+ * test_outage.c - a wait goes on while the database is away: until its time is
+ * over, unless it was asked to end with the first error
+ */
+#include "suite.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/fault_driver.h"
+#include "support/server.h"
+
+/* One attempt is over soon: several of them fit into each nap. */
+#define STATEMENT_MS (100 * SLOWNESS)
+#define NAP_MS (6 * STATEMENT_MS)
+
+struct scene {
+    struct fixture *f;
+    sqlock_registry *registry; /* through the tap */
+    sqlock_lock *lock;
+    struct contender next;
+};
+
+static void nap(void)
+{
+    const struct timespec pause = {.tv_sec = NAP_MS / 1000,
+                                   .tv_nsec = (long)(NAP_MS % 1000) * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+}
+
+static void open_scene(struct scene *scene, struct fixture *f)
+{
+    sqlock_options options = fixture_options(f);
+
+    memset(scene, 0, sizeof *scene);
+    scene->f = f;
+    options.statement_timeout_ms = STATEMENT_MS;
+    scene->registry = fixture_tapped(f, &options);
+    scene->lock = lock_obtain(scene->registry, f->name);
+}
+
+static void close_scene(struct scene *scene)
+{
+    fault_heal();
+    lock_drop(scene->lock);
+    registry_end(scene->registry);
+}
+
+/* From here on each statement of that text (NULL: any) ends so. */
+static void go_away(enum fault_point point, int code, const char *text)
+{
+    const struct fault_plan plan = {.call = TAP_EXECUTE,
+                                    .containing = text,
+                                    .nth = 0,
+                                    .point = point,
+                                    .code = code};
+
+    fault_arm(&plan);
+}
+
+static void expect_end(struct contender *contender, int code)
+{
+    assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
+    worker_join(&contender->worker);
+    assert_code(code, atomic_load(&contender->rc), &contender->worker.err);
+}
+
+static void expect_grant(struct contender *contender)
+{
+    contender_await(contender);
+    contender_end(contender, 0);
+}
+
+static void outlast(struct fixture *f, int code)
+{
+    struct scene scene;
+
+    open_scene(&scene, f);
+    go_away(FAULT_BEFORE, code, NULL);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    nap();
+    assert_int_equal(atomic_load(&scene.next.rc), 1);
+    assert_becomes_true(fault_times() > 1, PATIENCE_MS);
+    fault_heal();
+    expect_grant(&scene.next);
+    close_scene(&scene);
+}
+
+static void test_a_wait_outlasts_an_outage(void **state)
+{
+    outlast(*state, SQLOCK_EUNREACHABLE);
+}
+
+static void test_a_wait_outlasts_a_lack_of_resources(void **state)
+{
+    outlast(*state, SQLOCK_ERESOURCE);
+}
+
+/* Of a cluster, in which the claims of others go first. */
+static void test_a_wait_outlasts_conflicts(void **state)
+{
+    outlast(*state, SQLOCK_ERETRY);
+}
+
+/* The database's file, or its table, is locked as a whole. */
+static void test_a_wait_outlasts_a_busy_database(void **state)
+{
+    outlast(*state, SQLOCK_EBUSY);
+}
+
+/* A process that closes a database of one file keeps it busy for a moment. */
+static void test_opening_outlasts_a_busy_moment(void **state)
+{
+    const struct fault_plan plan = {.call = TAP_EXECUTE,
+                                    .nth = 1,
+                                    .point = FAULT_BEFORE,
+                                    .code = SQLOCK_EBUSY};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    char url[1024];
+    int rc;
+
+    tap_install();
+    tap_reset();
+    fault_arm(&plan);
+    rc = sqlock_registry_open(&registry, tap_url(url, f->url), &options,
+                              &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(fault_times(), 1);
+    fault_heal();
+    registry_end(registry);
+}
+
+/* An outage while another process holds the lock: the wait for it goes on. */
+static void test_an_outage_behind_a_holder(void **state)
+{
+    struct scene scene;
+    sqlock_lock *held;
+
+    open_scene(&scene, *state);
+    held = lock_obtain(scene.f->a, scene.f->name);
+    lock_take(held, 0);
+    contender_queue(&scene.next, scene.lock, SQLOCK_FOREVER);
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    lock_give(held);
+    nap();
+    assert_int_equal(atomic_load(&scene.next.rc), 1);
+    fault_heal();
+    expect_grant(&scene.next);
+    lock_drop(held);
+    close_scene(&scene);
+}
+
+/* A busy machine may be too slow for a statement, once or twice. */
+static void expect_code(struct scene *scene, int64_t wait_ms, int code)
+{
+    assert_becomes_true(
+        sqlock_acquire(scene->lock, wait_ms, NULL, &scene->f->err) == code,
+        PATIENCE_MS);
+}
+
+static void test_the_end_of_a_wait_tells_the_cause(void **state)
+{
+    struct scene scene;
+    sqlock_lock *held;
+
+    open_scene(&scene, *state);
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_EUNREACHABLE);
+    go_away(FAULT_BEFORE, SQLOCK_ERETRY, "INSERT"); /* the claims */
+    expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_ETIMEDOUT);
+    expect_code(&scene, 0, SQLOCK_EBUSY);
+    fault_heal();
+    held = lock_obtain(scene.f->a, scene.f->name);
+    lock_take(held, 0);
+    expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_ETIMEDOUT);
+    lock_give(held);
+    lock_drop(held);
+    close_scene(&scene);
+}
+
+static void test_fail_fast_ends_a_wait_with_the_first_error(void **state)
+{
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct scene scene;
+
+    open_scene(&scene, *state);
+    options.fail_fast = true;
+    scene.next.options = &options;
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    expect_end(&scene.next, SQLOCK_EUNREACHABLE);
+    close_scene(&scene);
+}
+
+/* One of a process makes the attempts; those behind it learn of them. */
+static void test_an_outage_is_told_to_who_waits_behind(void **state)
+{
+    sqlock_acquire_options hasty = SQLOCK_ACQUIRE_INIT;
+    struct contender behind = {.options = &hasty};
+    struct contender brief = {0};
+    struct scene scene;
+    int rc;
+
+    open_scene(&scene, *state);
+    hasty.fail_fast = true;
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    assert_becomes_true(fault_times() > 0, PATIENCE_MS);
+    contender_start(&behind, scene.lock, SQLOCK_FOREVER);
+    expect_end(&behind, SQLOCK_EUNREACHABLE);
+    contender_start(&brief, scene.lock, STATEMENT_MS);
+    expect_end(&brief, SQLOCK_EUNREACHABLE);
+    rc = sqlock_acquire(scene.lock, 0, NULL, &scene.f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &scene.f->err);
+    assert_int_equal(atomic_load(&scene.next.rc), 1);
+    fault_heal();
+    expect_grant(&scene.next);
+    close_scene(&scene);
+}
+
+static void test_a_wait_in_an_outage_is_cancelled(void **state)
+{
+    struct scene scene;
+    int rc;
+
+    open_scene(&scene, *state);
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    nap();
+    rc = sqlock_cancel(scene.lock, &scene.f->err);
+    assert_lock_ok(rc, &scene.f->err);
+    expect_end(&scene.next, SQLOCK_ECANCELED);
+    close_scene(&scene);
+}
+
+/* Parked between attempts, where a thread sleeps. */
+static void test_a_request_outlasts_an_outage(void **state)
+{
+    struct scene scene;
+    sqlock_request *request;
+    sqlock_request *other;
+    int rc;
+
+    open_scene(&scene, *state);
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, -1);
+    nap();
+    assert_false(request_is_over(request));
+    other = request_ask(scene.f, scene.lock, STATEMENT_MS, NULL, -1);
+    request_expect(scene.f, other, SQLOCK_REQUEST_FREE, SQLOCK_EUNREACHABLE);
+    fault_heal();
+    request_expect(scene.f, request, SQLOCK_REQUEST_HELD, 0);
+    rc = sqlock_release(scene.lock, &scene.f->err);
+    assert_lock_ok(rc, &scene.f->err);
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, -1);
+    nap();
+    rc = sqlock_cancel(scene.lock, &scene.f->err);
+    assert_lock_ok(rc, &scene.f->err);
+    request_expect(scene.f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
+    close_scene(&scene);
+}
+
+/* Claims are carried out, and their answers get lost: what the wait leaves
+ * behind by that does not stand in its own way. */
+static void test_a_wait_outlasts_claims_in_doubt(void **state)
+{
+    struct scene scene;
+    int rc;
+
+    open_scene(&scene, *state);
+    go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    nap();
+    assert_int_equal(atomic_load(&scene.next.rc), 1);
+    fault_heal();
+    expect_grant(&scene.next);
+    go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
+    rc = sqlock_acquire(scene.lock, 5 * STATEMENT_MS, NULL, &scene.f->err);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &scene.f->err);
+    close_scene(&scene);
+}
+
+/* What stays wrong until somebody puts it right is told at once. */
+static void test_a_wait_ends_where_the_table_is_gone(void **state)
+{
+    struct scene scene;
+    struct fixture *f = *state;
+
+    open_scene(&scene, f);
+    sql_run(&f->sql, "ALTER TABLE %s RENAME TO %s_AWAY", f->table, f->table);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    (void)wait_until(atomic_load(&scene.next.rc) <= 0, PATIENCE_MS);
+    sql_run(&f->sql, "ALTER TABLE %s_AWAY RENAME TO %s", f->table, f->table);
+    expect_end(&scene.next, SQLOCK_ESCHEMA);
+    close_scene(&scene);
+}
+
+/* Sessions that are read-only stay so: others are opened. */
+static void test_a_wait_outlasts_a_standby(void **state)
+{
+    struct scene scene;
+    struct fixture *f = *state;
+    int64_t ids[8];
+    size_t count;
+    int rc;
+
+    open_scene(&scene, f);
+    count = tap_connections(ids, 8);
+    sql_run(&f->sql, "ALTER ROLE CURRENT_USER SET "
+                     "default_transaction_read_only = on");
+    (void)server_end_some(&f->sql, ids, count);
+    (void)wait_until((rc = sqlock_acquire(scene.lock, 0, NULL, &f->err)) ==
+                         SQLOCK_EREADONLY,
+                     PATIENCE_MS);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    nap();
+    sql_run(&f->sql,
+            "ALTER ROLE CURRENT_USER RESET default_transaction_read_only");
+    assert_code(SQLOCK_EREADONLY, rc, &f->err);
+    assert_int_equal(atomic_load(&scene.next.rc), 1);
+    expect_grant(&scene.next);
+    close_scene(&scene);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_wait_outlasts_an_outage),
+    TEST(test_a_wait_outlasts_a_lack_of_resources),
+    TEST(test_a_wait_outlasts_conflicts),
+    TEST(test_a_wait_outlasts_a_busy_database),
+    TEST(test_opening_outlasts_a_busy_moment),
+    TEST(test_an_outage_behind_a_holder),
+    TEST(test_the_end_of_a_wait_tells_the_cause),
+    TEST(test_fail_fast_ends_a_wait_with_the_first_error),
+    TEST(test_an_outage_is_told_to_who_waits_behind),
+    TEST(test_a_wait_in_an_outage_is_cancelled),
+    TEST(test_a_request_outlasts_an_outage),
+    TEST(test_a_wait_outlasts_claims_in_doubt),
+    TEST(test_a_wait_ends_where_the_table_is_gone),
+    TEST_ON(test_a_wait_outlasts_a_standby, ON_POSTGRES, IN_SQLOCK),
+};
+
+const struct topic topic_outage = TOPIC(tests);
