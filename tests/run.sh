@@ -9,6 +9,9 @@
 # and the exit status is 0 only if something ran, nothing failed, no suite ran
 # nothing, and, under SKIPS_FAIL=1, nothing was skipped.
 #
+# What failed is named again just above the last line, so that the end of a long
+# log is enough to know it; logs of failures stay in $SUITE_LOGS/failed.
+#
 # A suite that wants servers of its own has a script tests/SUITE/with.sh, which
 # runs the command that it is given with them.
 #
@@ -95,6 +98,103 @@ count() { # LOG STATUS
     }' "$1"
 }
 
+# How a program ended, if it did not end by itself; timeout(1) answers 124 when
+# the time was up, and dies of the signal that it had to send after that.
+ended_by() { # STATUS
+    if [ "$1" -eq 124 ]; then
+        echo "time is up after $SUITE_SECONDS s"
+    elif [ "$1" -eq 137 ]; then
+        echo "ended by SIGKILL, or time is up after $SUITE_SECONDS s"
+    elif [ "$1" -gt 128 ] && kill -l "$1" >/dev/null 2>&1; then
+        echo "ended by SIG$(kill -l "$1")"
+    fi
+}
+
+# Print the tests of a log that failed, each with its last lines: at most 12
+# tests and 12 lines, and one line for how the program ended.
+name_failures() { # NAME LOG STATUS
+    local how
+    how=$(ended_by "$3")
+    awk -v name="$1" -v status="$3" -v how="$how" '
+    function keep(line) {
+        # The table that ends a report of AddressSanitizer.
+        if (line !~ /^(  |=>)0x|^Shadow byte|^  [A-Z].*:  +[0-9a-f][0-9a-f]/)
+            lines[++n] = line
+    }
+    # A test of a program, or a line "not ok", with the lines that are its.
+    function fail(what) {
+        failed[++f] = what
+        first[f] = from
+        last[f] = n
+        from = n + 1
+    }
+    function begin() {
+        open = ""
+        from = n + 1
+    }
+    BEGIN { from = 1 }
+    { sub(/\r$/, "") }
+    /^[a-z]+ (postgres|mysql|sqlite)( |$)/ { where = " (" $0 ")"; next }
+    /^\[ RUN      \]/ {
+        if (open != "")
+            fail(open where ": it did not end")
+        begin()
+        open = substr($0, 14)
+        next
+    }
+    open != "" && /^\[(       OK |  SKIPPED )\]/ { begin(); next }
+    open != "" && /^\[  FAILED  \]/ {
+        said = substr($0, 14)
+        fail(open where (said == open ? "" : ": " said))
+        begin()
+        next
+    }
+    /^\[  FAILED  \] GROUP (SETUP|TEARDOWN)/ {
+        fail(substr($0, 14) where)
+        next
+    }
+    /^(ok|skip)([ :]|$)/ { begin(); next }
+    /^not ok([ :]|$)/ { fail($0); next }
+    # What a script says after the line belongs to it.
+    f && from == last[f] + 1 && failed[f] ~ /^not ok/ && /^# / {
+        keep($0)
+        last[f] = n
+        from = n + 1
+        next
+    }
+    { keep($0) }
+    END {
+        if (open != "")
+            fail(open where ": it did not end")
+        if (!f && how == "")
+            fail("exit status " status)
+        print "  " name (how == "" ? "" : ": " how)
+        shown = f < 12 ? f : 12
+        each = shown ? int(12 / shown) : 0
+        for (i = 1; i <= shown; i++) {
+            print "    " failed[i]
+            k = last[i] - each + 1
+            for (k = k < first[i] ? first[i] : k; k <= last[i]; k++)
+                print "        " substr(lines[k], 1, 200)
+        }
+        if (f > shown)
+            print "    and " f - shown " more"
+        # Nothing was said of a test: the end of the log has to do.
+        if (!f)
+            for (k = n > 12 ? n - 11 : 1; k <= n; k++)
+                print "        " substr(lines[k], 1, 200)
+    }' "$2"
+}
+
+# The logs of the last failures, which the next run does not write over.
+keep_log() { # LOG
+    local failed=$logs/failed
+    mkdir -p "$failed"
+    cp "$1" "$failed/$(date -u +%Y%m%dT%H%M%S)-${1##*/}"
+    # shellcheck disable=SC2012 # names of ours
+    (cd "$failed" && ls -t | tail -n +51 | xargs -r rm -f)
+}
+
 # What went wrong: the lines around failures, or the end of the log.
 show_failure() { # LOG STATUS
     echo "---- $1 (exit status $2$([ "$2" -ne 124 ] || echo ', time is up'))"
@@ -134,6 +234,8 @@ run_one() { # NUMBER NAME COMMAND...
         [ "$V" != 1 ] || cat "$log"
         if [ "$f" -gt 0 ]; then
             show_failure "$log" "$status"
+            name_failures "$name" "$log" "$status" >"$scratch/$number.failed"
+            keep_log "$log"
         elif [ "$s" -gt 0 ]; then
             grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn |
                 head -n 5
@@ -285,6 +387,8 @@ for ((i = 1; i <= ${#items[@]}; i++)); do
     else
         p=0 f=1 s=0
         echo "${items[i - 1]} did not come to its end"
+        echo "  ${items[i - 1]}: it did not come to its end" \
+            >"$scratch/$i.failed"
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     [ $((p + f + s)) -gt 0 ] || empty=$((empty + 1))
@@ -292,6 +396,16 @@ done
 [ "$empty" -eq 0 ] || echo "$empty of the suites ran nothing"
 [ "$skipped" -eq 0 ] || [ "$SKIPS_FAIL" != 1 ] ||
     echo "skipped tests count as failures here"
+# Once more, where the end of a log shows it.
+if [ "$failed" -gt 0 ]; then
+    printf '\nfailed:\n'
+    for ((i = 1; i <= ${#items[@]}; i++)); do
+        cat "$scratch/$i.failed" 2>/dev/null
+    done | awk -v logs="$logs/failed" '
+        NR <= 60 || /^  [^ ]/ { print; next } # each is named at least
+        { left++ }
+        END { if (left) print "  and " left " more lines: " logs }'
+fi
 echo
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$empty" -eq 0 ] && [ "$passed" -gt 0 ] &&

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # runner.sh: tests/run.sh itself counts what scripts say and how they end.  A
-# skip is no failure, unless SKIPS_FAIL=1 says so; nothing hides a failure.
+# skip is no failure, unless SKIPS_FAIL=1 says so; nothing hides a failure, and
+# the end of the output names each, that of .ci/run, too.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 work=$(mktemp -d /tmp/sqlock-runner.XXXXXX) || exit 1
@@ -30,6 +31,28 @@ counts() { # WHAT EXPECTED-STATUS EXPECTED-TOTALS SCRIPT...
     fi
 }
 
+# A program that prints what cmocka would; its last line says how it ends.
+# Expected is all between "failed:" and the last line.
+names() { # WHAT EXPECTED LINE...
+    local what=$1 expected=$2 got
+    shift 2
+    mkdir -p "$work/build/tests"
+    {
+        echo '#!/usr/bin/env bash'
+        printf '%s\n' "$@"
+    } >"$work/build/tests/unit"
+    chmod +x "$work/build/tests/unit"
+    SQLOCK_BUILD=$work/build bash "$work/tests/run.sh" unit >"$work/out" 2>&1
+    got=$(sed -n '/^failed:$/,$p' "$work/out" | sed '1d;$d' | sed '$d')
+    if [ "$got" = "$expected" ]; then
+        echo "ok - $what"
+    else
+        sed 's/^/# /' "$work/out"
+        echo "not ok - $what: got \"$got\", not \"$expected\""
+        status=1
+    fi
+}
+
 unset SKIPS_FAIL
 counts "what passes" 0 "1 passed, 0 failed, 0 skipped" "echo ok - it"
 counts "a skip that is said, with 77, is no failure" \
@@ -46,4 +69,91 @@ counts "a failure is one" \
     1 "0 passed, 1 failed, 1 skipped" "echo not ok - it; echo skip - it; exit 77"
 counts "an exit status is a failure that nothing was said of" \
     1 "1 passed, 1 failed, 0 skipped" "echo ok - it; exit 1"
+
+begins="echo '[ RUN      ] test_a'"
+fails="echo '[  FAILED  ] test_a'; exit 1"
+names "a run that passed names nothing" "" \
+    "$begins" "echo '[       OK ] test_a'"
+names "a failed test is named last, with what it said" \
+    "  unit
+    test_a (unit sqlite ours 1)
+        0 != 1
+        [   LINE   ] --- test.c:7" \
+    "echo 'unit sqlite ours 1'" \
+    "echo '[ RUN      ] test_b'; echo 'of b'; echo '[       OK ] test_b'" \
+    "$begins" "echo '0 != 1'; echo '[   LINE   ] --- test.c:7'" "$fails"
+names "one that printed much, with its last 12 lines" \
+    "  unit
+    test_a
+$(seq -f '        line %.0f' 19 30)" \
+    "$begins" "seq -f 'line %.0f' 30" "$fails"
+names "of many the first 12 are named" \
+    "  unit
+$(seq -f '    test_%.0f: it did not end' 1 12)
+    and 18 more" \
+    "seq -f '[ RUN      ] test_%.0f' 30; exit 1"
+names "one that a signal ended is told with the open test" \
+    "  unit: ended by SIGSEGV
+    test_a: it did not end
+        what it said" \
+    "$begins" "echo what it said" 'ulimit -c 0; kill -SEGV $$'
+SUITE_SECONDS=1 names "so is one that took too long" \
+    "  unit: time is up after 1 s
+    test_a: it did not end" \
+    "$begins" "exec sleep 60"
+names "one that ends before any test, with its last lines" \
+    "  unit
+    exit status 3
+        cannot begin" \
+    "echo cannot begin; exit 3"
+names "a line of a script is named, with what follows it" \
+    "  unit
+    not ok - it
+        # stderr: why" \
+    "echo ok - a" "echo not ok - it; echo '# stderr: why'; echo ok - b; exit 1"
+if [ "$(cat "$work"/build/log/failed/*-unit.log | grep -c 'stderr: why')" = 1 ]; then
+    echo "ok - the log of a failure is kept"
+else
+    echo "not ok - the log of a failure is kept"
+    status=1
+fi
+
+# The sections of .ci/run are targets of make; this one says "test" failed as
+# the runner says it, and "lint" in words of its own.
+mkdir -p "$work/.ci" "$work/bin"
+cp .ci/run "$work/.ci"
+cat >"$work/bin/make" <<'EOF'
+#!/usr/bin/env bash
+case " $* " in
+*" WERROR=1 SETUP=no test "*)
+    printf '%s\n' 'much' '' 'failed:' '  unit' '    test_a' '        why' '' \
+        '7 passed, 1 failed, 0 skipped'
+    exit 1
+    ;;
+*" BUILD=build/beside lint "*)
+    echo "a.c:1: not so"
+    exit 1
+    ;;
+esac
+EOF
+chmod +x "$work/bin/make"
+PATH=$work/bin:$PATH bash "$work/.ci/run" clang test lint >"$work/out" 2>&1
+got="$? $(sed -n '/^failed: /,$p' "$work/out")"
+expected='1 failed: test lint
+
+test:
+  unit
+    test_a
+        why
+lint:
+  a.c:1: not so
+
+7 passed, 1 failed, 0 skipped'
+if [ "$got" = "$expected" ]; then
+    echo "ok - .ci/run names what failed in each section last"
+else
+    sed 's/^/# /' "$work/out"
+    echo "not ok - .ci/run names what failed in each section last: $got"
+    status=1
+fi
 exit $status
