@@ -9,13 +9,14 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
+#include "base/retry.h"
 #include "db/driver.h"
 
-/* Pauses between tries, doubled each time, drawn from the upper half: 1 to 50
- * ms.  Two that collided do not collide again in step. */
-#define FIRST_PAUSE_US INT64_C(1000)
-#define LAST_PAUSE_US (LK_DB_PAUSE_NS / LK_NS_PER_US)
+static const struct lk_retry_policy policy = {
+    .first_us = 1000,
+    .longest_us = LK_DB_PAUSE_NS / LK_NS_PER_US,
+    .last = LK_RETRY_WITHIN,
+};
 
 /* At a doorbell: an hour; the one who waits goes on then. */
 #define LONGEST_WAIT_MS 3600000u
@@ -240,18 +241,29 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
         err);
 }
 
+/* Results after which this run is sent again.  It waits for a row's lock once
+ * more only while there is time for such a wait. */
+static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
+{
+    unsigned classes = LK_RETRY_CONFLICT | LK_RETRY_FULL;
+    bool is_read = run->is_repeatable && !run->is_write;
+
+    if (!run->is_first)
+        classes |= LK_RETRY_UNREACHABLE;
+    if (run->is_repeatable)
+        classes |= LK_RETRY_UNCERTAIN;
+    if (is_read ||
+        (run->waits_for_row &&
+         lk_after_ms(sqlock_monotonic_ns(), db->pool.options.lock_timeout_ms) <
+             run->deadline_ns))
+        classes |= LK_RETRY_BUSY;
+    return classes;
+}
+
 bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
                          int rc)
 {
-    if (rc == SQLOCK_EBUSY && run->is_repeatable && !run->is_write)
-        return true;
-    if (rc == SQLOCK_EBUSY)
-        return run->waits_for_row &&
-               lk_after_ms(sqlock_monotonic_ns(),
-                           db->pool.options.lock_timeout_ms) < run->deadline_ns;
-    return rc == SQLOCK_ERETRY || rc == SQLOCK_ERESOURCE ||
-           (rc == SQLOCK_EUNREACHABLE && !run->is_first) ||
-           (rc == SQLOCK_EUNCERTAIN && run->is_repeatable);
+    return lk_retry_admits(classes_of(db, run), rc);
 }
 
 /* Of a statement that writes the last try says what became of it, not of one
@@ -295,31 +307,24 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
     const struct lk_pool *pool = run->is_reserved ? &db->reserved : &db->pool;
     int64_t latest_ns =
         lk_after_ms(run->deadline_ns, pool->options.connect_timeout_ms);
-    int64_t pause_us = FIRST_PAUSE_US;
+    struct lk_retry retry;
     struct refusal refusal;
     bool was_uncertain = false;
     sqlock_error own;
+    int rc;
 
     refusal.is_known = false; /* its text is not read before it is written */
     if (err == NULL)
         err = &own;
-    for (;;) {
-        int rc =
-            recall(&refusal, run_once(db, run, latest_ns, result, err), err);
-        int64_t resume_at;
-
+    lk_retry_begin(&retry, &policy, run->deadline_ns);
+    do {
+        rc = recall(&refusal, run_once(db, run, latest_ns, result, err), err);
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
-        if (!lk_db_may_try_again(db, run, rc))
-            return outcome(run, rc, was_uncertain, err);
-        resume_at = sqlock_monotonic_ns() +
-                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
-        if (resume_at >= run->deadline_ns)
-            return outcome(run, rc, was_uncertain, err);
-        lk_sleep_until(resume_at);
-        if (pause_us < LAST_PAUSE_US)
-            pause_us *= 2;
-    }
+        retry.policy.classes = classes_of(db, run);
+        retry.deadline_ns = run->deadline_ns; /* connecting puts it off */
+    } while (lk_retry_goes_on(&retry, rc));
+    return outcome(run, rc, was_uncertain, err);
 }
 
 static int run_script_on(struct lk_db *db, struct lk_connection *connection,

@@ -8,19 +8,21 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "base/thread.h"
 #include "sqlock_driver.h"
 
-/* Pauses, drawn from the upper half: 5 to 500 ms.  The longest is no longer than
- * the shortest default of a statement's time, so that each call has its try. */
-#define FIRST_PAUSE_MS 5
-#define DOUBLINGS 6
-#define LAST_PAUSE_MS 500
+/* The longest pause is no longer than the shortest default of a statement's time,
+ * so that each call has its try. */
+static const struct lk_retry_policy policy = {
+    .first_us = 5000,
+    .longest_us = 500000,
+    .classes = LK_RETRY_UNREACHABLE | LK_RETRY_FULL,
+};
 
 void lk_outage_init(struct lk_outage *outage)
 {
     memset(outage, 0, sizeof *outage);
+    lk_retry_begin(&outage->retry, &policy, LK_NEVER);
     (void)pthread_mutex_init(&outage->mutex, NULL);
     lk_condition_init(&outage->changed);
 }
@@ -44,11 +46,11 @@ int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
     int rc = 0;
 
     pthread_mutex_lock(&outage->mutex);
-    while (outage->failures > 0) {
+    while (outage->retry.failures > 0) {
         int64_t now = sqlock_monotonic_ns();
         struct timespec at;
 
-        if (!outage->is_probed && now >= outage->next_ns) {
+        if (!outage->is_probed && now >= outage->retry.resume_ns) {
             outage->is_probed = true;
             break;
         }
@@ -58,33 +60,21 @@ int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
         }
         at = lk_timespec(outage->is_probed
                              ? deadline_ns
-                             : lk_sooner(outage->next_ns, deadline_ns));
+                             : lk_sooner(outage->retry.resume_ns, deadline_ns));
         (void)pthread_cond_timedwait(&outage->changed, &outage->mutex, &at);
     }
     pthread_mutex_unlock(&outage->mutex);
     return rc;
 }
 
-static int64_t pause_ms(unsigned failures)
-{
-    int64_t longest = failures > DOUBLINGS
-                          ? LAST_PAUSE_MS
-                          : (int64_t)FIRST_PAUSE_MS << (failures - 1);
-
-    return lk_random_between(longest / 2, longest);
-}
-
 void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why)
 {
-    int64_t now = sqlock_monotonic_ns();
-
     pthread_mutex_lock(&outage->mutex);
-    if (rc != SQLOCK_EUNREACHABLE && rc != SQLOCK_ERESOURCE) {
-        outage->failures = 0;
-    } else if (outage->failures == 0 || outage->is_probed) {
+    if (!lk_retry_admits(policy.classes, rc)) {
+        lk_retry_reset(&outage->retry);
+    } else if (outage->retry.failures == 0 || outage->is_probed) {
         /* Of several that were under way at first, one counts. */
-        outage->failures++;
-        outage->next_ns = lk_after_ms(now, pause_ms(outage->failures));
+        (void)lk_retry_decide(&outage->retry, rc);
         outage->rc = rc;
         outage->why = *why;
     }

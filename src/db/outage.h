@@ -11,15 +11,15 @@
 
 #include <pthread.h>
 
+#include "base/retry.h"
 #include "sqlock.h"
 
 struct lk_outage {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    unsigned failures; /* in a row; 0: the database can be reached */
-    int64_t next_ns;   /* not to be tried before, CLOCK_MONOTONIC */
-    bool is_probed;    /* somebody is at it */
-    int rc;            /* of the last failure */
+    struct lk_retry retry; /* without failures: the database can be reached */
+    bool is_probed;        /* somebody is at it */
+    int rc;                /* of the last failure */
     sqlock_error why;
 };
 

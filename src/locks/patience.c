@@ -8,52 +8,37 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 #include "locks/entry.h"
 
-/* Pauses between attempts, drawn from the upper half: 50 ms to a second. */
-#define FIRST_PAUSE_MS 50
-#define DOUBLINGS 5
-#define LAST_PAUSE_MS 1000
+/* A row, a file or a table that others fight for.  EBUSY is not the lock's, and
+ * ETIMEDOUT is a claim that outlived its lease. */
+#define OF_OTHERS (LK_RETRY_CONFLICT | LK_RETRY_BUSY)
 
-bool lk_is_passing(const sqlock_registry *registry, int rc)
-{
-    switch (rc) {
-    case SQLOCK_EUNREACHABLE:
-    case SQLOCK_EUNCERTAIN:
-    case SQLOCK_ERESOURCE:
-    case SQLOCK_ERETRY:
-    case SQLOCK_ETIMEDOUT: /* the claim outlived its lease */
-    case SQLOCK_EBUSY:     /* not the lock: a file, or a table being changed */
-        return true;
-    case SQLOCK_EREADONLY: /* a standby; but a file stays as it is */
-        return (registry->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER) == 0;
-    default:
-        return false;
-    }
-}
-
-/* A row, or a file, that others fight for. */
-static bool is_of_others(int rc)
-{
-    return rc == SQLOCK_ERETRY || rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_EBUSY;
-}
+static const struct lk_retry_policy policy = {
+    .first_us = 50000,
+    .longest_us = 1000000,
+    .classes = OF_OTHERS | LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN |
+               LK_RETRY_FULL | LK_RETRY_STANDBY,
+    .last = LK_RETRY_AT_DEADLINE,
+};
 
 bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
                        struct lk_waiter *self, int rc)
 {
-    int64_t now = sqlock_monotonic_ns();
-    int64_t pause_ms = LAST_PAUSE_MS;
+    struct lk_retry *retry = &patience->retry;
 
-    if (self->wait_ms == 0 || self->options->fail_fast ||
-        now >= self->deadline_ns || !lk_is_passing(lock->registry, rc))
+    if (self->wait_ms == 0 || self->options->fail_fast)
         return false;
-    if (patience->failures < DOUBLINGS)
-        pause_ms = (int64_t)FIRST_PAUSE_MS << patience->failures++;
-    self->paused_until_ns = lk_sooner(
-        now + lk_random_between(pause_ms / 2, pause_ms) * LK_NS_PER_MS,
-        self->deadline_ns);
-    lk_note_outage(lock, is_of_others(rc) ? 0 : rc);
+    if (retry->failures == 0) {
+        lk_retry_begin(retry, &policy, self->deadline_ns);
+        /* A file that cannot be written is promoted by nobody. */
+        if (lock->registry->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
+            retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
+    }
+    if (!lk_retry_decide(retry, rc))
+        return false;
+    self->paused_until_ns = retry->resume_ns;
+    lk_note_outage(lock, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);
     return true;
 }
 
@@ -75,9 +60,9 @@ int lk_patience_await(struct lk_waiter *self, sqlock_error *err)
 
 void lk_patience_end(struct lk_patience *patience, sqlock_lock *lock)
 {
-    if (patience->failures == 0)
+    if (patience->retry.failures == 0)
         return;
-    patience->failures = 0;
+    lk_retry_reset(&patience->retry);
     lk_note_outage(lock, 0);
 }
 

@@ -5,16 +5,13 @@
 #ifndef LK_PATIENCE_H
 #define LK_PATIENCE_H
 
+#include "base/retry.h"
 #include "locks/lease.h"
 
 /* Of one acquisition that waits. */
 struct lk_patience {
-    unsigned failures; /* in a row */
+    struct lk_retry retry;
 };
-
-/* Whether an attempt that gave rc may give another result later, without
- * anybody changing what was asked for. */
-bool lk_is_passing(const sqlock_registry *registry, int rc);
 
 /* An attempt gave rc: the next one is due at self->paused_until_ns, no later
  * than the deadline.  False: rc is the result of the wait. */

@@ -15,12 +15,19 @@
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/retry.h"
 #include "base/thread.h"
 #include "locks/lease.h"
 
-#define FIRST_PAUSE_NS (10 * LK_NS_PER_MS)
-#define OUTAGE_PAUSE_NS (50 * LK_NS_PER_MS)
-#define OUTAGE_PAUSE_MAX_NS (1000 * LK_NS_PER_MS)
+/* Pauses of a row, and of all rows after a failure of the database. */
+static const struct lk_retry_policy row_policy = {
+    .first_us = 10000,
+    .longest_us = LK_NEVER / LK_NS_PER_US,
+};
+static const struct lk_retry_policy outage_policy = {
+    .first_us = 50000,
+    .longest_us = 1000000,
+};
 
 /* In points of CLOCK_BOOTTIME. */
 struct lk_doubt {
@@ -28,7 +35,7 @@ struct lk_doubt {
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
     int64_t due_ns;
-    int64_t pause_ns;
+    uint32_t tries;
     int64_t arrives_by_ns; /* nothing of it arrives later; 0: it has */
     int64_t over_ns;       /* its row has run out by then */
 };
@@ -72,14 +79,14 @@ static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
     int64_t now = lk_boottime_ns();
 
     if (lk_is_outage(rc)) {
-        resolver->pause_ns =
-            resolver->pause_ns == 0 ? OUTAGE_PAUSE_NS : 2 * resolver->pause_ns;
-        resolver->pause_ns = lk_sooner(resolver->pause_ns, OUTAGE_PAUSE_MAX_NS);
-        resolver->not_before_ns = now + resolver->pause_ns;
+        resolver->failures++;
+        resolver->not_before_ns =
+            now + lk_retry_pause_ns(&outage_policy, resolver->failures);
         doubt->due_ns = now;
     } else {
-        doubt->due_ns = now + doubt->pause_ns;
-        doubt->pause_ns *= 2;
+        doubt->tries++;
+        doubt->due_ns =
+            lk_later(now, lk_retry_pause_ns(&row_policy, doubt->tries));
     }
 }
 
@@ -117,7 +124,7 @@ static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
     is_final = resolve(resolver->registry, doubt, &rc);
     pthread_mutex_lock(&resolver->mutex);
     if (!lk_is_outage(rc))
-        resolver->pause_ns = 0;
+        resolver->failures = 0;
     if (is_final) {
         free(doubt);
     } else {
@@ -186,8 +193,7 @@ static struct lk_doubt *create(const struct lk_lease *lease)
         return NULL;
     memcpy(doubt->key, lease->key, strlen(lease->key) + 1);
     memcpy(doubt->client_id, lease->client_id, sizeof doubt->client_id);
-    doubt->pause_ns = FIRST_PAUSE_NS;
-    doubt->due_ns = lk_boottime_ns() + FIRST_PAUSE_NS;
+    doubt->due_ns = lk_boottime_ns() + lk_retry_pause_ns(&row_policy, 1);
     return doubt;
 }
 

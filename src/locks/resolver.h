@@ -25,7 +25,7 @@ struct lk_resolver {
     struct lk_alarm alarm;
     struct lk_doubt *doubts;
     int64_t not_before_ns; /* CLOCK_BOOTTIME: the database did not answer */
-    int64_t pause_ns;      /* the one before it; 0: it answered last */
+    uint32_t failures;     /* of the database, in a row */
     bool is_running;
     bool is_stopping;
 };

@@ -13,10 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/random.h"
-
-#define FIRST_PAUSE_US INT64_C(500)
-#define LAST_PAUSE_US INT64_C(50000)
+#include "base/retry.h"
 
 static struct lk_stock_line *line_of(const struct lk_fold_request *request)
 {
@@ -516,30 +513,24 @@ static void note_try(struct lk_fold *fold)
 /* 0, or what could not be got over. */
 static int try_until_answered(struct lk_fold *fold, sqlock_error *err)
 {
-    int64_t pause_us = FIRST_PAUSE_US;
+    struct lk_retry retry;
     bool was_uncertain = false;
-    uint32_t attempts = 1;
 
+    lk_retry_begin(&retry, &lk_stock_retrying, fold->carrier.deadline_ns);
+    retry.policy.attempts = fold->carrier.stock->options.attempts;
+    /* Those that have an order: the others are answered. */
+    retry.policy.classes |= LK_RETRY_UNCERTAIN;
     for (;;) {
         int rc = try_round(fold, err);
-        int64_t resume_ns;
 
         if (rc == SQLOCK_EUNCERTAIN) {
             was_uncertain = true;
             answer_all(fold, rc, err, true);
             if (count_live(fold) == 0)
                 return 0;
-        } else if (!lk_stock_is_worth_another(rc)) {
-            return lk_stock_outcome(&fold->carrier, rc, was_uncertain, err);
         }
-        resume_ns = sqlock_monotonic_ns() +
-                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
-        if (++attempts > fold->carrier.stock->options.attempts ||
-            resume_ns >= fold->carrier.deadline_ns)
+        if (!lk_retry_goes_on(&retry, rc))
             return lk_stock_outcome(&fold->carrier, rc, was_uncertain, err);
-        lk_sleep_until(resume_ns);
-        if (pause_us < LAST_PAUSE_US)
-            pause_us *= 2;
         note_try(fold);
     }
 }

@@ -9,10 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
-
-#define FIRST_PAUSE_US INT64_C(500)
-#define LAST_PAUSE_US INT64_C(50000)
+#include "base/retry.h"
 
 /* --- in a transaction --- */
 
@@ -160,22 +157,13 @@ int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
 
 /* --- until it is answered --- */
 
-bool lk_stock_is_worth_another(int rc)
-{
-    switch (rc) {
-    case SQLOCK_ERETRY:
-    case SQLOCK_EBUSY:
-    case SQLOCK_ETIMEDOUT:
-    case SQLOCK_ECONFLICT:
-    case SQLOCK_ERESOURCE:
-    case SQLOCK_EUNREACHABLE:
-    case SQLOCK_ELOST:     /* before the commit was sent */
-    case SQLOCK_ECANCELED: /* the beginning or the commit, by a limit of time */
-        return true;
-    default:
-        return false;
-    }
-}
+const struct lk_retry_policy lk_stock_retrying = {
+    .first_us = 500,
+    .longest_us = 50000,
+    .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_VERSION |
+               LK_RETRY_FULL | LK_RETRY_UNREACHABLE | LK_RETRY_UNSENT,
+    .last = LK_RETRY_WITHIN,
+};
 
 static int try_once(struct lk_stock_operation *op, lk_stock_body body,
                     sqlock_error *err)
@@ -194,13 +182,15 @@ static int try_once(struct lk_stock_operation *op, lk_stock_body body,
     return settle(op, rc, err);
 }
 
-static bool may_try_again(const struct lk_stock_operation *op, int rc)
+static unsigned classes_of(const struct lk_stock_operation *op)
 {
-    if (rc == SQLOCK_EUNCERTAIN)
-        return op->order != NULL;
-    if (rc == SQLOCK_ECONFLICT) /* of a reservation it is the answer */
-        return op->count > 0;
-    return lk_stock_is_worth_another(rc);
+    unsigned classes = lk_stock_retrying.classes;
+
+    if (op->order != NULL)
+        classes |= LK_RETRY_UNCERTAIN;
+    if (op->count == 0) /* of a reservation it is the answer */
+        classes &= ~(unsigned)LK_RETRY_VERSION;
+    return classes;
 }
 
 /* Whether it says what has become of the order, also by an earlier try: the
@@ -214,7 +204,7 @@ static bool is_answer(const struct lk_stock_operation *op, int rc)
     case SQLOCK_EORDER:
     case SQLOCK_ECONFLICT:
     case SQLOCK_EEXPIRED:
-        return !may_try_again(op, rc);
+        return !lk_retry_admits(classes_of(op), rc);
     default:
         return false;
     }
@@ -233,27 +223,20 @@ int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
 static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,
                               sqlock_error *err)
 {
-    uint32_t attempts =
-        op->attempts_max > 0 ? op->attempts_max : op->stock->options.attempts;
-    int64_t pause_us = FIRST_PAUSE_US;
+    struct lk_retry retry;
     bool was_uncertain = false;
+    int rc;
 
-    for (;;) {
-        int rc = try_once(op, body, err);
-        int64_t resume_ns;
-
+    lk_retry_begin(&retry, &lk_stock_retrying, op->deadline_ns);
+    retry.policy.attempts =
+        op->attempts_max > 0 ? op->attempts_max : op->stock->options.attempts;
+    do {
+        rc = try_once(op, body, err);
         op->attempts++;
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
-        if (!may_try_again(op, rc))
-            return lk_stock_outcome(op, rc, was_uncertain, err);
-        resume_ns = sqlock_monotonic_ns() +
-                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
-        if (op->attempts >= attempts || resume_ns >= op->deadline_ns)
-            return lk_stock_outcome(op, rc, was_uncertain, err);
-        lk_sleep_until(resume_ns);
-        if (pause_us < LAST_PAUSE_US)
-            pause_us *= 2;
-    }
+        retry.policy.classes = classes_of(op);
+    } while (lk_retry_goes_on(&retry, rc));
+    return lk_stock_outcome(op, rc, was_uncertain, err);
 }
 
 int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/retry.h"
 #include "sqlock_stock.h"
 #include "tx/tx.h"
 
@@ -171,8 +172,10 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
 
-/* Whether another try may do better. */
-bool lk_stock_is_worth_another(int rc);
+/* After which results, and pauses, an operation is tried again; attempts and
+ * uncertain ones are for each to say. */
+extern const struct lk_retry_policy lk_stock_retrying;
+
 /* What to answer at the end: after a try that got no answer, only what tells of
  * that one as well. */
 int lk_stock_outcome(const struct lk_stock_operation *op, int rc,

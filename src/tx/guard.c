@@ -112,8 +112,9 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
 {
     int64_t deadline_ns = lk_statement_deadline(tx->registry);
     struct lk_arguments arguments;
-    int64_t pause_us = 0;
+    struct lk_retry retry;
 
+    lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
     fill(tx, lock, lease->client_id, lease->token, &arguments);
     for (unsigned looks = 1;; looks++) {
         bool is_over;
@@ -126,12 +127,11 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
             rc = examine(tx, lock, lease, looks, over, err);
         if (rc < 0 && rc != SQLOCK_EBUSY)
             return rc;
-        if (sqlock_monotonic_ns() >= deadline_ns)
+        if (!lk_retry_goes_on(&retry, SQLOCK_EBUSY))
             return lk_error(err, SQLOCK_EBUSY,
                             "another transaction has the lease of %.200s "
                             "locked",
                             lock->name);
-        lk_tx_pause(&pause_us, deadline_ns);
     }
 }
 

@@ -146,8 +146,10 @@ static int lock_until(sqlock_tx *tx, struct lk_tx_target *target,
                       int64_t wait_ms, int64_t deadline_ns, sqlock_error *err)
 {
     const char *what = target->name != NULL ? target->name : "the row";
-    int64_t pause_us = 0;
+    struct lk_retry retry;
 
+    lk_retry_begin(&retry, &lk_tx_waiting,
+                   wait_ms != 0 ? deadline_ns : LK_NEVER);
     for (;;) {
         int64_t slice;
         int rc;
@@ -163,8 +165,6 @@ static int lock_until(sqlock_tx *tx, struct lk_tx_target *target,
             return rc;
         if (wait_ms == 0 && target->blind == 0)
             return not_in_time(wait_ms, what, err);
-        if (wait_ms != 0 && sqlock_monotonic_ns() >= deadline_ns)
-            return not_in_time(wait_ms, what, err);
         slice =
             target->blind > 0 || wait_ms == 0 ? 0 : slice_of(tx, deadline_ns);
         if (slice > 0) {
@@ -174,8 +174,8 @@ static int lock_until(sqlock_tx *tx, struct lk_tx_target *target,
             if (rc < 0 && rc != SQLOCK_EBUSY)
                 return rc;
         }
-        if (slice == 0 || rc == 0)
-            lk_tx_pause(&pause_us, deadline_ns);
+        if ((slice == 0 || rc == 0) && !lk_retry_goes_on(&retry, SQLOCK_EBUSY))
+            return not_in_time(wait_ms, what, err);
     }
 }
 
@@ -186,27 +186,24 @@ static int take_write_lock(sqlock_tx *tx, int64_t wait_ms, int64_t deadline_ns,
 {
     const sqlock_template template = {.text = tx->part->take_write_lock};
     struct lk_statement statement;
-    int64_t pause_us = 0;
+    struct lk_retry retry;
     int rc;
 
     rc = lk_statement_render(&statement, tx->driver->dialect, &template,
                              tx->registry->table.quoted, 0);
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
-    for (;;) {
+    lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
+    do {
         rc = lk_tx_limit(tx, 0, err);
         if (rc == 0)
             rc = lk_tx_send(tx, &statement.sent, NULL, 0, lk_tx_deadline(tx),
                             NULL, err);
         (void)lk_tx_unlimit(tx, NULL);
-        if (rc != SQLOCK_EBUSY)
-            break;
-        if (wait_ms == 0 || sqlock_monotonic_ns() >= deadline_ns) {
-            rc = not_in_time(wait_ms, "the database file", err);
-            break;
-        }
-        lk_tx_pause(&pause_us, deadline_ns);
-    }
+    } while (rc == SQLOCK_EBUSY && wait_ms != 0 &&
+             lk_retry_goes_on(&retry, rc));
+    if (rc == SQLOCK_EBUSY)
+        rc = not_in_time(wait_ms, "the database file", err);
     lk_statement_clear(&statement);
     return rc;
 }

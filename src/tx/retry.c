@@ -6,13 +6,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
+#include "base/retry.h"
 #include "tx/tx.h"
 
 #define ATTEMPTS_DEFAULT 100u
 #define DEADLINE_DEFAULT_MS 30000u
 #define PAUSE_DEFAULT_MS 50u
-#define FIRST_PAUSE_US INT64_C(1000)
 
 static int complete(sqlock_retry_options *out,
                     const sqlock_retry_options *given, sqlock_error *err)
@@ -35,10 +34,15 @@ static int complete(sqlock_retry_options *out,
     return 0;
 }
 
-static bool is_worth_another(int rc)
+static struct lk_retry_policy policy_of(const sqlock_retry_options *limits)
 {
-    return rc == SQLOCK_ECONFLICT || rc == SQLOCK_ERETRY ||
-           rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
+    return (struct lk_retry_policy){
+        .first_us = 1000,
+        .longest_us = (int64_t)limits->pause_ms * 1000,
+        .attempts = limits->attempts,
+        .classes = LK_RETRY_VERSION | LK_RETRY_CONFLICT | LK_RETRY_BUSY,
+        .last = LK_RETRY_WITHIN,
+    };
 }
 
 static int attempt_once(sqlock_registry *registry, sqlock_tx_fn fn,
@@ -59,46 +63,51 @@ static int attempt_once(sqlock_registry *registry, sqlock_tx_fn fn,
     return rc;
 }
 
+/* Attempts that others made fail. */
+static void count_failure(sqlock_retry_stats *counted,
+                          const struct lk_retry *retry, int rc)
+{
+    if (rc == SQLOCK_ECONFLICT)
+        counted->conflicts++;
+    else if (lk_retry_admits(retry->policy.classes, rc))
+        counted->retries++;
+}
+
+static int run(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
+               const sqlock_retry_options *limits, sqlock_retry_stats *counted,
+               sqlock_error *err)
+{
+    const struct lk_retry_policy policy = policy_of(limits);
+    struct lk_retry retry;
+    int rc;
+
+    lk_retry_begin(&retry, &policy,
+                   lk_after_ms(sqlock_monotonic_ns(), limits->deadline_ms));
+    do {
+        sqlock_attempt attempt = {.number = counted->attempts + 1};
+
+        attempt.pessimistic = limits->pessimistic_after > 0 &&
+                              counted->attempts >= limits->pessimistic_after;
+        rc = attempt_once(registry, fn, context, &attempt, err);
+        counted->attempts++;
+        count_failure(counted, &retry, rc);
+    } while (lk_retry_goes_on(&retry, rc));
+    return rc;
+}
+
 int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
                     const sqlock_retry_options *options,
                     sqlock_retry_stats *stats, sqlock_error *err)
 {
     sqlock_retry_options limits;
     sqlock_retry_stats counted = {0};
-    int64_t deadline_ns;
-    int64_t pause_us = FIRST_PAUSE_US;
     int rc;
 
     rc = complete(&limits, options, err);
     if (rc == 0 && fn == NULL)
         rc = lk_error(err, SQLOCK_EINVAL, "no function to run");
-    if (rc < 0)
-        goto out;
-    deadline_ns = lk_after_ms(sqlock_monotonic_ns(), limits.deadline_ms);
-    for (;;) {
-        sqlock_attempt attempt = {.number = counted.attempts + 1};
-        int64_t resume_ns;
-
-        attempt.pessimistic = limits.pessimistic_after > 0 &&
-                              counted.attempts >= limits.pessimistic_after;
-        rc = attempt_once(registry, fn, context, &attempt, err);
-        counted.attempts++;
-        if (!is_worth_another(rc))
-            break;
-        if (rc == SQLOCK_ECONFLICT)
-            counted.conflicts++;
-        else
-            counted.retries++;
-        resume_ns = sqlock_monotonic_ns() +
-                    lk_random_between(pause_us / 2, pause_us) * LK_NS_PER_US;
-        if (counted.attempts >= limits.attempts || resume_ns >= deadline_ns)
-            break;
-        lk_sleep_until(resume_ns);
-        pause_us *= 2;
-        if (pause_us > (int64_t)limits.pause_ms * 1000)
-            pause_us = (int64_t)limits.pause_ms * 1000;
-    }
-out:
+    if (rc == 0)
+        rc = run(registry, fn, context, &limits, &counted, err);
     if (stats != NULL)
         *stats = counted;
     return rc;

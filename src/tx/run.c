@@ -9,26 +9,17 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/random.h"
 
-#define FIRST_PAUSE_US INT64_C(500)
-#define LAST_PAUSE_US INT64_C(20000)
+const struct lk_retry_policy lk_tx_waiting = {
+    .first_us = 500,
+    .longest_us = 20000,
+    .classes = LK_RETRY_BUSY | LK_RETRY_CONFLICT,
+    .last = LK_RETRY_AT_DEADLINE,
+};
 
 int64_t lk_tx_deadline(const sqlock_tx *tx)
 {
     return tx->is_adopted ? LK_NEVER : lk_statement_deadline(tx->registry);
-}
-
-void lk_tx_pause(int64_t *pause_us, int64_t deadline_ns)
-{
-    int64_t now = sqlock_monotonic_ns();
-
-    *pause_us = *pause_us == 0 ? FIRST_PAUSE_US : *pause_us * 2;
-    if (*pause_us > LAST_PAUSE_US)
-        *pause_us = LAST_PAUSE_US;
-    lk_sleep_until(lk_sooner(deadline_ns,
-                             now + lk_random_between(*pause_us / 2, *pause_us) *
-                                       LK_NS_PER_US));
 }
 
 int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why)

@@ -133,20 +133,17 @@ int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
 static int begin(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns = lk_statement_deadline(tx->registry);
-    int64_t pause_us = 0;
+    struct lk_retry retry;
     int rc;
 
     rc = lk_tx_limit(tx, 0, err);
     if (rc < 0)
         return rc;
-    for (;;) {
+    lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
+    do
         rc = lk_tx_call(tx, tx->driver->begin,
                         tx->is_adopted ? LK_NEVER : deadline_ns, err);
-        if ((rc != SQLOCK_EBUSY && rc != SQLOCK_ERETRY) ||
-            sqlock_monotonic_ns() >= deadline_ns)
-            break;
-        lk_tx_pause(&pause_us, deadline_ns);
-    }
+    while (lk_retry_goes_on(&retry, rc));
     (void)lk_tx_unlimit(tx, NULL);
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
@@ -158,11 +155,19 @@ static int begin(sqlock_tx *tx, sqlock_error *err)
 
 static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
 {
+    static const struct lk_retry_policy reconnecting = {
+        .first_us = 500,
+        .longest_us = 20000,
+        .classes = LK_RETRY_UNREACHABLE,
+        .last = LK_RETRY_WITHIN,
+    };
     struct lk_pool *pool = &tx->registry->db.pool;
     int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    struct lk_retry retry;
     int rc;
 
     /* An idle connection may turn out to be dead when it is first used. */
+    lk_retry_begin(&retry, &reconnecting, deadline_ns);
     do {
         rc = lk_pool_lend(pool, deadline_ns, &tx->connection, err);
         if (rc < 0)
@@ -174,7 +179,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
             lk_pool_give(pool, tx->connection);
         else
             lk_pool_discard(pool, tx->connection);
-    } while (rc == SQLOCK_EUNREACHABLE && sqlock_monotonic_ns() < deadline_ns);
+    } while (lk_retry_goes_on(&retry, rc));
     return rc;
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "base/retry.h"
 #include "locks/guarded.h"
 
 /* Statements about the lock table: the driver's, and those made of its words. */
@@ -129,8 +130,8 @@ int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err);
  * registry.  0, ENOTSUP. */
 int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err);
 
-/* A pause before the next look, never past the deadline; longer each time. */
-void lk_tx_pause(int64_t *pause_us, int64_t deadline_ns);
+/* Waiting for what others have locked, look by look. */
+extern const struct lk_retry_policy lk_tx_waiting;
 
 /* --- table.c --- */
 
