@@ -2,6 +2,11 @@
  * limping.c - a suite that fails, for limping.sh: what one test leaves behind
  * must not be in the way of those behind it
  */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "suite.h"
 
 static void test_fails_in_a_transaction(void **state)
@@ -17,11 +22,27 @@ static void test_fails_in_a_transaction(void **state)
     fail_msg("%s", "as it is to");
 }
 
+/* For ever, once the file is there that the environment names. */
 static void test_hangs(void **state)
 {
+    const char *path = getenv("LIMPING_FILE");
+
     (void)state;
+    if (path != NULL) {
+        int fd = creat(path, 0600);
+
+        assert_true(fd >= 0);
+        (void)close(fd);
+        (void)alarm(0);
+    }
     while (check_pause(INT64_MAX))
         continue;
+}
+
+static void test_is_killed(void **state)
+{
+    (void)state;
+    (void)raise(SIGKILL);
 }
 
 static void test_is_behind_them(void **state)
@@ -40,6 +61,7 @@ static void test_is_behind_them(void **state)
 static const struct test tests[] = {
     TEST(test_fails_in_a_transaction),
     TEST(test_hangs),
+    TEST(test_is_killed),
     TEST(test_is_behind_them),
 };
 

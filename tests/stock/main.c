@@ -25,7 +25,7 @@ static const struct suite_main suite = {
 
 static const struct topic *const limping_topics[] = {&topic_limping, NULL};
 
-/* Of which two tests fail (limping.sh). */
+/* Of which three tests fail (limping.sh). */
 static const struct suite_main limping = {
     .name = "limping",
     .topics = limping_topics,

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "server.h"
@@ -22,7 +23,35 @@ struct child {
 static const struct lanes *running;
 static const struct database *missing_database;
 
-/* A test hangs, or we are told to end: leave no server stopped. */
+/* This process's own whose output has not been shown, for the handler. */
+static struct child *unshown;
+static volatile sig_atomic_t unshown_count;
+
+/* Wait for it, but not for ever; called by the handler. */
+static void end_child(pid_t pid)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+
+    (void)kill(pid, SIGTERM);
+    for (int i = 0; i < 500 && waitpid(pid, NULL, WNOHANG) == 0; i++)
+        (void)nanosleep(&pause, NULL);
+}
+
+/* As show(), for the handler: the file's position is the child's, too. */
+static void copy_output(const struct child *child)
+{
+    char buffer[4096];
+    off_t at = 0;
+    ssize_t length;
+
+    while ((length = pread(fileno(child->output), buffer, sizeof buffer, at)) >
+               0 &&
+           write(STDOUT_FILENO, buffer, (size_t)length) == length)
+        at += length;
+}
+
+/* A test hangs, or we are told to end: leave no server stopped, and show how
+ * far the children have come. */
 static void on_signal(int number)
 {
     static const char text[] = "[  FAILED  ] a test hung\n";
@@ -30,6 +59,10 @@ static void on_signal(int number)
     server_go_on();
     if (number == SIGALRM && write(STDOUT_FILENO, text, sizeof text - 1) < 0)
         _exit(98);
+    for (sig_atomic_t i = 0; i < unshown_count; i++) {
+        end_child(unshown[i].pid);
+        copy_output(&unshown[i]);
+    }
     _exit(99);
 }
 
@@ -41,17 +74,25 @@ static void catch_signals(void)
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* True in the child, whose output goes into the file from now on. */
-static bool fork_child(struct child *child, const char *name)
+/* The next of the children; true in the child, whose output goes into the file
+ * from now on. */
+static bool fork_child(struct child *children, size_t index, const char *name)
 {
+    struct child *child = &children[index];
+
     (void)fflush(NULL);
     child->name = name;
     child->output = tmpfile();
     if (child->output == NULL)
         abort();
     child->pid = fork();
+    if (child->pid > 0) {
+        unshown = children;
+        unshown_count = (sig_atomic_t)(index + 1);
+    }
     if (child->pid != 0)
         return false;
+    unshown_count = 0;
     if (dup2(fileno(child->output), STDOUT_FILENO) < 0 ||
         dup2(fileno(child->output), STDERR_FILENO) < 0)
         _exit(98);
@@ -80,6 +121,8 @@ static int join_children(struct child *children, size_t count)
 
         if (children[i].pid > 0)
             (void)waitpid(children[i].pid, &status, 0);
+        unshown = &children[i + 1];
+        unshown_count = (sig_atomic_t)(count - i - 1);
         show(children[i].output);
         if (status != 0) {
             failed++;
@@ -123,7 +166,7 @@ static int run_lanes(const struct lane *first)
     struct lane lane = *first;
 
     for (; lane.number < lane.of; lane.number++)
-        if (fork_child(&children[lane.number], lane.database->name)) {
+        if (fork_child(children, lane.number, lane.database->name)) {
             choose_file(&lane);
             exit(running->run(&lane) == 0 ? 0 : 1);
         }
@@ -179,7 +222,7 @@ int lanes_run(const struct lanes *lanes, char **names, int count)
     if (number == 1)
         return run_database(chosen[0]) == 0 ? 0 : 1;
     for (size_t i = 0; i < number; i++)
-        if (fork_child(&children[i], chosen[i]->name))
+        if (fork_child(children, i, chosen[i]->name))
             exit(run_database(chosen[i]) == 0 ? 0 : 1);
     return join_children(children, number) == 0 ? 0 : 1;
 }

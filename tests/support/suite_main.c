@@ -167,6 +167,9 @@ static int run_process(const struct group *group)
     }
     if (pid > 0)
         (void)waitpid(pid, &status, 0);
+    if (pid > 0 && WIFSIGNALED(status) && *group->begun > 0)
+        print_message("[  FAILED  ] the test was ended by signal %d, %s\n",
+                      WTERMSIG(status), strsignal(WTERMSIG(status)));
     return status != 0;
 }
 
