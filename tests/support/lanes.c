@@ -121,8 +121,8 @@ static int join_children(struct child *children, size_t count)
 
         if (children[i].pid > 0)
             (void)waitpid(children[i].pid, &status, 0);
-        unshown = &children[i + 1];
         unshown_count = (sig_atomic_t)(count - i - 1);
+        unshown = unshown_count > 0 ? &children[i + 1] : NULL;
         show(children[i].output);
         if (status != 0) {
             failed++;
