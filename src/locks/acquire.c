@@ -27,7 +27,7 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
     sqlock_lock *lock = a->lock;
     int rc = 0;
 
-    if (lock->registry->options.observe_before_steal)
+    if (lock->store->options.observe_before_steal)
         return lk_wait_for_row(lock, &a->self, err);
     /* Peers have their chance while others of ours wait behind this one. */
     if ((lock->crowd > 0 || lk_peers_are_due(lock)) && a->self.wait_ms != 0 &&
@@ -71,7 +71,7 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
                               : wait_first(a, err);
 
     while (rc == 0) {
-        lk_peers_note(lock, &self->post);
+        lk_peers_note(lock, &self->post.seen);
         if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
             return lk_canceled(err);
         if (may_pause(a) && lk_peers_are_due(lock)) {
@@ -79,7 +79,7 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
             if (rc < 0)
                 return rc;
         }
-        rc = lk_lease_claim(lock->registry, &a->lease, err);
+        rc = lk_lease_claim(lock->store, &a->lease, err);
         if (rc == 0) {
             note_the_wanted(a);
             lk_peers_granted(lock, &a->lease, was_refused);
@@ -123,8 +123,8 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
                             options->size);
         memcpy(complete, options, options->size);
     }
-    return lk_ttl_check(&lock->registry->options, &complete->ttl_ms,
-                        complete->ttl_ms, lock->registry->options.ttl_ms, err);
+    return lk_ttl_check(&lock->store->options, &complete->ttl_ms,
+                        complete->ttl_ms, lock->store->options.ttl_ms, err);
 }
 
 /* Attempt by attempt while the database is away, as long as the caller waits. */
@@ -160,8 +160,8 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
             .is_left_free = lock->is_left_free,
             .asked_ns = a->self.asked_ns,
         };
-        if (lock->registry->options.observe_before_steal)
-            a->lease.observed = &a->self.post;
+        if (lock->store->options.observe_before_steal)
+            a->lease.observed = &a->self.post.seen;
         lk_bell_begin(&a->wait, lock, &a->self);
     }
     rc = claim_patiently(a, err);
@@ -170,7 +170,7 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
 
     a->has_turn = false;
     if (a->lease.is_in_doubt)
-        lk_resolver_add_claim(lock->registry, &a->lease, lk_boottime_ns());
+        lk_resolver_add_claim(lock->store, &a->lease, lk_boottime_ns());
     lock->is_left_free = false;
     pthread_mutex_lock(&lock->mutex);
     if (rc == 0)
@@ -191,7 +191,7 @@ static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
     given->key = lock->key;
     given->name = lock->name;
     given->ttl_ms = next->options->ttl_ms;
-    *rc = lk_lease_hand_over(lock->registry, lease, given, err);
+    *rc = lk_lease_hand_over(lock->store, lease, given, err);
     return *rc == 0 || *rc == SQLOCK_ETIMEDOUT;
 }
 
@@ -207,7 +207,7 @@ static int lost_before(sqlock_error *err)
 static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
                        sqlock_error *err)
 {
-    int rc = lk_lease_release(lock->registry, lease, err);
+    int rc = lk_lease_release(lock->store, lease, err);
 
     lock->is_left_free = rc == 0;
     /* Given up by ourselves, it may well have been ours still. */
@@ -260,7 +260,7 @@ int lk_end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
 int lk_end_overdue(sqlock_lock *lock, struct lk_lease *lease, int lost,
                    sqlock_error *err)
 {
-    int rc = lk_lease_release(lock->registry, lease, err);
+    int rc = lk_lease_release(lock->store, lease, err);
 
     return lost == SQLOCK_ELOST ? lost_before(err) : rc;
 }
@@ -361,7 +361,7 @@ int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
         return rc;
     if (ttl_ms < lease.ttl_ms) /* it ends sooner from here on */
         lk_sentinel_look(&lock->registry->sentinel);
-    rc = lk_lease_renew(lock->registry, &lease, ttl_ms, err);
+    rc = lk_lease_renew(lock->store, &lease, ttl_ms, err);
 
     pthread_mutex_lock(&lock->mutex);
     (void)lk_renewal_end(lock, &renewal, &lease, rc, lk_boottime_ns());

@@ -5,7 +5,8 @@
 #define LK_ACQUIRE_H
 
 #include "locks/bell_wait.h"
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 #include "locks/patience.h"
 
 struct lk_acquisition {

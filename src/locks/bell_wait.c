@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/look.h"
+#include "lease/look.h"
 #include "locks/wait.h"
 
 #define FIRST_MS 1000
@@ -25,20 +25,20 @@
 void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
                    struct lk_waiter *self)
 {
-    const sqlock_registry *registry = lock->registry;
+    const struct lk_store *store = lock->store;
 
     memset(wait, 0, sizeof *wait);
     wait->lock = lock;
     wait->self = self;
-    wait->number = lk_bell_number(registry, lock->key);
-    wait->is_off = lk_doorbells_of(registry) == NULL ||
-                   registry->options.observe_before_steal ||
-                   registry->options.waiting == SQLOCK_WAITING_POLL;
+    wait->number = lk_queue_number(store, lock->key);
+    wait->is_off = lk_doorbells_of(store) == NULL ||
+                   store->options.observe_before_steal ||
+                   store->options.waiting == SQLOCK_WAITING_POLL;
 }
 
 static int64_t statement_deadline(const struct lk_bell_wait *wait)
 {
-    return lk_wait_statement_deadline(wait->lock->registry, wait->self);
+    return lk_wait_statement_deadline(wait->lock->store, wait->self);
 }
 
 /* For opening a connection: as long as there is time for it. */
@@ -52,13 +52,12 @@ static int64_t open_until(const struct lk_bell_wait *wait)
 
 static int leave(struct lk_bell_wait *wait)
 {
-    sqlock_registry *registry = wait->lock->registry;
+    struct lk_store *store = wait->lock->store;
 
     wait->has_turn = false;
     wait->is_listening = false;
-    return lk_bell_call(registry, wait->connection,
-                        lk_doorbells_of(registry)->leave, wait->number,
-                        statement_deadline(wait));
+    return lk_bell_call(store, wait->connection, lk_doorbells_of(store)->leave,
+                        wait->number, statement_deadline(wait));
 }
 
 /* The session ends, with all that it has; nothing is asked of it.  Its server
@@ -73,7 +72,7 @@ static void drop(struct lk_bell_wait *wait)
     wait->has_turn = false;
     wait->is_listening = false;
     if (connection != NULL)
-        lk_pool_discard(&wait->lock->registry->db.waiting, connection);
+        lk_pool_discard(&wait->lock->store->db.waiting, connection);
 }
 
 /* The wait goes on without. */
@@ -89,22 +88,22 @@ static void turn_off(struct lk_bell_wait *wait)
         return;
     }
     wait->connection = NULL;
-    lk_bell_put_back(&wait->lock->registry->db.waiting, connection);
+    lk_bell_put_back(&wait->lock->store->db.waiting, connection);
 }
 
 bool lk_bell_is_there(struct lk_bell_wait *wait)
 {
-    sqlock_registry *registry = wait->lock->registry;
+    struct lk_store *store = wait->lock->store;
 
     if (wait->self->may_not_block)
         return false;
     if (wait->is_off || wait->connection != NULL)
         return !wait->is_off;
-    if (lk_pool_try(&registry->db.waiting, open_until(wait), &wait->connection,
+    if (lk_pool_try(&store->db.waiting, open_until(wait), &wait->connection,
                     NULL) < 0) {
         wait->connection = NULL;
         wait->is_off = true;
-    } else if (!lk_bell_has_own_sessions(registry, wait->connection,
+    } else if (!lk_bell_has_own_sessions(store, wait->connection,
                                          statement_deadline(wait))) {
         turn_off(wait);
     }
@@ -116,7 +115,7 @@ bool lk_bell_is_there(struct lk_bell_wait *wait)
 static int block(struct lk_bell_wait *wait, lk_bell_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
-    sqlock_registry *registry = wait->lock->registry;
+    struct lk_store *store = wait->lock->store;
     struct lk_waiter *self = wait->self;
     struct lk_connection *connection = wait->connection;
     bool cancelled;
@@ -127,10 +126,10 @@ static int block(struct lk_bell_wait *wait, lk_bell_fn function,
         return SQLOCK_EUNREACHABLE;
     }
     lk_watchdog_arm(
-        &registry->db.dog, &connection->watch, connection->state,
+        &store->db.dog, &connection->watch, connection->state,
         until_ns == LK_NEVER
             ? LK_NEVER
-            : lk_after_ms(until_ns, registry->options.statement_timeout_ms));
+            : lk_after_ms(until_ns, store->options.statement_timeout_ms));
     pthread_mutex_lock(&self->mutex);
     cancelled = self->is_cancelled;
     if (!cancelled)
@@ -142,7 +141,7 @@ static int block(struct lk_bell_wait *wait, lk_bell_fn function,
     self->waits_on = NULL;
     cancelled = self->is_cancelled;
     pthread_mutex_unlock(&self->mutex);
-    lk_watchdog_disarm(&registry->db.dog, &connection->watch);
+    lk_watchdog_disarm(&store->db.dog, &connection->watch);
     if (cancelled) {
         drop(wait);
         return lk_canceled(err);
@@ -159,7 +158,7 @@ static int block(struct lk_bell_wait *wait, lk_bell_fn function,
 /* Nothing but the doorbell, in its queue. */
 static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
 {
-    sqlock_registry *registry = wait->lock->registry;
+    struct lk_store *store = wait->lock->store;
     int rc;
 
     if (wait->is_listening && leave(wait) < 0) {
@@ -167,7 +166,7 @@ static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
         wait->is_off = true;
         return SQLOCK_EUNREACHABLE;
     }
-    rc = block(wait, lk_doorbells_of(registry)->queue, until_ns, err);
+    rc = block(wait, lk_doorbells_of(store)->queue, until_ns, err);
     wait->has_turn = rc == 0;
     /* Some count in whole seconds. */
     if (rc == SQLOCK_EBUSY &&
@@ -181,15 +180,14 @@ static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
 
 static int listen_for_it(struct lk_bell_wait *wait)
 {
-    sqlock_registry *registry = wait->lock->registry;
+    struct lk_store *store = wait->lock->store;
     int rc;
 
-    if (wait->connection == NULL || lk_doorbells_of(registry)->listen == NULL ||
+    if (wait->connection == NULL || lk_doorbells_of(store)->listen == NULL ||
         wait->is_listening)
         return 0;
-    rc = lk_bell_call(registry, wait->connection,
-                      lk_doorbells_of(registry)->listen, wait->number,
-                      statement_deadline(wait));
+    rc = lk_bell_call(store, wait->connection, lk_doorbells_of(store)->listen,
+                      wait->number, statement_deadline(wait));
     wait->is_listening = true;
     if (rc < 0)
         turn_off(wait);
@@ -200,17 +198,17 @@ static int listen_for_it(struct lk_bell_wait *wait)
 static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
                      sqlock_error *err)
 {
-    sqlock_registry *registry = wait->lock->registry;
+    struct lk_store *store = wait->lock->store;
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, wait->lock->key, statement_deadline(wait),
-                       &row, err);
+    rc = lk_lease_read(store, wait->lock->key, statement_deadline(wait), &row,
+                       err);
     if (rc == SQLOCK_EBUSY) /* a limit of time */
         turn_off(wait);
     if (rc < 0)
         return rc;
-    *left_ns = lk_look_left_ns(registry, &wait->self->post, &row);
+    *left_ns = lk_look_left_ns(store, &wait->self->post.seen, &row);
     if (*left_ns > 0 && !row.is_sqlocks)
         wait->may_look = true; /* a peer does not ring */
     return 0;
@@ -229,7 +227,7 @@ static int await_by_looking(struct lk_bell_wait *wait, sqlock_error *err)
 static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;
-    const sqlock_doorbells *bells = lk_doorbells_of(wait->lock->registry);
+    const sqlock_doorbells *bells = lk_doorbells_of(wait->lock->store);
     int rc = 0;
 
     while (rc == 0 && !wait->is_off && !wait->may_look) {
@@ -263,7 +261,7 @@ static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
 static void give_up_turn(struct lk_bell_wait *wait)
 {
     wait->is_slow = true;
-    wait->may_look = lk_doorbells_of(wait->lock->registry)->listen == NULL;
+    wait->may_look = lk_doorbells_of(wait->lock->store)->listen == NULL;
     if (leave(wait) < 0) {
         drop(wait);
         wait->is_off = true;
@@ -337,7 +335,7 @@ void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell, int rc)
     if (rc == 0 && wait->has_turn) {
         bell->connection = wait->connection;
         bell->session = 0;
-        lk_pool_keep(&wait->lock->registry->db.waiting, wait->connection);
+        lk_pool_keep(&wait->lock->store->db.waiting, wait->connection);
     } else if (lk_is_outage(rc)) {
         drop(wait);
     } else {

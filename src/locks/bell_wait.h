@@ -7,7 +7,8 @@
 #ifndef LK_BELL_WAIT_H
 #define LK_BELL_WAIT_H
 
-#include "locks/bell.h"
+#include "lease/bell.h"
+#include "locks/registry.h"
 
 /* One acquisition that waits. */
 struct lk_bell_wait {

@@ -26,7 +26,7 @@ static void wake(sqlock_registry *registry, struct lk_waiter *waiter)
     waiter->is_cancelled = true;
     lk_waiter_wake(waiter);
     if (waiter->waits_on != NULL)
-        registry->db.driver->abort(waiter->waits_on->state);
+        registry->store.db.driver->abort(waiter->waits_on->state);
 }
 
 void lk_waiter_cancel(struct sqlock_registry *registry,

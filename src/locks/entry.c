@@ -259,7 +259,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->on_lost = options->on_lost;
     lock->lost_context = options->lost_context;
     lk_lost_fd_clear(lock);
-    if (lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+    if (lock->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
         lk_gate_call_all(&lock->gate, LK_CALL_LOOK); /* it is theirs too */
 }
 
@@ -362,7 +362,7 @@ void lk_end_release(sqlock_lock *lock)
  * other processes wait as well. */
 struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
 {
-    uint32_t limit = lock->registry->options.handover_limit;
+    uint32_t limit = lock->store->options.handover_limit;
     struct lk_waiter *next = NULL;
 
     pthread_mutex_lock(&lock->mutex);
@@ -436,8 +436,8 @@ int lk_begin_renew(sqlock_lock *lock, uint32_t *ttl_ms,
         rc =
             lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
     else
-        rc = lk_ttl_check(&lock->registry->options, ttl_ms, *ttl_ms,
-                          lock->ttl_ms, err);
+        rc = lk_ttl_check(&lock->store->options, ttl_ms, *ttl_ms, lock->ttl_ms,
+                          err);
     if (rc == 0) {
         lk_copy_lease(lock, lease);
         lk_renewal_begin(lock, renewal, *ttl_ms);

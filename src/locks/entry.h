@@ -6,7 +6,8 @@
 #define LK_ENTRY_H
 
 #include "locks/holding.h"
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 
 enum lk_entry {
     LK_ENTRY_AGAIN,   /* nested: counted, nothing to send */

@@ -9,10 +9,24 @@
 #include "base/error.h"
 #include "locks/entry.h"
 
-int lk_guard_begin(sqlock_lock *lock, struct lk_lease *lease, sqlock_error *err)
+int lk_guarded_store(const sqlock_lock *lock, struct lk_store **out,
+                     sqlock_error *err)
 {
     int rc = lk_lock_check(lock, err);
 
+    *out = rc < 0 ? NULL : lock->store;
+    return rc;
+}
+
+int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
+                   struct lk_lease *lease, sqlock_error *err)
+{
+    int rc;
+
+    if (lock == NULL || lock->store != store)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock is not one of the transaction's registry");
+    rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&lock->mutex);

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "locks/batch.h"
+#include "lease/batch.h"
 #include "locks/entry.h"
 
 /* A renewal that failed or was passed over is tried again after this part of
@@ -46,7 +46,7 @@ static void give_up_unfenced(struct lk_keeper *keeper)
 
 static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
 {
-    uint32_t period_ms = registry->options.keep_period_ms;
+    uint32_t period_ms = registry->store.options.keep_period_ms;
 
     if (period_ms == 0 || period_ms > ttl_ms / 3)
         period_ms = ttl_ms / 4;
@@ -58,7 +58,7 @@ static int64_t due_at(const sqlock_lock *lock)
 {
     int64_t began = lock->deadline_boot_ns -
                     ((int64_t)lock->ttl_ms -
-                     lk_margin_ms(&lock->registry->options, lock->ttl_ms)) *
+                     lk_margin_ms(&lock->store->options, lock->ttl_ms)) *
                         LK_NS_PER_MS;
     int64_t period = period_ns(lock->registry, lock->ttl_ms);
     int64_t due = began + period;
@@ -70,7 +70,7 @@ static int64_t due_at(const sqlock_lock *lock)
 /* Nobody is left who could release it. */
 static bool is_orphaned(const sqlock_lock *lock)
 {
-    return lock->registry->options.ownership == SQLOCK_OWNED_BY_THREAD &&
+    return lock->store->options.ownership == SQLOCK_OWNED_BY_THREAD &&
            lk_has_ended(lock->owner);
 }
 
@@ -197,16 +197,16 @@ static void report_step(struct lk_keeper *keeper, int64_t step_us,
     int64_t margin_us = LK_NEVER;
 
     for (size_t i = 0; i < batch->count; i++)
-        margin_us = lk_sooner(
-            margin_us,
-            INT64_C(1000) *
-                lk_margin_ms(&registry->options, batch->items[i].lease.ttl_ms));
+        margin_us = lk_sooner(margin_us,
+                              INT64_C(1000) *
+                                  lk_margin_ms(&registry->store.options,
+                                               batch->items[i].lease.ttl_ms));
     if (step_us <= margin_us && step_us >= -margin_us)
         return;
-    lk_registry_log(registry,
-                    "the database's clock stepped by %lld ms against this "
-                    "host's: leases that are not fenced are given up",
-                    (long long)(step_us / 1000));
+    lk_store_log(&registry->store,
+                 "the database's clock stepped by %lld ms against this "
+                 "host's: leases that are not fenced are given up",
+                 (long long)(step_us / 1000));
     pthread_mutex_lock(&keeper->mutex);
     give_up_unfenced(keeper);
     pthread_mutex_unlock(&keeper->mutex);
@@ -222,10 +222,10 @@ static void renew(struct lk_keeper *keeper, struct lk_batch *batch)
 
     batch->is_reserved = true;
     batch->deadline_ns =
-        lk_sooner(lk_statement_deadline(registry),
+        lk_sooner(lk_store_deadline(&registry->store),
                   sqlock_monotonic_ns() + time_to_answer(batch, period));
     lk_batch_sort(batch);
-    rc = lk_batch_renew(registry, batch, NULL);
+    rc = lk_batch_renew(&registry->store, batch, NULL);
     now_ns = lk_boottime_ns();
     for (size_t i = 0; i < batch->count; i++)
         apply(&batch->items[i], batch->sent_boot_ns, now_ns);

@@ -7,7 +7,7 @@
 #include <pthread.h>
 
 #include "base/alarm.h"
-#include "locks/dbclock.h"
+#include "lease/dbclock.h"
 #include "locks/renewal.h"
 #include "sqlock.h"
 

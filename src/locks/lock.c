@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/holding.h"
-#include "locks/lease.h"
+#include "lease/lease.h"
 #include "locks/overdue.h"
 
 void lk_lock_free(sqlock_lock *lock)
@@ -34,6 +34,7 @@ static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
         return NULL;
     (void)pthread_mutex_init(&lock->mutex, NULL);
     lock->registry = registry;
+    lock->store = &registry->store;
     lock->lost_fd = -1;
     memcpy(lock->key, key, sizeof lock->key);
     lock->name = strdup(name);
@@ -48,16 +49,17 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
                   const char *name, sqlock_error *err)
 {
     char key[SQLOCK_KEY_SIZE] = "";
+    struct lk_store *store;
     sqlock_lock *lock;
     int rc;
 
     if (out == NULL)
         return lk_error(err, SQLOCK_EINVAL, "no place for the lock");
     *out = NULL;
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
-    rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    rc = sqlock_key_of(key, name, store->options.key_rule, err);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&registry->mutex);
@@ -138,7 +140,7 @@ bool lk_is_owned_by(const sqlock_lock *lock, uint64_t owner)
 {
     if (lock->phase != LK_OCCUPIED)
         return false;
-    return lock->registry->options.ownership == SQLOCK_OWNED_BY_REGISTRY ||
+    return lock->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY ||
            lock->owner == owner;
 }
 

@@ -16,8 +16,9 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/thread.h"
-#include "locks/batch.h"
-#include "locks/look.h"
+#include "lease/batch.h"
+#include "lease/look.h"
+#include "locks/registry.h"
 
 void lk_lookout_init(struct lk_lookout *lookout, sqlock_registry *registry)
 {
@@ -28,7 +29,7 @@ void lk_lookout_init(struct lk_lookout *lookout, sqlock_registry *registry)
 
 static int64_t pause_ns(const sqlock_registry *registry)
 {
-    int64_t poll_us = (int64_t)registry->options.poll_ms * 1000;
+    int64_t poll_us = (int64_t)registry->store.options.poll_ms * 1000;
 
     return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
@@ -56,7 +57,7 @@ static void gather(struct lk_lookout *lookout, struct lk_batch *batch)
 {
     int64_t soon =
         sqlock_monotonic_ns() +
-        (int64_t)lookout->registry->options.poll_ms * LK_NS_PER_MS / 2;
+        (int64_t)lookout->registry->store.options.poll_ms * LK_NS_PER_MS / 2;
     struct lk_waiter *waiter;
 
     batch->items = calloc(lookout->count, sizeof *batch->items);
@@ -108,8 +109,9 @@ static void report(struct lk_lookout *lookout, const struct lk_batch *batch,
 
         if (row == NULL)
             continue; /* not looked at */
-        left_ns =
-            rc < 0 ? 0 : lk_look_left_ns(lookout->registry, &waiter->post, row);
+        left_ns = rc < 0 ? 0
+                         : lk_look_left_ns(&lookout->registry->store,
+                                           &waiter->post.seen, row);
         if (left_ns == 0 || has_changed(&waiter->post, row))
             tell(lookout, waiter, rc, err);
         else
@@ -135,8 +137,8 @@ static void look(struct lk_lookout *lookout)
     if (batch.count > 0)
         rows = calloc(batch.count, sizeof *rows);
     if (rows != NULL) {
-        batch.deadline_ns = lk_statement_deadline(registry);
-        rc = lk_batch_read(registry, &batch, rows, &err);
+        batch.deadline_ns = lk_store_deadline(&registry->store);
+        rc = lk_batch_read(&registry->store, &batch, rows, &err);
     }
     if (rc != SQLOCK_EBUSY) {
         pthread_mutex_lock(&lookout->mutex);

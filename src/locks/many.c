@@ -154,9 +154,9 @@ static void end_release(struct lk_many *call, sqlock_error *err)
 {
     int rc = 0;
 
-    call->batch.deadline_ns = lk_statement_deadline(call->registry);
+    call->batch.deadline_ns = lk_store_deadline(&call->registry->store);
     if (call->batch.count > 0)
-        rc = lk_batch_release(call->registry, &call->batch, err);
+        rc = lk_batch_release(&call->registry->store, &call->batch, err);
     for (size_t i = 0; i < call->batch.count; i++) {
         struct lk_part *part = call->batch.items[i].owner;
 
@@ -274,9 +274,9 @@ int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
         if (part->rc == 0)
             lk_many_add(&call, part, &lease);
     }
-    call.batch.deadline_ns = lk_statement_deadline(call.registry);
+    call.batch.deadline_ns = lk_store_deadline(&call.registry->store);
     if (call.batch.count > 0)
-        rc = lk_batch_renew(call.registry, &call.batch, err);
+        rc = lk_batch_renew(&call.registry->store, &call.batch, err);
     for (size_t i = 0; i < call.batch.count; i++) {
         if (rc < 0)
             call.batch.items[i].rc = rc;

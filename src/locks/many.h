@@ -4,7 +4,8 @@
 #ifndef LK_MANY_H
 #define LK_MANY_H
 
-#include "locks/batch.h"
+#include "lease/batch.h"
+#include "locks/registry.h"
 #include "locks/bell_wait.h"
 
 /* A lock of the call, and where it stands. */
@@ -17,7 +18,7 @@ struct lk_part {
     int lost;
     int rc;
     struct lk_renewal renewal;
-    struct lk_post post; /* what was observed of its row */
+    struct lk_observed seen; /* what was observed of its row */
     struct lk_concern concern;
 };
 

@@ -80,9 +80,9 @@ static int undo_grants(struct lk_many *call, sqlock_error *err)
         if (call->batch.items[i].rc == 0 ||
             call->batch.items[i].rc == SQLOCK_ETIMEDOUT)
             granted.items[granted.count++] = call->batch.items[i];
-    granted.deadline_ns = lk_statement_deadline(call->registry);
+    granted.deadline_ns = lk_store_deadline(&call->registry->store);
     if (granted.count > 0)
-        rc = lk_batch_release(call->registry, &granted, NULL);
+        rc = lk_batch_release(&call->registry->store, &granted, NULL);
     for (size_t i = 0; rc < 0 && i < granted.count; i++)
         ((struct lk_part *)granted.items[i].owner)->rc = SQLOCK_EUNCERTAIN;
     free(granted.items);
@@ -150,11 +150,11 @@ static int observe_all(struct lk_many *call, sqlock_error *err)
     bool is_partial = call->options->partial;
     size_t count = call->batch.count;
     sqlock_lock **locks = calloc(count, sizeof *locks);
-    struct lk_post *posts = calloc(count, sizeof *posts);
+    struct lk_observed *seen = calloc(count, sizeof *seen);
     bool *may_take = calloc(count, sizeof *may_take);
     int rc;
 
-    if (locks == NULL || posts == NULL || may_take == NULL) {
+    if (locks == NULL || seen == NULL || may_take == NULL) {
         rc = lk_error_nomem(err);
         goto out;
     }
@@ -162,14 +162,14 @@ static int observe_all(struct lk_many *call, sqlock_error *err)
         const struct lk_part *part = call->batch.items[i].owner;
 
         locks[i] = part->lock;
-        posts[i] = part->post;
+        seen[i] = part->seen;
     }
-    rc = lk_wait_for_rows(locks, count, &call->probe, posts, may_take, err);
+    rc = lk_wait_for_rows(locks, count, &call->probe, seen, may_take, err);
     for (size_t i = 0; i < count; i++) {
         struct lk_part *part = call->batch.items[i].owner;
 
-        part->post = posts[i];
-        call->batch.items[i].lease.observed = &part->post;
+        part->seen = seen[i];
+        call->batch.items[i].lease.observed = &part->seen;
     }
     if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
         take_out(call, may_take, is_partial, rc);
@@ -177,7 +177,7 @@ static int observe_all(struct lk_many *call, sqlock_error *err)
         rc = 0;
 out:
     free(locks);
-    free(posts);
+    free(seen);
     free(may_take);
     return rc;
 }
@@ -190,14 +190,15 @@ static int claim_all(struct lk_many *call, struct lk_waiter *self,
     int undone;
     int rc = 0;
 
-    if (call->registry->options.observe_before_steal && call->batch.count > 0)
+    if (call->registry->store.options.observe_before_steal &&
+        call->batch.count > 0)
         rc = observe_all(call, err);
     if (rc < 0 || call->batch.count == 0)
         return rc;
     if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
         return lk_canceled(err);
-    call->batch.deadline_ns = lk_statement_deadline(call->registry);
-    rc = lk_batch_claim(call->registry, &call->batch, err);
+    call->batch.deadline_ns = lk_store_deadline(&call->registry->store);
+    rc = lk_batch_claim(&call->registry->store, &call->batch, err);
     if (rc == 0 && is_too_late(call)) {
         undone = undo_grants(call, err);
         return undone < 0 ? undone
@@ -253,14 +254,14 @@ static int await_row(struct lk_many *call, struct lk_waiter *self,
     struct lk_part *part = call->missing;
     int rc;
 
-    self->post = part->post;
+    self->post.seen = part->seen;
     if (call->at_row == NULL)
         lk_bell_begin(&call->wait, part->lock, self);
     else
         lk_bell_refused(&call->wait);
     call->at_row = part;
     rc = lk_bell_await(&call->wait, err);
-    part->post = self->post;
+    part->seen = self->post.seen;
     if (rc < 0)
         part->rc = rc;
     return rc;

@@ -18,7 +18,7 @@
 static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
 {
     (void)snprintf(part, TAG_LOCK_SIZE, "sqlock:%016" PRIx64 ":",
-                   (uint64_t)lk_bell_number(lock->registry, lock->key));
+                   (uint64_t)lk_queue_number(lock->store, lock->key));
 }
 
 void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
@@ -28,7 +28,7 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
 
     tag[0] = '\0';
     if (lk_lock_check(lock, NULL) < 0 ||
-        lock->registry->db.driver->dialect->orphans.text == NULL)
+        lock->store->db.driver->dialect->orphans.text == NULL)
         return;
     token = sqlock_token(lock);
     if (token == 0)
@@ -40,26 +40,26 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
 static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
                sqlock_error *err)
 {
-    sqlock_registry *registry = lock->registry;
-    const sqlock_dialect *dialect = registry->db.driver->dialect;
+    struct lk_store *store = lock->store;
+    const sqlock_dialect *dialect = store->db.driver->dialect;
     struct lk_statement statement = {.text = NULL};
     struct lk_arguments arguments;
     struct lk_run run = {.statement = &statement,
                          .arguments = &arguments,
-                         .deadline_ns = lk_statement_deadline(registry),
+                         .deadline_ns = lk_store_deadline(store),
                          .is_repeatable = true};
     char part[TAG_LOCK_SIZE];
     int rc;
 
     write_lock_part(lock, part);
     rc = lk_statement_render(&statement, dialect, &dialect->orphans,
-                             registry->table.quoted, 0);
+                             store->table.quoted, 0);
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
-    lk_registry_arguments(registry, lock->key, &arguments);
+    lk_store_arguments(store, lock->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_NAME, part);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, tag);
-    rc = lk_db_run(&registry->db, &run, result, err);
+    rc = lk_db_run(&store->db, &run, result, err);
     lk_statement_clear(&statement);
     return rc;
 }
@@ -76,7 +76,7 @@ int sqlock_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    if (lock->registry->db.driver->dialect->orphans.text == NULL)
+    if (lock->store->db.driver->dialect->orphans.text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "sessions have no tags on this database");
     sqlock_session_tag(lock, tag);

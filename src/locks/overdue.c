@@ -10,7 +10,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "locks/bell.h"
+#include "lease/bell.h"
 #include "locks/entry.h"
 
 /* Nobody says when a guard ends, or that the signal has been given. */
@@ -24,7 +24,7 @@ static bool has_been_told(const sqlock_lock *lock)
 bool lk_is_overdue(const sqlock_lock *lock)
 {
     return lock->phase == LK_OCCUPIED && lock->guards == 0 &&
-           lock->registry->options.ownership == SQLOCK_OWNED_BY_THREAD &&
+           lock->store->options.ownership == SQLOCK_OWNED_BY_THREAD &&
            lk_remaining_ns(lock) == 0 && has_been_told(lock);
 }
 
@@ -68,7 +68,7 @@ void lk_clear_aside(sqlock_lock *lock)
     lock->is_aside = false;
     bell = lock->bell_aside;
     lk_end_care(lock);
-    (void)lk_bell_end(lock->registry, lock->key, &bell, false, false);
+    (void)lk_bell_end(lock->store, lock->key, &bell, false, false);
 }
 
 struct lk_overdue *lk_overdue_of(const sqlock_lock *lock, uint64_t owner)

@@ -7,7 +7,8 @@
 #ifndef LK_OVERDUE_H
 #define LK_OVERDUE_H
 
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 
 /* What its holder finds when it comes back; of the lock. */
 struct lk_overdue {

@@ -32,7 +32,7 @@ bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
     if (retry->failures == 0) {
         lk_retry_begin(retry, &policy, self->deadline_ns);
         /* A file that cannot be written is promoted by nobody. */
-        if (lock->registry->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
+        if (lock->store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
             retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
     }
     if (!lk_retry_decide(retry, rc))

@@ -6,7 +6,8 @@
 #define LK_PATIENCE_H
 
 #include "base/retry.h"
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 
 /* Of one acquisition that waits. */
 struct lk_patience {

@@ -25,11 +25,11 @@ static void see(sqlock_lock *lock)
     lock->peers.share_ns = SHARE_NS;
 }
 
-void lk_peers_note(sqlock_lock *lock, struct lk_post *post)
+void lk_peers_note(sqlock_lock *lock, struct lk_observed *seen)
 {
-    if (post->saw_peer)
+    if (seen->saw_peer)
         see(lock);
-    post->saw_peer = false;
+    seen->saw_peer = false;
 }
 
 void lk_peers_granted(sqlock_lock *lock, const struct lk_lease *lease,
@@ -58,7 +58,7 @@ bool lk_peers_are_due(const sqlock_lock *lock)
 
 int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 {
-    sqlock_registry *registry = lock->registry;
+    struct lk_store *store = lock->store;
     struct lk_row row;
     int rc;
 
@@ -70,8 +70,7 @@ int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
         err);
     if (rc < 0)
         return rc;
-    rc = lk_lease_read(registry, lock->key, lk_statement_deadline(registry),
-                       &row, err);
+    rc = lk_lease_read(store, lock->key, lk_store_deadline(store), &row, err);
     /* A service deletes the row; our releases leave it. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
         see(lock);

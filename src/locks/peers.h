@@ -9,12 +9,13 @@
 #ifndef LK_PEERS_H
 #define LK_PEERS_H
 
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 
 /* All that follows by the one whose turn it is. */
 
 /* After a wait: what it saw of the row. */
-void lk_peers_note(sqlock_lock *lock, struct lk_post *post);
+void lk_peers_note(sqlock_lock *lock, struct lk_observed *seen);
 
 /* Before lk_hold(): that claim was granted; one before it may have been
  * refused. */

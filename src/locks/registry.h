@@ -9,65 +9,34 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/hash.h"
-#include "db/db.h"
-#include "db/table.h"
+#include "lease/lease.h"
+#include "lease/store.h"
 #include "locks/cancel.h"
 #include "locks/gate.h"
 #include "locks/keeper.h"
 #include "locks/lookout.h"
-#include "locks/options.h"
-#include "locks/resolver.h"
 #include "locks/runner.h"
 #include "locks/sentinel.h"
 #include "sqlock.h"
 
-#define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', who */
-#define LK_WHO_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
-
-/* The doorbell of a lease: what has it until the release. */
-struct lk_bell {
-    struct lk_connection *connection; /* one of those that wait; NULL */
-    uint64_t session;                 /* or one of the pool's, by number; 0 */
-};
-
-/* Whether the sessions of this registry's connections are their own. */
-enum lk_own_sessions {
-    LK_SESSIONS_UNKNOWN,
-    LK_SESSIONS_OWN,
-    LK_SESSIONS_SHARED /* by a proxy: there are no doorbells */
-};
-
 struct sqlock_registry {
-    pid_t pid; /* of the process that opened it (F17) */
-    sqlock_options options;
-    char *region;          /* options' strings are copies */
-    char who[LK_WHO_SIZE]; /* "host pid program note" */
-    sqlock_layout layout;
-    struct lk_table table;
-    struct lk_db db;
-    struct lk_statement statements[SQLOCK_SQL_KINDS];
+    struct lk_store store; /* at first: lk_store_of() */
     struct lk_sentinel sentinel;
     struct lk_keeper keeper;
     struct lk_lookout lookout;
     struct lk_canceller canceller;
     struct lk_runner runner;
-    struct lk_resolver resolver;
-    /* When the last statement began that has had all its time in vain, 0 once
-     * one was answered; and when closing began, or 0.  CLOCK_MONOTONIC. */
-    _Atomic int64_t in_vain_since_ns;
-    _Atomic int64_t closing_since_ns;
-    _Atomic int64_t skew_told_ns; /* when a row was told of (skew.h); 0 */
-    pthread_mutex_t mutex;        /* of what follows */
+    pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
     struct sqlock_request *requests;
-    enum lk_own_sessions own_sessions;
-    char *identity; /* of server and table, once a transaction has asked */
-    bool asked_for_nodes; /* the same of row locks: */
-    bool is_one_node;     /* they hold on one node of several */
 };
+
+_Static_assert(offsetof(struct sqlock_registry, store) == 0,
+               "lk_store_of() takes a registry for its store");
 
 enum lk_phase {
     LK_FREE,     /* nobody of this process is at it */
@@ -77,6 +46,7 @@ enum lk_phase {
 
 struct sqlock_lock {
     sqlock_registry *registry;
+    struct lk_store *store; /* of the registry */
     char key[SQLOCK_KEY_SIZE];
     char *name;
     UT_hash_handle hh;
@@ -130,7 +100,6 @@ struct sqlock_lock {
 };
 
 /* 0, EINVAL (NULL), EFORK. */
-int lk_registry_check(const sqlock_registry *registry, sqlock_error *err);
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 
 /* Of the calling thread, or for something new that is to own a lock; never given
@@ -141,34 +110,11 @@ uint64_t lk_owner_id(void);
 /* Whether it is a thread's, and that has ended. */
 bool lk_has_ended(uint64_t owner);
 
-/* The number of a key's doorbell: of table, region and key. */
-int64_t lk_bell_number(const sqlock_registry *registry, const char *key);
-
-/* The arguments that every statement about a key of this registry has. */
-void lk_registry_arguments(const sqlock_registry *registry, const char *key,
-                           struct lk_arguments *out);
-
-/* A deadline one statement from now. */
-int64_t lk_statement_deadline(const sqlock_registry *registry);
-
-/* Run a statement of the registry.  The result is to be cleared.
- *
- * An outage is shared: once a statement has had all its time in vain that began
- * after another was asked for (lk_run.asked_ns, or with all of them when the
- * registry began to close), that one is told EUNREACHABLE at once. */
-int lk_registry_run(sqlock_registry *registry, sqlock_statement_kind kind,
-                    struct lk_run *run, sqlock_result *result,
-                    sqlock_error *err);
-
 /* Free the lock's memory; nobody may refer to it. */
 void lk_lock_free(sqlock_lock *lock);
 
 /* Called with the registry's mutex held: one pin less; the last one frees a lock
  * that nobody refers to. */
 void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock);
-
-/* One line to the application's log, if it has one. */
-void lk_registry_log(const sqlock_registry *registry, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -7,7 +7,8 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 
 void lk_renewal_begin(sqlock_lock *lock, struct lk_renewal *renewal,
                       uint32_t ttl_ms)
@@ -17,8 +18,7 @@ void lk_renewal_begin(sqlock_lock *lock, struct lk_renewal *renewal,
     if (lock->cap_ms != 0 && ttl_ms > lock->cap_ms)
         ttl_ms = lock->cap_ms;
     renewal->old_ttl_ms = lock->ttl_ms;
-    renewal->until_ns =
-        lk_believe_until(lock->registry, lk_boottime_ns(), ttl_ms);
+    renewal->until_ns = lk_believe_until(lock->store, lk_boottime_ns(), ttl_ms);
     renewal->others_ns = LK_NEVER;
     DL_FOREACH(lock->renewals, other)
     {
@@ -42,7 +42,7 @@ static void cap(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns)
         lock->cap_ms = cap_ms;
     if (lock->ttl_ms > lock->cap_ms)
         lock->ttl_ms = lock->cap_ms;
-    latest = lk_believe_until(lock->registry, sent_boot_ns, lock->cap_ms);
+    latest = lk_believe_until(lock->store, sent_boot_ns, lock->cap_ms);
     lock->deadline_boot_ns = lk_sooner(lock->deadline_boot_ns, latest);
 }
 

@@ -66,8 +66,8 @@ static void wake(struct lk_waiter *waiter)
 /* So many that each connection has one, and each doorbell. */
 static size_t threads_max(const sqlock_registry *registry)
 {
-    return (size_t)registry->options.pool_size +
-           registry->db.waiting.options.size;
+    return (size_t)registry->store.options.pool_size +
+           registry->store.db.waiting.options.size;
 }
 
 static bool run(struct lk_job *job, bool may_wait);

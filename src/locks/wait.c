@@ -10,31 +10,31 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "locks/look.h"
+#include "lease/look.h"
 
-int64_t lk_wait_statement_deadline(const sqlock_registry *registry,
+int64_t lk_wait_statement_deadline(const struct lk_store *store,
                                    const struct lk_waiter *self)
 {
-    uint32_t statement_ms = registry->options.statement_timeout_ms;
+    uint32_t statement_ms = store->options.statement_timeout_ms;
 
     if (self->wait_ms == 0) /* it only looks, whenever that is */
-        return lk_statement_deadline(registry);
-    return lk_sooner(lk_statement_deadline(registry),
+        return lk_store_deadline(store);
+    return lk_sooner(lk_store_deadline(store),
                      lk_after_ms(self->deadline_ns, statement_ms));
 }
 
 /* Look at the row now: 0 in *left_ns when it may be claimed. */
 static int look(sqlock_lock *lock, const struct lk_waiter *self,
-                struct lk_post *post, int64_t *left_ns, sqlock_error *err)
+                struct lk_observed *seen, int64_t *left_ns, sqlock_error *err)
 {
-    sqlock_registry *registry = lock->registry;
+    struct lk_store *store = lock->store;
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, lock->key,
-                       lk_wait_statement_deadline(registry, self), &row, err);
+    rc = lk_lease_read(store, lock->key,
+                       lk_wait_statement_deadline(store, self), &row, err);
     if (rc == 0)
-        *left_ns = lk_look_left_ns(registry, post, &row);
+        *left_ns = lk_look_left_ns(store, seen, &row);
     return rc;
 }
 
@@ -80,7 +80,7 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
     if (rc != SQLOCK_ETIMEDOUT)
         return rc;
     /* Once more, at the end: what became free since the last look. */
-    rc = look(lock, self, &self->post, &left_ns, err);
+    rc = look(lock, self, &self->post.seen, &left_ns, err);
     if (rc == 0 && left_ns > 0)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;
@@ -89,13 +89,13 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
 /* All at a time: what was seen of the first is not old when the last may be
  * taken. */
 static int look_at_all(sqlock_lock *const *locks, size_t count,
-                       const struct lk_waiter *self, struct lk_post *posts,
+                       const struct lk_waiter *self, struct lk_observed *seen,
                        bool *may_take, int64_t *left_ns, sqlock_error *err)
 {
     *left_ns = 0;
     for (size_t i = 0; i < count; i++) {
         int64_t left = 0;
-        int rc = look(locks[i], self, &posts[i], &left, err);
+        int rc = look(locks[i], self, &seen[i], &left, err);
 
         if (rc < 0)
             return rc;
@@ -106,10 +106,10 @@ static int look_at_all(sqlock_lock *const *locks, size_t count,
     return 0;
 }
 
-static int64_t next_look(const sqlock_registry *registry, int64_t now,
+static int64_t next_look(const struct lk_store *store, int64_t now,
                          int64_t left_ns, int64_t deadline_ns)
 {
-    int64_t poll_us = (int64_t)registry->options.poll_ms * 1000;
+    int64_t poll_us = (int64_t)store->options.poll_ms * 1000;
     int64_t pause_ns =
         lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 
@@ -117,7 +117,7 @@ static int64_t next_look(const sqlock_registry *registry, int64_t now,
 }
 
 int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
-                     struct lk_waiter *self, struct lk_post *posts,
+                     struct lk_waiter *self, struct lk_observed *seen,
                      bool *may_take, sqlock_error *err)
 {
     int rc = 0;
@@ -126,7 +126,7 @@ int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
         int64_t left_ns;
         int64_t now;
 
-        rc = look_at_all(locks, count, self, posts, may_take, &left_ns, err);
+        rc = look_at_all(locks, count, self, seen, may_take, &left_ns, err);
         if (rc < 0 || left_ns == 0)
             break;
         now = sqlock_monotonic_ns();
@@ -135,7 +135,7 @@ int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
         else
             rc = lk_waiter_sleep(
                 self,
-                next_look(locks[0]->registry, now, left_ns, self->deadline_ns),
+                next_look(locks[0]->store, now, left_ns, self->deadline_ns),
                 err);
     }
     return rc;

@@ -4,11 +4,12 @@
 #ifndef LK_WAIT_H
 #define LK_WAIT_H
 
-#include "locks/lease.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
 
 /* A deadline of one statement from now, no later than one behind the wait's end:
  * so far may a call outstay it. */
-int64_t lk_wait_statement_deadline(const sqlock_registry *registry,
+int64_t lk_wait_statement_deadline(const struct lk_store *store,
                                    const struct lk_waiter *self);
 
 /* Until the row may be claimed.  0: it looks free; EBUSY, ETIMEDOUT, ECANCELED,
@@ -18,9 +19,9 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err);
 
 /* The same until all may be claimed; may_take says which, also after EBUSY and
- * ETIMEDOUT.  The posts, one each and all zero at first, keep what was seen. */
+ * ETIMEDOUT.  `seen`, one each and all zero at first, keeps what was seen. */
 int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
-                     struct lk_waiter *self, struct lk_post *posts,
+                     struct lk_waiter *self, struct lk_observed *seen,
                      bool *may_take, sqlock_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "lease/lease.h"
 #include "sqlock.h"
 
 struct lk_cancel_fd;
@@ -28,13 +29,8 @@ struct lk_post {
     int64_t due_ns; /* when to look next, CLOCK_MONOTONIC */
     bool is_listed;
     bool tells_change; /* of holder, too */
-    bool saw_peer;     /* that had the lock: a Spring service */
     char holder[SQLOCK_KEY_SIZE];
-    /* the row as it was seen last, and an expired one since when; "": free, or
-     * there is none */
-    char client_id[SQLOCK_KEY_SIZE];
-    int64_t expires_at_us;
-    int64_t since_ns; /* 0: none yet */
+    struct lk_observed seen;
 };
 
 /* What a wait returns instead of waiting, to who is woken by a call. */

@@ -17,10 +17,10 @@ int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
 
     if (stock == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the stock is NULL");
-    rc = lk_registry_check(stock->registry, err);
+    rc = lk_store_check(stock->store, err);
     if (rc < 0 || tx == NULL)
         return rc;
-    if (tx->registry != stock->registry)
+    if (tx->store != stock->store)
         return lk_error(err, SQLOCK_EINVAL,
                         "the transaction is of another registry than the "
                         "stock");

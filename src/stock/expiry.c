@@ -37,7 +37,7 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     struct lk_stock_operation op = {
         .stock = stock,
         .order = page->after,
-        .deadline_ns = lk_statement_deadline(stock->registry),
+        .deadline_ns = lk_store_deadline(stock->store),
     };
     struct lk_arguments arguments;
     int rc;

@@ -65,7 +65,7 @@ int sqlock_stock_list(sqlock_stock *stock, sqlock_stock_item **items,
     rc = lk_stock_check(stock, NULL, err);
     if (rc < 0)
         return rc;
-    op.deadline_ns = lk_statement_deadline(stock->registry);
+    op.deadline_ns = lk_store_deadline(stock->store);
     lk_stock_arguments(&op, NULL, &arguments);
     rc = lk_stock_send(&op,
                        stock->is_ours ? SQLOCK_STOCK_SQL_LIST_TOTAL

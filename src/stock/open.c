@@ -132,7 +132,7 @@ static int check_stock_table(sqlock_stock *stock,
                              const struct described *described,
                              int64_t deadline_ns, sqlock_error *err)
 {
-    struct lk_db *db = &stock->registry->db;
+    struct lk_db *db = &stock->store->db;
     const sqlock_integer_type *types = db->driver->stock->integers;
     struct lk_columns columns;
     int64_t ignored;
@@ -178,7 +178,7 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
     for (int i = LK_TABLE_ENTRY; rc == 0 && i < LK_STOCK_TABLES; i++) {
         struct lk_columns columns;
 
-        rc = lk_columns_read(&columns, &stock->registry->db, &tables[i],
+        rc = lk_columns_read(&columns, &stock->store->db, &tables[i],
                              deadline_ns, err);
         if (rc == 0 && lk_columns_are_there(&columns)) {
             found++;
@@ -219,7 +219,7 @@ static int render_described(sqlock_stock *stock, struct described *out,
                             struct lk_tx_table *quoted, sqlock_error *err)
 {
     const sqlock_stock_options *options = &stock->options;
-    const sqlock_dialect *dialect = stock->registry->db.driver->dialect;
+    const sqlock_dialect *dialect = stock->store->db.driver->dialect;
     sqlock_table table = SQLOCK_TABLE_INIT;
     int rc;
 
@@ -262,7 +262,7 @@ static int render_statements(sqlock_stock *stock,
                              const struct lk_stock_names *of_tables,
                              sqlock_error *err)
 {
-    const sqlock_stock_dialect *dialect = stock->registry->db.driver->stock;
+    const sqlock_stock_dialect *dialect = stock->store->db.driver->stock;
     struct lk_stock_names names = *of_tables;
     char most[24];
 
@@ -275,18 +275,18 @@ static int render_statements(sqlock_stock *stock,
 
 static int find_tables(sqlock_stock *stock, sqlock_error *err)
 {
-    sqlock_registry *registry = stock->registry;
+    struct lk_store *store = stock->store;
     struct lk_table tables[LK_STOCK_TABLES];
     struct described described = {0};
     struct lk_stock_names names = {0};
     struct lk_tx_table quoted;
-    int64_t deadline_ns = lk_after_ms(sqlock_monotonic_ns(),
-                                      registry->options.connect_timeout_ms);
+    int64_t deadline_ns =
+        lk_after_ms(sqlock_monotonic_ns(), store->options.connect_timeout_ms);
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < LK_STOCK_TABLES; i++)
-        rc = lk_stock_table(&tables[i], &registry->table, i,
-                            registry->db.driver->dialect, err);
+        rc = lk_stock_table(&tables[i], &store->table, i,
+                            store->db.driver->dialect, err);
     if (rc < 0)
         return rc;
     if (stock->is_ours)
@@ -317,7 +317,7 @@ static int check_strategy(const sqlock_stock *stock, sqlock_error *err)
 static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
                   sqlock_error *err)
 {
-    const sqlock_driver *driver = stock->registry->db.driver;
+    const sqlock_driver *driver = stock->store->db.driver;
     int rc;
 
     rc = complete(&stock->options, options, err);
@@ -344,19 +344,20 @@ static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
 int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
                       const sqlock_stock_options *options, sqlock_error *err)
 {
+    struct lk_store *store;
     sqlock_stock *stock;
     int rc;
 
     if (out == NULL)
         return lk_error(err, SQLOCK_EINVAL, "no place for the stock");
     *out = NULL;
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
     stock = calloc(1, sizeof *stock);
     if (stock == NULL)
         return lk_error_nomem(err);
-    stock->registry = registry;
+    stock->store = store;
     (void)pthread_mutex_init(&stock->mutex, NULL);
     (void)pthread_mutex_init(&stock->turn, NULL);
     rc = set_up(stock, options, err);

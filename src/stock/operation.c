@@ -123,7 +123,7 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
     sqlock_tx *tx = NULL;
     int rc;
 
-    rc = sqlock_tx_begin(&tx, op->stock->registry, err);
+    rc = lk_tx_begin(&tx, op->stock->store, err);
     if (rc < 0)
         return rc;
     op->tx = tx;

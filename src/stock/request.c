@@ -272,7 +272,7 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
         rc = lk_stock_line_init(stock, &line, item, 0, err);
     if (rc < 0)
         return rc;
-    op.deadline_ns = lk_statement_deadline(stock->registry);
+    op.deadline_ns = lk_store_deadline(stock->store);
     rc = lk_stock_ask(
         &op, stock->is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
         &line, &there, err);

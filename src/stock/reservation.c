@@ -90,10 +90,10 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
         rc = lk_stock_add(op, &line, err);
     if (rc != SQLOCK_ENOTFOUND)
         return rc;
-    lk_registry_log(op->stock->registry,
-                    "reservation %s ends, and there is no item %s any more to "
-                    "which to give back %" PRId64,
-                    op->order, line.name, line.quantity);
+    lk_store_log(op->stock->store,
+                 "reservation %s ends, and there is no item %s any more to "
+                 "which to give back %" PRId64,
+                 op->order, line.name, line.quantity);
     return 0;
 }
 
@@ -200,7 +200,7 @@ int sqlock_stock_look(sqlock_stock *stock, sqlock_tx *tx, const char *order,
         rc = lk_stock_check_text("the order id", order, SQLOCK_ORDER_MAX, err);
     if (rc < 0)
         return rc;
-    op.deadline_ns = lk_statement_deadline(stock->registry);
+    op.deadline_ns = lk_store_deadline(stock->store);
     rc = look_at(&op, &look, err);
     if (rc < 0)
         return rc;

@@ -74,7 +74,7 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
 {
     struct lk_stock_operation op = {
         .stock = reap->stock,
-        .deadline_ns = lk_statement_deadline(reap->stock->registry),
+        .deadline_ns = lk_store_deadline(reap->stock->store),
     };
     struct lk_arguments arguments;
     int64_t affected = 0;
@@ -171,7 +171,7 @@ static int read_old(const struct reap *reap, struct lk_stock_page *at,
     struct lk_stock_operation op = {
         .stock = reap->stock,
         .order = at->after,
-        .deadline_ns = lk_statement_deadline(reap->stock->registry),
+        .deadline_ns = lk_store_deadline(reap->stock->store),
     };
     struct lk_arguments arguments;
     int rc;

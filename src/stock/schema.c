@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "db/driver.h"
-#include "locks/options.h"
+#include "lease/options.h"
 #include "stock/columns.h"
 #include "stock/names.h"
 #include "sqlock_stock.h"

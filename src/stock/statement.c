@@ -59,7 +59,7 @@ static void write_names(FILE *out, const char *text,
 static int render_one(sqlock_stock *stock, const struct lk_stock_names *names,
                       sqlock_stock_kind kind, sqlock_error *err)
 {
-    const sqlock_driver *driver = stock->registry->db.driver;
+    const sqlock_driver *driver = stock->store->db.driver;
     const sqlock_template *template = &driver->stock->statements[kind];
     sqlock_template named = *template;
     struct lk_statement *out = &stock->statements[kind];
@@ -81,14 +81,14 @@ static int render_one(sqlock_stock *stock, const struct lk_stock_names *names,
     if (rc < 0)
         return lk_error(err, rc, "stock statement %d of the driver %s: %s",
                         (int)kind, driver->name, sqlock_strerror(rc));
-    out->sent.id = lk_ids_of(&stock->registry->db.ids, out->text);
+    out->sent.id = lk_ids_of(&stock->store->db.ids, out->text);
     return 0;
 }
 
 int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
                     sqlock_error *err)
 {
-    const sqlock_stock_dialect *dialect = stock->registry->db.driver->stock;
+    const sqlock_stock_dialect *dialect = stock->store->db.driver->stock;
     int rc = 0;
 
     for (int kind = 0; rc == 0 && kind < SQLOCK_STOCK_KINDS; kind++)
@@ -198,7 +198,7 @@ int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
                         "the driver has no such statement about stock");
     if (op->tx != NULL)
         return send_in(op->tx, statement, arguments, result, err);
-    return lk_db_run(&op->stock->registry->db, &run, result, err);
+    return lk_db_run(&op->stock->store->db, &run, result, err);
 }
 
 int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,

@@ -66,7 +66,7 @@ extern const struct lk_stock_strategy lk_stock_coalesced;
 struct lk_fold_queue;
 
 struct sqlock_stock {
-    sqlock_registry *registry;
+    struct lk_store *store;
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
     struct lk_statement statements[SQLOCK_STOCK_KINDS];

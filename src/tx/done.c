@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "db/driver.h"
-#include "locks/options.h"
+#include "lease/options.h"
 #include "tx/tx.h"
 
 #define SUFFIX "DONE"
@@ -96,32 +96,32 @@ int sqlock_done_schema_create(const char *url, const sqlock_options *options,
 /* --- reading --- */
 
 /* Who did it, in client_id; ENOTFOUND: nobody. */
-static int read_record(sqlock_registry *registry, const char *key,
+static int read_record(struct lk_store *store, const char *key,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
     static const sqlock_template template = {
         .text = "SELECT CLIENT_ID FROM {table} WHERE LOCK_KEY = {1} AND "
                 "REGION = {2}"};
-    const sqlock_dialect *dialect = registry->db.driver->dialect;
+    const sqlock_dialect *dialect = store->db.driver->dialect;
     struct lk_statement statement = {.text = NULL};
     struct lk_arguments arguments;
     struct lk_run run = {.statement = &statement,
                          .arguments = &arguments,
-                         .deadline_ns = lk_statement_deadline(registry),
+                         .deadline_ns = lk_store_deadline(store),
                          .is_repeatable = true};
     sqlock_result result = {0};
     struct lk_table table;
     int rc;
 
-    rc = find_table(&table, &registry->options, registry->db.driver, err);
+    rc = find_table(&table, &store->options, store->db.driver, err);
     if (rc < 0)
         return rc;
     rc = lk_statement_render(&statement, dialect, &template, table.quoted, 0);
     if (rc < 0)
         rc = lk_error(err, rc, "%s", sqlock_strerror(rc));
-    lk_registry_arguments(registry, key, &arguments);
+    lk_store_arguments(store, key, &arguments);
     if (rc == 0)
-        rc = lk_db_run(&registry->db, &run, &result, err);
+        rc = lk_db_run(&store->db, &run, &result, err);
     if (rc == SQLOCK_ESCHEMA)
         rc = lk_error(err, rc,
                       "there is no table %s in this database: create it with "
@@ -140,15 +140,15 @@ static int read_record(sqlock_registry *registry, const char *key,
 
 /* Where a lease cannot be guarded nothing can be recorded: better said before
  * the work than after it. */
-static int check_guards(sqlock_registry *registry, sqlock_error *err)
+static int check_guards(struct lk_store *store, sqlock_error *err)
 {
-    const sqlock_transactions *part = registry->db.driver->transactions;
+    const sqlock_transactions *part = store->db.driver->transactions;
     sqlock_tx *tx = NULL;
     int rc;
 
     if (part == NULL || part->one_node == NULL)
         return 0;
-    rc = sqlock_tx_begin(&tx, registry, err);
+    rc = lk_tx_begin(&tx, store, err);
     if (rc == 0)
         rc = lk_tx_check_nodes(tx, err);
     (void)sqlock_tx_rollback(tx, NULL);
@@ -158,16 +158,17 @@ static int check_guards(sqlock_registry *registry, sqlock_error *err)
 int sqlock_done_check(sqlock_registry *registry, const char *name,
                       sqlock_error *err)
 {
+    struct lk_store *store;
     char key[SQLOCK_KEY_SIZE] = "";
     char client_id[SQLOCK_KEY_SIZE];
     int rc;
 
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc == 0)
-        rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+        rc = sqlock_key_of(key, name, store->options.key_rule, err);
     if (rc == 0)
-        rc = check_guards(registry, err);
-    return rc < 0 ? rc : read_record(registry, key, client_id, err);
+        rc = check_guards(store, err);
+    return rc < 0 ? rc : read_record(store, key, client_id, err);
 }
 
 /* --- writing --- */
@@ -181,7 +182,7 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
                   sqlock_error *err)
 {
     const struct record *record = context;
-    sqlock_registry *registry = tx->registry;
+    struct lk_store *store = tx->store;
     char name[NAME_BYTES + 1] = "";
     struct lk_table table;
     sqlock_value values[5];
@@ -191,7 +192,7 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     (void)attempt;
     rc = sqlock_tx_guard(tx, record->lock, err);
     if (rc == 0)
-        rc = find_table(&table, &registry->options, tx->driver, err);
+        rc = find_table(&table, &store->options, tx->driver, err);
     if (rc < 0)
         return rc;
     if (asprintf(&text,
@@ -202,7 +203,7 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     memcpy(name, record->lock->name,
            lk_utf8_prefix(record->lock->name, NAME_BYTES));
     values[0] = sqlock_text(record->lock->key);
-    values[1] = sqlock_text(registry->region);
+    values[1] = sqlock_text(store->region);
     values[2] = sqlock_text(record->client_id);
     values[3] = sqlock_integer(sqlock_token(record->lock));
     values[4] = sqlock_text(name);
@@ -215,11 +216,12 @@ int sqlock_done_record(sqlock_lock *lock, sqlock_error *err)
 {
     sqlock_retry_options limits = SQLOCK_RETRY_INIT;
     struct record record = {.lock = lock};
+    struct lk_store *store;
     char found[SQLOCK_KEY_SIZE];
     sqlock_error own = {0};
     int rc;
 
-    rc = lk_lock_check(lock, err);
+    rc = lk_guarded_store(lock, &store, err);
     if (rc < 0)
         return rc;
     sqlock_client_id(lock, record.client_id);
@@ -227,10 +229,10 @@ int sqlock_done_record(sqlock_lock *lock, sqlock_error *err)
     if (limits.deadline_ms == 0)
         return lk_error(err, SQLOCK_EEXPIRED,
                         "only the holder of a lease records what it did");
-    rc = sqlock_tx_retry(lock->registry, insert, &record, &limits, NULL, &own);
+    rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
     /* The commit got no answer, or it was recorded before: which? */
     if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
-        read_record(lock->registry, lock->key, found, NULL) == 0)
+        read_record(store, sqlock_key(lock), found, NULL) == 0)
         rc = 0;
     if (rc < 0 && err != NULL)
         *err = own;

@@ -24,27 +24,22 @@
 /* Who has the lock now, for the message. */
 static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
 {
-    const char *holder = "nobody";
-    sqlock_info *info = NULL;
-    int rc;
+    char holder[LK_HOLDER_SIZE];
 
-    rc = sqlock_show(tx->registry, lock->name, &info, NULL);
-    if (rc == 0 && info->state == SQLOCK_HELD)
-        holder = info->holder != NULL ? info->holder : info->client_id;
-    else if (rc < 0 && rc != SQLOCK_ENOTFOUND)
-        holder = "one that cannot be found out";
-    rc = lk_error(err, SQLOCK_ELOST,
-                  "the lease of %.200s is lost: it is held by %s now",
-                  lock->name, holder);
-    sqlock_info_free(info, 1);
-    return rc;
+    if (lk_lease_holder(tx->store, sqlock_key(lock), holder, NULL) < 0)
+        (void)snprintf(holder, sizeof holder, "one that cannot be found out");
+    else if (holder[0] == '\0')
+        (void)snprintf(holder, sizeof holder, "nobody");
+    return lk_error(err, SQLOCK_ELOST,
+                    "the lease of %.200s is lost: it is held by %s now",
+                    sqlock_name(lock), holder);
 }
 
 static int expired(const sqlock_lock *lock, sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EEXPIRED,
                     "the lease of %.200s ran out before it was guarded",
-                    lock->name);
+                    sqlock_name(lock));
 }
 
 /* No row.  0: the lease looks all right, so it is to be tried again; *over: it
@@ -56,8 +51,8 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(tx->registry, lock->key,
-                       lk_statement_deadline(tx->registry), &row, err);
+    rc = lk_lease_read(tx->store, sqlock_key(lock),
+                       lk_store_deadline(tx->store), &row, err);
     if (rc < 0)
         return rc;
     if (strcmp(row.client_id, lease->client_id) != 0) {
@@ -74,7 +69,7 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                       "the lease of %.200s was renewed after the transaction's "
                       "snapshot, or its row is locked: guard first, and run it "
                       "again",
-                      lock->name);
+                      sqlock_name(lock));
     return rc;
 }
 
@@ -102,7 +97,7 @@ static void fill(const sqlock_tx *tx, const sqlock_lock *lock,
                  const char *client_id, int64_t token,
                  struct lk_arguments *arguments)
 {
-    lk_registry_arguments(tx->registry, lock->key, arguments);
+    lk_store_arguments(tx->store, sqlock_key(lock), arguments);
     lk_argument_text(arguments, SQLOCK_P_CLIENT, client_id);
     lk_argument_integer(arguments, SQLOCK_P_TOKEN, token);
 }
@@ -110,7 +105,7 @@ static void fill(const sqlock_tx *tx, const sqlock_lock *lock,
 static int guard(sqlock_tx *tx, const sqlock_lock *lock,
                  const struct lk_lease *lease, int *over, sqlock_error *err)
 {
-    int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    int64_t deadline_ns = lk_store_deadline(tx->store);
     struct lk_arguments arguments;
     struct lk_retry retry;
 
@@ -131,7 +126,7 @@ static int guard(sqlock_tx *tx, const sqlock_lock *lock,
             return lk_error(err, SQLOCK_EBUSY,
                             "another transaction has the lease of %.200s "
                             "locked",
-                            lock->name);
+                            sqlock_name(lock));
     }
 }
 
@@ -148,14 +143,11 @@ static int begin_guard(sqlock_tx *tx, sqlock_lock *lock, struct lk_lease *lease,
 {
     struct lk_tx_guard *guards;
 
-    if (lock == NULL || lock->registry != tx->registry)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the lock is not one of the transaction's registry");
     guards = realloc(tx->guards, (tx->guard_count + 1) * sizeof *guards);
     if (guards == NULL)
         return lk_error_nomem(err);
     tx->guards = guards;
-    return lk_guard_begin(lock, lease, err);
+    return lk_guard_begin(lock, tx->store, lease, err);
 }
 
 int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
@@ -207,8 +199,8 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
         struct lk_row row;
         int rc;
 
-        rc = lk_lease_read(tx->registry, guard->lock->key,
-                           lk_statement_deadline(tx->registry), &row, NULL);
+        rc = lk_lease_read(tx->store, sqlock_key(guard->lock),
+                           lk_store_deadline(tx->store), &row, NULL);
         if (rc == 0 && strcmp(row.client_id, guard->client_id) != 0) {
             guard->lost = lost(tx, guard->lock, err);
             return guard->lost;
@@ -243,7 +235,7 @@ int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
 static int commit_if(sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_statement *statement = &tx->statements[LK_TX_ASSERT];
-    struct lk_watchdog *dog = &tx->registry->db.dog;
+    struct lk_watchdog *dog = &tx->store->db.dog;
     int64_t deadline_ns = lk_tx_deadline(tx);
     sqlock_value *values;
     int rc;

@@ -13,7 +13,7 @@ static int render(const sqlock_tx *tx, struct lk_statement *out,
 {
     const sqlock_template template = {.text = tx->part->identity};
     int rc = lk_statement_render(out, tx->driver->dialect, &template,
-                                 tx->registry->table.quoted, 0);
+                                 tx->store->table.quoted, 0);
 
     return rc < 0 ? lk_error(err, rc, "the driver's identity: %s",
                              sqlock_strerror(rc))
@@ -31,14 +31,14 @@ static char *answer_of(const sqlock_result *result)
     return cell->type == SQLOCK_TEXT ? strdup(cell->text) : NULL;
 }
 
-static int ask_registry(sqlock_tx *tx, const struct lk_statement *statement,
-                        const struct lk_arguments *arguments, sqlock_error *err)
+static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
+                     const struct lk_arguments *arguments, sqlock_error *err)
 {
-    sqlock_registry *registry = tx->registry;
+    struct lk_store *store = tx->store;
     struct lk_run run = {
         .statement = statement,
         .arguments = arguments,
-        .deadline_ns = lk_statement_deadline(registry),
+        .deadline_ns = lk_store_deadline(store),
         .is_repeatable = true,
     };
     sqlock_result result = {0};
@@ -46,12 +46,12 @@ static int ask_registry(sqlock_tx *tx, const struct lk_statement *statement,
     char *identity;
     int rc;
 
-    pthread_mutex_lock(&registry->mutex);
-    is_known = registry->identity != NULL;
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_lock(&store->mutex);
+    is_known = store->database_identity != NULL;
+    pthread_mutex_unlock(&store->mutex);
     if (is_known)
         return 0;
-    rc = lk_db_run(&registry->db, &run, &result, err);
+    rc = lk_db_run(&store->db, &run, &result, err);
     identity = rc == 0 ? answer_of(&result) : NULL;
     sqlock_result_clear(&result);
     if (rc < 0)
@@ -62,30 +62,30 @@ static int ask_registry(sqlock_tx *tx, const struct lk_statement *statement,
     if (identity == NULL)
         return lk_error(err, SQLOCK_EDATABASE,
                         "the server does not say which one it is");
-    pthread_mutex_lock(&registry->mutex);
-    if (registry->identity == NULL) {
-        registry->identity = identity;
+    pthread_mutex_lock(&store->mutex);
+    if (store->database_identity == NULL) {
+        store->database_identity = identity;
         identity = NULL;
     }
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&store->mutex);
     free(identity);
     return 0;
 }
 
 /* Once set, the registry's stays. */
-static bool is_same(sqlock_registry *registry, const char *identity)
+static bool is_same(struct lk_store *store, const char *identity)
 {
     bool same;
 
-    pthread_mutex_lock(&registry->mutex);
-    same = identity != NULL && strcmp(identity, registry->identity) == 0;
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_lock(&store->mutex);
+    same = identity != NULL && strcmp(identity, store->database_identity) == 0;
+    pthread_mutex_unlock(&store->mutex);
     return same;
 }
 
 int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
 {
-    const struct lk_table *table = &tx->registry->table;
+    const struct lk_table *table = &tx->store->table;
     struct lk_arguments arguments = {0};
     struct lk_statement statement;
     sqlock_value values[LK_PLACES_MAX];
@@ -100,13 +100,13 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
                      table->schema[0] != '\0' ? table->schema : NULL);
     lk_statement_order(&statement, &arguments, values);
     if (rc == 0)
-        rc = ask_registry(tx, &statement, &arguments, err);
+        rc = ask_store(tx, &statement, &arguments, err);
     if (rc == 0)
         rc = lk_tx_send(tx, &statement.sent, values, statement.count,
                         lk_tx_deadline(tx), &result, err);
     if (rc == 0)
         identity = answer_of(&result);
-    if (rc == 0 && !is_same(tx->registry, identity))
+    if (rc == 0 && !is_same(tx->store, identity))
         rc = lk_error(err, SQLOCK_EINVAL,
                       "the connection is of another database than the lock "
                       "table %s, or finds another table of that name",

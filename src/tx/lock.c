@@ -68,8 +68,7 @@ static void abort_all(sqlock_tx *tx)
 static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
                              int64_t wait_ms, sqlock_error *err)
 {
-    int64_t deadline_ns =
-        lk_after_ms(lk_statement_deadline(tx->registry), wait_ms);
+    int64_t deadline_ns = lk_after_ms(lk_store_deadline(tx->store), wait_ms);
     int limited;
     int rc;
     int end;
@@ -190,7 +189,7 @@ static int take_write_lock(sqlock_tx *tx, int64_t wait_ms, int64_t deadline_ns,
     int rc;
 
     rc = lk_statement_render(&statement, tx->driver->dialect, &template,
-                             tx->registry->table.quoted, 0);
+                             tx->store->table.quoted, 0);
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
     lk_retry_begin(&retry, &lk_tx_waiting, deadline_ns);
@@ -231,7 +230,7 @@ static void aim(const sqlock_tx *tx, const struct name *name,
                 char shown[SHOWN_SIZE], struct lk_tx_target *target)
 {
     *target = (struct lk_tx_target){.name = name->text, .key = name->key};
-    lk_registry_arguments(tx->registry, name->key, &target->arguments);
+    lk_store_arguments(tx->store, name->key, &target->arguments);
     lk_argument_text(&target->arguments, SQLOCK_P_REGION, tx->region);
     (void)snprintf(shown, SHOWN_SIZE, "%.*s",
                    (int)lk_utf8_prefix(name->text, SHOWN_SIZE - 1), name->text);
@@ -281,8 +280,8 @@ static int read_names(const sqlock_tx *tx, const char *const *names,
     for (size_t i = 0; rc == 0 && i < count; i++) {
         (*out)[i].text = names[i];
         (*out)[i].index = i;
-        rc = sqlock_key_of((*out)[i].key, names[i],
-                           tx->registry->options.key_rule, err);
+        rc = sqlock_key_of((*out)[i].key, names[i], tx->store->options.key_rule,
+                           err);
     }
     qsort(*out, count, sizeof **out, compare_keys);
     return rc;

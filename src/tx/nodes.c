@@ -6,41 +6,38 @@
 #include "base/error.h"
 #include "tx/tx.h"
 
-static int ask(sqlock_tx *tx, bool *is_one_node, sqlock_error *err)
+static int ask(sqlock_tx *tx, enum lk_row_lock_reach *reach, sqlock_error *err)
 {
     const sqlock_statement statement = {.text = tx->part->one_node};
     sqlock_result result = {0};
     int rc;
 
     rc = lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), &result, err);
-    *is_one_node = rc == 0 && result.rows > 0;
+    *reach = result.rows > 0 ? LK_ROW_LOCKS_OF_NODE : LK_ROW_LOCKS_GLOBAL;
     sqlock_result_clear(&result);
     return rc;
 }
 
 int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err)
 {
-    sqlock_registry *registry = tx->registry;
-    bool is_one_node;
-    bool asked;
+    struct lk_store *store = tx->store;
+    enum lk_row_lock_reach reach;
     int rc;
 
     if (tx->part->one_node == NULL)
         return 0;
-    pthread_mutex_lock(&registry->mutex);
-    asked = registry->asked_for_nodes;
-    is_one_node = registry->is_one_node;
-    pthread_mutex_unlock(&registry->mutex);
-    if (!asked) {
-        rc = ask(tx, &is_one_node, err);
+    pthread_mutex_lock(&store->mutex);
+    reach = store->row_locks;
+    pthread_mutex_unlock(&store->mutex);
+    if (reach == LK_ROW_LOCKS_UNKNOWN) {
+        rc = ask(tx, &reach, err);
         if (rc < 0)
             return rc;
-        pthread_mutex_lock(&registry->mutex);
-        registry->asked_for_nodes = true;
-        registry->is_one_node = is_one_node;
-        pthread_mutex_unlock(&registry->mutex);
+        pthread_mutex_lock(&store->mutex);
+        store->row_locks = reach;
+        pthread_mutex_unlock(&store->mutex);
     }
-    if (is_one_node)
+    if (reach == LK_ROW_LOCKS_OF_NODE)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "this is a Galera cluster: a row lock holds on one "
                         "node, and another would let somebody else in; fence "

@@ -45,14 +45,13 @@ static struct lk_retry_policy policy_of(const sqlock_retry_options *limits)
     };
 }
 
-static int attempt_once(sqlock_registry *registry, sqlock_tx_fn fn,
-                        void *context, const sqlock_attempt *attempt,
-                        sqlock_error *err)
+static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
+                        const sqlock_attempt *attempt, sqlock_error *err)
 {
     sqlock_tx *tx;
     int rc;
 
-    rc = sqlock_tx_begin(&tx, registry, err);
+    rc = lk_tx_begin(&tx, store, err);
     if (rc < 0)
         return rc;
     rc = fn(context, tx, attempt, err);
@@ -73,7 +72,7 @@ static void count_failure(sqlock_retry_stats *counted,
         counted->retries++;
 }
 
-static int run(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
+static int run(struct lk_store *store, sqlock_tx_fn fn, void *context,
                const sqlock_retry_options *limits, sqlock_retry_stats *counted,
                sqlock_error *err)
 {
@@ -88,16 +87,16 @@ static int run(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
 
         attempt.pessimistic = limits->pessimistic_after > 0 &&
                               counted->attempts >= limits->pessimistic_after;
-        rc = attempt_once(registry, fn, context, &attempt, err);
+        rc = attempt_once(store, fn, context, &attempt, err);
         counted->attempts++;
         count_failure(counted, &retry, rc);
     } while (lk_retry_goes_on(&retry, rc));
     return rc;
 }
 
-int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
-                    const sqlock_retry_options *options,
-                    sqlock_retry_stats *stats, sqlock_error *err)
+int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
+                const sqlock_retry_options *options, sqlock_retry_stats *stats,
+                sqlock_error *err)
 {
     sqlock_retry_options limits;
     sqlock_retry_stats counted = {0};
@@ -107,8 +106,22 @@ int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
     if (rc == 0 && fn == NULL)
         rc = lk_error(err, SQLOCK_EINVAL, "no function to run");
     if (rc == 0)
-        rc = run(registry, fn, context, &limits, &counted, err);
+        rc = run(store, fn, context, &limits, &counted, err);
     if (stats != NULL)
         *stats = counted;
+    return rc;
+}
+
+int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn, void *context,
+                    const sqlock_retry_options *options,
+                    sqlock_retry_stats *stats, sqlock_error *err)
+{
+    struct lk_store *store;
+    int rc = lk_store_of(registry, &store, err);
+
+    if (rc == 0)
+        return lk_tx_retry(store, fn, context, options, stats, err);
+    if (stats != NULL)
+        *stats = (sqlock_retry_stats){0};
     return rc;
 }

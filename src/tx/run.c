@@ -19,7 +19,7 @@ const struct lk_retry_policy lk_tx_waiting = {
 
 int64_t lk_tx_deadline(const sqlock_tx *tx)
 {
-    return tx->is_adopted ? LK_NEVER : lk_statement_deadline(tx->registry);
+    return tx->is_adopted ? LK_NEVER : lk_store_deadline(tx->store);
 }
 
 int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why)
@@ -74,7 +74,7 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
 
     if (tx == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the transaction is NULL");
-    rc = lk_registry_check(tx->registry, err);
+    rc = lk_store_check(tx->store, err);
     if (rc < 0)
         return rc;
     if (tx->over != 0) {
@@ -116,7 +116,7 @@ int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
                const sqlock_value *values, size_t count, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err)
 {
-    struct lk_watchdog *dog = &tx->registry->db.dog;
+    struct lk_watchdog *dog = &tx->store->db.dog;
     sqlock_result ignored = {0};
     sqlock_error own = {0};
     int rc;
@@ -200,14 +200,14 @@ int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
     struct lk_run run = {
         .statement = &statement,
         .arguments = arguments,
-        .deadline_ns = lk_statement_deadline(tx->registry),
+        .deadline_ns = lk_store_deadline(tx->store),
         .is_repeatable = true,
         .is_write = true,
     };
     int rc;
 
     statement.sent.id = SQLOCK_SQL_KINDS + 1 + (uint32_t)kind;
-    rc = lk_db_run(&tx->registry->db, &run, result, err);
+    rc = lk_db_run(&tx->store->db, &run, result, err);
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the database did not answer in time");

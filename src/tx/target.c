@@ -49,14 +49,14 @@ int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
 {
     struct lk_run run = {
         .arguments = &target->arguments,
-        .deadline_ns = lk_statement_deadline(tx->registry),
+        .deadline_ns = lk_store_deadline(tx->store),
         .is_repeatable = true,
     };
     sqlock_result result = {0};
     bool exists;
     int rc;
 
-    rc = lk_registry_run(tx->registry, SQLOCK_SQL_READ, &run, &result, err);
+    rc = lk_store_run(tx->store, SQLOCK_SQL_READ, &run, &result, err);
     exists = result.rows > 0;
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)

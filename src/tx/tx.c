@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/options.h"
+#include "lease/options.h"
 
 /* Two statements of one number would be taken for each other. */
 _Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
@@ -28,7 +28,7 @@ static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
     int rc;
 
     rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
-                             &template, tx->registry->table.quoted, id);
+                             &template, tx->store->table.quoted, id);
     if (rc < 0)
         return lk_error(err, rc,
                         "transaction statement %u of the driver %s: %s", kind,
@@ -52,7 +52,7 @@ static int render_select(sqlock_tx *tx, enum lk_tx_kind kind, const char *how,
 
 static int render(sqlock_tx *tx, sqlock_error *err)
 {
-    const char *const *texts = tx->part->statements[tx->registry->layout];
+    const char *const *texts = tx->part->statements[tx->store->layout];
     int rc = 0;
 
     for (uint32_t kind = 0; rc == 0 && kind < SQLOCK_TX_KINDS; kind++)
@@ -74,7 +74,7 @@ static void free_tx(sqlock_tx *tx)
     free(tx);
 }
 
-static int new_tx(sqlock_tx **out, sqlock_registry *registry, bool is_adopted,
+static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
                   sqlock_error *err)
 {
     size_t length;
@@ -84,25 +84,25 @@ static int new_tx(sqlock_tx **out, sqlock_registry *registry, bool is_adopted,
     if (out == NULL)
         return lk_error(err, SQLOCK_EINVAL, "no place for the transaction");
     *out = NULL;
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_check(store, err);
     if (rc < 0)
         return rc;
-    if (registry->db.driver->transactions == NULL)
+    if (store->db.driver->transactions == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "the driver %s has no transactions",
-                        registry->db.driver->name);
+                        store->db.driver->name);
     tx = calloc(1, sizeof *tx);
-    length = strlen(registry->region);
+    length = strlen(store->region);
     if (tx != NULL)
         tx->region = malloc(length + sizeof LK_NAMES_SUFFIX);
     if (tx == NULL || tx->region == NULL) {
         free(tx);
         return lk_error_nomem(err);
     }
-    memcpy(tx->region, registry->region, length);
+    memcpy(tx->region, store->region, length);
     memcpy(tx->region + length, LK_NAMES_SUFFIX, sizeof LK_NAMES_SUFFIX);
-    tx->registry = registry;
-    tx->driver = registry->db.driver;
+    tx->store = store;
+    tx->driver = store->db.driver;
     tx->part = tx->driver->transactions;
     tx->is_adopted = is_adopted;
     rc = render(tx, err);
@@ -119,7 +119,7 @@ static int new_tx(sqlock_tx **out, sqlock_registry *registry, bool is_adopted,
 int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
                sqlock_error *err)
 {
-    struct lk_watchdog *dog = &tx->registry->db.dog;
+    struct lk_watchdog *dog = &tx->store->db.dog;
     int rc;
 
     lk_watchdog_arm(dog, &tx->connection->watch, tx->connection->state,
@@ -132,7 +132,7 @@ int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
 /* Where there is one writer at a time, the beginning is what waits for it. */
 static int begin(sqlock_tx *tx, sqlock_error *err)
 {
-    int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    int64_t deadline_ns = lk_store_deadline(tx->store);
     struct lk_retry retry;
     int rc;
 
@@ -161,8 +161,8 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
         .classes = LK_RETRY_UNREACHABLE,
         .last = LK_RETRY_WITHIN,
     };
-    struct lk_pool *pool = &tx->registry->db.pool;
-    int64_t deadline_ns = lk_statement_deadline(tx->registry);
+    struct lk_pool *pool = &tx->store->db.pool;
+    int64_t deadline_ns = lk_store_deadline(tx->store);
     struct lk_retry retry;
     int rc;
 
@@ -183,13 +183,12 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
     return rc;
 }
 
-int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
-                    sqlock_error *err)
+int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
 {
     sqlock_tx *tx;
     int rc;
 
-    rc = new_tx(&tx, registry, false, err);
+    rc = new_tx(&tx, store, false, err);
     if (out != NULL)
         *out = NULL;
     if (rc < 0)
@@ -204,6 +203,18 @@ int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
     }
     *out = tx;
     return 0;
+}
+
+int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
+                    sqlock_error *err)
+{
+    struct lk_store *store;
+    int rc;
+
+    if (out != NULL)
+        *out = NULL;
+    rc = lk_store_of(registry, &store, err);
+    return rc < 0 ? rc : lk_tx_begin(out, store, err);
 }
 
 /* --- on the application's own --- */
@@ -279,13 +290,16 @@ static int settle_in(sqlock_tx *tx, sqlock_error *err)
 int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                     void *connection, sqlock_error *err)
 {
+    struct lk_store *store;
     bool was_open;
     sqlock_tx *tx;
     int rc;
 
-    rc = new_tx(&tx, registry, true, err);
     if (out != NULL)
         *out = NULL;
+    rc = lk_store_of(registry, &store, err);
+    if (rc == 0)
+        rc = new_tx(&tx, store, true, err);
     if (rc < 0)
         return rc;
     if (out == NULL || connection == NULL)
@@ -314,7 +328,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 /* Give the connection back where it came from, end guards, free. */
 static void finish(sqlock_tx *tx)
 {
-    struct lk_pool *pool = &tx->registry->db.pool;
+    struct lk_pool *pool = &tx->store->db.pool;
 
     for (size_t i = 0; i < tx->guard_count; i++)
         lk_guard_end(tx->guards[i].lock, tx->guards[i].client_id,
@@ -332,7 +346,7 @@ static void finish(sqlock_tx *tx)
 static int roll_back(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns =
-        tx->is_adopted ? LK_NEVER : lk_statement_deadline(tx->registry);
+        tx->is_adopted ? LK_NEVER : lk_store_deadline(tx->store);
     int rc = lk_tx_call(tx, tx->driver->rollback, deadline_ns, err);
 
     if (rc == SQLOCK_EUNCERTAIN)
@@ -370,7 +384,7 @@ static int check_end(const sqlock_tx *tx, sqlock_error *err)
 {
     if (tx == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the transaction is NULL");
-    return lk_registry_check(tx->registry, err);
+    return lk_store_check(tx->store, err);
 }
 
 int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err)

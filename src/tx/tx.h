@@ -46,7 +46,7 @@ struct lk_tx_guard {
 };
 
 struct sqlock_tx {
-    sqlock_registry *registry;
+    struct lk_store *store;
     const sqlock_driver *driver;
     const sqlock_transactions *part; /* the driver's */
     struct lk_connection *connection;
@@ -175,5 +175,11 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
 /* Each `?` of a text of SQL, but not within quotes and comments, becomes $N,
  * `??` becomes `?`; how many.  To be freed; NULL when out of memory. */
 char *lk_placeholders_number(const char *sql, size_t *count);
+
+/* As sqlock_tx_begin() and sqlock_tx_retry(), on a store that was checked. */
+int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err);
+int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
+                const sqlock_retry_options *options, sqlock_retry_stats *stats,
+                sqlock_error *err);
 
 #endif

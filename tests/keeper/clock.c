@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "db/driver.h"
-#include "locks/dbclock.h"
+#include "lease/dbclock.h"
 #include "locks/registry.h"
 
 /* --------------------------------------------------------- the arithmetic -- */
@@ -177,7 +177,7 @@ static void check_step(struct fixture *f, int64_t step_us)
     fenced = keep_lock(f, registry, 1);
     how = keep_options(5 * TTL_MS, &fenced_told);
     how.fenced = true;
-    renewal = registry->statements[SQLOCK_SQL_RENEW_MANY].sent.text;
+    renewal = registry->store.statements[SQLOCK_SQL_RENEW_MANY].sent.text;
     keep_take(plain, 5 * TTL_MS, &plain_told);
     rc = sqlock_acquire(fenced, 0, &how, &f->err);
     assert_lock_ok(rc, &f->err);
@@ -232,7 +232,7 @@ static void test_F16_a_small_step_is_borne(void **state)
     options.margin_ms = TTL_MS;
     (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
     registry = fixture_registry_at(f, url, &options);
-    renewal = registry->statements[SQLOCK_SQL_RENEW_MANY].sent.text;
+    renewal = registry->store.statements[SQLOCK_SQL_RENEW_MANY].sent.text;
     lock = lock_obtain(registry, f->name);
     keep_take(lock, 5 * TTL_MS, &told);
     keep_await_renewals(lock, 2);

@@ -244,12 +244,12 @@ static int renew_by_deadline(struct worker *worker)
     sqlock_registry *registry = self->queue->registry;
     sqlock_result result = {0};
 
-    lk_registry_arguments(registry, sqlock_key(self->lock), &arguments);
+    lk_store_arguments(&registry->store, sqlock_key(self->lock), &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, self->client);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US,
                         INT64_C(1000) * LONG_TTL_MS);
-    self->rc = lk_registry_run(registry, SQLOCK_SQL_RENEW, &run, &result,
-                               &worker->err);
+    self->rc = lk_store_run(&registry->store, SQLOCK_SQL_RENEW, &run, &result,
+                            &worker->err);
     self->affected = result.affected;
     sqlock_result_clear(&result);
     atomic_store(&self->has_returned, true);

@@ -121,7 +121,7 @@ sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
 
 const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind)
 {
-    return registry->statements[kind].sent.text;
+    return registry->store.statements[kind].sent.text;
 }
 
 const char *census_array(const struct tap_event *event, unsigned *leases)

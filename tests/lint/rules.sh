@@ -23,9 +23,11 @@ may_use() { # FOLDER
     base) echo base ;;
     drivers/*) echo "base $1" ;;
     db) echo "base db" ;;
-    locks) echo "base db locks" ;;
-    tx) echo "base db locks tx" ;;
-    stock) echo "base db locks tx stock" ;; # the registry and its options
+    lease) echo "base db lease" ;;
+    locks) echo "base db lease locks" ;;
+    admin) echo "base db lease admin" ;;
+    tx) echo "base db lease tx locks/guarded.h" ;; # a lock, to be guarded
+    stock) echo "base db lease tx stock" ;;
     cli | examples/* | examples) echo "$1" ;;
     *) echo "" ;;
     esac
@@ -59,7 +61,7 @@ for file in "${sources[@]}"; do
         ok=
         for folder_ok in $allowed; do
             case $target in
-            "src/$folder_ok"/*) ok=yes ;;
+            "src/$folder_ok" | "src/$folder_ok"/*) ok=yes ;;
             esac
         done
         [ -n "$ok" ] ||

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "db/driver.h"
-#include "locks/diagnose.h"
+#include "admin/diagnose.h"
 
 #define SETTINGS_MAX 6
 

@@ -208,15 +208,15 @@ static void write_stock(FILE *out, const sqlock_driver *driver)
 {
     struct lk_table tables[LK_STOCK_TABLES];
     struct lk_stock_names names;
-    sqlock_registry *registry = calloc(1, sizeof *registry);
+    struct lk_store *store = calloc(1, sizeof *store);
     sqlock_stock *stock = calloc(1, sizeof *stock);
 
-    assert_non_null(registry);
+    assert_non_null(store);
     assert_non_null(stock);
     name_tables(driver, tables, &names);
-    registry->db.driver = driver;
-    lk_ids_init(&registry->db.ids);
-    stock->registry = registry;
+    store->db.driver = driver;
+    lk_ids_init(&store->db.ids);
+    stock->store = store;
     assert_int_equal(lk_stock_render(stock, &names, NULL), 0);
     (void)fprintf(out, "\n-- ---- stock, in our tables\n");
     for (int kind = 0; kind < SQLOCK_STOCK_KINDS; kind++) {
@@ -226,9 +226,9 @@ static void write_stock(FILE *out, const sqlock_driver *driver)
                             stock->statements[kind].text);
         lk_statement_clear(&stock->statements[kind]);
     }
-    lk_ids_clear(&registry->db.ids);
+    lk_ids_clear(&store->db.ids);
     free(stock);
-    free(registry);
+    free(store);
 }
 
 /* To be freed. */

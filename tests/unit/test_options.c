@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "locks/options.h"
+#include "lease/options.h"
 
 static sqlock_options basic(void)
 {

@@ -37,7 +37,7 @@ static void come(struct stranger *stranger, struct fixture *f,
 
     *stranger = (struct stranger){
         .f = f,
-        .bell = lk_bell_number(lock->registry, sqlock_key(lock)),
+        .bell = lk_queue_number(&lock->registry->store, sqlock_key(lock)),
         .file = -1,
     };
     if (f->database->bit == ON_POSTGRES) {

@@ -10,8 +10,8 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "locks/options.h"
-#include "locks/skew.h"
+#include "lease/options.h"
+#include "lease/skew.h"
 
 #define LIST_PAGE 500
 #define REAP_PAGE 1000
@@ -62,7 +62,7 @@ static int copy_text(char **out, const char *text)
 }
 
 static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
-                           const sqlock_registry *registry)
+                           const struct lk_store *store)
 {
     int64_t remaining_us = integer_of(&cells[3]);
     int rc;
@@ -81,12 +81,11 @@ static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    out->ahead_ms = (lk_skew_us(registry, cells) + 999) / 1000;
+    out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
     rc = copy_text(&out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     if (rc == 0)
-        rc = copy_text(&out->holder,
-                       holder_of(out, &cells[7], registry->layout));
+        rc = copy_text(&out->holder, holder_of(out, &cells[7], store->layout));
     return rc;
 }
 
@@ -103,21 +102,21 @@ void sqlock_info_free(sqlock_info *rows, size_t count)
 
 /* --- reading --- */
 
-static int read_rows(sqlock_registry *registry, sqlock_statement_kind kind,
+static int read_rows(struct lk_store *store, sqlock_statement_kind kind,
                      const struct lk_arguments *arguments,
                      sqlock_result *result, sqlock_error *err)
 {
     struct lk_run run = {
         .arguments = arguments,
-        .deadline_ns = lk_statement_deadline(registry),
+        .deadline_ns = lk_store_deadline(store),
         .is_repeatable = true,
     };
 
-    return lk_registry_run(registry, kind, &run, result, err);
+    return lk_store_run(store, kind, &run, result, err);
 }
 
 /* Append a page of info rows; `last` becomes the key of the last one. */
-static int append_page(const sqlock_registry *registry, sqlock_info **rows,
+static int append_page(const struct lk_store *store, sqlock_info **rows,
                        size_t *count, const sqlock_result *page,
                        char last[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
@@ -133,7 +132,7 @@ static int append_page(const sqlock_registry *registry, sqlock_info **rows,
     *rows = grown;
     for (size_t row = 0; row < page->rows; row++) {
         int rc = info_from_cells(&grown[*count],
-                                 &page->cells[row * page->columns], registry);
+                                 &page->cells[row * page->columns], store);
 
         (*count)++;
         if (rc < 0)
@@ -146,6 +145,7 @@ static int append_page(const sqlock_registry *registry, sqlock_info **rows,
 int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
                 sqlock_error *err)
 {
+    struct lk_store *store;
     char last[SQLOCK_KEY_SIZE] = "";
     struct lk_arguments arguments;
     sqlock_info *found = NULL;
@@ -157,17 +157,17 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
         return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
     *rows = NULL;
     *count = 0;
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
     do {
         sqlock_result page = {0};
 
-        lk_registry_arguments(registry, last, &arguments);
+        lk_store_arguments(store, last, &arguments);
         lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, LIST_PAGE);
-        rc = read_rows(registry, SQLOCK_SQL_LIST, &arguments, &page, err);
+        rc = read_rows(store, SQLOCK_SQL_LIST, &arguments, &page, err);
         if (rc == 0)
-            rc = append_page(registry, &found, &number, &page, last, err);
+            rc = append_page(store, &found, &number, &page, last, err);
         page_rows = page.rows;
         sqlock_result_clear(&page);
     } while (rc == 0 && page_rows == LIST_PAGE);
@@ -180,8 +180,8 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
     return 0;
 }
 
-static int show_key(sqlock_registry *registry, const char *key,
-                    sqlock_info **out, sqlock_error *err)
+static int show_key(struct lk_store *store, const char *key, sqlock_info **out,
+                    sqlock_error *err)
 {
     char last[SQLOCK_KEY_SIZE] = "";
     struct lk_arguments arguments;
@@ -190,18 +190,18 @@ static int show_key(sqlock_registry *registry, const char *key,
     size_t count = 0;
     int rc;
 
-    lk_registry_arguments(registry, key, &arguments);
-    rc = read_rows(registry, SQLOCK_SQL_READ, &arguments, &result, err);
+    lk_store_arguments(store, key, &arguments);
+    rc = read_rows(store, SQLOCK_SQL_READ, &arguments, &result, err);
     if (rc == 0)
-        rc = append_page(registry, &row, &count, &result, last, err);
+        rc = append_page(store, &row, &count, &result, last, err);
     sqlock_result_clear(&result);
     if (rc == 0 && count > 1)
         rc = lk_error(err, SQLOCK_ESCHEMA,
                       "%s has two rows for one key: its primary key is missing",
-                      registry->table.plain);
+                      store->table.plain);
     if (rc == 0 && row == NULL)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "%s has no row for %s",
-                      registry->table.plain, key);
+                      store->table.plain, key);
     if (rc < 0) {
         sqlock_info_free(row, count);
         return rc;
@@ -213,19 +213,20 @@ static int show_key(sqlock_registry *registry, const char *key,
 int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
                 sqlock_error *err)
 {
+    struct lk_store *store;
     char key[SQLOCK_KEY_SIZE] = "";
     int rc;
 
     if (row == NULL)
         return lk_error(err, SQLOCK_EINVAL, "no place for the row");
     *row = NULL;
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
-    rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    rc = sqlock_key_of(key, name, store->options.key_rule, err);
     if (rc < 0)
         return rc;
-    return show_key(registry, key, row, err);
+    return show_key(store, key, row, err);
 }
 
 /* --- breaking --- */
@@ -239,10 +240,10 @@ static int check_audit(const char *text, const char *what, sqlock_error *err)
     return 0;
 }
 
-static int check_break(const sqlock_registry *registry,
+static int check_break(const struct lk_store *store,
                        const sqlock_break_options *options, sqlock_error *err)
 {
-    bool has_tokens = registry->layout == SQLOCK_LAYOUT_SQLOCK;
+    bool has_tokens = store->layout == SQLOCK_LAYOUT_SQLOCK;
     bool has_client;
     int rc;
 
@@ -290,11 +291,11 @@ static int conflict(const sqlock_info *row, sqlock_error *err)
 }
 
 /* Nothing was changed: say why. */
-static int explain_conflict(sqlock_registry *registry, const char *key,
+static int explain_conflict(struct lk_store *store, const char *key,
                             sqlock_error *err)
 {
     sqlock_info *row = NULL;
-    int rc = show_key(registry, key, &row, err);
+    int rc = show_key(store, key, &row, err);
 
     if (rc < 0 || row == NULL)
         return rc;
@@ -305,12 +306,12 @@ static int explain_conflict(sqlock_registry *registry, const char *key,
 
 /* The client id of the holder that has the token: no other acquisition ever has
  * that client id, so that it names the holder as well. */
-static int client_of_token(sqlock_registry *registry, const char *key,
+static int client_of_token(struct lk_store *store, const char *key,
                            int64_t token, char client_id[SQLOCK_KEY_SIZE],
                            sqlock_error *err)
 {
     sqlock_info *row = NULL;
-    int rc = show_key(registry, key, &row, err);
+    int rc = show_key(store, key, &row, err);
 
     if (rc < 0 || row == NULL)
         return rc;
@@ -322,12 +323,11 @@ static int client_of_token(sqlock_registry *registry, const char *key,
 }
 
 /* Whose lease is to end; ECONFLICT: both are given, and of different holders. */
-static int name_holder(sqlock_registry *registry, const char *key,
+static int name_holder(struct lk_store *store, const char *key,
                        const sqlock_break_options *options,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
-    bool by_token =
-        registry->layout == SQLOCK_LAYOUT_SQLOCK && options->token > 0;
+    bool by_token = store->layout == SQLOCK_LAYOUT_SQLOCK && options->token > 0;
     const char *given = options->client_id != NULL ? options->client_id : "";
     int rc;
 
@@ -339,13 +339,13 @@ static int name_holder(sqlock_registry *registry, const char *key,
         (void)snprintf(client_id, SQLOCK_KEY_SIZE, "%s", given);
         return 0;
     }
-    rc = client_of_token(registry, key, options->token, client_id, err);
+    rc = client_of_token(store, key, options->token, client_id, err);
     if (rc == 0 && given[0] != '\0' && strcmp(given, client_id) != 0)
-        rc = explain_conflict(registry, key, err);
+        rc = explain_conflict(store, key, err);
     return rc;
 }
 
-static int break_key(sqlock_registry *registry, const char *key,
+static int break_key(struct lk_store *store, const char *key,
                      const sqlock_break_options *options, sqlock_error *err)
 {
     char named[SQLOCK_KEY_SIZE] = "";
@@ -356,25 +356,25 @@ static int break_key(sqlock_registry *registry, const char *key,
     sqlock_result result = {0};
     int rc;
 
-    rc = name_holder(registry, key, options, named, err);
+    rc = name_holder(store, key, options, named, err);
     if (rc < 0)
         return rc;
     lk_random_uuid(client_id);
     (void)snprintf(holder, sizeof holder, "%s broken by %s: %s", client_id,
-                   options->who != NULL ? options->who : registry->who,
+                   options->who != NULL ? options->who : store->identity,
                    options->reason != NULL ? options->reason
                                            : "no reason given");
     holder[lk_utf8_prefix(holder, LK_HOLDER_SIZE - 1)] = '\0';
-    lk_registry_arguments(registry, key, &arguments);
+    lk_store_arguments(store, key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client_id);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, holder);
     lk_argument_text(&arguments, SQLOCK_P_OTHER, named);
-    run.deadline_ns = lk_statement_deadline(registry);
-    rc = lk_registry_run(registry,
-                         options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
-                         &run, &result, err);
+    run.deadline_ns = lk_store_deadline(store);
+    rc = lk_store_run(store,
+                      options->now ? SQLOCK_SQL_BREAK_NOW : SQLOCK_SQL_BREAK,
+                      &run, &result, err);
     if (rc == 0 && result.affected == 0)
-        rc = explain_conflict(registry, key, err);
+        rc = explain_conflict(store, key, err);
     sqlock_result_clear(&result);
     return rc;
 }
@@ -382,19 +382,20 @@ static int break_key(sqlock_registry *registry, const char *key,
 int sqlock_break(sqlock_registry *registry, const char *name,
                  const sqlock_break_options *options, sqlock_error *err)
 {
+    struct lk_store *store;
     char key[SQLOCK_KEY_SIZE] = "";
     int rc;
 
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
-    rc = check_break(registry, options, err);
+    rc = check_break(store, options, err);
     if (rc < 0)
         return rc;
-    rc = sqlock_key_of(key, name, registry->options.key_rule, err);
+    rc = sqlock_key_of(key, name, store->options.key_rule, err);
     if (rc < 0)
         return rc;
-    return break_key(registry, key, options, err);
+    return break_key(store, key, options, err);
 }
 
 /* --- reaping --- */
@@ -405,7 +406,7 @@ struct reaped {
 };
 
 /* The last key of the page after `from`; *is_last when no key is left. */
-static int next_bound(sqlock_registry *registry, const struct reaped *reaped,
+static int next_bound(struct lk_store *store, const struct reaped *reaped,
                       const char *from, char bound[SQLOCK_KEY_SIZE],
                       bool *is_last, sqlock_error *err)
 {
@@ -413,10 +414,10 @@ static int next_bound(sqlock_registry *registry, const struct reaped *reaped,
     sqlock_result result = {0};
     int rc;
 
-    lk_registry_arguments(registry, from, &arguments);
+    lk_store_arguments(store, from, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, REAP_PAGE);
-    rc = read_rows(registry, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
+    rc = read_rows(store, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
     *is_last =
         rc == 0 && (result.rows == 0 || result.cells[0].type != SQLOCK_TEXT);
     if (rc == 0 && !*is_last)
@@ -425,7 +426,7 @@ static int next_bound(sqlock_registry *registry, const struct reaped *reaped,
     return rc;
 }
 
-static int reap_page(sqlock_registry *registry, const struct reaped *reaped,
+static int reap_page(struct lk_store *store, const struct reaped *reaped,
                      const char *from, const char *bound, int64_t retention_ms,
                      int64_t *removed, sqlock_error *err)
 {
@@ -433,25 +434,25 @@ static int reap_page(sqlock_registry *registry, const struct reaped *reaped,
     struct lk_run run = {
         .statement = reaped->statement,
         .arguments = &arguments,
-        .deadline_ns = lk_statement_deadline(registry),
+        .deadline_ns = lk_store_deadline(store),
         .is_repeatable = true, /* what is gone is not deleted twice */
         .is_write = true,
     };
     sqlock_result result = {0};
     int rc;
 
-    lk_registry_arguments(registry, from, &arguments);
+    lk_store_arguments(store, from, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
     lk_argument_text(&arguments, SQLOCK_P_OTHER, bound);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, retention_ms * 1000);
-    rc = lk_db_run(&registry->db, &run, &result, err);
+    rc = lk_db_run(&store->db, &run, &result, err);
     if (rc == 0)
         *removed += result.affected;
     sqlock_result_clear(&result);
     return rc;
 }
 
-static int reap_region(sqlock_registry *registry, const struct reaped *reaped,
+static int reap_region(struct lk_store *store, const struct reaped *reaped,
                        int64_t retention_ms, int64_t *removed,
                        sqlock_error *err)
 {
@@ -461,11 +462,10 @@ static int reap_region(sqlock_registry *registry, const struct reaped *reaped,
     int rc;
 
     for (;;) {
-        rc = next_bound(registry, reaped, from, bound, &is_last, err);
+        rc = next_bound(store, reaped, from, bound, &is_last, err);
         if (rc < 0 || is_last)
             return rc;
-        rc = reap_page(registry, reaped, from, bound, retention_ms, removed,
-                       err);
+        rc = reap_page(store, reaped, from, bound, retention_ms, removed, err);
         if (rc < 0)
             return rc;
         memcpy(from, bound, sizeof from);
@@ -474,10 +474,10 @@ static int reap_region(sqlock_registry *registry, const struct reaped *reaped,
 
 /* The names that transactions lock have rows that nobody renews: they are old
  * while they are in use, too, and those that are locked stay. */
-static int reap_names(sqlock_registry *registry, int64_t retention_ms,
+static int reap_names(struct lk_store *store, int64_t retention_ms,
                       int64_t *removed, sqlock_error *err)
 {
-    const sqlock_transactions *part = registry->db.driver->transactions;
+    const sqlock_transactions *part = store->db.driver->transactions;
     char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
     struct lk_statement statement;
     struct reaped names = {.region = region, .statement = &statement};
@@ -485,16 +485,16 @@ static int reap_names(sqlock_registry *registry, int64_t retention_ms,
     int rc;
 
     if (part != NULL)
-        template.text = part->statements[registry->layout][SQLOCK_TX_SQL_REAP];
+        template.text = part->statements[store->layout][SQLOCK_TX_SQL_REAP];
     if (template.text == NULL)
         return 0;
-    rc = lk_statement_render(&statement, registry->db.driver->dialect,
-                             &template, registry->table.quoted, 0);
+    rc = lk_statement_render(&statement, store->db.driver->dialect, &template,
+                             store->table.quoted, 0);
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
-    (void)snprintf(region, sizeof region, "%s%s", registry->region,
+    (void)snprintf(region, sizeof region, "%s%s", store->region,
                    LK_NAMES_SUFFIX);
-    rc = reap_region(registry, &names, retention_ms, removed, err);
+    rc = reap_region(store, &names, retention_ms, removed, err);
     lk_statement_clear(&statement);
     return rc;
 }
@@ -502,11 +502,12 @@ static int reap_names(sqlock_registry *registry, int64_t retention_ms,
 int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                 int64_t *removed, sqlock_error *err)
 {
+    struct lk_store *store;
     struct reaped leases;
     int64_t total = 0;
     int rc;
 
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
     if (retention_ms < 0 || retention_ms > INT64_MAX / 1000000)
@@ -514,12 +515,12 @@ int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
                         "retention_ms is %lld: use 0 or more",
                         (long long)retention_ms);
     leases = (struct reaped){
-        .region = registry->region,
-        .statement = &registry->statements[SQLOCK_SQL_REAP],
+        .region = store->region,
+        .statement = &store->statements[SQLOCK_SQL_REAP],
     };
-    rc = reap_region(registry, &leases, retention_ms, &total, err);
+    rc = reap_region(store, &leases, retention_ms, &total, err);
     if (rc == 0)
-        rc = reap_names(registry, retention_ms, &total, err);
+        rc = reap_names(store, retention_ms, &total, err);
     if (removed != NULL)
         *removed = total;
     return rc;
@@ -530,6 +531,7 @@ int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
 int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
                          sqlock_error *err)
 {
+    struct lk_store *store;
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
@@ -538,16 +540,15 @@ int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
     sqlock_result result = {0};
     int rc;
 
-    rc = lk_registry_check(registry, err);
+    rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
-    if (registry->statements[SQLOCK_SQL_AFTER_RESTORE].text == NULL)
+    if (store->statements[SQLOCK_SQL_AFTER_RESTORE].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "this driver cannot free all locks at once");
-    lk_registry_arguments(registry, "", &arguments);
-    run.deadline_ns = lk_statement_deadline(registry);
-    rc =
-        lk_registry_run(registry, SQLOCK_SQL_AFTER_RESTORE, &run, &result, err);
+    lk_store_arguments(store, "", &arguments);
+    run.deadline_ns = lk_store_deadline(store);
+    rc = lk_store_run(store, SQLOCK_SQL_AFTER_RESTORE, &run, &result, err);
     if (rc == 0 && rows != NULL)
         *rows = result.affected;
     sqlock_result_clear(&result);

@@ -15,9 +15,9 @@
 #include "db/db.h"
 #include "db/table.h"
 #include "db/transaction.h"
-#include "locks/diagnose.h"
-#include "locks/layout.h"
-#include "locks/options.h"
+#include "admin/diagnose.h"
+#include "lease/layout.h"
+#include "lease/options.h"
 
 #define PROBE_REGION "sqlock-doctor"
 #define PROBE_NAME "probe"

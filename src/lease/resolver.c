@@ -8,7 +8,7 @@
  * that a row that arrives late stays no longer than about as long again, at few
  * statements.  An outage is one pause for all.
  */
-#include "locks/resolver.h"
+#include "lease/resolver.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/retry.h"
 #include "base/thread.h"
-#include "locks/lease.h"
+#include "lease/lease.h"
 
 /* Pauses of a row, and of all rows after a failure of the database. */
 static const struct lk_retry_policy row_policy = {
@@ -40,17 +40,17 @@ struct lk_doubt {
     int64_t over_ns;       /* its row has run out by then */
 };
 
-void lk_resolver_init(struct lk_resolver *resolver, sqlock_registry *registry)
+void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store)
 {
     memset(resolver, 0, sizeof *resolver);
-    resolver->registry = registry;
+    resolver->store = store;
     (void)pthread_mutex_init(&resolver->mutex, NULL);
 }
 
 /* --- one of them, without the mutex --- */
 
 /* True when it is final.  *rc is what the database said. */
-static bool resolve(sqlock_registry *registry, struct lk_doubt *doubt, int *rc)
+static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
 {
     struct lk_arguments arguments;
     struct lk_run run = {.arguments = &arguments, .is_repeatable = true};
@@ -60,10 +60,10 @@ static bool resolve(sqlock_registry *registry, struct lk_doubt *doubt, int *rc)
     *rc = 0;
     if (lk_boottime_ns() >= doubt->over_ns)
         return true;
-    lk_registry_arguments(registry, doubt->key, &arguments);
+    lk_store_arguments(store, doubt->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, doubt->client_id);
-    run.deadline_ns = lk_statement_deadline(registry);
-    *rc = lk_registry_run(registry, SQLOCK_SQL_RELEASE, &run, &result, NULL);
+    run.deadline_ns = lk_store_deadline(store);
+    *rc = lk_store_run(store, SQLOCK_SQL_RELEASE, &run, &result, NULL);
     is_freed = *rc == 0 && result.affected > 0;
     sqlock_result_clear(&result);
     if (doubt->arrives_by_ns == 0)
@@ -121,7 +121,7 @@ static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 
     LL_DELETE(resolver->doubts, doubt);
     pthread_mutex_unlock(&resolver->mutex);
-    is_final = resolve(resolver->registry, doubt, &rc);
+    is_final = resolve(resolver->store, doubt, &rc);
     pthread_mutex_lock(&resolver->mutex);
     if (!lk_is_outage(rc))
         resolver->failures = 0;
@@ -198,31 +198,31 @@ static struct lk_doubt *create(const struct lk_lease *lease)
 }
 
 /* A statement may reach the table as late as one deadline after it was sent. */
-void lk_resolver_add_claim(sqlock_registry *registry,
-                           const struct lk_lease *lease, int64_t sent_boot_ns)
+void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
+                           int64_t sent_boot_ns)
 {
     struct lk_doubt *doubt = create(lease);
 
     if (doubt == NULL)
         return;
     doubt->arrives_by_ns =
-        lk_after_ms(sent_boot_ns, registry->options.statement_timeout_ms);
+        lk_after_ms(sent_boot_ns, store->options.statement_timeout_ms);
     doubt->over_ns = lk_after_ms(doubt->arrives_by_ns, lease->ttl_ms);
-    add(&registry->resolver, doubt);
+    add(&store->resolver, doubt);
 }
 
-void lk_resolver_add_release(sqlock_registry *registry,
+void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease)
 {
-    uint32_t margin_ms = lk_margin_ms(&registry->options, lease->ttl_ms);
+    uint32_t margin_ms = lk_margin_ms(&store->options, lease->ttl_ms);
     struct lk_doubt *doubt = create(lease);
 
     if (doubt == NULL)
         return;
-    doubt->over_ns = lk_after_ms(lease->deadline_boot_ns,
-                                 (int64_t)margin_ms +
-                                     registry->options.statement_timeout_ms);
-    add(&registry->resolver, doubt);
+    doubt->over_ns =
+        lk_after_ms(lease->deadline_boot_ns,
+                    (int64_t)margin_ms + store->options.statement_timeout_ms);
+    add(&store->resolver, doubt);
 }
 
 static void end_thread(struct lk_resolver *resolver)
@@ -252,7 +252,7 @@ void lk_resolver_stop(struct lk_resolver *resolver)
 
         resolver->doubts = doubt->next;
         if (!is_outage)
-            (void)resolve(resolver->registry, doubt, &rc);
+            (void)resolve(resolver->store, doubt, &rc);
         is_outage = is_outage || lk_is_outage(rc);
         free(doubt);
     }

@@ -5,14 +5,14 @@
 #ifndef LK_SKEW_H
 #define LK_SKEW_H
 
-#include "locks/registry.h"
+#include "lease/store.h"
 
 /* How far ahead the clock is, at least, that wrote the info row of a lease that
  * is not over, in us; 0: nothing is known against it.  More than the margin: that
  * much is allowed for. */
-int64_t lk_skew_us(const sqlock_registry *registry, const sqlock_value *cells);
+int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells);
 
 /* Tell the log of such a row, once a minute at most.  No mutex is to be held. */
-void lk_skew_tell(sqlock_registry *registry, const sqlock_value *cells);
+void lk_skew_tell(struct lk_store *store, const sqlock_value *cells);
 
 #endif

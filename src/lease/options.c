@@ -2,7 +2,7 @@
  * options.c - defaults and limits of the option structs.  Structs of an older
  * header are shorter: what they do not have is zero, and zero is the default.
  */
-#include "locks/options.h"
+#include "lease/options.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "locks/diagnose.h"
+#include "admin/diagnose.h"
 
 static void report_peers(struct lk_findings *findings, const sqlock_info *rows,
                          size_t count, sqlock_layout layout, const char *region)

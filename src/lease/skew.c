@@ -1,7 +1,7 @@
 /*
  * skew.c - see skew.h
  */
-#include "locks/skew.h"
+#include "lease/skew.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,17 +13,17 @@
 enum { KEY, CLIENT, TOKEN, REMAINING, ACQUIRED, EXPIRES, NAME, HOLDER };
 
 /* Of a holder who does not know the column HOLDER, on the layout that has it. */
-static bool is_peers(const sqlock_registry *registry, const sqlock_value *cells)
+static bool is_peers(const struct lk_store *store, const sqlock_value *cells)
 {
-    return registry->layout == SQLOCK_LAYOUT_SQLOCK &&
+    return store->layout == SQLOCK_LAYOUT_SQLOCK &&
            (cells[HOLDER].type != SQLOCK_TEXT ||
             strncmp(cells[HOLDER].text, cells[CLIENT].text,
                     strlen(cells[CLIENT].text)) != 0);
 }
 
-int64_t lk_skew_us(const sqlock_registry *registry, const sqlock_value *cells)
+int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells)
 {
-    const sqlock_options *options = &registry->options;
+    const sqlock_options *options = &store->options;
     int64_t allowed_us = lk_margin_ms(options, options->ttl_ms) * INT64_C(1000);
     int64_t remaining_us;
     int64_t ahead_us;
@@ -35,7 +35,7 @@ int64_t lk_skew_us(const sqlock_registry *registry, const sqlock_value *cells)
     remaining_us = cells[REMAINING].integer;
     ahead_us =
         cells[ACQUIRED].integer - (cells[EXPIRES].integer - remaining_us);
-    if (is_peers(registry, cells)) {
+    if (is_peers(store, cells)) {
         int64_t beyond_us = remaining_us - options->peer_ttl_ms * INT64_C(1000);
 
         ahead_us = beyond_us > ahead_us ? beyond_us : ahead_us;
@@ -43,21 +43,20 @@ int64_t lk_skew_us(const sqlock_registry *registry, const sqlock_value *cells)
     return ahead_us > allowed_us ? ahead_us : 0;
 }
 
-void lk_skew_tell(sqlock_registry *registry, const sqlock_value *cells)
+void lk_skew_tell(struct lk_store *store, const sqlock_value *cells)
 {
-    int64_t ahead_us = lk_skew_us(registry, cells);
+    int64_t ahead_us = lk_skew_us(store, cells);
     int64_t now_ns = sqlock_monotonic_ns();
-    int64_t told_ns = atomic_load(&registry->skew_told_ns);
+    int64_t told_ns = atomic_load(&store->skew_told_ns);
 
     if (ahead_us == 0 || (told_ns != 0 && now_ns - told_ns < PAUSE_NS) ||
-        !atomic_compare_exchange_strong(&registry->skew_told_ns, &told_ns,
-                                        now_ns))
+        !atomic_compare_exchange_strong(&store->skew_told_ns, &told_ns, now_ns))
         return;
-    lk_registry_log(registry,
-                    "the lock %s was taken %" PRId64 " ms in the future of the "
-                    "database's clock, or for longer than peer_ttl_ms: the "
-                    "clock or the time zone of its holder is off, and the lock "
-                    "stays taken for %" PRId64 " ms if it dies",
-                    cells[KEY].type == SQLOCK_TEXT ? cells[KEY].text : "",
-                    ahead_us / 1000, cells[REMAINING].integer / 1000);
+    lk_store_log(store,
+                 "the lock %s was taken %" PRId64 " ms in the future of the "
+                 "database's clock, or for longer than peer_ttl_ms: the "
+                 "clock or the time zone of its holder is off, and the lock "
+                 "stays taken for %" PRId64 " ms if it dies",
+                 cells[KEY].type == SQLOCK_TEXT ? cells[KEY].text : "",
+                 ahead_us / 1000, cells[REMAINING].integer / 1000);
 }

@@ -1,7 +1,7 @@
 /*
  * look.c - what a look at another process's row says: how long it is taken.
  */
-#include "locks/look.h"
+#include "lease/look.h"
 
 #include <string.h>
 
@@ -13,11 +13,11 @@
 
 /* How long a row must stay unchanged: the longest TTL by which its owner may
  * renew it.  Both stamps are of the same clock, whichever it is. */
-static int64_t patience_ns(const sqlock_registry *registry,
+static int64_t patience_ns(const struct lk_store *store,
                            const struct lk_row *row)
 {
-    int64_t ttl_us = (int64_t)registry->options.ttl_ms * 1000;
-    int64_t peer_ttl_us = (int64_t)registry->options.peer_ttl_ms * 1000;
+    int64_t ttl_us = (int64_t)store->options.ttl_ms * 1000;
+    int64_t peer_ttl_us = (int64_t)store->options.peer_ttl_ms * 1000;
     int64_t own_us = row->expires_at_us - row->acquired_at_us;
     int64_t known_us = ttl_us > peer_ttl_us ? ttl_us : peer_ttl_us;
 
@@ -29,33 +29,32 @@ static int64_t patience_ns(const sqlock_registry *registry,
 /* Observing before stealing, for peers whose clocks are not known: how long to
  * go on looking at a row that is expired by its time stamp; 0: it has stayed the
  * same for long enough on this host's own clock, or is free. */
-static int64_t observe(const sqlock_registry *registry, struct lk_post *post,
+static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
                        const struct lk_row *row)
 {
     int64_t now = sqlock_monotonic_ns();
     int64_t left;
 
-    if (post->since_ns == 0 || post->expires_at_us != row->expires_at_us ||
-        strcmp(post->client_id, row->client_id) != 0) {
-        memcpy(post->client_id, row->client_id, sizeof post->client_id);
-        post->expires_at_us = row->expires_at_us;
-        post->since_ns = now;
+    if (seen->since_ns == 0 || seen->expires_at_us != row->expires_at_us ||
+        strcmp(seen->client_id, row->client_id) != 0) {
+        memcpy(seen->client_id, row->client_id, sizeof seen->client_id);
+        seen->expires_at_us = row->expires_at_us;
+        seen->since_ns = now;
     }
     if (row->client_id[0] == '\0')
         return 0;
-    left = post->since_ns + patience_ns(registry, row) - now;
+    left = seen->since_ns + patience_ns(store, row) - now;
     return left > 0 ? left : 0;
 }
 
-int64_t lk_look_left_ns(const sqlock_registry *registry, struct lk_post *post,
+int64_t lk_look_left_ns(const struct lk_store *store, struct lk_observed *seen,
                         const struct lk_row *row)
 {
     /* Spring's layouts do not tell whose a row is; ours poll there as well. */
     if (row->is_taken && !row->is_sqlocks &&
-        registry->layout == SQLOCK_LAYOUT_SQLOCK)
-        post->saw_peer = true;
+        store->layout == SQLOCK_LAYOUT_SQLOCK)
+        seen->saw_peer = true;
     if (row->is_taken)
         return (row->remaining_us + 1) * LK_NS_PER_US;
-    return registry->options.observe_before_steal ? observe(registry, post, row)
-                                                  : 0;
+    return store->options.observe_before_steal ? observe(store, seen, row) : 0;
 }

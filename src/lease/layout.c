@@ -3,7 +3,7 @@
  * without its primary key grants twice (F37), one that is not durable forgets
  * (F61), one of another shape is not ours.
  */
-#include "locks/layout.h"
+#include "lease/layout.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * findings.c - the list that sqlock_diagnose() fills, and the drivers' rules
  * about settings applied to what a server says
  */
-#include "locks/findings.h"
+#include "admin/findings.h"
 
 #include <stdarg.h>
 #include <stdio.h>

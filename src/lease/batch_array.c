@@ -7,19 +7,19 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "locks/batch.h"
-#include "locks/bell.h"
+#include "lease/batch.h"
+#include "lease/bell.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
 /* For a claim: the name, as far as it fits the column, and the holder. */
-static void write_holder(FILE *out, const sqlock_registry *registry,
+static void write_holder(FILE *out, const struct lk_store *store,
                          const struct lk_lease *lease)
 {
     char holder[LK_HOLDER_SIZE];
 
     (void)snprintf(holder, sizeof holder, "%s %s", lease->client_id,
-                   registry->who);
+                   store->identity);
     (void)fputs_unlocked(",\"n\":", out);
     lk_json_prefix(out, lease->name, lk_utf8_prefix(lease->name, NAME_BYTES));
     (void)fputs_unlocked(",\"h\":", out);
@@ -28,7 +28,7 @@ static void write_holder(FILE *out, const sqlock_registry *registry,
 
 /* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for a
  * release "b". */
-static void write_lease(FILE *out, const sqlock_registry *registry,
+static void write_lease(FILE *out, const struct lk_store *store,
                         const struct lk_lease *lease,
                         sqlock_statement_kind kind)
 {
@@ -38,15 +38,15 @@ static void write_lease(FILE *out, const sqlock_registry *registry,
     lk_json_text(out, lease->client_id);
     (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->ttl_ms * 1000);
     if (kind == SQLOCK_SQL_CLAIM_MANY)
-        write_holder(out, registry, lease);
+        write_holder(out, store, lease);
     else if (kind == SQLOCK_SQL_RELEASE_MANY)
         (void)fprintf(out, ",\"b\":%" PRId64,
-                      lk_bell_number(registry, lease->key));
+                      lk_queue_number(store, lease->key));
     (void)putc_unlocked('}', out);
 }
 
-char *lk_batch_array(const sqlock_registry *registry,
-                     const struct lk_batch *batch, sqlock_statement_kind kind)
+char *lk_batch_array(const struct lk_store *store, const struct lk_batch *batch,
+                     sqlock_statement_kind kind)
 {
     char *text = NULL;
     size_t size = 0;
@@ -56,7 +56,7 @@ char *lk_batch_array(const sqlock_registry *registry,
         return NULL;
     for (size_t i = 0; i < batch->count; i++) {
         (void)putc_unlocked(i == 0 ? '[' : ',', out);
-        write_lease(out, registry, &batch->items[i].lease, kind);
+        write_lease(out, store, &batch->items[i].lease, kind);
     }
     (void)fputs_unlocked(batch->count == 0 ? "[]" : "]", out);
     if (fclose(out) != 0) {

@@ -4,7 +4,7 @@
 #ifndef LK_BATCH_H
 #define LK_BATCH_H
 
-#include "locks/lease.h"
+#include "lease/lease.h"
 
 /* The most in one statement; more are sent in several. */
 #define LK_BATCH_MAX 10000
@@ -33,20 +33,20 @@ void lk_batch_sort(struct lk_batch *batch);
 
 /* What a statement about many gets as its {1}: to be freed; NULL when out of
  * memory. */
-char *lk_batch_array(const sqlock_registry *registry,
-                     const struct lk_batch *batch, sqlock_statement_kind kind);
+char *lk_batch_array(const struct lk_store *store, const struct lk_batch *batch,
+                     sqlock_statement_kind kind);
 
 /* For the files of the batch: the item of a cell's key (NULL: none), and one
  * statement about all. */
 struct lk_item *lk_batch_find(const struct lk_batch *batch,
                               const sqlock_value *key);
-int lk_batch_run(sqlock_registry *registry, sqlock_statement_kind kind,
+int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, bool is_repeatable,
                  sqlock_result *result, sqlock_error *err);
 
 /* The rows of all, in the order of the items, without locking anything.  0, or
  * as lk_lease_read(). */
-int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_read(struct lk_store *store, struct lk_batch *batch,
                   struct lk_row *rows, sqlock_error *err);
 
 /* The row of a key; NULL when it is none of the batch's. */
@@ -63,11 +63,11 @@ const struct lk_row *lk_batch_row(const struct lk_batch *batch,
  * is passed over: its deadline stays), EEXPIRED, ELOST.
  * Release: EEXPIRED, ELOST.
  */
-int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
-int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
-int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err);
 
 #endif

@@ -5,7 +5,21 @@
 #ifndef LK_LEASE_H
 #define LK_LEASE_H
 
-#include "locks/registry.h"
+#include "lease/store.h"
+
+/* The doorbell of a lease: what has it until the release. */
+struct lk_bell {
+    struct lk_connection *connection; /* one of those that wait; NULL */
+    uint64_t session;                 /* or one of the pool's, by number; 0 */
+};
+
+/* The row as it was seen last, to be taken only if it is still the same. */
+struct lk_observed {
+    char client_id[SQLOCK_KEY_SIZE]; /* "": free, or there is none */
+    int64_t expires_at_us;
+    int64_t since_ns; /* CLOCK_MONOTONIC; 0: not seen yet */
+    bool saw_peer;    /* that had the lock: a Spring service */
+};
 
 /* What a claim is for, and what came of it. */
 struct lk_lease {
@@ -23,7 +37,7 @@ struct lk_lease {
     bool is_new_row; /* claimed where there was no row */
     /* What was observed, before it is claimed: of the rows that are over no
      * other is taken.  NULL: the time stamps are believed. */
-    const struct lk_post *observed;
+    const struct lk_observed *observed;
     bool is_claim_late; /* one that got no answer may yet be carried out */
     int64_t asked_ns;   /* since when it is asked for, CLOCK_MONOTONIC; as
                            lk_run of the registry's statements */
@@ -49,12 +63,12 @@ struct lk_row {
 void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells);
 
 /* When a holder stops believing in a lease that was asked for at a moment. */
-int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_boot_ns,
+int64_t lk_believe_until(const struct lk_store *store, int64_t sent_boot_ns,
                          uint32_t ttl_ms);
 
 /* Likewise of a row that has so long left, and was read after that moment: the
  * margin is that of the lease's TTL, however little of it is left. */
-int64_t lk_believe_row_until(const sqlock_registry *registry,
+int64_t lk_believe_row_until(const struct lk_store *store,
                              int64_t asked_boot_ns, int64_t remaining_us,
                              uint32_t ttl_ms);
 
@@ -64,28 +78,33 @@ void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
 /* Try once to take the lock for a fresh CLIENT_ID, or for that of the claim in
  * doubt.  EBUSY: held by another; EUNCERTAIN: could not be found out.  A claim
  * that stays in doubt is claimed again, or given to the resolver. */
-int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
+int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
                    sqlock_error *err);
 
 /* Begin the lease anew unless it is over: sets ttl and deadline.  EEXPIRED,
  * ELOST; after EUNCERTAIN the deadline is one that holds in either case. */
-int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
+int lk_lease_renew(struct lk_store *store, struct lk_lease *lease,
                    uint32_t ttl_ms, sqlock_error *err);
 
 /* Give it back, and its doorbell.  EEXPIRED, ELOST; after other errors the
  * resolver goes on, until the lease would be over. */
-int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
+int lk_lease_release(struct lk_store *store, struct lk_lease *lease,
                      sqlock_error *err);
 
 /* From a lease that is not over to a fresh CLIENT_ID, at once: both a release and
  * a claim.  ETIMEDOUT: it was handed over, but the new lease is over already and
  * given back.  EBUSY: nothing was changed, the old lease is to be released as
  * ever.  EUNCERTAIN: likewise, and the resolver goes on. */
-int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
+int lk_lease_hand_over(struct lk_store *store, const struct lk_lease *from,
                        struct lk_lease *to, sqlock_error *err);
 
 /* Look at a key's row without locking it.  Never EUNCERTAIN. */
-int lk_lease_read(sqlock_registry *registry, const char *key,
-                  int64_t deadline_ns, struct lk_row *row, sqlock_error *err);
+int lk_lease_read(struct lk_store *store, const char *key, int64_t deadline_ns,
+                  struct lk_row *row, sqlock_error *err);
+
+/* The text of the holder of a key's live lease, or a peer's CLIENT_ID; "": nobody
+ * holds it.  As lk_lease_read(). */
+int lk_lease_holder(struct lk_store *store, const char *key,
+                    char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
 #endif

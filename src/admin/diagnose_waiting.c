@@ -6,7 +6,7 @@
  * database gives (sqlock_capabilities_of).
  */
 #include "base/clock.h"
-#include "locks/diagnose.h"
+#include "admin/diagnose.h"
 
 #define PROBE_BELL 2 /* of no lock: numbers of locks are hashes */
 

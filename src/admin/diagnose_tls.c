@@ -2,7 +2,7 @@
  * diagnose_tls.c - encryption alone keeps nobody from posing as the server: its
  * certificate has to be checked, by authority and by name
  */
-#include "locks/diagnose.h"
+#include "admin/diagnose.h"
 
 #define HOW_TO                                                                 \
     "have it checked: sslmode=verify-full&sslrootcert=FILE (PostgreSQL), "     \

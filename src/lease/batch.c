@@ -4,7 +4,7 @@
  * comes back is matched by key, and whatever a statement did not say is read
  * from the rows afterwards.
  */
-#include "locks/batch.h"
+#include "lease/batch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "base/random.h"
 #include "base/text.h"
 #include "db/transaction.h"
-#include "locks/skew.h"
+#include "lease/skew.h"
 
 static int by_key(const void *a, const void *b)
 {
@@ -43,23 +43,23 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
 /* --- running --- */
 
 /* The arguments of a statement about all; *array is to be freed. */
-static int many_arguments(const sqlock_registry *registry,
+static int many_arguments(const struct lk_store *store,
                           sqlock_statement_kind kind,
                           const struct lk_batch *batch, char **array,
                           struct lk_arguments *arguments, sqlock_error *err)
 {
     *array = NULL;
-    if (registry->statements[kind].text == NULL)
+    if (store->statements[kind].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "the driver has no statement for many leases");
-    *array = lk_batch_array(registry, batch, kind);
+    *array = lk_batch_array(store, batch, kind);
     if (*array == NULL)
         return lk_error_nomem(err);
-    lk_registry_arguments(registry, *array, arguments);
+    lk_store_arguments(store, *array, arguments);
     return 0;
 }
 
-int lk_batch_run(sqlock_registry *registry, sqlock_statement_kind kind,
+int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, bool is_repeatable,
                  sqlock_result *result, sqlock_error *err)
 {
@@ -74,9 +74,9 @@ int lk_batch_run(sqlock_registry *registry, sqlock_statement_kind kind,
     char *array;
     int rc;
 
-    rc = many_arguments(registry, kind, batch, &array, &arguments, err);
+    rc = many_arguments(store, kind, batch, &array, &arguments, err);
     if (rc == 0)
-        rc = lk_registry_run(registry, kind, &run, result, err);
+        rc = lk_store_run(store, kind, &run, result, err);
     /* One that could not be sent leaves the time of the one before it: that
      * may still go through, and nothing of it must be taken for old. */
     if (run.sent_boot_ns != 0)
@@ -88,21 +88,21 @@ int lk_batch_run(sqlock_registry *registry, sqlock_statement_kind kind,
     return rc;
 }
 
-static int run_many_in(sqlock_registry *registry, sqlock_statement_kind kind,
+static int run_many_in(struct lk_store *store, sqlock_statement_kind kind,
                        struct lk_transaction *transaction,
                        struct lk_batch *batch, sqlock_result *result,
                        sqlock_error *err)
 {
     struct lk_arguments arguments;
     struct lk_run run = {
-        .statement = &registry->statements[kind],
+        .statement = &store->statements[kind],
         .arguments = &arguments,
         .deadline_ns = batch->deadline_ns,
     };
     char *array;
     int rc;
 
-    rc = many_arguments(registry, kind, batch, &array, &arguments, err);
+    rc = many_arguments(store, kind, batch, &array, &arguments, err);
     if (rc == 0)
         rc = lk_transaction_run(transaction, &run, result, err);
     batch->sent_boot_ns = run.sent_boot_ns;
@@ -119,35 +119,34 @@ static bool names_keys(const sqlock_result *result)
 
 /* --- reading --- */
 
-static int read_each(sqlock_registry *registry, struct lk_batch *batch,
+static int read_each(struct lk_store *store, struct lk_batch *batch,
                      struct lk_row *rows, sqlock_error *err)
 {
     int rc = 0;
 
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
-        rc = lk_lease_read(registry, batch->items[i].lease.key,
-                           lk_statement_deadline(registry), &rows[i], err);
+        rc = lk_lease_read(store, batch->items[i].lease.key,
+                           lk_store_deadline(store), &rows[i], err);
     return rc;
 }
 
-int lk_batch_read(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_read(struct lk_store *store, struct lk_batch *batch,
                   struct lk_row *rows, sqlock_error *err)
 {
     sqlock_result result = {0};
     int rc;
 
     if (batch->count == 1 ||
-        registry->statements[SQLOCK_SQL_READ_MANY].text == NULL)
-        return read_each(registry, batch, rows, err);
-    rc =
-        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+        store->statements[SQLOCK_SQL_READ_MANY].text == NULL)
+        return read_each(store, batch, rows, err);
+    rc = lk_batch_run(store, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
         const sqlock_value *cells = &result.cells[row * result.columns];
         const struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
             lk_row_from_cells(&rows[item - batch->items], cells);
-        lk_skew_tell(registry, cells);
+        lk_skew_tell(store, cells);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -164,13 +163,13 @@ const struct lk_row *lk_batch_row(const struct lk_batch *batch,
 
 /* --- claiming --- */
 
-static void grant(const sqlock_registry *registry, struct lk_item *item,
+static void grant(const struct lk_store *store, struct lk_item *item,
                   int64_t token, int64_t sent_boot_ns)
 {
     item->rc = 0;
     item->lease.token = token;
     item->lease.deadline_boot_ns =
-        lk_believe_until(registry, sent_boot_ns, item->lease.ttl_ms);
+        lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
 }
 
 /* The four-column layout keeps no token: there it is when the lease began. */
@@ -182,14 +181,13 @@ static int64_t token_of(const struct lk_lease *lease, const sqlock_value *cells)
 }
 
 /* Read what the statement did not say: whose the rows are now. */
-static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
+static int read_claims(struct lk_store *store, struct lk_batch *batch,
                        int64_t sent_boot_ns, sqlock_error *err)
 {
     sqlock_result result = {0};
     int rc;
 
-    rc =
-        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+    rc = lk_batch_run(store, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
         const sqlock_value *cells = &result.cells[row * result.columns];
         struct lk_item *item = lk_batch_find(batch, &cells[0]);
@@ -198,7 +196,7 @@ static int read_claims(sqlock_registry *registry, struct lk_batch *batch,
             strcmp(cells[1].text, item->lease.client_id) != 0)
             continue;
         if (cells[3].integer >= 0)
-            grant(registry, item, token_of(&item->lease, cells), sent_boot_ns);
+            grant(store, item, token_of(&item->lease, cells), sent_boot_ns);
         else
             item->rc = SQLOCK_ETIMEDOUT;
     }
@@ -215,7 +213,7 @@ static bool is_of(const struct lk_item *item, const sqlock_result *result,
             strcmp(cells[2].text, item->lease.client_id) == 0);
 }
 
-static int take_grants(sqlock_registry *registry, struct lk_batch *batch,
+static int take_grants(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
     int64_t sent_boot_ns = batch->sent_boot_ns;
@@ -225,19 +223,19 @@ static int take_grants(sqlock_registry *registry, struct lk_batch *batch,
     if (!names_keys(result))
         return result->affected == 0
                    ? 0
-                   : read_claims(registry, batch, sent_boot_ns, err);
+                   : read_claims(store, batch, sent_boot_ns, err);
     for (size_t row = 0; row < result->rows; row++) {
         const sqlock_value *cells = &result->cells[row * result->columns];
         struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL && is_of(item, result, cells))
-            grant(registry, item, cells[1].integer, sent_boot_ns);
+            grant(store, item, cells[1].integer, sent_boot_ns);
     }
     return 0;
 }
 
 /* What was observed is compared one by one. */
-static int claim_each(sqlock_registry *registry, struct lk_batch *batch,
+static int claim_each(struct lk_store *store, struct lk_batch *batch,
                       sqlock_error *err)
 {
     int rc = 0;
@@ -246,9 +244,9 @@ static int claim_each(sqlock_registry *registry, struct lk_batch *batch,
     for (i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
 
-        rc = lk_lease_claim(registry, &item->lease, err);
+        rc = lk_lease_claim(store, &item->lease, err);
         if (item->lease.is_in_doubt)
-            lk_resolver_add_claim(registry, &item->lease, lk_boottime_ns());
+            lk_resolver_add_claim(store, &item->lease, lk_boottime_ns());
         item->lease.is_in_doubt = false;
         item->rc = rc;
         if (rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT)
@@ -256,11 +254,11 @@ static int claim_each(sqlock_registry *registry, struct lk_batch *batch,
     }
     while (rc < 0 && i-- > 0)
         if (batch->items[i].rc == 0)
-            (void)lk_lease_release(registry, &batch->items[i].lease, NULL);
+            (void)lk_lease_release(store, &batch->items[i].lease, NULL);
     return rc;
 }
 
-int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
     sqlock_result result = {0};
@@ -268,22 +266,21 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
     int rc;
 
     if (batch->count > 0 && batch->items[0].lease.observed != NULL)
-        return claim_each(registry, batch, err);
+        return claim_each(store, batch, err);
     for (size_t i = 0; i < batch->count; i++)
         lk_random_uuid(batch->items[i].lease.client_id);
-    rc = lk_batch_run(registry, SQLOCK_SQL_CLAIM_MANY, batch, false, &result,
-                      err);
+    rc = lk_batch_run(store, SQLOCK_SQL_CLAIM_MANY, batch, false, &result, err);
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     if (was_uncertain) {
-        batch->deadline_ns = lk_statement_deadline(registry);
-        rc = lk_batch_run(registry, SQLOCK_SQL_CLAIM_MANY, batch, true, &result,
+        batch->deadline_ns = lk_store_deadline(store);
+        rc = lk_batch_run(store, SQLOCK_SQL_CLAIM_MANY, batch, true, &result,
                           err);
         if (rc < 0)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the claim, and the "
                           "database did not say in time what became of it");
     }
-    if (rc == 0 && take_grants(registry, batch, &result, err) < 0)
+    if (rc == 0 && take_grants(store, batch, &result, err) < 0)
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
                       "the claim was carried out, but could not be read");
     /* Also after "busy": the first one may yet reach the table (F39). */
@@ -291,7 +288,7 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
         batch->items[i].lease.is_claim_late = was_uncertain;
         if (rc < 0 ? rc == SQLOCK_EUNCERTAIN
                    : was_uncertain && batch->items[i].rc != 0)
-            lk_resolver_add_claim(registry, &batch->items[i].lease,
+            lk_resolver_add_claim(store, &batch->items[i].lease,
                                   batch->sent_boot_ns);
     }
     sqlock_result_clear(&result);
@@ -300,16 +297,16 @@ int lk_batch_claim(sqlock_registry *registry, struct lk_batch *batch,
 
 /* --- renewing --- */
 
-static void renewed(const sqlock_registry *registry, struct lk_item *item,
+static void renewed(const struct lk_store *store, struct lk_item *item,
                     int64_t sent_boot_ns)
 {
     item->rc = 0;
     item->lease.deadline_boot_ns =
-        lk_believe_until(registry, sent_boot_ns, item->lease.ttl_ms);
+        lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
 }
 
-static void take_renewals(const sqlock_registry *registry,
-                          struct lk_batch *batch, const sqlock_result *result)
+static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
+                          const sqlock_result *result)
 {
     if (result->rows > 0)
         batch->now_us = result->cells[names_keys(result) ? 1 : 0].integer;
@@ -317,7 +314,7 @@ static void take_renewals(const sqlock_registry *registry,
         if (result->affected != (int64_t)batch->count)
             return;
         for (size_t i = 0; i < batch->count; i++)
-            renewed(registry, &batch->items[i], batch->sent_boot_ns);
+            renewed(store, &batch->items[i], batch->sent_boot_ns);
         return;
     }
     for (size_t i = 0; i < batch->count; i++)
@@ -327,13 +324,13 @@ static void take_renewals(const sqlock_registry *registry,
             lk_batch_find(batch, &result->cells[row * result->columns]);
 
         if (item != NULL)
-            renewed(registry, item, batch->sent_boot_ns);
+            renewed(store, item, batch->sent_boot_ns);
     }
 }
 
 /* An item whose row the renewal did not change, or did not name.  Passed over,
  * it keeps its deadline: nobody has renewed it. */
-static void judge(const sqlock_registry *registry, struct lk_item *item,
+static void judge(const struct lk_store *store, struct lk_item *item,
                   const sqlock_value *cells, int64_t asked_boot_ns)
 {
     int64_t remaining_us = cells[3].integer;
@@ -348,11 +345,11 @@ static void judge(const sqlock_registry *registry, struct lk_item *item,
     } else {
         item->rc = 0;
         item->lease.deadline_boot_ns = lk_believe_row_until(
-            registry, asked_boot_ns, remaining_us, item->lease.ttl_ms);
+            store, asked_boot_ns, remaining_us, item->lease.ttl_ms);
     }
 }
 
-static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
+static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
                           sqlock_error *err)
 {
     struct lk_batch rest = *batch;
@@ -366,8 +363,7 @@ static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
     for (size_t i = 0; i < batch->count; i++)
         if (batch->items[i].rc != 0)
             rest.items[rest.count++] = batch->items[i];
-    rc =
-        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, &rest, true, &result, err);
+    rc = lk_batch_run(store, SQLOCK_SQL_READ_MANY, &rest, true, &result, err);
     for (size_t i = 0; rc == 0 && i < rest.count; i++) {
         sqlock_value key = {.type = SQLOCK_TEXT,
                             .text = rest.items[i].lease.key};
@@ -380,7 +376,7 @@ static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
         struct lk_item *item = lk_batch_find(batch, &cells[0]);
 
         if (item != NULL)
-            judge(registry, item, cells, rest.sent_boot_ns);
+            judge(store, item, cells, rest.sent_boot_ns);
     }
     sqlock_result_clear(&result);
     free(rest.items);
@@ -389,7 +385,7 @@ static int read_unrenewed(sqlock_registry *registry, struct lk_batch *batch,
 
 /* Lock what nobody has locked and keep only those; two statements, in the
  * transaction of the renewal. */
-static int lock_unlocked(sqlock_registry *registry,
+static int lock_unlocked(struct lk_store *store,
                          struct lk_transaction *transaction,
                          struct lk_batch *batch, struct lk_batch *free_rows,
                          sqlock_error *err)
@@ -397,8 +393,8 @@ static int lock_unlocked(sqlock_registry *registry,
     sqlock_result result = {0};
     int rc;
 
-    rc = run_many_in(registry, SQLOCK_SQL_LOCK_MANY, transaction, batch,
-                     &result, err);
+    rc = run_many_in(store, SQLOCK_SQL_LOCK_MANY, transaction, batch, &result,
+                     err);
     for (size_t row = 0; rc == 0 && row < result.rows; row++) {
         struct lk_item *item =
             lk_batch_find(batch, &result.cells[row * result.columns]);
@@ -415,7 +411,7 @@ static int lock_unlocked(sqlock_registry *registry,
 
 /* A row of the batch is locked by somebody's transaction, and the database can
  * pass over it only when reading (InnoDB). */
-static int renew_unlocked(sqlock_registry *registry, struct lk_batch *batch,
+static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
                           sqlock_error *err)
 {
     struct lk_transaction transaction = {0};
@@ -429,19 +425,19 @@ static int renew_unlocked(sqlock_registry *registry, struct lk_batch *batch,
         return lk_error_nomem(err);
     for (size_t i = 0; i < batch->count; i++)
         batch->items[i].is_passed_over = true;
-    rc = lk_transaction_begin(&transaction, &registry->db, batch->is_reserved,
+    rc = lk_transaction_begin(&transaction, &store->db, batch->is_reserved,
                               batch->deadline_ns, err);
     if (rc == 0)
-        rc = lock_unlocked(registry, &transaction, batch, &free_rows, err);
+        rc = lock_unlocked(store, &transaction, batch, &free_rows, err);
     if (rc == 0 && free_rows.count > 0)
-        rc = run_many_in(registry, SQLOCK_SQL_RENEW_MANY, &transaction,
-                         &free_rows, &result, err);
+        rc = run_many_in(store, SQLOCK_SQL_RENEW_MANY, &transaction, &free_rows,
+                         &result, err);
     if (rc == 0)
         rc = lk_transaction_commit(&transaction, batch->deadline_ns, err);
     else
         lk_transaction_rollback(&transaction, batch->deadline_ns);
     if (rc == 0)
-        take_renewals(registry, &free_rows, &result);
+        take_renewals(store, &free_rows, &result);
     for (size_t i = 0; rc == 0 && i < free_rows.count; i++) {
         const struct lk_item *item = &free_rows.items[i];
         sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
@@ -454,7 +450,7 @@ static int renew_unlocked(sqlock_registry *registry, struct lk_batch *batch,
     return rc;
 }
 
-int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
     sqlock_result result = {0};
@@ -467,17 +463,16 @@ int lk_batch_renew(sqlock_registry *registry, struct lk_batch *batch,
         batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
         batch->items[i].is_passed_over = false;
     }
-    rc = lk_batch_run(registry, SQLOCK_SQL_RENEW_MANY, batch, true, &result,
-                      err);
+    rc = lk_batch_run(store, SQLOCK_SQL_RENEW_MANY, batch, true, &result, err);
     if (rc == 0)
-        take_renewals(registry, batch, &result);
+        take_renewals(store, batch, &result);
     else if (rc == SQLOCK_EBUSY &&
-             registry->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
-        rc = renew_unlocked(registry, batch, err);
+             store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
+        rc = renew_unlocked(store, batch, err);
     sqlock_result_clear(&result);
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc == 0;
     if (rc == 0 && !is_complete)
-        rc = read_unrenewed(registry, batch, err);
+        rc = read_unrenewed(store, batch, err);
     return rc;
 }

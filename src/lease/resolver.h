@@ -16,10 +16,10 @@
 
 struct lk_doubt;
 struct lk_lease;
-struct sqlock_registry;
+struct lk_store;
 
 struct lk_resolver {
-    struct sqlock_registry *registry;
+    struct lk_store *store;
     pthread_mutex_t mutex; /* of what follows; none is taken behind it */
     pthread_t thread;      /* from the first doubt on */
     struct lk_alarm alarm;
@@ -30,8 +30,7 @@ struct lk_resolver {
     bool is_stopping;
 };
 
-void lk_resolver_init(struct lk_resolver *resolver,
-                      struct sqlock_registry *registry);
+void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store);
 
 /* End the thread, try each that is left once more, and forget them; once or
  * more. */
@@ -39,11 +38,11 @@ void lk_resolver_stop(struct lk_resolver *resolver);
 
 /* A claim that was sent last at that moment may have been carried out, or may
  * yet be.  Out of memory or threads, its row runs out by itself. */
-void lk_resolver_add_claim(struct sqlock_registry *registry,
-                           const struct lk_lease *lease, int64_t sent_boot_ns);
+void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
+                           int64_t sent_boot_ns);
 
 /* A lease whose release was not carried out, as far as is known. */
-void lk_resolver_add_release(struct sqlock_registry *registry,
+void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "db/table.h"
-#include "locks/diagnose.h"
+#include "admin/diagnose.h"
 
 #define TABLES_MAX 4
 enum { COL_UNFIT = 4, DESCRIBED_COLUMNS };

@@ -9,7 +9,7 @@
  * A row that was left free is taken with a cheaper statement.  Nothing rests on
  * its being free: whatever else than a grant comes of it, the claim finds out.
  */
-#include "locks/lease.h"
+#include "lease/lease.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,24 +18,24 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "locks/bell.h"
-#include "locks/skew.h"
+#include "lease/bell.h"
+#include "lease/skew.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 
-int64_t lk_believe_until(const sqlock_registry *registry, int64_t sent_ns,
+int64_t lk_believe_until(const struct lk_store *store, int64_t sent_ns,
                          uint32_t ttl_ms)
 {
-    uint32_t margin = lk_margin_ms(&registry->options, ttl_ms);
+    uint32_t margin = lk_margin_ms(&store->options, ttl_ms);
 
     return lk_after_ms(sent_ns, (int64_t)ttl_ms - margin);
 }
 
-int64_t lk_believe_row_until(const sqlock_registry *registry,
+int64_t lk_believe_row_until(const struct lk_store *store,
                              int64_t asked_boot_ns, int64_t remaining_us,
                              uint32_t ttl_ms)
 {
-    uint32_t margin = lk_margin_ms(&registry->options, ttl_ms);
+    uint32_t margin = lk_margin_ms(&store->options, ttl_ms);
 
     return asked_boot_ns + remaining_us * LK_NS_PER_US -
            (int64_t)margin * LK_NS_PER_MS;
@@ -68,8 +68,10 @@ void lk_row_from_cells(struct lk_row *row, const sqlock_value *cells)
     row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
 }
 
-int lk_lease_read(sqlock_registry *registry, const char *key,
-                  int64_t deadline_ns, struct lk_row *row, sqlock_error *err)
+/* The info row of a key, if there is one. */
+static int read_info(struct lk_store *store, const char *key,
+                     int64_t deadline_ns, sqlock_result *result,
+                     sqlock_error *err)
 {
     struct lk_arguments arguments;
     struct lk_run run = {
@@ -77,31 +79,59 @@ int lk_lease_read(sqlock_registry *registry, const char *key,
         .deadline_ns = deadline_ns,
         .is_repeatable = true,
     };
-    sqlock_result result = {0};
     int rc;
 
-    memset(row, 0, sizeof *row);
-    lk_registry_arguments(registry, key, &arguments);
-    rc = lk_registry_run(registry, SQLOCK_SQL_READ, &run, &result, err);
-    if (rc == 0 && result.rows > 1)
+    lk_store_arguments(store, key, &arguments);
+    rc = lk_store_run(store, SQLOCK_SQL_READ, &run, result, err);
+    if (rc == 0 && result->rows > 1)
         rc = lk_error(err, SQLOCK_ESCHEMA,
                       "%s has two rows for one key: its primary key is missing",
-                      registry->table.plain);
-    else if (rc == 0 && result.rows == 1)
+                      store->table.plain);
+    return rc;
+}
+
+int lk_lease_read(struct lk_store *store, const char *key, int64_t deadline_ns,
+                  struct lk_row *row, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc = read_info(store, key, deadline_ns, &result, err);
+
+    memset(row, 0, sizeof *row);
+    if (rc == 0 && result.rows == 1)
         lk_row_from_cells(row, result.cells);
     if (row->exists)
-        lk_skew_tell(registry, result.cells);
+        lk_skew_tell(store, result.cells);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int lk_lease_holder(struct lk_store *store, const char *key,
+                    char holder[LK_HOLDER_SIZE], sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc = read_info(store, key, lk_store_deadline(store), &result, err);
+
+    holder[0] = '\0';
+    if (rc == 0 && result.rows == 1) {
+        struct lk_row row = {.exists = false};
+
+        lk_row_from_cells(&row, result.cells);
+        if (row.is_taken)
+            (void)snprintf(holder, LK_HOLDER_SIZE, "%s",
+                           row.is_sqlocks ? result.cells[7].text
+                                          : row.client_id);
+    }
     sqlock_result_clear(&result);
     return rc;
 }
 
 /* --- claiming --- */
 
-static void claim_arguments(const sqlock_registry *registry,
+static void claim_arguments(const struct lk_store *store,
                             const struct lk_lease *lease, char *name,
                             char *holder, struct lk_arguments *out)
 {
-    lk_registry_arguments(registry, lease->key, out);
+    lk_store_arguments(store, lease->key, out);
     lk_argument_text(out, SQLOCK_P_CLIENT, lease->client_id);
     lk_argument_integer(out, SQLOCK_P_DURATION_US,
                         (int64_t)lease->ttl_ms * 1000);
@@ -113,7 +143,7 @@ static void claim_arguments(const sqlock_registry *registry,
         lk_argument_text(out, SQLOCK_P_NAME, name);
     }
     (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id,
-                   registry->who);
+                   store->identity);
     lk_argument_text(out, SQLOCK_P_HOLDER, holder);
     if (lease->observed == NULL)
         return;
@@ -137,7 +167,7 @@ static bool says_so(const sqlock_result *result, size_t column)
 }
 
 /* What a claim's rows say. */
-static int judge_claim(sqlock_registry *registry, struct lk_lease *lease,
+static int judge_claim(struct lk_store *store, struct lk_lease *lease,
                        int64_t sent_boot_ns, const sqlock_result *result,
                        sqlock_error *err)
 {
@@ -148,12 +178,12 @@ static int judge_claim(sqlock_registry *registry, struct lk_lease *lease,
         return lk_error(err, SQLOCK_ESCHEMA,
                         "%s answered a claim with %zu rows: is its primary key "
                         "missing?",
-                        registry->table.plain, result->rows);
+                        store->table.plain, result->rows);
     lease->token = result->cells[0].integer;
     lease->is_wanted = says_so(result, 1);
     lease->is_new_row = says_so(result, 2);
     lease->deadline_boot_ns =
-        lk_believe_until(registry, sent_boot_ns, lease->ttl_ms);
+        lk_believe_until(store, sent_boot_ns, lease->ttl_ms);
     return 0;
 }
 
@@ -163,33 +193,33 @@ static bool is_settled(int rc)
     return rc == 0 || rc == SQLOCK_EUNCERTAIN;
 }
 
-static int claim_once(sqlock_registry *registry, const struct lk_lease *lease,
+static int claim_once(struct lk_store *store, const struct lk_lease *lease,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
 {
-    run->deadline_ns = lk_statement_deadline(registry);
+    run->deadline_ns = lk_store_deadline(store);
     if (lease->is_left_free && lease->observed == NULL &&
-        registry->statements[SQLOCK_SQL_TAKE].text != NULL) {
+        store->statements[SQLOCK_SQL_TAKE].text != NULL) {
         int rc;
 
-        rc = lk_registry_run(registry, SQLOCK_SQL_TAKE, run, result, err);
+        rc = lk_store_run(store, SQLOCK_SQL_TAKE, run, result, err);
         if (rc < 0 || result->rows > 0)
             return rc;
         sqlock_result_clear(result);
     }
-    return lk_registry_run(registry, claim_kind(lease), run, result, err);
+    return lk_store_run(store, claim_kind(lease), run, result, err);
 }
 
 /* The connection broke under the claim: send the same one on a fresh one. */
-static int claim_again(sqlock_registry *registry, const struct lk_lease *lease,
+static int claim_again(struct lk_store *store, const struct lk_lease *lease,
                        struct lk_run *run, sqlock_result *result,
                        sqlock_error *err)
 {
     int rc;
 
-    run->deadline_ns = lk_statement_deadline(registry);
+    run->deadline_ns = lk_store_deadline(store);
     run->is_repeatable = true;
-    rc = lk_registry_run(registry, claim_kind(lease), run, result, err);
+    rc = lk_store_run(store, claim_kind(lease), run, result, err);
     if (!is_settled(rc))
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
                       "the connection broke under the claim, and the database "
@@ -197,7 +227,7 @@ static int claim_again(sqlock_registry *registry, const struct lk_lease *lease,
     return rc;
 }
 
-int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
+int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
                    sqlock_error *err)
 {
     char name[NAME_BYTES + 1];
@@ -205,7 +235,7 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
-        .is_session_wanted = lk_bell_is_of_claim(registry),
+        .is_session_wanted = lk_bell_is_of_claim(store),
         .asked_ns = lease->asked_ns,
     };
     sqlock_result result = {0};
@@ -216,26 +246,26 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
         lk_random_uuid(lease->client_id);
         lease->cap_ms = 0;
     }
-    claim_arguments(registry, lease, name, holder, &arguments);
-    rc = claim_once(registry, lease, &run, &result, err);
+    claim_arguments(store, lease, name, holder, &arguments);
+    rc = claim_once(store, lease, &run, &result, err);
     lease->is_left_free = false;
     was_uncertain = lease->is_in_doubt || rc == SQLOCK_EUNCERTAIN;
     if (rc == SQLOCK_EUNCERTAIN)
-        rc = claim_again(registry, lease, &run, &result, err);
+        rc = claim_again(store, lease, &run, &result, err);
     if (was_uncertain || run.was_uncertain)
         lk_lease_cap(lease, lease->ttl_ms);
     if (rc == 0)
-        rc = judge_claim(registry, lease, run.sent_boot_ns, &result, err);
+        rc = judge_claim(store, lease, run.sent_boot_ns, &result, err);
     if (rc == 0 && lease->bell.connection == NULL)
-        lk_bell_of_claim(registry, &lease->bell, run.session);
+        lk_bell_of_claim(store, &lease->bell, run.session);
     lease->is_in_doubt = was_uncertain && rc != 0 && rc != SQLOCK_EBUSY;
     /* Also after "busy": the first one may yet reach the table (F39). */
     if (was_uncertain && rc == SQLOCK_EBUSY)
-        lk_resolver_add_claim(registry, lease, lk_boottime_ns());
+        lk_resolver_add_claim(store, lease, lk_boottime_ns());
     lease->is_claim_late = was_uncertain;
     sqlock_result_clear(&result);
     if (rc == 0 && lease->deadline_boot_ns <= lk_boottime_ns()) {
-        (void)lk_lease_release(registry, lease, NULL);
+        (void)lk_lease_release(store, lease, NULL);
         rc = lk_error(err, SQLOCK_ETIMEDOUT,
                       "the claim took longer than the lease of %u ms: raise "
                       "ttl_ms",
@@ -249,21 +279,19 @@ int lk_lease_claim(sqlock_registry *registry, struct lk_lease *lease,
 /* The hand-over got no answer, and sent again changed nothing: the row tells.
  * On the four-column layout the token is the clock: it is worked back from the
  * lease's end. */
-static int judge_repeated_hand_over(sqlock_registry *registry,
-                                    struct lk_lease *to, int64_t first_sent_ns,
-                                    sqlock_error *err)
+static int judge_repeated_hand_over(struct lk_store *store, struct lk_lease *to,
+                                    int64_t first_sent_ns, sqlock_error *err)
 {
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, to->key, lk_statement_deadline(registry), &row,
-                       err);
+    rc = lk_lease_read(store, to->key, lk_store_deadline(store), &row, err);
     if (rc == 0 && row.is_taken && strcmp(row.client_id, to->client_id) == 0) {
         to->token = row.token != 0
                         ? row.token
                         : row.expires_at_us - (int64_t)to->ttl_ms * 1000;
         to->deadline_boot_ns =
-            lk_believe_until(registry, first_sent_ns, to->ttl_ms);
+            lk_believe_until(store, first_sent_ns, to->ttl_ms);
         return 0;
     }
     return lk_error(err, SQLOCK_EUNCERTAIN,
@@ -271,7 +299,7 @@ static int judge_repeated_hand_over(sqlock_registry *registry,
                     "the next thread");
 }
 
-static int run_hand_over(sqlock_registry *registry, const struct lk_lease *from,
+static int run_hand_over(struct lk_store *store, const struct lk_lease *from,
                          struct lk_lease *to, struct lk_run *run,
                          sqlock_result *result, sqlock_error *err)
 {
@@ -281,17 +309,17 @@ static int run_hand_over(sqlock_registry *registry, const struct lk_lease *from,
     int rc;
 
     lk_random_uuid(to->client_id);
-    claim_arguments(registry, to, name, holder, &arguments);
+    claim_arguments(store, to, name, holder, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_OTHER, from->client_id);
     run->arguments = &arguments;
-    run->deadline_ns = lk_statement_deadline(registry);
+    run->deadline_ns = lk_store_deadline(store);
     run->is_repeatable = true;
-    rc = lk_registry_run(registry, SQLOCK_SQL_HAND_OVER, run, result, err);
+    rc = lk_store_run(store, SQLOCK_SQL_HAND_OVER, run, result, err);
     run->arguments = NULL;
     return rc;
 }
 
-int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
+int lk_lease_hand_over(struct lk_store *store, const struct lk_lease *from,
                        struct lk_lease *to, sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
@@ -299,24 +327,24 @@ int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
     sqlock_result result = {0};
     int rc;
 
-    if (registry->statements[SQLOCK_SQL_HAND_OVER].text == NULL)
+    if (store->statements[SQLOCK_SQL_HAND_OVER].text == NULL)
         return SQLOCK_EBUSY;
-    rc = run_hand_over(registry, from, to, &run, &result, err);
+    rc = run_hand_over(store, from, to, &run, &result, err);
     if (run.was_uncertain)
         lk_lease_cap(to, to->ttl_ms);
     if (rc == 0 && result.rows > 0)
-        rc = judge_claim(registry, to, run.sent_boot_ns, &result, err);
+        rc = judge_claim(store, to, run.sent_boot_ns, &result, err);
     else if (run.was_uncertain)
-        rc = judge_repeated_hand_over(registry, to, first_sent_ns, err);
+        rc = judge_repeated_hand_over(store, to, first_sent_ns, err);
     else
         rc = SQLOCK_EBUSY;
     sqlock_result_clear(&result);
     if (rc == SQLOCK_EUNCERTAIN)
-        lk_resolver_add_claim(registry, to, lk_boottime_ns());
+        lk_resolver_add_claim(store, to, lk_boottime_ns());
     if (rc == 0)
         to->bell = from->bell;
     if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
-        (void)lk_lease_release(registry, to, NULL);
+        (void)lk_lease_release(store, to, NULL);
         rc = SQLOCK_ETIMEDOUT;
     }
     return rc;
@@ -325,15 +353,14 @@ int lk_lease_hand_over(sqlock_registry *registry, const struct lk_lease *from,
 /* --- renewing --- */
 
 /* Nothing was changed: is it over, another's, or was it the same already? */
-static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
+static int judge_unchanged(struct lk_store *store, struct lk_lease *lease,
                            uint32_t ttl_ms, sqlock_error *err)
 {
     int64_t asked_ns = lk_boottime_ns();
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, lease->key, lk_statement_deadline(registry),
-                       &row, err);
+    rc = lk_lease_read(store, lease->key, lk_store_deadline(store), &row, err);
     if (rc < 0)
         return rc;
     if (strcmp(row.client_id, lease->client_id) != 0)
@@ -346,11 +373,11 @@ static int judge_unchanged(sqlock_registry *registry, struct lk_lease *lease,
     if (lease->cap_ms != 0 && row.remaining_us > (int64_t)lease->cap_ms * 1000)
         row.remaining_us = (int64_t)lease->cap_ms * 1000;
     lease->deadline_boot_ns =
-        lk_believe_row_until(registry, asked_ns, row.remaining_us, ttl_ms);
+        lk_believe_row_until(store, asked_ns, row.remaining_us, ttl_ms);
     return 0;
 }
 
-int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
+int lk_lease_renew(struct lk_store *store, struct lk_lease *lease,
                    uint32_t ttl_ms, sqlock_error *err)
 {
     int64_t before_ns = lk_boottime_ns();
@@ -362,24 +389,24 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
 
     if (lease->cap_ms != 0 && ttl_ms > lease->cap_ms)
         ttl_ms = lease->cap_ms;
-    lk_registry_arguments(registry, lease->key, &arguments);
+    lk_store_arguments(store, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US,
                         (int64_t)ttl_ms * 1000);
     /* A renewal may shorten a lease: until it is known whether it did, the
      * sooner deadline holds. */
     lease->deadline_boot_ns =
-        lk_sooner(old_deadline, lk_believe_until(registry, before_ns, ttl_ms));
-    run.deadline_ns = lk_statement_deadline(registry);
-    rc = lk_registry_run(registry, SQLOCK_SQL_RENEW, &run, &result, err);
+        lk_sooner(old_deadline, lk_believe_until(store, before_ns, ttl_ms));
+    run.deadline_ns = lk_store_deadline(store);
+    rc = lk_store_run(store, SQLOCK_SQL_RENEW, &run, &result, err);
     if (run.was_uncertain)
         lk_lease_cap(lease, ttl_ms);
     if (rc == 0 && result.affected > 0) {
         lease->ttl_ms = ttl_ms;
         lease->deadline_boot_ns =
-            lk_believe_until(registry, run.sent_boot_ns, ttl_ms);
+            lk_believe_until(store, run.sent_boot_ns, ttl_ms);
     } else if (rc == 0) {
-        rc = judge_unchanged(registry, lease, ttl_ms, err);
+        rc = judge_unchanged(store, lease, ttl_ms, err);
     } else if (rc != SQLOCK_EUNCERTAIN) {
         lease->deadline_boot_ns = old_deadline; /* not carried out */
     }
@@ -391,15 +418,14 @@ int lk_lease_renew(sqlock_registry *registry, struct lk_lease *lease,
 
 /* The release was sent twice and the second one changed nothing: did the first
  * one free the lock, or was it lost before? */
-static int judge_repeated_release(sqlock_registry *registry,
+static int judge_repeated_release(struct lk_store *store,
                                   const struct lk_lease *lease,
                                   int64_t first_sent_ns, sqlock_error *err)
 {
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(registry, lease->key, lk_statement_deadline(registry),
-                       &row, err);
+    rc = lk_lease_read(store, lease->key, lk_store_deadline(store), &row, err);
     if (rc == 0 && row.exists && row.client_id[0] == '\0' &&
         row.token == lease->token)
         return 0; /* free, and nobody has had it since */
@@ -411,14 +437,14 @@ static int judge_repeated_release(sqlock_registry *registry,
 }
 
 /* On any session; *rang: on that of its doorbell, and so it has rung. */
-static int send_release(sqlock_registry *registry, const struct lk_lease *lease,
+static int send_release(struct lk_store *store, const struct lk_lease *lease,
                         struct lk_run *run, bool *rang, sqlock_result *result,
                         sqlock_error *err)
 {
     int rc;
 
     run->session = lease->bell.session;
-    rc = lk_registry_run(registry, SQLOCK_SQL_RELEASE, run, result, err);
+    rc = lk_store_run(store, SQLOCK_SQL_RELEASE, run, result, err);
     *rang = rc == 0 && result->affected > 0 && lease->bell.connection == NULL &&
             run->session == lease->bell.session;
     return rc;
@@ -426,32 +452,32 @@ static int send_release(sqlock_registry *registry, const struct lk_lease *lease,
 
 /* Where its doorbell is, so that it rings with the release; elsewhere when
  * nothing came of that, within the same time. */
-static int release_at_bell(sqlock_registry *registry,
-                           const struct lk_lease *lease, struct lk_run *run,
-                           bool *rang, sqlock_result *result, sqlock_error *err)
+static int release_at_bell(struct lk_store *store, const struct lk_lease *lease,
+                           struct lk_run *run, bool *rang,
+                           sqlock_result *result, sqlock_error *err)
 {
     int rc = SQLOCK_EUNREACHABLE;
 
     *rang = false;
     if (lease->bell.connection != NULL) {
-        rc = lk_bell_release(registry, &lease->bell, run, result, err);
+        rc = lk_bell_release(store, &lease->bell, run, result, err);
         *rang = rc == 0 && result->affected > 0;
     }
     if (rc == SQLOCK_EBUSY || /* of a session that could not wait, too */
-        (rc < 0 && lk_db_may_try_again(&registry->db, run, rc)))
-        rc = send_release(registry, lease, run, rang, result, err);
+        (rc < 0 && lk_db_may_try_again(&store->db, run, rc)))
+        rc = send_release(store, lease, run, rang, result, err);
     return rc;
 }
 
 /* What the database said to it; the doorbell has come to its end. */
-static int release_row(sqlock_registry *registry, struct lk_lease *lease,
+static int release_row(struct lk_store *store, struct lk_lease *lease,
                        bool *was_uncertain, int64_t *affected,
                        sqlock_error *err)
 {
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
-        .deadline_ns = lk_statement_deadline(registry),
+        .deadline_ns = lk_store_deadline(store),
         .waits_for_row = true,
         .asked_ns = lease->asked_ns,
     };
@@ -459,16 +485,15 @@ static int release_row(sqlock_registry *registry, struct lk_lease *lease,
     bool rang;
     int rc;
 
-    lk_registry_arguments(registry, lease->key, &arguments);
+    lk_store_arguments(store, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    rc = release_at_bell(registry, lease, &run, &rang, &result, err);
+    rc = release_at_bell(store, lease, &run, &rang, &result, err);
     *was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    (void)lk_bell_end(registry, lease->key, &lease->bell, rang,
-                      lk_is_outage(rc));
+    (void)lk_bell_end(store, lease->key, &lease->bell, rang, lk_is_outage(rc));
     if (*was_uncertain) {
         run.is_repeatable = true;
-        run.deadline_ns = lk_statement_deadline(registry);
-        rc = send_release(registry, lease, &run, &rang, &result, err);
+        run.deadline_ns = lk_store_deadline(store);
+        rc = send_release(store, lease, &run, &rang, &result, err);
         if (rc < 0)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the release; if it was "
@@ -480,7 +505,7 @@ static int release_row(sqlock_registry *registry, struct lk_lease *lease,
     return rc;
 }
 
-int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
+int lk_lease_release(struct lk_store *store, struct lk_lease *lease,
                      sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
@@ -488,15 +513,15 @@ int lk_lease_release(sqlock_registry *registry, struct lk_lease *lease,
     int64_t affected;
     int rc;
 
-    rc = release_row(registry, lease, &was_uncertain, &affected, err);
+    rc = release_row(store, lease, &was_uncertain, &affected, err);
     if (rc < 0)
-        lk_resolver_add_release(registry, lease);
+        lk_resolver_add_release(store, lease);
     else if (lease->is_claim_late)
-        lk_resolver_add_claim(registry, lease, first_sent_ns);
+        lk_resolver_add_claim(store, lease, first_sent_ns);
     if (rc < 0)
         return rc;
     if (affected == 0 && was_uncertain)
-        rc = judge_repeated_release(registry, lease, first_sent_ns, err);
+        rc = judge_repeated_release(store, lease, first_sent_ns, err);
     else if (affected == 0)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the release: what the lock "

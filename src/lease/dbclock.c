@@ -3,7 +3,7 @@
  * clock somewhere between request and answer; only what lies outside of that is
  * a step.
  */
-#include "locks/dbclock.h"
+#include "lease/dbclock.h"
 
 int64_t lk_dbclock_observe(struct lk_dbclock *clock, int64_t now_us,
                            int64_t before_boot_ns, int64_t after_boot_ns)

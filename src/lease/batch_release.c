@@ -4,8 +4,8 @@
  */
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/batch.h"
-#include "locks/bell.h"
+#include "lease/batch.h"
+#include "lease/bell.h"
 
 /* An item that no row named: freed all the same, or lost before? */
 static void judge_release(struct lk_item *item, const sqlock_value *cells,
@@ -19,23 +19,22 @@ static void judge_release(struct lk_item *item, const sqlock_value *cells,
         item->rc = was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
 }
 
-static int read_unreleased(sqlock_registry *registry, struct lk_batch *batch,
+static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
                            int64_t first_sent_ns, bool was_uncertain,
                            sqlock_error *err)
 {
     sqlock_result result = {0};
     int rc;
 
-    batch->deadline_ns = lk_statement_deadline(registry);
-    rc =
-        lk_batch_run(registry, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
+    batch->deadline_ns = lk_store_deadline(store);
+    rc = lk_batch_run(store, SQLOCK_SQL_READ_MANY, batch, true, &result, err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_item *item = &batch->items[i];
 
         /* No row: deleted before anybody could have taken it, or after. */
         if (item->rc == SQLOCK_EBUSY)
             item->rc = first_sent_ns < item->lease.deadline_boot_ns &&
-                               registry->layout != SQLOCK_LAYOUT_SQLOCK
+                               store->layout != SQLOCK_LAYOUT_SQLOCK
                            ? 0
                            : SQLOCK_ELOST;
     }
@@ -81,20 +80,20 @@ static int unknown_release(sqlock_error *err)
 }
 
 /* One row that is locked keeps all from being freed together: one by one. */
-static void go_on_releasing(sqlock_registry *registry,
+static void go_on_releasing(struct lk_store *store,
                             const struct lk_batch *batch, int rc)
 {
     for (size_t i = 0; i < batch->count; i++) {
         const struct lk_lease *lease = &batch->items[i].lease;
 
         if (rc < 0)
-            lk_resolver_add_release(registry, lease);
+            lk_resolver_add_release(store, lease);
         else if (lease->is_claim_late)
-            lk_resolver_add_claim(registry, lease, lk_boottime_ns());
+            lk_resolver_add_claim(store, lease, lk_boottime_ns());
     }
 }
 
-int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
+int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
                      sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
@@ -108,22 +107,22 @@ int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
         batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
         batch->items[i].is_settled = false;
     }
-    rc = lk_batch_run(registry, SQLOCK_SQL_RELEASE_MANY, batch, false, &result,
+    rc = lk_batch_run(store, SQLOCK_SQL_RELEASE_MANY, batch, false, &result,
                       err);
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     if (was_uncertain) {
-        batch->deadline_ns = lk_statement_deadline(registry);
-        rc = lk_batch_run(registry, SQLOCK_SQL_RELEASE_MANY, batch, true,
-                          &result, err);
+        batch->deadline_ns = lk_store_deadline(store);
+        rc = lk_batch_run(store, SQLOCK_SQL_RELEASE_MANY, batch, true, &result,
+                          err);
         if (rc < 0)
             rc = unknown_release(err);
     }
-    go_on_releasing(registry, batch, rc);
+    go_on_releasing(store, batch, rc);
     if (rc == 0)
         is_complete = take_releases(batch, &result);
     sqlock_result_clear(&result);
     if (rc == 0 && !is_complete &&
-        read_unreleased(registry, batch, first_sent_ns, was_uncertain, err) < 0)
+        read_unreleased(store, batch, first_sent_ns, was_uncertain, err) < 0)
         rc = unknown_release(err);
     for (size_t i = 0; rc == 0 && i < batch->count; i++)
         if (batch->items[i].rc == 0 &&
@@ -131,7 +130,7 @@ int lk_batch_release(sqlock_registry *registry, struct lk_batch *batch,
             batch->items[i].rc = SQLOCK_EEXPIRED;
     is_outage = lk_is_outage(rc);
     for (size_t i = 0; i < batch->count; i++)
-        is_outage = lk_bell_end(registry, batch->items[i].lease.key,
+        is_outage = lk_bell_end(store, batch->items[i].lease.key,
                                 &batch->items[i].lease.bell, false, is_outage);
     return rc;
 }

@@ -1,7 +1,7 @@
 /*
  * bell.c - doorbells: whether there are any, and that of a lease.
  */
-#include "locks/bell.h"
+#include "lease/bell.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,45 +11,45 @@
 /* The session of all claims, where there is one writer. */
 #define THE_WRITER UINT64_MAX
 
-const sqlock_doorbells *lk_doorbells_of(const sqlock_registry *registry)
+const sqlock_doorbells *lk_doorbells_of(const struct lk_store *store)
 {
-    const sqlock_doorbells *bells = registry->db.driver->doorbells;
+    const sqlock_doorbells *bells = store->db.driver->doorbells;
 
-    if (bells == NULL || (bells->layouts & (1u << registry->layout)) == 0)
+    if (bells == NULL || (bells->layouts & (1u << store->layout)) == 0)
         return NULL;
     return bells;
 }
 
-static bool has_one_writer(const sqlock_registry *registry)
+static bool has_one_writer(const struct lk_store *store)
 {
-    return (registry->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
+    return (store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
 }
 
-int lk_bell_call(sqlock_registry *registry, struct lk_connection *connection,
+int lk_bell_call(struct lk_store *store, struct lk_connection *connection,
                  lk_bell_fn function, int64_t bell, int64_t deadline_ns)
 {
     int rc;
 
-    lk_watchdog_arm(&registry->db.dog, &connection->watch, connection->state,
+    lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
                     deadline_ns);
     rc = function(connection->state, bell, deadline_ns, NULL);
-    lk_watchdog_disarm(&registry->db.dog, &connection->watch);
+    lk_watchdog_disarm(&store->db.dog, &connection->watch);
     return rc;
 }
 
 /* --- whose the sessions are --- */
 
-static int name_session(sqlock_registry *registry,
+static int name_session(struct lk_store *store,
                         struct lk_connection *connection, int64_t deadline_ns,
                         char out[64])
 {
     const sqlock_statement statement = {.text =
-                                            lk_doorbells_of(registry)->session};
+                                            lk_doorbells_of(store)->session};
     sqlock_result result = {0};
     int rc;
 
-    rc = registry->db.driver->execute(connection->state, &statement, NULL, 0,
-                                      deadline_ns, &result, NULL);
+    rc = store->db.driver->execute(connection->state, &statement, NULL, 0,
+                                   deadline_ns, &result, NULL);
     if (rc == 0)
         (void)snprintf(out, 64, "%s",
                        result.rows == 1 && result.cells[0].type == SQLOCK_TEXT
@@ -63,25 +63,25 @@ static int name_session(sqlock_registry *registry,
 
 /* A proxy that lends a session for a transaction gives the one that was used
  * last to another connection's; that one keeps it, and ours comes to another. */
-static enum lk_own_sessions compare_names(sqlock_registry *registry,
+static enum lk_own_sessions compare_names(struct lk_store *store,
                                           struct lk_connection *one,
                                           struct lk_connection *other,
                                           int64_t deadline_ns)
 {
-    const sqlock_driver *driver = registry->db.driver;
+    const sqlock_driver *driver = store->db.driver;
     char before[64] = "";
     char theirs[64] = "";
     char after[64] = "";
     int rc;
 
-    rc = name_session(registry, one, deadline_ns, before);
+    rc = name_session(store, one, deadline_ns, before);
     if (rc == 0)
         rc = driver->begin(other->state, deadline_ns, NULL);
     if (rc < 0)
         return LK_SESSIONS_UNKNOWN;
-    rc = name_session(registry, other, deadline_ns, theirs);
+    rc = name_session(store, other, deadline_ns, theirs);
     if (rc == 0)
-        rc = name_session(registry, one, deadline_ns, after);
+        rc = name_session(store, one, deadline_ns, after);
     (void)driver->rollback(other->state, deadline_ns, NULL);
     if (rc < 0)
         return LK_SESSIONS_UNKNOWN;
@@ -90,17 +90,17 @@ static enum lk_own_sessions compare_names(sqlock_registry *registry,
                : LK_SESSIONS_SHARED;
 }
 
-static enum lk_own_sessions compare_sessions(sqlock_registry *registry,
+static enum lk_own_sessions compare_sessions(struct lk_store *store,
                                              struct lk_connection *one,
                                              struct lk_connection *other,
                                              int64_t deadline_ns)
 {
-    struct lk_watchdog *dog = &registry->db.dog;
+    struct lk_watchdog *dog = &store->db.dog;
     enum lk_own_sessions found;
 
     lk_watchdog_arm(dog, &one->watch, one->state, deadline_ns);
     lk_watchdog_arm(dog, &other->watch, other->state, deadline_ns);
-    found = compare_names(registry, one, other, deadline_ns);
+    found = compare_names(store, one, other, deadline_ns);
     lk_watchdog_disarm(dog, &other->watch);
     lk_watchdog_disarm(dog, &one->watch);
     return found;
@@ -108,7 +108,7 @@ static enum lk_own_sessions compare_sessions(sqlock_registry *registry,
 
 /* Where others use the proxy, too, one comparison may find what it would find
  * without a proxy; so many do not. */
-static enum lk_own_sessions find_out_sessions(sqlock_registry *registry,
+static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                               struct lk_connection *one,
                                               struct lk_connection *other,
                                               int64_t deadline_ns)
@@ -116,7 +116,7 @@ static enum lk_own_sessions find_out_sessions(sqlock_registry *registry,
     enum lk_own_sessions found = LK_SESSIONS_OWN;
 
     for (int i = 0; i < COMPARISONS && found == LK_SESSIONS_OWN; i++)
-        found = compare_sessions(registry, one, other, deadline_ns);
+        found = compare_sessions(store, one, other, deadline_ns);
     return found;
 }
 
@@ -128,100 +128,98 @@ void lk_bell_put_back(struct lk_pool *pool, struct lk_connection *connection)
         lk_pool_discard(pool, connection);
 }
 
-bool lk_bell_has_own_sessions(sqlock_registry *registry,
+bool lk_bell_has_own_sessions(struct lk_store *store,
                               struct lk_connection *connection,
                               int64_t deadline_ns)
 {
-    struct lk_pool *pool = &registry->db.pool;
+    struct lk_pool *pool = &store->db.pool;
     enum lk_own_sessions found;
     struct lk_connection *other;
 
-    pthread_mutex_lock(&registry->mutex);
-    found = lk_doorbells_of(registry)->session == NULL ? LK_SESSIONS_OWN
-                                                       : registry->own_sessions;
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_lock(&store->mutex);
+    found = lk_doorbells_of(store)->session == NULL ? LK_SESSIONS_OWN
+                                                    : store->own_sessions;
+    pthread_mutex_unlock(&store->mutex);
     if (found != LK_SESSIONS_UNKNOWN)
         return found == LK_SESSIONS_OWN;
     if (lk_pool_try(pool, deadline_ns, &other, NULL) < 0)
         return false;
-    found = find_out_sessions(registry, connection, other, deadline_ns);
+    found = find_out_sessions(store, connection, other, deadline_ns);
     lk_bell_put_back(pool, other);
-    pthread_mutex_lock(&registry->mutex);
-    if (registry->own_sessions == LK_SESSIONS_UNKNOWN)
-        registry->own_sessions = found;
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_lock(&store->mutex);
+    if (store->own_sessions == LK_SESSIONS_UNKNOWN)
+        store->own_sessions = found;
+    pthread_mutex_unlock(&store->mutex);
     return found == LK_SESSIONS_OWN;
 }
 
 /* --- a lease --- */
 
-bool lk_bell_is_of_claim(const sqlock_registry *registry)
+bool lk_bell_is_of_claim(const struct lk_store *store)
 {
-    const sqlock_doorbells *bells = lk_doorbells_of(registry);
+    const sqlock_doorbells *bells = lk_doorbells_of(store);
 
     return bells != NULL && bells->holders_have_it;
 }
 
-void lk_bell_of_claim(const sqlock_registry *registry, struct lk_bell *bell,
+void lk_bell_of_claim(const struct lk_store *store, struct lk_bell *bell,
                       uint64_t session)
 {
     bell->connection = NULL;
     bell->session = 0;
-    if (lk_bell_is_of_claim(registry))
-        bell->session = has_one_writer(registry) ? THE_WRITER : session;
+    if (lk_bell_is_of_claim(store))
+        bell->session = has_one_writer(store) ? THE_WRITER : session;
 }
 
 /* The doorbell of a lease that was not rung by its release. */
-static void give_up(sqlock_registry *registry, const char *key,
-                    uint64_t session)
+static void give_up(struct lk_store *store, const char *key, uint64_t session)
 {
     struct lk_connection *writer;
 
     if (session != THE_WRITER) {
-        lk_pool_forsake(&registry->db.pool, session);
+        lk_pool_forsake(&store->db.pool, session);
         return;
     }
-    if (lk_pool_take(&registry->db.reserved, lk_statement_deadline(registry),
-                     &writer, NULL) < 0)
+    if (lk_pool_take(&store->db.reserved, lk_store_deadline(store), &writer,
+                     NULL) < 0)
         return;
-    (void)lk_bell_call(registry, writer, lk_doorbells_of(registry)->leave,
-                       lk_bell_number(registry, key),
-                       lk_statement_deadline(registry));
-    lk_bell_put_back(&registry->db.reserved, writer);
+    (void)lk_bell_call(store, writer, lk_doorbells_of(store)->leave,
+                       lk_queue_number(store, key), lk_store_deadline(store));
+    lk_bell_put_back(&store->db.reserved, writer);
 }
 
-int lk_bell_release(sqlock_registry *registry, const struct lk_bell *bell,
+int lk_bell_release(struct lk_store *store, const struct lk_bell *bell,
                     struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
     const struct lk_statement *own =
-        &registry->statements[SQLOCK_SQL_RELEASE_BELL];
+        &store->statements[SQLOCK_SQL_RELEASE_BELL];
 
-    if (has_one_writer(registry) ||
-        !registry->db.driver->is_alive(bell->connection->state))
+    if (has_one_writer(store) ||
+        !store->db.driver->is_alive(bell->connection->state))
         return SQLOCK_EUNREACHABLE;
     run->statement =
-        own->text != NULL ? own : &registry->statements[SQLOCK_SQL_RELEASE];
-    return lk_db_run_on(&registry->db, bell->connection, run, result, err);
+        own->text != NULL ? own : &store->statements[SQLOCK_SQL_RELEASE];
+    return lk_db_run_on(&store->db, bell->connection, run, result, err);
 }
 
-bool lk_bell_end(sqlock_registry *registry, const char *key,
-                 struct lk_bell *bell, bool rang, bool is_outage)
+bool lk_bell_end(struct lk_store *store, const char *key, struct lk_bell *bell,
+                 bool rang, bool is_outage)
 {
     struct lk_connection *connection = bell->connection;
 
     if (connection != NULL) {
         if (!rang && !is_outage)
-            is_outage = lk_bell_call(registry, connection,
-                                     lk_doorbells_of(registry)->leave,
-                                     lk_bell_number(registry, key),
-                                     lk_statement_deadline(registry)) < 0;
+            is_outage =
+                lk_bell_call(store, connection, lk_doorbells_of(store)->leave,
+                             lk_queue_number(store, key),
+                             lk_store_deadline(store)) < 0;
         if (!rang && is_outage)
-            lk_pool_discard(&registry->db.waiting, connection);
+            lk_pool_discard(&store->db.waiting, connection);
         else
-            lk_bell_put_back(&registry->db.waiting, connection);
+            lk_bell_put_back(&store->db.waiting, connection);
     } else if (!rang && bell->session != 0) {
-        give_up(registry, key, bell->session);
+        give_up(store, key, bell->session);
     }
     bell->connection = NULL;
     bell->session = 0;

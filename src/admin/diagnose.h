@@ -5,7 +5,7 @@
 #define LK_DIAGNOSE_H
 
 #include "db/db.h"
-#include "locks/findings.h"
+#include "admin/findings.h"
 
 /* "tls": whether the server can be another one than is meant. */
 void lk_diagnose_tls(struct lk_findings *findings,

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "db/driver.h"
-#include "locks/layout.h"
-#include "locks/options.h"
+#include "lease/layout.h"
+#include "lease/options.h"
 
 /* What a call that takes a URL works with. */
 struct place {

@@ -6,12 +6,13 @@
  * All is done in a region of its own, under a lock, so that one at a time does
  * it; its row goes in the end.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/bell.h"
-#include "tx/tx.h"
+#include "lease/bell.h"
+#include "sqlock.h"
 
 #define REGION "sqlock-doctor"
 #define NAME "capabilities"
@@ -21,6 +22,7 @@
 
 struct probe {
     sqlock_registry *one, *other;
+    struct lk_store *one_store, *other_store; /* theirs */
     sqlock_lock *ours, *theirs;
     sqlock_capabilities found;
 };
@@ -49,7 +51,7 @@ static int probe_leases(struct probe *probe, sqlock_error *err)
     rc = judge(rc, &probe->found.leases);
     /* Tokens are the clock alone there. */
     if (rc == 0 && probe->found.leases == SQLOCK_SUPPORT_FULL &&
-        probe->one->layout != SQLOCK_LAYOUT_SQLOCK)
+        probe->one_store->layout != SQLOCK_LAYOUT_SQLOCK)
         probe->found.leases = SQLOCK_SUPPORT_WEAKER;
     return rc;
 }
@@ -59,7 +61,7 @@ static int probe_leases(struct probe *probe, sqlock_error *err)
 /* Whether another session is kept from a row that this transaction has. */
 static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
 {
-    const struct lk_table *locks = &probe->one->table;
+    const struct lk_table *locks = &probe->one_store->table;
     sqlock_table table = SQLOCK_TABLE_INIT;
     sqlock_value key = sqlock_text(sqlock_key(probe->ours));
     char name[sizeof locks->schema + sizeof locks->name];
@@ -69,7 +71,7 @@ static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
     (void)snprintf(name, sizeof name, "%s%s%s", locks->schema,
                    locks->schema[0] != '\0' ? "." : "", locks->name);
     table.name = name;
-    table.key_column = probe->one->db.driver->dialect->folds_to_lower
+    table.key_column = probe->one_store->db.driver->dialect->folds_to_lower
                            ? "lock_key"
                            : "LOCK_KEY";
     rc = sqlock_tx_lock_row(tx, &table, &key, false, 0, err);
@@ -115,71 +117,71 @@ static int probe_guards(struct probe *probe, sqlock_error *err)
 /* --- doorbells --- */
 
 /* At the doorbell, for a moment or not at all. */
-static int ring_at(sqlock_registry *registry, struct lk_connection *connection,
+static int ring_at(struct lk_store *store, struct lk_connection *connection,
                    int64_t bell, int64_t wait_ms)
 {
     int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     int rc;
 
-    lk_watchdog_arm(&registry->db.dog, &connection->watch, connection->state,
-                    lk_statement_deadline(registry));
-    rc = registry->db.driver->doorbells->queue(connection->state, bell,
-                                               until_ns, NULL);
-    lk_watchdog_disarm(&registry->db.dog, &connection->watch);
+    lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
+                    lk_store_deadline(store));
+    rc = store->db.driver->doorbells->queue(connection->state, bell, until_ns,
+                                            NULL);
+    lk_watchdog_disarm(&store->db.dog, &connection->watch);
     return rc;
 }
 
-static void leave(sqlock_registry *registry, struct lk_connection *connection,
+static void leave(struct lk_store *store, struct lk_connection *connection,
                   int64_t bell)
 {
-    (void)lk_bell_call(registry, connection,
-                       registry->db.driver->doorbells->leave, bell,
-                       lk_statement_deadline(registry));
+    (void)lk_bell_call(store, connection, store->db.driver->doorbells->leave,
+                       bell, lk_store_deadline(store));
 }
 
 /* The second one must not have it before the first one leaves, and then must. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {
-    int64_t bell = lk_bell_number(probe->one, BELL_KEY);
+    int64_t bell = lk_queue_number(probe->one_store, BELL_KEY);
     sqlock_support found = SQLOCK_SUPPORT_REFUSED;
 
-    if (ring_at(probe->one, first, bell, 1000) < 0)
+    if (ring_at(probe->one_store, first, bell, 1000) < 0)
         return found;
-    if (ring_at(probe->other, second, bell, 0) != 0) {
-        leave(probe->one, first, bell);
-        if (ring_at(probe->other, second, bell, 1000) == 0)
+    if (ring_at(probe->other_store, second, bell, 0) != 0) {
+        leave(probe->one_store, first, bell);
+        if (ring_at(probe->other_store, second, bell, 1000) == 0)
             found = SQLOCK_SUPPORT_FULL;
     } else {
-        leave(probe->one, first, bell);
+        leave(probe->one_store, first, bell);
     }
-    leave(probe->other, second, bell);
+    leave(probe->other_store, second, bell);
     return found;
 }
 
 static int probe_wakeups(struct probe *probe, sqlock_error *err)
 {
-    const sqlock_doorbells *bells = probe->one->db.driver->doorbells;
+    const sqlock_doorbells *bells = probe->one_store->db.driver->doorbells;
     struct lk_connection *first;
     struct lk_connection *second;
     int rc;
 
-    if (bells == NULL || (bells->layouts & (1u << probe->one->layout)) == 0)
+    if (bells == NULL ||
+        (bells->layouts & (1u << probe->one_store->layout)) == 0)
         return 0;
-    rc = lk_pool_take(&probe->one->db.waiting,
-                      lk_statement_deadline(probe->one), &first, err);
+    rc = lk_pool_take(&probe->one_store->db.waiting,
+                      lk_store_deadline(probe->one_store), &first, err);
     if (rc < 0)
         return rc;
-    rc = lk_pool_take(&probe->other->db.waiting,
-                      lk_statement_deadline(probe->other), &second, err);
+    rc = lk_pool_take(&probe->other_store->db.waiting,
+                      lk_store_deadline(probe->other_store), &second, err);
     if (rc == 0) {
         probe->found.wakeups = compare(probe, first, second);
-        if (probe->one->is_one_node &&
+        if (probe->one_store->row_locks == LK_ROW_LOCKS_OF_NODE &&
             probe->found.wakeups == SQLOCK_SUPPORT_FULL)
             probe->found.wakeups = SQLOCK_SUPPORT_WEAKER;
-        lk_pool_discard(&probe->other->db.waiting, second);
+        lk_pool_discard(&probe->other_store->db.waiting, second);
     }
-    lk_pool_discard(&probe->one->db.waiting, first);
+    lk_pool_discard(&probe->one_store->db.waiting, first);
     return rc;
 }
 
@@ -230,6 +232,10 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     rc = sqlock_registry_open(&probe.one, url, &own, err);
     if (rc == 0)
         rc = sqlock_registry_open(&probe.other, url, &own, err);
+    if (rc == 0)
+        rc = lk_store_of(probe.one, &probe.one_store, err);
+    if (rc == 0)
+        rc = lk_store_of(probe.other, &probe.other_store, err);
     if (rc == 0)
         rc = probe_all(&probe, err);
     (void)sqlock_drop(probe.ours, NULL);

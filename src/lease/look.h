@@ -4,11 +4,11 @@
 #ifndef LK_LOOK_H
 #define LK_LOOK_H
 
-#include "locks/lease.h"
+#include "lease/lease.h"
 
-/* How long a row is not to be claimed, by what is known now: 0, or ns.  `post`
+/* How long a row is not to be claimed, by what is known now: 0, or ns.  `seen`
  * remembers what was seen of it before. */
-int64_t lk_look_left_ns(const sqlock_registry *registry, struct lk_post *post,
+int64_t lk_look_left_ns(const struct lk_store *store, struct lk_observed *seen,
                         const struct lk_row *row);
 
 #endif

@@ -1,0 +1,300 @@
+/*
+ * store.c - opening a store, and what every use of it needs: may this process
+ * use it, which statement, until when.
+ */
+#include "lease/store.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/text.h"
+#include "lease/layout.h"
+#include "lease/lease.h"
+
+/* The longest a lock statement may wait for a row that a transaction has
+ * locked: an attempt answers "busy" then. */
+#define LOCK_TIMEOUT_MS 1000u
+
+/* "host pid program note", as far as it fits. */
+static int describe_holder(struct lk_store *store)
+{
+    char host[HOST_NAME_MAX + 1] = "";
+    char raw[1024];
+    size_t length;
+
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(raw, sizeof raw, "%s %ld %s%s%s", host, (long)store->pid,
+                   program_invocation_short_name,
+                   store->options.holder_note[0] != '\0' ? " " : "",
+                   store->options.holder_note);
+    lk_text_escape(store->identity, sizeof store->identity, raw);
+    /* An escape sequence may have been cut; whole characters never are. */
+    length = lk_utf8_prefix(store->identity, sizeof store->identity - 1);
+    store->identity[length] = '\0';
+    return 0;
+}
+
+static int copy_options(struct lk_store *store, const sqlock_options *options,
+                        sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_options_complete(&store->options, options, err);
+    if (rc < 0)
+        return rc;
+    store->region = strdup(store->options.region);
+    if (store->region == NULL)
+        return lk_error_nomem(err);
+    rc = describe_holder(store);
+    /* The caller's strings are not kept. */
+    store->options.region = store->region;
+    store->options.holder_note = "";
+    return rc;
+}
+
+static void note_epoch(void *context, const char *before, const char *now)
+{
+    lk_store_log(context,
+                 "the database is another than before, %s and no longer %s: "
+                 "a standby was promoted, or another server answers; locks "
+                 "that were acknowledged last may be gone",
+                 now, before);
+}
+
+static void note_forgetful(void *context, const char *settings)
+{
+    lk_store_log(context,
+                 "the server may forget locks that it has granted, and grant "
+                 "them again, when it or its machine crashes: %s; `sqlock "
+                 "doctor` says what to set",
+                 settings);
+}
+
+static int open_database(struct lk_store *store, const char *url,
+                         sqlock_error *err)
+{
+    struct lk_pool_options pool = {
+        .size = store->options.pool_size,
+        .connect_timeout_ms = store->options.connect_timeout_ms,
+        .statement_timeout_ms = store->options.statement_timeout_ms,
+        .lock_timeout_ms = store->options.statement_timeout_ms / 2,
+    };
+    int rc;
+
+    /* Two attempts of a renewal fit into what is left of a lease. */
+    pool.renewal_connect_ms = store->options.ttl_ms / 4;
+    if (pool.renewal_connect_ms < pool.statement_timeout_ms)
+        pool.renewal_connect_ms = pool.statement_timeout_ms;
+    if (pool.renewal_connect_ms > pool.connect_timeout_ms)
+        pool.renewal_connect_ms = pool.connect_timeout_ms;
+    if (pool.lock_timeout_ms > LOCK_TIMEOUT_MS)
+        pool.lock_timeout_ms = LOCK_TIMEOUT_MS;
+    rc = lk_db_init(&store->db, url, &pool, err);
+    if (rc < 0)
+        return rc;
+    store->db.epoch.changed = note_epoch;
+    store->db.epoch.forgets = note_forgetful;
+    store->db.epoch.context = store;
+    return lk_table_from_prefix(&store->table, store->options.table_prefix,
+                                store->db.driver->dialect, err);
+}
+
+static int find_table(struct lk_store *store, sqlock_error *err)
+{
+    int64_t deadline =
+        lk_after_ms(sqlock_monotonic_ns(), store->options.connect_timeout_ms);
+    int rc;
+
+    rc = lk_layout_detect(&store->db, &store->table, deadline, &store->layout,
+                          err);
+    if (rc == SQLOCK_ENOTFOUND)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "there is no table %s in this database: create it with "
+                      "`sqlock init`",
+                      store->table.plain);
+    return rc;
+}
+
+static int render_statements(struct lk_store *store, sqlock_error *err)
+{
+    const sqlock_dialect *dialect = store->db.driver->dialect;
+
+    for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
+        const sqlock_template *template =
+            &dialect->statements[store->layout][kind];
+        int rc;
+
+        if (template->text == NULL)
+            continue;
+        rc = lk_statement_render(&store->statements[kind], dialect, template,
+                                 store->table.quoted, kind + 1);
+        if (rc < 0)
+            return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
+                            store->db.driver->name, sqlock_strerror(rc));
+    }
+    if (store->options.observe_before_steal &&
+        store->statements[SQLOCK_SQL_CLAIM_OBSERVED].text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s cannot claim what was observed: leave "
+                        "observe_before_steal out",
+                        store->db.driver->name);
+    return 0;
+}
+
+/* A look at a key that nobody uses: may this login read the table at all? */
+static int check_access(struct lk_store *store, sqlock_error *err)
+{
+    struct lk_row row;
+
+    return lk_lease_read(store, "sqlock-open", lk_store_deadline(store), &row,
+                         err);
+}
+
+int lk_store_open(struct lk_store *store, const char *url,
+                  const sqlock_options *options, sqlock_error *err)
+{
+    int rc = copy_options(store, options, err);
+
+    if (rc == 0)
+        rc = open_database(store, url, err);
+    if (rc == 0)
+        rc = find_table(store, err);
+    if (rc == 0)
+        rc = render_statements(store, err);
+    if (rc == 0)
+        rc = check_access(store, err);
+    return rc;
+}
+
+void lk_store_init(struct lk_store *store)
+{
+    memset(store, 0, sizeof *store);
+    store->pid = getpid();
+    (void)pthread_mutex_init(&store->mutex, NULL);
+    lk_resolver_init(&store->resolver, store);
+}
+
+void lk_store_clear(struct lk_store *store)
+{
+    lk_resolver_stop(&store->resolver);
+    for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
+        lk_statement_clear(&store->statements[kind]);
+    if (store->db.driver != NULL)
+        lk_db_clear(&store->db);
+    (void)pthread_mutex_destroy(&store->mutex);
+    free(store->region);
+    free(store->database_identity);
+}
+
+int lk_store_check(const struct lk_store *store, sqlock_error *err)
+{
+    if (store->pid != getpid())
+        return lk_error(err, SQLOCK_EFORK,
+                        "this registry belongs to process %ld, which opened "
+                        "it: open another one in the child",
+                        (long)store->pid);
+    return 0;
+}
+
+int lk_store_of(sqlock_registry *registry, struct lk_store **out,
+                sqlock_error *err)
+{
+    *out = (struct lk_store *)registry;
+    if (registry == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the registry is NULL");
+    return lk_store_check(*out, err);
+}
+
+/* FNV-1a.  Two keys of one number ring for each other: time lost, no more. */
+static uint64_t hash_on(uint64_t hash, const char *text)
+{
+    do {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    } while (*text++ != '\0');
+    return hash;
+}
+
+int64_t lk_queue_number(const struct lk_store *store, const char *key)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    hash = hash_on(hash, store->table.quoted);
+    hash = hash_on(hash, store->region);
+    hash = hash_on(hash, key);
+    return (int64_t)(hash & UINT64_C(0x3ffffffffffffffe));
+}
+
+void lk_store_arguments(const struct lk_store *store, const char *key,
+                        struct lk_arguments *out)
+{
+    memset(out, 0, sizeof *out);
+    lk_argument_text(out, SQLOCK_P_KEY, key);
+    lk_argument_text(out, SQLOCK_P_REGION, store->region);
+    lk_argument_integer(out, SQLOCK_P_BELL, lk_queue_number(store, key));
+    lk_argument_integer(out, SQLOCK_P_PEER_TTL_US,
+                        (int64_t)store->options.peer_ttl_ms * 1000);
+}
+
+int64_t lk_store_deadline(const struct lk_store *store)
+{
+    return lk_after_ms(sqlock_monotonic_ns(),
+                       store->options.statement_timeout_ms);
+}
+
+static bool is_write_statement(sqlock_statement_kind kind)
+{
+    return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_LIST &&
+           kind != SQLOCK_SQL_REAP_BOUND && kind != SQLOCK_SQL_READ_MANY;
+}
+
+static bool is_outage_shared(const struct lk_store *store,
+                             const struct lk_run *run)
+{
+    int64_t closing_ns = atomic_load(&store->closing_since_ns);
+    int64_t asked_ns = closing_ns != 0 ? closing_ns : run->asked_ns;
+
+    return asked_ns != 0 && atomic_load(&store->in_vain_since_ns) >= asked_ns;
+}
+
+int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
+                 struct lk_run *run, sqlock_result *result, sqlock_error *err)
+{
+    int64_t began_ns = sqlock_monotonic_ns();
+    int rc;
+
+    if (is_outage_shared(store, run))
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the database has not answered others in time: "
+                        "nothing was sent");
+    run->statement = &store->statements[kind];
+    run->is_write = is_write_statement(kind);
+    rc = lk_db_run(&store->db, run, result, err);
+    if (rc == 0)
+        atomic_store(&store->in_vain_since_ns, 0);
+    else if (lk_is_outage(rc) &&
+             sqlock_monotonic_ns() + LK_DB_PAUSE_NS >= run->deadline_ns)
+        atomic_store(&store->in_vain_since_ns, began_ns);
+    return rc;
+}
+
+void lk_store_log(const struct lk_store *store, const char *format, ...)
+{
+    char raw[512];
+    char line[512];
+    va_list arguments;
+
+    if (store->options.log == NULL)
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(raw, sizeof raw, format, arguments);
+    va_end(arguments);
+    lk_text_escape(line, sizeof line, raw);
+    store->options.log(store->options.log_context, line);
+}
