@@ -278,8 +278,11 @@ $(LIB_OBJ): $B/obj/%.o: %.c $B/.flags
 # A string literal longer than the 4095 bytes that C11 promises is no trouble.
 $(GEN_OBJ): $B/obj/gen/%.o: $B/gen/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
-# Programs see the public headers and nothing else.
-$(CLI_OBJ) $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
+# Examples see the public headers and nothing else; the command may use
+# src/base, which tests/lint/rules.sh checks.
+$(CLI_OBJ): $B/obj/%.o: %.c $B/.flags
+	$(call COMPILE,-Isrc)
+$(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(COMPILE)
 $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc -Itests)

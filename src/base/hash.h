@@ -1,11 +1,24 @@
 /*
- * hash.h - uthash, which would end the process for want of memory: here, what
- * could not be added has no table (hh.tbl is NULL)
+ * hash.h - the hash of a text, and tables
+ *
+ * Of uthash, which would end the process for want of memory: here, what could
+ * not be added has no table (hh.tbl is NULL).
  */
 #ifndef LK_HASH_H
 #define LK_HASH_H
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* FNV-1a of 64 bits, for what nobody chooses to collide.  Part by part: the
+ * first goes on from LK_HASH_NOTHING, the next from what that gave. */
+#define LK_HASH_NOTHING UINT64_C(14695981039346656037)
+uint64_t lk_hash_on(uint64_t hash, const void *at, size_t size);
+
+/* ... of a text, without its NUL. */
+uint64_t lk_hash_text(const char *text);
 
 #endif

@@ -53,18 +53,6 @@ static const uint16_t zeros[] = {
 /* Those of the letter A: ASCII and full width. */
 static const uint16_t letters[] = {0x0041, 0x0061, 0xff21, 0xff41};
 
-/* The first character of valid UTF-8, and its length in bytes. */
-static size_t decode(const char *text, uint32_t *character)
-{
-    static const unsigned char lead_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    size_t length = lk_utf8_length(text);
-
-    *character = (unsigned char)text[0] & lead_bits[length];
-    for (size_t i = 1; i < length; i++)
-        *character = *character << 6 | ((unsigned char)text[i] & 0x3f);
-    return length;
-}
-
 /* Java's Character.digit(c, 16); -1: none. */
 static int digit_of(uint32_t c)
 {
@@ -92,7 +80,7 @@ static bool parse_group(const char *group, size_t length, uint64_t *value)
         uint32_t character = 0;
         int digit;
 
-        group += decode(group, &character);
+        group += lk_utf8_decode(group, &character);
         digit = digit_of(character);
         if (digit < 0 || *value > (uint64_t)INT64_MAX >> 4)
             return false;

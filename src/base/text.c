@@ -9,16 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_continuation(unsigned char byte)
-{
-    return (byte & 0xC0) == 0x80;
-}
-
 /* How many bytes a character with this first byte has; 0: cannot be first. */
 static size_t length_by_lead(unsigned char lead)
 {
     if (lead < 0x80)
-        return 1;
+        return lead != '\0';
     if (lead >= 0xC2 && lead <= 0xDF)
         return 2;
     if (lead >= 0xE0 && lead <= 0xEF)
@@ -28,26 +23,32 @@ static size_t length_by_lead(unsigned char lead)
     return 0;
 }
 
+size_t lk_utf8_decode(const char *text, uint32_t *character)
+{
+    /* By length: the bits of the first byte, the least that needs it. */
+    static const unsigned char lead_bits[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *at = (const unsigned char *)text;
+    size_t length = length_by_lead(at[0]);
+    uint32_t value = at[0] & lead_bits[length];
+
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+        value = value << 6 | (at[i] & 0x3F);
+    }
+    if (value < least[length] || value > 0x10FFFF ||
+        (value >= 0xD800 && value <= 0xDFFF)) /* surrogates */
+        return 0;
+    *character = value;
+    return length;
+}
+
 size_t lk_utf8_length(const char *text)
 {
-    unsigned char lead = (unsigned char)text[0];
-    unsigned char second;
-    size_t length = length_by_lead(lead);
+    uint32_t character;
 
-    if (lead == '\0' || length == 0)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if (!is_continuation((unsigned char)text[i]))
-            return 0;
-    if (length < 3)
-        return length;
-    second = (unsigned char)text[1];
-    if ((lead == 0xE0 && second < 0xA0) || /* overlong */
-        (lead == 0xED && second > 0x9F) || /* surrogates */
-        (lead == 0xF0 && second < 0x90) || /* overlong */
-        (lead == 0xF4 && second > 0x8F))   /* past U+10FFFF */
-        return 0;
-    return length;
+    return lk_utf8_decode(text, &character);
 }
 
 bool lk_utf8_is_valid(const char *text)

@@ -6,9 +6,13 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-/* Length in bytes of the valid UTF-8 character at text (never past the NUL),
- * or 0 when there is none: overlong forms, surrogates and the like. */
+/* The character at text, and its length in bytes (never past the NUL); 0 when
+ * there is none, or no valid one: overlong forms, surrogates and the like. */
+size_t lk_utf8_decode(const char *text, uint32_t *character);
+
+/* ... its length alone. */
 size_t lk_utf8_length(const char *text);
 
 /* Whether all of a NUL-terminated text is valid. */

@@ -13,6 +13,7 @@
 
 #include <uriparser/Uri.h>
 
+#include "base/secret.h"
 #include "sqlock_driver.h"
 
 static int out_of_memory(sqlock_error *err)
@@ -225,26 +226,19 @@ const char *lk_url_parameter(const struct lk_url *url, const char *name)
     return NULL;
 }
 
-static void wipe(char *text)
-{
-    if (text != NULL)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 void lk_url_clear(struct lk_url *url)
 {
     size_t i;
 
     free(url->scheme);
-    wipe(url->user);
-    wipe(url->password);
+    lk_wipe_free(url->user);
+    lk_wipe_free(url->password);
     free(url->host);
     free(url->port);
     free(url->path);
     for (i = 0; i < url->count; i++) {
         free(url->parameters[i].name);
-        wipe(url->parameters[i].value);
+        lk_wipe_free(url->parameters[i].value);
     }
     free(url->parameters);
     memset(url, 0, sizeof *url);
@@ -323,7 +317,7 @@ int lk_url_take(const char *url, const char *name, char **rest, char **value,
     }
     *rest = strdup(url);
     if (*rest == NULL) {
-        wipe(*value);
+        lk_wipe_free(*value);
         *value = NULL;
         return out_of_memory(err);
     }

@@ -15,6 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/secret.h"
+
 #define SYSTEM_FILE "/etc/sqlock.conf"
 
 static const struct {
@@ -175,10 +177,10 @@ static int read_lines(cli *app, config_file *file)
         status = CLI_USAGE;
     }
     if (line != NULL)
-        explicit_bzero(line, size);
+        lk_wipe(line, size);
     free(line);
     (void)fclose(file->stream);
-    explicit_bzero(buffer, sizeof buffer);
+    lk_wipe(buffer, sizeof buffer);
     return status;
 }
 

@@ -37,6 +37,8 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "base/retry.h"
+
 #define RUN_NS_PER_MS ((int64_t)1000000)
 
 /* A process that KILL does not end in this time is not ended by anything. */
@@ -137,8 +139,8 @@ void run_lease_clear(run_lease *lease);
 typedef struct run_wait {
     const run_options *options;
     int64_t start_ns;
-    int64_t pause_ns; /* the next, between two attempts */
-    int64_t word_ns;  /* when to say what is waited for; INT64_MAX: never */
+    int64_t word_ns; /* when to say what is waited for; INT64_MAX: never */
+    struct lk_retry retry;
 } run_wait;
 
 void run_wait_begin(run_wait *wait, const run_options *options);

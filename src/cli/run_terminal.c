@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/secret.h"
+
 /* Not when a pipe connects us with another program of the job, which would lose
  * the terminal. */
 static bool may_give(void)
@@ -85,7 +87,7 @@ static void be_anchor(pid_t parent)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (entry = environ; *entry != NULL; entry++)
-        explicit_bzero(*entry, strlen(*entry)); /* shows nobody anything */
+        lk_wipe_text(*entry); /* shows nobody anything */
     (void)close_range(0, ~0U, 0);
     while (getppid() == parent)
         (void)pause();

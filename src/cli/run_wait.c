@@ -13,24 +13,46 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
+#include "sqlock_driver.h"
 
 #define FIRST_WORD_NS (1000 * RUN_NS_PER_MS)
 #define NEXT_WORD_NS (5000 * RUN_NS_PER_MS)
 
 /* Between attempts to reach the database. */
-#define FIRST_PAUSE_NS (50 * RUN_NS_PER_MS)
-#define LAST_PAUSE_NS (1000 * RUN_NS_PER_MS)
+static const struct lk_retry_policy policy = {
+    .first_us = 50000,
+    .longest_us = 1000000,
+    .classes = LK_RETRY_BUSY,
+    .last = LK_RETRY_AT_DEADLINE,
+};
+
+/* Of outages a wait admits those that may be over without anybody changing what
+ * was asked for.  A file that may not be written stays so; a server may be a
+ * standby for a moment. */
+static unsigned classes_of(const run_options *options)
+{
+    unsigned classes = policy.classes;
+
+    if (options->is_fail_fast)
+        return classes;
+    classes |= LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN | LK_RETRY_FULL |
+               LK_RETRY_CONFLICT;
+    if (strncmp(options->url, "sqlite:", strlen("sqlite:")) != 0)
+        classes |= LK_RETRY_STANDBY;
+    return classes;
+}
 
 void run_wait_begin(run_wait *wait, const run_options *options)
 {
     int64_t now_ns = run_now_ns();
 
-    *wait = (run_wait){.options = options,
-                       .start_ns = now_ns,
-                       .pause_ns = FIRST_PAUSE_NS,
-                       .word_ns = now_ns};
+    *wait =
+        (run_wait){.options = options, .start_ns = now_ns, .word_ns = now_ns};
+    lk_retry_begin(&wait->retry, &policy, LK_NEVER);
+    wait->retry.policy.classes = classes_of(options);
     if (!cli_is_verbose())
         wait->word_ns += FIRST_WORD_NS;
 }
@@ -86,11 +108,6 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
         sqlock_info_free(row, 1);
 }
 
-static bool is_busy(int rc)
-{
-    return rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
-}
-
 /* No registry: it could not be opened, because of a lock on the file. */
 static void say(run_wait *wait, sqlock_registry *registry, int rc,
                 const sqlock_error *err)
@@ -98,7 +115,7 @@ static void say(run_wait *wait, sqlock_registry *registry, int rc,
     if (run_now_ns() < wait->word_ns)
         return;
     wait->word_ns = cli_is_verbose() ? run_now_ns() + NEXT_WORD_NS : INT64_MAX;
-    if (!is_busy(rc) || registry == NULL)
+    if (!lk_retry_admits(LK_RETRY_BUSY, rc) || registry == NULL)
         cli_note("waiting: %s", err->message);
     else if (cli_is_verbose() || isatty(STDERR_FILENO))
         run_wait_say_holder(wait->options, registry, true);
@@ -106,35 +123,9 @@ static void say(run_wait *wait, sqlock_registry *registry, int rc,
 
 /* -------------------------------------------------------------- patience -- */
 
-/* Whether it may be over without anybody changing what was asked for.  A file
- * that may not be written stays so; a server may be a standby for a moment. */
-static bool is_outage(const run_options *options, int rc)
-{
-    switch (rc) {
-    case SQLOCK_EUNREACHABLE:
-    case SQLOCK_EUNCERTAIN:
-    case SQLOCK_ERESOURCE:
-    case SQLOCK_ERETRY:
-        return true;
-    case SQLOCK_EREADONLY:
-        return strncmp(options->url, "sqlite:", strlen("sqlite:")) != 0;
-    default:
-        return false;
-    }
-}
-
 static bool is_waited_for(const run_wait *wait, int rc)
 {
-    return is_busy(rc) ||
-           (is_outage(wait->options, rc) && !wait->options->is_fail_fast);
-}
-
-static void sleep_for(int64_t ns)
-{
-    const struct timespec pause = {.tv_sec = (time_t)(ns / 1000000000),
-                                   .tv_nsec = (long)(ns % 1000000000)};
-
-    (void)nanosleep(&pause, NULL);
+    return lk_retry_admits(wait->retry.policy.classes, rc);
 }
 
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
@@ -144,12 +135,9 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
     if (!is_waited_for(wait, rc) || left == 0)
         return false;
     say(wait, NULL, rc, err);
-    if (left > 0 && wait->pause_ns > left * RUN_NS_PER_MS)
-        wait->pause_ns = left * RUN_NS_PER_MS;
-    sleep_for(wait->pause_ns);
-    if (wait->pause_ns < LAST_PAUSE_NS)
-        wait->pause_ns *= 2;
-    return true;
+    if (left > 0)
+        wait->retry.deadline_ns = lk_after_ms(sqlock_monotonic_ns(), left);
+    return lk_retry_goes_on(&wait->retry, rc);
 }
 
 /* So long that the next word is said in time. */

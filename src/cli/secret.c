@@ -10,6 +10,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "base/secret.h"
+
 /* The arguments lie in one piece. */
 static struct {
     char *text;
@@ -30,7 +32,7 @@ static void hide(char *text)
 {
     size_t length = strlen(text);
 
-    explicit_bzero(text, length);
+    lk_wipe(text, length);
     memcpy(text, "***", length < 3 ? length : 3);
 }
 
@@ -79,10 +81,8 @@ void cli_free_arguments(char **words)
 {
     size_t i;
 
-    for (i = 0; words[i] != NULL; i++) {
-        explicit_bzero(words[i], strlen(words[i]));
-        free(words[i]);
-    }
+    for (i = 0; words[i] != NULL; i++)
+        lk_wipe_free(words[i]);
     free(words);
 }
 
@@ -93,7 +93,7 @@ void cli_rename(const char *name)
     (void)prctl(PR_SET_NAME, name);
     if (arguments.size < 3)
         return;
-    explicit_bzero(arguments.text, arguments.size);
+    lk_wipe(arguments.text, arguments.size);
     (void)snprintf(arguments.text, arguments.size - 1, "%s", name);
     arguments.text[arguments.size - 1] = ' ';
 }
@@ -150,8 +150,6 @@ char *cli_password_variable(const char *url)
 
 void cli_forget_variable(const char *name)
 {
-    char *value = name != NULL ? getenv(name) : NULL;
-
-    if (value != NULL)
-        explicit_bzero(value, strlen(value));
+    if (name != NULL)
+        lk_wipe_text(getenv(name));
 }

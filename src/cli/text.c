@@ -12,37 +12,7 @@
 #include <string.h>
 #include <wchar.h>
 
-/* Decode one character.  Returns its length, 0 where there is no valid one. */
-static size_t decode(const char *text, uint32_t *character)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length;
-    size_t i;
-
-    if (at[0] < 0x80) {
-        *character = at[0];
-        return 1;
-    }
-    if (at[0] >= 0xc2 && at[0] < 0xe0)
-        length = 2;
-    else if (at[0] >= 0xe0 && at[0] < 0xf0)
-        length = 3;
-    else if (at[0] >= 0xf0 && at[0] < 0xf5)
-        length = 4;
-    else
-        return 0;
-    *character = at[0] & (0xffU >> (length + 1));
-    for (i = 1; i < length; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        *character = (*character << 6) | (at[i] & 0x3fU);
-    }
-    if (*character < least[length] || *character > 0x10ffff ||
-        (*character >= 0xd800 && *character < 0xe000))
-        return 0;
-    return length;
-}
+#include "base/text.h"
 
 /* Controls, and what hides or turns around the text next to it. */
 static bool is_harmful(uint32_t character)
@@ -80,7 +50,7 @@ char *cli_escape(const char *text)
     if (escaped == NULL)
         return NULL;
     for (; *text != '\0'; text += length) {
-        length = decode(text, &character);
+        length = lk_utf8_decode(text, &character);
         if (length > 0 && !is_harmful(character)) {
             memcpy(to, text, length);
             to += length;
@@ -126,7 +96,7 @@ size_t cli_width(const char *text)
     size_t length;
 
     for (; *text != '\0'; text += length) {
-        length = decode(text, &character);
+        length = lk_utf8_decode(text, &character);
         width += length == 0 ? 1 : columns_of(character);
         if (length == 0)
             length = 1;
@@ -146,7 +116,7 @@ char *cli_cut(const char *text, size_t width)
     if (cli_width(text) <= width)
         return strdup(text);
     while (*at != '\0') {
-        length = decode(at, &character);
+        length = lk_utf8_decode(at, &character);
         if (length == 0)
             break;
         if (used + columns_of(character) + 1 > width)

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/secret.h"
 #include "base/thread.h"
 
 bool lk_is_outage(int rc)
@@ -61,8 +62,7 @@ void lk_pool_clear(struct lk_pool *pool)
     (void)pthread_cond_destroy(&pool->given_back);
     (void)pthread_cond_destroy(&pool->returned);
     (void)pthread_mutex_destroy(&pool->mutex);
-    explicit_bzero(pool->url, strlen(pool->url)); /* it may have a password */
-    free(pool->url);
+    lk_wipe_free(pool->url); /* it may have a password */
     pool->url = NULL;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "lease/layout.h"
 #include "lease/lease.h"
@@ -212,22 +213,14 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
     return lk_store_check(*out, err);
 }
 
-/* FNV-1a.  Two keys of one number ring for each other: time lost, no more. */
-static uint64_t hash_on(uint64_t hash, const char *text)
-{
-    do {
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    } while (*text++ != '\0');
-    return hash;
-}
-
+/* Two keys of one number ring for each other: time lost, no more. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key)
 {
-    uint64_t hash = UINT64_C(14695981039346656037);
+    const char *const parts[] = {store->table.quoted, store->region, key};
+    uint64_t hash = LK_HASH_NOTHING;
 
-    hash = hash_on(hash, store->table.quoted);
-    hash = hash_on(hash, store->region);
-    hash = hash_on(hash, key);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        hash = lk_hash_on(hash, parts[i], strlen(parts[i]) + 1);
     return (int64_t)(hash & UINT64_C(0x3ffffffffffffffe));
 }
 

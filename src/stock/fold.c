@@ -37,15 +37,6 @@ static void answer(struct lk_fold_request *request, int rc,
 
 /* --- the same order twice in a round --- */
 
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash;
-}
-
 static void find_twins(struct lk_fold *fold)
 {
     for (size_t i = 0; i < fold->count; i++) {
@@ -53,7 +44,7 @@ static void find_twins(struct lk_fold *fold)
 
         if (request->op->order == NULL)
             continue;
-        request->hash = hash_of(request->op->order);
+        request->hash = lk_hash_text(request->op->order);
         for (size_t k = 0; k < i && request->twin == NULL; k++) {
             struct lk_fold_request *other = fold->requests[k];
 
@@ -289,7 +280,7 @@ static void answer_known(struct lk_fold *fold, const sqlock_result *entries)
 
     for (size_t at = 0; at < entries->rows; at += rows) {
         const char *order = cells[at * LK_ENTRY_COLUMNS].text;
-        uint64_t hash = hash_of(order);
+        uint64_t hash = lk_hash_text(order);
 
         for (rows = 1; at + rows < entries->rows; rows++)
             if (strcmp(cells[(at + rows) * LK_ENTRY_COLUMNS].text, order) != 0)

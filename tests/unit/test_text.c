@@ -1,11 +1,14 @@
 /*
- * test_text.c - UTF-8: what is valid, where it may be cut, how it is shown
+ * test_text.c - UTF-8: what is valid, where it may be cut, how it is shown; the
+ * hash of a text, and its wiping
  */
 #include "unit.h"
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/random.h"
+#include "base/secret.h"
 #include "base/text.h"
 
 /* U+code as UTF-8 by the textbook, also where it is not valid. */
@@ -40,9 +43,13 @@ static void test_every_code_point_is_judged_right(void **state)
     for (code = 1; code < 0x120000; code++) {
         bool surrogate = code >= 0xd800 && code <= 0xdfff;
         bool valid = !surrogate && code <= 0x10ffff;
+        uint32_t decoded = 0;
         char text[5];
 
         encode(code, text);
+        if (lk_utf8_decode(text, &decoded) != (valid ? strlen(text) : 0) ||
+            decoded != (valid ? code : 0))
+            fail_msg("U+%X is decoded as U+%X", code, (unsigned)decoded);
         if (lk_utf8_is_valid(text) != valid)
             fail_msg("U+%X is judged wrong", code);
         if (lk_utf8_length(text) != (valid ? strlen(text) : 0))
@@ -129,7 +136,34 @@ static void test_random_numbers_keep_their_bounds(void **state)
     assert_true(lk_random_between(0, INT64_MAX) >= 0);
 }
 
+/* Of the vectors in the RFC's source code. */
+static void test_hash_is_fnv_1a(void **state)
+{
+    (void)state;
+    assert_true(lk_hash_text("") == UINT64_C(0xcbf29ce484222325));
+    assert_true(lk_hash_text("a") == UINT64_C(0xaf63dc4c8601ec8c));
+    assert_true(lk_hash_text("foobar") == UINT64_C(0x85944171f73967e8));
+    assert_true(lk_hash_on(lk_hash_text("foo"), "bar", 3) ==
+                lk_hash_text("foobar"));
+}
+
+static void test_wiping_leaves_nothing(void **state)
+{
+    static const char nothing[8];
+    char secret[] = "pa\0ss#";
+
+    (void)state;
+    lk_wipe_text(NULL);
+    lk_wipe_free(NULL);
+    lk_wipe_text(secret);
+    assert_memory_equal(secret, "\0\0\0ss#", 7); /* a text ends at its NUL */
+    lk_wipe(secret, sizeof secret);
+    assert_memory_equal(secret, nothing, sizeof secret);
+}
+
 static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_hash_is_fnv_1a),
+    cmocka_unit_test(test_wiping_leaves_nothing),
     cmocka_unit_test(test_every_code_point_is_judged_right),
     cmocka_unit_test(test_prefix_ends_with_a_whole_character),
     cmocka_unit_test(test_escape_fits_any_size),

@@ -15,15 +15,9 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/secret.h"
 
 static const char blanks[] = " \t\r\n\f\v";
-
-static void wipe(char *text)
-{
-    if (text != NULL)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
 
 /* What follows a backslash means itself, a control character, or, as in a
    Windows path, nothing special: then 0. */
@@ -105,7 +99,7 @@ static int take_option(struct lk_mysql_defaults *out, char *line,
     copy = strdup(value);
     if (copy == NULL)
         return lk_error_nomem(err);
-    wipe(*option);
+    lk_wipe_free(*option);
     *option = copy;
     return 0;
 }
@@ -136,7 +130,7 @@ static int read_group(struct lk_mysql_defaults *out, FILE *file,
             rc = take_option(out, text, err);
     }
     if (line != NULL)
-        explicit_bzero(line, size);
+        lk_wipe(line, size);
     free(line);
     return rc;
 }
@@ -182,7 +176,7 @@ int lk_mysql_defaults_read(struct lk_mysql_defaults *out, const char *group,
 void lk_mysql_defaults_clear(struct lk_mysql_defaults *defaults)
 {
     free(defaults->user);
-    wipe(defaults->password);
+    lk_wipe_free(defaults->password);
     free(defaults->host);
     free(defaults->port);
     free(defaults->socket);

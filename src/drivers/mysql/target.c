@@ -11,23 +11,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secret.h"
 #include "base/url.h"
 #include "drivers/mysql/defaults.h"
 
 #define PARAMETERS "socket, tls, ca, cert, key, password_env, defaults_group"
 #define DATABASE_MAX 256 /* bytes of 64 characters */
 
-static void wipe(char *text)
-{
-    if (text != NULL)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
-
 /* Move a text, so that it has one owner. */
 static void move(char **to, char **from)
 {
-    wipe(*to);
+    lk_wipe_free(*to);
     *to = *from;
     *from = NULL;
 }
@@ -257,7 +251,7 @@ out:
 void lk_mysql_target_clear(struct lk_mysql_target *target)
 {
     free(target->user);
-    wipe(target->password);
+    lk_wipe_free(target->password);
     free(target->host);
     free(target->socket);
     free(target->database);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/secret.h"
 #include "base/url.h"
 #include "drivers/postgres/session.h"
 
@@ -28,13 +29,6 @@ struct target {
     PQconninfoOption *options; /* as in the URL, decoded */
     char *variable;            /* of password_env, or NULL */
 };
-
-static void wipe(char *text)
-{
-    if (text != NULL)
-        explicit_bzero(text, strlen(text));
-    free(text);
-}
 
 static void target_clear(struct target *target)
 {
@@ -185,8 +179,8 @@ static int target_read(struct target *target, const char *url,
         rc = explain_refusal(rest, err);
     else
         rc = check_port(target, err);
-    wipe(text); /* may repeat the URL */
-    wipe(rest);
+    lk_wipe_free(text); /* may repeat the URL */
+    lk_wipe_free(rest);
     return rc;
 }
 

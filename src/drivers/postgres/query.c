@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "drivers/postgres/session.h"
 #include "drivers/postgres/values.h"
 
@@ -231,22 +232,13 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 
 /* --------------------------------------------------- prepared statements -- */
 
-/* FNV-1a.  Part of the name, so that behind a pooler, where sessions share
+/* The hash is part of the name, so that behind a pooler, where sessions share
  * backends, no other program's statement of that id can be meant. */
-static uint64_t hash_of(const char *text)
-{
-    uint64_t hash = UINT64_C(14695981039346656037);
-
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash;
-}
-
 static void name_it(char name[LK_PG_NAME_SIZE], const lk_pg *session,
                     const sqlock_statement *statement)
 {
     (void)snprintf(name, LK_PG_NAME_SIZE, "sqlock_%u_%016llx_%u", statement->id,
-                   (unsigned long long)hash_of(statement->text),
+                   (unsigned long long)lk_hash_text(statement->text),
                    session->generation);
 }
 

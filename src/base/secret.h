@@ -1,0 +1,19 @@
+/*
+ * secret.h - texts that nobody is to read once they are done with: passwords,
+ * and what may contain one
+ */
+#ifndef LK_SECRET_H
+#define LK_SECRET_H
+
+#include <stddef.h>
+
+/* Overwrite it, also where a compiler thinks that nobody reads it again. */
+void lk_wipe(void *at, size_t size);
+
+/* ... all of a text, or of none (NULL). */
+void lk_wipe_text(char *text);
+
+/* ... and free it. */
+void lk_wipe_free(char *text);
+
+#endif
