@@ -4,7 +4,9 @@
  *
  * Party B waits for the lock all the while: the history says whether A was told
  * before B was let in.  How late A was told is compared with a plain timer that
- * was set for the same moment.
+ * was set for the same moment: in a campaign the fastest of many rounds with the
+ * fastest, the slowest with the slowest, since a busy machine delays now this
+ * thread and now that one.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -244,21 +246,20 @@ static void check_outage(const char *what, const struct outage *outage)
     static int64_t ours[ROUNDS_MAX];
     static int64_t timers[ROUNDS_MAX];
     size_t count = check_scale(1, 60);
-    int64_t worst = 0;
+    int64_t allowed_ns = check_scale(1, 0) == 1 ? LATE_MAX_NS : LATER_MAX_NS;
     int rc = party_warm_up(&stage.a);
 
     assert_lock_ok(rc, &stage.a.err);
     for (size_t i = 0; i < count; i++) {
         struct lateness lateness = run_round(outage);
-        int64_t later = lateness.ours_ns - lateness.timers_ns;
 
         ours[i] = lateness.ours_ns;
         timers[i] = lateness.timers_ns;
-        worst = later > worst ? later : worst;
     }
-    print_line(what, "library", ours, count);
+    print_line(what, "library", ours, count); /* sorted from here on */
     print_line(what, "timer", timers, count);
-    assert_less(worst, check_scale(1, 0) == 1 ? LATE_MAX_NS : LATER_MAX_NS);
+    for (size_t i = 0; i < count; i++)
+        assert_less(ours[i], timers[i] + allowed_ns);
 }
 
 /* -------------------------------------------------------------- the outages -- */

@@ -209,14 +209,17 @@ static int64_t column_us(struct fixture *fixture, const char *column,
                        expression, fixture->table, key);
 }
 
+bool fixture_is_oracles(struct fixture *fixture)
+{
+    return fixture->database->bit == ON_MYSQL &&
+           sql_integer(&fixture->sql, "SELECT VERSION() LIKE '%%MariaDB%%'") ==
+               0;
+}
+
 /* Oracle's MySQL tells the tokens in a second one. */
 unsigned fixture_claims_of_many(struct fixture *fixture)
 {
-    if (fixture->database->bit != ON_MYSQL)
-        return 1;
-    return sql_integer(&fixture->sql, "SELECT VERSION() LIKE '%%MariaDB%%'")
-               ? 1
-               : 2;
+    return fixture_is_oracles(fixture) ? 2 : 1;
 }
 
 const char *fixture_holder(const struct fixture *fixture)

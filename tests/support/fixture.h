@@ -88,6 +88,9 @@ struct row {
 };
 struct row fixture_row(struct fixture *fixture, const char *name);
 
+/* Whether it is a MySQL of Oracle's, not a MariaDB. */
+bool fixture_is_oracles(struct fixture *fixture);
+
 /* How many statements it takes to claim many. */
 unsigned fixture_claims_of_many(struct fixture *fixture);
 

@@ -408,13 +408,13 @@ static void test_a_holder_killed_while_eight_wait(void **state)
     memset(contenders, 0, sizeof contenders);
     prime(primer);
     pid = process_start(f, "--hold", 2500);
+    ends_us = fixture_row(f, f->name).expires_us; /* nobody else is there yet */
     for (size_t i = 0; i < WAITERS; i++) {
         registries[i] = patient(f);
         locks[i] = lock_obtain(registries[i], f->name);
         contender_start(&contenders[i], locks[i], SQLOCK_FOREVER);
     }
     nap(200);
-    ends_us = fixture_row(f, f->name).expires_us;
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     for (size_t i = 0; i < WAITERS; i++)
