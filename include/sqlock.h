@@ -751,8 +751,11 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
  * Commit, also a transaction that was joined, and free @p tx whatever comes.
  * 0 is only what the server has confirmed.  After a failed guard, or another
  * result that has ended the transaction, it is rolled back and that result is
- * given.  Leases that were guarded are checked once more: on PostgreSQL with the
- * commit, on MySQL in one more round trip.
+ * given.  Leases that were guarded are checked once more, on PostgreSQL with the
+ * commit, on MySQL in one more round trip; but not where nothing can have let go
+ * of them: on a connection of the registry, to which sqlock_tx_execute() has sent
+ * nothing but statements that begin with SELECT, INSERT, UPDATE, DELETE, REPLACE
+ * or WITH.
  *
  * @return 0; EUNCERTAIN: the connection broke under the commit, which may have
  *         happened; anything else: it is rolled back.  ELOST: the connection was

@@ -7,9 +7,10 @@
  * moment (a renewal, as a rule), or not visible to an old snapshot.  Which one is
  * asked on a connection of the registry.
  *
- * The commit asks once more, since the transaction may have let go of the row:
+ * The commit asks once more where the transaction may have let go of the row:
  * ROLLBACK TO SAVEPOINT does so, and a commit that is not ours, after which
- * another transaction has begun on the same connection.
+ * another transaction has begun on the same connection.  On a connection of the
+ * registry that has been asked for nothing but rows, neither can have happened.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -268,9 +269,12 @@ int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err)
 {
     int rc;
 
-    if (tx->part->commit_if != NULL)
-        return commit_if(tx, err);
-    rc = lk_tx_check_guards(tx, err);
-    return rc < 0 ? rc
-                  : lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), err);
+    if (tx->hold == LK_TX_LOOSE) {
+        if (tx->part->commit_if != NULL)
+            return commit_if(tx, err);
+        rc = lk_tx_check_guards(tx, err);
+        if (rc < 0)
+            return rc;
+    }
+    return lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), err);
 }

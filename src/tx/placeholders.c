@@ -1,11 +1,13 @@
 /*
- * placeholders.c - `?` into $1, $2 for databases that number them.  It only has
- * to know where SQL does not mean what it says: quotes, comments, and
- * PostgreSQL's dollar quotes.
+ * placeholders.c - what has to be known of the application's SQL: `?` becomes
+ * $1, $2 for databases that number them, and the first word tells what a
+ * statement may do.  To find placeholders is to know where SQL does not mean
+ * what it says: quotes, comments, and PostgreSQL's dollar quotes.
  */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "tx/tx.h"
 
@@ -116,4 +118,20 @@ char *lk_placeholders_number(const char *sql, size_t *count)
     }
     *count = number;
     return text;
+}
+
+bool lk_is_about_rows(const char *sql)
+{
+    static const char *const words[] = {"SELECT", "INSERT",  "UPDATE",
+                                        "DELETE", "REPLACE", "WITH"};
+    const char *word = sql + strspn(sql, " \t\r\n");
+    size_t length = 0;
+
+    while (is_word(word[length]))
+        length++;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i]) == length &&
+            strncasecmp(word, words[i], length) == 0)
+            return true;
+    return false;
 }

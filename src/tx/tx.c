@@ -105,6 +105,7 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     tx->driver = store->db.driver;
     tx->part = tx->driver->transactions;
     tx->is_adopted = is_adopted;
+    tx->hold = is_adopted ? LK_TX_LOOSE : LK_TX_CERTAIN;
     rc = render(tx, err);
     if (rc < 0) {
         free_tx(tx);

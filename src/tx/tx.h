@@ -37,6 +37,13 @@ enum lk_tx_view {
     LK_TX_EITHER     /* not to be found out */
 };
 
+/* Whether the locks that the transaction has taken are certain to be its own
+ * until it ends. */
+enum lk_tx_hold {
+    LK_TX_CERTAIN = 0, /* nothing was sent that could let go of them */
+    LK_TX_LOOSE /* the application may have: by a savepoint, by a commit */
+};
+
 /* A lease that the transaction keeps as it is. */
 struct lk_tx_guard {
     sqlock_lock *lock;
@@ -63,6 +70,7 @@ struct sqlock_tx {
 
     struct lk_tx_guard *guards;
     size_t guard_count;
+    enum lk_tx_hold hold;
 };
 
 /* --- run.c --- */
@@ -121,7 +129,8 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
  * ERETRY: they are ours, but somebody has one locked at this moment. */
 int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err);
 
-/* Commit only if they are.  As the driver's commit, and as above. */
+/* Commit only if they are, which is asked where locks may have been let go of.
+ * As the driver's commit, and as above. */
 int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err);
 
 /* --- nodes.c --- */
@@ -171,6 +180,11 @@ int lk_tx_check_value(const char *what, const sqlock_value *value,
                       sqlock_error *err);
 
 /* --- placeholders.c --- */
+
+/* Whether a text of SQL begins with a word for reading or writing rows: such a
+ * statement lets go of no lock, neither by itself nor by a function or trigger
+ * that it calls. */
+bool lk_is_about_rows(const char *sql);
 
 /* Each `?` of a text of SQL, but not within quotes and comments, becomes $N,
  * `??` becomes `?`; how many.  To be freed; NULL when out of memory. */
