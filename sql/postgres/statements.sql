@@ -750,45 +750,44 @@ WITH free AS (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY >
 -- ---- stock, in our tables
 
 -- read
-SELECT T.QUANTITY
-  FROM "int_stock" AS T
-  WHERE T.ITEM = $1;
+SELECT QUANTITY
+  FROM "int_stock"
+  WHERE ITEM = $1;
 
 -- lock
-SELECT T.QUANTITY
-  FROM "int_stock" AS T
-  WHERE T.ITEM = $1
+SELECT QUANTITY
+  FROM "int_stock"
+  WHERE ITEM = $1
   FOR NO KEY
   UPDATE;
 
 -- read with version
-SELECT T.QUANTITY, T.VERSION
-  FROM "int_stock" AS T
-  WHERE T.ITEM = $1;
+SELECT QUANTITY, VERSION
+  FROM "int_stock"
+  WHERE ITEM = $1;
 
 -- deduct
-UPDATE "int_stock" AS T
-  SET QUANTITY = T.QUANTITY - $1, VERSION = T.VERSION + 1
-  WHERE T.ITEM = $2 AND T.QUANTITY >= $1
-  RETURNING T.QUANTITY;
+UPDATE "int_stock"
+  SET QUANTITY = QUANTITY - $1, VERSION = VERSION + 1
+  WHERE ITEM = $2 AND QUANTITY >= $1
+  RETURNING QUANTITY;
 
 -- deduct from a version
-UPDATE "int_stock" AS T
-  SET QUANTITY = T.QUANTITY - $1, VERSION = T.VERSION + 1
-  WHERE T.ITEM = $2 AND T.VERSION = $3 AND T.QUANTITY >= $1;
+UPDATE "int_stock"
+  SET QUANTITY = QUANTITY - $1, VERSION = VERSION + 1
+  WHERE ITEM = $2 AND VERSION = $3 AND QUANTITY >= $1;
 
 -- restore
-UPDATE "int_stock" AS T
-  SET QUANTITY = T.QUANTITY + $1, VERSION = T.VERSION + 1
-  WHERE T.ITEM = $2 AND T.QUANTITY <= 9223372036854775807 - $1 -
-    coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS C WHERE C.ITEM
-    = $3), 0)::bigint
-  RETURNING T.QUANTITY;
+UPDATE "int_stock"
+  SET QUANTITY = QUANTITY + $1, VERSION = VERSION + 1
+  WHERE ITEM = $2 AND QUANTITY <= 9223372036854775807 - $1 - coalesce((SELECT
+    sum(C.QUANTITY) FROM "int_stock_bucket" AS C WHERE C.ITEM = $3), 0)::bigint
+  RETURNING QUANTITY;
 
 -- assign
-UPDATE "int_stock" AS T
-  SET QUANTITY = $1, VERSION = T.VERSION + 1
-  WHERE T.ITEM = $2;
+UPDATE "int_stock"
+  SET QUANTITY = $1, VERSION = VERSION + 1
+  WHERE ITEM = $2;
 
 -- make an item
 INSERT INTO "int_stock" (ITEM, QUANTITY)
@@ -802,9 +801,9 @@ SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS
   WHERE T.ITEM = $2;
 
 -- list
-SELECT T.ITEM, T.QUANTITY
-  FROM "int_stock" AS T
-  ORDER BY T.ITEM;
+SELECT ITEM, QUANTITY
+  FROM "int_stock"
+  ORDER BY ITEM;
 
 -- list totals
 SELECT T.ITEM, T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
@@ -823,13 +822,13 @@ INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
   ON CONFLICT DO NOTHING;
 
 -- deduct and record
-WITH U AS (UPDATE "int_stock" AS T SET QUANTITY = T.QUANTITY - $1, VERSION =
-    T.VERSION + 1 WHERE T.ITEM = $2 AND T.QUANTITY >= $1 RETURNING T.QUANTITY
-    AS remains), E AS (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM,
-    KIND, QUANTITY, DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i,
-    J.k, J.q, J.d, J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC')
-    FROM U, json_to_recordset($3::json) AS J (o varchar, l int, i varchar, k
-    varchar, q bigint, d bigint, s varchar, b bigint))
+WITH U AS (UPDATE "int_stock" SET QUANTITY = QUANTITY - $1, VERSION = VERSION +
+    1 WHERE ITEM = $2 AND QUANTITY >= $1 RETURNING QUANTITY AS remains), E AS
+    (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND, QUANTITY,
+    DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d,
+    J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC') FROM U,
+    json_to_recordset($3::json) AS J (o varchar, l int, i varchar, k varchar, q
+    bigint, d bigint, s varchar, b bigint))
   SELECT remains
   FROM U;
 
@@ -912,22 +911,22 @@ DELETE
     'UTC') - ($3) * interval '1 microsecond');
 
 -- deduct from a bucket
-UPDATE "int_stock_bucket" AS B
-  SET QUANTITY = B.QUANTITY - $1
-  WHERE B.ITEM = $2 AND B.BUCKET = $3 AND B.QUANTITY >= $1
+UPDATE "int_stock_bucket"
+  SET QUANTITY = QUANTITY - $1
+  WHERE ITEM = $2 AND BUCKET = $3 AND QUANTITY >= $1
   RETURNING (SELECT T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
     "int_stock_bucket" AS C WHERE C.ITEM = $2), 0)::bigint FROM "int_stock" AS
     T WHERE T.ITEM = $4) - $1;
 
 -- deduct from a bucket and record
-WITH U AS (UPDATE "int_stock_bucket" AS B SET QUANTITY = B.QUANTITY - $1 WHERE
-    B.ITEM = $2 AND B.BUCKET = $3 AND B.QUANTITY >= $1 RETURNING (SELECT
-    T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS C
-    WHERE C.ITEM = $2), 0)::bigint FROM "int_stock" AS T WHERE T.ITEM = $4) -
-    $1 AS remains), E AS (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM,
-    KIND, QUANTITY, DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i,
-    J.k, J.q, J.d, J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC')
-    FROM U, json_to_recordset($5::json) AS J (o varchar, l int, i varchar, k
+WITH U AS (UPDATE "int_stock_bucket" SET QUANTITY = QUANTITY - $1 WHERE ITEM =
+    $2 AND BUCKET = $3 AND QUANTITY >= $1 RETURNING (SELECT T.QUANTITY +
+    coalesce((SELECT sum(C.QUANTITY) FROM "int_stock_bucket" AS C WHERE C.ITEM
+    = $2), 0)::bigint FROM "int_stock" AS T WHERE T.ITEM = $4) - $1 AS
+    remains), E AS (INSERT INTO "int_stock_entry" (ORDER_ID, LINE, ITEM, KIND,
+    QUANTITY, DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k,
+    J.q, J.d, J.s, U.remains + J.b, (clock_timestamp() AT TIME ZONE 'UTC') FROM
+    U, json_to_recordset($5::json) AS J (o varchar, l int, i varchar, k
     varchar, q bigint, d bigint, s varchar, b bigint))
   SELECT remains
   FROM U;

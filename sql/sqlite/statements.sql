@@ -531,11 +531,12 @@ SELECT T.ITEM, T.QUANTITY + coalesce((SELECT sum(C.QUANTITY) FROM
 -- record entries
 INSERT INTO "INT_STOCK_ENTRY" (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA,
     STATUS, BALANCE, CREATED_AT)
-  SELECT json_extract(J.value, '$.o'), json_extract(J.value, '$.l'),
-    json_extract(J.value, '$.i'), json_extract(J.value, '$.k'),
-    json_extract(J.value, '$.q'), json_extract(J.value, '$.d'),
-    json_extract(J.value, '$.s'), json_extract(J.value, '$.b'), sqlock_now()
-  FROM json_each(?) AS J
+  SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, J.b, sqlock_now()
+  FROM (SELECT json_extract(J.value, '$.o') AS o, json_extract(J.value, '$.l')
+    AS l, json_extract(J.value, '$.i') AS i, json_extract(J.value, '$.k') AS k,
+    json_extract(J.value, '$.q') AS q, json_extract(J.value, '$.d') AS d,
+    json_extract(J.value, '$.s') AS s, json_extract(J.value, '$.b') AS b FROM
+    json_each(?) AS J) AS J
   WHERE true
   ON CONFLICT DO NOTHING;
 

@@ -23,17 +23,18 @@ extern const char lk_sql_mysql_stock[];
     more ")"
 /* That stay when those are removed which have ended long ago. */
 #define KEPT                                                                  \
-    "EXISTS (SELECT 1 FROM {reservation} R WHERE R.ORDER_ID = E.ORDER_ID "    \
+    "EXISTS (SELECT 1 FROM {reservation} AS R WHERE R.ORDER_ID = E.ORDER_ID "    \
     "AND (R.STATE = 'R' OR R.STOCK <> {9} OR R.EXPIRES_AT > " AGO("{7}") "))"
 #define LATER(us) "TIMESTAMPADD(MICROSECOND, " us ", " NOW ")"
 
 #define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 #define QUANTITY_OF_ITEM "SELECT {quantity} FROM {stock} WHERE {item} = {1}"
-#define TOTAL(item)                                                           \
-    "CAST(T.{quantity} + COALESCE((SELECT SUM(C.QUANTITY) FROM {bucket} C "   \
+#define SUM_OF_BUCKETS(item)                                                   \
+    "CAST(coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "               \
     "WHERE C.ITEM = " item "), 0) AS SIGNED)"
-#define IN_BUCKETS                                                            \
-    "COALESCE((SELECT SUM(C.QUANTITY) FROM {bucket} C WHERE C.ITEM = {5}), 0)"
+#define TOTAL(item)                                                           \
+    "T.{quantity} + " SUM_OF_BUCKETS(item)
+#define IN_BUCKETS SUM_OF_BUCKETS("{5}")
 #define UPDATE_STOCK "UPDATE {stock} SET {quantity} = "
 
 #define ENTRIES                                                               \
@@ -46,15 +47,15 @@ extern const char lk_sql_mysql_stock[];
     "JSON_TABLE({4}, '$[*]' COLUMNS (o VARCHAR(190) " BINARY " PATH '$')) J"
 /* Of the table of that name, the rows of these orders. */
 #define OF_ORDERS(table)                                                      \
-    "DELETE T FROM " ORDERS " STRAIGHT_JOIN " table " T FORCE INDEX "         \
-    "(PRIMARY) ON T.ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o)) WHERE "
+    "DELETE T FROM " ORDERS " STRAIGHT_JOIN " table " AS T FORCE INDEX "      \
+    "(PRIMARY) ON ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o)) WHERE "
 #define BUCKETS                                                               \
     "JSON_TABLE({4}, '$[*]' COLUMNS (b INTEGER PATH '$.b', "                  \
     "q BIGINT PATH '$.q')) J"
 
 /* MySQL must be told not to lock `J`, and MariaDB knows no such clause: it
    passes over comments for that version. */
-#define SHARED "/*M! LOCK IN SHARE MODE */ /*!80001 FOR SHARE OF E */"
+#define SHARED " /*M! LOCK IN SHARE MODE */ /*!80001 FOR SHARE OF E */"
 
 /* A server that is not strict cuts off what is more, and says only in a warning
    that it did. */
@@ -95,11 +96,11 @@ const sqlock_stock_dialect lk_mysql_stock = {
             "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
             "ON DUPLICATE KEY UPDATE {item} = {item}"},
         [SQLOCK_STOCK_SQL_TOTAL] = {.text =
-            "SELECT " TOTAL("{5}") " FROM {stock} T WHERE T.{item} = {1}"},
+            "SELECT " TOTAL("{5}") " FROM {stock} AS T WHERE T.{item} = {1}"},
         [SQLOCK_STOCK_SQL_LIST] = {.text =
             "SELECT {item}, {quantity} FROM {stock} ORDER BY {item}"},
         [SQLOCK_STOCK_SQL_LIST_TOTAL] = {.text =
-            "SELECT T.{item}, " TOTAL("T.{item}") " FROM {stock} T "
+            "SELECT T.{item}, " TOTAL("T.{item}") " FROM {stock} AS T "
             "ORDER BY T.{item}"},
 
         [SQLOCK_STOCK_SQL_RECORD] = {.text =
@@ -108,20 +109,20 @@ const sqlock_stock_dialect lk_mysql_stock = {
             "J.q, J.d, J.s, J.b, " NOW " FROM " ENTRIES
             " ON DUPLICATE KEY UPDATE LINE = LINE"},
         [SQLOCK_STOCK_SQL_ENTRIES] = {.text =
-            "SELECT E.ORDER_ID, E.LINE, E.ITEM, E.KIND, E.QUANTITY, E.STATUS, "
-            "E.BALANCE FROM " ORDERS " STRAIGHT_JOIN {entry} E "
+            "SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE "
+            "FROM " ORDERS " STRAIGHT_JOIN {entry} AS E "
             "FORCE INDEX (PRIMARY) "
-            "ON E.ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o)) "
-            "ORDER BY E.ORDER_ID, E.LINE " SHARED},
+            "ON ORDER_ID = JSON_UNQUOTE(JSON_QUOTE(J.o)) "
+            "ORDER BY ORDER_ID, LINE" SHARED},
         [SQLOCK_STOCK_SQL_UNDO] = {.text =
             "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}"},
         [SQLOCK_STOCK_SQL_OLD] = {.text =
             "SELECT E.ORDER_ID, " SINCE_EPOCH("E.CREATED_AT") ", E.LINE, " KEPT
-            " FROM {entry} E WHERE E.CREATED_AT <= " AGO("{7}") " AND "
+            " FROM {entry} AS E WHERE E.CREATED_AT <= " AGO("{7}") " AND "
             BEHIND("CREATED_AT", " OR (ORDER_ID = {3} AND LINE > {6})")
             " ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE LIMIT {2}"},
         [SQLOCK_STOCK_SQL_FORGET_ENTRIES] = {.text =
-            OF_ORDERS("{entry}") "T.CREATED_AT <= " AGO("{7}")},
+            OF_ORDERS("{entry}") "CREATED_AT <= " AGO("{7}")},
 
         [SQLOCK_STOCK_SQL_RESERVE] = {.text =
             "INSERT INTO {reservation} (ORDER_ID, STOCK, STATE, EXPIRES_AT, "
@@ -147,8 +148,8 @@ const sqlock_stock_dialect lk_mysql_stock = {
             " AND " BEHIND("EXPIRES_AT", "")
             " ORDER BY EXPIRES_AT, ORDER_ID LIMIT {2}"},
         [SQLOCK_STOCK_SQL_FORGET_RESERVATIONS] = {.text =
-            OF_ORDERS("{reservation}") "T.STOCK = {9} AND T.STATE <> 'R' "
-            "AND T.EXPIRES_AT <= " AGO("{7}")},
+            OF_ORDERS("{reservation}") "STOCK = {9} AND STATE <> 'R' "
+            "AND EXPIRES_AT <= " AGO("{7}")},
 
         [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = {.text =
             "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "

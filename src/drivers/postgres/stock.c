@@ -32,14 +32,14 @@ extern const char lk_sql_postgres_stock[];
 #define LATER(us) NOW " + (" us ") * interval '1 microsecond'"
 #define REMAINING "(extract(epoch FROM EXPIRES_AT - " NOW ") * 1000000)::bigint"
 
-#define QUANTITY_OF_ITEM "SELECT T.{quantity} FROM {stock} AS T WHERE T.{item} = {1}"
+#define QUANTITY_OF_ITEM "SELECT {quantity} FROM {stock} WHERE {item} = {1}"
 /* Foreign keys may refer to the item meanwhile. */
 #define LOCKED " FOR NO KEY UPDATE"
 
-#define ENOUGH "T.{quantity} >= {2}"
+#define ENOUGH "{quantity} >= {2}"
 #define TAKE                                                                   \
-    "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump}"            \
-    " WHERE T.{item} = {1} AND " ENOUGH " RETURNING T.{quantity}"
+    "UPDATE {stock} SET {quantity} = {quantity} - {2}{bump}"                   \
+    " WHERE {item} = {1} AND " ENOUGH " RETURNING {quantity}"
 
 #define ENTRY_COLUMNS                                                          \
     "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, "       \
@@ -58,8 +58,8 @@ extern const char lk_sql_postgres_stock[];
     "SELECT T.{quantity} + " IN_BUCKETS("{5}") " FROM {stock} AS T "        \
     "WHERE T.{item} = {1}"
 #define TAKE_FROM_BUCKET                                                       \
-    "UPDATE {bucket} AS B SET QUANTITY = B.QUANTITY - {2} WHERE B.ITEM = {5} " \
-    "AND B.BUCKET = {6} AND B.QUANTITY >= {2} "                                \
+    "UPDATE {bucket} SET QUANTITY = QUANTITY - {2} WHERE ITEM = {5} "          \
+    "AND BUCKET = {6} AND QUANTITY >= {2} "                                    \
     "RETURNING (" TOTAL ") - {2}"
 
 static const sqlock_integer_type integers[] = {
@@ -70,34 +70,34 @@ static const sqlock_integer_type integers[] = {
 const sqlock_stock_dialect lk_pg_stock = {
     .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_postgres_stock,
-    .bump = ", {version} = T.{version} + 1",
+    .bump = ", {version} = {version} + 1",
     .in_buckets = IN_BUCKETS("{5}"),
     .integers = integers,
     .statements = {
         [SQLOCK_STOCK_SQL_READ] = { .text = QUANTITY_OF_ITEM },
         [SQLOCK_STOCK_SQL_LOCK] = { .text = QUANTITY_OF_ITEM LOCKED },
         [SQLOCK_STOCK_SQL_READ_VERSION] = { .text =
-            "SELECT T.{quantity}, T.{version} FROM {stock} AS T "
-            "WHERE T.{item} = {1}" },
+            "SELECT {quantity}, {version} FROM {stock} "
+            "WHERE {item} = {1}" },
         [SQLOCK_STOCK_SQL_DEDUCT] = { .text = TAKE },
         [SQLOCK_STOCK_SQL_SWAP] = { .text =
-            "UPDATE {stock} AS T SET {quantity} = T.{quantity} - {2}{bump} "
-            "WHERE T.{item} = {1} AND T.{version} = {8} AND " ENOUGH },
+            "UPDATE {stock} SET {quantity} = {quantity} - {2}{bump} "
+            "WHERE {item} = {1} AND {version} = {8} AND " ENOUGH },
         [SQLOCK_STOCK_SQL_RESTORE] = { .text =
-            "UPDATE {stock} AS T SET {quantity} = T.{quantity} + {2}{bump} "
-            "WHERE T.{item} = {1} "
-            "AND T.{quantity} <= {most} - {2} - {in_buckets} "
-            "RETURNING T.{quantity}" },
+            "UPDATE {stock} SET {quantity} = {quantity} + {2}{bump} "
+            "WHERE {item} = {1} "
+            "AND {quantity} <= {most} - {2} - {in_buckets} "
+            "RETURNING {quantity}" },
         [SQLOCK_STOCK_SQL_ASSIGN] = { .text =
-            "UPDATE {stock} AS T SET {quantity} = {2}{bump} "
-            "WHERE T.{item} = {1}" },
+            "UPDATE {stock} SET {quantity} = {2}{bump} "
+            "WHERE {item} = {1}" },
         [SQLOCK_STOCK_SQL_MAKE] = { .text =
             "INSERT INTO {stock} ({item}, {quantity}) VALUES ({1}, 0) "
             "ON CONFLICT DO NOTHING" },
         [SQLOCK_STOCK_SQL_TOTAL] = { .text = TOTAL },
         [SQLOCK_STOCK_SQL_LIST] = { .text =
-            "SELECT T.{item}, T.{quantity} FROM {stock} AS T "
-            "ORDER BY T.{item}" },
+            "SELECT {item}, {quantity} FROM {stock} "
+            "ORDER BY {item}" },
         [SQLOCK_STOCK_SQL_LIST_TOTAL] = { .text =
             "SELECT T.{item}, T.{quantity} + " IN_BUCKETS("T.{item}")
             " FROM {stock} AS T ORDER BY T.{item}" },

@@ -26,6 +26,11 @@ extern const char lk_sql_sqlite_stock[];
 #define OF_ORDERS                                                              \
     "ORDER_ID IN (SELECT J.value FROM json_each({4}) AS J) "
 #define OF(name) "json_extract(J.value, '$." name "')"
+#define NAMED(name) OF(name) " AS " name
+#define ENTRIES                                                                \
+    "(SELECT " NAMED("o") ", " NAMED("l") ", " NAMED("i") ", " NAMED("k") ", " \
+    NAMED("q") ", " NAMED("d") ", " NAMED("s") ", " NAMED("b")                 \
+    " FROM json_each({4}) AS J) AS J"
 
 /* A column's type limits nothing. */
 static const sqlock_integer_type integers[] = {{"*int*", INT64_MAX}, {NULL, 0}};
@@ -67,9 +72,8 @@ const sqlock_stock_dialect lk_sqlite_stock = {
 
         [SQLOCK_STOCK_SQL_RECORD] = { .text =
             "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, "
-            "DELTA, STATUS, BALANCE, CREATED_AT) SELECT " OF("o") ", " OF("l")
-            ", " OF("i") ", " OF("k") ", " OF("q") ", " OF("d") ", " OF("s")
-            ", " OF("b") ", sqlock_now() FROM json_each({4}) AS J WHERE true "
+            "DELTA, STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, "
+            "J.q, J.d, J.s, J.b, sqlock_now() FROM " ENTRIES " WHERE true "
             "ON CONFLICT DO NOTHING" },
         [SQLOCK_STOCK_SQL_ENTRIES] = { .text =
             "SELECT ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE "
