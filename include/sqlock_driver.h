@@ -78,8 +78,19 @@ typedef struct sqlock_statement {
 #define SQLOCK_STATEMENT_IDS 192
 
 /*
+ * A piece of SQL with a name.  In a template, and in a fragment's text, "{now}"
+ * stands for the text of the fragment `now`; "{later {4}}" for that of `later`,
+ * in which "{it}" is then "{4}".
+ */
+typedef struct sqlock_fragment {
+    const char *name; /* letters and '_'; NULL: the end of a list */
+    const char *text;
+} sqlock_fragment;
+
+/*
  * The statements of a dialect.  Texts are templates: {table} stands for the
- * quoted, qualified table, and {0} to {9} for these parameters:
+ * quoted, qualified table, other names for fragments, and {0} to {9} for these
+ * parameters:
  */
 typedef enum sqlock_parameter {
     SQLOCK_P_BELL,        /* {0} integer: number of {1}{2}'s doorbell */
@@ -171,28 +182,28 @@ typedef enum sqlock_statement_kind {
     /* The info row of each. */
     SQLOCK_SQL_READ_MANY,
     /* Lock the rows of those that nobody has locked, for the transaction, and
-     * pass over the others.  Rows: LOCK_KEY.  NULL where RENEW_MANY passes over
+     * pass over the others.  Rows: LOCK_KEY.  None where RENEW_MANY passes over
      * them itself or rows are not locked one by one. */
     SQLOCK_SQL_LOCK_MANY,
 
     /* CLAIM, but only where there is a row and it is over.  One row: as CLAIM.
-     * No row: nothing was changed, whatever the reason.  NULL where it would be
+     * No row: nothing was changed, whatever the reason.  None where it would be
      * no cheaper than CLAIM. */
     SQLOCK_SQL_TAKE,
     /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over: all
      * else as CLAIM writes it.  One row: the token.  No row: nothing was
-     * changed.  Durable like a claim.  NULL: not to be had. */
+     * changed.  Durable like a claim. */
     SQLOCK_SQL_HAND_OVER,
     /* RELEASE, on a connection that has the doorbell of {1}{2} and gives it up
-     * by that.  NULL: RELEASE does so itself. */
+     * by that.  None: RELEASE does so itself. */
     SQLOCK_SQL_RELEASE_BELL,
 
     /* No parameters.  Free every row of {table} and raise its token; delete all
-     * of them on Spring's layouts.  affected: how many.  May be NULL. */
+     * of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
     /* CLAIM, but of the rows that somebody has and that are over only the one
      * with the client id {9} (null: none) and the lease's end {8}, as READ gives
-     * it.  NULL: a registry with observe_before_steal is refused. */
+     * it.  None: a registry with observe_before_steal is refused. */
     SQLOCK_SQL_CLAIM_OBSERVED,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
@@ -201,10 +212,15 @@ typedef enum sqlock_statement_kind {
 
 /* One template. */
 typedef struct sqlock_template {
-    const char *text;           /* NULL: not to be had */
+    /* NULL: the library's, which databases share, where it has one; "": not to
+     * be had. */
+    const char *text;
     sqlock_insert_id insert_id; /* as in sqlock_statement */
     bool is_planned_anew;       /* its id is 0: what was best for a small table
                                    must not be kept for a large one */
+    uint32_t layouts; /* 1 << sqlock_layout of those that have it; 0: all */
+    /* Of this statement alone; NULL: the library's, or none. */
+    const sqlock_fragment *with;
 } sqlock_template;
 
 /* What a column must look like. */
@@ -251,8 +267,23 @@ typedef struct sqlock_dialect {
     const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
                                            ending with ";\n" */
     const char *done; /* likewise INT_DONE; NULL: there is none */
+    /*
+     * Fragments, those of a layout first; where neither list has a name, the
+     * library's counts (src/db/lock_sql.c).  Its templates want from every
+     * dialect
+     *     now         the database's clock, as in the columns of time
+     *     us          {it}, a number of us, to be added to a time
+     *     in_us       {it}, a time or a difference of two, as integer of us
+     *     freed       assignment of the lease's end, behind which nobody has it
+     *     born_items  for CLAIM_MANY: J.k, J.c, J.t, J.n and J.h of {1}, by key,
+     *                 and {born} AS born
+     * and of one whose rows are locked one by one `share_free`, `unless_there`
+     * and `delete_unlocked` for transactions.
+     */
+    const sqlock_fragment *fragments;
+    const sqlock_fragment *layout_fragments[SQLOCK_LAYOUTS];
     /* SERVER and DESCRIBE are the same in every layout. */
-    sqlock_template statements[SQLOCK_LAYOUTS][SQLOCK_SQL_KINDS];
+    sqlock_template statements[SQLOCK_SQL_KINDS];
     const sqlock_examination *examination; /* may be NULL */
     /* One integer: how many sessions of this database are within a transaction
      * or a statement whose names, as they have given them, begin with {6} and
@@ -272,7 +303,7 @@ typedef enum sqlock_tx_state {
 
 /* Statements about the lock table, for its three layouts. */
 typedef enum sqlock_tx_kind {
-    /* Make the row {1}{2} with the name {6}, free, where there is none.  NULL:
+    /* Make the row {1}{2} with the name {6}, free, where there is none.  "":
      * rows are not locked one by one. */
     SQLOCK_TX_SQL_SEED,
     /* One row when the lease of {1}{2} is {3}'s, with the token {8} where the
@@ -280,12 +311,12 @@ typedef enum sqlock_tx_kind {
      * it then until the transaction ends.  Never waits for a row lock: no row
      * when somebody has one. */
     SQLOCK_TX_SQL_GUARD,
-    /* For `commit_if`: the same, but an error where that gives no row.  NULL
+    /* For `commit_if`: the same, but an error where that gives no row.  None
      * where there is no `commit_if`. */
     SQLOCK_TX_SQL_ASSERT,
     /* Delete the rows of region {2} with {1} < LOCK_KEY <= {9} that SEED has made
      * more than {4} us ago and that nobody has locked.  affected: how many.
-     * Waits for no row lock.  NULL where there is no SEED. */
+     * Waits for no row lock.  "" where there is no SEED. */
     SQLOCK_TX_SQL_REAP,
     SQLOCK_TX_KINDS
 } sqlock_tx_kind;
@@ -293,8 +324,8 @@ typedef enum sqlock_tx_kind {
 /* A driver's part in transactions of the application.  Templates as in a
  * dialect; none of them leaves a trace in the session. */
 typedef struct sqlock_transactions {
-    size_t size; /* sizeof(sqlock_transactions) */
-    const char *statements[SQLOCK_LAYOUTS][SQLOCK_TX_KINDS];
+    size_t size;                             /* sizeof(sqlock_transactions) */
+    const char *statements[SQLOCK_TX_KINDS]; /* as a template's text */
 
     /* The last cell of the first row tells which server, database and {table},
      * in schema {1} (null: none was named), this is. */

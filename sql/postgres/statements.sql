@@ -26,7 +26,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING L.FENCE, NOT pg_try_advisory_xact_lock($7), L.xmax = 0;
+  RETURNING FENCE, NOT pg_try_advisory_xact_lock($7), L.xmax = 0;
 
 -- renew
 UPDATE "int_lock"
@@ -85,8 +85,8 @@ UPDATE "int_lock"
 
 -- break now
 UPDATE "int_lock"
-  SET CLIENT_ID = NULL, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC')
-    - interval '18262 days 12 hours', HOLDER = $1, FENCE = greatest(FENCE + 1,
+  SET CLIENT_ID = NULL, HOLDER = $1, EXPIRED_AFTER = (clock_timestamp() AT TIME
+    ZONE 'UTC') - interval '18262 days 12 hours', FENCE = greatest(FENCE + 1,
     (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
     (clock_timestamp() AT TIME ZONE 'UTC')
@@ -101,9 +101,9 @@ SELECT max(LOCK_KEY)
 -- reap
 DELETE
   FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND CASE WHEN
+  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND (CASE WHEN
     EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval '18262 days 12
-    hours' ELSE EXPIRED_AFTER END < (clock_timestamp() AT TIME ZONE 'UTC') -
+    hours' ELSE EXPIRED_AFTER END) < (clock_timestamp() AT TIME ZONE 'UTC') -
     ($4) * interval '1 microsecond' AND FENCE < (extract(epoch FROM
     clock_timestamp()) * 1000000)::bigint - $4;
 
@@ -156,7 +156,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING L.LOCK_KEY, L.FENCE;
+  RETURNING LOCK_KEY, FENCE;
 
 -- renew many
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
@@ -267,8 +267,8 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXCLUDED.HOLDER
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
-    $7 AND (extract(epoch FROM (L.EXPIRED_AFTER)) * 1000000)::bigint = $8)
-  RETURNING L.FENCE, NOT pg_try_advisory_xact_lock($9), L.xmax = 0;
+    $7 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $8)
+  RETURNING FENCE, NOT pg_try_advisory_xact_lock($9), L.xmax = 0;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,
@@ -316,7 +316,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     microsecond'
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING (extract(epoch FROM L.CREATED_DATE) * 1000000)::bigint;
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
 
 -- renew
 UPDATE "int_lock"
@@ -426,7 +426,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
-  RETURNING L.LOCK_KEY, (extract(epoch FROM L.CREATED_DATE) * 1000000)::bigint;
+  RETURNING LOCK_KEY, (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
 
 -- renew many
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
@@ -502,8 +502,8 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     microsecond'
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
     (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
-    $5 AND (extract(epoch FROM (L.EXPIRED_AFTER)) * 1000000)::bigint = $6)
-  RETURNING (extract(epoch FROM L.CREATED_DATE) * 1000000)::bigint;
+    $5 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $6)
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
@@ -542,7 +542,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME
     ZONE 'UTC') + ($4 - $5) * interval '1 microsecond'
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.CREATED_DATE + ($5) * interval '1 microsecond' < (clock_timestamp() AT
+    (L.CREATED_DATE + ($5) * interval '1 microsecond') < (clock_timestamp() AT
     TIME ZONE 'UTC')
   RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
@@ -550,8 +550,8 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
 UPDATE "int_lock"
   SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + ($1 - $2) *
     interval '1 microsecond'
-  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND CREATED_DATE +
-    ($2) * interval '1 microsecond' >= (clock_timestamp() AT TIME ZONE 'UTC');
+  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND (CREATED_DATE +
+    ($2) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- release
 DELETE
@@ -588,14 +588,14 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
 -- break
 UPDATE "int_lock"
   SET CLIENT_ID = $1
-  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND CREATED_DATE +
-    ($5) * interval '1 microsecond' >= (clock_timestamp() AT TIME ZONE 'UTC');
+  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND (CREATED_DATE +
+    ($5) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- break now
 DELETE
   FROM "int_lock"
-  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3 AND CREATED_DATE +
-    ($4) * interval '1 microsecond' >= (clock_timestamp() AT TIME ZONE 'UTC');
+  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3 AND (CREATED_DATE +
+    ($4) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- bound of a reap
 SELECT max(LOCK_KEY)
@@ -605,8 +605,8 @@ SELECT max(LOCK_KEY)
 -- reap
 DELETE
   FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND CREATED_DATE +
-    ($4) * interval '1 microsecond' < (clock_timestamp() AT TIME ZONE 'UTC') -
+  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND (CREATED_DATE +
+    ($4) * interval '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC') -
     ($5) * interval '1 microsecond';
 
 -- server
@@ -645,24 +645,23 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   UPDATE
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    L.CREATED_DATE + ($2) * interval '1 microsecond' < (clock_timestamp() AT
+    (L.CREATED_DATE + ($2) * interval '1 microsecond') < (clock_timestamp() AT
     TIME ZONE 'UTC')
-  RETURNING L.LOCK_KEY, (extract(epoch FROM clock_timestamp()) *
-    1000000)::bigint;
+  RETURNING LOCK_KEY, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- renew many
 WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
     FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
     varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
     FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
-    T.CLIENT_ID = J.c AND T.CREATED_DATE + ($3) * interval '1 microsecond' >=
+    T.CLIENT_ID = J.c AND (T.CREATED_DATE + ($3) * interval '1 microsecond') >=
     (clock_timestamp() AT TIME ZONE 'UTC') FOR NO KEY UPDATE SKIP LOCKED) AS T)
   UPDATE "int_lock" AS T
   SET CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') + (J.t - $3) *
     interval '1 microsecond'
   FROM J
   WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c AND
-    T.CREATED_DATE + ($3) * interval '1 microsecond' >= (clock_timestamp() AT
+    (T.CREATED_DATE + ($3) * interval '1 microsecond') >= (clock_timestamp() AT
     TIME ZONE 'UTC')
   RETURNING T.LOCK_KEY, (extract(epoch FROM clock_timestamp()) *
     1000000)::bigint;
@@ -698,8 +697,8 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
 UPDATE "int_lock"
   SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC') +
     ($2 - $3) * interval '1 microsecond'
-  WHERE LOCK_KEY = $4 AND REGION = $5 AND CLIENT_ID = $6 AND CREATED_DATE +
-    ($3) * interval '1 microsecond' >= (clock_timestamp() AT TIME ZONE 'UTC')
+  WHERE LOCK_KEY = $4 AND REGION = $5 AND CLIENT_ID = $6 AND (CREATED_DATE +
+    ($3) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC')
   RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
 -- after a restore
@@ -715,7 +714,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = (clock_timestamp() AT TIME
     ZONE 'UTC') + ($4 - $5) * interval '1 microsecond'
   WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
-    (L.CREATED_DATE + ($5) * interval '1 microsecond' < (clock_timestamp() AT
+    ((L.CREATED_DATE + ($5) * interval '1 microsecond') < (clock_timestamp() AT
     TIME ZONE 'UTC') AND L.CLIENT_ID = $6 AND (extract(epoch FROM
     (L.CREATED_DATE + ($5) * interval '1 microsecond')) * 1000000)::bigint =
     $7)
@@ -727,8 +726,8 @@ INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)
   ON CONFLICT (LOCK_KEY, REGION) DO NOTHING;
 
 -- guard
-SELECT CREATED_DATE + ($1) * interval '1 microsecond' >= (clock_timestamp() AT
-    TIME ZONE 'UTC')
+SELECT (CREATED_DATE + ($1) * interval '1 microsecond') >= (clock_timestamp()
+    AT TIME ZONE 'UTC')
   FROM "int_lock"
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4
   FOR SHARE SKIP LOCKED;

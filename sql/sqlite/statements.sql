@@ -6,20 +6,19 @@
 -- ---- layout sqlock
 
 -- claim
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?, sqlock_now(), ?, ?)
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
-    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
-    excluded.CREATED_DATE END, FENCE = CASE WHEN t.CLIENT_ID =
-    excluded.CLIENT_ID AND t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN
-    t.FENCE ELSE max(t.FENCE + 1, excluded.FENCE) END, CLIENT_ID =
-    excluded.CLIENT_ID, EXPIRED_AFTER = excluded.EXPIRED_AFTER, LOCK_NAME =
-    excluded.LOCK_NAME, HOLDER = excluded.HOLDER
-  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
-    t.CLIENT_ID = excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
+    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?, FENCE = CASE WHEN
+    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN
+    L.FENCE ELSE max(L.FENCE + 1, sqlock_now()) END, LOCK_NAME =
+    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < sqlock_now()
   RETURNING FENCE, sqlock_bell_take(?);
 
 -- renew
@@ -35,16 +34,16 @@ UPDATE "INT_LOCK"
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
 
 -- read
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
+    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
+    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
   FROM "INT_LOCK"
   WHERE LOCK_KEY = ? AND REGION = ?;
 
 -- list
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
+    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
+    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY > ?
   ORDER BY LOCK_KEY
@@ -66,7 +65,7 @@ UPDATE "INT_LOCK"
 -- bound of a reap
 SELECT max(LOCK_KEY)
   FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
-    BY LOCK_KEY LIMIT ?);
+    BY LOCK_KEY LIMIT ?) AS B;
 
 -- reap
 DELETE
@@ -88,24 +87,25 @@ SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
   ORDER BY c.cid;
 
 -- claim many
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
-  SELECT json_extract(j.value, '$.k'), ?, json_extract(j.value, '$.c'),
-    sqlock_now(), sqlock_now() + json_extract(j.value, '$.t'), sqlock_now(),
-    json_extract(j.value, '$.n'), json_extract(j.value, '$.h')
-  FROM json_each(?) AS j
+  SELECT J.k, ?, J.c, J.born, J.born + J.t, sqlock_now(), J.n, J.h
+  FROM (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c')
+    AS c, json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
+    json_extract(j.value, '$.h') AS h, sqlock_now() AS born FROM json_each(?)
+    AS j) AS J
   WHERE true
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
-    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
-    excluded.CREATED_DATE END, FENCE = CASE WHEN t.CLIENT_ID =
-    excluded.CLIENT_ID AND t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN
-    t.FENCE ELSE max(t.FENCE + 1, excluded.FENCE) END, CLIENT_ID =
-    excluded.CLIENT_ID, EXPIRED_AFTER = excluded.EXPIRED_AFTER, LOCK_NAME =
-    excluded.LOCK_NAME, HOLDER = excluded.HOLDER
-  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
-    t.CLIENT_ID = excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
+    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() +
+    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE), FENCE = CASE WHEN
+    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN
+    L.FENCE ELSE max(L.FENCE + 1, sqlock_now()) END, LOCK_NAME =
+    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < sqlock_now()
   RETURNING LOCK_KEY, FENCE;
 
 -- renew many
@@ -126,9 +126,9 @@ UPDATE "INT_LOCK" AS t
   RETURNING LOCK_KEY;
 
 -- read many
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
-    END, CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
+    EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,
+    CREATED_DATE, EXPIRED_AFTER, LOCK_NAME, HOLDER
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
     json_each(?) AS j);
@@ -147,21 +147,20 @@ UPDATE "INT_LOCK"
     = max(FENCE + 1, sqlock_now());
 
 -- claim what was observed
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
   VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?, sqlock_now(), ?, ?)
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
-    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
-    excluded.CREATED_DATE END, FENCE = CASE WHEN t.CLIENT_ID =
-    excluded.CLIENT_ID AND t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN
-    t.FENCE ELSE max(t.FENCE + 1, excluded.FENCE) END, CLIENT_ID =
-    excluded.CLIENT_ID, EXPIRED_AFTER = excluded.EXPIRED_AFTER, LOCK_NAME =
-    excluded.LOCK_NAME, HOLDER = excluded.HOLDER
-  WHERE t.CLIENT_ID IS NULL OR (t.EXPIRED_AFTER < excluded.CREATED_DATE AND
-    t.CLIENT_ID = ? AND t.EXPIRED_AFTER = ?) OR t.CLIENT_ID =
-    excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
+    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?, FENCE = CASE WHEN
+    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN
+    L.FENCE ELSE max(L.FENCE + 1, sqlock_now()) END, LOCK_NAME =
+    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    (L.EXPIRED_AFTER < sqlock_now() AND L.CLIENT_ID = ? AND L.EXPIRED_AFTER =
+    ?)
   RETURNING FENCE, sqlock_bell_take(?);
 
 -- guard
@@ -174,17 +173,16 @@ UPDATE "INT_LOCK"
 -- ---- layout spring7
 
 -- claim
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
   VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?)
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
-    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
-    excluded.CREATED_DATE END, CLIENT_ID = excluded.CLIENT_ID, EXPIRED_AFTER =
-    excluded.EXPIRED_AFTER
-  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
-    t.CLIENT_ID = excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
+    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < sqlock_now()
   RETURNING CREATED_DATE;
 
 -- renew
@@ -200,14 +198,14 @@ DELETE
 
 -- read
 SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
     END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
   FROM "INT_LOCK"
   WHERE LOCK_KEY = ? AND REGION = ?;
 
 -- list
 SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
     END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY > ?
@@ -216,7 +214,7 @@ SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
 
 -- break
 UPDATE "INT_LOCK"
-  SET CLIENT_ID = ?, CREATED_DATE = sqlock_now()
+  SET CLIENT_ID = ?, CREATED_DATE = max(CREATED_DATE + 1, sqlock_now())
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND EXPIRED_AFTER >=
     sqlock_now();
 
@@ -229,7 +227,7 @@ DELETE
 -- bound of a reap
 SELECT max(LOCK_KEY)
   FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
-    BY LOCK_KEY LIMIT ?);
+    BY LOCK_KEY LIMIT ?) AS B;
 
 -- reap
 DELETE
@@ -251,20 +249,22 @@ SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
   ORDER BY c.cid;
 
 -- claim many
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
-  SELECT json_extract(j.value, '$.k'), ?, json_extract(j.value, '$.c'),
-    sqlock_now(), sqlock_now() + json_extract(j.value, '$.t')
-  FROM json_each(?) AS j
+  SELECT J.k, ?, J.c, J.born, J.born + J.t
+  FROM (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c')
+    AS c, json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
+    json_extract(j.value, '$.h') AS h, sqlock_now() AS born FROM json_each(?)
+    AS j) AS J
   WHERE true
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
-    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
-    excluded.CREATED_DATE END, CLIENT_ID = excluded.CLIENT_ID, EXPIRED_AFTER =
-    excluded.EXPIRED_AFTER
-  WHERE t.CLIENT_ID IS NULL OR t.EXPIRED_AFTER < excluded.CREATED_DATE OR
-    t.CLIENT_ID = excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
+    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() +
+    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < sqlock_now()
   RETURNING LOCK_KEY, CREATED_DATE;
 
 -- renew many
@@ -285,7 +285,7 @@ DELETE
 
 -- read many
 SELECT LOCK_KEY, CLIENT_ID, CREATED_DATE, CASE WHEN CLIENT_ID IS NULL THEN
-    min(EXPIRED_AFTER - sqlock_now(), -1) ELSE EXPIRED_AFTER - sqlock_now()
+    min(-1, EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now()
     END, CREATED_DATE, EXPIRED_AFTER, NULL, NULL
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
@@ -304,18 +304,17 @@ DELETE
   FROM "INT_LOCK";
 
 -- claim what was observed
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     EXPIRED_AFTER)
   VALUES (?, ?, ?, sqlock_now(), sqlock_now() + ?)
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CREATED_DATE = CASE WHEN t.CLIENT_ID = excluded.CLIENT_ID AND
-    t.EXPIRED_AFTER >= excluded.CREATED_DATE THEN t.CREATED_DATE ELSE
-    excluded.CREATED_DATE END, CLIENT_ID = excluded.CLIENT_ID, EXPIRED_AFTER =
-    excluded.EXPIRED_AFTER
-  WHERE t.CLIENT_ID IS NULL OR (t.EXPIRED_AFTER < excluded.CREATED_DATE AND
-    t.CLIENT_ID = ? AND t.EXPIRED_AFTER = ?) OR t.CLIENT_ID =
-    excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= sqlock_now() THEN L.CREATED_DATE
+    ELSE sqlock_now() END, EXPIRED_AFTER = sqlock_now() + ?
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    (L.EXPIRED_AFTER < sqlock_now() AND L.CLIENT_ID = ? AND L.EXPIRED_AFTER =
+    ?)
   RETURNING CREATED_DATE;
 
 -- guard
@@ -328,19 +327,19 @@ UPDATE "INT_LOCK"
 -- ---- layout spring6
 
 -- claim
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   VALUES (?, ?, ?, sqlock_now() + ? - ?)
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE
-  WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + ? < sqlock_now() OR t.CLIENT_ID
-    = excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = sqlock_now() + ? - ?
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    (L.CREATED_DATE + ?) < sqlock_now()
   RETURNING sqlock_now();
 
 -- renew
 UPDATE "INT_LOCK"
   SET CREATED_DATE = sqlock_now() + ? - ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
     sqlock_now();
 
 -- release
@@ -349,16 +348,16 @@ DELETE
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
 
 -- read
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
-    min(CREATED_DATE + ? - sqlock_now(), -1) ELSE CREATED_DATE + ? -
-    sqlock_now() END, CREATED_DATE, CREATED_DATE + ?, NULL, NULL
+SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
+    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL
   FROM "INT_LOCK"
   WHERE LOCK_KEY = ? AND REGION = ?;
 
 -- list
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
-    min(CREATED_DATE + ? - sqlock_now(), -1) ELSE CREATED_DATE + ? -
-    sqlock_now() END, CREATED_DATE, CREATED_DATE + ?, NULL, NULL
+SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
+    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY > ?
   ORDER BY LOCK_KEY
@@ -367,24 +366,24 @@ SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
 -- break
 UPDATE "INT_LOCK"
   SET CLIENT_ID = ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
     sqlock_now();
 
 -- break now
 DELETE
   FROM "INT_LOCK"
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
     sqlock_now();
 
 -- bound of a reap
 SELECT max(LOCK_KEY)
   FROM (SELECT LOCK_KEY FROM "INT_LOCK" WHERE REGION = ? AND LOCK_KEY > ? ORDER
-    BY LOCK_KEY LIMIT ?);
+    BY LOCK_KEY LIMIT ?) AS B;
 
 -- reap
 DELETE
   FROM "INT_LOCK"
-  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND CREATED_DATE + ? <
+  WHERE REGION = ? AND LOCK_KEY > ? AND LOCK_KEY <= ? AND (CREATED_DATE + ?) <
     sqlock_now() - ?;
 
 -- server
@@ -401,16 +400,18 @@ SELECT upper(c.name), lower(c.type), CASE WHEN c."notnull" THEN 0 ELSE 1 END,
   ORDER BY c.cid;
 
 -- claim many
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
-  SELECT json_extract(j.value, '$.k'), ?, json_extract(j.value, '$.c'),
-    sqlock_now() + json_extract(j.value, '$.t') - ?
-  FROM json_each(?) AS j
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+  SELECT J.k, ?, J.c, J.born + J.t - ?
+  FROM (SELECT json_extract(j.value, '$.k') AS k, json_extract(j.value, '$.c')
+    AS c, json_extract(j.value, '$.t') AS t, json_extract(j.value, '$.n') AS n,
+    json_extract(j.value, '$.h') AS h, sqlock_now() AS born FROM json_each(?)
+    AS j) AS J
   WHERE true
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE
-  WHERE t.CLIENT_ID IS NULL OR t.CREATED_DATE + ? < sqlock_now() OR t.CLIENT_ID
-    = excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = EXCLUDED.CREATED_DATE
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    (L.CREATED_DATE + ?) < sqlock_now()
   RETURNING LOCK_KEY, sqlock_now();
 
 -- renew many
@@ -418,7 +419,7 @@ UPDATE "INT_LOCK" AS t
   SET CREATED_DATE = sqlock_now() + json_extract(j.value, '$.t') - ?
   FROM json_each(?) AS j
   WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
-    t.CLIENT_ID = json_extract(j.value, '$.c') AND t.CREATED_DATE + ? >=
+    t.CLIENT_ID = json_extract(j.value, '$.c') AND (t.CREATED_DATE + ?) >=
     sqlock_now()
   RETURNING LOCK_KEY, sqlock_now();
 
@@ -430,9 +431,9 @@ DELETE
   RETURNING LOCK_KEY;
 
 -- read many
-SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
-    min(CREATED_DATE + ? - sqlock_now(), -1) ELSE CREATED_DATE + ? -
-    sqlock_now() END, CREATED_DATE, CREATED_DATE + ?, NULL, NULL
+SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
+    (CREATED_DATE + ?) - sqlock_now()) ELSE (CREATED_DATE + ?) - sqlock_now()
+    END, CREATED_DATE, (CREATED_DATE + ?), NULL, NULL
   FROM "INT_LOCK"
   WHERE REGION = ? AND LOCK_KEY IN (SELECT json_extract(j.value, '$.k') FROM
     json_each(?) AS j);
@@ -440,7 +441,7 @@ SELECT LOCK_KEY, CLIENT_ID, NULL, CASE WHEN CLIENT_ID IS NULL THEN
 -- hand over
 UPDATE "INT_LOCK"
   SET CLIENT_ID = ?, CREATED_DATE = sqlock_now() + ? - ?
-  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND CREATED_DATE + ? >=
+  WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ? AND (CREATED_DATE + ?) >=
     sqlock_now()
   RETURNING sqlock_now();
 
@@ -449,21 +450,21 @@ DELETE
   FROM "INT_LOCK";
 
 -- claim what was observed
-INSERT INTO "INT_LOCK" AS t (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
+INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
   VALUES (?, ?, ?, sqlock_now() + ? - ?)
   ON CONFLICT (LOCK_KEY, REGION) DO
   UPDATE
-  SET CLIENT_ID = excluded.CLIENT_ID, CREATED_DATE = excluded.CREATED_DATE
-  WHERE t.CLIENT_ID IS NULL OR (t.CREATED_DATE + ? < sqlock_now() AND
-    t.CLIENT_ID = ? AND t.CREATED_DATE + ? = ?) OR t.CLIENT_ID =
-    excluded.CLIENT_ID
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = sqlock_now() + ? - ?
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    ((L.CREATED_DATE + ?) < sqlock_now() AND L.CLIENT_ID = ? AND
+    (L.CREATED_DATE + ?) = ?)
   RETURNING sqlock_now();
 
 -- guard
 UPDATE "INT_LOCK"
   SET CLIENT_ID = CLIENT_ID
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?
-  RETURNING CREATED_DATE + ? >= (CAST(round((julianday('now') - 2440587.5) *
+  RETURNING (CREATED_DATE + ?) >= (CAST(round((julianday('now') - 2440587.5) *
     86400000.0) AS INTEGER) * 1000 + 1000);
 
 -- ---- stock, in our tables

@@ -477,19 +477,18 @@ static int reap_region(struct lk_store *store, const struct reaped *reaped,
 static int reap_names(struct lk_store *store, int64_t retention_ms,
                       int64_t *removed, sqlock_error *err)
 {
-    const sqlock_transactions *part = store->db.driver->transactions;
+    const sqlock_driver *driver = store->db.driver;
     char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
     struct lk_statement statement;
     struct reaped names = {.region = region, .statement = &statement};
-    sqlock_template template = {.text = NULL};
     int rc;
 
-    if (part != NULL)
-        template.text = part->statements[store->layout][SQLOCK_TX_SQL_REAP];
-    if (template.text == NULL)
+    if (driver->transactions == NULL)
         return 0;
-    rc = lk_statement_render(&statement, store->db.driver->dialect, &template,
-                             store->table.quoted, 0);
+    rc = lk_statement_of_tx(&statement, driver, store->layout,
+                            SQLOCK_TX_SQL_REAP, store->table.quoted, 0);
+    if (rc == SQLOCK_ENOTSUP)
+        return 0;
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
     (void)snprintf(region, sizeof region, "%s%s", store->region,

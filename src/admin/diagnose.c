@@ -201,14 +201,20 @@ static int look_at_clock(struct patient *patient, sqlock_error *err)
     uint32_t margin_ms =
         lk_margin_ms(&patient->options, patient->options.ttl_ms);
     sqlock_result result = {0};
+    struct lk_statement statement;
     int64_t offset_us;
     int64_t start_us;
     int64_t end_us;
     int rc;
 
     start_us = host_now_us();
-    rc = ask(patient, dialect->statements[0][SQLOCK_SQL_SERVER].text, &result,
-             err);
+    rc = lk_statement_render(&statement, dialect,
+                             &dialect->statements[SQLOCK_SQL_SERVER], "", 0);
+    if (rc < 0)
+        (void)lk_error(err, rc, "%s", sqlock_strerror(rc));
+    else
+        rc = ask(patient, statement.text, &result, err);
+    lk_statement_clear(&statement);
     end_us = host_now_us();
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,

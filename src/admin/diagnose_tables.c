@@ -71,7 +71,7 @@ static int run(const struct look *look, const sqlock_template *template,
 static int describe(const struct look *look, sqlock_error *err)
 {
     const sqlock_template *template =
-        &look->db->driver->dialect->statements[0][SQLOCK_SQL_DESCRIBE];
+        &look->db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE];
     const struct lk_table *table = &look->table;
     struct lk_arguments arguments = {0};
     sqlock_result columns = {0};

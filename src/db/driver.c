@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/thread.h"
+#include "db/statement.h"
 
 #define REGISTERED_MAX 16
 #define INFO_SIZE 128
@@ -84,12 +85,24 @@ int lk_driver_find(const sqlock_driver **out, const char *url,
     return 0;
 }
 
+/* Statements of many leases, and what comes behind them, may be missing, but not
+ * be unreadable. */
+static bool can_render(const sqlock_dialect *dialect, sqlock_layout layout,
+                       sqlock_statement_kind kind)
+{
+    struct lk_statement statement;
+    int rc = lk_statement_of_kind(&statement, dialect, layout, kind, "", 0);
+
+    lk_statement_clear(&statement);
+    return rc == 0 || (rc == SQLOCK_ENOTSUP && kind >= SQLOCK_SQL_CLAIM_MANY);
+}
+
 static bool has_all_statements(const sqlock_dialect *dialect)
 {
-    for (size_t i = 0; i < SQLOCK_LAYOUTS; i++)
-        for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
-            if (dialect->statements[i][kind].text == NULL &&
-                kind < SQLOCK_SQL_CLAIM_MANY)
+    for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++)
+        for (int kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
+            if (!can_render(dialect, (sqlock_layout)layout,
+                            (sqlock_statement_kind)kind))
                 return false;
     return true;
 }

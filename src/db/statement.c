@@ -1,6 +1,7 @@
 /*
- * statement.c - rendering templates.  Only validated, quoted table names and
- * placeholders ever go into a text; values are bound.
+ * statement.c - rendering templates: fragments first (template.c), placeholders
+ * then.  Only validated, quoted table names ever go into a text besides; values
+ * are bound.
  */
 #include "db/statement.h"
 
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TABLE_MARK "{table}"
+#include "db/lock_sql.h"
 
 void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
                       const char *text)
@@ -66,25 +67,78 @@ static int write_parameter(FILE *out, struct lk_statement *statement,
     return 0;
 }
 
-static int write_text(FILE *out, struct lk_statement *statement,
-                      sqlock_placeholder style, const char *text,
-                      const char *table)
+static int write_parameters(FILE *out, struct lk_statement *statement,
+                            sqlock_placeholder style, const char *text)
 {
-    while (*text != '\0') {
-        int rc;
+    int rc = 0;
 
-        if (strncmp(text, TABLE_MARK, strlen(TABLE_MARK)) == 0) {
-            (void)fputs(table, out);
-            text += strlen(TABLE_MARK);
-        } else if (text[0] == '{' && text[1] != '\0' && text[2] == '}') {
+    while (rc == 0 && *text != '\0') {
+        if (text[0] == '{' && text[1] != '\0' && text[2] == '}') {
             rc = write_parameter(out, statement, style, text[1]);
-            if (rc < 0)
-                return rc;
             text += 3;
         } else {
             (void)fputc(*text++, out);
         }
     }
+    return rc;
+}
+
+/* The template with its fragments in place; to be freed. */
+static int expand(char **out, const char *text,
+                  const struct lk_fragments *fragments)
+{
+    size_t size = 0;
+    FILE *stream = open_memstream(out, &size);
+    int rc;
+
+    if (stream == NULL)
+        return SQLOCK_ENOMEM;
+    rc = lk_template_write(stream, text, fragments);
+    if (fclose(stream) != 0)
+        rc = SQLOCK_ENOMEM;
+    if (rc < 0) {
+        free(*out);
+        *out = NULL;
+    }
+    return rc;
+}
+
+static int number(struct lk_statement *out, sqlock_placeholder style,
+                  const char *text)
+{
+    size_t size = 0;
+    FILE *stream = open_memstream(&out->text, &size);
+    int rc;
+
+    if (stream == NULL)
+        return SQLOCK_ENOMEM;
+    rc = write_parameters(stream, out, style, text);
+    if (fclose(stream) != 0)
+        rc = SQLOCK_ENOMEM;
+    if (rc < 0)
+        lk_statement_clear(out);
+    return rc;
+}
+
+int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
+                       const sqlock_template *template,
+                       const struct lk_fragments *fragments, uint32_t id)
+{
+    char *text = NULL;
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    if (template->text == NULL || *template->text == '\0')
+        return SQLOCK_ENOTSUP;
+    rc = expand(&text, template->text, fragments);
+    if (rc == 0)
+        rc = number(out, dialect->placeholder, text);
+    free(text);
+    if (rc < 0)
+        return rc;
+    out->sent.text = out->text;
+    out->sent.id = template->is_planned_anew ? 0 : id;
+    out->sent.insert_id = template->insert_id;
     return 0;
 }
 
@@ -92,27 +146,58 @@ int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
                         const sqlock_template *template, const char *table,
                         uint32_t id)
 {
-    size_t size = 0;
-    FILE *stream;
-    int rc;
+    const sqlock_fragment own[] = {{"table", table}, {NULL, NULL}};
+    const struct lk_fragments fragments = {
+        .lists = {own, dialect->fragments, lk_lock_fragments}};
+
+    return lk_statement_write(out, dialect, template, &fragments, id);
+}
+
+static int render_in(struct lk_statement *out, const sqlock_dialect *dialect,
+                     sqlock_layout layout, const sqlock_template *template,
+                     const char *table, uint32_t id)
+{
+    const sqlock_fragment own[] = {{"table", table}, {NULL, NULL}};
+    const struct lk_fragments fragments = {
+        .lists = {
+            own,
+            template->with,
+            dialect->layout_fragments[layout],
+            dialect->fragments,
+            lk_layout_fragments[layout],
+            lk_lock_fragments,
+        }};
+
+    return lk_statement_write(out, dialect, template, &fragments, id);
+}
+
+int lk_statement_of_kind(struct lk_statement *out,
+                         const sqlock_dialect *dialect, sqlock_layout layout,
+                         sqlock_statement_kind kind, const char *table,
+                         uint32_t id)
+{
+    sqlock_template template = dialect->statements[kind];
 
     memset(out, 0, sizeof *out);
-    if (template->text == NULL)
+    if (template.layouts != 0 && (template.layouts & (1u << layout)) == 0)
         return SQLOCK_ENOTSUP;
-    stream = open_memstream(&out->text, &size);
-    if (stream == NULL)
-        return SQLOCK_ENOMEM;
-    rc = write_text(stream, out, dialect->placeholder, template->text, table);
-    if (fclose(stream) != 0)
-        rc = SQLOCK_ENOMEM;
-    if (rc < 0) {
-        lk_statement_clear(out);
-        return rc;
+    if (template.text == NULL) {
+        template.text = lk_lock_templates[kind].text;
+        if (template.with == NULL)
+            template.with = lk_lock_templates[kind].with;
     }
-    out->sent.text = out->text;
-    out->sent.id = template->is_planned_anew ? 0 : id;
-    out->sent.insert_id = template->insert_id;
-    return 0;
+    return render_in(out, dialect, layout, &template, table, id);
+}
+
+int lk_statement_of_tx(struct lk_statement *out, const sqlock_driver *driver,
+                       sqlock_layout layout, sqlock_tx_kind kind,
+                       const char *table, uint32_t id)
+{
+    sqlock_template template = {.text = driver->transactions->statements[kind]};
+
+    if (template.text == NULL)
+        template.text = lk_tx_templates[kind];
+    return render_in(out, driver->dialect, layout, &template, table, id);
 }
 
 void lk_statement_clear(struct lk_statement *statement)

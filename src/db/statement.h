@@ -4,6 +4,7 @@
 #ifndef LK_STATEMENT_H
 #define LK_STATEMENT_H
 
+#include "db/template.h"
 #include "sqlock_driver.h"
 
 #define LK_PLACES_MAX 40
@@ -27,9 +28,28 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
 
 /* `table` is quoted.  0, ENOTSUP (the dialect has none), ENOMEM, EINVAL (a
  * template that cannot be read).  To be cleared; a failure leaves nothing. */
+
+/* One that is the same in every layout. */
 int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
                         const sqlock_template *template, const char *table,
                         uint32_t id);
+
+/* One about locks: the dialect's own or the library's. */
+int lk_statement_of_kind(struct lk_statement *out,
+                         const sqlock_dialect *dialect, sqlock_layout layout,
+                         sqlock_statement_kind kind, const char *table,
+                         uint32_t id);
+
+/* One of the application's transactions, likewise. */
+int lk_statement_of_tx(struct lk_statement *out, const sqlock_driver *driver,
+                       sqlock_layout layout, sqlock_tx_kind kind,
+                       const char *table, uint32_t id);
+
+/* With fragments of any kind, in which {table} is one. */
+int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
+                       const sqlock_template *template,
+                       const struct lk_fragments *fragments, uint32_t id);
+
 void lk_statement_clear(struct lk_statement *statement);
 
 /* The arguments in the order the statement wants them. */

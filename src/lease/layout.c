@@ -33,7 +33,7 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
     lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
     lk_argument_text(&arguments, SQLOCK_P_REGION,
                      table->schema[0] != '\0' ? table->schema : NULL);
-    rc = lk_statement_render(&statement, dialect, &dialect->statements[0][kind],
+    rc = lk_statement_render(&statement, dialect, &dialect->statements[kind],
                              table->quoted, 0);
     if (rc < 0)
         (void)lk_error(err, rc, "cannot prepare to read the catalogue");

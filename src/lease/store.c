@@ -128,15 +128,11 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
     const sqlock_dialect *dialect = store->db.driver->dialect;
 
     for (uint32_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
-        const sqlock_template *template =
-            &dialect->statements[store->layout][kind];
-        int rc;
+        int rc = lk_statement_of_kind(
+            &store->statements[kind], dialect, store->layout,
+            (sqlock_statement_kind)kind, store->table.quoted, kind + 1);
 
-        if (template->text == NULL)
-            continue;
-        rc = lk_statement_render(&store->statements[kind], dialect, template,
-                                 store->table.quoted, kind + 1);
-        if (rc < 0)
+        if (rc < 0 && rc != SQLOCK_ENOTSUP)
             return lk_error(err, rc, "statement %u of the driver %s: %s", kind,
                             store->db.driver->name, sqlock_strerror(rc));
     }

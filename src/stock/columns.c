@@ -32,8 +32,7 @@ int lk_columns_read(struct lk_columns *out, struct lk_db *db,
     lk_argument_text(&arguments, SQLOCK_P_REGION,
                      table->schema[0] != '\0' ? table->schema : NULL);
     rc = lk_statement_render(&statement, dialect,
-                             &dialect->statements[0][SQLOCK_SQL_DESCRIBE], "",
-                             0);
+                             &dialect->statements[SQLOCK_SQL_DESCRIBE], "", 0);
     if (rc < 0)
         (void)lk_error(err, rc, "cannot prepare to read the catalogue");
     else

@@ -17,18 +17,18 @@ _Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
 
 /* --- making and freeing --- */
 
-static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
-                      sqlock_error *err)
+/* On the application's connection nothing stays prepared. */
+static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
 {
-    const sqlock_template template = {.text = text};
-    /* On the application's connection nothing stays prepared. */
-    uint32_t id = tx->is_adopted && !tx->part->unprepares
-                      ? 0
-                      : SQLOCK_SQL_KINDS + 1 + kind;
-    int rc;
+    return tx->is_adopted && !tx->part->unprepares
+               ? 0
+               : SQLOCK_SQL_KINDS + 1 + kind;
+}
 
-    rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
-                             &template, tx->store->table.quoted, id);
+/* What became of rendering it. */
+static int check_rendered(sqlock_tx *tx, uint32_t kind, int rc,
+                          sqlock_error *err)
+{
     if (rc < 0)
         return lk_error(err, rc,
                         "transaction statement %u of the driver %s: %s", kind,
@@ -38,26 +38,39 @@ static int render_one(sqlock_tx *tx, uint32_t kind, const char *text,
     return 0;
 }
 
+static int render_one(sqlock_tx *tx, uint32_t kind, sqlock_error *err)
+{
+    int rc = lk_statement_of_tx(&tx->statements[kind], tx->driver,
+                                tx->store->layout, (sqlock_tx_kind)kind,
+                                tx->store->table.quoted, id_of(tx, kind));
+
+    return rc == SQLOCK_ENOTSUP ? 0 : check_rendered(tx, kind, rc, err);
+}
+
 static int render_select(sqlock_tx *tx, enum lk_tx_kind kind, const char *how,
                          sqlock_error *err)
 {
     char text[160];
+    const sqlock_template template = {.text = text};
+    int rc;
 
     (void)snprintf(text, sizeof text,
                    "SELECT LOCK_KEY FROM {table} WHERE LOCK_KEY = {1} AND "
                    "REGION = {2}%s",
                    how);
-    return render_one(tx, kind, text, err);
+    rc = lk_statement_render(&tx->statements[kind], tx->driver->dialect,
+                             &template, tx->store->table.quoted,
+                             id_of(tx, kind));
+    return check_rendered(tx, kind, rc, err);
 }
 
 static int render(sqlock_tx *tx, sqlock_error *err)
 {
-    const char *const *texts = tx->part->statements[tx->store->layout];
     int rc = 0;
 
     for (uint32_t kind = 0; rc == 0 && kind < SQLOCK_TX_KINDS; kind++)
-        if (texts[kind] != NULL && kind != LK_TX_REAP)
-            rc = render_one(tx, kind, texts[kind], err);
+        if (kind != LK_TX_REAP)
+            rc = render_one(tx, kind, err);
     if (rc == 0 && tx->part->update_free != NULL)
         rc = render_select(tx, LK_TX_LOCK, tx->part->update_free, err);
     if (rc == 0 && tx->part->update_wait != NULL)

@@ -333,12 +333,12 @@ static int render_all(size_t layout)
     (void)snprintf(prefix, sizeof prefix, "DS%ldL%zu_", (long)getpid(), layout);
     rc = lk_table_from_prefix(&subject.tables[layout], prefix, dialect, NULL);
     for (size_t kind = 0; rc == 0 && kind < SQLOCK_SQL_KINDS; kind++) {
-        if (dialect->statements[layout][kind].text == NULL)
-            continue;
-        rc = lk_statement_render(
-            &subject.statements[layout][kind], dialect,
-            &dialect->statements[layout][kind], subject.tables[layout].quoted,
+        rc = lk_statement_of_kind(
+            &subject.statements[layout][kind], dialect, (sqlock_layout)layout,
+            (sqlock_statement_kind)kind, subject.tables[layout].quoted,
             (uint32_t)(layout * SQLOCK_SQL_KINDS + kind + 1));
+        if (rc == SQLOCK_ENOTSUP)
+            rc = 0;
     }
     return rc;
 }

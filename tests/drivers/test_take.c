@@ -112,11 +112,16 @@ static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
 
 static bool takes(void)
 {
+    struct lk_statement statement = {0};
     const sqlock_driver *driver;
+    bool does;
 
-    return lk_driver_find(&driver, database_url(subject.database), NULL) == 0 &&
-           driver->dialect->statements[subject.layout][SQLOCK_SQL_TAKE].text !=
-               NULL;
+    does = lk_driver_find(&driver, database_url(subject.database), NULL) == 0 &&
+           lk_statement_of_kind(&statement, driver->dialect,
+                                (sqlock_layout)subject.layout, SQLOCK_SQL_TAKE,
+                                "T", 1) == 0;
+    lk_statement_clear(&statement);
+    return does;
 }
 
 void add_take_tests(add_fn add)

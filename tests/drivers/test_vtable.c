@@ -46,7 +46,7 @@ static void test_every_statement_and_schema_is_there(void **state)
             if (kind == SQLOCK_SQL_LOCK_MANY || kind == SQLOCK_SQL_TAKE ||
                 kind == SQLOCK_SQL_RELEASE_BELL)
                 continue; /* may be left out on purpose */
-            if (dialect->statements[i][kind].text == NULL)
+            if (subject.statements[i][kind].text == NULL)
                 fail_msg("layout %zu lacks statement %zu", i, kind);
         }
     }
@@ -55,19 +55,6 @@ static void test_every_statement_and_schema_is_there(void **state)
     while (dialect->columns[columns].name != NULL)
         columns++;
     assert_int_equal(columns, 8);
-}
-
-static void test_server_and_describe_are_the_same_in_every_layout(void **state)
-{
-    const sqlock_dialect *dialect = subject.driver->dialect;
-
-    (void)state;
-    for (size_t i = 1; i < SQLOCK_LAYOUTS; i++) {
-        assert_string_equal(dialect->statements[i][SQLOCK_SQL_SERVER].text,
-                            dialect->statements[0][SQLOCK_SQL_SERVER].text);
-        assert_string_equal(dialect->statements[i][SQLOCK_SQL_DESCRIBE].text,
-                            dialect->statements[0][SQLOCK_SQL_DESCRIBE].text);
-    }
 }
 
 static void test_closing_what_was_never_opened_is_harmless(void **state)
@@ -159,7 +146,6 @@ void add_vtable_tests(add_fn add)
 #define ADD(name) add(#name, test_##name)
     ADD(every_function_is_there);
     ADD(every_statement_and_schema_is_there);
-    ADD(server_and_describe_are_the_same_in_every_layout);
     ADD(closing_what_was_never_opened_is_harmless);
     ADD(aborting_what_was_never_opened_is_harmless);
     ADD(an_open_connection_is_alive_and_has_a_handle);

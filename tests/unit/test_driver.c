@@ -67,22 +67,40 @@ static void test_a_driver_without_a_function_is_refused(void **state)
 
 static void test_a_driver_without_a_statement_is_refused(void **state)
 {
-    size_t layout;
-    size_t kind;
+    /* static: should one be taken, it must stay */
+    static sqlock_driver driver;
+    static sqlock_dialect dialect;
 
     (void)state;
-    for (layout = 0; layout < SQLOCK_LAYOUTS; layout++)
-        for (kind = 0; kind < REQUIRED_KINDS; kind++) {
-            /* static: should one be taken, it must stay */
-            static sqlock_driver driver;
-            static sqlock_dialect dialect;
+    for (size_t kind = 0; kind < REQUIRED_KINDS; kind++) {
+        driver = copy("hole");
+        dialect = *driver.dialect;
+        dialect.statements[kind].text = "";
+        driver.dialect = &dialect;
+        expect_refused(&driver, SQLOCK_EINVAL);
+    }
+    /* Of one layout. */
+    driver = copy("hole");
+    dialect = *driver.dialect;
+    dialect.statements[SQLOCK_SQL_RENEW].layouts = 1 << SQLOCK_LAYOUT_SQLOCK;
+    driver.dialect = &dialect;
+    expect_refused(&driver, SQLOCK_EINVAL);
+}
 
-            driver = copy("hole");
-            dialect = *driver.dialect;
-            dialect.statements[layout][kind].text = NULL;
-            driver.dialect = &dialect;
-            expect_refused(&driver, SQLOCK_EINVAL);
-        }
+static void test_a_driver_with_an_unknown_fragment_is_refused(void **state)
+{
+    static sqlock_driver driver;
+    static sqlock_dialect dialect;
+
+    (void)state;
+    driver = copy("hole");
+    dialect = *driver.dialect;
+    dialect.fragments = NULL; /* with which `now` is missing */
+    driver.dialect = &dialect;
+    expect_refused(&driver, SQLOCK_EINVAL);
+    dialect = *lk_drivers[0]->dialect;
+    dialect.statements[SQLOCK_SQL_CLAIM_MANY].text = "SELECT {nwo}";
+    expect_refused(&driver, SQLOCK_EINVAL);
 }
 
 static void test_a_scheme_that_is_taken_is_refused(void **state)
@@ -187,6 +205,7 @@ static void test_a_url_finds_its_driver_by_scheme(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_driver_without_a_function_is_refused),
     cmocka_unit_test(test_a_driver_without_a_statement_is_refused),
+    cmocka_unit_test(test_a_driver_with_an_unknown_fragment_is_refused),
     cmocka_unit_test(test_a_scheme_that_is_taken_is_refused),
     cmocka_unit_test(test_a_whole_driver_is_taken_once),
     cmocka_unit_test(test_driver_info_lists_what_is_compiled_in),

@@ -62,7 +62,7 @@ static void test_templates_are_rendered(void **state)
 
 static void test_unreadable_templates_are_refused(void **state)
 {
-    static const char *const bad[] = {"{/}", "{a}", "{:}", "{ }"};
+    static const char *const bad[] = {"{/}", "{a}", "{:}", "{ }", "{it}"};
     struct lk_statement statement;
     sqlock_template source;
     size_t i;
@@ -79,6 +79,110 @@ static void test_unreadable_templates_are_refused(void **state)
     assert_int_equal(lk_statement_render(&statement, &dollar, &source, "T", 1),
                      SQLOCK_ENOTSUP);
     lk_statement_clear(&statement);
+}
+
+static const sqlock_fragment fragments[] = {
+    {"now", "clock()"},
+    {"us", "{it} us"},
+    {"later", "{now} + {us {it}}"},
+    {"twice", "{it}{it}"},
+    {"row", "KEY = {1}"},
+    {"of", "{it}END"},
+    {"endless", "{endless}"},
+    {"rising", "{rising {it} {it}}"},
+    {"ends", "of all layouts"},
+    {NULL, NULL},
+};
+static const sqlock_fragment of_layout[] = {
+    {"ends", "of this layout"},
+    {NULL, NULL},
+};
+
+static void test_fragments_are_put_in(void **state)
+{
+    static const struct {
+        const char *template;
+        const char *text;
+    } rows[] = {
+        {"{now}", "clock()"},
+        {"{later {4}}", "clock() + $1 us"},
+        {"{later {later {4} - {5}} + 1}",
+         "clock() + clock() + $1 - $2 us + 1 us"},
+        {"{twice {twice a}}", "aaaa"},
+        {"{row} AND {us {1}}", "KEY = $1 AND $1 us"},
+        {"{of} {of T.}", "END T.END"},
+        {"{now}{table}{now}", "clock()Tclock()"},
+    };
+    static const sqlock_dialect dialect = {
+        .placeholder = SQLOCK_PLACEHOLDER_DOLLAR, .fragments = fragments};
+    struct lk_statement statement;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const sqlock_template source = {.text = rows[i].template};
+
+        assert_int_equal(
+            lk_statement_render(&statement, &dialect, &source, "T", 1), 0);
+        assert_string_equal(statement.text, rows[i].text);
+        lk_statement_clear(&statement);
+    }
+}
+
+static void test_a_fragment_in_itself_is_refused(void **state)
+{
+    static const sqlock_dialect dialect = {.fragments = fragments};
+    static const char *const bad[] = {"{endless}", "{rising a}"};
+    struct lk_statement statement;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const sqlock_template source = {.text = bad[i]};
+
+        assert_int_equal(
+            lk_statement_render(&statement, &dialect, &source, "T", 1),
+            SQLOCK_EINVAL);
+    }
+}
+
+/* Of the statement before those of the layout, and these before the dialect's. */
+static void test_the_nearest_fragment_counts(void **state)
+{
+    static const sqlock_fragment own[] = {{"ends", "of this statement"},
+                                          {NULL, NULL}};
+    static const sqlock_dialect dialect = {
+        .fragments = fragments,
+        .layout_fragments = {[SQLOCK_LAYOUT_SPRING7] = of_layout},
+        .statements = {[SQLOCK_SQL_SERVER] = {.text = "{ends}"},
+                       [SQLOCK_SQL_DESCRIBE] = {.text = "{ends}", .with = own},
+                       [SQLOCK_SQL_REAP] = {.text = ""},
+                       [SQLOCK_SQL_TAKE] = {.text = "{ends}",
+                                            .layouts =
+                                                1 << SQLOCK_LAYOUT_SPRING7}},
+    };
+    static const struct {
+        sqlock_layout layout;
+        sqlock_statement_kind kind;
+        const char *text; /* NULL: not to be had */
+    } rows[] = {
+        {SQLOCK_LAYOUT_SQLOCK, SQLOCK_SQL_SERVER, "of all layouts"},
+        {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_SERVER, "of this layout"},
+        {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_DESCRIBE, "of this statement"},
+        {SQLOCK_LAYOUT_SPRING7, SQLOCK_SQL_TAKE, "of this layout"},
+        {SQLOCK_LAYOUT_SPRING6, SQLOCK_SQL_TAKE, NULL},
+        {SQLOCK_LAYOUT_SQLOCK, SQLOCK_SQL_REAP, NULL},
+    };
+    struct lk_statement statement;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        int rc = lk_statement_of_kind(&statement, &dialect, rows[i].layout,
+                                      rows[i].kind, "T", 1);
+
+        assert_int_equal(rc, rows[i].text != NULL ? 0 : SQLOCK_ENOTSUP);
+        if (rows[i].text != NULL)
+            assert_string_equal(statement.text, rows[i].text);
+        lk_statement_clear(&statement);
+    }
 }
 
 static void test_too_many_places_are_refused(void **state)
@@ -152,9 +256,9 @@ static void test_every_statement_of_every_driver_can_be_rendered(void **state)
             for (kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
                 bool is_optional = kind >= SQLOCK_SQL_CLAIM_MANY;
                 struct lk_statement statement;
-                int rc = lk_statement_render(&statement, dialect,
-                                             &dialect->statements[layout][kind],
-                                             "NAME", 1);
+                int rc = lk_statement_of_kind(
+                    &statement, dialect, (sqlock_layout)layout,
+                    (sqlock_statement_kind)kind, "NAME", 1);
 
                 if (rc != 0 && !(is_optional && rc == SQLOCK_ENOTSUP))
                     fail_msg("%s layout %zu statement %zu: %d",
@@ -170,6 +274,9 @@ static void test_every_statement_of_every_driver_can_be_rendered(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_templates_are_rendered),
     cmocka_unit_test(test_unreadable_templates_are_refused),
+    cmocka_unit_test(test_fragments_are_put_in),
+    cmocka_unit_test(test_a_fragment_in_itself_is_refused),
+    cmocka_unit_test(test_the_nearest_fragment_counts),
     cmocka_unit_test(test_too_many_places_are_refused),
     cmocka_unit_test(test_arguments_come_in_the_order_of_the_places),
     cmocka_unit_test(test_only_the_table_is_renamed_in_a_schema),

@@ -259,50 +259,11 @@ static int unlimit(void *handle, int64_t deadline_ns, sqlock_error *err)
 /* clang-format off */
 #define NOW "UTC_TIMESTAMP(6)"
 #define EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
-#define THE_ROW "LOCK_KEY = {1} AND REGION = {2}"
-#define SEED(columns, values)                                                  \
-    "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE" columns ") "         \
-    "VALUES ({1}, {2}, " NOW values ") "                                       \
-    "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"
 #define SHARE " /*M! LOCK IN SHARE MODE *//*!80001 FOR SHARE */"
-/* Not SKIP LOCKED: under REPEATABLE READ a search that passes over its row ends
-   in a lock on the gap behind it, where nobody could make a row any more. */
-#define SHARE_FREE                                                             \
-    " /*M! LOCK IN SHARE MODE NOWAIT *//*!80001 FOR SHARE NOWAIT */"
-#define GUARD(is_not_over, is_ours)                                            \
-    "SELECT " is_not_over " FROM {table} WHERE " THE_ROW                       \
-    " AND CLIENT_ID = {3}" is_ours SHARE_FREE
-#define REAP                                                                   \
-    LK_MYSQL_DELETE_FREE("CLIENT_ID IS NULL AND CREATED_DATE < "               \
-                         "TIMESTAMPADD(MICROSECOND, -{4}, " NOW ")")
 /* clang-format on */
 
 const sqlock_transactions lk_mysql_transactions = {
     .size = sizeof(sqlock_transactions),
-    .statements =
-        {
-            [SQLOCK_LAYOUT_SQLOCK] =
-                {
-                    [SQLOCK_TX_SQL_SEED] =
-                        SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
-                    [SQLOCK_TX_SQL_REAP] = REAP,
-                    [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("EXPIRED_AFTER >= " NOW, " AND FENCE = {8}"),
-                },
-            [SQLOCK_LAYOUT_SPRING7] =
-                {
-                    [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
-                    [SQLOCK_TX_SQL_REAP] = REAP,
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW, ""),
-                },
-            [SQLOCK_LAYOUT_SPRING6] =
-                {
-                    [SQLOCK_TX_SQL_SEED] = SEED("", ""),
-                    [SQLOCK_TX_SQL_REAP] = REAP,
-                    [SQLOCK_TX_SQL_GUARD] = GUARD(
-                        "CREATED_DATE + INTERVAL {5} MICROSECOND >= " NOW, ""),
-                },
-        },
     .identity = "SELECT CONCAT_WS(' ', @@hostname, @@port, @@datadir, "
                 "COALESCE({1}, DATABASE()))",
     /* Galera tells conflicting writes when they commit, locks it does not. */
@@ -310,7 +271,7 @@ const sqlock_transactions lk_mysql_transactions = {
                 "Value = 'ON'",
     .update_free = " FOR UPDATE NOWAIT",
     .update_wait = " FOR UPDATE",
-    .share_free = SHARE_FREE,
+    .share_free = LK_MYSQL_SHARE_FREE,
     .share_wait = SHARE,
     .wait_unit_ms = 1000,
     .timestamp_us = "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {column})",

@@ -1,5 +1,6 @@
 /*
- * dialect.c - the SQL of MySQL and MariaDB
+ * dialect.c - the SQL of MySQL and MariaDB, where it is not that of all databases
+ * (src/db/lock_sql.c)
  *
  * Only what both understand, but for comments that MariaDB alone reads: no
  * RETURNING elsewhere, no alias for the new row; and not VALUES(column), which
@@ -25,68 +26,75 @@ extern const char lk_sql_mysql_schema_spring7[];
 extern const char lk_sql_mysql_schema_spring6[];
 
 /* clang-format off */
-
-#define NOW "UTC_TIMESTAMP(6)"
+#define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
 #define EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
-#define MICROSECONDS(date) "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", " date ")"
-#define DATE(microseconds) "TIMESTAMPADD(MICROSECOND, " microseconds ", " EPOCH ")"
-#define LATER(microseconds) "TIMESTAMPADD(MICROSECOND, " microseconds ", " NOW ")"
-#define NOW_US MICROSECONDS(NOW)
 
-#define ROW "LOCK_KEY = {1} AND REGION = {2}"
-#define TABLE_WHERE "{table} WHERE "
-#define RANGE "REGION = {2} AND LOCK_KEY > {1}"
+static const sqlock_fragment fragments[] = {
+    {"now", "UTC_TIMESTAMP(6)"},
+    {"us", "INTERVAL {it} MICROSECOND"},
+    {"in_us", "TIMESTAMPDIFF(MICROSECOND, " EPOCH ", {it})"},
+    {"us_until", "TIMESTAMPDIFF(MICROSECOND, {now}, {it})"},
+    {"date", "TIMESTAMPADD(MICROSECOND, {it}, " EPOCH ")"}, /* of us */
+    {"later", "TIMESTAMPADD(MICROSECOND, {it}, {now})"},
+    {"ago", "{later -{it}}"},
+    {"answer", "LAST_INSERT_ID({it})"},
+    {"returning", ""},
 
-/* Over when the lease ended before now, or nobody has one. */
-#define OVER(end) "(CLIENT_ID IS NULL OR " end " < " NOW ")"
-#define NOT_OVER(end) end " >= " NOW
-/* Nobody has it, or it is the one that was observed, and over. */
-#define OBSERVED(nobody, end)                                                 \
-    "(CLIENT_ID IS NULL OR " nobody " OR (" end " < " NOW                     \
-    " AND CLIENT_ID = {9} AND " MICROSECONDS(end) " = {8}))"
+    /* Delete the rows of region {2} from behind {1} to {9} for which a condition
+       holds, unless somebody has them locked: a DELETE alone would wait for any
+       row that it passes, of other regions, too.  The limit, more than a page of
+       the reaper's, keeps the inner SELECT a table of its own, which comes
+       first. */
+    {"delete_unlocked",
+     "DELETE t FROM (SELECT LOCK_KEY AS free_key FROM {table} "
+     "WHERE {behind} AND LOCK_KEY <= {9} AND {it} "
+     "ORDER BY LOCK_KEY LIMIT 1000000 FOR UPDATE SKIP LOCKED) "
+     "AS free STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) "
+     "ON t.LOCK_KEY = free.free_key AND t.REGION = {2}"},
+    {"delete_between", "{delete_unlocked {it}}"},
+    {"unless_there", "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"},
+    {"share_free", LK_MYSQL_SHARE_FREE},
 
-/* A table of an old Spring keeps whole seconds.  A claim sent again within the
-   same second would then change nothing and look busy; a second more makes it
-   change something. */
-#define CHANGED(column, date)                                                 \
-    "IF(MICROSECOND(" column ") = 0 AND "                                     \
-    "ABS(TIMESTAMPDIFF(MICROSECOND, " column ", " date ")) < 1000000, "       \
-    column " + INTERVAL 1 SECOND, " date ")"
+    /* Nobody has it, or its lease ended before now. */
+    {"over", "(CLIENT_ID IS NULL OR {ends} < {now})"},
+    /* Nobody has it, or it is the one that was observed, and over. */
+    {"over_as_observed",
+     "(CLIENT_ID IS NULL OR {was_left} OR ({ends} < {now} "
+     "AND CLIENT_ID = {9} AND {in_us {ends}} = {8}))"},
+    {"was_left", "FALSE"},
+    {"client", "{3}"},
+    {"ttl", "{4}"},
+    {"name", "{6}"},
+    {"claim",
+     "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, {claim_columns}) "
+     "VALUES ({1}, {2}, {claim_values}) ON DUPLICATE KEY UPDATE {claim_again}"},
 
-/* Where nobody has it, no lease is left even if its end lies ahead. */
-#define REMAINING(client, end)                                                \
-    "IF(" client " IS NULL, "                                                 \
-    "LEAST(-1, TIMESTAMPDIFF(MICROSECOND, " NOW ", " end ")), "               \
-    "TIMESTAMPDIFF(MICROSECOND, " NOW ", " end "))"
+    /* A table of an old Spring keeps whole seconds.  A claim sent again within
+       the same second would then change nothing and look busy; a second more
+       makes it change something. */
+    {"change_end",
+     "{end_column} = IF(CLIENT_ID = {client}, "
+     "IF(MICROSECOND({end_column}) = 0 AND "
+     "ABS(TIMESTAMPDIFF(MICROSECOND, {end_column}, {new_end})) < 1000000, "
+     "{end_column} + INTERVAL 1 SECOND, {new_end}), {end_column})"},
 
-#define INFO(client, token, created, end, name, holder)                       \
-    "SELECT LOCK_KEY, " client ", " token ", " REMAINING(client, end) ", "    \
-    MICROSECONDS(created) ", " MICROSECONDS(end) ", "                         \
-    name ", " holder " FROM "
-
-#define PAGE " ORDER BY LOCK_KEY LIMIT {4}"
-
-#define REAP_BOUND_TEXT                                                       \
-    "SELECT MAX(LOCK_KEY) FROM (SELECT LOCK_KEY FROM {table} WHERE " RANGE    \
-    PAGE ") AS batch"
-
-#define REAP(is_over) LK_MYSQL_DELETE_FREE(is_over)
-
-/* A doorbell is the user lock of its number, in this database (doorbell.c).  A
-   claim that grants takes it for its session, once the row is locked, if it is
-   free; the release gives it back.  What is written does not depend on it (TOLD
-   is never 0), but the insert id says by its bit 62 that it was another's.  Not
-   by "IS NULL": of what cannot be null, MySQL does not compute it.  Each function
-   more costs the server in every execution. */
-#define BELL "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"
-#define TOLD "LAST_INSERT_ID(FENCE | 4611686018427387904)"
-#define WITH_BELL(value)                                                      \
-    "IF(GET_LOCK(" BELL ", 0) OR " TOLD ", " value ", NULL)"
-#define WITHOUT_BELL(value) "IF(RELEASE_LOCK(" BELL "), " value ", " value ")"
-
-/* ---------------------------------------------------- eight columns: ours -- */
-
-#define OURS_END "EXPIRED_AFTER"
+    /* Compared with a column of another collation than the table's, a key would
+       not be looked up in the index.  What JSON_UNQUOTE gives has, like a
+       literal, no collation to insist on. */
+    {"leases",
+     "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " BINARY " PATH '$.k', "
+     "c CHAR(36) " BINARY " PATH '$.c', t BIGINT PATH '$.t', "
+     "n VARCHAR(255) " BINARY " PATH '$.n', "
+     "h VARCHAR(255) " BINARY " PATH '$.h')) j"},
+    /* The leases first and each row by its key, whatever the optimizer thinks: it
+       reads the whole of a small table, and would wait for anybody's row lock. */
+    {"rows_of_leases",
+     "{leases} STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) "
+     "ON LOCK_KEY = JSON_UNQUOTE(JSON_QUOTE(j.k)) AND REGION = {2}"},
+    {"is_of_lease", "CLIENT_ID = j.c"},
+    {"release_items", "DELETE t FROM {rows_of_leases}"},
+    {NULL, NULL},
+};
 
 /* A release writes columns of fixed size alone: InnoDB then changes the row
    where it is, and does so again in the next claim, where a null would have it
@@ -95,249 +103,111 @@ extern const char lk_sql_mysql_schema_spring6[];
    table's CHECK demands, by 800 (400 years are 146097 days).  To all who read,
    such a row is what one with a null is: free, and nobody's. */
 #define CENTURIES "292194"
-#define LEFT "EXPIRED_AFTER < " EPOCH
-#define NOT_LEFT "EXPIRED_AFTER >= " EPOCH
-#define LEAVE(days)                                                           \
-    "CREATED_DATE = CREATED_DATE - INTERVAL " days " DAY, "                   \
-    "EXPIRED_AFTER = " NOW " - INTERVAL 146097 DAY"
-#define OF_HOLDER(column) "IF(" LEFT ", NULL, " column ")"
-#define TRUE_END                                                              \
-    "IF(" LEFT ", EXPIRED_AFTER + INTERVAL 146097 DAY, EXPIRED_AFTER)"
-/* By itself: a peer that takes the row leaves it as it is. */
-#define TRUE_CREATED                                                          \
-    "IF(CREATED_DATE < " EPOCH ", CREATED_DATE + INTERVAL " CENTURIES " DAY, "\
-    "CREATED_DATE)"
 
-#define OURS_INFO                                                             \
-    INFO(OF_HOLDER("CLIENT_ID"), "FENCE", TRUE_CREATED, TRUE_END,             \
-         "LOCK_NAME", OF_HOLDER("HOLDER"))
-#define OURS_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(OURS_END)
-#define OURS_RISE "FENCE = GREATEST(FENCE + 1, " NOW_US ")"
+static const sqlock_fragment ours[] = {
+    {"was_left", "EXPIRED_AFTER < " EPOCH},
+    {"held", "IF({was_left}, NULL, {it})"},
+    {"last_end",
+     "IF({was_left}, EXPIRED_AFTER + INTERVAL 146097 DAY, EXPIRED_AFTER)"},
+    /* By itself: a peer that takes the row leaves it as it is. */
+    {"first_created", "IF(CREATED_DATE < " EPOCH
+                      ", CREATED_DATE + INTERVAL " CENTURIES " DAY, "
+                      "CREATED_DATE)"},
+    {"leave", "CREATED_DATE = CREATED_DATE - INTERVAL {it} DAY, "
+              "EXPIRED_AFTER = {now} - INTERVAL 146097 DAY"},
+    {"freed", "EXPIRED_AFTER = {later -1}"},
 
-#define OURS_COLUMNS                                                          \
-    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "        \
-    "EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER) "
-#define OURS_VALUES(key, client, us, name, holder)                            \
-    key ", {2}, " client ", " NOW ", " LATER(us) ", "                         \
-    "LAST_INSERT_ID(" NOW_US "), " name ", " holder
-#define OURS_TAKEOVER(over, client, us, name, held)                           \
-    " ON DUPLICATE KEY UPDATE "                                               \
-    "FENCE = CASE WHEN " over                                                 \
-    " THEN LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US ")) "                  \
-    "WHEN CLIENT_ID = " client " THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, " \
-    "CREATED_DATE = IF(" over ", " NOW ", CREATED_DATE), "                    \
-    "CLIENT_ID = IF(" over ", " client ", CLIENT_ID), "                       \
-    "LOCK_NAME = IF(CLIENT_ID = " client ", " name ", LOCK_NAME), "           \
-    "HOLDER = IF(CLIENT_ID = " client ", " held ", HOLDER), "                 \
-    "EXPIRED_AFTER = IF(CLIENT_ID = " client ", " LATER(us)                   \
-    ", EXPIRED_AFTER)"
-#define OURS_CLAIM_OF(over)                                                   \
-    OURS_COLUMNS "VALUES (" OURS_VALUES("{1}", "{3}", "{4}", "{6}", "{7}")    \
-    ")" OURS_TAKEOVER(over, "{3}", "{4}", "{6}", WITH_BELL("{7}"))
-#define OURS_CLAIM OURS_CLAIM_OF(OVER(OURS_END))
+    {"claim_values", "{client}, {now}, {later {ttl}}, "
+                     "LAST_INSERT_ID({now_us}), {name}, {holder}"},
+    {"claim_again",
+     "FENCE = CASE WHEN {over} THEN LAST_INSERT_ID({raised FENCE}) "
+     "WHEN CLIENT_ID = {client} THEN LAST_INSERT_ID(FENCE) ELSE FENCE END, "
+     "CREATED_DATE = IF({over}, {now}, CREATED_DATE), "
+     "CLIENT_ID = IF({over}, {client}, CLIENT_ID), "
+     "LOCK_NAME = IF(CLIENT_ID = {client}, {name}, LOCK_NAME), "
+     "HOLDER = IF(CLIENT_ID = {client}, {holder_again}, HOLDER), "
+     "EXPIRED_AFTER = IF(CLIENT_ID = {client}, {later {ttl}}, EXPIRED_AFTER)"},
 
-#define OURS_TAKE                                                             \
-    "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
-    ")), CLIENT_ID = {3}, CREATED_DATE = " NOW ", EXPIRED_AFTER = "           \
-    LATER("{4}") ", LOCK_NAME = {6}, HOLDER = " WITH_BELL("{7}")              \
-    " WHERE " ROW " AND " OURS_END " < " NOW /* of a free row, too */
-
-#define OURS_HAND_OVER                                                        \
-    "UPDATE {table} SET FENCE = LAST_INSERT_ID(GREATEST(FENCE + 1, " NOW_US   \
-    ")), CLIENT_ID = {3}, CREATED_DATE = " NOW ", LOCK_NAME = {6}, "          \
-    "HOLDER = {7}, EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW               \
-    " AND CLIENT_ID = {9} AND " NOT_OVER(OURS_END)
-
-#define OURS_RENEW                                                            \
-    "UPDATE {table} SET EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW          \
-    " AND CLIENT_ID = {3} AND " NOT_OVER(OURS_END)
-
-/* The row stays: it is the token's high-water mark. */
-#define OURS_RELEASE                                                          \
-    "UPDATE {table} SET " LEAVE(WITHOUT_BELL(CENTURIES))                      \
-    " WHERE " ROW " AND CLIENT_ID = {3} AND " NOT_LEFT
-
-#define OURS_BREAK                                                            \
-    "UPDATE {table} SET CLIENT_ID = {3}, HOLDER = {7}, " OURS_RISE            \
-    " WHERE " OURS_HELD
-
-#define OURS_BREAK_NOW                                                        \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, " OURS_RISE           \
-    ", EXPIRED_AFTER = " LATER("-1") " WHERE " OURS_HELD
-
-#define OURS_AFTER_RESTORE                                                    \
-    "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, " OURS_RISE          \
-    ", EXPIRED_AFTER = " LATER("-1")
-#define SPRING_AFTER_RESTORE "DELETE FROM {table}"
-
-#define OURS_REAP                                                             \
-    REAP(TRUE_END " < " LATER("-{4}") " AND FENCE < " NOW_US " - {4}")
-
-/* --------------------------------------------------- five columns: Spring 7 -- */
-
-#define SPRING7_END "EXPIRED_AFTER"
-#define SPRING7_INFO                                                          \
-    INFO("CLIENT_ID", MICROSECONDS("CREATED_DATE"), "CREATED_DATE",           \
-         SPRING7_END, "NULL", "NULL")
-#define SPRING7_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING7_END)
+    /* A doorbell is the user lock of its number, in this database (doorbell.c).
+       A claim that grants takes it for its session, once the row is locked, if it
+       is free; the release gives it back.  What is written does not depend on it
+       (what tells is never 0), but the insert id says by its bit 62 that it was
+       another's.  Not by "IS NULL": of what cannot be null, MySQL does not
+       compute it.  Each function more costs the server in every execution. */
+    {"bell", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
+    {"with_bell", "IF(GET_LOCK({bell}, 0) OR "
+                  "LAST_INSERT_ID(FENCE | 4611686018427387904), {it}, NULL)"},
+    {"without_bell", "IF(RELEASE_LOCK({bell}), {it}, {it})"},
+    {"holder_again", "{with_bell {7}}"},
+    {"release", "UPDATE {table} SET {leave {without_bell " CENTURIES "}}"},
+    {"released", " AND EXPIRED_AFTER >= " EPOCH},
+    {"release_items",
+     "UPDATE {rows_of_leases} SET {leave " CENTURIES "}"},
+    {NULL, NULL},
+};
 
 /* CREATED_DATE is the token as a date. */
-#define SPRING7_COLUMNS                                                       \
-    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE, "        \
-    "EXPIRED_AFTER) "
-#define SPRING7_VALUES(key, client, us)                                       \
-    key ", {2}, " client ", " DATE("LAST_INSERT_ID(" NOW_US ")") ", "         \
-    LATER(us)
-#define SPRING7_TAKEOVER(over, client, us)                                    \
-    " ON DUPLICATE KEY UPDATE "                                               \
-    "CREATED_DATE = CASE WHEN " over                                          \
-    " THEN " DATE("LAST_INSERT_ID(" NOW_US ")")                               \
-    " WHEN CLIENT_ID = " client " THEN "                                      \
-    DATE("LAST_INSERT_ID(" MICROSECONDS("CREATED_DATE") ")")                  \
-    " ELSE CREATED_DATE END, "                                                \
-    "CLIENT_ID = IF(" over ", " client ", CLIENT_ID), "                       \
-    "EXPIRED_AFTER = IF(CLIENT_ID = " client ", "                             \
-    CHANGED("EXPIRED_AFTER", LATER(us)) ", EXPIRED_AFTER)"
-#define SPRING7_CLAIM_OF(over)                                                \
-    SPRING7_COLUMNS "VALUES (" SPRING7_VALUES("{1}", "{3}", "{4}") ")"        \
-    SPRING7_TAKEOVER(over, "{3}", "{4}")
-#define SPRING7_CLAIM SPRING7_CLAIM_OF(OVER(SPRING7_END))
-
-#define SPRING7_HAND_OVER                                                     \
-    "UPDATE {table} SET CREATED_DATE = " DATE("LAST_INSERT_ID(GREATEST("      \
-    MICROSECONDS("CREATED_DATE") " + 1, " NOW_US "))") ", CLIENT_ID = {3}, "  \
-    "EXPIRED_AFTER = " LATER("{4}") " WHERE " ROW " AND CLIENT_ID = {9} AND " \
-    NOT_OVER(SPRING7_END)
-
-#define SPRING7_RENEW OURS_RENEW
-
-#define SPRING_RELEASE "DELETE FROM {table} WHERE " ROW " AND CLIENT_ID = {3}"
-
-#define SPRING7_BREAK                                                         \
-    "UPDATE {table} SET CLIENT_ID = {3}, CREATED_DATE = "                     \
-    "GREATEST(CREATED_DATE + INTERVAL 1 MICROSECOND, " NOW ") WHERE "         \
-    SPRING7_HELD
-
-#define SPRING7_BREAK_NOW "DELETE FROM {table} WHERE " SPRING7_HELD
-
-#define SPRING7_REAP                                                          \
-    REAP(SPRING7_END " < " LATER("-{4}") " AND CREATED_DATE < " LATER("-{4}"))
-
-/* ----------------------------------------- four columns: Spring 5.4 to 6.5 -- */
-
-/* The contender's time to live decides: the end is CREATED_DATE + {5}. */
-#define SPRING6_END "(CREATED_DATE + INTERVAL {5} MICROSECOND)"
-#define SPRING6_DATE(us) LATER(us " - {5}")
-#define SPRING6_INFO                                                          \
-    INFO("CLIENT_ID", "NULL", "CREATED_DATE", SPRING6_END, "NULL", "NULL")
-#define SPRING6_HELD ROW " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING6_END)
+static const sqlock_fragment spring7[] = {
+    {"claim_values", "{client}, {date LAST_INSERT_ID({now_us})}, "
+                     "{later {ttl}}"},
+    {"claim_again",
+     "CREATED_DATE = CASE WHEN {over} THEN {date LAST_INSERT_ID({now_us})} "
+     "WHEN CLIENT_ID = {client} THEN "
+     "{date LAST_INSERT_ID({in_us CREATED_DATE})} ELSE CREATED_DATE END, "
+     "CLIENT_ID = IF({over}, {client}, CLIENT_ID), {change_end}"},
+    {"end_column", "EXPIRED_AFTER"},
+    {"new_end", "{later {ttl}}"},
+    {"grant", "CREATED_DATE = {date LAST_INSERT_ID({greatest}("
+              "{in_us CREATED_DATE} + 1, {now_us}))}, CLIENT_ID = {3}, "
+              "{lease {4}}"},
+    {NULL, NULL},
+};
 
 /* The token is kept nowhere.  It is set beside CLIENT_ID, in a comparison that
    always holds, since CREATED_DATE has other uses. */
-#define SPRING6_TOKEN "LAST_INSERT_ID(" NOW_US ") > 0"
-#define SPRING6_COLUMNS                                                       \
-    "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE) "
-#define SPRING6_VALUES(key, client, us)                                       \
-    key ", {2}, IF(" SPRING6_TOKEN ", " client ", NULL), " SPRING6_DATE(us)
-#define SPRING6_TAKEOVER(over, client, us)                                    \
-    " ON DUPLICATE KEY UPDATE "                                               \
-    "CLIENT_ID = IF((" over " OR CLIENT_ID = " client ") AND "                \
-    SPRING6_TOKEN ", " client ", CLIENT_ID), "                                \
-    "CREATED_DATE = IF(CLIENT_ID = " client ", "                              \
-    CHANGED("CREATED_DATE", SPRING6_DATE(us)) ", CREATED_DATE)"
-#define SPRING6_CLAIM_OF(over)                                                \
-    SPRING6_COLUMNS "VALUES (" SPRING6_VALUES("{1}", "{3}", "{4}") ")"        \
-    SPRING6_TAKEOVER(over, "{3}", "{4}")
-#define SPRING6_CLAIM SPRING6_CLAIM_OF(OVER(SPRING6_END))
+static const sqlock_fragment spring6[] = {
+    {"set_token", "LAST_INSERT_ID({now_us}) > 0"},
+    {"claim_values", "IF({set_token}, {client}, NULL), {later {ttl} - {5}}"},
+    {"claim_again",
+     "CLIENT_ID = IF(({over} OR CLIENT_ID = {client}) AND {set_token}, "
+     "{client}, CLIENT_ID), {change_end}"},
+    {"end_column", "CREATED_DATE"},
+    {"new_end", "{later {ttl} - {5}}"},
+    {"grant", "CLIENT_ID = IF({set_token}, {3}, NULL), {lease {4}}"},
+    {NULL, NULL},
+};
 
-#define SPRING6_HAND_OVER                                                     \
-    "UPDATE {table} SET CLIENT_ID = IF(" SPRING6_TOKEN ", {3}, NULL), "       \
-    "CREATED_DATE = " SPRING6_DATE("{4}") " WHERE " ROW                       \
-    " AND CLIENT_ID = {9} AND " NOT_OVER(SPRING6_END)
+static const sqlock_fragment as_observed[] = {
+    {"over", "{over_as_observed}"},
+    {NULL, NULL},
+};
 
-#define SPRING6_RENEW                                                         \
-    "UPDATE {table} SET CREATED_DATE = " SPRING6_DATE("{4}") " WHERE " ROW           \
-    " AND CLIENT_ID = {3} AND " NOT_OVER(SPRING6_END)
+static const sqlock_fragment of_each[] = {
+    {"client", "j.c"},
+    {"ttl", "j.t"},
+    {"name", "j.n"},
+    {"holder", "j.h"},
+    {"holder_again", "j.h"},
+    {NULL, NULL},
+};
 
-#define SPRING6_BREAK                                                         \
-    "UPDATE {table} SET CLIENT_ID = {3} WHERE " SPRING6_HELD
+static const sqlock_fragment with_bell[] = {
+    {"holder", "{with_bell {7}}"},
+    {NULL, NULL},
+};
 
-#define SPRING6_BREAK_NOW "DELETE FROM {table} WHERE " SPRING6_HELD
-
-#define SPRING6_REAP REAP("CREATED_DATE < " LATER("-{4} - {5}"))
-
-/* ----------------------------------------------------------------- batches -- */
-
-/* Compared with a column of another collation than the table's, a key would
-   not be looked up in the index.  What JSON_UNQUOTE gives has, like a literal,
-   no collation to insist on. */
-#define KEY_OF_LEASE "JSON_UNQUOTE(JSON_QUOTE(j.k))"
-
-#define BINARY "CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
-#define LEASES                                                                \
-    "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " BINARY " PATH '$.k', "      \
-    "c CHAR(36) " BINARY " PATH '$.c', t BIGINT PATH '$.t', "                 \
-    "n VARCHAR(255) " BINARY " PATH '$.n', "                                  \
-    "h VARCHAR(255) " BINARY " PATH '$.h')) j"
-
-/* The leases first and each row by its key, whatever the optimizer thinks: it
-   reads the whole of a small table, and would wait for anybody's row lock. */
-#define JOINED                                                                \
-    LEASES " STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) "                  \
-    "ON LOCK_KEY = " KEY_OF_LEASE " AND REGION = {2} "
-#define OF_LEASE "CLIENT_ID = j.c"
-
-/* The end counted from a now that travels in the insert id. */
-#define ANSWERED(us) DATE("LAST_INSERT_ID(" NOW_US ") + " us)
-
-/* MariaDB gives the rows as they are now, also those of others; on MySQL, which
-   has no such clause, they are read afterwards. */
-#define ROWS_NOW(token)                                                       \
-    " /*M!100500 RETURNING LOCK_KEY, " token ", CLIENT_ID */"
-
-#define OURS_CLAIM_MANY                                                       \
-    OURS_COLUMNS "SELECT " OURS_VALUES("j.k", "j.c", "j.t", "j.n", "j.h")     \
-    " FROM " LEASES                                                           \
-    OURS_TAKEOVER(OVER(OURS_END), "j.c", "j.t", "j.n", "j.h")                 \
-    ROWS_NOW("FENCE")
-#define SPRING7_CLAIM_MANY                                                    \
-    SPRING7_COLUMNS "SELECT " SPRING7_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " LEASES SPRING7_TAKEOVER(OVER(SPRING7_END), "j.c", "j.t")         \
-    ROWS_NOW(MICROSECONDS("CREATED_DATE"))
-#define SPRING6_CLAIM_MANY                                                    \
-    SPRING6_COLUMNS "SELECT " SPRING6_VALUES("j.k", "j.c", "j.t")             \
-    " FROM " LEASES SPRING6_TAKEOVER(OVER(SPRING6_END), "j.c", "j.t")         \
-    ROWS_NOW(NOW_US)
-
-/* MariaDB can be told for a statement that it waits for no row lock: then it is
-   EBUSY at once.  MySQL waits for as long as the session does. */
-#define AT_ONCE "/*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
-#define RENEW_MANY                                                    \
-    AT_ONCE "UPDATE " JOINED "SET EXPIRED_AFTER = " ANSWERED("j.t")           \
-    " WHERE " OF_LEASE " AND " NOT_OVER("EXPIRED_AFTER")
-#define SPRING6_RENEW_MANY                                                    \
-    AT_ONCE "UPDATE " JOINED                                           \
-    "SET CREATED_DATE = " ANSWERED("j.t - {5}")                               \
-    " WHERE " OF_LEASE " AND " NOT_OVER(SPRING6_END)
-
-#define OURS_RELEASE_MANY                                                     \
-    "UPDATE " JOINED "SET " LEAVE(CENTURIES)                                  \
-    " WHERE " OF_LEASE " AND " NOT_LEFT
-#define SPRING_RELEASE_MANY                                                   \
-    "DELETE t FROM " JOINED "WHERE " OF_LEASE
-
-/* MySQL must be told not to lock `j`; MariaDB knows no such clause, and passes
-   over comments for this version. */
-#define LOCK_MANY                                                     \
-    "SELECT LOCK_KEY FROM " JOINED "WHERE " OF_LEASE                  \
-    " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"
+/* The end is counted from a now that travels in the insert id. */
+static const sqlock_fragment with_answer[] = {
+    {"later", "{date LAST_INSERT_ID({now_us}) + {it}}"},
+    {NULL, NULL},
+};
 
 /* ------------------------------------------------------------- every table -- */
 
 /* Newer servers give read_only as a word. */
 #define SERVER_TEXT                                                           \
     "SELECT IF(CAST(@@global.read_only AS CHAR) IN ('0', 'OFF'), 0, 1), "     \
-    NOW_US ", CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), "  \
+    "{now_us}, CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), "  \
     "SUBSTRING_INDEX(VERSION(), '-', 1))"
 
 /* A key on a prefix of a column does not keep rows apart as it must.  Each table
@@ -395,77 +265,47 @@ const sqlock_dialect lk_mysql_dialect = {
         [SQLOCK_LAYOUT_SPRING7] = lk_sql_mysql_schema_spring7,
         [SQLOCK_LAYOUT_SPRING6] = lk_sql_mysql_schema_spring6,
     },
+    .fragments = fragments,
+    .layout_fragments = {
+        [SQLOCK_LAYOUT_SQLOCK] = ours,
+        [SQLOCK_LAYOUT_SPRING7] = spring7,
+        [SQLOCK_LAYOUT_SPRING6] = spring6,
+    },
     .statements = {
-        [SQLOCK_LAYOUT_SQLOCK] = {
-            [SQLOCK_SQL_CLAIM] = {.text = OURS_CLAIM, .insert_id = SQLOCK_INSERT_ID_UPSERT},
-            [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
-                OURS_CLAIM_OF(OBSERVED(LEFT, OURS_END)),
-                .insert_id = SQLOCK_INSERT_ID_UPSERT},
-            [SQLOCK_SQL_RENEW] = {.text = OURS_RENEW},
-            [SQLOCK_SQL_RELEASE] = {.text = OURS_RELEASE},
-            [SQLOCK_SQL_READ] = {.text = OURS_INFO TABLE_WHERE ROW},
-            [SQLOCK_SQL_LIST] = {.text = OURS_INFO TABLE_WHERE RANGE PAGE},
-            [SQLOCK_SQL_BREAK] = {.text = OURS_BREAK},
-            [SQLOCK_SQL_BREAK_NOW] = {.text = OURS_BREAK_NOW},
-            [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND_TEXT},
-            [SQLOCK_SQL_REAP] = {.text = OURS_REAP},
-            [SQLOCK_SQL_SERVER] = {.text = SERVER_TEXT},
-            [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE_TEXT},
-            [SQLOCK_SQL_CLAIM_MANY] = {.text = OURS_CLAIM_MANY},
-            [SQLOCK_SQL_RENEW_MANY] = {.text = RENEW_MANY, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_RELEASE_MANY] = {.text = OURS_RELEASE_MANY},
-            [SQLOCK_SQL_READ_MANY] = {.text = OURS_INFO JOINED},
-            [SQLOCK_SQL_LOCK_MANY] = {.text = LOCK_MANY},
-            [SQLOCK_SQL_TAKE] = {.text = OURS_TAKE, .insert_id = SQLOCK_INSERT_ID_MARKED},
-            [SQLOCK_SQL_HAND_OVER] = {.text = OURS_HAND_OVER, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_AFTER_RESTORE] = {.text = OURS_AFTER_RESTORE},
-        },
-        [SQLOCK_LAYOUT_SPRING7] = {
-            [SQLOCK_SQL_CLAIM] = {.text = SPRING7_CLAIM, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
-                SPRING7_CLAIM_OF(OBSERVED("FALSE", SPRING7_END)),
-                .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_RENEW] = {.text = SPRING7_RENEW},
-            [SQLOCK_SQL_RELEASE] = {.text = SPRING_RELEASE},
-            [SQLOCK_SQL_READ] = {.text = SPRING7_INFO TABLE_WHERE ROW},
-            [SQLOCK_SQL_LIST] = {.text = SPRING7_INFO TABLE_WHERE RANGE PAGE},
-            [SQLOCK_SQL_BREAK] = {.text = SPRING7_BREAK},
-            [SQLOCK_SQL_BREAK_NOW] = {.text = SPRING7_BREAK_NOW},
-            [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND_TEXT},
-            [SQLOCK_SQL_REAP] = {.text = SPRING7_REAP},
-            [SQLOCK_SQL_SERVER] = {.text = SERVER_TEXT},
-            [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE_TEXT},
-            [SQLOCK_SQL_CLAIM_MANY] = {.text = SPRING7_CLAIM_MANY},
-            [SQLOCK_SQL_RENEW_MANY] = {.text = RENEW_MANY, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_RELEASE_MANY] = {.text = SPRING_RELEASE_MANY},
-            [SQLOCK_SQL_READ_MANY] = {.text = SPRING7_INFO JOINED},
-            [SQLOCK_SQL_HAND_OVER] = {.text = SPRING7_HAND_OVER, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_AFTER_RESTORE] = {.text = SPRING_AFTER_RESTORE},
-            [SQLOCK_SQL_LOCK_MANY] = {.text = LOCK_MANY},
-        },
-        [SQLOCK_LAYOUT_SPRING6] = {
-            [SQLOCK_SQL_CLAIM] = {.text = SPRING6_CLAIM, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_CLAIM_OBSERVED] = {.text =
-                SPRING6_CLAIM_OF(OBSERVED("FALSE", SPRING6_END)),
-                .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_RENEW] = {.text = SPRING6_RENEW},
-            [SQLOCK_SQL_RELEASE] = {.text = SPRING_RELEASE},
-            [SQLOCK_SQL_READ] = {.text = SPRING6_INFO TABLE_WHERE ROW},
-            [SQLOCK_SQL_LIST] = {.text = SPRING6_INFO TABLE_WHERE RANGE PAGE},
-            [SQLOCK_SQL_BREAK] = {.text = SPRING6_BREAK},
-            [SQLOCK_SQL_BREAK_NOW] = {.text = SPRING6_BREAK_NOW},
-            [SQLOCK_SQL_REAP_BOUND] = {.text = REAP_BOUND_TEXT},
-            [SQLOCK_SQL_REAP] = {.text = SPRING6_REAP},
-            [SQLOCK_SQL_SERVER] = {.text = SERVER_TEXT},
-            [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE_TEXT},
-            [SQLOCK_SQL_CLAIM_MANY] = {.text = SPRING6_CLAIM_MANY},
-            [SQLOCK_SQL_RENEW_MANY] = {.text = SPRING6_RENEW_MANY, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_RELEASE_MANY] = {.text = SPRING_RELEASE_MANY},
-            [SQLOCK_SQL_READ_MANY] = {.text = SPRING6_INFO JOINED},
-            [SQLOCK_SQL_HAND_OVER] = {.text = SPRING6_HAND_OVER, .insert_id = SQLOCK_INSERT_ID_ROW},
-            [SQLOCK_SQL_AFTER_RESTORE] = {.text = SPRING_AFTER_RESTORE},
-            [SQLOCK_SQL_LOCK_MANY] = {.text = LOCK_MANY},
-        },
+        [SQLOCK_SQL_SERVER] = {.text = SERVER_TEXT},
+        [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE_TEXT},
+        [SQLOCK_SQL_CLAIM] = {.insert_id = SQLOCK_INSERT_ID_UPSERT},
+        [SQLOCK_SQL_CLAIM_OBSERVED] = {.with = as_observed,
+            .insert_id = SQLOCK_INSERT_ID_UPSERT},
+        [SQLOCK_SQL_TAKE] = {.text =
+            "UPDATE {table} SET {grant} WHERE {row} AND "
+            "{ends} < {now}" /* of a free row, too */,
+            .with = with_bell, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
+            .insert_id = SQLOCK_INSERT_ID_MARKED},
+        [SQLOCK_SQL_HAND_OVER] = {.insert_id = SQLOCK_INSERT_ID_ROW},
+        /* MariaDB gives the rows as they are now, also those of others; on MySQL,
+           which has no such clause, they are read afterwards. */
+        [SQLOCK_SQL_CLAIM_MANY] = {.text =
+            "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, {claim_columns})"
+            " SELECT j.k, {2}, {claim_values} FROM {leases} "
+            "ON DUPLICATE KEY UPDATE {claim_again} "
+            "/*M!100500 RETURNING LOCK_KEY, {token}, CLIENT_ID */",
+            .with = of_each},
+        /* MariaDB can be told for a statement that it waits for no row lock: then
+           it is EBUSY at once.  MySQL waits for as long as the session does. */
+        [SQLOCK_SQL_RENEW_MANY] = {.text =
+            "/*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
+            "UPDATE {rows_of_leases} SET {lease j.t} WHERE {is_of_lease} "
+            "AND {ends} >= {now}",
+            .with = with_answer, .insert_id = SQLOCK_INSERT_ID_ROW},
+        [SQLOCK_SQL_RELEASE_MANY] = {.text =
+            "{release_items} WHERE {is_of_lease}{released}"},
+        [SQLOCK_SQL_READ_MANY] = {.text = "{info} FROM {rows_of_leases}"},
+        /* MySQL must be told not to lock `j`; MariaDB knows no such clause, and
+           passes over comments for this version. */
+        [SQLOCK_SQL_LOCK_MANY] = {.text =
+            "SELECT LOCK_KEY FROM {rows_of_leases} WHERE {is_of_lease}"
+            " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"},
     },
     .examination = &lk_mysql_examination,
 };

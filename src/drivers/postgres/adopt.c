@@ -153,30 +153,6 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
 /* --- statements --- */
 
 /* clang-format off */
-#define NOW "(clock_timestamp() AT TIME ZONE 'UTC')"
-#define THE_ROW "LOCK_KEY = {1} AND REGION = {2}"
-#define SEED(columns, values)                                                  \
-    "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE" columns ") "         \
-    "VALUES ({1}, {2}, " NOW values ") "                                       \
-    "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"
-/* FOR KEY SHARE would let a takeover pass: it changes no key. */
-#define GUARD(is_not_over, is_ours)                                            \
-    "SELECT " is_not_over " FROM {table} WHERE " THE_ROW                       \
-    " AND CLIENT_ID = {3}" is_ours " FOR SHARE SKIP LOCKED"
-/* Of no row it divides by 0. */
-#define ASSERT(is_ours)                                                        \
-    "SELECT 1 / count(*) FROM (" GUARD("1", is_ours) ") AS guarded"
-#define IS_OURS " AND FENCE = {8}"
-
-/* What is locked is in use, and waited for. */
-#define REAP                                                                   \
-    "WITH free AS (SELECT LOCK_KEY FROM {table} WHERE REGION = {2} "           \
-    "AND LOCK_KEY > {1} AND LOCK_KEY <= {9} AND CLIENT_ID IS NULL "            \
-    "AND CREATED_DATE < " NOW " - ({4}) * interval '1 microsecond' "           \
-    "ORDER BY LOCK_KEY FOR UPDATE SKIP LOCKED) "                               \
-    "DELETE FROM {table} t USING free "                                        \
-    "WHERE t.LOCK_KEY = free.LOCK_KEY AND t.REGION = {2}"
-
 #define IN_US(value) "(extract(epoch FROM " value ") * 1000000)::bigint"
 /* clang-format on */
 
@@ -184,32 +160,10 @@ const sqlock_transactions lk_pg_transactions = {
     .size = sizeof(sqlock_transactions),
     .statements =
         {
-            [SQLOCK_LAYOUT_SQLOCK] =
-                {
-                    [SQLOCK_TX_SQL_SEED] =
-                        SEED(", EXPIRED_AFTER, LOCK_NAME", ", " NOW ", {6}"),
-                    [SQLOCK_TX_SQL_REAP] = REAP,
-                    [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("EXPIRED_AFTER >= " NOW, IS_OURS),
-                    [SQLOCK_TX_SQL_ASSERT] = ASSERT(IS_OURS),
-                },
-            [SQLOCK_LAYOUT_SPRING7] =
-                {
-                    [SQLOCK_TX_SQL_SEED] = SEED(", EXPIRED_AFTER", ", " NOW),
-                    [SQLOCK_TX_SQL_REAP] = REAP,
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW, ""),
-                    [SQLOCK_TX_SQL_ASSERT] = ASSERT(""),
-                },
-            [SQLOCK_LAYOUT_SPRING6] =
-                {
-                    [SQLOCK_TX_SQL_SEED] = SEED("", ""),
-                    [SQLOCK_TX_SQL_REAP] = REAP,
-                    [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("CREATED_DATE + ({5}) * "
-                              "interval '1 microsecond' >= " NOW,
-                              ""),
-                    [SQLOCK_TX_SQL_ASSERT] = ASSERT(""),
-                },
+            /* Of no row it divides by 0. */
+            [SQLOCK_TX_SQL_ASSERT] =
+                "SELECT 1 / count(*) FROM (SELECT 1 FROM {table} WHERE {row} "
+                "AND CLIENT_ID = {3}{has_token}{share_free}) AS guarded",
         },
     /* The table's number is different in another schema of the search path. */
     .identity = "SELECT concat_ws(' ', current_database(), " IN_US(
@@ -217,7 +171,7 @@ const sqlock_transactions lk_pg_transactions = {
     .isolation = "SHOW transaction_isolation",
     .update_free = " FOR UPDATE SKIP LOCKED",
     .update_wait = " FOR UPDATE",
-    .share_free = " FOR SHARE SKIP LOCKED",
+    .share_free = LK_PG_SHARE_FREE,
     .share_wait = " FOR SHARE",
     .wait_unit_ms = 1,
     .timestamp_us = IN_US("{column}"),

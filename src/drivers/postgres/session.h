@@ -16,6 +16,8 @@
 
 #define LK_PG_LIMITS 2
 #define LK_PG_NAME_SIZE 48 /* of a prepared statement */
+/* FOR KEY SHARE would let a takeover pass: it changes no key. */
+#define LK_PG_SHARE_FREE " FOR SHARE SKIP LOCKED"
 
 /* All zero is a session that was never opened. */
 typedef struct lk_pg {

@@ -91,29 +91,17 @@ static int unlimit(void *connection, int64_t deadline_ns, sqlock_error *err)
     "AS INTEGER) * 1000"
 /* Cut to ms: never early, so that what has run out is not guarded. */
 #define NOW "(" IN_US("'now'") " + 1000)"
-#define GUARD(is_not_over, is_ours)                                            \
-    "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE LOCK_KEY = {1} "           \
-    "AND REGION = {2} AND CLIENT_ID = {3}" is_ours " RETURNING " is_not_over
 /* clang-format on */
 
 const sqlock_transactions lk_sqlite_transactions = {
     .size = sizeof(sqlock_transactions),
     .statements =
         {
-            [SQLOCK_LAYOUT_SQLOCK] =
-                {
-                    [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("EXPIRED_AFTER >= " NOW, " AND FENCE = {8}"),
-                },
-            [SQLOCK_LAYOUT_SPRING7] =
-                {
-                    [SQLOCK_TX_SQL_GUARD] = GUARD("EXPIRED_AFTER >= " NOW, ""),
-                },
-            [SQLOCK_LAYOUT_SPRING6] =
-                {
-                    [SQLOCK_TX_SQL_GUARD] =
-                        GUARD("CREATED_DATE + {5} >= " NOW, ""),
-                },
+            [SQLOCK_TX_SQL_SEED] = "",
+            [SQLOCK_TX_SQL_REAP] = "",
+            [SQLOCK_TX_SQL_GUARD] =
+                "UPDATE {table} SET CLIENT_ID = CLIENT_ID WHERE {row} "
+                "AND CLIENT_ID = {3}{has_token} RETURNING {ends} >= " NOW,
         },
     .identity = "PRAGMA main.database_list",
     .take_write_lock = "DELETE FROM {table} WHERE false",

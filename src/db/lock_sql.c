@@ -1,0 +1,215 @@
+/*
+ * lock_sql.c - the statements about locks, as templates: what they have in
+ * common in all layouts and databases
+ *
+ * A dialect says how its database writes `now`, `later`, `in_us` and so on (see
+ * sqlock_driver.h), and has a text of its own only where its SQL cannot do with
+ * these.  How they look in the end is in sql/DATABASE/statements.sql.
+ */
+#include "db/lock_sql.h"
+
+/* clang-format off */
+const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
+    [SQLOCK_SQL_CLAIM] = {.text = "{claim}"},
+    [SQLOCK_SQL_CLAIM_OBSERVED] = {.text = "{claim}", .with =
+        (const sqlock_fragment[]){
+            {"over", "({ends L.} < {now} AND L.CLIENT_ID = {9} AND "
+                     "{in_us {ends L.}} = {8})"},
+            {NULL, NULL}}},
+    [SQLOCK_SQL_CLAIM_MANY] = {.text =
+        "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, "
+        "{claim_columns}) SELECT J.k, {text {2}}, J.c, {claim_each} "
+        "FROM {born_items} {take_over} RETURNING LOCK_KEY, {token}",
+        .with = (const sqlock_fragment[]){
+            {"key", "J.k"}, {"end", "{end_of_item}"}, {NULL, NULL}}},
+    [SQLOCK_SQL_RENEW] = {.text =
+        "UPDATE {table} SET {lease {4}} WHERE {row} AND CLIENT_ID = {3} AND "
+        "{ends} >= {now}"},
+    [SQLOCK_SQL_RELEASE] = {.text =
+        "{release} WHERE {row} AND CLIENT_ID = {3}{released}"},
+    [SQLOCK_SQL_READ] = {.text = "{info} FROM {table} WHERE {row}"},
+    [SQLOCK_SQL_LIST] = {.text =
+        "{info} FROM {table} WHERE {behind} ORDER BY LOCK_KEY LIMIT {4}"},
+    [SQLOCK_SQL_BREAK] = {.text =
+        "UPDATE {table} SET CLIENT_ID = {3}{broken} WHERE {row} AND "
+        "{is_others}"},
+    [SQLOCK_SQL_BREAK_NOW] = {.text =
+        "{break_now} WHERE {row} AND {is_others}{broken_now}"},
+    [SQLOCK_SQL_REAP_BOUND] = {.text =
+        "SELECT max(LOCK_KEY) FROM (SELECT LOCK_KEY FROM {table} "
+        "WHERE {behind} ORDER BY LOCK_KEY LIMIT {4}) AS B"},
+    [SQLOCK_SQL_REAP] = {.text =
+        "{delete_between {last_end} < {ago {4}}{has_old_token}}"},
+    [SQLOCK_SQL_HAND_OVER] = {.text =
+        "UPDATE {table} SET {grant} WHERE {row} AND {is_others}{in_turn}"
+        "{returning {token}}"},
+    [SQLOCK_SQL_AFTER_RESTORE] = {.text = "{restored}"},
+};
+
+const char *const lk_tx_templates[SQLOCK_TX_KINDS] = {
+    [SQLOCK_TX_SQL_SEED] =
+        "INSERT INTO {table} (LOCK_KEY, REGION, CREATED_DATE{seed_columns}) "
+        "VALUES ({1}, {2}, {now}{seed_values}) {unless_there}",
+    [SQLOCK_TX_SQL_GUARD] =
+        "SELECT {ends} >= {now} FROM {table} WHERE {row} AND CLIENT_ID = {3}"
+        "{has_token}{share_free}",
+    [SQLOCK_TX_SQL_REAP] =
+        "{delete_unlocked CLIENT_ID IS NULL AND CREATED_DATE < {ago {4}}}",
+};
+
+const sqlock_fragment lk_lock_fragments[] = {
+    {"row", "LOCK_KEY = {1} AND REGION = {2}"},
+    {"behind", "REGION = {2} AND LOCK_KEY > {1}"},
+    {"is_others", "CLIENT_ID = {9} AND {ends} >= {now}"},
+    {"is_own", "L.CLIENT_ID = EXCLUDED.CLIENT_ID AND {ends L.} >= {now}"},
+
+    /* What a claim writes; `over`, `key` and `end` depend on its kind. */
+    {"claim", "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, "
+              "{claim_columns}) VALUES ({1}, {2}, {3}, {claim_values}) "
+              "{take_over} RETURNING {token}{granted}"},
+    {"take_over", "ON CONFLICT (LOCK_KEY, REGION) DO UPDATE SET "
+                  "CLIENT_ID = EXCLUDED.CLIENT_ID, {claim_again} "
+                  "WHERE L.CLIENT_ID IS NULL "
+                  "OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR {over}"},
+    {"over", "{ends L.} < {now}"},
+    {"key", "{1}"},
+    {"holder", "{7}"},
+    {"at_turn", "{it}"}, /* a value that is the token */
+    {"in_turn", ""},     /* further condition of what computes a token */
+    {"granted", ""},     /* further columns of a claim */
+    {"answer", "{it}"},
+    {"returning", " RETURNING {it}"},
+    {"raised", "{greatest}({it} + 1, {now_us})"},
+
+    {"info", "SELECT LOCK_KEY, {held CLIENT_ID}, {token_read}, "
+             "CASE WHEN {held CLIENT_ID} IS NULL "
+             "THEN {least}(-1, {us_until {last_end}}) "
+             "ELSE {us_until {last_end}} END, {in_us {first_created}}, "
+             "{in_us {last_end}}, {names}"},
+    {"held", "{it}"}, /* or null where the lease was released */
+    {"first_created", "CREATED_DATE"},
+    {"last_end", "{ends}"}, /* of a released lease: when it was */
+    {"us_until", "{in_us {it} - {now}}"},
+
+    {"released", ""},
+    {"broken_now", ""},
+    {"nobody", "NULL"}, /* the HOLDER of a released lease */
+    {"delete_between", "DELETE FROM {table} WHERE {behind} "
+                       "AND LOCK_KEY <= {9} AND {it}"},
+
+    {"now_us", "{in_us {now}}"},
+    {"later", "{now} + {us {it}}"},
+    {"ago", "{now} - {us {it}}"},
+    {"greatest", "greatest"},
+    {"least", "least"},
+    {"text", "{it}"},
+    {NULL, NULL},
+};
+
+/* The token is kept, and released rows stay. */
+static const sqlock_fragment ours[] = {
+    {"ends", "{it}EXPIRED_AFTER"},
+    {"lease", "EXPIRED_AFTER = {later {it}}"},
+    {"token", "FENCE"},
+    {"token_read", "FENCE"},
+    {"names", "LOCK_NAME, {held HOLDER}"},
+    {"raise", "FENCE = {raised FENCE}"},
+
+    {"claim_columns", "CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER"},
+    {"claim_values", "{now}, {later {4}}, {at_turn {now_us}}, {6}, {7}"},
+    {"claim_each", "J.born, J.born + {us J.t}, {at_turn {now_us}}, J.n, J.h"},
+    {"born", "{now}"},
+    {"claim_again",
+     "CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END, "
+     "EXPIRED_AFTER = {end}, "
+     "FENCE = CASE WHEN {is_own} THEN L.FENCE ELSE {raised L.FENCE} END, "
+     "LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER"},
+    {"end", "{later {4}}"},
+    /* Both are computed from one reading of the clock. */
+    {"end_of_item", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)"},
+    {"grant", "CLIENT_ID = {3}, CREATED_DATE = {now}, {lease {4}}, "
+              "FENCE = {answer {raised FENCE}}, LOCK_NAME = {6}, "
+              "HOLDER = {holder}"},
+
+    {"release", "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {nobody}, "
+                "{freed}"},
+    {"broken", ", HOLDER = {7}, {raise}"},
+    {"break_now", "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, {freed}, "
+                  "{raise}"},
+    {"restored", "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = NULL, {freed}, "
+                 "{raise}"},
+    {"has_old_token", " AND FENCE < {now_us} - {4}"},
+    {"has_token", " AND FENCE = {8}"},
+    {"seed_columns", ", EXPIRED_AFTER, LOCK_NAME"},
+    {"seed_values", ", {now}, {6}"},
+    {NULL, NULL},
+};
+
+/* CREATED_DATE is the token. */
+static const sqlock_fragment spring7[] = {
+    {"ends", "{it}EXPIRED_AFTER"},
+    {"lease", "EXPIRED_AFTER = {later {it}}"},
+    {"token", "{in_us CREATED_DATE}"},
+    {"token_read", "{in_us CREATED_DATE}"},
+    {"names", "NULL, NULL"},
+    {"raised_date", "{greatest}(CREATED_DATE + {us 1}, {now})"},
+
+    {"claim_columns", "CREATED_DATE, EXPIRED_AFTER"},
+    {"claim_values", "{at_turn {now}}, {later {4}}"},
+    {"claim_each", "J.born, J.born + {us J.t}"},
+    {"born", "{at_turn {now}}"},
+    {"claim_again",
+     "CREATED_DATE = CASE WHEN {is_own} THEN L.CREATED_DATE ELSE {now} END, "
+     "EXPIRED_AFTER = {end}"},
+    {"end", "{later {4}}"},
+    {"end_of_item", "{now} + (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)"},
+    {"grant", "CLIENT_ID = {3}, CREATED_DATE = {raised_date}, {lease {4}}"},
+
+    {"release", "DELETE FROM {table}"},
+    {"broken", ", CREATED_DATE = {raised_date}"},
+    {"break_now", "DELETE FROM {table}"},
+    {"restored", "DELETE FROM {table}"},
+    {"has_old_token", " AND CREATED_DATE < {ago {4}}"},
+    {"has_token", ""},
+    {"seed_columns", ", EXPIRED_AFTER"},
+    {"seed_values", ", {now}"},
+    {NULL, NULL},
+};
+
+/* The contender's TTL decides, so a lease of another length is written as one
+ * that began at another time.  Of many, that time is computed before a wait for
+ * the row, but after the statement was sent, so the holder does not believe
+ * longer. */
+static const sqlock_fragment spring6[] = {
+    {"ends", "({it}CREATED_DATE + {us {5}})"},
+    {"lease", "CREATED_DATE = {later {it} - {5}}"},
+    {"token", "{now_us}"}, /* kept nowhere */
+    {"token_read", "NULL"},
+    {"names", "NULL, NULL"},
+
+    {"claim_columns", "CREATED_DATE"},
+    {"claim_values", "{later {4} - {5}}"},
+    {"claim_each", "J.born + {us J.t - {5}}"},
+    {"born", "{now}"},
+    {"claim_again", "CREATED_DATE = {end}"},
+    {"end", "{later {4} - {5}}"},
+    {"end_of_item", "EXCLUDED.CREATED_DATE"},
+    {"grant", "CLIENT_ID = {3}, {lease {4}}"},
+
+    {"release", "DELETE FROM {table}"},
+    {"broken", ""},
+    {"break_now", "DELETE FROM {table}"},
+    {"restored", "DELETE FROM {table}"},
+    {"has_old_token", ""},
+    {"has_token", ""},
+    {"seed_columns", ""},
+    {"seed_values", ""},
+    {NULL, NULL},
+};
+/* clang-format on */
+
+const sqlock_fragment *const lk_layout_fragments[SQLOCK_LAYOUTS] = {
+    [SQLOCK_LAYOUT_SQLOCK] = ours,
+    [SQLOCK_LAYOUT_SPRING7] = spring7,
+    [SQLOCK_LAYOUT_SPRING6] = spring6,
+};

@@ -1,0 +1,17 @@
+/*
+ * lock_sql.h - the statements about locks that databases share
+ */
+#ifndef LK_LOCK_SQL_H
+#define LK_LOCK_SQL_H
+
+#include "sqlock_driver.h"
+
+/* By kind; text NULL: each dialect has its own, or none. */
+extern const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS];
+extern const char *const lk_tx_templates[SQLOCK_TX_KINDS];
+
+/* What stands for a name where the dialect has nothing else for it. */
+extern const sqlock_fragment lk_lock_fragments[];
+extern const sqlock_fragment *const lk_layout_fragments[SQLOCK_LAYOUTS];
+
+#endif
