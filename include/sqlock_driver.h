@@ -389,11 +389,11 @@ typedef struct sqlock_transactions {
 /*
  * The statements about stock.  Besides these parameters, templates have {stock},
  * {item}, {quantity} and {version} for the table and its columns, and {bump}
- * where a version is raised, with the text below or with nothing; where there is
- * no version column, {version} is the quantity.  {most} is the greatest integer
- * that the quantity's column holds.  {entry}, {reservation} and {bucket} are our
- * tables of sql/DATABASE/stock.sql; {in_buckets} is what is in buckets of the
- * item {5}, by the text below, or 0 where the table is not ours.
+ * where a version is raised, or nothing; where there is no version column,
+ * {version} is the quantity.  {most} is the greatest integer that the quantity's
+ * column holds.  {entry}, {reservation} and {bucket} are our tables of
+ * sql/DATABASE/stock.sql; {in_buckets} is what is in buckets of the item {5}, or
+ * 0 where the table is not ours.
  */
 typedef enum sqlock_stock_parameter {
     SQLOCK_SP_ITEM = 1, /* {1} text, or integer where the column is one */
@@ -445,7 +445,7 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_RECORD,
     /* Deduct {2} from {1} and insert the entries {4}, with what is left added
      * to BALANCE.  One row: what is left.  No row: as DEDUCT, and none was
-     * inserted.  EBUSY: one exists, and nothing was done.  NULL: not in one
+     * inserted.  EBUSY: one exists, and nothing was done.  None: not in one
      * statement. */
     SQLOCK_STOCK_SQL_FOLD,
     /* The entries of the orders of the JSON array of texts {4}, by order and
@@ -504,10 +504,12 @@ typedef struct sqlock_integer_type {
 
 /* A driver's part in stock. */
 typedef struct sqlock_stock_dialect {
-    size_t size;            /* sizeof(sqlock_stock_dialect) */
-    const char *schema;     /* as in sqlock_dialect; our tables, INT_STOCK... */
-    const char *bump;       /* ", {version} = {version} + 1" */
-    const char *in_buckets; /* the sum of the quantities of {5} in {bucket} */
+    size_t size;        /* sizeof(sqlock_stock_dialect) */
+    const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
+    /* Before those of the dialect and the library (src/stock/sql.c), which wants
+     * `time`, a point in time of us since 1970; `orders` and `entries`, the rows
+     * of {4}. */
+    const sqlock_fragment *fragments;
     /* The first that fits a type counts; patterns NULL: the end. */
     const sqlock_integer_type *integers;
     sqlock_template statements[SQLOCK_STOCK_KINDS];

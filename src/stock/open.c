@@ -262,14 +262,12 @@ static int render_statements(sqlock_stock *stock,
                              const struct lk_stock_names *of_tables,
                              sqlock_error *err)
 {
-    const sqlock_stock_dialect *dialect = stock->store->db.driver->stock;
     struct lk_stock_names names = *of_tables;
     char most[24];
 
     (void)snprintf(most, sizeof most, "%" PRId64, stock->most);
     names.most = most;
-    names.bump = names.version != NULL ? dialect->bump : "";
-    names.in_buckets = stock->is_ours ? dialect->in_buckets : "0";
+    names.has_buckets = stock->is_ours;
     return lk_stock_render(stock, &names, err);
 }
 

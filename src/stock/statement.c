@@ -8,76 +8,25 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "db/lock_sql.h"
+#include "stock/sql.h"
 
 /* --- rendering --- */
 
-static const char *expansion(const struct lk_stock_names *names,
-                             const char *mark, size_t length)
-{
-    const struct {
-        const char *mark;
-        const char *text;
-    } all[] = {
-        {"stock", names->stock},
-        {"item", names->item},
-        {"quantity", names->quantity},
-        {"version", names->version != NULL ? names->version : names->quantity},
-        {"bump", names->bump},
-        {"most", names->most},
-        {"entry", names->entry},
-        {"reservation", names->reservation},
-        {"bucket", names->bucket},
-        {"in_buckets", names->in_buckets},
-    };
-
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (strlen(all[i].mark) == length &&
-            strncmp(all[i].mark, mark, length) == 0)
-            return all[i].text;
-    return NULL;
-}
-
-/* Marks of names are replaced, those of parameters stay; a name may have marks of
- * its own. */
-static void write_names(FILE *out, const char *text,
-                        const struct lk_stock_names *names)
-{
-    while (*text != '\0') {
-        size_t length = *text == '{' ? strcspn(text + 1, "}") : 0;
-        const char *name =
-            length > 1 ? expansion(names, text + 1, length) : NULL;
-
-        if (name == NULL) {
-            (void)fputc(*text++, out);
-            continue;
-        }
-        write_names(out, name, names);
-        text += length + 2;
-    }
-}
-
-static int render_one(sqlock_stock *stock, const struct lk_stock_names *names,
+/* By the template of the library or the driver's own; there may be none. */
+static int render_one(sqlock_stock *stock, const struct lk_fragments *fragments,
                       sqlock_stock_kind kind, sqlock_error *err)
 {
     const sqlock_driver *driver = stock->store->db.driver;
-    const sqlock_template *template = &driver->stock->statements[kind];
-    sqlock_template named = *template;
+    sqlock_template template = driver->stock->statements[kind];
     struct lk_statement *out = &stock->statements[kind];
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
     int rc;
 
-    if (stream == NULL)
-        return lk_error_nomem(err);
-    write_names(stream, template->text, names);
-    if (fclose(stream) != 0) {
-        free(text);
-        return lk_error_nomem(err);
-    }
-    named.text = text;
-    rc = lk_statement_render(out, driver->dialect, &named, "", 0);
-    free(text);
+    if (template.text == NULL)
+        template.text = lk_stock_templates[kind];
+    rc = lk_statement_write(out, driver->dialect, &template, fragments, 0);
+    if (rc == SQLOCK_ENOTSUP)
+        return 0;
     if (rc < 0)
         return lk_error(err, rc, "stock statement %d of the driver %s: %s",
                         (int)kind, driver->name, sqlock_strerror(rc));
@@ -88,12 +37,32 @@ static int render_one(sqlock_stock *stock, const struct lk_stock_names *names,
 int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
                     sqlock_error *err)
 {
-    const sqlock_stock_dialect *dialect = stock->store->db.driver->stock;
+    const sqlock_driver *driver = stock->store->db.driver;
+    bool has_version = names->version != NULL;
+    const sqlock_fragment of_tables[] = {
+        {"stock", names->stock},
+        {"item", names->item},
+        {"quantity", names->quantity},
+        {"version", has_version ? names->version : names->quantity},
+        {"bump", has_version ? ", {version} = {version} + 1" : ""},
+        {"most", names->most},
+        {"entry", names->entry},
+        {"reservation", names->reservation},
+        {"bucket", names->bucket},
+        {"in_buckets", names->has_buckets ? "{sum_in_buckets {5}}" : "0"},
+        {NULL, NULL},
+    };
+    const struct lk_fragments fragments = {.lists = {
+                                               of_tables,
+                                               driver->stock->fragments,
+                                               driver->dialect->fragments,
+                                               lk_stock_fragments,
+                                               lk_lock_fragments,
+                                           }};
     int rc = 0;
 
     for (int kind = 0; rc == 0 && kind < SQLOCK_STOCK_KINDS; kind++)
-        if (dialect->statements[kind].text != NULL)
-            rc = render_one(stock, names, (sqlock_stock_kind)kind, err);
+        rc = render_one(stock, &fragments, (sqlock_stock_kind)kind, err);
     return rc;
 }
 

@@ -103,12 +103,12 @@ struct lk_stock_operation {
 
 /* --- statement.c --- */
 
-/* Names in a driver's templates. */
+/* Names in templates. */
 struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
     const char *entry, *reservation, *bucket;
-    const char *bump, *in_buckets; /* with marks, or "" and "0" */
-    const char *most;              /* in decimal */
+    bool has_buckets; /* the items' quantities lie in them, too */
+    const char *most; /* in decimal */
 };
 
 int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,

@@ -196,8 +196,7 @@ static void name_tables(const sqlock_driver *driver,
         .entry = tables[LK_TABLE_ENTRY].quoted,
         .reservation = tables[LK_TABLE_RESERVATION].quoted,
         .bucket = tables[LK_TABLE_BUCKET].quoted,
-        .bump = driver->stock->bump,
-        .in_buckets = driver->stock->in_buckets,
+        .has_buckets = true,
         .most = "9223372036854775807",
     };
 }

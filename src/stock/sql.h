@@ -1,0 +1,15 @@
+/*
+ * sql.h - the statements about stock that databases share
+ */
+#ifndef LK_STOCK_SQL_H
+#define LK_STOCK_SQL_H
+
+#include "sqlock_driver.h"
+
+/* By kind; NULL: each dialect has its own, or none. */
+extern const char *const lk_stock_templates[SQLOCK_STOCK_KINDS];
+
+/* What stands for a name where the dialect has nothing else for it. */
+extern const sqlock_fragment lk_stock_fragments[];
+
+#endif
