@@ -17,12 +17,17 @@
 /* Of a statement: what is refused is refused all that time. */
 #define STATEMENT_MS (300 * SLOWNESS)
 
-static sqlock_registry *hasty_registry(struct fixture *f)
+static sqlock_registry *registry_with(struct fixture *f, uint32_t statement_ms)
 {
     sqlock_options options = fixture_options(f);
 
-    options.statement_timeout_ms = STATEMENT_MS;
+    options.statement_timeout_ms = statement_ms;
     return fixture_tapped(f, &options);
+}
+
+static sqlock_registry *hasty_registry(struct fixture *f)
+{
+    return registry_with(f, STATEMENT_MS);
 }
 
 static bool is_free(struct fixture *f, const char *name)
@@ -371,6 +376,8 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
 /* ------------------------------------------------------ one outage for all -- */
 
 #define REQUESTS 60
+/* Of a statement: enough for all requests to have a turn on a busy machine. */
+#define DARK_MS (2000 * SLOWNESS)
 #define THREADS_MAX 6 /* of a registry with the default pool */
 
 struct darkness {
@@ -382,7 +389,7 @@ struct darkness {
 static int stay_dark(void *context, const struct tap_event *event)
 {
     struct darkness *darkness = context;
-    int64_t until = check_deadline_ns(STATEMENT_MS);
+    int64_t until = check_deadline_ns(DARK_MS);
 
     if (!atomic_load(&darkness->is_dark) ||
         (event->call != TAP_EXECUTE && event->call != TAP_OPEN &&
@@ -418,7 +425,7 @@ static void begin_requests(struct fixture *f, sqlock_registry *registry,
 static void test_requests_share_an_outage(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
+    sqlock_registry *registry = registry_with(f, DARK_MS);
     struct darkness darkness = {0};
     static sqlock_request *requests[REQUESTS];
 
@@ -440,7 +447,7 @@ static void test_requests_share_an_outage(void **state)
 static void test_closing_shares_an_outage(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registry = hasty_registry(f);
+    sqlock_registry *registry = registry_with(f, DARK_MS);
     struct darkness darkness = {0};
     static sqlock_request *requests[REQUESTS];
     sqlock_lock *held = lock_obtain(registry, f->name);

@@ -262,6 +262,23 @@ void fixture_await_expiry(struct fixture *fixture, const char *name)
                         PATIENCE_MS);
 }
 
+void fixture_expire(struct fixture *fixture, const char *name)
+{
+    struct row row = fixture_row(fixture, name);
+    char began[160];
+    char ended[160];
+
+    assert_true(row.exists);
+    assert_true(fixture->layout != SQLOCK_LAYOUT_SPRING6);
+    assert_int_equal(
+        sql_run(&fixture->sql,
+                "UPDATE %s SET CREATED_DATE = %s, EXPIRED_AFTER = %s "
+                "WHERE LOCK_KEY = '%s'",
+                fixture->table, fixture_time(fixture, began, -100000),
+                fixture_time(fixture, ended, -50000), row.key),
+        1);
+}
+
 const char *fixture_time(const struct fixture *fixture, char out[160],
                          int64_t offset_us)
 {
