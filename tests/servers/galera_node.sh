@@ -30,6 +30,7 @@ trap 'rm -rf "$dir"' EXIT
 cd / || exit 1
 if [ "$GALERA_NODE" -eq 1 ]; then
     "${as_server[@]}" mariadb-install-db --no-defaults "${base[@]}" \
+        --tmpdir="$dir/run" \
         --datadir="$dir/data" --auth-root-authentication-method=normal \
         --skip-test-db --force --innodb-log-file-size=8M >"$dir/log" 2>&1 || {
         tail -n 20 "$dir/log" >&2

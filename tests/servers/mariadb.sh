@@ -26,17 +26,18 @@ trap 'end_server TERM' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-# --force: whether this host's name can be looked up does not matter.
+# --force: whether this host's name can be looked up does not matter.  A server
+# clears its folder for temporary tables when it starts, also the one that makes
+# the system's tables: in a shared folder it would take those of another.
 "${as_server[@]}" "$install" --no-defaults "${base[@]}" \
-    --datadir="$dir/data" \
+    --datadir="$dir/data" --tmpdir="$dir/run" \
     --auth-root-authentication-method=normal --skip-test-db --force \
     --innodb-log-file-size=8M >"$dir/log" 2>&1 || {
-    tail -n 20 "$dir/log" >&2
+    grep ERROR "$dir/log" >&2
     fail "$install failed"
 }
 
-# A zone that is not UTC and not of whole hours shows what depends on it.  A
-# server clears its folder for temporary tables when it starts: no shared one.
+# A zone that is not UTC and not of whole hours shows what depends on it.
 settings=(--datadir="$dir/data" --socket="$socket" --bind-address=127.0.0.1
     --skip-name-resolve --default-time-zone=+05:30 --max-connections=400
     --innodb-buffer-pool-size=64M --innodb-log-file-size=8M --skip-log-bin

@@ -27,7 +27,9 @@ trap 'end_server TERM' TERM INT
 trap 'rm -rf "$dir"' EXIT
 
 cd / || exit 1
-settings=(--datadir="$dir/data" --innodb-redo-log-capacity=8M
+# A server clears its folder for temporary tables when it starts: no shared one.
+settings=(--datadir="$dir/data" --tmpdir="$dir/run"
+    --innodb-redo-log-capacity=8M
     --innodb-doublewrite=OFF)
 "${as_server[@]}" "$tree/mysqld" "${settings[@]}" --initialize-insecure \
     >"$dir/log" 2>&1 || {
@@ -35,12 +37,11 @@ settings=(--datadir="$dir/data" --innodb-redo-log-capacity=8M
     fail "mysqld --initialize-insecure failed"
 }
 
-# A zone that is not UTC and not of whole hours shows what depends on it.  A
-# server clears its folder for temporary tables when it starts: no shared one.
+# A zone that is not UTC and not of whole hours shows what depends on it.
 settings+=(--socket="$socket" --bind-address=127.0.0.1 --skip-name-resolve
     --default-time-zone=+05:30 --max-connections=400 --mysqlx=OFF
     --innodb-buffer-pool-size=64M --skip-log-bin --performance-schema=OFF
-    --pid-file="$dir/run/pid" --tmpdir="$dir/run")
+    --pid-file="$dir/run/pid")
 if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
     settings+=(--innodb-flush-log-at-trx-commit=2)
 fi
