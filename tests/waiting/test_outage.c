@@ -68,10 +68,28 @@ static void expect_end(struct contender *contender, int code)
     assert_code(code, atomic_load(&contender->rc), &contender->worker.err);
 }
 
-static void expect_grant(struct contender *contender)
+/* A release has the time of one statement, which is too little on a busy machine:
+ * the registry then goes on with it, until the next one gets the lock. */
+static void expect_release(struct scene *scene, int rc, const sqlock_error *err)
 {
-    contender_await(contender);
-    contender_end(contender, 0);
+    sqlock_lock *next = lock_obtain(scene->f->b, scene->f->name);
+
+    if (rc != SQLOCK_EUNREACHABLE && rc != SQLOCK_EUNCERTAIN)
+        assert_code(0, rc, err);
+    rc = lock_try(next, PATIENCE_MS, 0, &scene->f->err);
+    assert_lock_ok(rc, &scene->f->err);
+    lock_give(next);
+    lock_drop(next);
+}
+
+static void expect_grant(struct scene *scene)
+{
+    struct contender *next = &scene->next;
+
+    contender_await(next);
+    atomic_store(&next->may_release, true);
+    worker_join(&next->worker);
+    expect_release(scene, next->released, &next->worker.err);
 }
 
 static void outlast(struct fixture *f, int code)
@@ -85,7 +103,7 @@ static void outlast(struct fixture *f, int code)
     assert_int_equal(atomic_load(&scene.next.rc), 1);
     assert_becomes_true(fault_times() > 1, PATIENCE_MS);
     fault_heal();
-    expect_grant(&scene.next);
+    expect_grant(&scene);
     close_scene(&scene);
 }
 
@@ -150,7 +168,7 @@ static void test_an_outage_behind_a_holder(void **state)
     nap();
     assert_int_equal(atomic_load(&scene.next.rc), 1);
     fault_heal();
-    expect_grant(&scene.next);
+    expect_grant(&scene);
     lock_drop(held);
     close_scene(&scene);
 }
@@ -203,6 +221,7 @@ static void test_an_outage_is_told_to_who_waits_behind(void **state)
     sqlock_acquire_options hasty = SQLOCK_ACQUIRE_INIT;
     struct contender behind = {.options = &hasty};
     struct contender brief = {0};
+    int64_t end_ns = check_deadline_ns(PATIENCE_MS);
     struct scene scene;
     int rc;
 
@@ -213,13 +232,17 @@ static void test_an_outage_is_told_to_who_waits_behind(void **state)
     assert_becomes_true(fault_times() > 0, PATIENCE_MS);
     contender_start(&behind, scene.lock, SQLOCK_FOREVER);
     expect_end(&behind, SQLOCK_EUNREACHABLE);
-    contender_start(&brief, scene.lock, STATEMENT_MS);
-    expect_end(&brief, SQLOCK_EUNREACHABLE);
+    do { /* until an attempt has ended while it waited */
+        contender_start(&brief, scene.lock, STATEMENT_MS);
+        assert_becomes_true(atomic_load(&brief.rc) <= 0, PATIENCE_MS);
+        worker_join(&brief.worker);
+    } while (atomic_load(&brief.rc) == SQLOCK_ETIMEDOUT && check_pause(end_ns));
+    assert_code(SQLOCK_EUNREACHABLE, atomic_load(&brief.rc), &brief.worker.err);
     rc = sqlock_acquire(scene.lock, 0, NULL, &scene.f->err);
     assert_code(SQLOCK_EUNREACHABLE, rc, &scene.f->err);
     assert_int_equal(atomic_load(&scene.next.rc), 1);
     fault_heal();
-    expect_grant(&scene.next);
+    expect_grant(&scene);
     close_scene(&scene);
 }
 
@@ -238,12 +261,27 @@ static void test_a_wait_in_an_outage_is_cancelled(void **state)
     close_scene(&scene);
 }
 
+/* A request that comes behind the one that makes the attempts is told how the
+ * last one ended; on a busy machine there may be none while it waits. */
+static void expect_told(struct scene *scene, int code)
+{
+    int64_t end_ns = check_deadline_ns(PATIENCE_MS);
+    sqlock_request *request;
+    int rc;
+
+    do {
+        request = request_ask(scene->f, scene->lock, STATEMENT_MS, NULL, -1);
+        assert_becomes_true(request_is_over(request), PATIENCE_MS);
+        rc = sqlock_request_finish(request, &scene->f->err);
+    } while (rc == SQLOCK_ETIMEDOUT && check_pause(end_ns));
+    assert_code(code, rc, &scene->f->err);
+}
+
 /* Parked between attempts, where a thread sleeps. */
 static void test_a_request_outlasts_an_outage(void **state)
 {
     struct scene scene;
     sqlock_request *request;
-    sqlock_request *other;
     int rc;
 
     open_scene(&scene, *state);
@@ -251,12 +289,11 @@ static void test_a_request_outlasts_an_outage(void **state)
     request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, -1);
     nap();
     assert_false(request_is_over(request));
-    other = request_ask(scene.f, scene.lock, STATEMENT_MS, NULL, -1);
-    request_expect(scene.f, other, SQLOCK_REQUEST_FREE, SQLOCK_EUNREACHABLE);
+    expect_told(&scene, SQLOCK_EUNREACHABLE);
     fault_heal();
     request_expect(scene.f, request, SQLOCK_REQUEST_HELD, 0);
     rc = sqlock_release(scene.lock, &scene.f->err);
-    assert_lock_ok(rc, &scene.f->err);
+    expect_release(&scene, rc, &scene.f->err);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, -1);
     nap();
@@ -271,7 +308,6 @@ static void test_a_request_outlasts_an_outage(void **state)
 static void test_a_wait_outlasts_claims_in_doubt(void **state)
 {
     struct scene scene;
-    int rc;
 
     open_scene(&scene, *state);
     go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
@@ -279,10 +315,9 @@ static void test_a_wait_outlasts_claims_in_doubt(void **state)
     nap();
     assert_int_equal(atomic_load(&scene.next.rc), 1);
     fault_heal();
-    expect_grant(&scene.next);
+    expect_grant(&scene);
     go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
-    rc = sqlock_acquire(scene.lock, 5 * STATEMENT_MS, NULL, &scene.f->err);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &scene.f->err);
+    expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_EUNCERTAIN);
     close_scene(&scene);
 }
 
@@ -324,7 +359,7 @@ static void test_a_wait_outlasts_a_standby(void **state)
             "ALTER ROLE CURRENT_USER RESET default_transaction_read_only");
     assert_code(SQLOCK_EREADONLY, rc, &f->err);
     assert_int_equal(atomic_load(&scene.next.rc), 1);
-    expect_grant(&scene.next);
+    expect_grant(&scene);
     close_scene(&scene);
 }
 
