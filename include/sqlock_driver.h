@@ -137,7 +137,8 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_RELEASE,
     /* The info row of {1}{2}; none when there is none.  Locks nothing. */
     SQLOCK_SQL_READ,
-    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most. */
+    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most.  Behind
+     * LIST_BEGIN: the next ones, in any order. */
     SQLOCK_SQL_LIST,
     /* End the lease of {1}{2}, unless it is over, that has the client id {9}:
      * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end stays.
@@ -145,12 +146,15 @@ typedef enum sqlock_statement_kind {
     SQLOCK_SQL_BREAK,
     /* The same, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
-    /* One row: the greatest of the first {4} LOCK_KEYs of region {2} that are
-     * greater than {1}, or null when there is none. */
+    /* The table is reaped in parts: each is what lies between two bounds, texts
+     * of which the dialect alone knows what they mean.  One row: the bound at
+     * which the part ends that begins at {1} (the bound of the one before, or "")
+     * and has about {4} rows, or null when nothing is left. */
     SQLOCK_SQL_REAP_BOUND,
-    /* Delete the rows of region {2} with {1} < LOCK_KEY <= {9} whose lease ended
-     * more than {4} us ago and whose token, where there is one, lies more than
-     * {4} us before now.  affected: how many. */
+    /* Delete the rows of region {2} between the bounds {1} and {9} whose lease
+     * ended more than {4} us ago and whose token, where there is one, lies more
+     * than {4} us before now, but for those that somebody has locked.
+     * affected: how many. */
     SQLOCK_SQL_REAP,
     /* No parameters.  One row: 1 when the server is read-only or else 0, now in
      * us, the server's name and version as text. */
@@ -205,6 +209,10 @@ typedef enum sqlock_statement_kind {
      * with the client id {9} (null: none) and the lease's end {8}, as READ gives
      * it.  None: a registry with observe_before_steal is refused. */
     SQLOCK_SQL_CLAIM_OBSERVED,
+
+    /* In a transaction before LIST, which then gives what the table is now.
+     * None: LIST goes by key. */
+    SQLOCK_SQL_LIST_BEGIN,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 
@@ -314,9 +322,10 @@ typedef enum sqlock_tx_kind {
     /* For `commit_if`: the same, but an error where that gives no row.  None
      * where there is no `commit_if`. */
     SQLOCK_TX_SQL_ASSERT,
-    /* Delete the rows of region {2} with {1} < LOCK_KEY <= {9} that SEED has made
-     * more than {4} us ago and that nobody has locked.  affected: how many.
-     * Waits for no row lock.  "" where there is no SEED. */
+    /* Delete the rows of region {2} between the bounds {1} and {9} of REAP_BOUND
+     * that SEED has made more than {4} us ago and that nobody has locked.
+     * affected: how many.  Waits for no row lock.  "" where there is no
+     * SEED. */
     SQLOCK_TX_SQL_REAP,
     SQLOCK_TX_KINDS
 } sqlock_tx_kind;

@@ -17,7 +17,8 @@ DECLARE
     home     regnamespace;
 BEGIN
     FOR given IN SELECT * FROM (VALUES
-        ('LOCK', 'SELECT, DELETE'),
+        -- UPDATE of one column is what it takes to pass over locked rows.
+        ('LOCK', 'SELECT, DELETE, UPDATE (LOCK_KEY)'),
         ('STOCK', 'SELECT, UPDATE'),
         ('STOCK_ENTRY', 'SELECT, UPDATE, DELETE'),
         ('STOCK_RESERVATION', 'SELECT, UPDATE, DELETE'),

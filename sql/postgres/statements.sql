@@ -60,21 +60,8 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
   WHERE LOCK_KEY = $1 AND REGION = $2;
 
 -- list
-SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
-    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
-    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
-    LOCK_NAME, HOLDER
-  FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2
-  ORDER BY LOCK_KEY
-  LIMIT $3;
+FETCH FORWARD 1000
+  FROM sqlock_list;
 
 -- break
 UPDATE "int_lock"
@@ -94,18 +81,29 @@ UPDATE "int_lock"
     pg_notify('sqlock_' || to_hex($5), '') IS NULL END;
 
 -- bound of a reap
-SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY > $2
-    ORDER BY LOCK_KEY LIMIT $3) AS B;
+SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
+    P.pages)::text END
+  FROM (SELECT coalesce(nullif($2::text, ''), '0')::bigint AS first,
+    coalesce((SELECT max(pg_relation_size(T.relid) /
+    current_setting('block_size')::bigint) FROM
+    pg_partition_tree('"int_lock"'::regclass) AS T),
+    pg_relation_size('"int_lock"'::regclass) /
+    current_setting('block_size')::bigint) AS pages) AS P;
 
 -- reap
 DELETE
   FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND (CASE WHEN
-    EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval '18262 days 12
-    hours' ELSE EXPIRED_AFTER END) < (clock_timestamp() AT TIME ZONE 'UTC') -
-    ($4) * interval '1 microsecond' AND FENCE < (extract(epoch FROM
-    clock_timestamp()) * 1000000)::bigint - $4;
+  WHERE REGION = $1 AND (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) <
+    (clock_timestamp() AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond'
+    AND FENCE < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - $2
+    AND ctid = ANY (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
+    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
+    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
+    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
+    '18262 days 12 hours' ELSE EXPIRED_AFTER END) < (clock_timestamp() AT TIME
+    ZONE 'UTC') - ($2) * interval '1 microsecond' AND FENCE < (extract(epoch
+    FROM clock_timestamp()) * 1000000)::bigint - $2 FOR UPDATE SKIP LOCKED));
 
 -- server
 SELECT CASE WHEN pg_is_in_recovery() OR
@@ -270,6 +268,23 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     $7 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $8)
   RETURNING FENCE, NOT pg_try_advisory_xact_lock($9), L.xmax = 0;
 
+-- before list
+DECLARE sqlock_list NO SCROLL CURSOR
+  FOR
+  SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
+    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
+    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
+    LOCK_NAME, HOLDER
+  FROM "int_lock"
+  WHERE REGION = $1;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,
     LOCK_NAME)
@@ -289,13 +304,15 @@ SELECT 1 / count(*)
     CLIENT_ID = $3 AND FENCE = $4 FOR SHARE SKIP LOCKED) AS guarded;
 
 -- reap names
-WITH free AS (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY >
-    $2 AND LOCK_KEY <= $3 AND CLIENT_ID IS NULL AND CREATED_DATE <
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($4) * interval '1 microsecond'
-    ORDER BY LOCK_KEY FOR UPDATE SKIP LOCKED)
-  DELETE
-  FROM "int_lock" t USING free
-  WHERE t.LOCK_KEY = free.LOCK_KEY AND t.REGION = $1;
+DELETE
+  FROM "int_lock"
+  WHERE REGION = $1 AND CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp()
+    AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
+    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
+    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
+    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
+    CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
+    - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
 -- ---- layout spring7
 
@@ -343,17 +360,8 @@ SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
   WHERE LOCK_KEY = $1 AND REGION = $2;
 
 -- list
-SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
-    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
-    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL
-  FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2
-  ORDER BY LOCK_KEY
-  LIMIT $3;
+FETCH FORWARD 1000
+  FROM sqlock_list;
 
 -- break
 UPDATE "int_lock"
@@ -369,17 +377,27 @@ DELETE
     (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- bound of a reap
-SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY > $2
-    ORDER BY LOCK_KEY LIMIT $3) AS B;
+SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
+    P.pages)::text END
+  FROM (SELECT coalesce(nullif($2::text, ''), '0')::bigint AS first,
+    coalesce((SELECT max(pg_relation_size(T.relid) /
+    current_setting('block_size')::bigint) FROM
+    pg_partition_tree('"int_lock"'::regclass) AS T),
+    pg_relation_size('"int_lock"'::regclass) /
+    current_setting('block_size')::bigint) AS pages) AS P;
 
 -- reap
 DELETE
   FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND EXPIRED_AFTER <
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($4) * interval '1 microsecond'
-    AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC') - ($4) * interval
-    '1 microsecond';
+  WHERE REGION = $1 AND EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
+    - ($2) * interval '1 microsecond' AND CREATED_DATE < (clock_timestamp() AT
+    TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
+    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
+    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
+    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
+    EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') - ($2) * interval '1
+    microsecond' AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC') -
+    ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
 -- server
 SELECT CASE WHEN pg_is_in_recovery() OR
@@ -505,6 +523,19 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     $5 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $6)
   RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
 
+-- before list
+DECLARE sqlock_list NO SCROLL CURSOR
+  FOR
+  SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
+    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
+    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
+    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL
+  FROM "int_lock"
+  WHERE REGION = $1;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
   VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'), (clock_timestamp() AT
@@ -523,13 +554,15 @@ SELECT 1 / count(*)
     CLIENT_ID = $3 FOR SHARE SKIP LOCKED) AS guarded;
 
 -- reap names
-WITH free AS (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY >
-    $2 AND LOCK_KEY <= $3 AND CLIENT_ID IS NULL AND CREATED_DATE <
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($4) * interval '1 microsecond'
-    ORDER BY LOCK_KEY FOR UPDATE SKIP LOCKED)
-  DELETE
-  FROM "int_lock" t USING free
-  WHERE t.LOCK_KEY = free.LOCK_KEY AND t.REGION = $1;
+DELETE
+  FROM "int_lock"
+  WHERE REGION = $1 AND CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp()
+    AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
+    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
+    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
+    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
+    CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
+    - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
 -- ---- layout spring6
 
@@ -572,18 +605,8 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
   WHERE LOCK_KEY = $2 AND REGION = $3;
 
 -- list
-SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
-    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
-    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
-    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
-    NULL
-  FROM "int_lock"
-  WHERE REGION = $2 AND LOCK_KEY > $3
-  ORDER BY LOCK_KEY
-  LIMIT $4;
+FETCH FORWARD 1000
+  FROM sqlock_list;
 
 -- break
 UPDATE "int_lock"
@@ -598,16 +621,25 @@ DELETE
     ($4) * interval '1 microsecond') >= (clock_timestamp() AT TIME ZONE 'UTC');
 
 -- bound of a reap
-SELECT max(LOCK_KEY)
-  FROM (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY > $2
-    ORDER BY LOCK_KEY LIMIT $3) AS B;
+SELECT CASE WHEN P.first < P.pages THEN least(P.first + $1::bigint / 32 + 1,
+    P.pages)::text END
+  FROM (SELECT coalesce(nullif($2::text, ''), '0')::bigint AS first,
+    coalesce((SELECT max(pg_relation_size(T.relid) /
+    current_setting('block_size')::bigint) FROM
+    pg_partition_tree('"int_lock"'::regclass) AS T),
+    pg_relation_size('"int_lock"'::regclass) /
+    current_setting('block_size')::bigint) AS pages) AS P;
 
 -- reap
 DELETE
   FROM "int_lock"
-  WHERE REGION = $1 AND LOCK_KEY > $2 AND LOCK_KEY <= $3 AND (CREATED_DATE +
-    ($4) * interval '1 microsecond') < (clock_timestamp() AT TIME ZONE 'UTC') -
-    ($5) * interval '1 microsecond';
+  WHERE REGION = $1 AND (CREATED_DATE + ($2) * interval '1 microsecond') <
+    (clock_timestamp() AT TIME ZONE 'UTC') - ($3) * interval '1 microsecond'
+    AND ctid = ANY (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
+    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
+    coalesce(nullif($5::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
+    (CREATED_DATE + ($2) * interval '1 microsecond') < (clock_timestamp() AT
+    TIME ZONE 'UTC') - ($3) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
 -- server
 SELECT CASE WHEN pg_is_in_recovery() OR
@@ -720,6 +752,20 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
     $7)
   RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint;
 
+-- before list
+DECLARE sqlock_list NO SCROLL CURSOR
+  FOR
+  SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
+    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
+    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
+    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
+    NULL
+  FROM "int_lock"
+  WHERE REGION = $2;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)
   VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'))
@@ -738,13 +784,15 @@ SELECT 1 / count(*)
     CLIENT_ID = $3 FOR SHARE SKIP LOCKED) AS guarded;
 
 -- reap names
-WITH free AS (SELECT LOCK_KEY FROM "int_lock" WHERE REGION = $1 AND LOCK_KEY >
-    $2 AND LOCK_KEY <= $3 AND CLIENT_ID IS NULL AND CREATED_DATE <
-    (clock_timestamp() AT TIME ZONE 'UTC') - ($4) * interval '1 microsecond'
-    ORDER BY LOCK_KEY FOR UPDATE SKIP LOCKED)
-  DELETE
-  FROM "int_lock" t USING free
-  WHERE t.LOCK_KEY = free.LOCK_KEY AND t.REGION = $1;
+DELETE
+  FROM "int_lock"
+  WHERE REGION = $1 AND CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp()
+    AT TIME ZONE 'UTC') - ($2) * interval '1 microsecond' AND ctid = ANY
+    (ARRAY(SELECT ctid FROM "int_lock" WHERE ctid >= ('(' ||
+    coalesce(nullif($3::text, ''), '0') || ',0)')::tid AND ctid < ('(' ||
+    coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
+    CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
+    - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
 -- ---- stock, in our tables
 

@@ -185,7 +185,8 @@ size_t cli_width(const char *text);
 /** At most so many columns of escaped text, the cut marked; to be freed. */
 char *cli_cut(const char *text, size_t width);
 
-/* A table of text cells; cells are owned, NULL prints as "-". */
+/* A table of text cells, whose rows are asked for twice: how wide they are, and
+ * to be printed. */
 typedef struct cli_table {
     const char *const *heads;
     size_t columns;
@@ -194,13 +195,14 @@ typedef struct cli_table {
     const size_t *spare; /* columns that a narrow terminal does without, the
                             first one first; ends with `columns` */
     size_t rows;
-    char **cells; /* rows x columns */
+    const void *context;
+    /* The cells of a row of the context, all NULL before, which prints as "-";
+     * to be freed.  @return false: out of memory */
+    bool (*fill)(char **cells, const void *context, size_t row);
 } cli_table;
 
-/** @return false: out of memory */
-bool cli_table_init(cli_table *table, size_t rows);
-void cli_table_print(const cli_table *table);
-void cli_table_clear(cli_table *table);
+/** @return CLI_OK, or an exit status, having said why */
+int cli_table_print(const cli_table *table);
 
 /** Print escaped text behind what is on the line already, @p indent columns,
  *  and go on below it where a terminal's line ends. */

@@ -3,6 +3,7 @@
  */
 #include "cli.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +11,10 @@
 
 enum { NAME, STATE, HOLDER, SINCE, REMAINING, TOKEN, COLUMNS };
 
-static bool fill_row(char **cells, const sqlock_info *row)
+static bool fill_row(char **cells, const void *context, size_t number)
 {
+    const sqlock_info *row = (const sqlock_info *)context + number;
+
     cells[NAME] = cli_escape(row->name != NULL ? row->name : row->key);
     cells[STATE] = strdup(cli_state_name(row->state));
     if (row->holder != NULL)
@@ -30,41 +33,55 @@ static int print_rows(const sqlock_info *rows, size_t count)
     static const char *const heads[COLUMNS] = {"NAME",  "STATE",     "HOLDER",
                                                "SINCE", "REMAINING", "TOKEN"};
     static const size_t spare[] = {TOKEN, SINCE, HOLDER, REMAINING, COLUMNS};
-    cli_table table = {
+    const cli_table table = {
         .heads = heads,
         .columns = COLUMNS,
         .flexible = 1U << NAME | 1U << HOLDER,
         .right = 1U << REMAINING | 1U << TOKEN,
         .spare = spare,
+        .rows = count,
+        .context = rows,
+        .fill = fill_row,
     };
-    bool is_whole = cli_table_init(&table, count);
-    size_t i;
 
-    for (i = 0; is_whole && i < count; i++)
-        is_whole = fill_row(&table.cells[i * COLUMNS], &rows[i]);
-    if (is_whole)
-        cli_table_print(&table);
-    else
-        cli_error("out of memory");
-    cli_table_clear(&table);
-    return is_whole ? CLI_OK : CLI_SYSTEM;
+    return cli_table_print(&table);
 }
 
+/* In ASCII, as cli_print_json(). */
+static bool print_value(json_t *value)
+{
+    char *text = value != NULL
+                     ? json_dumps(value, JSON_ENSURE_ASCII | JSON_ENCODE_ANY)
+                     : NULL;
+
+    json_decref(value);
+    if (text != NULL)
+        (void)fputs(text, stdout);
+    free(text);
+    return text != NULL;
+}
+
+/* Row by row, each on a line of its own: a tree of all would take several times
+ * the memory of the rows. */
 static int print_json(const cli *app, sqlock_layout layout,
                       const sqlock_info *rows, size_t count)
 {
-    json_t *locks = json_array();
+    bool is_whole;
     size_t i;
 
-    for (i = 0; locks != NULL && i < count; i++) {
-        if (json_array_append_new(locks, cli_info_json(&rows[i])) != 0) {
-            json_decref(locks);
-            locks = NULL;
-        }
+    fputs("{\"region\": ", stdout);
+    is_whole = print_value(cli_json_text(cli_region(app)));
+    printf(", \"layout\": \"%s\", \"locks\": [", cli_layout_name(layout));
+    for (i = 0; is_whole && i < count; i++) {
+        fputs(i > 0 ? ",\n" : "\n", stdout);
+        is_whole = print_value(cli_info_json(&rows[i]));
     }
-    return cli_print_json(json_pack("{s:o, s:s, s:o}", "region",
-                                    cli_json_text(cli_region(app)), "layout",
-                                    cli_layout_name(layout), "locks", locks));
+    if (!is_whole) {
+        cli_error("out of memory");
+        return CLI_SYSTEM;
+    }
+    fputs(count > 0 ? "\n]}\n" : "]}\n", stdout);
+    return CLI_OK;
 }
 
 /* A lock of the future stays taken until then, whatever becomes of its holder:

@@ -235,24 +235,28 @@ static int print_json_list(const sqlock_stock_item *items, size_t count)
     return cli_print_json(json_pack("{s:o}", "items", all));
 }
 
+static bool fill_row(char **cells, const void *context, size_t row)
+{
+    const sqlock_stock_item *item = (const sqlock_stock_item *)context + row;
+
+    cells[0] = cli_escape(item->name);
+    if (item->quantity >= 0)
+        cells[1] = cli_number_text(item->quantity);
+    return cells[0] != NULL;
+}
+
 static int print_list(const sqlock_stock_item *items, size_t count)
 {
     static const char *const heads[] = {"ITEM", "QUANTITY"};
-    cli_table table = {
-        .heads = heads, .columns = 2, .flexible = 1u << 0, .right = 1u << 1};
+    const cli_table table = {.heads = heads,
+                             .columns = 2,
+                             .flexible = 1u << 0,
+                             .right = 1u << 1,
+                             .rows = count,
+                             .context = items,
+                             .fill = fill_row};
 
-    if (!cli_table_init(&table, count)) {
-        cli_error("out of memory");
-        return CLI_SYSTEM;
-    }
-    for (size_t i = 0; i < count; i++) {
-        table.cells[2 * i] = cli_escape(items[i].name);
-        table.cells[2 * i + 1] =
-            items[i].quantity >= 0 ? cli_number_text(items[i].quantity) : NULL;
-    }
-    cli_table_print(&table);
-    cli_table_clear(&table);
-    return CLI_OK;
+    return cli_table_print(&table);
 }
 
 static int run_ls(const struct till *till)

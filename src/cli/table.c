@@ -15,26 +15,6 @@
 #define LEAST 8   /* must keep */
 #define COLUMNS_MAX 8
 
-bool cli_table_init(cli_table *table, size_t rows)
-{
-    table->rows = rows;
-    table->cells = NULL;
-    if (rows == 0)
-        return true;
-    table->cells = calloc(rows * table->columns, sizeof *table->cells);
-    return table->cells != NULL;
-}
-
-void cli_table_clear(cli_table *table)
-{
-    size_t i;
-
-    for (i = 0; table->cells != NULL && i < table->rows * table->columns; i++)
-        free(table->cells[i]);
-    free(table->cells);
-    table->cells = NULL;
-}
-
 bool cli_has_colour(void)
 {
     const char *terminal = getenv("TERM");
@@ -107,22 +87,25 @@ static void shrink(const cli_table *table, size_t *widths, size_t limit)
     }
 }
 
+static void print_spaces(size_t count)
+{
+    while (count-- > 0)
+        (void)putchar_unlocked(' ');
+}
+
 static void print_cell(const cli_table *table, size_t column, const char *text,
-                       size_t width, bool is_last)
+                       size_t limit, bool is_last)
 {
     bool is_right = (table->right & (1U << column)) != 0;
-    char *cut = cli_cut(text, width);
-    size_t pad = 0;
+    size_t width = cli_width(text);
+    char *cut = width > limit ? cli_cut(text, limit) : NULL;
+    size_t pad = width < limit ? limit - width : 0;
 
-    if (cut != NULL && cli_width(cut) < width)
-        pad = width - cli_width(cut);
     if (is_right)
-        printf("%*s", (int)pad, "");
-    fputs(cut != NULL ? cut : text, stdout);
-    if (!is_right && !is_last)
-        printf("%*s", (int)pad, "");
+        print_spaces(pad);
+    (void)fputs_unlocked(cut != NULL ? cut : text, stdout);
     if (!is_last)
-        printf("%*s", GAP, "");
+        print_spaces(is_right ? GAP : pad + GAP);
     free(cut);
 }
 
@@ -141,34 +124,68 @@ static void print_line(const cli_table *table, const char *const *cells,
     }
 }
 
-void cli_table_print(const cli_table *table)
+static void print_heads(const cli_table *table, const size_t *widths)
 {
-    size_t widths[COLUMNS_MAX] = {0};
-    size_t limit = terminal_width();
     bool has_colour = cli_has_colour();
-    const char *cell;
-    size_t row;
-    size_t i;
-
-    for (i = 0; i < table->columns; i++)
-        widths[i] = cli_width(table->heads[i]);
-    for (i = 0; i < table->rows * table->columns; i++) {
-        cell = table->cells[i] != NULL ? table->cells[i] : "-";
-        if (cli_width(cell) > widths[i % table->columns])
-            widths[i % table->columns] = cli_width(cell);
-    }
-    if (limit > 0)
-        shrink(table, widths, limit);
 
     fputs(has_colour ? "\033[1m" : "", stdout);
     print_line(table, table->heads, widths);
     fputs(has_colour ? "\033[0m\n" : "\n", stdout);
-    for (row = 0; row < table->rows; row++) {
-        print_line(table,
-                   (const char *const *)&table->cells[row * table->columns],
-                   widths);
-        fputc('\n', stdout);
+}
+
+static void measure_line(const cli_table *table, const char *const *cells,
+                         size_t *widths)
+{
+    size_t width;
+    size_t i;
+
+    for (i = 0; i < table->columns; i++) {
+        width = cells[i] != NULL ? cli_width(cells[i]) : 1;
+        if (width > widths[i])
+            widths[i] = width;
     }
+}
+
+/* Measure all rows, or print them.  False: out of memory. */
+static bool go_through(const cli_table *table, size_t *widths, bool is_printed)
+{
+    char *cells[COLUMNS_MAX];
+    bool is_whole = true;
+    size_t row;
+    size_t i;
+
+    for (row = 0; is_whole && row < table->rows; row++) {
+        memset(cells, 0, sizeof cells);
+        is_whole = table->fill(cells, table->context, row);
+        if (is_whole && is_printed) {
+            print_line(table, (const char *const *)cells, widths);
+            (void)putchar_unlocked('\n');
+        } else if (is_whole) {
+            measure_line(table, (const char *const *)cells, widths);
+        }
+        for (i = 0; i < table->columns; i++)
+            free(cells[i]);
+    }
+    return is_whole;
+}
+
+int cli_table_print(const cli_table *table)
+{
+    size_t widths[COLUMNS_MAX] = {0};
+    size_t limit = terminal_width();
+    bool is_whole;
+
+    measure_line(table, table->heads, widths);
+    is_whole = go_through(table, widths, false);
+    if (is_whole) {
+        if (limit > 0)
+            shrink(table, widths, limit);
+        print_heads(table, widths);
+        is_whole = go_through(table, widths, true);
+    }
+    if (!is_whole)
+        cli_error("out of memory");
+    return is_whole ? CLI_OK : CLI_SYSTEM;
 }
 
 void cli_print_wrapped(const char *text, size_t indent)

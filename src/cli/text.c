@@ -36,20 +36,34 @@ static bool is_harmful(uint32_t character)
     return false;
 }
 
+/* How many bytes there are of printable ASCII, which nothing has to be done
+ * about. */
+static size_t plain_length(const char *text)
+{
+    size_t length = 0;
+
+    while (text[length] >= 0x20 && text[length] < 0x7f)
+        length++;
+    return length;
+}
+
 char *cli_escape(const char *text)
 {
     /* The longest escape of one byte is "\xff"; of two, "\u{9f}"; of three,
      * "\u{ffff}"; of four, "\u{10ffff}": never more than four times. */
-    size_t size = strlen(text) * 4 + 1;
+    size_t plain = plain_length(text);
+    size_t size = plain + strlen(text + plain) * 4 + 1;
     char *escaped = malloc(size);
-    char *to = escaped;
+    char *to;
     uint32_t character;
     size_t length;
     int written;
 
     if (escaped == NULL)
         return NULL;
-    for (; *text != '\0'; text += length) {
+    memcpy(escaped, text, plain);
+    to = escaped + plain;
+    for (text += plain; *text != '\0'; text += length) {
         length = lk_utf8_decode(text, &character);
         if (length > 0 && !is_harmful(character)) {
             memcpy(to, text, length);
@@ -92,10 +106,10 @@ static size_t columns_of(uint32_t character)
 size_t cli_width(const char *text)
 {
     uint32_t character;
-    size_t width = 0;
+    size_t width = plain_length(text);
     size_t length;
 
-    for (; *text != '\0'; text += length) {
+    for (text += width; *text != '\0'; text += length) {
         length = lk_utf8_decode(text, &character);
         width += length == 0 ? 1 : columns_of(character);
         if (length == 0)

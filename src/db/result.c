@@ -8,7 +8,9 @@
 
 #include "sqlock_driver.h"
 
-#define BLOCK_SIZE 1024
+/* A block has twice the size of the one before. */
+#define FIRST_BLOCK 1024
+#define LAST_BLOCK 65536
 
 struct block {
     struct block *next;
@@ -56,8 +58,12 @@ static char *reserve_text(struct memory *memory, size_t length)
     char *place;
 
     if (block == NULL || block->size - block->used < length) {
-        size_t size = length > BLOCK_SIZE ? length : BLOCK_SIZE;
+        size_t size = block == NULL ? FIRST_BLOCK : block->size * 2;
 
+        if (size > LAST_BLOCK)
+            size = LAST_BLOCK;
+        if (size < length)
+            size = length;
         block = malloc(sizeof *block + size);
         if (block == NULL)
             return NULL;

@@ -114,6 +114,7 @@ reaper_reaps() {
     can reaper stock reap --older-than 1h --json
     cannot reaper stock deduct hat 1 --order four
     may_not reaper "DELETE FROM ${prefix}DONE"
+    may_not reaper "UPDATE ${prefix}LOCK SET CLIENT_ID = NULL"
 }
 
 observer_observes() {

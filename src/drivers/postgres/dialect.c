@@ -75,11 +75,21 @@ static const sqlock_fragment fragments[] = {
 
     {"unless_there", "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"},
     {"share_free", LK_PG_SHARE_FREE},
+    /* A reap goes from page to page: by key, each row would be on another one,
+     * which is read and written for it.  Bounds are numbers of pages.  That is in
+     * no order of keys, in which others lock rows, and so must wait for nobody.
+     * The condition is asked twice: in a partitioned table ctid does not name a
+     * row alone. */
+    {"page_number", "coalesce(nullif({it}::text, ''), '0')"},
+    {"page", "('(' || {page_number {it}} || ',0)')::tid"},
+    {"pages_of",
+     "pg_relation_size({it}) / current_setting('block_size')::bigint"},
     {"delete_unlocked",
-     "WITH free AS (SELECT LOCK_KEY FROM {table} WHERE {behind} "
-     "AND LOCK_KEY <= {9} AND {it} ORDER BY LOCK_KEY FOR UPDATE SKIP LOCKED) "
-     "DELETE FROM {table} t USING free "
-     "WHERE t.LOCK_KEY = free.LOCK_KEY AND t.REGION = {2}"},
+     "DELETE FROM {table} WHERE REGION = {2} AND {it} "
+     "AND ctid = ANY (ARRAY(SELECT ctid FROM {table} "
+     "WHERE ctid >= {page {1}} AND ctid < {page {9}} AND REGION = {2} "
+     "AND {it} FOR UPDATE SKIP LOCKED))"},
+    {"delete_between", "{delete_unlocked {it}}"},
     {NULL, NULL},
 };
 
@@ -190,6 +200,21 @@ const sqlock_dialect lk_pg_dialect = {
     .statements = {
         [SQLOCK_SQL_SERVER] = {.text = SERVER},
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+        /* Nor does a list go by key: a cursor keeps the rows that move meanwhile
+         * from being missed, or told twice. */
+        [SQLOCK_SQL_LIST_BEGIN] = {.text =
+            "DECLARE sqlock_list NO SCROLL CURSOR FOR {info} FROM {table} "
+            "WHERE REGION = {2}", .is_planned_anew = true},
+        [SQLOCK_SQL_LIST] = {.text = "FETCH FORWARD 1000 FROM sqlock_list",
+            .is_planned_anew = true},
+        /* A page has some 32 rows, and the table may be partitioned. */
+        [SQLOCK_SQL_REAP_BOUND] = {.text =
+            "SELECT CASE WHEN P.first < P.pages "
+            "THEN least(P.first + {4}::bigint / 32 + 1, P.pages)::text END "
+            "FROM (SELECT {page_number {1}}::bigint AS first, coalesce("
+            "(SELECT max({pages_of T.relid}) "
+            "FROM pg_partition_tree('{table}'::regclass) AS T), "
+            "{pages_of '{table}'::regclass}) AS pages) AS P"},
         [SQLOCK_SQL_TAKE] = {.text =
             "UPDATE {table} SET {grant} WHERE {row} AND (CLIENT_ID IS NULL OR "
             "{ends} < {now}){in_turn} RETURNING {token}, {is_wanted}",

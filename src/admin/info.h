@@ -1,0 +1,21 @@
+/*
+ * info.h - info rows of the lock table as the sqlock_info of the API
+ */
+#ifndef LK_INFO_H
+#define LK_INFO_H
+
+#include "lease/store.h"
+
+#define LK_INFO_PEER "peer" /* the holder's name where it is no sqlock */
+
+/* A statement that only reads. */
+int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
+                 const struct lk_arguments *arguments, sqlock_result *result,
+                 sqlock_error *err);
+
+/* Append the info rows of a result.  0, ENOMEM, EDATABASE; what is there is for
+ * sqlock_info_free() in any case. */
+int lk_info_append(const struct lk_store *store, sqlock_info **rows,
+                   size_t *count, const sqlock_result *page, sqlock_error *err);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * list.c - all locks of a region, by key.
+ *
+ * Where the database has rows by key on their way, they are read in pages by
+ * key.  Where it has not (LIST_BEGIN), they are read as they lie there, in a
+ * transaction, and are put in order here.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "db/transaction.h"
+#include "admin/info.h"
+
+#define PAGE 1000 /* rows: little enough for a slow network */
+#define PAUSE_US INT64_C(20000)
+
+struct list {
+    struct lk_store *store;
+    sqlock_info *rows;
+    size_t count;
+};
+
+static void arguments_of(const struct list *list,
+                         struct lk_arguments *arguments)
+{
+    const char *last = list->count > 0 ? list->rows[list->count - 1].key : "";
+
+    lk_store_arguments(list->store, last, arguments);
+    lk_argument_integer(arguments, SQLOCK_P_DURATION_US, PAGE);
+}
+
+/* --- in pages by key --- */
+
+static int read_by_key(struct list *list, sqlock_error *err)
+{
+    size_t page_rows = 0;
+    int rc;
+
+    do {
+        struct lk_arguments arguments;
+        sqlock_result page = {0};
+
+        arguments_of(list, &arguments);
+        rc = lk_info_read(list->store, SQLOCK_SQL_LIST, &arguments, &page, err);
+        if (rc == 0)
+            rc = lk_info_append(list->store, &list->rows, &list->count, &page,
+                                err);
+        page_rows = page.rows;
+        sqlock_result_clear(&page);
+    } while (rc == 0 && page_rows == PAGE);
+    return rc;
+}
+
+/* --- in a transaction --- */
+
+static int run_within(struct lk_transaction *transaction,
+                      const struct list *list, sqlock_statement_kind kind,
+                      sqlock_result *result, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .statement = &list->store->statements[kind],
+        .arguments = &arguments,
+        .deadline_ns = lk_store_deadline(list->store),
+    };
+
+    arguments_of(list, &arguments);
+    return lk_transaction_run(transaction, &run, result, err);
+}
+
+static int read_within(struct lk_transaction *transaction, struct list *list,
+                       sqlock_error *err)
+{
+    sqlock_result page = {0};
+    size_t page_rows = 0;
+    int rc = run_within(transaction, list, SQLOCK_SQL_LIST_BEGIN, &page, err);
+
+    sqlock_result_clear(&page);
+    if (rc < 0)
+        return rc;
+    do {
+        rc = run_within(transaction, list, SQLOCK_SQL_LIST, &page, err);
+        if (rc == 0)
+            rc = lk_info_append(list->store, &list->rows, &list->count, &page,
+                                err);
+        page_rows = page.rows;
+        sqlock_result_clear(&page);
+    } while (rc == 0 && page_rows > 0);
+    return rc;
+}
+
+/* Nothing was written, so nothing is in doubt. */
+static int of_reading(int rc, sqlock_error *err)
+{
+    if (rc != SQLOCK_EUNCERTAIN)
+        return rc;
+    return lk_error(err, SQLOCK_EUNREACHABLE,
+                    "the database did not answer in time");
+}
+
+static int read_once(struct list *list, sqlock_error *err)
+{
+    struct lk_store *store = list->store;
+    struct lk_transaction transaction;
+    int rc = lk_transaction_begin(&transaction, &store->db, false,
+                                  lk_store_deadline(store), err);
+
+    if (rc < 0)
+        return of_reading(rc, err);
+    rc = read_within(&transaction, list, err);
+    lk_transaction_rollback(&transaction, lk_store_deadline(store));
+    return of_reading(rc, err);
+}
+
+/* As lk_db_run() does with one statement. */
+static int read_at_once(struct list *list, sqlock_error *err)
+{
+    const struct lk_run run = {.is_repeatable = true};
+    int64_t deadline_ns = lk_store_deadline(list->store);
+
+    for (;;) {
+        int rc = read_once(list, err);
+        int64_t resume_ns =
+            sqlock_monotonic_ns() +
+            lk_random_between(PAUSE_US / 2, PAUSE_US) * LK_NS_PER_US;
+
+        if (!lk_db_may_try_again(&list->store->db, &run, rc) ||
+            resume_ns >= deadline_ns)
+            return rc;
+        sqlock_info_free(list->rows, list->count);
+        list->rows = NULL;
+        list->count = 0;
+        lk_sleep_until(resume_ns);
+    }
+}
+
+/* --- in order --- */
+
+/* A row by the first bytes of its key: of a million, that is as good as all of
+ * it. */
+struct place {
+    uint64_t first;
+    const sqlock_info *row;
+};
+
+static uint64_t first_of(const char *key)
+{
+    uint64_t first = 0;
+
+    for (size_t i = 0; i < sizeof first; i++)
+        first = (first << 8) | (unsigned char)key[i];
+    return first;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const struct place *a = one;
+    const struct place *b = other;
+
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return strcmp(a->row->key, b->row->key);
+}
+
+static int sort(struct list *list, sqlock_error *err)
+{
+    struct place *places = calloc(list->count, sizeof *places);
+    sqlock_info *sorted = calloc(list->count, sizeof *sorted);
+
+    if (places == NULL || sorted == NULL) {
+        free(places);
+        free(sorted);
+        return lk_error_nomem(err);
+    }
+    for (size_t i = 0; i < list->count; i++)
+        places[i] = (struct place){.first = first_of(list->rows[i].key),
+                                   .row = &list->rows[i]};
+    qsort(places, list->count, sizeof *places, compare);
+    for (size_t i = 0; i < list->count; i++)
+        sorted[i] = *places[i].row;
+    free(places);
+    free(list->rows);
+    list->rows = sorted;
+    return 0;
+}
+
+static bool goes_by_key(const struct lk_store *store)
+{
+    return store->statements[SQLOCK_SQL_LIST_BEGIN].text == NULL;
+}
+
+int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
+                sqlock_error *err)
+{
+    struct list list = {.rows = NULL};
+    int rc;
+
+    if (rows == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+    *rows = NULL;
+    *count = 0;
+    rc = lk_store_of(registry, &list.store, err);
+    if (rc < 0)
+        return rc;
+    if (goes_by_key(list.store)) {
+        rc = read_by_key(&list, err);
+    } else {
+        rc = read_at_once(&list, err);
+        if (rc == 0 && list.count > 0)
+            rc = sort(&list, err);
+    }
+    if (rc < 0) {
+        sqlock_info_free(list.rows, list.count);
+        return rc;
+    }
+    *rows = list.rows;
+    *count = list.count;
+    return 0;
+}

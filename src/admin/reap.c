@@ -1,0 +1,167 @@
+/*
+ * reap.c - removing the rows of locks long free or expired, part by part of the
+ * table.
+ *
+ * Parts grow as long as one takes no time to speak of: rows that are deleted are
+ * locked until their part is, and who claims one of them waits for that.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "admin/info.h"
+#include "lease/options.h"
+
+#define FIRST_PART 1000 /* rows */
+#define LEAST_PART 100
+#define GREATEST_PART 64000
+#define SHORT_NS (10 * LK_NS_PER_MS)
+#define LONG_NS (40 * LK_NS_PER_MS)
+
+#define BOUND_SIZE SQLOCK_KEY_SIZE
+
+struct reaped {
+    const char *region;
+    const struct lk_statement *statement;
+    int64_t retention_us;
+    int64_t rows; /* of the next part, about */
+};
+
+/* Where the part that begins at `from` ends; *is_last when there is none. */
+static int next_bound(struct lk_store *store, const struct reaped *reaped,
+                      const char *from, char bound[BOUND_SIZE], bool *is_last,
+                      sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    lk_store_arguments(store, from, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, reaped->rows);
+    rc = lk_info_read(store, SQLOCK_SQL_REAP_BOUND, &arguments, &result, err);
+    *is_last =
+        rc == 0 && (result.rows == 0 || result.cells[0].type != SQLOCK_TEXT);
+    if (rc == 0 && !*is_last)
+        (void)snprintf(bound, BOUND_SIZE, "%s", result.cells[0].text);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int reap_part(struct lk_store *store, const struct reaped *reaped,
+                     const char *from, const char *bound, int64_t *removed,
+                     sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    struct lk_run run = {
+        .statement = reaped->statement,
+        .arguments = &arguments,
+        .deadline_ns = lk_store_deadline(store),
+        .is_repeatable = true, /* what is gone is not deleted twice */
+        .is_write = true,
+    };
+    sqlock_result result = {0};
+    int rc;
+
+    lk_store_arguments(store, from, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_REGION, reaped->region);
+    lk_argument_text(&arguments, SQLOCK_P_OTHER, bound);
+    lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, reaped->retention_us);
+    rc = lk_db_run(&store->db, &run, &result, err);
+    if (rc == 0)
+        *removed += result.affected;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* So many rows next, after a part that took that long. */
+static int64_t next_rows(int64_t rows, int64_t took_ns)
+{
+    if (took_ns < SHORT_NS && rows * 2 <= GREATEST_PART)
+        return rows * 2;
+    if (took_ns > LONG_NS && rows / 2 >= LEAST_PART)
+        return rows / 2;
+    return rows;
+}
+
+static int reap_region(struct lk_store *store, struct reaped *reaped,
+                       int64_t *removed, sqlock_error *err)
+{
+    char from[BOUND_SIZE] = "";
+    char bound[BOUND_SIZE] = "";
+    bool is_last = false;
+    int rc;
+
+    reaped->rows = FIRST_PART;
+    for (;;) {
+        int64_t began_ns;
+
+        rc = next_bound(store, reaped, from, bound, &is_last, err);
+        if (rc < 0 || is_last)
+            return rc;
+        began_ns = sqlock_monotonic_ns();
+        rc = reap_part(store, reaped, from, bound, removed, err);
+        if (rc < 0)
+            return rc;
+        reaped->rows =
+            next_rows(reaped->rows, sqlock_monotonic_ns() - began_ns);
+        memcpy(from, bound, sizeof from);
+    }
+}
+
+/* The names that transactions lock have rows that nobody renews: they are old
+ * while they are in use, too, and those that are locked stay. */
+static int reap_names(struct lk_store *store, int64_t retention_us,
+                      int64_t *removed, sqlock_error *err)
+{
+    const sqlock_driver *driver = store->db.driver;
+    char region[LK_REGION_MAX + sizeof LK_NAMES_SUFFIX];
+    struct lk_statement statement;
+    struct reaped names = {.region = region,
+                           .statement = &statement,
+                           .retention_us = retention_us};
+    int rc;
+
+    if (driver->transactions == NULL)
+        return 0;
+    rc = lk_statement_of_tx(&statement, driver, store->layout,
+                            SQLOCK_TX_SQL_REAP, store->table.quoted, 0);
+    if (rc == SQLOCK_ENOTSUP)
+        return 0;
+    if (rc < 0)
+        return lk_error(err, rc, "%s", sqlock_strerror(rc));
+    (void)snprintf(region, sizeof region, "%s%s", store->region,
+                   LK_NAMES_SUFFIX);
+    rc = reap_region(store, &names, removed, err);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+int sqlock_reap(sqlock_registry *registry, int64_t retention_ms,
+                int64_t *removed, sqlock_error *err)
+{
+    struct lk_store *store;
+    struct reaped leases;
+    int64_t total = 0;
+    int rc;
+
+    rc = lk_store_of(registry, &store, err);
+    if (rc < 0)
+        return rc;
+    if (retention_ms < 0 || retention_ms > INT64_MAX / 1000000)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "retention_ms is %lld: use 0 or more",
+                        (long long)retention_ms);
+    leases = (struct reaped){
+        .region = store->region,
+        .statement = &store->statements[SQLOCK_SQL_REAP],
+        .retention_us = retention_ms * 1000,
+    };
+    rc = reap_region(store, &leases, &total, err);
+    if (rc == 0)
+        rc = reap_names(store, leases.retention_us, &total, err);
+    if (removed != NULL)
+        *removed = total;
+    return rc;
+}
