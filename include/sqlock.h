@@ -244,6 +244,13 @@ typedef struct sqlock_options {
  * PGSERVICEFILE work as in libpq; MySQL reads the [client] group of ~/.my.cnf;
  * both take `password_env=NAME`, the name of an environment variable.
  *
+ * waiting=poll in a URL of PostgreSQL or MySQL sends nothing that takes part
+ * in a wait queue of the database: no advisory lock, NOTIFY or GET_LOCK; for
+ * servers and engines of their protocols that have none.  Waiters look at the
+ * row every poll_ms.  Tokens of our layout then rise as long as the row stays:
+ * a claim that the server delays while a Spring peer takes and deletes the row
+ * gets an older one.  On Spring's layouts tokens may come in the wrong order.
+ *
  * TLS that the URL demands (sslmode=require, verify-ca, verify-full; tls=require,
  * verify) is looked for in the connection that was made.  Where it is missing,
  * or a certificate to be verified is not as it should be: EACCESS, or

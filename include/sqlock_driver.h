@@ -220,8 +220,8 @@ typedef enum sqlock_statement_kind {
 
 /* One template. */
 typedef struct sqlock_template {
-    /* NULL: the library's, which databases share, where it has one; "": not to
-     * be had. */
+    /* NULL: the library's, which databases share, where it has one; "", or one
+     * that is empty with its fragments in place: not to be had. */
     const char *text;
     sqlock_insert_id insert_id; /* as in sqlock_statement */
     bool is_planned_anew;       /* its id is 0: what was best for a small table
@@ -290,6 +290,9 @@ typedef struct sqlock_dialect {
      */
     const sqlock_fragment *fragments;
     const sqlock_fragment *layout_fragments[SQLOCK_LAYOUTS];
+    /* What a variation of the dialect writes otherwise, before all of these and
+     * those about stock; NULL: nothing. */
+    const sqlock_fragment *overrides;
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_SQL_KINDS];
     const sqlock_examination *examination; /* may be NULL */
@@ -706,6 +709,20 @@ typedef struct sqlock_driver {
     /** How to wait for another process's lease; may be NULL: by looking at the
      *  row. */
     const sqlock_doorbells *doorbells;
+
+    /**
+     * The `overrides` of the dialect for URLs with the parameter waiting=poll,
+     * where nothing is sent that takes part in a wait queue; `doorbells` are
+     * passed over.  The driver gets the URL as it is.  NULL: such a URL is
+     * refused if there are doorbells.
+     *
+     * Where the row's lock alone makes claims of a key take turns, tokens of
+     * our layout rise as long as the row stays: not past a Spring peer, whose
+     * unlock deletes it, nor past a reaper with a retention shorter than a
+     * statement may take.  On Spring's layouts two tokens may then come in the
+     * wrong order.
+     */
+    const sqlock_fragment *polling;
 } sqlock_driver;
 
 /**
@@ -716,6 +733,18 @@ typedef struct sqlock_driver {
  */
 SQLOCK_MUSTUSE int sqlock_driver_register(const sqlock_driver *driver,
                                           sqlock_error *err);
+
+/**
+ * A driver by its name: "postgres", "mysql" or "sqlite", where it is compiled
+ * in, or one that was registered.  NULL: there is none.
+ *
+ * To build another on it, copy the struct, give the copy a name and schemes of
+ * its own, change what is different, and register it.  Its functions know URLs
+ * by their own schemes: a copy's `check_url` and `resolve_url` put them in.  A
+ * copy of its dialect may write some fragments otherwise (`overrides`, which
+ * may be `polling`), and leave out statements that its database does not know.
+ */
+SQLOCK_API const sqlock_driver *sqlock_driver_named(const char *name);
 
 #ifdef __cplusplus
 }

@@ -314,6 +314,125 @@ DELETE
     CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
     - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
+-- ---- layout sqlock, otherwise with waiting=poll
+
+-- claim
+INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $5, $6)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
+    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
+    microsecond', FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
+    L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE
+    greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
+    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
+    EXCLUDED.HOLDER
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING FENCE;
+
+-- release
+UPDATE "int_lock"
+  SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
+    'off', true) = 'off' THEN CASE WHEN NULL THEN NULL END END, EXPIRED_AFTER =
+    (clock_timestamp() AT TIME ZONE 'UTC') - interval '18262 days 12 hours'
+  WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3;
+
+-- break now
+UPDATE "int_lock"
+  SET CLIENT_ID = NULL, HOLDER = $1, EXPIRED_AFTER = (clock_timestamp() AT TIME
+    ZONE 'UTC') - interval '18262 days 12 hours', FENCE = greatest(FENCE + 1,
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+  WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4 AND EXPIRED_AFTER >=
+    (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING NULL;
+
+-- claim many
+INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  SELECT J.k, $1::varchar, J.c, J.born, J.born + (J.t) * interval '1
+    microsecond', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+    J.n, J.h
+  FROM (SELECT J.k, J.c, J.t, J.n, J.h, (clock_timestamp() AT TIME ZONE 'UTC')
+    AS born FROM json_to_recordset($2::json) AS J (k char(36), c char(36), t
+    bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
+    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') +
+    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE), FENCE = CASE WHEN
+    L.CLIENT_ID = EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp()
+    AT TIME ZONE 'UTC') THEN L.FENCE ELSE greatest(L.FENCE + 1, (extract(epoch
+    FROM clock_timestamp()) * 1000000)::bigint) END, LOCK_NAME =
+    EXCLUDED.LOCK_NAME, HOLDER = EXCLUDED.HOLDER
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING LOCK_KEY, FENCE;
+
+-- release many
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
+    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
+    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
+    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
+    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
+  UPDATE "int_lock" AS T
+  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = (clock_timestamp() AT
+    TIME ZONE 'UTC') - interval '18262 days 12 hours'
+  FROM J
+  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
+  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
+    THEN T.LOCK_KEY END, NULL;
+
+-- take
+UPDATE "int_lock"
+  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1
+    microsecond', FENCE = greatest(FENCE + 1, (extract(epoch FROM
+    clock_timestamp()) * 1000000)::bigint), LOCK_NAME = $3, HOLDER = $4
+  WHERE LOCK_KEY = $5 AND REGION = $6 AND (CLIENT_ID IS NULL OR EXPIRED_AFTER <
+    (clock_timestamp() AT TIME ZONE 'UTC'))
+  RETURNING FENCE, false;
+
+-- hand over
+UPDATE "int_lock"
+  SET CLIENT_ID = $1, CREATED_DATE = (clock_timestamp() AT TIME ZONE 'UTC'),
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1
+    microsecond', FENCE = greatest(FENCE + 1, (extract(epoch FROM
+    clock_timestamp()) * 1000000)::bigint), LOCK_NAME = $3, HOLDER = $4
+  WHERE LOCK_KEY = $5 AND REGION = $6 AND CLIENT_ID = $7 AND EXPIRED_AFTER >=
+    (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING FENCE;
+
+-- claim what was observed
+INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER)
+  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond',
+    (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, $5, $6)
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
+    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
+    microsecond', FENCE = CASE WHEN L.CLIENT_ID = EXCLUDED.CLIENT_ID AND
+    L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC') THEN L.FENCE ELSE
+    greatest(L.FENCE + 1, (extract(epoch FROM clock_timestamp()) *
+    1000000)::bigint) END, LOCK_NAME = EXCLUDED.LOCK_NAME, HOLDER =
+    EXCLUDED.HOLDER
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
+    $7 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $8)
+  RETURNING FENCE;
+
 -- ---- layout spring7
 
 -- claim
@@ -564,6 +683,81 @@ DELETE
     CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
     - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
 
+-- ---- layout spring7, otherwise with waiting=poll
+
+-- claim
+INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond')
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
+    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
+    microsecond'
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+
+-- claim many
+INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  SELECT J.k, $1::varchar, J.c, J.born, J.born + (J.t) * interval '1
+    microsecond'
+  FROM (SELECT J.k, J.c, J.t, J.n, J.h, (clock_timestamp() AT TIME ZONE 'UTC')
+    AS born FROM json_to_recordset($2::json) AS J (k char(36), c char(36), t
+    bigint, n varchar, h varchar, b bigint) ORDER BY J.k) AS J
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
+    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') +
+    (EXCLUDED.EXPIRED_AFTER - EXCLUDED.CREATED_DATE)
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING LOCK_KEY, (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+
+-- release many
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
+    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
+    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
+    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
+    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
+  DELETE
+  FROM "int_lock" AS T USING J
+  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
+  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
+    THEN T.LOCK_KEY END, NULL;
+
+-- hand over
+UPDATE "int_lock"
+  SET CLIENT_ID = $1, CREATED_DATE = greatest(CREATED_DATE + (1) * interval '1
+    microsecond', (clock_timestamp() AT TIME ZONE 'UTC')), EXPIRED_AFTER =
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($2) * interval '1 microsecond'
+  WHERE LOCK_KEY = $3 AND REGION = $4 AND CLIENT_ID = $5 AND EXPIRED_AFTER >=
+    (clock_timestamp() AT TIME ZONE 'UTC')
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+
+-- claim what was observed
+INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
+    EXPIRED_AFTER)
+  VALUES ($1, $2, $3, (clock_timestamp() AT TIME ZONE 'UTC'),
+    (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1 microsecond')
+  ON CONFLICT (LOCK_KEY, REGION) DO
+  UPDATE
+  SET CLIENT_ID = EXCLUDED.CLIENT_ID, CREATED_DATE = CASE WHEN L.CLIENT_ID =
+    EXCLUDED.CLIENT_ID AND L.EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE
+    'UTC') THEN L.CREATED_DATE ELSE (clock_timestamp() AT TIME ZONE 'UTC') END,
+    EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') + ($4) * interval '1
+    microsecond'
+  WHERE L.CLIENT_ID IS NULL OR L.CLIENT_ID = EXCLUDED.CLIENT_ID OR
+    (L.EXPIRED_AFTER < (clock_timestamp() AT TIME ZONE 'UTC') AND L.CLIENT_ID =
+    $5 AND (extract(epoch FROM L.EXPIRED_AFTER) * 1000000)::bigint = $6)
+  RETURNING (extract(epoch FROM CREATED_DATE) * 1000000)::bigint;
+
 -- ---- layout spring6
 
 -- claim
@@ -793,6 +987,20 @@ DELETE
     coalesce(nullif($4::text, ''), '0') || ',0)')::tid AND REGION = $1 AND
     CLIENT_ID IS NULL AND CREATED_DATE < (clock_timestamp() AT TIME ZONE 'UTC')
     - ($2) * interval '1 microsecond' FOR UPDATE SKIP LOCKED));
+
+-- ---- layout spring6, otherwise with waiting=poll
+
+-- release many
+WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
+    FROM json_to_recordset($1::json) AS J (k char(36), c char(36), t bigint, n
+    varchar, h varchar, b bigint) ORDER BY k) AS J, LATERAL (SELECT T.REGION
+    FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
+    T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
+  DELETE
+  FROM "int_lock" AS T USING J
+  WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
+  RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
+    THEN T.LOCK_KEY END, NULL;
 
 -- ---- stock, in our tables
 

@@ -9,15 +9,26 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/secret.h"
 #include "base/thread.h"
+#include "base/url.h"
 #include "db/statement.h"
 
 #define REGISTERED_MAX 16
+#define COMPILED_IN_MAX 3
 #define INFO_SIZE 128
 
 LK_STATIC_MUTEX(guard);
 static const sqlock_driver *registered[REGISTERED_MAX];
 static size_t registered_count;
+
+/* Drivers as they are without a wait queue; the first one without `of` ends
+ * them. */
+static struct form {
+    const sqlock_driver *of;
+    sqlock_driver driver;
+    sqlock_dialect dialect;
+} forms[COMPILED_IN_MAX + REGISTERED_MAX + 1];
 
 /* Called with the guard held. */
 static const sqlock_driver *driver_at(size_t index)
@@ -58,8 +69,50 @@ static const sqlock_driver *driver_for(const char *scheme, size_t length)
     return NULL;
 }
 
-int lk_driver_find(const sqlock_driver **out, const char *url,
-                   sqlock_error *err)
+/* Called with the guard held.  A driver that was found has a place. */
+static const sqlock_driver *polling_form(const sqlock_driver *driver)
+{
+    struct form *form = forms;
+
+    while (form->of != driver && form->of != NULL)
+        form++;
+    if (form->of == NULL) {
+        form->of = driver;
+        form->dialect = *driver->dialect;
+        form->dialect.overrides = driver->polling;
+        form->driver = *driver;
+        form->driver.dialect = &form->dialect;
+        form->driver.doorbells = NULL;
+    }
+    return &form->driver;
+}
+
+/* waiting=queue, which is the default, or waiting=poll. */
+static int choose_form(const sqlock_driver **out, const char *waiting,
+                       sqlock_error *err)
+{
+    const sqlock_driver *driver = *out;
+
+    if (strcmp(waiting, "queue") == 0)
+        return 0;
+    if (strcmp(waiting, "poll") != 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "waiting in the URL must be queue or poll");
+    if (driver->polling == NULL && driver->doorbells != NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s cannot do without its wait queue: leave "
+                        "waiting=poll out of the URL",
+                        driver->name);
+    if (driver->polling != NULL) {
+        pthread_mutex_lock(&guard);
+        *out = polling_form(driver);
+        pthread_mutex_unlock(&guard);
+    }
+    return 0;
+}
+
+static int find_by_scheme(const sqlock_driver **out, const char *url,
+                          sqlock_error *err)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -83,6 +136,24 @@ int lk_driver_find(const sqlock_driver **out, const char *url,
                         "those compiled in)",
                         (int)(length < 40 ? length : 40), url);
     return 0;
+}
+
+int lk_driver_find(const sqlock_driver **out, const char *url,
+                   sqlock_error *err)
+{
+    char *rest = NULL;
+    char *waiting = NULL;
+    int rc = find_by_scheme(out, url, err);
+
+    if (rc == 0)
+        rc = lk_url_take(url, "waiting", &rest, &waiting, err);
+    lk_wipe_free(rest); /* may hold a password */
+    if (rc == 0 && waiting != NULL)
+        rc = choose_form(out, waiting, err);
+    lk_wipe_free(waiting);
+    if (rc < 0)
+        *out = NULL;
+    return rc;
 }
 
 /* Statements of many leases, and what comes behind them, may be missing, but not
@@ -165,6 +236,19 @@ int sqlock_driver_register(const sqlock_driver *driver, sqlock_error *err)
     rc = add(driver, err);
     pthread_mutex_unlock(&guard);
     return rc;
+}
+
+const sqlock_driver *sqlock_driver_named(const char *name)
+{
+    const sqlock_driver *driver;
+    size_t i = 0;
+
+    pthread_mutex_lock(&guard);
+    while ((driver = driver_at(i)) != NULL &&
+           (name == NULL || strcmp(driver->name, name) != 0))
+        i++;
+    pthread_mutex_unlock(&guard);
+    return driver;
 }
 
 const char *sqlock_driver_info(size_t index)

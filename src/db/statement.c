@@ -131,6 +131,8 @@ int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
     if (template->text == NULL || *template->text == '\0')
         return SQLOCK_ENOTSUP;
     rc = expand(&text, template->text, fragments);
+    if (rc == 0 && *text == '\0')
+        rc = SQLOCK_ENOTSUP;
     if (rc == 0)
         rc = number(out, dialect->placeholder, text);
     free(text);
@@ -147,8 +149,9 @@ int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
                         uint32_t id)
 {
     const sqlock_fragment own[] = {{"table", table}, {NULL, NULL}};
-    const struct lk_fragments fragments = {
-        .lists = {own, dialect->fragments, lk_lock_fragments}};
+    const struct lk_fragments fragments = {.lists = {own, dialect->overrides,
+                                                     dialect->fragments,
+                                                     lk_lock_fragments}};
 
     return lk_statement_write(out, dialect, template, &fragments, id);
 }
@@ -161,6 +164,7 @@ static int render_in(struct lk_statement *out, const sqlock_dialect *dialect,
     const struct lk_fragments fragments = {
         .lists = {
             own,
+            dialect->overrides,
             template->with,
             dialect->layout_fragments[layout],
             dialect->fragments,

@@ -13,7 +13,7 @@
 
 #include "sqlock_driver.h"
 
-#define LK_FRAGMENT_LISTS 6
+#define LK_FRAGMENT_LISTS 7
 
 /* The first list that has a name counts; any of them may be NULL. */
 struct lk_fragments {

@@ -54,6 +54,7 @@ int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
     };
     const struct lk_fragments fragments = {.lists = {
                                                of_tables,
+                                               driver->dialect->overrides,
                                                driver->stock->fragments,
                                                driver->dialect->fragments,
                                                lk_stock_fragments,

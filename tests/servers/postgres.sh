@@ -95,6 +95,25 @@ DROP DATABASE IF EXISTS sqlock;
 DROP ROLE IF EXISTS sqlock_test;
 CREATE ROLE sqlock_test LOGIN PASSWORD '$user_password';
 CREATE DATABASE sqlock OWNER sqlock_test;
+$([ "${SQLOCK_TEST_WAITING:-}" != poll ] || take_queue_away)
+SQL
+}
+
+# Nobody but an administrator can call what a wait queue is made of.
+take_queue_away() {
+    cat <<'SQL'
+\connect sqlock
+DO $$
+DECLARE
+    it text;
+BEGIN
+    FOR it IN SELECT oid::regprocedure FROM pg_proc
+        WHERE proname LIKE 'pg\_%advisory%' OR proname = 'pg_notify'
+    LOOP
+        EXECUTE 'REVOKE EXECUTE ON FUNCTION ' || it || ' FROM PUBLIC';
+    END LOOP;
+END
+$$;
 SQL
 }
 

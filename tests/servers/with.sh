@@ -24,7 +24,9 @@
 #     group               three members of a group of MySQL; see group.sh
 # SQLOCK_TEST_DURABLE=1 makes commits wait for the disk;
 # SQLOCK_TEST_TLS=DIR makes servers speak TLS, with what ca.sh has put there;
-# SQLOCK_TEST_MARIADB_OPTIONS has more options of that server.
+# SQLOCK_TEST_MARIADB_OPTIONS has more options of that server;
+# SQLOCK_TEST_WAITING=poll gives URLs with waiting=poll, and of PostgreSQL nobody
+# may call an advisory lock or notify.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 [ $# -gt 0 ] || {
@@ -117,6 +119,12 @@ export SQLOCK_TEST_DIR=${SQLOCK_TEST_DIR:-$base/scratch}
 durable=
 [ "${SQLOCK_TEST_DURABLE:-}" != 1 ] || durable='?synchronous=full'
 export SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-sqlite:$SQLOCK_TEST_DIR/test.db$durable}
+
+for name in POSTGRES MYSQL; do
+    url=SQLOCK_TEST_${name}_URL
+    [ -z "${SQLOCK_TEST_WAITING:-}" ] || [ -z "${!url:-}" ] ||
+        export "$url=${!url}?waiting=$SQLOCK_TEST_WAITING"
+done
 
 # In a process group of its own, so that an interruption reaches all of it.
 set -m

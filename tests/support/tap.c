@@ -448,6 +448,7 @@ static void install(size_t i, const sqlock_driver *real)
         .resolve_url = tap_resolve,
         .transactions = &transactions[i],
         .stock = real->stock,
+        .polling = real->polling,
     };
     rc = sqlock_driver_register(&taps[i], &err);
     assert_lock_ok(rc, &err);

@@ -144,6 +144,15 @@ static void write_statement(FILE *out, const char *what, const char *text)
     write_wrapped(out, text);
 }
 
+static const char *quoted_lock(const sqlock_driver *driver)
+{
+    static struct lk_table table;
+
+    assert_int_equal(
+        lk_table_from_prefix(&table, "INT_", driver->dialect, NULL), 0);
+    return table.quoted;
+}
+
 static void write_rendered(FILE *out, const char *what,
                            struct lk_statement *statement, int rc)
 {
@@ -154,27 +163,54 @@ static void write_rendered(FILE *out, const char *what,
     lk_statement_clear(statement);
 }
 
+/* Those that are written otherwise with waiting=poll in the URL. */
+static void write_polling(FILE *out, const sqlock_driver *driver, int layout)
+{
+    const sqlock_driver *polling;
+    struct lk_statement queueing;
+    struct lk_statement statement;
+    char url[64];
+
+    if (driver->polling == NULL)
+        return;
+    (void)snprintf(url, sizeof url, "%s://h/d?waiting=poll", driver->name);
+    assert_int_equal(lk_driver_find(&polling, url, NULL), 0);
+    (void)fprintf(out, "\n-- ---- layout %s, otherwise with waiting=poll\n",
+                  layouts[layout]);
+    for (int kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
+        int rc = lk_statement_of_kind(
+            &statement, polling->dialect, (sqlock_layout)layout,
+            (sqlock_statement_kind)kind, quoted_lock(driver), 1);
+
+        (void)lk_statement_of_kind(
+            &queueing, driver->dialect, (sqlock_layout)layout,
+            (sqlock_statement_kind)kind, quoted_lock(driver), 1);
+        if (rc == 0 && strcmp(statement.text, queueing.text) != 0)
+            write_statement(out, kinds[kind], statement.text);
+        lk_statement_clear(&queueing);
+        lk_statement_clear(&statement);
+    }
+}
+
 static void write_locks(FILE *out, const sqlock_driver *driver, int layout)
 {
     struct lk_statement statement;
-    struct lk_table table;
 
-    assert_int_equal(
-        lk_table_from_prefix(&table, "INT_", driver->dialect, NULL), 0);
     (void)fprintf(out, "\n-- ---- layout %s\n", layouts[layout]);
     for (int kind = 0; kind < SQLOCK_SQL_KINDS; kind++) {
         assert_non_null(kinds[kind]);
         write_rendered(out, kinds[kind], &statement,
-                       lk_statement_of_kind(
-                           &statement, driver->dialect, (sqlock_layout)layout,
-                           (sqlock_statement_kind)kind, table.quoted, 1));
+                       lk_statement_of_kind(&statement, driver->dialect,
+                                            (sqlock_layout)layout,
+                                            (sqlock_statement_kind)kind,
+                                            quoted_lock(driver), 1));
     }
     for (int kind = 0; kind < SQLOCK_TX_KINDS; kind++) {
         assert_non_null(tx_kinds[kind]);
         write_rendered(
             out, tx_kinds[kind], &statement,
             lk_statement_of_tx(&statement, driver, (sqlock_layout)layout,
-                               (sqlock_tx_kind)kind, table.quoted, 1));
+                               (sqlock_tx_kind)kind, quoted_lock(driver), 1));
     }
 }
 
@@ -245,8 +281,10 @@ static char *statements_of(const sqlock_driver *driver)
                   driver->dialect->placeholder == SQLOCK_PLACEHOLDER_DOLLAR
                       ? "$1, $2 and so on."
                       : "?.");
-    for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++)
+    for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++) {
         write_locks(out, driver, layout);
+        write_polling(out, driver, layout);
+    }
     if (driver->stock != NULL)
         write_stock(out, driver);
     assert_int_equal(fclose(out), 0);

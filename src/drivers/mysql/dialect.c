@@ -202,6 +202,13 @@ static const sqlock_fragment with_answer[] = {
     {NULL, NULL},
 };
 
+/* No user lock. */
+const sqlock_fragment lk_mysql_polling[] = {
+    {"with_bell", "{it}"},
+    {"without_bell", "{it}"},
+    {NULL, NULL},
+};
+
 /* ------------------------------------------------------------- every table -- */
 
 /* Newer servers give read_only as a word. */

@@ -7,6 +7,7 @@
 #include "sqlock_driver.h"
 
 extern const sqlock_dialect lk_mysql_dialect;
+extern const sqlock_fragment lk_mysql_polling[];
 extern const sqlock_examination lk_mysql_examination;
 
 /* Not SKIP LOCKED: under REPEATABLE READ a search that passes over its row ends

@@ -230,5 +230,6 @@ const sqlock_driver lk_driver_mysql = {
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,
     .doorbells = &lk_mysql_doorbells,
+    .polling = lk_mysql_polling,
     .stock = &lk_mysql_stock,
 };

@@ -15,7 +15,8 @@
 #include "base/url.h"
 #include "drivers/mysql/defaults.h"
 
-#define PARAMETERS "socket, tls, ca, cert, key, password_env, defaults_group"
+#define PARAMETERS                                                             \
+    "socket, tls, ca, cert, key, password_env, defaults_group, waiting"
 #define DATABASE_MAX 256 /* bytes of 64 characters */
 
 /* Move a text, so that it has one owner. */
@@ -47,7 +48,8 @@ static unsigned int port_of(const char *text)
 static int check_parameters(const struct lk_url *url, sqlock_error *err)
 {
     static const char *const known[] = {
-        "socket", "tls", "ca", "cert", "key", "password_env", "defaults_group"};
+        "socket",         "tls",    "ca", "cert", "key", "password_env",
+        "defaults_group", "waiting"}; /* which has chosen the driver's form */
     size_t i, j;
 
     for (i = 0; i < url->count; i++) {

@@ -110,6 +110,8 @@ static const sqlock_fragment ours[] = {
                "THEN CASE WHEN {ring {0}} THEN NULL END END"},
     {"released", ""},
     {"broken_now", " RETURNING {ring {0}}"},
+    {"release_and_leave", "{release} WHERE {row} AND CLIENT_ID = {3} "
+                          "RETURNING pg_advisory_unlock_all() IS NULL"},
     {"release_items", "UPDATE {table} AS T SET CLIENT_ID = NULL, HOLDER = NULL, "
                       "{freed} FROM J"},
     {NULL, NULL},
@@ -124,6 +126,18 @@ static const sqlock_fragment spring6[] = {
     {"token_read", "NULL::bigint"},
     {"in_turn", ""}, /* the token is kept nowhere */
     {"release_items", "DELETE FROM {table} AS T USING J"},
+    {NULL, NULL},
+};
+
+/* No advisory lock and no notification.  What is left orders tokens while the
+ * row stays, by the lock of the row. */
+const sqlock_fragment lk_pg_polling[] = {
+    {"at_turn", "{it}"},
+    {"in_turn", ""},
+    {"granted", ""},
+    {"is_wanted", "false"},
+    {"ring", "NULL"},
+    {"release_and_leave", ""},
     {NULL, NULL},
 };
 
@@ -219,9 +233,7 @@ const sqlock_dialect lk_pg_dialect = {
             "UPDATE {table} SET {grant} WHERE {row} AND (CLIENT_ID IS NULL OR "
             "{ends} < {now}){in_turn} RETURNING {token}, {is_wanted}",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
-        [SQLOCK_SQL_RELEASE_BELL] = {.text =
-            "{release} WHERE {row} AND CLIENT_ID = {3} "
-            "RETURNING pg_advisory_unlock_all() IS NULL",
+        [SQLOCK_SQL_RELEASE_BELL] = {.text = "{release_and_leave}",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         /* A row that somebody has locked is passed over. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =

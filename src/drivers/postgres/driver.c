@@ -247,5 +247,6 @@ const sqlock_driver lk_driver_postgres = {
     .describe = pg_describe,
     .transactions = &lk_pg_transactions,
     .doorbells = &lk_pg_doorbells,
+    .polling = lk_pg_polling,
     .stock = &lk_pg_stock,
 };

@@ -159,6 +159,21 @@ static int check_port(const struct target *target, sqlock_error *err)
     return 0;
 }
 
+/* Those that libpq does not know; `waiting` has chosen the driver's form. */
+static int take_own_parameters(const char *url, char **rest,
+                               struct target *target, sqlock_error *err)
+{
+    char *waiting = NULL;
+    char *without = NULL;
+    int rc = lk_url_take(url, "waiting", &without, &waiting, err);
+
+    if (rc == 0)
+        rc = lk_url_take(without, "password_env", rest, &target->variable, err);
+    lk_wipe_free(waiting);
+    lk_wipe_free(without);
+    return rc;
+}
+
 static int target_read(struct target *target, const char *url,
                        sqlock_error *err)
 {
@@ -170,7 +185,7 @@ static int target_read(struct target *target, const char *url,
     rc = check_shape(url, err);
     if (rc < 0)
         return rc;
-    rc = lk_url_take(url, "password_env", &rest, &target->variable, err);
+    rc = take_own_parameters(url, &rest, target, err);
     if (rc < 0)
         return rc;
 

@@ -122,6 +122,7 @@ int lk_pg_judge_commit(const char *tag, sqlock_error *err);
 /* ------------------------------------------------------------- dialect.c -- */
 
 extern const sqlock_dialect lk_pg_dialect;
+extern const sqlock_fragment lk_pg_polling[];
 extern const sqlock_examination lk_pg_examination;
 
 /* --------------------------------------------------------------- adopt.c -- */

@@ -1,0 +1,21 @@
+/*
+ * main.c - the polling suite: URLs with waiting=poll, on databases where a wait
+ * queue is out of reach (with.sh)
+ */
+#include "suite.h"
+
+static const struct topic *const topics[] = {&topic_form, &topic_driver, NULL};
+
+static const struct suite_main suite = {
+    .name = "polling",
+    .topics = topics,
+    .layouts = IN_ALL,
+    .lanes = 1,
+    .test_seconds = 150,
+    .campaign_seconds = 150,
+};
+
+int main(int argc, char **argv)
+{
+    return suite_main(&suite, argc, argv);
+}

@@ -1,0 +1,215 @@
+/*
+ * test_form.c - the form of a driver that sends nothing of a wait queue
+ */
+#include "suite.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "db/driver.h"
+#include "support/tap.h"
+#include "support/workers.h"
+
+/* --- what is sent --- */
+
+static const char *const words[] = {"advisory", "notify", "listen", "get_lock",
+                                    "release_lock"};
+
+struct heard {
+    atomic_uint statements;
+    atomic_bool has_found;
+    char found[2048];
+};
+
+static int look_at(void *context, const struct tap_event *event)
+{
+    struct heard *heard = context;
+
+    if (event->text == NULL)
+        return 0;
+    (void)atomic_fetch_add(&heard->statements, 1);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(event->text, words[i]) != NULL &&
+            !atomic_exchange(&heard->has_found, true))
+            (void)snprintf(heard->found, sizeof heard->found, "%s",
+                           event->text);
+    return 0;
+}
+
+static void use_one(struct fixture *f, sqlock_lock *lock, sqlock_lock *other)
+{
+    lock_take(other, 300);
+    /* Waits until that lease is over. */
+    assert_lock_ok(sqlock_acquire(lock, 60000, NULL, &f->err), &f->err);
+    assert_int_not_equal(sqlock_release(other, NULL), 0);
+    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_code(SQLOCK_EBUSY, sqlock_acquire(other, 0, NULL, &f->err), &f->err);
+    lock_give(lock);
+}
+
+static void use_many(struct fixture *f, sqlock_lock *one, sqlock_lock *two)
+{
+    sqlock_lock *locks[] = {one, two};
+    int results[2];
+
+    assert_lock_ok(sqlock_acquire_many(locks, 2, 0, NULL, results, &f->err),
+                   &f->err);
+    assert_lock_ok(sqlock_renew_many(locks, 2, results, &f->err), &f->err);
+    assert_lock_ok(sqlock_release_many(locks, 2, results, &f->err), &f->err);
+}
+
+static void use_in_transaction(struct fixture *f, sqlock_registry *registry,
+                               sqlock_lock *lock)
+{
+    sqlock_tx *tx = NULL;
+
+    lock_take(lock, 0);
+    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
+    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    lock_give(lock);
+}
+
+static void end_by_hand(struct fixture *f, sqlock_registry *registry,
+                        sqlock_lock *lock)
+{
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    struct row row;
+
+    lock_take(lock, 0);
+    row = fixture_row(f, f->name);
+    expected.token = sqlock_token(lock);
+    expected.client_id = row.client;
+    expected.now = true;
+    assert_lock_ok(sqlock_break(registry, f->name, &expected, &f->err),
+                   &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_lock_ok(sqlock_reap(registry, 0, NULL, &f->err), &f->err);
+}
+
+static void test_nothing_of_a_queue_is_sent(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_lock *second = lock_obtain(registry, "polling: a second one");
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    struct heard heard = {0};
+
+    tap_hooks(look_at, NULL, &heard);
+    use_one(f, lock, other);
+    use_many(f, lock, second);
+    use_in_transaction(f, registry, lock);
+    end_by_hand(f, registry, lock);
+    tap_reset();
+    if (atomic_load(&heard.has_found))
+        fail_msg("a statement of the wait queue was sent: %s", heard.found);
+    assert_true(atomic_load(&heard.statements) >= 12);
+    lock_drop(other);
+    lock_drop(second);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
+/* with.sh has taken its functions away, so the tests above would have failed. */
+static void test_the_queue_is_out_of_reach(void **state)
+{
+    struct fixture *f = *state;
+    struct sql sql;
+
+    assert_int_equal(sql_open(&sql, f->database, f->url), 0);
+    assert_int_equal(sql_try(&sql, NULL, "SELECT pg_advisory_xact_lock(%d)", 1),
+                     SQLOCK_EACCESS);
+    sql_close(&sql);
+}
+
+/* --- tokens --- */
+
+#define TAKERS 4
+#define TURNS 15
+
+struct turns {
+    struct fixture *fixture;
+    int64_t last; /* under the lock that is tested */
+};
+
+static int take_turns(struct worker *worker)
+{
+    struct turns *turns = worker->context;
+    struct fixture *f = turns->fixture;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock = NULL;
+    int rc;
+
+    options.poll_ms = 10;
+    rc = sqlock_registry_open(&registry, f->url, &options, &worker->err);
+    if (rc == 0)
+        rc = sqlock_obtain(&lock, registry, f->name, &worker->err);
+    for (int i = 0; rc == 0 && i < TURNS; i++) {
+        rc = sqlock_acquire(lock, 120000, NULL, &worker->err);
+        if (rc < 0)
+            break;
+        if (sqlock_token(lock) <= turns->last)
+            return worker_fail(worker, "token %lld behind %lld",
+                               (long long)sqlock_token(lock),
+                               (long long)turns->last);
+        turns->last = sqlock_token(lock);
+        rc = sqlock_release(lock, &worker->err);
+    }
+    (void)sqlock_drop(lock, NULL);
+    (void)sqlock_registry_close(registry, NULL);
+    return rc < 0 ? worker_fail(worker, "%s", worker->err.message) : 0;
+}
+
+static void test_tokens_rise_from_holder_to_holder(void **state)
+{
+    struct turns turns = {.fixture = *state};
+    static struct workers workers;
+
+    workers_start(&workers, TAKERS, take_turns, &turns);
+    workers_join(&workers);
+    assert_true(turns.last > 0);
+}
+
+/* --- which form --- */
+
+static void test_the_url_chooses_the_form(void **state)
+{
+    struct fixture *f = *state;
+    const sqlock_driver *queueing = sqlock_driver_named(f->database->name);
+    const sqlock_driver *found;
+    sqlock_capabilities gives;
+    char url[256];
+
+    assert_non_null(queueing);
+    (void)snprintf(url, sizeof url, "%s://h/d?waiting=queue",
+                   f->database->name);
+    assert_int_equal(lk_driver_find(&found, url, NULL), 0);
+    assert_ptr_equal(found, queueing);
+    assert_int_equal(lk_driver_find(&found, f->url, NULL), 0);
+    assert_ptr_not_equal(found, queueing);
+    assert_null(found->doorbells);
+    (void)snprintf(url, sizeof url, "%s://h/d?waiting=perhaps",
+                   f->database->name);
+    assert_int_equal(lk_driver_find(&found, url, NULL), SQLOCK_EINVAL);
+    assert_null(found);
+    (void)snprintf(url, sizeof url, "%s://h/d?waiting=poll&waiting=poll",
+                   f->database->name);
+    assert_int_equal(lk_driver_find(&found, url, NULL), SQLOCK_EINVAL);
+    assert_int_equal(lk_driver_find(&found, "sqlite:x?waiting=poll", NULL),
+                     SQLOCK_ENOTSUP);
+    gives = fixture_gives(f);
+    assert_int_equal(gives.wakeups, SQLOCK_SUPPORT_REFUSED);
+    assert_int_equal(gives.leases, SQLOCK_SUPPORT_FULL);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_nothing_of_a_queue_is_sent, ON_SERVERS, IN_ALL),
+    TEST_ON(test_the_queue_is_out_of_reach, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_tokens_rise_from_holder_to_holder, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_the_url_chooses_the_form, ON_SERVERS, IN_SQLOCK),
+};
+const struct topic topic_form = TOPIC(tests);
