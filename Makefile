@@ -66,7 +66,7 @@ LEVELS := $(sort \
 	$(if $(filter demo,$(GOALS)),build) \
 	$(if $(filter chart,$(GOALS)),build test chart) \
 	$(if $(filter test check tests-build asan tsan valgrind bench \
-		test-mysql docker-test,$(GOALS)),build test) \
+		test-mysql test-spring docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter format format-check,$(GOALS)),format) \
@@ -377,12 +377,13 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 
 # Those that must be there, and whatever else is a suite.
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
-	conformance tx stress bench failover galera replica group,$(SUITE_NAMES)) \
+	conformance tx stress bench failover galera replica group spring, \
+	$(SUITE_NAMES)) \
 	cli grants migration upgrade install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
-NEEDS_ALL := $(if $(filter cli command grants migration install demo readme tx, \
+NEEDS_ALL := $(if $(filter cli command grants migration install demo readme tx spring, \
 	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
@@ -455,7 +456,7 @@ $(CHART_DIR)/%.json: | $B/tests/bench
 MYSQL_TREE ?= $(BUILD)/servers/mysql
 MYSQL_SUITES ?= drivers conformance tls waiting
 MATRIX_SUITES ?= conformance tx fault
-.PHONY: test-mysql test-matrix docker-test
+.PHONY: test-mysql test-spring test-matrix docker-test
 test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
@@ -464,8 +465,16 @@ test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	SUITES='$(MYSQL_SUITES)' test
+# Without a JDK or Maven it says so, and that is all.
+test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK and Maven); on MySQL, too, once fetched
+	+@export SQLOCK_BUILD=$B SUITE_SECONDS=$${SUITE_SECONDS:-3600}; \
+	bash tests/spring/with.sh || exit $$(($$? != 77)); \
+	$(AGAIN) SUITES=spring test || exit 1; \
+	[ -e $(MYSQL_TREE)/version ] || exit 0; \
+	SQLOCK_TEST_SERVERS=mysql SQLOCK_TEST_MYSQL_TREE=$(abspath $(MYSQL_TREE)) \
+	SUITE_ARGS=mysql $(AGAIN) SUITES=spring test
 MATRIX_PROGRAMS = $(MATRIX_SUITES:%=$B/tests/%) \
-	$(addprefix $B/tests/,failover galera replica group)
+	$(addprefix $B/tests/,failover galera replica group spring)
 test-matrix: $(MATRIX_PROGRAMS) ## Suites on other versions and on clusters; ENGINES="galera" chooses
 	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \

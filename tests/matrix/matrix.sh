@@ -22,7 +22,7 @@ trees=${SQLOCK_TEST_TREES:-$PWD/build/servers}
 engines=("$@")
 [ ${#engines[@]} -gt 0 ] || engines=(postgres-13 postgres-15 postgres-17
     postgres-18 pgbouncer standby mariadb-10 mariadb-11 mysql mysql-client
-    galera replica group)
+    galera replica group spring)
 
 # ------------------------------------------------------------- the engines --
 
@@ -38,6 +38,7 @@ fetch() { # ENGINE
 
 database_of() { # ENGINE
     case $1 in
+    spring) echo postgres mysql ;;
     postgres* | pgbouncer* | standby*) echo postgres ;;
     *) echo mysql ;;
     esac
@@ -72,6 +73,7 @@ describe() { # ENGINE
     replica) echo "MySQL $(of_tree mysql), a replica" ;;
     group) echo "MySQL $(of_tree mysql), three members" ;;
     galera) echo "MariaDB $(of_tree mariadb-10), three nodes" ;;
+    spring) echo "Spring 5, 6, 7 beside $(of_this_machine)" ;;
     *) echo "$1" ;;
     esac
 }
@@ -80,14 +82,15 @@ describe() { # ENGINE
 own_suites() { # ENGINE
     case $1 in
     standby*) echo failover ;;
-    galera | replica | group) echo "$1" ;;
+    galera | replica | group | spring) echo "$1" ;;
     esac
 }
 
 # Why a suite has no sense on an engine; nothing: it has.
 why_not() { # ENGINE SUITE
     case "$1 $2" in
-    "group group") ;;
+    "group group" | "spring spring") ;;
+    "spring "*) echo "it is no other server" ;;
     "group "*)
         echo "it ends servers, and a member that is started again is outside" \
             "its group"
@@ -130,12 +133,15 @@ has_passed() { # ENGINE SUITE
 # One suite on one engine: its counts in ENGINE/SUITE.result.
 run_suite() { # ENGINE SUITE
     local engine=$1 suite=$2 server=$1 result=$logs/$1/$2.result program
+    local limit=${SUITE_SECONDS:-600}
     program=$(program_of "$engine" "$suite")
     [ "$engine" != mysql-client ] || server=mysql
+    [ "$engine" != spring ] || server='postgres mariadb' limit=3600
     rm -f "$result"
     SQLOCK_TEST_SERVERS=$server SQLOCK_BUILD=${program%/tests/*} \
         SUITE_LOGS=$logs/$engine SUITE_ARGS=$(database_of "$engine") \
         SUITE_SCRIPTS=no SQLOCK_TEST_MYSQL_TREE=$trees/mysql \
+        SUITE_SECONDS=$limit \
         bash tests/run.sh "$suite" >"$logs/$engine/$suite.run" 2>&1 &
     wait $!
     read_counts "$logs/$engine/$suite.run" "$suite" >"$result.new" &&
@@ -184,7 +190,7 @@ cell() { # ENGINE SUITE
         [ "${counts[1]}" -eq 0 ] || status=1
         while read -r reason; do
             notes+=("$engine $suite: skipped: $reason")
-        done < <(sed -n 's/^skipped: //p' "$logs/$engine/$suite.log" |
+        done < <(sed -nE 's/^(skipped:|skip -) //p' "$logs/$engine/$suite.log" |
             sort | uniq -c | sed 's/^ *\([0-9]*\) /\1 times: /')
     else
         text='none'

@@ -3,7 +3,6 @@
 # shellcheck shell=bash
 #
 # A script sets `database`, exports SQLOCK_URL, and defines
-#     shell FILE TTL_MS       run a script of sql/ as it says to be run
 #     query SQL               print what a statement gives
 #     $past $expired          values of a time column, long ago and 10 s later
 
@@ -54,9 +53,8 @@ await() { # FILE
 
 # The script of sql/ for this test's table.
 upgrade() {
-    sed "s/INT_LOCK/${prefix}LOCK/g" \
-        "$root/sql/$database/upgrade-$layout.sql" >"$dir/upgrade.sql"
-    shell "$dir/upgrade.sql" $((ttl * 1000)) >"$dir/shell.err" 2>&1
+    bash "$root/tests/support/upgrade.sh" "$database" "$layout" "$prefix" \
+        $((ttl * 1000)) >"$dir/shell.err" 2>&1
 }
 
 # A process that holds the lock "held", and renews it, until $dir/$layout.off is

@@ -17,10 +17,6 @@ client=("$program" --no-defaults -u "${BASH_REMATCH[1]}" -h "${BASH_REMATCH[3]}"
     -P "${BASH_REMATCH[4]}" "${BASH_REMATCH[5]}" -N)
 export MYSQL_PWD=${BASH_REMATCH[2]}
 
-shell() { # FILE TTL_MS
-    "${client[@]}" --init-command="SET @ttl_ms = $2" <"$1"
-}
-
 query() { # SQL
     "${client[@]}" -e "$1"
 }

@@ -11,10 +11,6 @@ export SQLOCK_URL=$SQLOCK_TEST_POSTGRES_URL
 psql=$(bash "$root/tests/servers/postgres-bin.sh")/psql
 past="'2020-01-01 00:00:00'" expired="'2020-01-01 00:00:10'"
 
-shell() { # FILE TTL_MS
-    "$psql" -X -q -1 -v ON_ERROR_STOP=1 -v ttl="'$2 ms'" -f "$1" "$SQLOCK_URL"
-}
-
 query() { # SQL
     "$psql" -X -q -A -t -v ON_ERROR_STOP=1 -c "$1" "$SQLOCK_URL"
 }

@@ -10,10 +10,6 @@ command -v sqlite3 >/dev/null || {
 export SQLOCK_URL=sqlite:$dir/test.db
 past=1577836800000000 expired=1577836810000000
 
-shell() { # FILE TTL_MS
-    sqlite3 -bail -cmd ".parameter set :ttl_ms $2" "$dir/test.db" <"$1"
-}
-
 query() { # SQL
     sqlite3 -bail -cmd '.timeout 10000' "$dir/test.db" "$1"
 }

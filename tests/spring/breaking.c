@@ -1,0 +1,107 @@
+/*
+ * breaking.c - `sqlock break` ends the lease of a service, by its client id
+ */
+#include <string.h>
+
+#include "spring.h"
+
+struct broken {
+    struct service *service;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    char client[SQLOCK_KEY_SIZE];
+};
+
+static void begin(struct fixture *f, struct broken *broken, unsigned number,
+                  uint32_t ttl_ms)
+{
+    sqlock_options options = stage_options(f, ttl_ms);
+
+    fixture_next(f);
+    broken->service = stage_service(f, number);
+    broken->registry = fixture_registry(f, &options);
+    broken->lock = lock_obtain(broken->registry, f->name);
+    stage_open_peer(broken->service, f, "broken", ttl_ms, broken->client);
+    service_expect("true", broken->service, "broken", "try broken %s 0",
+                   f->name);
+}
+
+static void end(struct broken *broken)
+{
+    service_expect("ok", broken->service, "broken", "close broken");
+    registry_end(broken->registry);
+}
+
+/* Spring 5 says nothing of a lock that it has lost, when it unlocks. */
+static void check_it_is_lost(const struct fixture *f, struct broken *broken)
+{
+    bool tells = broken->service->version[0] != '5';
+
+    service_expect("lost", broken->service, "broken", "renew broken %s",
+                   f->name);
+    service_expect(tells ? "lost" : "ok", broken->service, "broken",
+                   "unlock broken %s", f->name);
+}
+
+static void break_it(struct fixture *f, const char *client, const char *how,
+                     int expected)
+{
+    char out[1024];
+    int status = stage_command(f, out, sizeof out,
+                               "break '%s' --client-id %s --reason test %s",
+                               f->name, client, how);
+
+    if (status != expected)
+        fail_msg("break gave %d: %s", status, out);
+}
+
+static void test_a_broken_service_has_lost_at_once(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
+        struct broken broken;
+        int rc;
+
+        begin(f, &broken, i, STAYING_TTL_MS);
+        break_it(f, "eeeeeeee-eeee-4eee-8eee-eeeeeeeeeeee", "--now", 1);
+        service_expect("ok", broken.service, "broken", "renew broken %s",
+                       f->name);
+        break_it(f, broken.client, "--now", 0);
+        lock_take(broken.lock, 0);
+        check_it_is_lost(f, &broken);
+        rc = sqlock_renew(broken.lock, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        lock_give(broken.lock);
+        end(&broken);
+    }
+}
+
+/* It may believe until its lease is over: until then nobody is let in. */
+static void test_a_broken_lease_is_waited_for(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
+        struct broken broken;
+        int64_t expires_us;
+        int rc;
+
+        begin(f, &broken, i, PASSING_TTL_MS);
+        expires_us = stage_expiry_us(f, PASSING_TTL_MS);
+        break_it(f, broken.client, "", 0);
+        rc = lock_try(broken.lock, JVM_WAIT_MS, 0, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_less(expires_us, sql_now_us(&f->sql));
+        check_it_is_lost(f, &broken);
+        lock_give(broken.lock);
+        end(&broken);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(test_a_broken_service_has_lost_at_once),
+    TEST(test_a_broken_lease_is_waited_for),
+};
+
+const struct topic topic_break = TOPIC(tests);

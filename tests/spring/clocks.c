@@ -1,0 +1,281 @@
+/*
+ * clocks.c - services whose clock or time zone is off
+ *
+ * Spring judges by its own machine's clock.  A JVM has another one through
+ * libfaketime, and nothing else of it is changed.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "spring.h"
+#include "support/workers.h"
+
+#define HOUR_MS 3600000
+
+/* The newest line that may share the layout. */
+static void start_off(struct service *service, const struct fixture *f,
+                      const char *clock, const char *zone)
+{
+    struct service_kind kind = *stage_kind(f, 1);
+
+    kind.clock = clock;
+    kind.zone = zone;
+    service_start(service, f, &kind);
+}
+
+static void need_clocks(void)
+{
+    if (getenv("SQLOCK_TEST_SPRING_FAKETIME") == NULL)
+        skip_or_fail("libfaketime is not installed");
+}
+
+/* It is off by that much, in truth. */
+static void check_clock(struct service *service, struct fixture *f,
+                        int64_t off_ms)
+{
+    struct answer answer;
+    int64_t now_ms;
+
+    service_tell(service, "clock", "clock");
+    service_hear(service, "clock", &answer);
+    now_ms = sql_now_us(&f->sql) / 1000;
+    assert_less(strtoll(answer.text, NULL, 10) - now_ms, off_ms + 2000);
+}
+
+static void test_services_5_s_off_take_turns(void **state)
+{
+    struct fixture *f = *state;
+    struct service behind;
+    struct service ahead;
+    struct contest contest;
+
+    need_clocks();
+    start_off(&behind, f, "-5s", NULL);
+    start_off(&ahead, f, "+5s", NULL);
+    check_clock(&behind, f, -5000);
+    contest_start(&contest, f, &behind, &ahead, check_scale(15, 500));
+    contest_end(&contest, false);
+    service_end(&behind);
+    service_end(&ahead);
+}
+
+/* --- 8 h behind: what it writes has expired long ago --- */
+
+struct watcher {
+    sqlock_lock *lock;
+    int64_t wait_ms;
+    int rc;
+    int64_t granted_ns;
+};
+
+static int watch(struct worker *worker)
+{
+    struct watcher *watcher = worker->context;
+
+    watcher->rc = lock_try(watcher->lock, watcher->wait_ms, 0, &worker->err);
+    watcher->granted_ns = lk_boottime_ns();
+    return 0;
+}
+
+/* Renew every half second while we wait; when the last one was sent. */
+static int64_t renew_meanwhile(struct fixture *f, struct service *service,
+                               struct watcher *watcher)
+{
+    int64_t end = check_deadline_ns(watcher->wait_ms + 1000);
+    struct worker worker;
+    int64_t sent_ns;
+
+    worker_start(&worker, watch, watcher);
+    do {
+        stage_pause_ms(500);
+        sent_ns = lk_boottime_ns();
+        service_expect("ok", service, "behind", "renew behind %s", f->name);
+    } while (check_pause(end));
+    worker_join(&worker);
+    return sent_ns;
+}
+
+static void test_a_holder_8_h_behind_is_observed(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = stage_options(f, PASSING_TTL_MS);
+    struct watcher watcher = {.wait_ms = 2 * PASSING_TTL_MS};
+    sqlock_info *info = NULL;
+    sqlock_registry *registry;
+    struct service service;
+    int64_t sent_ns;
+    int rc;
+
+    need_clocks();
+    options.observe_before_steal = true;
+    registry = fixture_registry(f, &options);
+    watcher.lock = lock_obtain(registry, f->name);
+    start_off(&service, f, "-8h", NULL);
+    check_clock(&service, f, -8 * HOUR_MS);
+    stage_open_peer(&service, f, "behind", PASSING_TTL_MS, NULL);
+    service_expect("true", &service, "behind", "try behind %s 0", f->name);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(info->state, SQLOCK_EXPIRED);
+    sqlock_info_free(info, 1);
+    sent_ns = renew_meanwhile(f, &service, &watcher);
+    assert_int_equal(watcher.rc, SQLOCK_ETIMEDOUT);
+    service_kill(&service);
+    rc = lock_try(watcher.lock, JVM_WAIT_MS, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(sent_ns + PASSING_TTL_MS * LK_NS_PER_MS, lk_boottime_ns());
+    lock_give(watcher.lock);
+    registry_end(registry);
+}
+
+/* A row that we have released is free to it at once, not 5 s later. */
+static void test_a_release_is_seen_5_s_behind(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct service service;
+
+    need_clocks();
+    start_off(&service, f, "-5s", NULL);
+    stage_open_peer(&service, f, "behind", STAYING_TTL_MS, NULL);
+    lock_take(lock, 0);
+    service_expect("false", &service, "behind", "try behind %s 0", f->name);
+    lock_give(lock);
+    service_expect("true", &service, "behind", "try behind %s 0", f->name);
+    service_expect("ok", &service, "behind", "unlock behind %s", f->name);
+    service_expect("ok", &service, "behind", "close behind");
+    service_end(&service);
+    lock_drop(lock);
+}
+
+/* --- 8 h ahead: what it writes stays for 8 h --- */
+
+/* It is told by everything that looks, and can be ended. */
+static void check_it_is_told(struct fixture *f, const char *client)
+{
+    sqlock_options options = stage_options(f, STAYING_TTL_MS);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_info *info = NULL;
+    char out[8192];
+    int rc;
+
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_less(7 * HOUR_MS, info->ahead_ms);
+    sqlock_info_free(info, 1);
+    (void)stage_command(f, out, sizeof out, "--peer-ttl %ds doctor",
+                        STAYING_TTL_MS / 1000);
+    assert_contains(out, "ahead of the database");
+    (void)stage_command(f, out, sizeof out, "--peer-ttl %ds ls",
+                        STAYING_TTL_MS / 1000);
+    assert_contains(out, "ahead");
+    if (stage_command(f, out, sizeof out,
+                      "break '%s' --client-id %s --reason ahead --now", f->name,
+                      client) != 0)
+        fail_msg("%s", out);
+    lock_take(lock, 0);
+    lock_give(lock);
+    registry_end(registry);
+}
+
+/* To it every lease of ours is over: it cannot be kept out, but we know. */
+static void check_theft_is_noticed(struct fixture *f, struct service *thief)
+{
+    sqlock_options options = stage_options(f, PASSING_TTL_MS);
+    sqlock_acquire_options keep = SQLOCK_ACQUIRE_INIT;
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int rc;
+
+    options.statement_timeout_ms = PASSING_TTL_MS / 2;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    keep.keep = true;
+    rc = sqlock_acquire(lock, 0, &keep, &f->err);
+    assert_lock_ok(rc, &f->err);
+    service_expect("true", thief, "ahead", "try ahead %s 0", f->name);
+    assert_becomes_true(!sqlock_is_held(lock), JVM_WAIT_MS);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    service_expect("ok", thief, "ahead", "unlock ahead %s", f->name);
+    registry_end(registry);
+}
+
+static void test_a_holder_8_h_ahead_is_told(void **state)
+{
+    struct fixture *f = *state;
+    char client[SQLOCK_KEY_SIZE];
+    struct service service;
+
+    need_clocks();
+    start_off(&service, f, "+8h", NULL);
+    stage_open_peer(&service, f, "ahead", STAYING_TTL_MS, client);
+    service_expect("true", &service, "ahead", "try ahead %s 0", f->name);
+    check_it_is_told(f, client);
+    fixture_next(f);
+    check_theft_is_noticed(f, &service);
+    service_expect("ok", &service, "ahead", "close ahead");
+    service_end(&service);
+}
+
+/* --- time zones --- */
+
+/* Spring 5 writes its local time: 8 h ahead of the database's. */
+static void test_spring_5_in_another_zone_is_told(void **state)
+{
+    const struct service_kind kind = {.line = "spring5",
+                                      .zone = "Asia/Shanghai"};
+    struct fixture *f = *state;
+    char client[SQLOCK_KEY_SIZE];
+    struct service service;
+
+    service_start(&service, f, &kind);
+    stage_open_peer(&service, f, "zone", STAYING_TTL_MS, client);
+    service_expect("true", &service, "zone", "try zone %s 0", f->name);
+    check_it_is_told(f, client);
+    service_expect("ok", &service, "zone", "close zone");
+    service_end(&service);
+}
+
+static void test_later_lines_write_utc_in_any_zone(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = stage_options(f, STAYING_TTL_MS);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_info *info = NULL;
+    struct service service;
+    int rc;
+
+    start_off(&service, f, NULL, "Asia/Shanghai");
+    stage_open_peer(&service, f, "zone", STAYING_TTL_MS, NULL);
+    service_expect("true", &service, "zone", "try zone %s 0", f->name);
+    rc = lock_try(lock, 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = sqlock_show(registry, f->name, &info, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(info->state, SQLOCK_HELD);
+    assert_int_equal(info->ahead_ms, 0);
+    sqlock_info_free(info, 1);
+    service_expect("ok", &service, "zone", "unlock zone %s", f->name);
+    lock_take(lock, 0);
+    service_expect("false", &service, "zone", "try zone %s 0", f->name);
+    lock_give(lock);
+    service_expect("ok", &service, "zone", "close zone");
+    service_end(&service);
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_services_5_s_off_take_turns),
+    TEST(test_a_holder_8_h_behind_is_observed),
+    TEST(test_a_release_is_seen_5_s_behind),
+    TEST(test_a_holder_8_h_ahead_is_told),
+    TEST_ON(test_spring_5_in_another_zone_is_told, ON_SERVERS, IN_SPRING6),
+    TEST(test_later_lines_write_utc_in_any_zone),
+};
+
+const struct topic topic_clocks = TOPIC(tests);
