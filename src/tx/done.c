@@ -138,21 +138,45 @@ static int read_record(struct lk_store *store, const char *key,
     return rc;
 }
 
-/* Where a lease cannot be guarded nothing can be recorded: better said before
- * the work than after it. */
-static int check_guards(struct lk_store *store, sqlock_error *err)
+static int check_nodes_once(struct lk_store *store, sqlock_error *err)
 {
-    const sqlock_transactions *part = store->db.driver->transactions;
     sqlock_tx *tx = NULL;
     int rc;
 
-    if (part == NULL || part->one_node == NULL)
-        return 0;
     rc = lk_tx_begin(&tx, store, err);
     if (rc == 0)
         rc = lk_tx_check_nodes(tx, err);
     (void)sqlock_tx_rollback(tx, NULL);
     return rc;
+}
+
+/* Where a lease cannot be guarded nothing can be recorded: better said before
+ * the work than after it.  Nothing is written, so that a transaction which was
+ * ended, by whatever it was, is begun again. */
+static int check_guards(struct lk_store *store, sqlock_error *err)
+{
+    static const struct lk_retry_policy policy = {
+        .first_us = 1000,
+        .longest_us = 50000,
+        .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_FULL |
+                   LK_RETRY_UNREACHABLE | LK_RETRY_UNSENT,
+        .last = LK_RETRY_WITHIN,
+    };
+    const sqlock_transactions *part = store->db.driver->transactions;
+    struct lk_retry retry;
+    int rc;
+
+    if (part == NULL || part->one_node == NULL)
+        return 0;
+    lk_retry_begin(&retry, &policy, lk_store_deadline(store));
+    do
+        rc = check_nodes_once(store, err);
+    while (lk_retry_goes_on(&retry, rc));
+    if (rc == SQLOCK_ELOST)
+        return lk_error(err, SQLOCK_EUNREACHABLE,
+                        "the connection broke before the database said whether "
+                        "a lease can be guarded there");
+    return lk_db_not_applied(rc, err);
 }
 
 int sqlock_done_check(sqlock_registry *registry, const char *name,

@@ -183,6 +183,61 @@ static int call_done_check(struct contract *c, sqlock_error *err)
     return sqlock_done_check(c->registry, "no such record", err);
 }
 
+static int call_create(struct contract *c, sqlock_error *err)
+{
+    return sqlock_schema_create(c->url, &c->options, SQLOCK_LAYOUT_SQLOCK, err);
+}
+
+static int call_after_restore(struct contract *c, sqlock_error *err)
+{
+    return sqlock_after_restore(c->registry, NULL, err);
+}
+
+static int call_capabilities(struct contract *c, sqlock_error *err)
+{
+    sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
+
+    return sqlock_capabilities_of(c->url, &c->options, &found, err);
+}
+
+static void make_done_table(struct contract *c)
+{
+    sqlock_options options = fixture_options(c->f);
+
+    assert_lock_ok(sqlock_done_schema_create(c->f->url, &options, &c->f->err),
+                   &c->f->err);
+}
+
+static void drop_done_table(struct contract *c)
+{
+    assert_int_equal(
+        sql_try(&c->f->sql, NULL, "DROP TABLE %sDONE", c->f->prefix), 0);
+}
+
+static int call_done_record(struct contract *c, sqlock_error *err)
+{
+    return sqlock_done_record(c->locks[0], err);
+}
+
+/* Another registry, with a lease to be released. */
+static void open_holder(struct contract *c)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_lock *lock;
+
+    assert_becomes_true(
+        sqlock_registry_open(&registry, c->url, &c->options, &c->f->err) == 0,
+        PATIENCE_MS);
+    lock = lock_obtain(registry, sqlock_name(c->locks[0]));
+    assert_becomes_true(lock_try(lock, 0, 0, &c->f->err) == 0, PATIENCE_MS);
+    c->state = registry;
+}
+
+static int call_close(struct contract *c, sqlock_error *err)
+{
+    return sqlock_registry_close(c->state, err);
+}
+
 static int call_diagnose(struct contract *c, sqlock_error *err)
 {
     sqlock_finding *findings = NULL;
@@ -192,6 +247,11 @@ static int call_diagnose(struct contract *c, sqlock_error *err)
     sqlock_findings_free(findings, count);
     return rc;
 }
+
+/* As sqlock_tx_retry(), whose transaction guards the lease. */
+#define RECORD_CODES                                                           \
+    (CODES_NOT_APPLIED | CODE(ERETRY) | CODE(ETIMEDOUT) | CODE(ELOST) |        \
+     CODE(EEXPIRED) | CODE(ECANCELED) | CODE(EUNCERTAIN) | CODE(ENOTSUP))
 
 static const struct contract_call of_administration[] = {
     {.name = "sqlock_registry_open",
@@ -222,9 +282,36 @@ static const struct contract_call of_administration[] = {
      .call = call_reap,
      .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
     {.name = "sqlock_done_check",
-     .databases = ON_POSTGRES | ON_SQLITE,
+     .databases = ON_ALL,
+     .prepare = make_done_table,
      .call = call_done_check,
-     .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND)},
+     .finish = drop_done_table,
+     .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND) | CODE(ENOTSUP)},
+    {.name = "sqlock_done_record",
+     .databases = ON_ALL,
+     .is_held = true,
+     .prepare = make_done_table,
+     .call = call_done_record,
+     .finish = drop_done_table,
+     .codes = RECORD_CODES},
+    {.name = "sqlock_schema_create",
+     .databases = ON_ALL,
+     .call = call_create,
+     .codes = CODES_NOT_APPLIED | CODE(ECONFLICT)},
+    {.name = "sqlock_after_restore",
+     .databases = ON_ALL,
+     .is_held = true,
+     .call = call_after_restore,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ENOTSUP)},
+    {.name = "sqlock_capabilities_of",
+     .databases = ON_ALL,
+     .call = call_capabilities,
+     .codes = CODES_NOT_APPLIED | CODE(ETIMEDOUT)},
+    {.name = "sqlock_registry_close",
+     .databases = ON_ALL,
+     .prepare = open_holder,
+     .call = call_close,
+     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
     {.name = "sqlock_diagnose",
      .databases = ON_ALL,
      .call = call_diagnose,

@@ -19,9 +19,20 @@ static const int failures[] = {
 };
 #define FAILURES (sizeof failures / sizeof *failures)
 
+/* What fails of what a call sends. */
+enum extent {
+    STATEMENTS, /* each statement, while connections open and transactions begin
+                   and commit; first, before a registry has learnt anything */
+    FIRST,      /* the first of all */
+    EACH,       /* all */
+    EXTENTS
+};
+static const char *const extents[EXTENTS] = {"each statement", "the first call",
+                                             "each call"};
+
 static struct {
     int code;
-    bool is_each;     /* all that are sent, or the first alone */
+    enum extent extent;
     atomic_uint seen; /* that could fail */
 } now;
 
@@ -29,7 +40,9 @@ static bool is_to_fail(const struct tap_event *event)
 {
     if (event->call == TAP_ROLLBACK || event->call == TAP_ABORT)
         return false;
-    return atomic_fetch_add(&now.seen, 1) == 0 || now.is_each;
+    if (now.extent == STATEMENTS)
+        return event->call == TAP_EXECUTE;
+    return atomic_fetch_add(&now.seen, 1) == 0 || now.extent == EACH;
 }
 
 static int before(void *context, const struct tap_event *event)
@@ -99,8 +112,7 @@ static bool try_call(struct contract *c, const struct contract_call *call)
     if (is_listed(call, rc) && (rc == 0 || check_one_line(err.message)))
         return true;
     print_error("%s answered %s where %s gave %s: %s\n", call->name,
-                rc < 0 ? name_of(rc) : "more than 0",
-                now.is_each ? "each statement" : "the first statement",
+                rc < 0 ? name_of(rc) : "more than 0", extents[now.extent],
                 name_of(now.code), err.message);
     return false;
 }
@@ -117,12 +129,13 @@ static unsigned check_call(struct fixture *f, const struct contract_call *call)
     assert_becomes_true(
         sqlock_registry_open(&c.registry, c.url, &c.options, &f->err) == 0,
         PATIENCE_MS);
-    for (size_t i = 0; i < 2 * FAILURES; i++) {
-        now.code = failures[i / 2];
-        now.is_each = i % 2 == 1;
-        if (!try_call(&c, call))
-            breaches++;
-    }
+    for (int extent = STATEMENTS; extent < EXTENTS; extent++)
+        for (size_t i = 0; i < FAILURES; i++) {
+            now.extent = (enum extent)extent;
+            now.code = failures[i];
+            if (!try_call(&c, call))
+                breaches++;
+        }
     (void)sqlock_registry_close(c.registry, NULL);
     return breaches;
 }

@@ -3,8 +3,8 @@
  * whatever the statements below it answer
  *
  * Each call of a table is made once for each code that a driver may answer,
- * given to the first statement or to all of them, begin, commit and open
- * included.  A code that the header does not list for the call fails the test.
+ * given to all statements, or to the first call or all of them, begin, commit
+ * and open included.  A code that the header does not list for the call fails the test.
  */
 #ifndef TESTS_CONTRACT_H
 #define TESTS_CONTRACT_H
