@@ -29,13 +29,23 @@ static void say(const char *format, va_list arguments)
 
 static void say(const char *format, va_list arguments)
 {
+    static const char lost[] = "sqlock: out of memory\n";
     char text[1024];
     char *escaped;
+    char *line = NULL;
+    int length = -1;
+    ssize_t written;
 
     (void)vsnprintf(text, sizeof text, format, arguments);
     escaped = cli_escape(text);
-    (void)dprintf(STDERR_FILENO, "sqlock: %s\n",
-                  escaped != NULL ? escaped : "out of memory");
+    if (escaped != NULL)
+        length = asprintf(&line, "sqlock: %s\n", escaped);
+    /* No stream: exit() would wait for one that nobody reads. */
+    written = length < 0 ? write(STDERR_FILENO, lost, sizeof lost - 1)
+                         : write(STDERR_FILENO, line, (size_t)length);
+    (void)written; /* there is nowhere else to say it */
+    if (length >= 0)
+        free(line);
     free(escaped);
 }
 

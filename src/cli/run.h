@@ -6,7 +6,7 @@
  *     run_lease.c       a thread of its own that waits for the lock and gives it
  *                       back: a database that hangs holds up nothing else
  *     run_wait.c        its time: for a holder, for a database that is away
- *     run_renewals.c    telling of renewals that stand still
+ *     run_say.c         messages while the lock is held: nobody may read them
  *     run_signals.c     the signals that it passes on
  *     run_terminal.c    the terminal and job control, which are sqlock's
  *     run_report.c      --status-fd
@@ -159,12 +159,18 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
 void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
                          bool is_waiting);
 
-/* ------------------------------------------------------------ renewals -- */
+/* ---------------------------------------------------------------- say -- */
 
-/** Say that there has been no renewal for so long, or, with 0, that there is one
- *  again; returns at once.
+/** As cli_note() and cli_info(), for while the lock may be held: they return after
+ *  a moment, also when nobody reads stderr.  A message that finds another one
+ *  stuck there is not said. */
+void run_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void run_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** ... without waiting at all.
  *  @return false: not now, what was to be told before is not told yet */
-bool run_renewals_tell(int64_t stale_ns);
+bool run_note_at_once(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
 
 /* ------------------------------------------------------------- signals -- */
 

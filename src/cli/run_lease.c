@@ -99,7 +99,7 @@ static int count_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     case SQLOCK_EACCESS:
     case SQLOCK_ESCHEMA:
     case SQLOCK_EDATABASE:
-        cli_info("cannot look for sessions of an earlier holder: %s",
+        run_info("cannot look for sessions of an earlier holder: %s",
                  err->message);
         return 0;
     case SQLOCK_ENOTSUP:
@@ -129,7 +129,7 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, run_wait *wait,
         if (rc < 0 || count == 0 || given.is_stopping)
             return rc;
         if (!is_told)
-            cli_note("\"%s\" is ours, but %" PRId64 " of the sessions of an "
+            run_note("\"%s\" is ours, but %" PRId64 " of the sessions of an "
                      "earlier holder are still at work in the database%s",
                      options->name, count,
                      options->wait_ms == 0 ? "" : ": waiting for their end");
@@ -147,7 +147,13 @@ static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 {
     bool is_stale = stale_ns > ttl_ns / 2;
 
-    if (is_stale != *is_told && run_renewals_tell(is_stale ? stale_ns : 0))
+    if (is_stale == *is_told)
+        return;
+    if (is_stale
+            ? run_note_at_once("the lease could not be renewed for %.1f s, "
+                               "trying again",
+                               (double)stale_ns / 1e9)
+            : run_note_at_once("the lease is renewed again"))
         *is_told = is_stale;
 }
 

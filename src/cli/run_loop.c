@@ -175,7 +175,7 @@ static void start_holding(run_state *run)
 {
     run->phase = HOLDING;
     if (run->options->min_hold_ms > 0)
-        cli_info("the command has succeeded, keeping the lock");
+        run_info("the command has succeeded, keeping the lock");
 }
 
 static void succeed(run_state *run)
@@ -339,7 +339,7 @@ static void step_waiting(run_state *run)
         cli_error("the supervisor was killed before the command was started");
         return;
     }
-    cli_info("\"%s\" is ours, starting %s", run->options->name,
+    run_info("\"%s\" is ours, starting %s", run->options->name,
              run->options->command[0]);
     run->held_ns = run_now_ns();
     run->phase = RUNNING;

@@ -75,10 +75,21 @@ bool run_wait_is_over(const run_wait *wait)
 
 /* ----------------------------------------------------------------- words -- */
 
-/* In the place of a holder's name stands what an operator has done. */
-static bool was_broken(const char *holder)
+/* Of a peer that is no sqlock nothing but its CLIENT_ID is known: the token in
+ * the row is of a holder before it.  In the place of a holder's name stands what
+ * an operator has done. */
+static void say_who(const char *prefix, const char *name,
+                    const sqlock_info *row, const char *remaining)
 {
-    return strncmp(holder, "broken by ", strlen("broken by ")) == 0;
+    if (row->holder == NULL || strcmp(row->holder, "peer") == 0)
+        run_note("%s\"%s\" is held by a peer (client id %s), for another %s",
+                 prefix, name, row->client_id, remaining);
+    else if (strncmp(row->holder, "broken by ", strlen("broken by ")) == 0)
+        run_note("%s\"%s\" was %s (token %" PRId64 "), and passes on after %s",
+                 prefix, name, row->holder, row->token, remaining);
+    else
+        run_note("%s\"%s\" is held by %s (token %" PRId64 "), for another %s",
+                 prefix, name, row->holder, row->token, remaining);
 }
 
 void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
@@ -87,22 +98,16 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
     const char *prefix = is_waiting ? "waiting: " : "";
     sqlock_info *row = NULL;
     char *remaining = NULL;
-    const char *holder;
     int rc;
 
     rc = sqlock_show(registry, options->name, &row, NULL);
     if (rc == 0 && row->state == SQLOCK_HELD) {
         remaining = cli_duration_text(row->remaining_ms);
-        holder = row->holder != NULL ? row->holder : row->client_id;
-        cli_note(was_broken(holder) ? "%s\"%s\" was %s (token %" PRId64
-                                      "), and passes on after %s"
-                                    : "%s\"%s\" is held by %s (token %" PRId64
-                                      "), for another %s",
-                 prefix, options->name, holder, row->token,
-                 remaining != NULL ? remaining : "a while");
+        say_who(prefix, options->name, row,
+                remaining != NULL ? remaining : "a while");
         free(remaining);
     } else {
-        cli_note("%s\"%s\" is held by another owner", prefix, options->name);
+        run_note("%s\"%s\" is held by another owner", prefix, options->name);
     }
     if (rc == 0)
         sqlock_info_free(row, 1);
@@ -116,7 +121,7 @@ static void say(run_wait *wait, sqlock_registry *registry, int rc,
         return;
     wait->word_ns = cli_is_verbose() ? run_now_ns() + NEXT_WORD_NS : INT64_MAX;
     if (!lk_retry_admits(LK_RETRY_BUSY, rc) || registry == NULL)
-        cli_note("waiting: %s", err->message);
+        run_note("waiting: %s", err->message);
     else if (cli_is_verbose() || isatty(STDERR_FILENO))
         run_wait_say_holder(wait->options, registry, true);
 }

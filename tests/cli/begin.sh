@@ -80,6 +80,29 @@ nobody_reads() {
     is "no such command, and nobody reads that: exit status" "$?" 127
     exec 7>&-
 }
+
+# With --verbose more is said while the lock is held: the command begins and ends,
+# and the lock passes on, though nobody reads it.
+nobody_reads_more() {
+    mkfifo "$dir/more"
+    exec 7<>"$dir/more"
+    dd if=/dev/zero of="$dir/more" bs=4096 oflag=nonblock 2>/dev/null
+    "$SQLOCK" --table-prefix "$prefix" -v run --min-hold 0.1 told -- \
+        sh -c ': >"$1"' sh "$dir/told" 2>&7 &
+    holder=$!
+    helper "$holder"
+    until_true test -e "$dir/told"
+    is "verbose, and nobody reads that: the command runs" "$?" 0
+    until_true is_free told
+    is "verbose, and nobody reads that: the lock is free" "$?" 0
+    ends
+    is "verbose, and nobody reads that: exit status" "$?" 0
+    exec 7>&-
+    run -v run --min-hold 0.1 told -- sh -c 'echo it runs >&2'
+    is "verbose: all is said, in order" \
+        "$(grep -o -e 'is ours' -e 'it runs' -e 'keeping' "$dir/err" |
+            paste -sd ' ')" "is ours it runs keeping"
+}
 is_free() { # KEY
     [ "$(sq show "$1" --json 2>/dev/null | json state)" = free ]
 }
@@ -88,5 +111,6 @@ if use "$(databases | head -n 1)"; then
     frozen
     not_forked
     nobody_reads
+    nobody_reads_more
 fi
 done_testing

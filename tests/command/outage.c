@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "support/peer.h"
 #include "support/proxy.h"
 
 /* An attempt of a second, so that several of them fail. */
@@ -66,7 +67,36 @@ static void test_a_wait_outlasts_a_locked_file(void **state)
     assert_int_equal(job_end(&job), 128 + SIGTERM);
 }
 
+/* The row keeps the token of the sqlock that had it before the peer. */
+static void test_a_peer_is_named_by_its_client_id(void **state)
+{
+    static const char *const waiting[] = {"-w", "300", NULL};
+    struct fixture *f = *state;
+    const struct peer peer = {
+        .fixture = f,
+        .sql = &f->sql,
+        .client = "11111111-2222-4333-8444-555555555555",
+        .ttl_ms = 600000,
+    };
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct job job;
+
+    lock_take(lock, 0);
+    lock_give(lock);
+    assert_int_equal(peer_acquire(&peer, f->name), 1);
+    job_start(&job, f, NULL, waiting, "meek");
+    job_await(&job, "is held by a peer (client id "
+                    "11111111-2222-4333-8444-555555555555)");
+    assert_null(strstr(job.said, "token"));
+    assert_int_equal(peer_release(&peer, f->name), 1);
+    assert_becomes_true(atomic_load(&job.activity->members) > 0, PATIENCE_MS);
+    assert_int_equal(kill(job.pid, SIGTERM), 0);
+    assert_int_equal(job_end(&job), 128 + SIGTERM);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
+    TEST_ON(test_a_peer_is_named_by_its_client_id, ON_ALL, 0),
     TEST_ON(test_a_wait_outlasts_a_silent_server, ON_SERVERS, 0),
     TEST_ON(test_a_hasty_one_ends_with_the_first_error, ON_SERVERS, 0),
     TEST_ON(test_a_wait_outlasts_a_locked_file, ON_SQLITE, 0),

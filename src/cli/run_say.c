@@ -1,0 +1,108 @@
+/*
+ * run_say.c - what is said on stderr while the lock may be held
+ *
+ * Stderr may be a pipe that is full, or a terminal that was stopped: who writes
+ * there can be kept waiting for ever, and neither the lease's thread nor the one
+ * that begins and ends the command must be.  So each message is written by a
+ * thread of its own, one at a time.  Who says it waits for a moment until it is
+ * written, so that messages and the command's own words keep their order, and
+ * then goes on without it.  Sqlock ends without it, too.
+ */
+#include "run.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+#define MOMENT_NS (50 * RUN_NS_PER_MS)
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t written = PTHREAD_COND_INITIALIZER;
+static bool is_writing;
+static char text[1024]; /* of whoever has set is_writing */
+
+static void *write_it(void *argument)
+{
+    (void)argument;
+    cli_note("%s", text);
+    (void)pthread_mutex_lock(&mutex);
+    is_writing = false;
+    (void)pthread_cond_broadcast(&written);
+    (void)pthread_mutex_unlock(&mutex);
+    return NULL;
+}
+
+/* With the mutex: until nobody is writing, at most until then. */
+static bool wait_until_written(const struct timespec *until)
+{
+    int rc = 0;
+
+    while (is_writing && rc == 0)
+        rc = pthread_cond_clockwait(&written, &mutex, CLOCK_MONOTONIC, until);
+    return !is_writing;
+}
+
+static bool start_writing(const char *format, va_list arguments)
+{
+    pthread_t thread;
+
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    is_writing = pthread_create(&thread, NULL, write_it, NULL) == 0;
+    if (is_writing)
+        (void)pthread_detach(thread);
+    return is_writing;
+}
+
+static bool say(int64_t patience_ns, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
+
+static bool say(int64_t patience_ns, const char *format, va_list arguments)
+{
+    struct timespec until;
+    bool is_begun;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (long)patience_ns;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_mutex_lock(&mutex);
+    is_begun = wait_until_written(&until) && start_writing(format, arguments);
+    if (is_begun)
+        (void)wait_until_written(&until);
+    (void)pthread_mutex_unlock(&mutex);
+    return is_begun;
+}
+
+void run_note(const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)say(MOMENT_NS, format, arguments);
+    va_end(arguments);
+}
+
+void run_info(const char *format, ...)
+{
+    va_list arguments;
+
+    if (!cli_is_verbose())
+        return;
+    va_start(arguments, format);
+    (void)say(MOMENT_NS, format, arguments);
+    va_end(arguments);
+}
+
+bool run_note_at_once(const char *format, ...)
+{
+    va_list arguments;
+    bool is_begun;
+
+    va_start(arguments, format);
+    is_begun = say(0, format, arguments);
+    va_end(arguments);
+    return is_begun;
+}
