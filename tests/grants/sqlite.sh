@@ -141,7 +141,35 @@ by_polling() {
     is "and which file it is" "$(grep -c "shop.db-sqlock" "$dir/out")" 1
 }
 
+# As grants.sql says: nobody looks who may not write.
+by_reading() {
+    new_folder reading
+    chmod 2750 "$dir/reading"
+    umask 027
+    is "one makes the database" "$(status_of sq $one init)" 0
+    for command in ls "show job"; do
+        # shellcheck disable=SC2086 # a command and its arguments
+        is "who may only read cannot $command" \
+            "$(status_of sq $two $command)" 69
+        is "that is said" "$(grep -c -i 'read-\?only' "$dir/err")" 1
+    done
+    sq $one run job -- sh -c 'echo held; exec sleep 600' >"$dir/held" \
+        2>"$dir/err" &
+    holder=$!
+    until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
+        sleep 0.05
+    done
+    is "nor while another has the lock" "$(status_of sq $two ls)" 69
+    is "who has it, can" "$(status_of sq $one ls)" 0
+    is "and has it still" "$(grep -c held "$dir/out")" 1
+    kill -TERM "$holder"
+    wait "$holder"
+    holder=
+    umask 022
+}
+
 by_the_recipe
+by_reading
 with_another_umask
 by_root
 by_polling
