@@ -749,7 +749,9 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  *         UTF-8; automatic reconnection; MySQL's CLIENT_FOUND_ROWS, which hides
  *         what was changed),
  *         EBUSY (SQLite: a transaction was begun and another writes), ENOTSUP,
- *         EUNREACHABLE, ENOMEM, EFORK, EDATABASE
+ *         EREADONLY (a member outside its group, of MySQL Group Replication),
+ *         EACCESS (nor may its state be seen), EUNREACHABLE, ENOMEM, EFORK,
+ *         EDATABASE
  */
 SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                                    void *connection, sqlock_error *err);

@@ -15,7 +15,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <mysql.h>
+
 #include "support/database.h"
+#include "support/login.h"
 
 #define PREFIX "gr_"
 #define MEMBERS 3
@@ -306,6 +309,62 @@ static void test_a_member_that_does_not_join_grants_nothing(void **state)
     sqlock_findings_free(findings, count);
 }
 
+/* The application's own connection, which the library did not open. */
+static MYSQL *connect_to(unsigned member)
+{
+    MYSQL *native = mysql_init(NULL);
+    struct url_parts parts;
+
+    assert_non_null(native);
+    url_take_apart(variable(member, "URL"), &parts);
+    (void)mysql_options(native, MYSQL_SET_CHARSET_NAME, "utf8mb4");
+    if (mysql_real_connect(
+            native, parts.host, parts.user, parts.password, parts.database,
+            (unsigned)strtoul(parts.port, NULL, 10), NULL, 0) == NULL)
+        fail_msg("member %u: %s", member, mysql_error(native));
+    return native;
+}
+
+static int adopt(sqlock_registry *registry, MYSQL *native, sqlock_error *err)
+{
+    sqlock_tx *tx = NULL;
+    int rc = sqlock_tx_adopt(&tx, registry, native, err);
+
+    if (rc == 0)
+        rc = sqlock_tx_rollback(tx, err);
+    return rc;
+}
+
+/* Its first member is outside: a transaction there would guard and lock what
+ * the others know nothing of. */
+static void test_a_connection_outside_the_group_is_not_adopted(void **state)
+{
+    unsigned primary = is_writable(2) ? 2 : 3;
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    sqlock_tx *tx = NULL;
+    sqlock_lock *lock;
+    MYSQL *native;
+
+    (void)state;
+    assert_lock_ok(open_at(variable(primary, "URL"), &registry, &err), &err);
+    lock = obtain(registry, "adopted");
+    assert_lock_ok(sqlock_acquire(lock, 0, NULL, &err), &err);
+    native = connect_to(1);
+    assert_code(SQLOCK_EREADONLY, sqlock_tx_adopt(&tx, registry, native, &err),
+                &err);
+    assert_contains(err.message, "OFFLINE");
+    assert_null(tx);
+    assert_int_equal(mysql_query(native, "DO 1"), 0); /* as it was */
+    mysql_close(native);
+    native = connect_to(primary);
+    assert_lock_ok(sqlock_tx_adopt(&tx, registry, native, &err), &err);
+    assert_lock_ok(sqlock_tx_guard(tx, lock, &err), &err);
+    assert_lock_ok(sqlock_tx_commit(tx, &err), &err);
+    mysql_close(native);
+    assert_lock_ok(sqlock_registry_close(registry, &err), &err);
+}
+
 /* What was open before is not used any more either. */
 static void test_a_member_that_leaves_grants_nothing(void **state)
 {
@@ -314,16 +373,22 @@ static void test_a_member_that_leaves_grants_nothing(void **state)
     sqlock_registry *registry = NULL;
     sqlock_error err = {0};
     sqlock_lock *lock;
+    MYSQL *native;
 
     (void)state;
     assert_lock_ok(open_at(variable(primary, "URL"), &registry, &err), &err);
     lock = obtain(registry, "left");
     assert_lock_ok(sqlock_acquire(lock, 0, NULL, &err), &err);
+    native = connect_to(primary);
+    assert_lock_ok(adopt(registry, native, &err), &err);
     assert_true(on_member(primary, "STOP GROUP_REPLICATION; "
                                    "SET GLOBAL super_read_only = OFF; "
                                    "SET GLOBAL read_only = OFF"));
     assert_true(is_writable(primary));
     (void)nanosleep(&age, NULL); /* the state is known for a second */
+    assert_code(SQLOCK_EREADONLY, adopt(registry, native, &err), &err);
+    assert_contains(err.message, "OFFLINE");
+    mysql_close(native);
     assert_code(SQLOCK_EREADONLY, sqlock_renew(lock, 0, &err), &err);
     lock = obtain(registry, "late");
     assert_code(SQLOCK_EREADONLY, sqlock_acquire(lock, 0, NULL, &err), &err);
@@ -339,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_the_right_to_see_the_state_is_demanded),
         cmocka_unit_test(test_a_commit_without_a_majority_is_uncertain),
         cmocka_unit_test(test_a_member_that_does_not_join_grants_nothing),
+        cmocka_unit_test(test_a_connection_outside_the_group_is_not_adopted),
         cmocka_unit_test(test_a_member_that_leaves_grants_nothing),
     };
 

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/dialect.h"
+#include "drivers/mysql/group.h"
 #include "drivers/mysql/sigpipe.h"
 
 #define OUT_OF_SYNC 2014
@@ -95,6 +96,30 @@ static int probe(MYSQL *mysql, sqlock_error *err)
     return rc;
 }
 
+/* Without the plugin there is no such variable, which is no error to SHOW.  Takes
+   no snapshot: neither this nor the state of the members is InnoDB's. */
+#define GROUP_NAME                                                             \
+    "SHOW VARIABLES WHERE Variable_name = 'group_replication_group_name' "     \
+    "AND Value <> ''"
+
+/* A transaction on a member outside its group is not the group's. */
+static int check_group(struct lk_mysql_connection *connection,
+                       sqlock_error *err)
+{
+    MYSQL *mysql = connection->mysql;
+    MYSQL_RES *result = NULL;
+
+    if (lk_mysql_is_mariadb(mysql))
+        return 0;
+    if (mysql_query(mysql, GROUP_NAME) == 0)
+        result = mysql_store_result(mysql);
+    if (result == NULL)
+        return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
+    connection->has_group = mysql_num_rows(result) > 0;
+    mysql_free_result(result);
+    return connection->has_group ? lk_mysql_ask_group(connection, err) : 0;
+}
+
 /* The library knows of mysql_set_character_set(), and MariaDB's of SET NAMES,
    which the server tells it; but not of what was set before. */
 static int check_adopted(void *handle, sqlock_error *err)
@@ -126,10 +151,12 @@ static int adopt(void *handle, void *native, sqlock_error *err)
         return rc;
     lk_mysql_sigpipe_hold(&held, mysql);
     rc = probe(mysql, err);
+    connection->mysql = mysql;
+    if (rc == 0)
+        rc = check_group(connection, err);
     lk_mysql_sigpipe_release(&held, rc < 0);
     if (rc < 0)
         return rc;
-    connection->mysql = mysql;
     connection->charset = mysql_character_set_name(mysql);
     connection->thread_id = mysql_thread_id(mysql);
     connection->in_transaction = is_in_transaction(mysql);
