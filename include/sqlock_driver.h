@@ -518,6 +518,12 @@ typedef struct sqlock_integer_type {
 typedef struct sqlock_stock_dialect {
     size_t size;        /* sizeof(sqlock_stock_dialect) */
     const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
+    /* What old orders are read by, and tables of before do not have.  A query:
+     * one row where an index of the table named {1}, in schema {2} (null: none
+     * was named), begins with CREATED_AT; and, as `schema`, a statement that adds
+     * one to INT_STOCK_ENTRY. */
+    const char *has_age_index;
+    const char *add_age_index;
     /* Before those of the dialect and the library (src/stock/sql.c), which wants
      * `time`, a point in time of us since 1970; `orders` and `entries`, the rows
      * of {4}. */

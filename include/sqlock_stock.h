@@ -382,7 +382,9 @@ SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
                                             sqlock_error *err);
 
 /**
- * Create our tables where they do not exist yet.
+ * Create our tables where they do not exist yet, and the index that
+ * sqlock_stock_reap() reads by where a table of before has none: writing to that
+ * table waits meanwhile.
  * @return 0, ESCHEMA (one exists in another shape), or as
  *         sqlock_schema_create()
  */

@@ -19,7 +19,8 @@ CREATE TABLE IF NOT EXISTS INT_STOCK (
 -- reserved.  STATUS: D done, I insufficient, N nothing for another item's sake,
 -- U undone.  BALANCE: what was left, or there; -1 where that was not known.
 -- While the row is there, its order is not done again; `sqlock stock reap` removes
--- old ones, and reads them by CREATED_AT.  A table without that index gets it by
+-- old ones, and reads them by CREATED_AT.  A table without that index gets it
+-- by `sqlock stock init`, or
 --     ALTER TABLE INT_STOCK_ENTRY ADD KEY (CREATED_AT, ORDER_ID, LINE);
 
 CREATE TABLE IF NOT EXISTS INT_STOCK_ENTRY (

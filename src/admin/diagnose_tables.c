@@ -20,6 +20,7 @@ struct group {
     const char *create; /* advice */
     bool is_updated;
     const char *columns[TABLES_MAX]; /* one of each table, to be updated */
+    const char *aged; /* the one whose rows are removed by their age */
 };
 
 static const struct group groups[] = {
@@ -32,7 +33,8 @@ static const struct group groups[] = {
      .what_for = "stock",
      .create = "`sqlock stock init`",
      .is_updated = true,
-     .columns = {"ITEM", "ORDER_ID", "ORDER_ID", "ITEM"}},
+     .columns = {"ITEM", "ORDER_ID", "ORDER_ID", "ITEM"},
+     .aged = "STOCK_ENTRY"},
 };
 
 /* What is looked at, and with what. */
@@ -149,6 +151,40 @@ static void report_missing(const struct look *look, const char *missing,
                    missing, look->group->what_for);
 }
 
+/* Old orders are read by their age; a table that was made before that has no
+ * index of it.  False: it is missing, and that is reported. */
+static bool has_age_index(struct look *look, const char *prefix)
+{
+    const sqlock_stock_dialect *stock = look->db->driver->stock;
+    const sqlock_template template = {
+        .text = stock != NULL ? stock->has_age_index : NULL};
+    struct lk_arguments arguments = {0};
+    sqlock_result result = {0};
+    sqlock_error err = {0};
+    bool is_missing;
+    int rc;
+
+    if (look->group->aged == NULL || template.text == NULL ||
+        lk_table_named(&look->table, prefix, look->group->aged,
+                       look->db->driver->dialect, &err) < 0)
+        return true;
+    lk_argument_text(&arguments, SQLOCK_P_KEY, look->table.name);
+    lk_argument_text(&arguments, SQLOCK_P_REGION,
+                     look->table.schema[0] != '\0' ? look->table.schema : NULL);
+    rc = run(look, &template, &arguments, false, &result, &err);
+    is_missing = rc == 0 && result.rows == 0;
+    sqlock_result_clear(&result);
+    if (is_missing)
+        lk_finding(
+            look->findings, look->group->check, SQLOCK_WARNING,
+            "`sqlock stock init` adds it, and holds up those who write "
+            "to the table meanwhile",
+            "%s has no index that begins with CREATED_AT: each page that "
+            "`sqlock stock reap` removes reads all of it",
+            look->table.plain);
+    return !is_missing;
+}
+
 static void look_at_group(struct look *look, const char *prefix)
 {
     const struct group *group = look->group;
@@ -178,7 +214,7 @@ static void look_at_group(struct look *look, const char *prefix)
         report_failure(look, rc, &err);
     else if (found < count)
         report_missing(look, missing, found);
-    else
+    else if (has_age_index(look, prefix))
         lk_finding(look->findings, group->check, SQLOCK_FINE, NULL,
                    "this login can read and write the tables of %s",
                    group->what_for);

@@ -11,11 +11,11 @@
 
 enum { COL_NAME, COL_TYPE };
 
-int lk_columns_read(struct lk_columns *out, struct lk_db *db,
-                    const struct lk_table *table, int64_t deadline_ns,
-                    sqlock_error *err)
+/* The name of the table is {1}, and its schema {2}. */
+static int ask(struct lk_db *db, const sqlock_template *template,
+               const struct lk_table *table, int64_t deadline_ns,
+               sqlock_result *rows, sqlock_error *err)
 {
-    const sqlock_dialect *dialect = db->driver->dialect;
     struct lk_statement statement;
     struct lk_arguments arguments = {0};
     struct lk_run run = {
@@ -27,17 +27,37 @@ int lk_columns_read(struct lk_columns *out, struct lk_db *db,
     };
     int rc;
 
-    memset(out, 0, sizeof *out);
     lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
     lk_argument_text(&arguments, SQLOCK_P_REGION,
                      table->schema[0] != '\0' ? table->schema : NULL);
-    rc = lk_statement_render(&statement, dialect,
-                             &dialect->statements[SQLOCK_SQL_DESCRIBE], "", 0);
+    rc = lk_statement_render(&statement, db->driver->dialect, template, "", 0);
     if (rc < 0)
         (void)lk_error(err, rc, "cannot prepare to read the catalogue");
     else
-        rc = lk_db_run(db, &run, &out->rows, err);
+        rc = lk_db_run(db, &run, rows, err);
     lk_statement_clear(&statement);
+    return rc;
+}
+
+int lk_columns_read(struct lk_columns *out, struct lk_db *db,
+                    const struct lk_table *table, int64_t deadline_ns,
+                    sqlock_error *err)
+{
+    memset(out, 0, sizeof *out);
+    return ask(db, &db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE], table,
+               deadline_ns, &out->rows, err);
+}
+
+int lk_columns_have_age_index(bool *out, struct lk_db *db,
+                              const struct lk_table *table, int64_t deadline_ns,
+                              sqlock_error *err)
+{
+    const sqlock_template template = {.text = db->driver->stock->has_age_index};
+    sqlock_result rows = {0};
+    int rc = ask(db, &template, table, deadline_ns, &rows, err);
+
+    *out = rows.rows > 0;
+    sqlock_result_clear(&rows);
     return rc;
 }
 

@@ -17,6 +17,11 @@ int lk_columns_read(struct lk_columns *out, struct lk_db *db,
                     sqlock_error *err);
 void lk_columns_clear(struct lk_columns *columns);
 
+/* Whether an index of the table begins with CREATED_AT. */
+int lk_columns_have_age_index(bool *out, struct lk_db *db,
+                              const struct lk_table *table, int64_t deadline_ns,
+                              sqlock_error *err);
+
 bool lk_columns_are_there(const struct lk_columns *columns);
 
 /* Its type in lower case; NULL when there is no such column. */

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/retry.h"
 #include "db/driver.h"
 #include "lease/options.h"
 #include "stock/columns.h"
@@ -84,14 +85,47 @@ int sqlock_stock_schema_text(char **text, const char *url,
 
 /* EBUSY: somebody creates the same table at this moment; then it is there, or
  * is made by the next try. */
-static int apply(struct lk_db *db, const char *text, int64_t deadline_ns,
+static int apply(struct lk_db *db, const char *schema,
+                 const struct lk_table *lock, int64_t deadline_ns,
                  sqlock_error *err)
 {
-    int rc = lk_db_run_script(db, text, deadline_ns, err);
+    static const struct lk_retry_policy policy = {
+        .first_us = 1000,
+        .longest_us = 50000,
+        .classes = LK_RETRY_BUSY,
+        .last = LK_RETRY_WITHIN,
+    };
+    char *text = render(schema, lock);
+    struct lk_retry retry;
+    int rc;
 
-    while (rc == SQLOCK_EBUSY && sqlock_monotonic_ns() < deadline_ns)
+    if (text == NULL)
+        return lk_error_nomem(err);
+    lk_retry_begin(&retry, &policy, deadline_ns);
+    do
         rc = lk_db_run_script(db, text, deadline_ns, err);
+    while (lk_retry_goes_on(&retry, rc));
+    free(text);
     return rc;
+}
+
+/* A table that was made before it had one. */
+static int add_age_index(struct lk_db *db, const struct lk_table *lock,
+                         int64_t deadline_ns, sqlock_error *err)
+{
+    const sqlock_stock_dialect *stock = db->driver->stock;
+    struct lk_table entries;
+    bool is_there = false;
+    int rc;
+
+    rc = lk_stock_table(&entries, lock, LK_TABLE_ENTRY, db->driver->dialect,
+                        err);
+    if (rc == 0)
+        rc = lk_columns_have_age_index(&is_there, db, &entries, deadline_ns,
+                                       err);
+    if (rc < 0 || is_there)
+        return rc;
+    return apply(db, stock->add_age_index, lock, deadline_ns, err);
 }
 
 static int check(struct lk_db *db, const struct lk_table *lock,
@@ -126,7 +160,6 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
     struct lk_table lock;
     struct lk_db db;
     int64_t deadline_ns;
-    char *text = NULL;
     int rc;
 
     rc = lk_options_complete(&all, options, err);
@@ -142,14 +175,12 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
     if (rc < 0)
         return rc;
     rc = find_lock_table(db.driver, &all, &lock, err);
-    if (rc == 0) {
-        text = render(db.driver->stock->schema, &lock);
-        rc = text != NULL ? apply(&db, text, deadline_ns, err)
-                          : lk_error_nomem(err);
-    }
+    if (rc == 0)
+        rc = apply(&db, db.driver->stock->schema, &lock, deadline_ns, err);
     if (rc == 0)
         rc = check(&db, &lock, deadline_ns, err);
-    free(text);
+    if (rc == 0)
+        rc = add_age_index(&db, &lock, deadline_ns, err);
     lk_db_clear(&db);
     return rc;
 }

@@ -333,7 +333,99 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     sqlock_stock_close(stock);
 }
 
+/* --- the index by age --- */
+
+#define OLD_ENTRY                                                              \
+    "CREATE TABLE %s (ORDER_ID VARCHAR(190) NOT NULL, LINE INTEGER NOT NULL, " \
+    "ITEM VARCHAR(190) NOT NULL, KIND VARCHAR(1) NOT NULL, "                   \
+    "QUANTITY BIGINT NOT NULL, DELTA BIGINT NOT NULL, "                        \
+    "STATUS VARCHAR(1) NOT NULL, BALANCE BIGINT NOT NULL, "                    \
+    "CREATED_AT %s NOT NULL, PRIMARY KEY (ORDER_ID, LINE))"
+
+static int64_t count_age_indexes(struct fixture *f, const char *table)
+{
+    if (f->database->bit == ON_POSTGRES)
+        return sql_integer(&f->sql,
+                           "SELECT COUNT(*) FROM pg_indexes "
+                           "WHERE tablename = lower('%s') AND indexdef LIKE "
+                           "'%%(created_at, order_id, line)'",
+                           table);
+    if (f->database->bit == ON_MYSQL)
+        return sql_integer(&f->sql,
+                           "SELECT COUNT(*) FROM information_schema.STATISTICS "
+                           "WHERE TABLE_SCHEMA = DATABASE() AND "
+                           "TABLE_NAME = '%s' AND COLUMN_NAME = 'CREATED_AT' "
+                           "AND SEQ_IN_INDEX = 1",
+                           table);
+    return sql_integer(&f->sql,
+                       "SELECT COUNT(*) FROM sqlite_master "
+                       "WHERE type = 'index' AND tbl_name = '%s' AND sql LIKE "
+                       "'%%(CREATED_AT, ORDER_ID, LINE)'",
+                       table);
+}
+
+/* What doctor says of stock, and whether of the index. */
+static sqlock_severity examine(struct fixture *f, const sqlock_options *options,
+                               bool *tells_of_index)
+{
+    sqlock_severity found = SQLOCK_FAILURE;
+    sqlock_finding *findings = NULL;
+    size_t count = 0;
+
+    assert_lock_ok(sqlock_diagnose(f->url, options, &findings, &count, &f->err),
+                   &f->err);
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(findings[i].check, "stock") == 0) {
+            found = findings[i].severity;
+            *tells_of_index = strstr(findings[i].found, "CREATED_AT") != NULL;
+        }
+    sqlock_findings_free(findings, count);
+    return found;
+}
+
+static void create_stock(struct fixture *f, const sqlock_options *options)
+{
+    assert_lock_ok(sqlock_stock_schema_create(f->url, options, &f->err),
+                   &f->err);
+}
+
+static void test_init_gives_an_old_table_its_index(void **state)
+{
+    static const char *const names[] = {"LOCK", "STOCK", "STOCK_RESERVATION",
+                                        "STOCK_BUCKET", "STOCK_ENTRY"};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    bool tells_of_index = false;
+    char prefix[48];
+    char entry[64];
+
+    (void)snprintf(prefix, sizeof prefix, "%sOLD_", f->prefix);
+    (void)snprintf(entry, sizeof entry, "%sSTOCK_ENTRY", prefix);
+    options.table_prefix = prefix;
+    assert_lock_ok(
+        sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err),
+        &f->err);
+    create_stock(f, &options);
+    (void)sql_run(&f->sql, "DROP TABLE %s", entry);
+    (void)sql_run(&f->sql, OLD_ENTRY, entry,
+                  f->database->bit == ON_MYSQL      ? "DATETIME(6)"
+                  : f->database->bit == ON_POSTGRES ? "TIMESTAMP"
+                                                    : "INTEGER");
+    assert_int_equal(count_age_indexes(f, entry), 0);
+    assert_int_equal(examine(f, &options, &tells_of_index), SQLOCK_WARNING);
+    assert_true(tells_of_index);
+    for (int i = 0; i < 2; i++) { /* again changes nothing */
+        create_stock(f, &options);
+        assert_int_equal(count_age_indexes(f, entry), 1);
+    }
+    assert_int_equal(examine(f, &options, &tells_of_index), SQLOCK_FINE);
+    assert_false(tells_of_index);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        (void)sql_run(&f->sql, "DROP TABLE %s%s", prefix, names[i]);
+}
+
 static const struct test tests[] = {
+    TEST(test_init_gives_an_old_table_its_index),
     TEST(test_orders_are_forgotten_by_their_age),
     TEST(test_reservations_are_kept_from_their_end_on),
     TEST(test_reservations_of_another_table_are_kept),

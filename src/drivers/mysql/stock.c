@@ -52,6 +52,12 @@ static const sqlock_integer_type integers[] = {
 const sqlock_stock_dialect lk_mysql_stock = {
     .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_mysql_stock,
+    .has_age_index =
+        "SELECT 1 FROM information_schema.STATISTICS "
+        "WHERE TABLE_SCHEMA = COALESCE({2}, DATABASE()) AND TABLE_NAME = {1} "
+        "AND COLUMN_NAME = 'CREATED_AT' AND SEQ_IN_INDEX = 1 LIMIT 1",
+    .add_age_index = "ALTER TABLE INT_STOCK_ENTRY "
+                     "ADD KEY (CREATED_AT, ORDER_ID, LINE);\n",
     .fragments = fragments,
     .integers = integers,
     .statements = {

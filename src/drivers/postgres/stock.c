@@ -37,6 +37,17 @@ static const sqlock_integer_type integers[] = {
 const sqlock_stock_dialect lk_pg_stock = {
     .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_postgres_stock,
+    .has_age_index =
+        "SELECT 1 FROM pg_catalog.pg_index I "
+        "JOIN pg_catalog.pg_class C ON C.oid = I.indrelid "
+        "JOIN pg_catalog.pg_attribute A ON A.attrelid = C.oid "
+        "AND A.attnum = I.indkey[0] AND A.attname = 'created_at' "
+        "WHERE I.indisvalid AND C.relname = {1}::varchar AND CASE "
+        "WHEN {2}::varchar IS NULL THEN pg_catalog.pg_table_is_visible(C.oid) "
+        "ELSE C.relnamespace = (SELECT N.oid FROM pg_catalog.pg_namespace N "
+        "WHERE N.nspname = {2}::varchar) END LIMIT 1",
+    .add_age_index =
+        "CREATE INDEX ON INT_STOCK_ENTRY (CREATED_AT, ORDER_ID, LINE);\n",
     .fragments = fragments,
     .integers = integers,
     .statements = {

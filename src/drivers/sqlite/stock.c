@@ -29,6 +29,11 @@ static const sqlock_integer_type integers[] = {{"*int*", INT64_MAX}, {NULL, 0}};
 const sqlock_stock_dialect lk_sqlite_stock = {
     .size = sizeof(sqlock_stock_dialect),
     .schema = lk_sql_sqlite_stock,
+    .has_age_index = "SELECT 1 FROM pragma_index_list({1}) AS L, "
+                     "pragma_index_info(L.name) AS I "
+                     "WHERE I.seqno = 0 AND I.name = 'CREATED_AT' LIMIT 1",
+    .add_age_index = "CREATE INDEX IF NOT EXISTS INT_STOCK_ENTRY_AGE "
+                     "ON INT_STOCK_ENTRY (CREATED_AT, ORDER_ID, LINE);\n",
     .fragments = fragments,
     .integers = integers,
     .statements = {
