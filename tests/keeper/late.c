@@ -1,6 +1,9 @@
 /*
- * late.c - how late the signal of a loss is, beyond the lease's deadline, less
- * the lateness of a plain timer that was set for the same moment (F3)
+ * late.c - how late the signal of a loss is, beyond the lease's deadline,
+ * compared with a plain timer that was set for the same moment (F3)
+ *
+ * The earliest of many signals is compared with the earliest timer, the late ones
+ * with late ones: a busy machine delays now this thread and now that one.
  */
 #include "keeper.h"
 
@@ -89,8 +92,9 @@ static void test_F3_how_late_a_loss_is_told(void **state)
     struct fixture *f = *state;
     static struct sample samples[LEASES];
     static int64_t late[ROUNDS_MAX * LEASES];
-    static int64_t later[ROUNDS_MAX * LEASES];
+    static int64_t timers[ROUNDS_MAX * LEASES];
     unsigned rounds = check_scale(8, ROUNDS_MAX);
+    unsigned percent = check_scale(90, 99); /* of them have to be in time */
     size_t count = 0;
 
     for (size_t i = 0; i < LEASES; i++)
@@ -101,15 +105,14 @@ static void test_F3_how_late_a_loss_is_told(void **state)
             int64_t told = atomic_load(&samples[i].told.at_ns);
 
             late[count] = told - samples[i].deadline_ns;
-            later[count] = told - samples[i].timer_ns;
+            timers[count] = samples[i].timer_ns - samples[i].deadline_ns;
             count++;
         }
     }
     print_distribution("told after the deadline", late, count);
-    print_distribution("and after a timer", later, count);
-    /* A busy machine keeps some threads waiting for longer than others. */
-    assert_true(later[check_scale(1, 0) != 0 ? count * 9 / 10 : count - 1] <=
-                LATER_MAX_NS);
+    print_distribution("and the timers", timers, count);
+    for (size_t i = 0; i < count * percent / 100; i++)
+        assert_less(late[i], timers[i] + LATER_MAX_NS);
     for (size_t i = 0; i < LEASES; i++)
         lock_drop(samples[i].lock);
 }
