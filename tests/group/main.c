@@ -124,6 +124,36 @@ static bool has_state(unsigned member, const char *wanted)
     return strcmp(state, wanted) == 0;
 }
 
+/* Whom a member takes for its group, in which state. */
+static void print_group(unsigned member, const char *when)
+{
+    char members[256];
+
+    (void)ask_member(
+        member, members, sizeof members,
+        "SELECT GROUP_CONCAT(CONCAT_WS(' ', MEMBER_PORT, MEMBER_STATE, "
+        "MEMBER_ROLE) SEPARATOR ', ') FROM "
+        "performance_schema.replication_group_members");
+    print_message("member %u, %s: %s\n", member, when, members);
+}
+
+/* A busy machine keeps a member silent for so long that the others expel it; it
+ * joins again by itself. */
+static bool is_group_whole(void)
+{
+    char count[8];
+
+    for (unsigned member = 1; member <= MEMBERS; member++) {
+        (void)ask_member(member, count, sizeof count,
+                         "SELECT COUNT(*) FROM "
+                         "performance_schema.replication_group_members WHERE "
+                         "MEMBER_STATE = 'ONLINE'");
+        if (atoi(count) != MEMBERS)
+            return false;
+    }
+    return true;
+}
+
 static int set_up(void **state)
 {
     sqlock_options options = the_options();
@@ -261,10 +291,12 @@ static void test_a_commit_without_a_majority_is_uncertain(void **state)
     assert_lock_ok(sql_open(&by_hand, mysql, variable(1, "URL")), &by_hand.err);
     assert_lock_ok(sql_begin(&by_hand), &by_hand.err);
     (void)sql_run(&by_hand, "%s", insert);
+    assert_becomes_true(is_group_whole(), PRIMARY_WAIT_MS);
     signal_members(SIGSTOP);
     assert_int_equal(pthread_create(&thread, NULL, commit, &by_hand), 0);
     rc = sqlock_acquire(lock, 0, NULL, &err);
     (void)pthread_join(thread, NULL);
+    print_group(1, "alone");
     signal_members(SIGCONT);
     print_message("commit: %s\nclaim: %s\n", by_hand.err.message, err.message);
     assert_code(SQLOCK_EUNCERTAIN, by_hand.err.code, &by_hand.err);
