@@ -326,6 +326,29 @@ static void test_administration_keeps_to_its_codes(void **state)
 
 /* ------------------------------------------------- what a server answers -- */
 
+static int renew_one(sqlock_lock *lock, sqlock_error *err)
+{
+    return sqlock_renew(lock, 0, err);
+}
+
+static int renew_many(sqlock_lock *lock, sqlock_error *err)
+{
+    return sqlock_renew_many(&lock, 1, NULL, err);
+}
+
+/* Again where a busy machine did not bring the server's answer in time. */
+static int answer_of(int (*renew)(sqlock_lock *, sqlock_error *),
+                     sqlock_lock *lock, sqlock_error *err)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+    int rc;
+
+    do
+        rc = renew(lock, err);
+    while (rc == SQLOCK_EUNCERTAIN && check_pause(until));
+    return rc;
+}
+
 /* A transaction has the row: the server's limits of time end the statements.
  * Those of Oracle's MySQL for what writes are whole seconds. */
 static void test_a_locked_row_is_busy(void **state)
@@ -350,15 +373,15 @@ static void test_a_locked_row_is_busy(void **state)
         (void)sql_integer(&f->sql,
                           "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
                           f->table, sqlock_key(lock));
-    renewed = sqlock_renew(lock, 0, &errs[0]);
-    renewed_many = sqlock_renew_many(&lock, 1, NULL, &errs[1]);
+    renewed = answer_of(renew_one, lock, &errs[0]);
+    renewed_many = answer_of(renew_many, lock, &errs[1]);
     released = sqlock_release(lock, &errs[2]);
     assert_int_equal(sql_rollback(&f->sql), 0);
     assert_code(SQLOCK_EBUSY, renewed, &errs[0]);
     if (renewed_many != 0) /* a row that is locked may be passed over */
         assert_code(SQLOCK_EBUSY, renewed_many, &errs[1]);
     if (released != 0) /* ... and the release be sent again */
-        assert_code(SQLOCK_EBUSY, released, &errs[2]);
+        assert_code_of(SQLOCK_EBUSY, SQLOCK_EUNCERTAIN, released, &errs[2]);
     registry_end(registry);
 }
 
