@@ -14,6 +14,7 @@
 #define PEERS_TTL_MS (1500 * SLOWNESS)
 #define PEER "00000000-0000-4000-8000-00000000beef"
 #define PAST_US INT64_C(-60000000) /* by its stamps, over for a minute */
+#define OWN_US INT64_C(100000)     /* and a lease of no length to speak of */
 
 struct peer_row {
     struct fixture *fixture;
@@ -31,7 +32,8 @@ static void put_peer(struct fixture *f, struct peer_row *peer, const char *name)
     assert_lock_ok(rc, &f->err);
     peer->fixture = f;
     fixture_put_row(f, peer->key, "DEFAULT", PEER,
-                    f->layout == SQLOCK_LAYOUT_SPRING6 ? PAST_US : 2 * PAST_US,
+                    f->layout == SQLOCK_LAYOUT_SPRING6 ? PAST_US
+                                                       : PAST_US - OWN_US,
                     PAST_US);
 }
 
