@@ -184,11 +184,12 @@ static void say(sqlock_stock_strategy strategy, const struct harm *harm)
     (void)fflush(NULL);
 }
 
-/* Each that many times. */
+/* Each that many times.  A round takes half a second, on a busy machine ten times
+ * as long. */
 static void disturb(struct stage *stage, unsigned times)
 {
     const int64_t give_up =
-        sqlock_monotonic_ns() + (PATIENCE_MS + times * 1000) * INT64_C(1000000);
+        sqlock_monotonic_ns() + (PATIENCE_MS + times * 5000) * INT64_C(1000000);
     struct harm harm = {0};
 
     while (harm.kills < times ||
