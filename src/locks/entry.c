@@ -398,8 +398,13 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
 
 void lk_abandon_entry(sqlock_lock *lock, struct lk_waiter *self)
 {
+    struct lk_overdue *overdue;
+
     pthread_mutex_lock(&lock->mutex);
     self->is_abandoned = true;
+    overdue = lk_overdue_of(lock, self->owner);
+    if (overdue != NULL)
+        overdue->is_left_behind = true;
     if (lock->turn == self ||
         (lock->phase == LK_OCCUPIED && lock->owner == self->owner &&
          lock->hold_count == 1))

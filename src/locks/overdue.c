@@ -45,6 +45,7 @@ bool lk_set_aside(sqlock_lock *lock)
         return false;
     overdue->owner = lock->owner;
     overdue->hold_count = lock->hold_count;
+    overdue->is_left_behind = lock->is_left_behind;
     overdue->lost = lock->lost != 0 ? lock->lost : SQLOCK_EEXPIRED;
     lk_copy_lease(lock, &overdue->lease);
     lock->bell_aside = overdue->lease.bell;
@@ -91,7 +92,7 @@ bool lk_is_missed(const sqlock_lock *lock)
 
     LL_FOREACH(lock->overdue, overdue)
     {
-        if (!lk_has_ended(overdue->owner))
+        if (!overdue->is_left_behind && !lk_has_ended(overdue->owner))
             return true;
     }
     return false;

@@ -15,7 +15,8 @@ struct lk_overdue {
     struct lk_overdue *next;
     uint64_t owner;
     uint32_t hold_count;
-    int lost; /* ELOST, EEXPIRED */
+    int lost;            /* ELOST, EEXPIRED */
+    bool is_left_behind; /* by an abandoned request: nobody comes back */
     struct lk_lease lease;
 };
 
@@ -39,7 +40,7 @@ struct lk_overdue *lk_overdue_of(const sqlock_lock *lock, uint64_t owner);
 /* Its holder gives it back for good. */
 void lk_overdue_end(sqlock_lock *lock, struct lk_overdue *overdue);
 
-/* Whether somebody who is still there has something set aside. */
+/* Whether somebody who may come back has something set aside. */
 bool lk_is_missed(const sqlock_lock *lock);
 
 #endif

@@ -408,6 +408,12 @@ static void test_a_registry_closes_with_requests_open(void **state)
     lock_drop(held);
 }
 
+/* Statements of other threads than the test's, until they may go on. */
+struct held_back {
+    pthread_t asker;
+    atomic_bool may_go_on;
+};
+
 static void count_lost(void *context, sqlock_lock *lock, int code)
 {
     (void)lock;
@@ -436,6 +442,47 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
                    &f->err);
     lock_give(lock);
     lock_drop(lock);
+}
+
+static int hold_back_others(void *context, const struct tap_event *event)
+{
+    struct held_back *held_back = context;
+
+    if (event->call == TAP_EXECUTE &&
+        !pthread_equal(pthread_self(), held_back->asker))
+        while (!atomic_load(&held_back->may_go_on))
+            (void)check_pause(INT64_MAX);
+    return 0;
+}
+
+/* The registry gives back what the request has had, after the caller is done
+ * with the lock. */
+static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options own = fixture_options(f);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    struct held_back held_back = {.asker = pthread_self()};
+    sqlock_registry *registry = fixture_tapped(f, &own);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_request *request;
+    int rc;
+
+    options.ttl_ms = 300;
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    assert_becomes_true(sqlock_request_look(request) == SQLOCK_REQUEST_LOST,
+                        PATIENCE_MS);
+    rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    tap_hooks(hold_back_others, NULL, &held_back);
+    assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
+                &f->err);
+    rc = sqlock_drop(lock, &f->err);
+    atomic_store(&held_back.may_go_on, true);
+    assert_lock_ok(rc, &f->err);
+    registry_end(registry);
+    tap_hooks(NULL, NULL, NULL);
 }
 
 /* From the grant on, before it is finished and after. */
@@ -548,6 +595,7 @@ static const struct test tests[] = {
     TEST(test_keys_by_the_thousand_in_one_thread),
     TEST(test_a_registry_closes_with_requests_open),
     TEST(test_a_lease_that_is_over_is_not_taken_over),
+    TEST(test_a_late_request_keeps_no_lock_from_being_dropped),
     TEST(test_a_request_is_kept),
     TEST(test_owned_by_the_registry_requests_are_counted),
     TEST(test_F17_a_child_has_no_requests),
