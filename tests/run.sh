@@ -20,7 +20,7 @@
 # test by its exit status.  Exit status 77 is a skip, with or without a line.
 #
 # Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
-# SUITE_SECONDS (limit of each program or script, 600), SUITE_LANES (2; 1 at
+# SUITE_SECONDS (limit of each program or script, 1800), SUITE_LANES (2; 1 at
 # campaign scale and where a server is given), SUITE_JOBS (scripts at a time in a
 # lane, 3), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output),
 # SUITE_ARGS (of each program), SUITE_LOGS (a folder, $SQLOCK_BUILD/log),
@@ -35,7 +35,7 @@ case $build in
 /*) ;;
 *) build=$PWD/$build ;;
 esac
-: "${SUITE_SECONDS:=600}" "${SUITE_JOBS:=3}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
+: "${SUITE_SECONDS:=1800}" "${SUITE_JOBS:=3}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 export PATH=$build/bin:$PATH

@@ -16,7 +16,7 @@ static const struct suite_main suite = {
     .layouts = IN_SQLOCK,
     .lanes = 3,
     .stops_servers = true,
-    .test_seconds = 120,
+    .test_seconds = TEST_SECONDS,
     .campaign_seconds = 6000,
 };
 

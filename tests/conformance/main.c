@@ -26,8 +26,8 @@ static const struct suite_main suite = {
     .topics = topics,
     .layouts = IN_ALL,
     .lanes = 1,
-    .test_seconds = 150,
-    .campaign_seconds = 150,
+    .test_seconds = TEST_SECONDS,
+    .campaign_seconds = TEST_SECONDS,
 };
 
 int main(int argc, char **argv)

@@ -14,8 +14,6 @@
 #include "base/clock.h"
 #include "support/server.h"
 
-#define TEST_SECONDS 60
-
 struct stage stage;
 
 sqlock_options stage_options(void)
@@ -96,7 +94,7 @@ int stage_begin(void **state)
     sqlock_options options = stage_options();
 
     (void)state;
-    (void)alarm(TEST_SECONDS * SLOWNESS * check_scale(1, 20));
+    (void)alarm(TEST_SECONDS * SLOWNESS * check_scale(1, 3));
     fixture_next(&stage.fixture);
     for (size_t i = 0; i < LOCKS; i++) {
         (void)snprintf(stage.names[i], sizeof stage.names[i], "%s/%zu",

@@ -29,7 +29,7 @@ static const struct suite_main suite = {
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 4,
-    .test_seconds = 300,
+    .test_seconds = TEST_SECONDS,
     .campaign_seconds = 6000,
     .open = open_registries,
 };

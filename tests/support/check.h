@@ -43,6 +43,9 @@ struct suite {
 /* Longer than anything that is waited for takes on a busy machine. */
 #define PATIENCE_MS 30000
 
+/* Until a test is taken to hang, on a machine that others use, too. */
+#define TEST_SECONDS 400
+
 /* rc must be 0. */
 #define assert_lock_ok(rc, err) check_code(0, (rc), (err), __FILE__, __LINE__)
 

@@ -314,8 +314,8 @@ static const struct suite_main suite = {
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 1,
-    .test_seconds = 60,
-    .campaign_seconds = 60,
+    .test_seconds = TEST_SECONDS,
+    .campaign_seconds = TEST_SECONDS,
 };
 
 int main(int argc, char **argv)

@@ -14,7 +14,6 @@
 #include "support/tap.h"
 
 #define TESTS_MAX 200
-#define TEST_SECONDS 100 /* until a test is taken to hang */
 #define CAMPAIGN_SECONDS 5000
 
 static const struct topic *const topics[] = {
