@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,10 +25,10 @@
 enum { ARG_URL = 2, ARG_PREFIX, ARG_NAME, ARG_OP, ARG_POINT, ARG_HALT, ARGS };
 
 /* Between fork and exec: only what a signal handler may do, too. */
-static void become_holder(const int *orders, const int *reports,
+static void become_holder(pid_t parent, const int *orders, const int *reports,
                           char *const *argv)
 {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    check_end_with(parent);
     if (dup2(orders[0], LAST_FD) < 0 || dup2(reports[1], REPORTS_FD) < 0 ||
         dup2(LAST_FD, ORDERS_FD) < 0)
         _exit(97);
@@ -55,6 +54,7 @@ void holder_start(struct holder *holder, enum op op, enum fault_point point,
         numbers[1],
         numbers[2],
     };
+    pid_t parent = getpid();
     struct report report;
     int orders[2];
     int reports[2];
@@ -67,7 +67,7 @@ void holder_start(struct holder *holder, enum op op, enum fault_point point,
     holder->pid = fork();
     assert_true(holder->pid >= 0);
     if (holder->pid == 0)
-        become_holder(orders, reports, argv);
+        become_holder(parent, orders, reports, argv);
     (void)close(orders[0]);
     (void)close(reports[1]);
     holder->orders = orders[1];

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 struct seller {
@@ -191,8 +190,6 @@ int sell(int argc, char **argv)
 
     if (fd < 0)
         return 90;
-    /* A test that is killed leaves nobody who tries for ever. */
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     crowd =
         mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void)close(fd);

@@ -7,9 +7,12 @@
 #include "check.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "sqlock_driver.h"
 
@@ -138,6 +141,12 @@ unsigned check_scale(unsigned test, unsigned campaign)
 bool check_skips_fail(void)
 {
     return is_set("SKIPS_FAIL", "1");
+}
+
+void check_end_with(pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(98);
 }
 
 size_t check_entries(const char *path)

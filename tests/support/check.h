@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <cmocka.h>
 
 #include "sqlock.h"
@@ -105,6 +106,10 @@ bool check_one_line(const char *message);
 
 /* Entries of a directory, as of /proc/self/task or /proc/self/fd. */
 size_t check_entries(const char *path);
+
+/* In a child, right after fork(), also of a program that it becomes: be killed
+ * when the parent ends, or has ended already. */
+void check_end_with(pid_t parent);
 
 /* How often a test does something: `test` normally, `campaign` under
  * SQLOCK_SCALE=campaign. */

@@ -131,6 +131,7 @@ static pid_t start_holder(struct fixture *f, int commands, int answers)
                          f->name,
                          table,
                          NULL};
+    pid_t parent = getpid();
     pid_t pid;
 
     (void)snprintf(table, sizeof table, "%s", stock_name(f));
@@ -138,6 +139,7 @@ static pid_t start_holder(struct fixture *f, int commands, int answers)
     pid = fork();
     if (pid != 0)
         return pid;
+    check_end_with(parent); /* stopped it would stay for ever */
     if (dup2(commands, STDIN_FILENO) < 0 || dup2(answers, STDOUT_FILENO) < 0)
         _exit(98);
     (void)execv("/proc/self/exe", arguments);

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 /* URL PREFIX NAME TTL: says a letter once it is as far as it is to be. */
@@ -21,7 +20,6 @@ int be_process(char **arguments, bool holds)
     sqlock_lock *lock = NULL;
     sqlock_error err = {0};
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     options.table_prefix = arguments[1];
     how.ttl_ms = (uint32_t)strtoul(arguments[3], NULL, 10);
     if (sqlock_registry_open(&registry, arguments[0], &options, &err) < 0 ||
@@ -42,12 +40,14 @@ pid_t process_start(struct fixture *f, const char *role, uint32_t ttl_ms)
     char ttl[16];
     char letter;
     int ends[2];
+    pid_t parent = getpid();
     pid_t pid;
 
     (void)snprintf(ttl, sizeof ttl, "%u", ttl_ms);
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
     pid = fork();
     if (pid == 0) {
+        check_end_with(parent);
         (void)dup2(ends[1], STDOUT_FILENO);
         (void)execl("/proc/self/exe", "waiting", role, f->url, f->prefix,
                     f->name, ttl, (char *)NULL);
