@@ -110,8 +110,8 @@ ended_by() { # STATUS
     fi
 }
 
-# Print the tests of a log that failed, each with its last lines: at most 12
-# tests and 12 lines, and one line for how the program ended.
+# Print the tests of a log that failed, each with its last lines, and how the
+# program ended: 12 lines of one test, three of each of many, at most 12 tests.
 name_failures() { # NAME LOG STATUS
     local how
     how=$(ended_by "$3")
@@ -170,7 +170,7 @@ name_failures() { # NAME LOG STATUS
             fail("exit status " status)
         print "  " name (how == "" ? "" : ": " how)
         shown = f < 12 ? f : 12
-        each = shown ? int(12 / shown) : 0
+        each = shown > 4 ? 3 : shown ? int(12 / shown) : 0
         for (i = 1; i <= shown; i++) {
             print "    " failed[i]
             k = last[i] - each + 1
