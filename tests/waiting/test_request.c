@@ -408,12 +408,6 @@ static void test_a_registry_closes_with_requests_open(void **state)
     lock_drop(held);
 }
 
-/* Statements of other threads than the test's, until they may go on. */
-struct held_back {
-    pthread_t asker;
-    atomic_bool may_go_on;
-};
-
 static void count_lost(void *context, sqlock_lock *lock, int code)
 {
     (void)lock;
@@ -444,13 +438,11 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
     lock_drop(lock);
 }
 
+/* Statements of other threads than the test's, until they may go on. */
 static int hold_back_others(void *context, const struct tap_event *event)
 {
-    struct held_back *held_back = context;
-
-    if (event->call == TAP_EXECUTE &&
-        !pthread_equal(pthread_self(), held_back->asker))
-        while (!atomic_load(&held_back->may_go_on))
+    if (event->call == TAP_EXECUTE && getpid() != gettid())
+        while (!atomic_load((atomic_bool *)context))
             (void)check_pause(INT64_MAX);
     return 0;
 }
@@ -462,7 +454,7 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
     struct fixture *f = *state;
     sqlock_options own = fixture_options(f);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    struct held_back held_back = {.asker = pthread_self()};
+    atomic_bool may_go_on = false;
     sqlock_registry *registry = fixture_tapped(f, &own);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_request *request;
@@ -475,11 +467,11 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
     rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     lock_give(lock);
-    tap_hooks(hold_back_others, NULL, &held_back);
+    tap_hooks(hold_back_others, NULL, &may_go_on);
     assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
                 &f->err);
     rc = sqlock_drop(lock, &f->err);
-    atomic_store(&held_back.may_go_on, true);
+    atomic_store(&may_go_on, true);
     assert_lock_ok(rc, &f->err);
     registry_end(registry);
     tap_hooks(NULL, NULL, NULL);
