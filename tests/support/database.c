@@ -66,6 +66,13 @@ bool database_is_pooled(const struct database *database)
     return from_environment(database, "POOLER") != NULL;
 }
 
+bool database_is_polled(const struct database *database)
+{
+    const char *url = database_url(database);
+
+    return url != NULL && strstr(url, "waiting=poll") != NULL;
+}
+
 /* A file follows the server over a restart. */
 static pid_t pid_of_file(const char *path)
 {

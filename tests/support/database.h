@@ -47,6 +47,9 @@ const char *database_admin_url(const struct database *database);
  * itself. */
 bool database_is_pooled(const struct database *database);
 
+/* Whether the URL says waiting=poll: nothing wakes a waiter. */
+bool database_is_polled(const struct database *database);
+
 /* 0 when not known, or while it starts again. */
 pid_t database_pid(const struct database *database);
 

@@ -48,6 +48,9 @@ void login_make(struct login *login, struct fixture *f, const char *name)
     }
     assert_lock_ok(rc, &login->admin.err);
     (void)url_put_together(&login->parts, login->url);
+    if (database_is_polled(f->database))
+        (void)snprintf(login->url + strlen(login->url),
+                       sizeof login->url - strlen(login->url), "?waiting=poll");
 }
 
 void login_grant(struct login *login, const char *what, const char *table)
