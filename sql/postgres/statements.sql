@@ -272,13 +272,13 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
   SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
     EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
-    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
     EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
     (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
     '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
     LOCK_NAME, HOLDER
@@ -645,12 +645,12 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- before list
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
-  SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
-    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
-    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
+  SELECT LOCK_KEY, CLIENT_ID, (date_part('epoch', CREATED_DATE) *
+    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
+    (date_part('epoch', EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))
+    * 1000000)::bigint) ELSE (date_part('epoch', EXPIRED_AFTER -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
     EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL
   FROM "int_lock"
   WHERE REGION = $1;
@@ -950,11 +950,11 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
   SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
-    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
+    least(-1, (date_part('epoch', (CREATED_DATE + ($1) * interval '1
     microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
-    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
+    ELSE (date_part('epoch', (CREATED_DATE + ($1) * interval '1 microsecond') -
     (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
-    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
     (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
     NULL
   FROM "int_lock"
