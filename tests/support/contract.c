@@ -30,9 +30,11 @@ enum extent {
 static const char *const extents[EXTENTS] = {"each statement", "the first call",
                                              "each call"};
 
+/* Threads of the library look at it, too: what an earlier call left in doubt is
+ * resolved in the background. */
 static struct {
-    int code;
-    enum extent extent;
+    atomic_int code;
+    _Atomic(enum extent) extent;
     atomic_uint seen; /* that could fail */
 } now;
 
