@@ -537,7 +537,7 @@ SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
  * `keep` and `on_lost` among them, work from the grant on.
  *
  * At a time, half as many requests as the pool has connections wait at
- * doorbells; the rows of all others are looked at together, every poll_ms.
+ * wait queues; the rows of all others are looked at together, every poll_ms.
  *
  * A request keeps its lock alive: the caller may drop its reference when it has
  * abandoned it.  sqlock_registry_close() abandons all that are left, and frees

@@ -93,7 +93,7 @@ typedef struct sqlock_fragment {
  * parameters:
  */
 typedef enum sqlock_parameter {
-    SQLOCK_P_BELL,        /* {0} integer: number of {1}{2}'s doorbell */
+    SQLOCK_P_QUEUE,        /* {0} integer: number of {1}{2}'s queue lock */
     SQLOCK_P_KEY = 1,     /* {1} text */
     SQLOCK_P_REGION,      /* {2} text */
     SQLOCK_P_CLIENT,      /* {3} text, CLIENT_ID of this acquisition */
@@ -125,14 +125,14 @@ typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
      * is {3}'s already and not over (token and acquisition time stay, the lease
      * begins anew).  One row: the token, as integer; a second integer, where
-     * there is one, is not 0 when somebody else has the doorbell, who waits; a
+     * there is one, is not 0 when somebody else has the queue lock, who waits; a
      * third one is not 0 when there was no row.  No row: busy. */
     SQLOCK_SQL_CLAIM,
     /* Let the lease of {1}{2}{3} begin anew unless it is over.
      * affected: 1, or 0 also where nothing changed in value. */
     SQLOCK_SQL_RENEW,
     /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
-     * layouts.  affected: 1 or 0.  Need not be durable.  Rings the doorbell for
+     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the queue lock for
      * those who listen. */
     SQLOCK_SQL_RELEASE,
     /* The info row of {1}{2}; none when there is none.  Locks nothing. */
@@ -169,7 +169,7 @@ typedef enum sqlock_statement_kind {
     /*
      * Many leases in one statement.  {1} is a JSON array of objects, sorted by
      * key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us, and
-     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the doorbell.  Rows of other regions than {2}
+     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the queue lock.  Rows of other regions than {2}
      * are never touched; keys are touched in order.
      */
     /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or of any, with
@@ -198,9 +198,9 @@ typedef enum sqlock_statement_kind {
      * else as CLAIM writes it.  One row: the token.  No row: nothing was
      * changed.  Durable like a claim. */
     SQLOCK_SQL_HAND_OVER,
-    /* RELEASE, on a connection that has the doorbell of {1}{2} and gives it up
+    /* RELEASE, on a connection that has the queue lock of {1}{2} and gives it up
      * by that.  None: RELEASE does so itself. */
-    SQLOCK_SQL_RELEASE_BELL,
+    SQLOCK_SQL_RELEASE_NOTIFY,
 
     /* No parameters.  Free every row of {table} and raise its token; delete all
      * of them on Spring's layouts.  affected: how many.  May be missing. */
@@ -533,47 +533,47 @@ typedef struct sqlock_stock_dialect {
     sqlock_template statements[SQLOCK_STOCK_KINDS];
 } sqlock_stock_dialect;
 
-/* ------------------------------------------------------------ doorbells -- */
+/* ------------------------------------------------------------ wait queues -- */
 
 /*
  * What those who wait for a lock of another process wait at: a lock of the
  * database's own, or of the operating system's, that a session has from when it
  * is its turn to claim until it releases the lease; the others queue for it.
- * It is a hint: the lease's row alone decides, and a doorbell that is missing,
- * that rings falsely or is in a stranger's hands costs time.  A session that has
+ * It is a hint: the lease's row alone decides, and a queue lock that is missing,
+ * that notifies falsely or is in a stranger's hands costs time.  A session that has
  * one, or waits for one, is used for nothing that waits for another.  One whose
  * client has closed it must give up both by itself, within a second: nobody
  * ends it over another connection.
  *
  * Results as in sqlock_driver.  The number is of 62 bits, and even.
  */
-typedef struct sqlock_doorbells {
-    size_t size;      /* sizeof(sqlock_doorbells) */
+typedef struct sqlock_wait_queue {
+    size_t size;      /* sizeof(sqlock_wait_queue) */
     uint32_t layouts; /* 1 << sqlock_layout of those that have them */
-    /* A CLAIM or TAKE that grants takes the doorbell for its session where it is
+    /* A CLAIM or TAKE that grants takes the queue lock for its session where it is
      * to be had at once, and the RELEASE on that session gives it back. */
-    bool holders_have_it;
-    uint32_t queue_max_ms; /* `queue` must not block longer; 0: no limit */
+    bool holders_keep_it;
+    uint32_t enqueue_max_ms; /* `queue` must not block longer; 0: no limit */
     /* One row with a text that names the session in the database, to find out
      * whether two connections share one; NULL: they never do. */
     const char *session;
 
-    /** Wait for the doorbell; until it comes or, at the latest, @p until_ns.
+    /** Wait for the queue lock; until it comes or, at the latest, @p until_ns.
      *  @return 0: the session has it; EBUSY: not in time, or sooner */
-    int (*queue)(void *connection, int64_t bell, int64_t until_ns,
+    int (*enqueue)(void *connection, int64_t queue, int64_t until_ns,
                  sqlock_error *err);
-    /** From now on hear whoever releases, without having the doorbell.  NULL:
+    /** From now on hear whoever releases, without having the queue lock.  NULL:
      *  not to be had.  @return 0; EBUSY: it would not be heard */
-    int (*listen)(void *connection, int64_t bell, int64_t deadline_ns,
+    int (*subscribe)(void *connection, int64_t queue, int64_t deadline_ns,
                   sqlock_error *err);
     /** Wait until somebody releases, in no transaction and without sending
-     *  anything.  @return 0: rung; EBUSY: not until @p until_ns */
-    int (*await)(void *connection, int64_t bell, int64_t until_ns,
+     *  anything.  @return 0: notified; EBUSY: not until @p until_ns */
+    int (*await)(void *connection, int64_t queue, int64_t until_ns,
                  sqlock_error *err);
-    /** Give up the doorbell, and hear nobody any more. */
-    int (*leave)(void *connection, int64_t bell, int64_t deadline_ns,
+    /** Give up the queue lock, and hear nobody any more. */
+    int (*leave)(void *connection, int64_t queue, int64_t deadline_ns,
                  sqlock_error *err);
-} sqlock_doorbells;
+} sqlock_wait_queue;
 
 /* --------------------------------------------------------------- driver -- */
 
@@ -714,13 +714,13 @@ typedef struct sqlock_driver {
 
     /** How to wait for another process's lease; may be NULL: by looking at the
      *  row. */
-    const sqlock_doorbells *doorbells;
+    const sqlock_wait_queue *wait_queue;
 
     /**
      * The `overrides` of the dialect for URLs with the parameter waiting=poll,
-     * where nothing is sent that takes part in a wait queue; `doorbells` are
+     * where nothing is sent that takes part in a wait queue; `wait queues` are
      * passed over.  The driver gets the URL as it is.  NULL: such a URL is
-     * refused if there are doorbells.
+     * refused if there are wait queues.
      *
      * Where the row's lock alone makes claims of a key take turns, tokens of
      * our layout rise as long as the row stays: not past a Spring peer, whose

@@ -11,12 +11,12 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/bell.h"
+#include "lease/queue.h"
 #include "sqlock.h"
 
 #define REGION "sqlock-doctor"
 #define NAME "capabilities"
-#define BELL_KEY "capabilities of doorbells" /* of no lock */
+#define QUEUE_KEY "capabilities of wait queues" /* of no lock */
 #define TTL_MS 20000
 #define WAIT_MS 5000 /* for another one who is at it */
 
@@ -114,59 +114,59 @@ static int probe_guards(struct probe *probe, sqlock_error *err)
     return rc == SQLOCK_ENOTSUP ? 0 : rc;
 }
 
-/* --- doorbells --- */
+/* --- wait queues --- */
 
-/* At the doorbell, for a moment or not at all. */
+/* At the queue lock, for a moment or not at all. */
 static int ring_at(struct lk_store *store, struct lk_connection *connection,
-                   int64_t bell, int64_t wait_ms)
+                   int64_t queue, int64_t wait_ms)
 {
     int64_t until_ns = lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     int rc;
 
     lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
                     lk_store_deadline(store));
-    rc = store->db.driver->doorbells->queue(connection->state, bell, until_ns,
+    rc = store->db.driver->wait_queue->enqueue(connection->state, queue, until_ns,
                                             NULL);
     lk_watchdog_disarm(&store->db.dog, &connection->watch);
     return rc;
 }
 
 static void leave(struct lk_store *store, struct lk_connection *connection,
-                  int64_t bell)
+                  int64_t queue)
 {
-    (void)lk_bell_call(store, connection, store->db.driver->doorbells->leave,
-                       bell, lk_store_deadline(store));
+    (void)lk_queue_call(store, connection, store->db.driver->wait_queue->leave,
+                       queue, lk_store_deadline(store));
 }
 
 /* The second one must not have it before the first one leaves, and then must. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {
-    int64_t bell = lk_queue_number(probe->one_store, BELL_KEY);
+    int64_t queue = lk_queue_number(probe->one_store, QUEUE_KEY);
     sqlock_support found = SQLOCK_SUPPORT_REFUSED;
 
-    if (ring_at(probe->one_store, first, bell, 1000) < 0)
+    if (ring_at(probe->one_store, first, queue, 1000) < 0)
         return found;
-    if (ring_at(probe->other_store, second, bell, 0) != 0) {
-        leave(probe->one_store, first, bell);
-        if (ring_at(probe->other_store, second, bell, 1000) == 0)
+    if (ring_at(probe->other_store, second, queue, 0) != 0) {
+        leave(probe->one_store, first, queue);
+        if (ring_at(probe->other_store, second, queue, 1000) == 0)
             found = SQLOCK_SUPPORT_FULL;
     } else {
-        leave(probe->one_store, first, bell);
+        leave(probe->one_store, first, queue);
     }
-    leave(probe->other_store, second, bell);
+    leave(probe->other_store, second, queue);
     return found;
 }
 
 static int probe_wakeups(struct probe *probe, sqlock_error *err)
 {
-    const sqlock_doorbells *bells = probe->one_store->db.driver->doorbells;
+    const sqlock_wait_queue *wait_queue = probe->one_store->db.driver->wait_queue;
     struct lk_connection *first;
     struct lk_connection *second;
     int rc;
 
-    if (bells == NULL ||
-        (bells->layouts & (1u << probe->one_store->layout)) == 0)
+    if (wait_queue == NULL ||
+        (wait_queue->layouts & (1u << probe->one_store->layout)) == 0)
         return 0;
     rc = lk_pool_take(&probe->one_store->db.waiting,
                       lk_store_deadline(probe->one_store), &first, err);

@@ -1,5 +1,5 @@
 /*
- * diagnose_waiting.c - a waiter that cannot open what others ring looks at the
+ * diagnose_waiting.c - a waiter that cannot open what others notify looks at the
  * row again and again instead, which is slower and costs statements
  *
  * Of a server's sessions others tell: the pooler in between, and what the
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "admin/diagnose.h"
 
-#define PROBE_BELL 2 /* of no lock: numbers of locks are hashes */
+#define PROBE_QUEUE 2 /* of no lock: numbers of locks are hashes */
 
 static void report(struct lk_findings *findings, int rc,
                    const sqlock_error *err)
@@ -27,13 +27,13 @@ static void report(struct lk_findings *findings, int rc,
 void lk_diagnose_waiting(struct lk_findings *findings, struct lk_db *db,
                          sqlock_layout layout, int64_t deadline_ns)
 {
-    const sqlock_doorbells *bells = db->driver->doorbells;
+    const sqlock_wait_queue *wait_queue = db->driver->wait_queue;
     struct lk_connection *connection;
     sqlock_error err = {0};
     int rc;
 
-    if (bells == NULL || bells->session != NULL ||
-        (bells->layouts & (1u << layout)) == 0)
+    if (wait_queue == NULL || wait_queue->session != NULL ||
+        (wait_queue->layouts & (1u << layout)) == 0)
         return;
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, &err);
     if (rc < 0) {
@@ -41,9 +41,9 @@ void lk_diagnose_waiting(struct lk_findings *findings, struct lk_db *db,
                    err.message);
         return;
     }
-    rc = bells->queue(connection->state, PROBE_BELL, sqlock_monotonic_ns(),
+    rc = wait_queue->enqueue(connection->state, PROBE_QUEUE, sqlock_monotonic_ns(),
                       &err);
     report(findings, rc, &err);
-    (void)bells->leave(connection->state, PROBE_BELL, deadline_ns, NULL);
+    (void)wait_queue->leave(connection->state, PROBE_QUEUE, deadline_ns, NULL);
     lk_pool_discard(&db->pool, connection);
 }

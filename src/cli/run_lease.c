@@ -21,7 +21,7 @@
 /* Of the TTL, how often to look whether the lease was renewed. */
 #define LOOK_PART 16
 
-static void ring(int fd)
+static void notify(int fd)
 {
     uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one);
@@ -34,7 +34,7 @@ static void publish(run_lease *lease, const run_lease_news *news)
     (void)pthread_mutex_lock(&lease->mutex);
     lease->news = *news;
     (void)pthread_mutex_unlock(&lease->mutex);
-    ring(lease->event_fd);
+    notify(lease->event_fd);
 }
 
 static int64_t deadline_of(sqlock_lock *lock)
@@ -335,7 +335,7 @@ void run_lease_record(run_lease *lease)
     (void)pthread_mutex_lock(&lease->mutex);
     lease->is_recording = true;
     (void)pthread_mutex_unlock(&lease->mutex);
-    ring(lease->order_fd);
+    notify(lease->order_fd);
 }
 
 void run_lease_stop(run_lease *lease)
@@ -343,7 +343,7 @@ void run_lease_stop(run_lease *lease)
     (void)pthread_mutex_lock(&lease->mutex);
     lease->is_stopping = true;
     (void)pthread_mutex_unlock(&lease->mutex);
-    ring(lease->order_fd);
+    notify(lease->order_fd);
 }
 
 void run_lease_clear(run_lease *lease)

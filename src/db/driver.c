@@ -82,7 +82,7 @@ static const sqlock_driver *polling_form(const sqlock_driver *driver)
         form->dialect.overrides = driver->polling;
         form->driver = *driver;
         form->driver.dialect = &form->dialect;
-        form->driver.doorbells = NULL;
+        form->driver.wait_queue = NULL;
     }
     return &form->driver;
 }
@@ -98,7 +98,7 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
     if (strcmp(waiting, "poll") != 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "waiting in the URL must be queue or poll");
-    if (driver->polling == NULL && driver->doorbells != NULL)
+    if (driver->polling == NULL && driver->wait_queue != NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "the driver %s cannot do without its wait queue: leave "
                         "waiting=poll out of the URL",

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "lease/batch.h"
-#include "lease/bell.h"
+#include "lease/queue.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
 

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/batch.h"
-#include "lease/bell.h"
+#include "lease/queue.h"
 
 /* An item that no row named: freed all the same, or lost before? */
 static void judge_release(struct lk_item *item, const sqlock_value *cells,
@@ -130,7 +130,7 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
             batch->items[i].rc = SQLOCK_EEXPIRED;
     is_outage = lk_is_outage(rc);
     for (size_t i = 0; i < batch->count; i++)
-        is_outage = lk_bell_end(store, batch->items[i].lease.key,
-                                &batch->items[i].lease.bell, false, is_outage);
+        is_outage = lk_queue_end(store, batch->items[i].lease.key,
+                                &batch->items[i].lease.place, false, is_outage);
     return rc;
 }

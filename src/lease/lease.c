@@ -18,7 +18,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
-#include "lease/bell.h"
+#include "lease/queue.h"
 #include "lease/skew.h"
 
 #define NAME_BYTES 255 /* LOCK_NAME VARCHAR(255) */
@@ -235,7 +235,7 @@ int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
-        .is_session_wanted = lk_bell_is_of_claim(store),
+        .is_session_wanted = lk_queue_is_of_claim(store),
         .asked_ns = lease->asked_ns,
     };
     sqlock_result result = {0};
@@ -256,8 +256,8 @@ int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
         lk_lease_cap(lease, lease->ttl_ms);
     if (rc == 0)
         rc = judge_claim(store, lease, run.sent_boot_ns, &result, err);
-    if (rc == 0 && lease->bell.connection == NULL)
-        lk_bell_of_claim(store, &lease->bell, run.session);
+    if (rc == 0 && lease->place.connection == NULL)
+        lk_queue_of_claim(store, &lease->place, run.session);
     lease->is_in_doubt = was_uncertain && rc != 0 && rc != SQLOCK_EBUSY;
     /* Also after "busy": the first one may yet reach the table (F39). */
     if (was_uncertain && rc == SQLOCK_EBUSY)
@@ -342,7 +342,7 @@ int lk_lease_hand_over(struct lk_store *store, const struct lk_lease *from,
     if (rc == SQLOCK_EUNCERTAIN)
         lk_resolver_add_claim(store, to, lk_boottime_ns());
     if (rc == 0)
-        to->bell = from->bell;
+        to->place = from->place;
     if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
         (void)lk_lease_release(store, to, NULL);
         rc = SQLOCK_ETIMEDOUT;
@@ -436,40 +436,40 @@ static int judge_repeated_release(struct lk_store *store,
                     "not say whether the lock had been lost before");
 }
 
-/* On any session; *rang: on that of its doorbell, and so it has rung. */
+/* On any session; *was_notified: on that of its queue lock, and so it has notified. */
 static int send_release(struct lk_store *store, const struct lk_lease *lease,
-                        struct lk_run *run, bool *rang, sqlock_result *result,
+                        struct lk_run *run, bool *was_notified, sqlock_result *result,
                         sqlock_error *err)
 {
     int rc;
 
-    run->session = lease->bell.session;
+    run->session = lease->place.session;
     rc = lk_store_run(store, SQLOCK_SQL_RELEASE, run, result, err);
-    *rang = rc == 0 && result->affected > 0 && lease->bell.connection == NULL &&
-            run->session == lease->bell.session;
+    *was_notified = rc == 0 && result->affected > 0 && lease->place.connection == NULL &&
+            run->session == lease->place.session;
     return rc;
 }
 
-/* Where its doorbell is, so that it rings with the release; elsewhere when
+/* Where its queue lock is, so that it notifies with the release; elsewhere when
  * nothing came of that, within the same time. */
-static int release_at_bell(struct lk_store *store, const struct lk_lease *lease,
-                           struct lk_run *run, bool *rang,
+static int release_at_queue(struct lk_store *store, const struct lk_lease *lease,
+                           struct lk_run *run, bool *was_notified,
                            sqlock_result *result, sqlock_error *err)
 {
     int rc = SQLOCK_EUNREACHABLE;
 
-    *rang = false;
-    if (lease->bell.connection != NULL) {
-        rc = lk_bell_release(store, &lease->bell, run, result, err);
-        *rang = rc == 0 && result->affected > 0;
+    *was_notified = false;
+    if (lease->place.connection != NULL) {
+        rc = lk_queue_release(store, &lease->place, run, result, err);
+        *was_notified = rc == 0 && result->affected > 0;
     }
     if (rc == SQLOCK_EBUSY || /* of a session that could not wait, too */
         (rc < 0 && lk_db_may_try_again(&store->db, run, rc)))
-        rc = send_release(store, lease, run, rang, result, err);
+        rc = send_release(store, lease, run, was_notified, result, err);
     return rc;
 }
 
-/* What the database said to it; the doorbell has come to its end. */
+/* What the database said to it; the queue lock has come to its end. */
 static int release_row(struct lk_store *store, struct lk_lease *lease,
                        bool *was_uncertain, int64_t *affected,
                        sqlock_error *err)
@@ -482,18 +482,18 @@ static int release_row(struct lk_store *store, struct lk_lease *lease,
         .asked_ns = lease->asked_ns,
     };
     sqlock_result result = {0};
-    bool rang;
+    bool was_notified;
     int rc;
 
     lk_store_arguments(store, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    rc = release_at_bell(store, lease, &run, &rang, &result, err);
+    rc = release_at_queue(store, lease, &run, &was_notified, &result, err);
     *was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    (void)lk_bell_end(store, lease->key, &lease->bell, rang, lk_is_outage(rc));
+    (void)lk_queue_end(store, lease->key, &lease->place, was_notified, lk_is_outage(rc));
     if (*was_uncertain) {
         run.is_repeatable = true;
         run.deadline_ns = lk_store_deadline(store);
-        rc = send_release(store, lease, &run, &rang, &result, err);
+        rc = send_release(store, lease, &run, &was_notified, &result, err);
         if (rc < 0)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the release; if it was "

@@ -7,8 +7,8 @@
 
 #include "lease/store.h"
 
-/* The doorbell of a lease: what has it until the release. */
-struct lk_bell {
+/* The queue lock of a lease: what has it until the release. */
+struct lk_place {
     struct lk_connection *connection; /* one of those that wait; NULL */
     uint64_t session;                 /* or one of the pool's, by number; 0 */
 };
@@ -33,7 +33,7 @@ struct lk_lease {
     bool
         is_in_doubt; /* in and out: a claim of this CLIENT_ID got no answer; the
                           next one is the same claim again */
-    bool is_wanted;  /* claimed, although somebody else has the doorbell */
+    bool is_wanted;  /* claimed, although somebody else has the queue lock */
     bool is_new_row; /* claimed where there was no row */
     /* What was observed, before it is claimed: of the rows that are over no
      * other is taken.  NULL: the time stamps are believed. */
@@ -41,7 +41,7 @@ struct lk_lease {
     bool is_claim_late; /* one that got no answer may yet be carried out */
     int64_t asked_ns;   /* since when it is asked for, CLOCK_MONOTONIC; as
                            lk_run of the registry's statements */
-    struct lk_bell bell;
+    struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     int64_t deadline_boot_ns; /* when the holder stops believing */
@@ -51,7 +51,7 @@ struct lk_lease {
 struct lk_row {
     bool exists;
     bool is_taken;   /* CLIENT_ID is there and the lease is not over */
-    bool is_sqlocks; /* HOLDER says so: its release will ring */
+    bool is_sqlocks; /* HOLDER says so: its release will notify */
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;        /* 0: the layout has none */
     int64_t remaining_us; /* negative when over */
@@ -86,7 +86,7 @@ int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
 int lk_lease_renew(struct lk_store *store, struct lk_lease *lease,
                    uint32_t ttl_ms, sqlock_error *err);
 
-/* Give it back, and its doorbell.  EEXPIRED, ELOST; after other errors the
+/* Give it back, and its queue lock.  EEXPIRED, ELOST; after other errors the
  * resolver goes on, until the lease would be over. */
 int lk_lease_release(struct lk_store *store, struct lk_lease *lease,
                      sqlock_error *err);

@@ -209,7 +209,7 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
     return lk_store_check(*out, err);
 }
 
-/* Two keys of one number ring for each other: time lost, no more. */
+/* Two keys of one number notify for each other: time lost, no more. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key)
 {
     const char *const parts[] = {store->table.quoted, store->region, key};
@@ -226,7 +226,7 @@ void lk_store_arguments(const struct lk_store *store, const char *key,
     memset(out, 0, sizeof *out);
     lk_argument_text(out, SQLOCK_P_KEY, key);
     lk_argument_text(out, SQLOCK_P_REGION, store->region);
-    lk_argument_integer(out, SQLOCK_P_BELL, lk_queue_number(store, key));
+    lk_argument_integer(out, SQLOCK_P_QUEUE, lk_queue_number(store, key));
     lk_argument_integer(out, SQLOCK_P_PEER_TTL_US,
                         (int64_t)store->options.peer_ttl_ms * 1000);
 }

@@ -31,10 +31,10 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
         return lk_wait_for_row(lock, &a->self, err);
     /* Peers have their chance while others of ours wait behind this one. */
     if ((lock->crowd > 0 || lk_peers_are_due(lock)) && a->self.wait_ms != 0 &&
-        lk_bell_is_there(&a->wait)) {
+        lk_queue_is_there(&a->wait)) {
         if (lock->crowd > 0)
             lock->crowd--;
-        rc = lk_bell_await(&a->wait, err);
+        rc = lk_queue_await(&a->wait, err);
         if (rc == 0 && !a->wait.has_turn) {
             lock->is_squatted = true;
             lock->crowd = 0;
@@ -44,7 +44,7 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
 }
 
 /* Who overtook others who wait goes behind them the next time; not behind one
- * who has the doorbell for other reasons. */
+ * who has the queue lock for other reasons. */
 static void note_the_wanted(const struct lk_acquisition *a)
 {
     sqlock_lock *lock = a->lock;
@@ -88,12 +88,12 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
             return rc;
         lk_patience_end(&a->patience, lock);
         was_refused = true;
-        lk_bell_refused(&a->wait);
+        lk_queue_refused(&a->wait);
         lock->crowd = CROWD;
         /* A row that a transaction keeps locked may look free all the time. */
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
-        rc = lk_bell_await(&a->wait, err);
+        rc = lk_queue_await(&a->wait, err);
     }
     return rc;
 }
@@ -137,10 +137,10 @@ static int claim_patiently(struct lk_acquisition *a, sqlock_error *err)
             rc = claim_in_turn(a, err);
         if (rc == LK_PARKED)
             return rc;
-        lk_bell_finish(&a->wait, &a->lease.bell, rc);
+        lk_queue_finish(&a->wait, &a->lease.place, rc);
         if (!lk_patience_pause(&a->patience, a->lock, &a->self, rc))
             return lk_patience_result(&a->self, &a->lease, rc, err);
-        lk_bell_begin(&a->wait, a->lock, &a->self);
+        lk_queue_begin(&a->wait, a->lock, &a->self);
     }
 }
 
@@ -162,7 +162,7 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
         };
         if (lock->store->options.observe_before_steal)
             a->lease.observed = &a->self.post.seen;
-        lk_bell_begin(&a->wait, lock, &a->self);
+        lk_queue_begin(&a->wait, lock, &a->self);
     }
     rc = claim_patiently(a, err);
     if (rc == LK_PARKED)

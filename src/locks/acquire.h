@@ -4,7 +4,7 @@
 #ifndef LK_ACQUIRE_H
 #define LK_ACQUIRE_H
 
-#include "locks/bell_wait.h"
+#include "locks/queue_wait.h"
 #include "lease/lease.h"
 #include "locks/registry.h"
 #include "locks/patience.h"
@@ -14,7 +14,7 @@ struct lk_acquisition {
     struct lk_waiter self;
     sqlock_acquire_options options; /* complete */
     struct lk_lease lease;          /* while it claims */
-    struct lk_bell_wait wait;
+    struct lk_queue_wait wait;
     struct lk_patience patience;
     bool has_turn; /* at the lock, to claim it */
 };

@@ -244,7 +244,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->owner = owner;
     lock->hold_count = 1;
     memcpy(lock->client_id, lease->client_id, sizeof lock->client_id);
-    lock->bell = lease->bell;
+    lock->place = lease->place;
     lock->token = lease->token;
     lock->ttl_ms = lease->ttl_ms;
     lock->cap_ms = lease->cap_ms;
@@ -297,7 +297,7 @@ void lk_copy_lease(const sqlock_lock *lock, struct lk_lease *out)
     out->ttl_ms = lock->ttl_ms;
     out->cap_ms = lock->cap_ms;
     out->is_claim_late = lock->is_claim_late;
-    out->bell = lock->bell;
+    out->place = lock->place;
     out->token = lock->token;
     out->deadline_boot_ns = lock->deadline_boot_ns;
     memcpy(out->client_id, lock->client_id, sizeof out->client_id);

@@ -6,7 +6,7 @@
 
 #include "lease/batch.h"
 #include "locks/registry.h"
-#include "locks/bell_wait.h"
+#include "locks/queue_wait.h"
 
 /* A lock of the call, and where it stands. */
 struct lk_part {
@@ -33,7 +33,7 @@ struct lk_many {
     bool is_row_taken;       /* ... its row; else its turn is another's */
     struct lk_waiter probe;  /* takes turns without waiting */
     struct lk_part *at_row;  /* whose row is waited for, with its turn; NULL */
-    struct lk_bell_wait wait;
+    struct lk_queue_wait wait;
 };
 
 /* A lease of that part goes with the next statement. */

@@ -219,21 +219,21 @@ static int claim_all(struct lk_many *call, struct lk_waiter *self,
     return undone < 0 ? undone : lk_not_in_time(0, err);
 }
 
-/* The wait for a row has ended: its doorbell goes with the lease, if it became
+/* The wait for a row has ended: its queue lock goes with the lease, if it became
  * one, or is given up. */
 static void leave_row(struct lk_many *call, int rc)
 {
-    struct lk_bell none = {0};
-    struct lk_bell *bell = &none;
+    struct lk_place none = {0};
+    struct lk_place *place = &none;
 
     if (call->at_row == NULL)
         return;
     for (size_t i = 0; rc == 0 && i < call->batch.count; i++)
         if (call->batch.items[i].owner == call->at_row &&
             call->batch.items[i].rc == 0)
-            bell = &call->batch.items[i].lease.bell;
-    lk_bell_finish(&call->wait, bell,
-                   bell == &none && rc == 0 ? SQLOCK_EBUSY : rc);
+            place = &call->batch.items[i].lease.place;
+    lk_queue_finish(&call->wait, place,
+                   place == &none && rc == 0 ? SQLOCK_EBUSY : rc);
     call->at_row = NULL;
 }
 
@@ -256,11 +256,11 @@ static int await_row(struct lk_many *call, struct lk_waiter *self,
 
     self->post.seen = part->seen;
     if (call->at_row == NULL)
-        lk_bell_begin(&call->wait, part->lock, self);
+        lk_queue_begin(&call->wait, part->lock, self);
     else
-        lk_bell_refused(&call->wait);
+        lk_queue_refused(&call->wait);
     call->at_row = part;
-    rc = lk_bell_await(&call->wait, err);
+    rc = lk_queue_await(&call->wait, err);
     part->seen = self->post.seen;
     if (rc < 0)
         part->rc = rc;

@@ -10,7 +10,7 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "lease/bell.h"
+#include "lease/queue.h"
 #include "locks/entry.h"
 
 /* Nobody says when a guard ends, or that the signal has been given. */
@@ -48,8 +48,8 @@ bool lk_set_aside(sqlock_lock *lock)
     overdue->is_left_behind = lock->is_left_behind;
     overdue->lost = lock->lost != 0 ? lock->lost : SQLOCK_EEXPIRED;
     lk_copy_lease(lock, &overdue->lease);
-    lock->bell_aside = overdue->lease.bell;
-    overdue->lease.bell = (struct lk_bell){0};
+    lock->place_aside = overdue->lease.place;
+    overdue->lease.place = (struct lk_place){0};
     LL_PREPEND(lock->overdue, overdue);
     lock->is_aside = true;
     lock->phase = LK_FREE;
@@ -62,14 +62,14 @@ bool lk_set_aside(sqlock_lock *lock)
 
 void lk_clear_aside(sqlock_lock *lock)
 {
-    struct lk_bell bell;
+    struct lk_place place;
 
     if (!lock->is_aside)
         return;
     lock->is_aside = false;
-    bell = lock->bell_aside;
+    place = lock->place_aside;
     lk_end_care(lock);
-    (void)lk_bell_end(lock->store, lock->key, &bell, false, false);
+    (void)lk_queue_end(lock->store, lock->key, &place, false, false);
 }
 
 struct lk_overdue *lk_overdue_of(const sqlock_lock *lock, uint64_t owner)

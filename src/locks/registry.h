@@ -61,9 +61,9 @@ struct sqlock_lock {
     uint32_t handovers; /* between threads of this process, in a row */
     /* read and set by whose turn it is */
     bool is_left_free; /* the row, by us */
-    uint32_t crowd;    /* so many acquisitions go to the doorbell first: others
+    uint32_t crowd;    /* so many acquisitions go to the queue lock first: others
                           wait there */
-    bool is_squatted;  /* the doorbell is kept by somebody who does not come */
+    bool is_squatted;  /* the queue lock is kept by somebody who does not come */
     struct {           /* Spring services that want it, too: peers.h */
         int64_t share_ns; /* how long it is ours in turn; 0: none was seen */
         int64_t used_ns;  /* of that */
@@ -71,7 +71,7 @@ struct sqlock_lock {
     uint64_t owner; /* lk_owner_id(), where threads own */
     uint32_t hold_count;
     /* the lease */
-    struct lk_bell bell;
+    struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
     uint32_t ttl_ms;
@@ -87,7 +87,7 @@ struct sqlock_lock {
     struct lk_overdue *overdue;
     /* of whose turn it is: what went with the lease that was set aside last */
     bool is_aside;
-    struct lk_bell bell_aside;
+    struct lk_place place_aside;
     /* as the acquisition asked for */
     bool is_fenced;
     uint32_t max_hold_ms;

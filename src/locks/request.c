@@ -63,7 +63,7 @@ static void wake(struct lk_waiter *waiter)
 
 /* --- coming and going --- */
 
-/* So many that each connection has one, and each doorbell. */
+/* So many that each connection has one, and each queue lock. */
 static size_t threads_max(const sqlock_registry *registry)
 {
     return (size_t)registry->store.options.pool_size +

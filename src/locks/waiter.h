@@ -45,7 +45,7 @@ struct lk_waiter {
     void (*on_wake)(struct lk_waiter *waiter);
     enum lk_call call;
     bool is_queued;
-    bool may_not_block; /* at a doorbell: no thread would be left for others */
+    bool may_not_block; /* in a queue: no thread would be left for others */
     bool is_served;     /* the lock is being handed over to it */
     bool is_abandoned;  /* a request that nobody waits for any more */
     uint64_t owner;     /* who will own it: lk_owner_id() */

@@ -20,7 +20,7 @@
 struct counted {
     const sqlock_driver *real;
     sqlock_driver driver;
-    sqlock_doorbells doorbells;
+    sqlock_wait_queue wait_queue;
     char name[32];
     char scheme[32];
 };
@@ -73,32 +73,32 @@ static int counted_execute(void *connection, const sqlock_statement *statement,
                               deadline_ns, result, err);
 }
 
-/* SQLite's doorbell is a lock on a file, for which nothing is sent. */
-static void count_at_doorbell(void)
+/* SQLite's queue lock is a lock on a file, for which nothing is sent. */
+static void count_at_queue(void)
 {
     if ((now->real->capabilities & SQLOCK_CAP_ONE_WRITER) == 0)
         atomic_fetch_add(&sent, 1);
 }
 
-static int counted_queue(void *connection, int64_t bell, int64_t until_ns,
+static int counted_queue(void *connection, int64_t queue, int64_t until_ns,
                          sqlock_error *err)
 {
-    count_at_doorbell();
-    return now->real->doorbells->queue(connection, bell, until_ns, err);
+    count_at_queue();
+    return now->real->wait_queue->enqueue(connection, queue, until_ns, err);
 }
 
-static int counted_listen(void *connection, int64_t bell, int64_t deadline_ns,
+static int counted_listen(void *connection, int64_t queue, int64_t deadline_ns,
                           sqlock_error *err)
 {
-    count_at_doorbell();
-    return now->real->doorbells->listen(connection, bell, deadline_ns, err);
+    count_at_queue();
+    return now->real->wait_queue->subscribe(connection, queue, deadline_ns, err);
 }
 
-static int counted_leave(void *connection, int64_t bell, int64_t deadline_ns,
+static int counted_leave(void *connection, int64_t queue, int64_t deadline_ns,
                          sqlock_error *err)
 {
-    count_at_doorbell();
-    return now->real->doorbells->leave(connection, bell, deadline_ns, err);
+    count_at_queue();
+    return now->real->wait_queue->leave(connection, queue, deadline_ns, err);
 }
 
 static void wrap(struct counted *counted, const sqlock_driver *real,
@@ -116,14 +116,14 @@ static void wrap(struct counted *counted, const sqlock_driver *real,
     counted->driver.resolve_url = counted_resolve_url;
     counted->driver.open = counted_open;
     counted->driver.execute = counted_execute;
-    if (real->doorbells == NULL)
+    if (real->wait_queue == NULL)
         return;
-    counted->doorbells = *real->doorbells;
-    counted->doorbells.queue = counted_queue;
-    if (counted->doorbells.listen != NULL)
-        counted->doorbells.listen = counted_listen;
-    counted->doorbells.leave = counted_leave;
-    counted->driver.doorbells = &counted->doorbells;
+    counted->wait_queue = *real->wait_queue;
+    counted->wait_queue.enqueue = counted_queue;
+    if (counted->wait_queue.subscribe != NULL)
+        counted->wait_queue.subscribe = counted_listen;
+    counted->wait_queue.leave = counted_leave;
+    counted->driver.wait_queue = &counted->wait_queue;
 }
 
 int bench_counted_url(char out[COUNTED_URL_SIZE], const char *url,

@@ -49,7 +49,7 @@ static int keep(struct idle_state *state, const struct bench_target *target,
     rc = sqlock_registry_open(&state->keeping, target->url, options, err);
     if (rc == 0)
         rc = sqlock_obtain(&state->kept, state->keeping, name, err);
-    /* On MySQL who has a name for the first time ever has no doorbell. */
+    /* On MySQL who has a name for the first time ever has no queue lock. */
     if (rc == 0)
         rc = sqlock_acquire(state->kept, 0, NULL, err);
     if (rc == 0)

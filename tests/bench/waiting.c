@@ -170,7 +170,7 @@ int beside_setup(void **out, const struct bench_target *target,
     if (lock_setup(&state->pair, target, failure) < 0)
         return -1;
     options.table_prefix = target->lock_prefix;
-    options.pool_size = 2 * BESIDE; /* a doorbell for each */
+    options.pool_size = 2 * BESIDE; /* a queue lock for each */
     if (sqlock_registry_open(&state->holding, target->url, &options, &err) <
             0 ||
         sqlock_registry_open(&state->waiting, target->url, &options, &err) < 0)

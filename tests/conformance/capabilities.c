@@ -26,7 +26,7 @@ static void test_F63_what_a_database_gives(void **state)
     struct fixture *f = *state;
     sqlock_support row_locks =
         is_galera(f) ? SQLOCK_SUPPORT_REFUSED : SQLOCK_SUPPORT_FULL;
-    sqlock_support bells =
+    sqlock_support wait_queue =
         is_galera(f) ? SQLOCK_SUPPORT_WEAKER : SQLOCK_SUPPORT_FULL;
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
@@ -45,7 +45,7 @@ static void test_F63_what_a_database_gives(void **state)
     assert_int_equal(found.guards, row_locks);
     assert_int_equal(found.wakeups, f->layout == SQLOCK_LAYOUT_SQLOCK &&
                                             !database_is_polled(f->database)
-                                        ? bells
+                                        ? wait_queue
                                         : SQLOCK_SUPPORT_REFUSED);
     /* Nothing is left of it. */
     options.region = "sqlock-doctor";
@@ -64,7 +64,7 @@ static void test_F63_what_a_database_gives(void **state)
 static struct {
     const sqlock_driver *real;
     sqlock_driver driver;
-    sqlock_doorbells doorbells;
+    sqlock_wait_queue wait_queue;
     sqlock_transactions transactions;
     char schemes[64];
 } stub;
@@ -85,20 +85,20 @@ static int stub_open(void *connection, const char *url,
     return stub.real->open(connection, without_prefix(url), how, err);
 }
 
-static int stub_queue(void *connection, int64_t bell, int64_t until_ns,
+static int stub_queue(void *connection, int64_t queue, int64_t until_ns,
                       sqlock_error *err)
 {
     (void)connection;
-    (void)bell;
+    (void)queue;
     (void)until_ns;
     (void)err;
     return 0;
 }
 
-static int stub_leave(void *connection, int64_t bell, int64_t deadline_ns,
+static int stub_leave(void *connection, int64_t queue, int64_t deadline_ns,
                       sqlock_error *err)
 {
-    return stub_queue(connection, bell, deadline_ns, err);
+    return stub_queue(connection, queue, deadline_ns, err);
 }
 
 static void make_stub(struct fixture *f)
@@ -108,9 +108,9 @@ static void make_stub(struct fixture *f)
     assert_int_equal(lk_driver_find(&stub.real, f->url, &f->err), 0);
     (void)snprintf(stub.schemes, sizeof stub.schemes, "stub+%.*s",
                    (int)strcspn(f->url, ":"), f->url);
-    stub.doorbells = *stub.real->doorbells;
-    stub.doorbells.queue = stub_queue;
-    stub.doorbells.leave = stub_leave;
+    stub.wait_queue = *stub.real->wait_queue;
+    stub.wait_queue.enqueue = stub_queue;
+    stub.wait_queue.leave = stub_leave;
     stub.transactions = *stub.real->transactions;
     stub.transactions.update_free = "";
     stub.transactions.update_wait = "";
@@ -120,7 +120,7 @@ static void make_stub(struct fixture *f)
     stub.driver.check_url = stub_check_url;
     stub.driver.open = stub_open;
     stub.driver.resolve_url = NULL;
-    stub.driver.doorbells = &stub.doorbells;
+    stub.driver.wait_queue = &stub.wait_queue;
     stub.driver.transactions = &stub.transactions;
     assert_int_equal(sqlock_driver_register(&stub.driver, &f->err), 0);
 }

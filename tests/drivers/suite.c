@@ -192,7 +192,7 @@ struct lk_arguments arguments_for(const struct test *test, const char *client,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, client);
     lk_argument_integer(&arguments, SQLOCK_P_DURATION_US, duration_us);
     lk_argument_integer(&arguments, SQLOCK_P_PEER_TTL_US, PEER_TTL_US);
-    lk_argument_integer(&arguments, SQLOCK_P_BELL, BELL);
+    lk_argument_integer(&arguments, SQLOCK_P_QUEUE, QUEUE);
     lk_argument_text(&arguments, SQLOCK_P_NAME, "a name");
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, "a holder");
     lk_argument_integer(&arguments, SQLOCK_P_TOKEN, 0);

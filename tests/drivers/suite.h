@@ -18,7 +18,7 @@
 #define DEADLINE_MS 20000
 #define LOCK_TIMEOUT_MS 10000
 #define REGION "R"
-#define BELL 4710 /* number of the doorbell; even */
+#define QUEUE 4710 /* number of the queue lock; even */
 #define SECOND_US INT64_C(1000000)
 #define LONG_US (60 * SECOND_US)
 #define PEER_TTL_US (10 * SECOND_US)

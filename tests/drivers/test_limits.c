@@ -137,22 +137,22 @@ static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
     check_state(&test->a);
 }
 
-/* A cancellation that comes before the wait at a doorbell has begun. */
+/* A cancellation that comes before the wait in a queue has begun. */
 static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
 {
     struct test *test = *state;
-    const sqlock_doorbells *bells = subject.driver->doorbells;
+    const sqlock_wait_queue *wait_queue = subject.driver->wait_queue;
     int rc;
 
-    rc = bells->queue(test->b.connection, BELL, check_deadline_ns(PATIENCE_MS),
+    rc = wait_queue->enqueue(test->b.connection, QUEUE, check_deadline_ns(PATIENCE_MS),
                       &test->b.err);
     assert_lock_ok(rc, &test->b.err);
     subject.driver->abort(test->a.connection);
-    rc = bells->queue(test->a.connection, BELL, check_deadline_ns(PATIENCE_MS),
+    rc = wait_queue->enqueue(test->a.connection, QUEUE, check_deadline_ns(PATIENCE_MS),
                       &test->a.err);
     if (rc != SQLOCK_EUNREACHABLE)
         assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, rc, &test->a.err);
-    rc = bells->leave(test->b.connection, BELL, check_deadline_ns(PATIENCE_MS),
+    rc = wait_queue->leave(test->b.connection, QUEUE, check_deadline_ns(PATIENCE_MS),
                       &test->b.err);
     assert_lock_ok(rc, &test->b.err);
 }

@@ -78,16 +78,16 @@ static bool is_anothers(const struct session *session)
     return session->result.columns > 1 && cell_integer(session, 0, 1) != 0;
 }
 
-/* A claim is granted whoever has the doorbell, and tells of it. */
+/* A claim is granted whoever has the queue lock, and tells of it. */
 static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
 {
     struct test *test = *state;
-    const sqlock_doorbells *bells = subject.driver->doorbells;
+    const sqlock_wait_queue *wait_queue = subject.driver->wait_queue;
     int64_t token;
 
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_lock_ok(bells->queue(test->b.connection, BELL,
+    assert_lock_ok(wait_queue->enqueue(test->b.connection, QUEUE,
                                 sqlock_monotonic_ns() + 5000000000,
                                 &test->b.err),
                    &test->b.err);
@@ -101,7 +101,7 @@ static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
         assert_true(is_anothers(&test->a));
         assert_int_equal(release(&test->a, test, test->client_a), 1);
     }
-    assert_lock_ok(bells->leave(test->b.connection, BELL,
+    assert_lock_ok(wait_queue->leave(test->b.connection, QUEUE,
                                 sqlock_monotonic_ns() + 5000000000,
                                 &test->b.err),
                    &test->b.err);

@@ -22,7 +22,7 @@ struct wait {
     bool may_remain;
 };
 
-/* Those of the test: they look often where nobody rings. */
+/* Those of the test: they look often where nobody notifies. */
 static sqlock_registry *waiting;
 static sqlock_registry *holding;
 

@@ -65,7 +65,7 @@ static struct trouble trouble_of(sqlock_registry *registry, int before,
 
     trouble.texts[0] = census_text(registry, SQLOCK_SQL_RELEASE);
     trouble.texts[1] = census_text(registry, SQLOCK_SQL_RELEASE_MANY);
-    trouble.texts[2] = census_text(registry, SQLOCK_SQL_RELEASE_BELL);
+    trouble.texts[2] = census_text(registry, SQLOCK_SQL_RELEASE_NOTIFY);
     atomic_store(&trouble.times, times);
     return trouble;
 }

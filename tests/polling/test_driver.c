@@ -55,7 +55,7 @@ static void install(void)
     driver.name = "cockroach";
     driver.schemes = SCHEME;
     driver.dialect = &dialect;
-    driver.doorbells = NULL;
+    driver.wait_queue = NULL;
     driver.polling = NULL;
     driver.check_url = check_url;
     driver.resolve_url = resolve_url;

@@ -191,7 +191,7 @@ static void test_the_url_chooses_the_form(void **state)
     assert_ptr_equal(found, queueing);
     assert_int_equal(lk_driver_find(&found, f->url, NULL), 0);
     assert_ptr_not_equal(found, queueing);
-    assert_null(found->doorbells);
+    assert_null(found->wait_queue);
     (void)snprintf(url, sizeof url, "%s://h/d?waiting=perhaps",
                    f->database->name);
     assert_int_equal(lk_driver_find(&found, url, NULL), SQLOCK_EINVAL);

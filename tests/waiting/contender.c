@@ -88,7 +88,7 @@ void contender_end(struct contender *contender, int expected)
     assert_code(expected, contender->released, &contender->worker.err);
 }
 
-bool bell_is_waited_at(struct fixture *f)
+bool queue_is_waited_at(struct fixture *f)
 {
     return sql_integer(&f->sql,
                        f->database->bit == ON_POSTGRES

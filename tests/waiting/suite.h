@@ -32,7 +32,7 @@ struct topic {
 
 extern const struct topic topic_handover;
 extern const struct topic topic_cancel;
-extern const struct topic topic_bell;
+extern const struct topic topic_queue;
 extern const struct topic topic_crowd;
 extern const struct topic topic_request;
 extern const struct topic topic_standstill;
@@ -78,8 +78,8 @@ void contender_start(struct contender *contender, sqlock_lock *lock,
 void contender_queue(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 
-/* Whether somebody waits at a doorbell, as the server sees it. */
-bool bell_is_waited_at(struct fixture *f);
+/* Whether somebody waits in a queue, as the server sees it. */
+bool queue_is_waited_at(struct fixture *f);
 
 /* Wait until it has it. */
 void contender_await(struct contender *contender);

@@ -359,19 +359,19 @@ static void test_no_session_is_ended_from_another_one(void **state)
     int rc;
 
     assert_non_null(proxy);
-    options.poll_ms = 3600000; /* waits at the doorbell, or not at all */
+    options.poll_ms = 3600000; /* waits in the queue, or not at all */
     registry = fixture_registry_at(f, proxy_url(proxy, url, f->url), &options);
     lock = lock_obtain(registry, f->name);
     lock_take(held, 0);
     lock_give(held); /* a row that is there */
     lock_take(held, 0);
     contender_queue(&contender, lock, SQLOCK_FOREVER);
-    assert_becomes_true(bell_is_waited_at(f), PATIENCE_MS);
+    assert_becomes_true(queue_is_waited_at(f), PATIENCE_MS);
     proxy_arm(proxy, &plan);
     rc = sqlock_cancel(lock, &f->err);
     assert_lock_ok(rc, &f->err);
     expect_cancelled(&contender);
-    assert_becomes_true(!bell_is_waited_at(f), PATIENCE_MS);
+    assert_becomes_true(!queue_is_waited_at(f), PATIENCE_MS);
     lock_give(held);
     lock_take(lock, 0);
     lock_give(lock);

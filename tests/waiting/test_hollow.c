@@ -1,5 +1,5 @@
 /*
- * test_hollow.c - doorbells that are none: a proxy that lends sessions, a server
+ * test_hollow.c - wait queues that are none: a proxy that lends sessions, a server
  * where taking one is a stub, or an error.  Waiting falls back to looking at the
  * row, and the row decides.
  */
@@ -183,7 +183,7 @@ static void test_F67_advisory_locks_that_fail(void **state)
 static struct {
     const sqlock_driver *real;
     sqlock_driver driver;
-    sqlock_doorbells bells;
+    sqlock_wait_queue wait_queue;
     char schemes[64];
 } hollow;
 
@@ -200,20 +200,20 @@ static int hollow_open(void *connection, const char *url,
     return hollow.real->open(connection, url + strlen(PREFIX), how, err);
 }
 
-static int hollow_queue(void *connection, int64_t bell, int64_t until_ns,
+static int hollow_queue(void *connection, int64_t queue, int64_t until_ns,
                         sqlock_error *err)
 {
     (void)connection;
-    (void)bell;
+    (void)queue;
     (void)until_ns;
     (void)err;
     return 0;
 }
 
-static int hollow_leave(void *connection, int64_t bell, int64_t deadline_ns,
+static int hollow_leave(void *connection, int64_t queue, int64_t deadline_ns,
                         sqlock_error *err)
 {
-    return hollow_queue(connection, bell, deadline_ns, err);
+    return hollow_queue(connection, queue, deadline_ns, err);
 }
 
 static void install_hollow(const char *name)
@@ -227,10 +227,10 @@ static void install_hollow(const char *name)
         i++;
     hollow.real = lk_drivers[i];
     hollow.driver = *hollow.real;
-    hollow.bells = *hollow.real->doorbells;
-    hollow.bells.queue = hollow_queue;
-    hollow.bells.leave = hollow_leave;
-    hollow.driver.doorbells = &hollow.bells;
+    hollow.wait_queue = *hollow.real->wait_queue;
+    hollow.wait_queue.enqueue = hollow_queue;
+    hollow.wait_queue.leave = hollow_leave;
+    hollow.driver.wait_queue = &hollow.wait_queue;
     hollow.driver.name = "hollow";
     (void)snprintf(hollow.schemes, sizeof hollow.schemes,
                    PREFIX "mysql|" PREFIX "mariadb");

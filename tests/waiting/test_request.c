@@ -363,7 +363,7 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
      * two a thread, and some of the registry's own. */
     assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
     assert_in_range(check_entries("/proc/self/task"), threads,
-                    threads + 4 + 2 + 2 /* SQLite's doorbells */ + 4);
+                    threads + 4 + 2 + 2 /* SQLite's wait queues */ + 4);
     assert_in_range(check_entries("/proc/self/fd"), 0, fds + 40);
     for (unsigned i = 0; i < crowd->count; i++) {
         lock_drop(crowd->held[i]);

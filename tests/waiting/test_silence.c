@@ -1,5 +1,5 @@
 /*
- * test_silence.c - a network that falls silent under who waits at a doorbell, or
+ * test_silence.c - a network that falls silent under who waits in a queue, or
  * has one (F42).  What waits there has no time limit of the client library's
  * that would come soon: each of these calls would last for most of an hour.
  */
@@ -91,7 +91,7 @@ static void expect_outage(struct scene *scene)
 static void start_behind(struct scene *scene)
 {
     start(scene);
-    while (!wait_until(bell_is_waited_at(scene->f) || is_over(scene),
+    while (!wait_until(queue_is_waited_at(scene->f) || is_over(scene),
                        PATIENCE_MS) ||
            is_over(scene)) {
         expect_outage(scene);
@@ -110,7 +110,7 @@ static void expect_free(struct scene *scene)
     lock_drop(theirs);
 }
 
-/* Its turn has come, and the claim finds nobody: the doorbell that it has is not
+/* Its turn has come, and the claim finds nobody: the queue lock that it has is not
  * asked for an answer, either. */
 static void test_F42_silence_after_the_turn_was_given(void **state)
 {
@@ -153,7 +153,7 @@ static void test_F42_silence_while_sessions_are_compared(void **state)
     close_scene(&scene);
 }
 
-/* The doorbell came, but the row is a stranger's, who has none: it is given up
+/* The queue lock came, but the row is a stranger's, who has none: it is given up
  * to no answer. */
 static void test_F42_silence_while_a_turn_is_given_up(void **state)
 {
@@ -185,7 +185,7 @@ static int take_and_keep(struct worker *worker)
     return 0;
 }
 
-/* With a lock that came by the doorbell, which is held with it. */
+/* With a lock that came by the queue lock, which is held with it. */
 static void test_F42_silence_while_a_registry_is_closed(void **state)
 {
     struct scene scene;
@@ -200,7 +200,7 @@ static void test_F42_silence_while_a_registry_is_closed(void **state)
         lock_take(held, 0);
         atomic_store(&scene.next.rc, 1);
         worker_start(&scene.next.worker, take_and_keep, &scene);
-        assert_becomes_true(bell_is_waited_at(scene.f) || is_over(&scene),
+        assert_becomes_true(queue_is_waited_at(scene.f) || is_over(&scene),
                             PATIENCE_MS);
         lock_give(held);
         worker_join(&scene.next.worker);

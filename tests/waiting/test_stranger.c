@@ -1,5 +1,5 @@
 /*
- * test_stranger.c - who has a doorbell and no business there (F81): time lost,
+ * test_stranger.c - who has a queue lock and no business there (F81): time lost,
  * and no more
  */
 #include "suite.h"
@@ -13,8 +13,8 @@
 
 struct stranger {
     struct fixture *f;
-    int64_t bell;
-    int file; /* SQLite's doorbells */
+    int64_t queue;
+    int file; /* SQLite's wait queues */
 };
 
 static void lock_byte(const struct stranger *stranger, short type)
@@ -22,14 +22,14 @@ static void lock_byte(const struct stranger *stranger, short type)
     struct flock lock = {
         .l_type = type,
         .l_whence = SEEK_SET,
-        .l_start = (off_t)stranger->bell,
+        .l_start = (off_t)stranger->queue,
         .l_len = 1,
     };
 
     assert_int_equal(fcntl(stranger->file, F_OFD_SETLKW, &lock), 0);
 }
 
-/* The doorbell of that lock, which has rung before. */
+/* The queue lock of that lock, which has notified before. */
 static void come(struct stranger *stranger, struct fixture *f,
                  const sqlock_lock *lock)
 {
@@ -37,17 +37,17 @@ static void come(struct stranger *stranger, struct fixture *f,
 
     *stranger = (struct stranger){
         .f = f,
-        .bell = lk_queue_number(&lock->registry->store, sqlock_key(lock)),
+        .queue = lk_queue_number(&lock->registry->store, sqlock_key(lock)),
         .file = -1,
     };
     if (f->database->bit == ON_POSTGRES) {
         sql_run(&f->sql, "SELECT pg_advisory_lock(%lld)",
-                (long long)stranger->bell);
+                (long long)stranger->queue);
     } else if (f->database->bit == ON_MYSQL) {
         assert_int_equal(sql_integer(&f->sql,
                                      "SELECT GET_LOCK(CONCAT('sqlock:%lld:', "
                                      "CRC32(DATABASE())), 10)",
-                                     (long long)stranger->bell),
+                                     (long long)stranger->queue),
                          1);
     } else {
         (void)snprintf(path, sizeof path, "%s-sqlock",
@@ -66,13 +66,13 @@ static void go(const struct stranger *stranger)
         assert_int_equal(sql_integer(&stranger->f->sql,
                                      "SELECT RELEASE_LOCK(CONCAT('sqlock:%lld:"
                                      "', CRC32(DATABASE())))",
-                                     (long long)stranger->bell),
+                                     (long long)stranger->queue),
                          1);
     else
         (void)close(stranger->file);
 }
 
-/* The first acquisition that finds the doorbell taken goes to the queue the next
+/* The first acquisition that finds the queue lock taken goes to the queue the next
  * time; those after it do not: nobody in it comes for the lock. */
 static void test_F81_a_stranger_delays_one_acquisition(void **state)
 {
@@ -103,7 +103,7 @@ struct stage {
     struct contender next;
 };
 
-/* The holder found a stranger at the doorbell, behind whom the next one waits. */
+/* The holder found a stranger in the queue, behind whom the next one waits. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms,
                        uint32_t poll_ms)
 {
@@ -131,7 +131,7 @@ static void close_stage(struct stage *stage)
 }
 
 /* He goes, which wakes the waiter as a release would: it does not get what is
- * held, and looks from then on, for nobody will ring. */
+ * held, and looks from then on, for nobody will notify. */
 static void test_F81_a_stranger_who_goes_rings_falsely(void **state)
 {
     struct stage stage;

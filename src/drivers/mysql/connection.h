@@ -79,7 +79,7 @@ void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 bool lk_mysql_is_mariadb(MYSQL *mysql);
 
 /** What the driver waits at for another process's lease. */
-extern const sqlock_doorbells lk_mysql_doorbells;
+extern const sqlock_wait_queue lk_mysql_wait_queue;
 
 /** What the driver does in the application's transactions. */
 extern const sqlock_transactions lk_mysql_transactions;

@@ -128,18 +128,18 @@ static const sqlock_fragment ours[] = {
      "HOLDER = IF(CLIENT_ID = {client}, {holder_again}, HOLDER), "
      "EXPIRED_AFTER = IF(CLIENT_ID = {client}, {later {ttl}}, EXPIRED_AFTER)"},
 
-    /* A doorbell is the user lock of its number, in this database (doorbell.c).
+    /* A queue lock is the user lock of its number, in this database (queue.c).
        A claim that grants takes it for its session, once the row is locked, if it
        is free; the release gives it back.  What is written does not depend on it
        (what tells is never 0), but the insert id says by its bit 62 that it was
        another's.  Not by "IS NULL": of what cannot be null, MySQL does not
        compute it.  Each function more costs the server in every execution. */
-    {"bell", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
-    {"with_bell", "IF(GET_LOCK({bell}, 0) OR "
+    {"queue", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
+    {"with_queue", "IF(GET_LOCK({queue}, 0) OR "
                   "LAST_INSERT_ID(FENCE | 4611686018427387904), {it}, NULL)"},
-    {"without_bell", "IF(RELEASE_LOCK({bell}), {it}, {it})"},
-    {"holder_again", "{with_bell {7}}"},
-    {"release", "UPDATE {table} SET {leave {without_bell " CENTURIES "}}"},
+    {"without_queue", "IF(RELEASE_LOCK({queue}), {it}, {it})"},
+    {"holder_again", "{with_queue {7}}"},
+    {"release", "UPDATE {table} SET {leave {without_queue " CENTURIES "}}"},
     {"released", " AND EXPIRED_AFTER >= " EPOCH},
     {"release_items",
      "UPDATE {rows_of_leases} SET {leave " CENTURIES "}"},
@@ -191,8 +191,8 @@ static const sqlock_fragment of_each[] = {
     {NULL, NULL},
 };
 
-static const sqlock_fragment with_bell[] = {
-    {"holder", "{with_bell {7}}"},
+static const sqlock_fragment with_queue[] = {
+    {"holder", "{with_queue {7}}"},
     {NULL, NULL},
 };
 
@@ -204,8 +204,8 @@ static const sqlock_fragment with_answer[] = {
 
 /* No user lock. */
 const sqlock_fragment lk_mysql_polling[] = {
-    {"with_bell", "{it}"},
-    {"without_bell", "{it}"},
+    {"with_queue", "{it}"},
+    {"without_queue", "{it}"},
     {NULL, NULL},
 };
 
@@ -287,7 +287,7 @@ const sqlock_dialect lk_mysql_dialect = {
         [SQLOCK_SQL_TAKE] = {.text =
             "UPDATE {table} SET {grant} WHERE {row} AND "
             "{ends} < {now}" /* of a free row, too */,
-            .with = with_bell, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
+            .with = with_queue, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
             .insert_id = SQLOCK_INSERT_ID_MARKED},
         [SQLOCK_SQL_HAND_OVER] = {.insert_id = SQLOCK_INSERT_ID_ROW},
         /* MariaDB gives the rows as they are now, also those of others; on MySQL,

@@ -229,7 +229,7 @@ const sqlock_driver lk_driver_mysql = {
     .native = driver_native,
     .describe = driver_describe,
     .transactions = &lk_mysql_transactions,
-    .doorbells = &lk_mysql_doorbells,
+    .wait_queue = &lk_mysql_wait_queue,
     .polling = lk_mysql_polling,
     .stock = &lk_mysql_stock,
 };

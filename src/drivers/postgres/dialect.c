@@ -31,13 +31,13 @@ static const sqlock_fragment fragments[] = {
     {"need_not_be_durable", "set_config('synchronous_commit', 'off', true)"},
     {"released", " RETURNING {need_not_be_durable}"},
 
-    /* Those who listen for a key's doorbell share its lock with an odd number
-     * (doorbell.c), so that a release notifies only where somebody does.  Taken
+    /* Those who listen for a key's queue lock share its lock with an odd number
+     * (queue.c), so that a release notifies only where somebody does.  Taken
      * for an instant, it keeps others from beginning to listen until this release
      * can be seen: nobody looks before it and listens after it. */
-    {"ring", "CASE WHEN NOT pg_try_advisory_xact_lock({it} + 1) "
+    {"notify", "CASE WHEN NOT pg_try_advisory_xact_lock({it} + 1) "
              "THEN pg_notify('sqlock_' || to_hex({it}), '') IS NULL END"},
-    /* Whether somebody else has the doorbell itself: who waits, and is next. */
+    /* Whether somebody else has the queue lock itself: who waits, and is next. */
     {"is_wanted", "NOT pg_try_advisory_xact_lock({0})"},
 
     /* Tokens rise because claims of a key take turns, from before a token is
@@ -107,9 +107,9 @@ static const sqlock_fragment ours[] = {
      * becomes: rows to return, and their description, would be a good part of
      * what it costs. */
     {"nobody", "CASE WHEN {need_not_be_durable} = 'off' "
-               "THEN CASE WHEN {ring {0}} THEN NULL END END"},
+               "THEN CASE WHEN {notify {0}} THEN NULL END END"},
     {"released", ""},
-    {"broken_now", " RETURNING {ring {0}}"},
+    {"broken_now", " RETURNING {notify {0}}"},
     {"release_and_leave", "{release} WHERE {row} AND CLIENT_ID = {3} "
                           "RETURNING pg_advisory_unlock_all() IS NULL"},
     {"release_items", "UPDATE {table} AS T SET CLIENT_ID = NULL, HOLDER = NULL, "
@@ -136,7 +136,7 @@ const sqlock_fragment lk_pg_polling[] = {
     {"in_turn", ""},
     {"granted", ""},
     {"is_wanted", "false"},
-    {"ring", "NULL"},
+    {"notify", "NULL"},
     {"release_and_leave", ""},
     {NULL, NULL},
 };
@@ -238,7 +238,7 @@ const sqlock_dialect lk_pg_dialect = {
             "UPDATE {table} SET {grant} WHERE {row} AND (CLIENT_ID IS NULL OR "
             "{ends} < {now}){in_turn} RETURNING {token}, {is_wanted}",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
-        [SQLOCK_SQL_RELEASE_BELL] = {.text = "{release_and_leave}",
+        [SQLOCK_SQL_RELEASE_NOTIFY] = {.text = "{release_and_leave}",
             .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         /* A row that somebody has locked is passed over. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =
@@ -249,7 +249,7 @@ const sqlock_dialect lk_pg_dialect = {
         [SQLOCK_SQL_RELEASE_MANY] = {.text =
             "{own_items FOR NO KEY UPDATE} {release_items} WHERE {is_own_item} "
             "RETURNING CASE WHEN {need_not_be_durable} = 'off' "
-            "THEN T.LOCK_KEY END, {ring J.b}",
+            "THEN T.LOCK_KEY END, {notify J.b}",
             .is_planned_anew = true},
         [SQLOCK_SQL_READ_MANY] = {.text =
             "{info} FROM {table} WHERE REGION = {2} "

@@ -246,7 +246,7 @@ const sqlock_driver lk_driver_postgres = {
     .native = pg_native,
     .describe = pg_describe,
     .transactions = &lk_pg_transactions,
-    .doorbells = &lk_pg_doorbells,
+    .wait_queue = &lk_pg_wait_queue,
     .polling = lk_pg_polling,
     .stock = &lk_pg_stock,
 };

@@ -133,8 +133,8 @@ extern const sqlock_transactions lk_pg_transactions;
 
 extern const sqlock_stock_dialect lk_pg_stock;
 
-/* ------------------------------------------------------------ doorbell.c -- */
+/* ------------------------------------------------------------ queue.c -- */
 
-extern const sqlock_doorbells lk_pg_doorbells;
+extern const sqlock_wait_queue lk_pg_wait_queue;
 
 #endif /* LK_POSTGRES_SESSION_H */

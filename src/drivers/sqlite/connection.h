@@ -39,12 +39,12 @@ struct lk_sqlite {
     pthread_mutex_t guard;
     atomic_bool can_be_aborted; /* the mutex exists */
     bool is_in_call;            /* under the guard */
-    pthread_cond_t changed;     /* a wait at the doorbell is over, or aborted */
+    pthread_cond_t changed;     /* a wait in the queue is over, or aborted */
     bool is_bell_over;          /* under the guard: the helper has an answer */
-    int bell_errno;             /* which is this */
-    int bell_file;              /* doorbell.c */
-    int bell_file_errno;        /* why it could not be opened last */
-    bool has_bell_file;
+    int queue_errno;             /* which is this */
+    int queue_file;              /* queue.c */
+    int queue_file_errno;        /* why it could not be opened last */
+    bool has_queue_file;
     atomic_bool is_aborted; /* written under the guard: the call in flight,
                                    or for good */
 };
@@ -74,13 +74,13 @@ int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err);
 /* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
 
-/* doorbell.c: waiting for another process. */
-extern const sqlock_doorbells lk_sqlite_doorbells;
-/* Take the doorbell if it is free: true if so, and nobody is next; give it back;
+/* queue.c: waiting for another process. */
+extern const sqlock_wait_queue lk_sqlite_wait_queue;
+/* Take the queue lock if it is free: true if so, and nobody is next; give it back;
  * end all that it has. */
-bool lk_sqlite_bell_take(struct lk_sqlite *c, int64_t bell);
-void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell);
-void lk_sqlite_bell_close(struct lk_sqlite *c);
+bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
+void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
+void lk_sqlite_queue_close(struct lk_sqlite *c);
 
 /* adopt.c: transactions of the application. */
 extern const sqlock_transactions lk_sqlite_transactions;

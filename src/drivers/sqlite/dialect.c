@@ -38,8 +38,8 @@ static const sqlock_fragment fragments[] = {
 };
 
 static const sqlock_fragment ours[] = {
-    {"granted", ", sqlock_bell_take({0})"},
-    {"nobody", "sqlock_bell_ring({0})"},
+    {"granted", ", sqlock_enqueue({0})"},
+    {"nobody", "sqlock_notify({0})"},
     {"release_items",
      "UPDATE {table} AS t SET CLIENT_ID = NULL, HOLDER = NULL, {freed} "
      "FROM {items} WHERE {is_own_item}"},

@@ -186,7 +186,7 @@ static void sqlite_close(void *connection)
 
     if (!atomic_load(&c->can_be_aborted))
         return;
-    lk_sqlite_bell_close(c);
+    lk_sqlite_queue_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);
@@ -371,6 +371,6 @@ const sqlock_driver lk_driver_sqlite = {
     .describe = sqlite_describe,
     .resolve_url = lk_sqlite_resolve,
     .transactions = &lk_sqlite_transactions,
-    .doorbells = &lk_sqlite_doorbells,
+    .wait_queue = &lk_sqlite_wait_queue,
     .stock = &lk_sqlite_stock,
 };

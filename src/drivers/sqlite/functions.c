@@ -48,22 +48,22 @@ static void sql_readonly(sqlite3_context *context, int argc,
     sqlite3_result_int(context, sqlite3_db_readonly(db, "main") == 1);
 }
 
-/* sqlock_bell_take(number): 1 when somebody else has it, or there is none;
- * sqlock_bell_ring(number): null. */
-static void sql_bell_take(sqlite3_context *context, int argc,
+/* sqlock_enqueue(number): 1 when somebody else has it, or there is none;
+ * sqlock_notify(number): null. */
+static void sql_enqueue(sqlite3_context *context, int argc,
                           sqlite3_value **argv)
 {
     (void)argc;
     sqlite3_result_int(context,
-                       !lk_sqlite_bell_take(sqlite3_user_data(context),
+                       !lk_sqlite_queue_take(sqlite3_user_data(context),
                                             sqlite3_value_int64(argv[0])));
 }
 
-static void sql_bell_ring(sqlite3_context *context, int argc,
+static void sql_notify(sqlite3_context *context, int argc,
                           sqlite3_value **argv)
 {
     (void)argc;
-    lk_sqlite_bell_ring(sqlite3_user_data(context),
+    lk_sqlite_queue_notify(sqlite3_user_data(context),
                         sqlite3_value_int64(argv[0]));
     sqlite3_result_null(context);
 }
@@ -77,11 +77,11 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
     rc = sqlite3_create_function(c->db, "sqlock_now", 0, flags, c, sql_now,
                                  NULL, NULL);
     if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_bell_take", 1, flags, c,
-                                     sql_bell_take, NULL, NULL);
+        rc = sqlite3_create_function(c->db, "sqlock_enqueue", 1, flags, c,
+                                     sql_enqueue, NULL, NULL);
     if (rc == SQLITE_OK)
-        rc = sqlite3_create_function(c->db, "sqlock_bell_ring", 1, flags, c,
-                                     sql_bell_ring, NULL, NULL);
+        rc = sqlite3_create_function(c->db, "sqlock_notify", 1, flags, c,
+                                     sql_notify, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;
     return sqlite3_create_function(c->db, "sqlock_readonly", 0, flags, c,

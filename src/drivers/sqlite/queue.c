@@ -1,5 +1,5 @@
 /*
- * doorbell.c - waiting for another process of this machine: locks on bytes of a
+ * queue.c - waiting for another process of this machine: locks on bytes of a
  * file beside the database, one byte for each lock, that belong to an open file
  * description (OFD) and end with it, however its process dies.
  *
@@ -9,7 +9,7 @@
  *
  * A lock that is let go is anybody's, and who did so is the quickest to take it
  * again.  So the byte behind it is for the one who is next: a waiter takes that
- * first, waits for the doorbell and lets the other one go; nobody overtakes it
+ * first, waits for the queue lock and lets the other one go; nobody overtakes it
  * in between.  The file is never the database's own: closing a
  * descriptor of that would drop SQLite's locks (F70).
  */
@@ -61,19 +61,19 @@ static bool has_file(struct lk_sqlite *c)
     struct stat status;
     char *path = NULL;
 
-    if (c->has_bell_file)
+    if (c->has_queue_file)
         return true;
     database = c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
     if (database == NULL || stat(database, &status) < 0 ||
         asprintf(&path, "%s" SUFFIX, database) < 0) {
-        c->bell_file_errno = ENOENT;
+        c->queue_file_errno = ENOENT;
         return false;
     }
-    c->bell_file = open_file(path, &status);
-    c->bell_file_errno = errno;
+    c->queue_file = open_file(path, &status);
+    c->queue_file_errno = errno;
     free(path);
-    c->has_bell_file = c->bell_file >= 0;
-    return c->has_bell_file;
+    c->has_queue_file = c->queue_file >= 0;
+    return c->has_queue_file;
 }
 
 static int report_file(struct lk_sqlite *c, sqlock_error *err)
@@ -82,74 +82,74 @@ static int report_file(struct lk_sqlite *c, sqlock_error *err)
         c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
     char text[128] = "";
 
-    return sqlock_error_set(err, SQLOCK_EACCESS, c->bell_file_errno, NULL,
+    return sqlock_error_set(err, SQLOCK_EACCESS, c->queue_file_errno, NULL,
                             "the file %s" SUFFIX
                             ", at which processes wait for each other, cannot "
                             "be opened: %s",
                             database != NULL ? database : "beside the database",
-                            strerror_r(c->bell_file_errno, text, sizeof text));
+                            strerror_r(c->queue_file_errno, text, sizeof text));
 }
 
-void lk_sqlite_bell_close(struct lk_sqlite *c)
+void lk_sqlite_queue_close(struct lk_sqlite *c)
 {
-    if (c->has_bell_file)
-        (void)close(c->bell_file);
-    c->has_bell_file = false;
+    if (c->has_queue_file)
+        (void)close(c->queue_file);
+    c->has_queue_file = false;
 }
 
-static struct flock byte_of(int64_t bell, short type)
+static struct flock byte_of(int64_t queue, short type)
 {
     struct flock lock;
 
     memset(&lock, 0, sizeof lock);
     lock.l_type = type;
     lock.l_whence = SEEK_SET;
-    lock.l_start = (off_t)bell;
+    lock.l_start = (off_t)queue;
     lock.l_len = 1;
     return lock;
 }
 
-#define NEXT(bell) ((bell) + 1)
+#define NEXT(queue) ((queue) + 1)
 
 static bool try_byte(struct lk_sqlite *c, int64_t byte)
 {
     struct flock lock = byte_of(byte, F_WRLCK);
 
-    return fcntl(c->bell_file, F_OFD_SETLK, &lock) == 0;
+    return fcntl(c->queue_file, F_OFD_SETLK, &lock) == 0;
 }
 
 static void let_go(struct lk_sqlite *c, int64_t byte)
 {
     struct flock lock = byte_of(byte, F_UNLCK);
 
-    (void)fcntl(c->bell_file, F_OFD_SETLK, &lock);
+    (void)fcntl(c->queue_file, F_OFD_SETLK, &lock);
 }
 
-bool lk_sqlite_bell_take(struct lk_sqlite *c, int64_t bell)
+bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue)
 {
-    struct flock next = byte_of(NEXT(bell), F_WRLCK);
+    struct flock next = byte_of(NEXT(queue), F_WRLCK);
 
-    return has_file(c) && try_byte(c, bell) &&
-           fcntl(c->bell_file, F_OFD_GETLK, &next) == 0 &&
+    return has_file(c) && try_byte(c, queue) &&
+           fcntl(c->queue_file, F_OFD_GETLK, &next) == 0 &&
            next.l_type == F_UNLCK;
 }
 
-void lk_sqlite_bell_ring(struct lk_sqlite *c, int64_t bell)
+void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue)
 {
-    if (c->has_bell_file)
-        let_go(c, bell);
+    if (c->has_queue_file)
+        let_go(c, queue);
 }
 
 /* At once, if nobody is next. */
-static bool take_turn(struct lk_sqlite *c, int64_t bell)
+static bool take_turn(struct lk_sqlite *c, int64_t queue)
 {
     bool taken;
 
-    if (!try_byte(c, NEXT(bell)))
+    if (!try_byte(c, NEXT(queue)))
         return false;
-    taken = try_byte(c, bell);
+    taken = try_byte(c, queue);
     if (taken)
-        let_go(c, NEXT(bell));
+        let_go(c, NEXT(queue));
     return taken;
 }
 
@@ -168,7 +168,7 @@ static int wait_for(struct lk_sqlite *c, struct flock *lock)
     int rc;
 
     do {
-        rc = fcntl(c->bell_file, F_OFD_SETLKW, lock);
+        rc = fcntl(c->queue_file, F_OFD_SETLKW, lock);
     } while (rc < 0 && errno == EINTR);
     return rc < 0 ? errno : 0;
 }
@@ -185,7 +185,7 @@ static void *wait_for_byte(void *argument)
         rc = wait_for(c, &helper->lock);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &helper->cancel_state);
     (void)pthread_mutex_lock(&c->guard);
-    c->bell_errno = rc;
+    c->queue_errno = rc;
     c->is_bell_over = true;
     (void)pthread_cond_signal(&c->changed);
     (void)pthread_mutex_unlock(&c->guard);
@@ -202,18 +202,18 @@ static bool is_granted(struct lk_sqlite *c, int64_t until_ns)
     (void)pthread_mutex_lock(&c->guard);
     while (!c->is_bell_over && !atomic_load(&c->is_aborted) && rc != ETIMEDOUT)
         rc = pthread_cond_timedwait(&c->changed, &c->guard, &at);
-    granted = c->is_bell_over && c->bell_errno == 0;
+    granted = c->is_bell_over && c->queue_errno == 0;
     (void)pthread_mutex_unlock(&c->guard);
     return granted;
 }
 
-static int wait_in_helper(struct lk_sqlite *c, int64_t bell, int64_t until_ns,
+static int wait_in_helper(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
                           sqlock_error *err)
 {
     struct helper helper = {
         .c = c,
-        .next = byte_of(NEXT(bell), F_WRLCK),
-        .lock = byte_of(bell, F_WRLCK),
+        .next = byte_of(NEXT(queue), F_WRLCK),
+        .lock = byte_of(queue, F_WRLCK),
     };
     pthread_t thread;
     bool granted;
@@ -229,13 +229,13 @@ static int wait_in_helper(struct lk_sqlite *c, int64_t bell, int64_t until_ns,
     (void)pthread_join(thread, NULL);
     if (granted)
         return 0;
-    lk_sqlite_bell_ring(c, bell); /* granted too late, perhaps */
+    lk_sqlite_queue_notify(c, queue); /* granted too late, perhaps */
     if (atomic_load(&c->is_aborted))
         return lk_error(err, SQLOCK_ECANCELED, "the wait was ended");
-    return lk_error(err, SQLOCK_EBUSY, "the doorbell is another's");
+    return lk_error(err, SQLOCK_EBUSY, "the queue lock is another's");
 }
 
-static int sqlite_queue(void *connection, int64_t bell, int64_t until_ns,
+static int sqlite_queue(void *connection, int64_t queue, int64_t until_ns,
                         sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
@@ -243,30 +243,30 @@ static int sqlite_queue(void *connection, int64_t bell, int64_t until_ns,
 
     if (!has_file(c))
         return report_file(c, err);
-    if (take_turn(c, bell))
+    if (take_turn(c, queue))
         return 0;
     rc = lk_sqlite_call_begin(c, LK_NEVER, err);
     if (rc == 0) {
-        rc = wait_in_helper(c, bell, until_ns, err);
+        rc = wait_in_helper(c, queue, until_ns, err);
         lk_sqlite_call_end(c);
     }
-    let_go(c, NEXT(bell));
+    let_go(c, NEXT(queue));
     return rc;
 }
 
-static int sqlite_leave(void *connection, int64_t bell, int64_t deadline_ns,
+static int sqlite_leave(void *connection, int64_t queue, int64_t deadline_ns,
                         sqlock_error *err)
 {
     (void)deadline_ns;
     (void)err;
-    lk_sqlite_bell_ring(connection, bell);
+    lk_sqlite_queue_notify(connection, queue);
     return 0;
 }
 
-const sqlock_doorbells lk_sqlite_doorbells = {
-    .size = sizeof(sqlock_doorbells),
+const sqlock_wait_queue lk_sqlite_wait_queue = {
+    .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
-    .holders_have_it = true,
-    .queue = sqlite_queue,
+    .holders_keep_it = true,
+    .enqueue = sqlite_queue,
     .leave = sqlite_leave,
 };

@@ -1,11 +1,11 @@
 /*
- * doorbell.c - waiting in PostgreSQL: a session advisory lock as the queue, and
+ * queue.c - waiting in PostgreSQL: a session advisory lock as the queue, and
  * LISTEN for those who wait longer
  *
  * A statement that waits for an advisory lock holds back the snapshot horizon,
  * and CREATE INDEX CONCURRENTLY waits for it: so it may block for a second, no
  * longer.  After that a waiter listens, outside any transaction.  Who listens
- * shares the lock of the doorbell's number + 1, by which a release finds out
+ * shares the lock of the queue lock's number + 1, by which a release finds out
  * whether to notify at all (dialect.c): a NOTIFY costs all that commit.
  */
 #include <inttypes.h>
@@ -29,13 +29,13 @@ static int run(lk_pg *session, const char *text, const sqlock_value *parameters,
                          result, err);
 }
 
-static int pg_queue(void *connection, int64_t bell, int64_t until_ns,
+static int pg_enqueue(void *connection, int64_t queue, int64_t until_ns,
                     sqlock_error *err)
 {
     int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000 + 1;
     char limit[24];
     sqlock_value parameters[] = {
-        {.type = SQLOCK_INT64, .integer = bell},
+        {.type = SQLOCK_INT64, .integer = queue},
         {.type = SQLOCK_TEXT, .text = limit},
     };
     sqlock_result result = {0};
@@ -59,16 +59,16 @@ static int pg_queue(void *connection, int64_t bell, int64_t until_ns,
     return rc;
 }
 
-static int pg_listen(void *connection, int64_t bell, int64_t deadline_ns,
+static int pg_subscribe(void *connection, int64_t queue, int64_t deadline_ns,
                      sqlock_error *err)
 {
-    const sqlock_value number = {.type = SQLOCK_INT64, .integer = bell + 1};
+    const sqlock_value number = {.type = SQLOCK_INT64, .integer = queue + 1};
     sqlock_result result = {0};
     char text[64];
     bool is_heard = false;
     int rc;
 
-    (void)snprintf(text, sizeof text, "LISTEN sqlock_%" PRIx64, bell);
+    (void)snprintf(text, sizeof text, "LISTEN sqlock_%" PRIx64, queue);
     rc = lk_pg_simple(connection, text, deadline_ns, NULL, err);
     if (rc == 0)
         rc = run(connection, "SELECT pg_try_advisory_lock_shared($1)", &number,
@@ -78,23 +78,23 @@ static int pg_listen(void *connection, int64_t bell, int64_t deadline_ns,
     sqlock_result_clear(&result);
     if (rc == 0 && !is_heard)
         rc = lk_error(err, SQLOCK_EBUSY,
-                      "somebody keeps the doorbell from being heard");
+                      "somebody keeps the queue lock from being heard");
     return rc;
 }
 
-/* Whether somebody has rung; forgets it. */
-static bool was_rung(lk_pg *session, int64_t bell)
+/* Whether somebody has notified; forgets it. */
+static bool was_notified(lk_pg *session, int64_t queue)
 {
     char channel[64];
-    bool rung = false;
+    bool notified = false;
     PGnotify *note;
 
-    (void)snprintf(channel, sizeof channel, "sqlock_%" PRIx64, bell);
+    (void)snprintf(channel, sizeof channel, "sqlock_%" PRIx64, queue);
     while ((note = PQnotifies(session->conn)) != NULL) {
-        rung = rung || strcmp(note->relname, channel) == 0;
+        notified = notified || strcmp(note->relname, channel) == 0;
         PQfreemem(note);
     }
-    return rung;
+    return notified;
 }
 
 static int gone(lk_pg *session, sqlock_error *err)
@@ -104,14 +104,14 @@ static int gone(lk_pg *session, sqlock_error *err)
                     "the connection to PostgreSQL ended while it waited");
 }
 
-static int pg_await(void *connection, int64_t bell, int64_t until_ns,
+static int pg_await(void *connection, int64_t queue, int64_t until_ns,
                     sqlock_error *err)
 {
     lk_pg *session = connection;
 
     if (session->conn == NULL || session->dead || lk_pg_is_aborted(session))
         return gone(session, err);
-    while (!was_rung(session, bell)) {
+    while (!was_notified(session, queue)) {
         switch (lk_pg_wait(session, PQsocket(session->conn), POLLIN, until_ns,
                            NULL)) {
         case LK_PG_READY:
@@ -127,7 +127,7 @@ static int pg_await(void *connection, int64_t bell, int64_t until_ns,
     return 0;
 }
 
-static int pg_leave(void *connection, int64_t bell, int64_t deadline_ns,
+static int pg_leave(void *connection, int64_t queue, int64_t deadline_ns,
                     sqlock_error *err)
 {
     lk_pg *session = connection;
@@ -135,19 +135,19 @@ static int pg_leave(void *connection, int64_t bell, int64_t deadline_ns,
         lk_pg_simple(session, "SELECT pg_advisory_unlock_all(); UNLISTEN *",
                      deadline_ns, NULL, err);
 
-    (void)bell;
-    while (rc == 0 && was_rung(session, bell))
+    (void)queue;
+    while (rc == 0 && was_notified(session, queue))
         ;
     return rc;
 }
 
-const sqlock_doorbells lk_pg_doorbells = {
-    .size = sizeof(sqlock_doorbells),
+const sqlock_wait_queue lk_pg_wait_queue = {
+    .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
-    .queue_max_ms = LONGEST_MS,
+    .enqueue_max_ms = LONGEST_MS,
     .session = "SELECT pg_backend_pid()::text",
-    .queue = pg_queue,
-    .listen = pg_listen,
+    .enqueue = pg_enqueue,
+    .subscribe = pg_subscribe,
     .await = pg_await,
     .leave = pg_leave,
 };

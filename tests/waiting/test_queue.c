@@ -1,5 +1,5 @@
 /*
- * test_bell.c - waiting for another process at a doorbell: who rings, who does
+ * test_queue.c - waiting for another process in a queue: who notifies, who does
  * not, and what an idle waiter sends
  */
 #include "suite.h"
@@ -14,7 +14,7 @@
 
 #define LONG_MS 3600000
 
-/* So that nobody sees the release by looking: only a ring, or the lease's end,
+/* So that nobody sees the release by looking: only a notify, or the lease's end,
  * can end the wait. */
 static sqlock_registry *patient(struct fixture *f)
 {
@@ -24,7 +24,7 @@ static sqlock_registry *patient(struct fixture *f)
     return fixture_registry(f, &options);
 }
 
-/* A row that is there: a first claim of all has no doorbell on MySQL. */
+/* A row that is there: a first claim of all has no queue lock on MySQL. */
 static void prime(sqlock_lock *lock)
 {
     lock_take(lock, 0);
@@ -208,7 +208,7 @@ static void test_an_idle_waiter_sends_nothing(void **state)
 }
 
 /* Some databases count in whole seconds: what is left of a wait is spent at the
- * doorbell all the same. */
+ * queue lock all the same. */
 #define LONG_LEASES 3 /* more than the sessions that wait */
 
 /* A lease that was waited for keeps the session that waited; whoever waits next
@@ -242,7 +242,7 @@ static void test_long_leases_leave_others_a_session_to_wait_with(void **state)
     registry_end(theirs);
 }
 
-static void test_a_short_wait_is_at_the_doorbell(void **state)
+static void test_a_short_wait_is_at_the_queue(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -251,7 +251,7 @@ static void test_a_short_wait_is_at_the_doorbell(void **state)
     open_stage(&stage, f, 0);
     for (unsigned i = 0; i < 10 && !is_seen; i++) {
         contender_start(&stage.next, stage.lock, 1900);
-        (void)wait_until((is_seen = bell_is_waited_at(f)) ||
+        (void)wait_until((is_seen = queue_is_waited_at(f)) ||
                              atomic_load(&stage.next.rc) <= 0,
                          PATIENCE_MS);
         assert_lock_ok(sqlock_cancel(stage.lock, &f->err), &f->err);
@@ -263,16 +263,16 @@ static void test_a_short_wait_is_at_the_doorbell(void **state)
     close_stage(&stage);
 }
 
-/* --- what rings falsely, or not at all --- */
+/* --- what notifies falsely, or not at all --- */
 
-static void ring(struct fixture *f, int64_t bell)
+static void notify(struct fixture *f, int64_t queue)
 {
     sql_run(&f->sql, "SELECT pg_notify('sqlock_%llx', '')",
-            (unsigned long long)bell);
+            (unsigned long long)queue);
 }
 
-/* The number of the doorbell of the one lock that is waited for. */
-static int64_t bell_of_listener(struct fixture *f)
+/* The number of the queue lock of the one lock that is waited for. */
+static int64_t queue_of_listener(struct fixture *f)
 {
     return sql_integer(&f->sql,
                        "SELECT (classid::bigint << 32 | objid::bigint) - 1 "
@@ -296,7 +296,7 @@ static void test_F81_false_rings_give_nobody_the_lock(void **state)
     contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
     assert_becomes_true(somebody_listens(f), PATIENCE_MS);
     for (unsigned i = 0; i < 3; i++) {
-        ring(f, bell_of_listener(f));
+        notify(f, queue_of_listener(f));
         nap(50);
         assert_int_equal(atomic_load(&stage.next.rc), 1);
         assert_becomes_true(somebody_listens(f), PATIENCE_MS);
@@ -305,7 +305,7 @@ static void test_F81_false_rings_give_nobody_the_lock(void **state)
     close_stage(&stage);
 }
 
-/* Freed without any ring, by a hand that does not know of it: the lease's end,
+/* Freed without any notify, by a hand that does not know of it: the lease's end,
  * as it was seen, is when the waiter looks. */
 static void test_a_missing_ring_costs_time_only(void **state)
 {
@@ -323,20 +323,20 @@ static void test_a_missing_ring_costs_time_only(void **state)
     close_stage(&stage);
 }
 
-/* A stranger has the doorbell: whoever waits for the lock gets it all the same,
+/* A stranger has the queue lock: whoever waits for the lock gets it all the same,
  * a second later. */
 static void
 test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
-    int64_t bell;
+    int64_t queue;
 
     open_stage(&stage, f, 0);
     contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
     assert_becomes_true(somebody_listens(f), PATIENCE_MS);
-    bell = bell_of_listener(f);
-    sql_run(&f->sql, "SELECT pg_advisory_lock(%lld)", (long long)bell);
+    queue = queue_of_listener(f);
+    sql_run(&f->sql, "SELECT pg_advisory_lock(%lld)", (long long)queue);
     lock_give(stage.held);
     contender_await(&stage.next);
     sql_run(&f->sql, "SELECT pg_advisory_unlock_all()");
@@ -438,7 +438,7 @@ static const struct test tests[] = {
     TEST(test_from_process_to_process),
     TEST_ON(test_an_idle_waiter_sends_nothing, ON_SERVERS, IN_SQLOCK),
     TEST(test_long_leases_leave_others_a_session_to_wait_with),
-    TEST_ON(test_a_short_wait_is_at_the_doorbell, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_short_wait_is_at_the_queue, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_F81_false_rings_give_nobody_the_lock, ON_POSTGRES, IN_SQLOCK),
     TEST(test_a_missing_ring_costs_time_only),
     TEST_ON(test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever,
@@ -448,4 +448,4 @@ static const struct test tests[] = {
     TEST(test_a_holder_killed_while_eight_wait),
 };
 
-const struct topic topic_bell = TOPIC(tests);
+const struct topic topic_queue = TOPIC(tests);

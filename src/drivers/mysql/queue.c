@@ -1,5 +1,5 @@
 /*
- * doorbell.c - waiting in MySQL and MariaDB: a user lock (GET_LOCK) as the queue
+ * queue.c - waiting in MySQL and MariaDB: a user lock (GET_LOCK) as the queue
  *
  * A session that waits for one holds no snapshot and no row, so it may wait for
  * as long as it likes.  Its server looks every second whether its client is
@@ -37,10 +37,10 @@ static int run(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
-static int mysql_leave(void *handle, int64_t bell, int64_t deadline_ns,
+static int mysql_leave(void *handle, int64_t queue, int64_t deadline_ns,
                        sqlock_error *err)
 {
-    const sqlock_value number = {.type = SQLOCK_INT64, .integer = bell};
+    const sqlock_value number = {.type = SQLOCK_INT64, .integer = queue};
     int64_t answer = 0;
 
     return run(handle, "SELECT RELEASE_LOCK(" NAME ")", &number, 1, deadline_ns,
@@ -75,7 +75,7 @@ static void write_wait(bool is_mariadb, int64_t left_ms, char text[128],
     }
 }
 
-static int mysql_queue(void *handle, int64_t bell, int64_t until_ns,
+static int mysql_queue(void *handle, int64_t queue, int64_t until_ns,
                        sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;
@@ -83,7 +83,7 @@ static int mysql_queue(void *handle, int64_t bell, int64_t until_ns,
     char text[128];
     char limit[32];
     sqlock_value parameters[] = {
-        {.type = SQLOCK_INT64, .integer = bell},
+        {.type = SQLOCK_INT64, .integer = queue},
         {.type = SQLOCK_TEXT, .text = limit},
     };
     sqlock_error why = {0};
@@ -97,24 +97,24 @@ static int mysql_queue(void *handle, int64_t bell, int64_t until_ns,
              &why);
     /* It may have been had in the same instant. */
     if (rc < 0 && why.native == TIME_IS_UP)
-        rc = mysql_leave(connection, bell, sqlock_monotonic_ns() + ANSWER_NS,
+        rc = mysql_leave(connection, queue, sqlock_monotonic_ns() + ANSWER_NS,
                          &why);
     else if (rc == 0 && answer < 0)
         rc = lk_error(&why, SQLOCK_ECANCELED, "the wait was cancelled");
     else if (rc == 0 && answer > 0)
         return 0;
     if (rc == 0)
-        rc = lk_error(&why, SQLOCK_EBUSY, "the doorbell is another's");
+        rc = lk_error(&why, SQLOCK_EBUSY, "the queue lock is another's");
     if (err != NULL)
         *err = why;
     return rc;
 }
 
-const sqlock_doorbells lk_mysql_doorbells = {
-    .size = sizeof(sqlock_doorbells),
+const sqlock_wait_queue lk_mysql_wait_queue = {
+    .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
-    .holders_have_it = true,
+    .holders_keep_it = true,
     .session = "SELECT CAST(CONNECTION_ID() AS CHAR)",
-    .queue = mysql_queue,
+    .enqueue = mysql_queue,
     .leave = mysql_leave,
 };

@@ -1,7 +1,7 @@
 /*
- * bell.c - doorbells: whether there are any, and that of a lease.
+ * queue.c - wait queues: whether there are any, and that of a lease.
  */
-#include "lease/bell.h"
+#include "lease/queue.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,13 +11,13 @@
 /* The session of all claims, where there is one writer. */
 #define THE_WRITER UINT64_MAX
 
-const sqlock_doorbells *lk_doorbells_of(const struct lk_store *store)
+const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store)
 {
-    const sqlock_doorbells *bells = store->db.driver->doorbells;
+    const sqlock_wait_queue *wait_queue = store->db.driver->wait_queue;
 
-    if (bells == NULL || (bells->layouts & (1u << store->layout)) == 0)
+    if (wait_queue == NULL || (wait_queue->layouts & (1u << store->layout)) == 0)
         return NULL;
-    return bells;
+    return wait_queue;
 }
 
 static bool has_one_writer(const struct lk_store *store)
@@ -25,14 +25,14 @@ static bool has_one_writer(const struct lk_store *store)
     return (store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0;
 }
 
-int lk_bell_call(struct lk_store *store, struct lk_connection *connection,
-                 lk_bell_fn function, int64_t bell, int64_t deadline_ns)
+int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
+                 lk_queue_fn function, int64_t queue, int64_t deadline_ns)
 {
     int rc;
 
     lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
                     deadline_ns);
-    rc = function(connection->state, bell, deadline_ns, NULL);
+    rc = function(connection->state, queue, deadline_ns, NULL);
     lk_watchdog_disarm(&store->db.dog, &connection->watch);
     return rc;
 }
@@ -44,7 +44,7 @@ static int name_session(struct lk_store *store,
                         char out[64])
 {
     const sqlock_statement statement = {.text =
-                                            lk_doorbells_of(store)->session};
+                                            lk_wait_queue_of(store)->session};
     sqlock_result result = {0};
     int rc;
 
@@ -120,7 +120,7 @@ static enum lk_own_sessions find_out_sessions(struct lk_store *store,
     return found;
 }
 
-void lk_bell_put_back(struct lk_pool *pool, struct lk_connection *connection)
+void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection)
 {
     if (pool->driver->is_alive(connection->state))
         lk_pool_give(pool, connection);
@@ -128,7 +128,7 @@ void lk_bell_put_back(struct lk_pool *pool, struct lk_connection *connection)
         lk_pool_discard(pool, connection);
 }
 
-bool lk_bell_has_own_sessions(struct lk_store *store,
+bool lk_queue_has_own_sessions(struct lk_store *store,
                               struct lk_connection *connection,
                               int64_t deadline_ns)
 {
@@ -137,7 +137,7 @@ bool lk_bell_has_own_sessions(struct lk_store *store,
     struct lk_connection *other;
 
     pthread_mutex_lock(&store->mutex);
-    found = lk_doorbells_of(store)->session == NULL ? LK_SESSIONS_OWN
+    found = lk_wait_queue_of(store)->session == NULL ? LK_SESSIONS_OWN
                                                     : store->own_sessions;
     pthread_mutex_unlock(&store->mutex);
     if (found != LK_SESSIONS_UNKNOWN)
@@ -145,7 +145,7 @@ bool lk_bell_has_own_sessions(struct lk_store *store,
     if (lk_pool_try(pool, deadline_ns, &other, NULL) < 0)
         return false;
     found = find_out_sessions(store, connection, other, deadline_ns);
-    lk_bell_put_back(pool, other);
+    lk_queue_put_back(pool, other);
     pthread_mutex_lock(&store->mutex);
     if (store->own_sessions == LK_SESSIONS_UNKNOWN)
         store->own_sessions = found;
@@ -155,23 +155,23 @@ bool lk_bell_has_own_sessions(struct lk_store *store,
 
 /* --- a lease --- */
 
-bool lk_bell_is_of_claim(const struct lk_store *store)
+bool lk_queue_is_of_claim(const struct lk_store *store)
 {
-    const sqlock_doorbells *bells = lk_doorbells_of(store);
+    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(store);
 
-    return bells != NULL && bells->holders_have_it;
+    return wait_queue != NULL && wait_queue->holders_keep_it;
 }
 
-void lk_bell_of_claim(const struct lk_store *store, struct lk_bell *bell,
+void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
                       uint64_t session)
 {
-    bell->connection = NULL;
-    bell->session = 0;
-    if (lk_bell_is_of_claim(store))
-        bell->session = has_one_writer(store) ? THE_WRITER : session;
+    place->connection = NULL;
+    place->session = 0;
+    if (lk_queue_is_of_claim(store))
+        place->session = has_one_writer(store) ? THE_WRITER : session;
 }
 
-/* The doorbell of a lease that was not rung by its release. */
+/* The queue lock of a lease that was not notified by its release. */
 static void give_up(struct lk_store *store, const char *key, uint64_t session)
 {
     struct lk_connection *writer;
@@ -183,45 +183,45 @@ static void give_up(struct lk_store *store, const char *key, uint64_t session)
     if (lk_pool_take(&store->db.reserved, lk_store_deadline(store), &writer,
                      NULL) < 0)
         return;
-    (void)lk_bell_call(store, writer, lk_doorbells_of(store)->leave,
+    (void)lk_queue_call(store, writer, lk_wait_queue_of(store)->leave,
                        lk_queue_number(store, key), lk_store_deadline(store));
-    lk_bell_put_back(&store->db.reserved, writer);
+    lk_queue_put_back(&store->db.reserved, writer);
 }
 
-int lk_bell_release(struct lk_store *store, const struct lk_bell *bell,
+int lk_queue_release(struct lk_store *store, const struct lk_place *place,
                     struct lk_run *run, sqlock_result *result,
                     sqlock_error *err)
 {
     const struct lk_statement *own =
-        &store->statements[SQLOCK_SQL_RELEASE_BELL];
+        &store->statements[SQLOCK_SQL_RELEASE_NOTIFY];
 
     if (has_one_writer(store) ||
-        !store->db.driver->is_alive(bell->connection->state))
+        !store->db.driver->is_alive(place->connection->state))
         return SQLOCK_EUNREACHABLE;
     run->statement =
         own->text != NULL ? own : &store->statements[SQLOCK_SQL_RELEASE];
-    return lk_db_run_on(&store->db, bell->connection, run, result, err);
+    return lk_db_run_on(&store->db, place->connection, run, result, err);
 }
 
-bool lk_bell_end(struct lk_store *store, const char *key, struct lk_bell *bell,
-                 bool rang, bool is_outage)
+bool lk_queue_end(struct lk_store *store, const char *key, struct lk_place *place,
+                 bool was_notified, bool is_outage)
 {
-    struct lk_connection *connection = bell->connection;
+    struct lk_connection *connection = place->connection;
 
     if (connection != NULL) {
-        if (!rang && !is_outage)
+        if (!was_notified && !is_outage)
             is_outage =
-                lk_bell_call(store, connection, lk_doorbells_of(store)->leave,
+                lk_queue_call(store, connection, lk_wait_queue_of(store)->leave,
                              lk_queue_number(store, key),
                              lk_store_deadline(store)) < 0;
-        if (!rang && is_outage)
+        if (!was_notified && is_outage)
             lk_pool_discard(&store->db.waiting, connection);
         else
-            lk_bell_put_back(&store->db.waiting, connection);
-    } else if (!rang && bell->session != 0) {
-        give_up(store, key, bell->session);
+            lk_queue_put_back(&store->db.waiting, connection);
+    } else if (!was_notified && place->session != 0) {
+        give_up(store, key, place->session);
     }
-    bell->connection = NULL;
-    bell->session = 0;
+    place->connection = NULL;
+    place->session = 0;
     return is_outage;
 }

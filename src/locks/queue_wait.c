@@ -1,13 +1,13 @@
 /*
- * bell_wait.c - waiting at a doorbell.
+ * queue_wait.c - waiting in a queue.
  *
- * At first in the queue of the doorbell, for a second: whoever gets it claims,
+ * At first in the queue of the queue lock, for a second: whoever gets it claims,
  * keeps it as long as the lease, and gives it to the next by the release.  After
  * that the row tells how long the lease is: the wait goes on until its end,
  * listening or in the queue, and nothing is sent meanwhile.  A row that is free
- * behind a doorbell that did not come is claimed without it.
+ * behind a queue lock that did not come is claimed without it.
  */
-#include "locks/bell_wait.h"
+#include "locks/queue_wait.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@
 #define QUICK_LOOKS 7
 #define FIRST_LOOK_NS 500000
 
-void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
+void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
                    struct lk_waiter *self)
 {
     const struct lk_store *store = lock->store;
@@ -31,18 +31,18 @@ void lk_bell_begin(struct lk_bell_wait *wait, sqlock_lock *lock,
     wait->lock = lock;
     wait->self = self;
     wait->number = lk_queue_number(store, lock->key);
-    wait->is_off = lk_doorbells_of(store) == NULL ||
+    wait->is_off = lk_wait_queue_of(store) == NULL ||
                    store->options.observe_before_steal ||
                    store->options.waiting == SQLOCK_WAITING_POLL;
 }
 
-static int64_t statement_deadline(const struct lk_bell_wait *wait)
+static int64_t statement_deadline(const struct lk_queue_wait *wait)
 {
     return lk_wait_statement_deadline(wait->lock->store, wait->self);
 }
 
 /* For opening a connection: as long as there is time for it. */
-static int64_t open_until(const struct lk_bell_wait *wait)
+static int64_t open_until(const struct lk_queue_wait *wait)
 {
     int64_t statement_ns = statement_deadline(wait);
     int64_t wait_ns = wait->self->deadline_ns;
@@ -50,13 +50,13 @@ static int64_t open_until(const struct lk_bell_wait *wait)
     return wait_ns > statement_ns ? wait_ns : statement_ns;
 }
 
-static int leave(struct lk_bell_wait *wait)
+static int leave(struct lk_queue_wait *wait)
 {
     struct lk_store *store = wait->lock->store;
 
     wait->has_turn = false;
-    wait->is_listening = false;
-    return lk_bell_call(store, wait->connection, lk_doorbells_of(store)->leave,
+    wait->is_subscribed = false;
+    return lk_queue_call(store, wait->connection, lk_wait_queue_of(store)->leave,
                         wait->number, statement_deadline(wait));
 }
 
@@ -64,34 +64,34 @@ static int leave(struct lk_bell_wait *wait)
  * sees that by the closed socket, within a second also where it waits: a KILL
  * would have to go over another connection, which may lead to another server,
  * where that number is a stranger's. */
-static void drop(struct lk_bell_wait *wait)
+static void drop(struct lk_queue_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
 
     wait->connection = NULL;
     wait->has_turn = false;
-    wait->is_listening = false;
+    wait->is_subscribed = false;
     if (connection != NULL)
         lk_pool_discard(&wait->lock->store->db.waiting, connection);
 }
 
 /* The wait goes on without. */
-static void turn_off(struct lk_bell_wait *wait)
+static void turn_off(struct lk_queue_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
 
     wait->is_off = true;
     if (connection == NULL)
         return;
-    if ((wait->has_turn || wait->is_listening) && leave(wait) < 0) {
+    if ((wait->has_turn || wait->is_subscribed) && leave(wait) < 0) {
         drop(wait);
         return;
     }
     wait->connection = NULL;
-    lk_bell_put_back(&wait->lock->store->db.waiting, connection);
+    lk_queue_put_back(&wait->lock->store->db.waiting, connection);
 }
 
-bool lk_bell_is_there(struct lk_bell_wait *wait)
+bool lk_queue_is_there(struct lk_queue_wait *wait)
 {
     struct lk_store *store = wait->lock->store;
 
@@ -103,7 +103,7 @@ bool lk_bell_is_there(struct lk_bell_wait *wait)
                     NULL) < 0) {
         wait->connection = NULL;
         wait->is_off = true;
-    } else if (!lk_bell_has_own_sessions(store, wait->connection,
+    } else if (!lk_queue_has_own_sessions(store, wait->connection,
                                          statement_deadline(wait))) {
         turn_off(wait);
     }
@@ -111,8 +111,8 @@ bool lk_bell_is_there(struct lk_bell_wait *wait)
 }
 
 /* Block in the database, where a cancellation finds it.  0; EBUSY: not until
- * then; ECANCELED; EUNREACHABLE: the doorbell is off. */
-static int block(struct lk_bell_wait *wait, lk_bell_fn function,
+ * then; ECANCELED; EUNREACHABLE: the queue lock is off. */
+static int block(struct lk_queue_wait *wait, lk_queue_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
     struct lk_store *store = wait->lock->store;
@@ -155,18 +155,18 @@ static int block(struct lk_bell_wait *wait, lk_bell_fn function,
     return rc;
 }
 
-/* Nothing but the doorbell, in its queue. */
-static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
+/* Nothing but the queue lock, in its queue. */
+static int queue(struct lk_queue_wait *wait, int64_t until_ns, sqlock_error *err)
 {
     struct lk_store *store = wait->lock->store;
     int rc;
 
-    if (wait->is_listening && leave(wait) < 0) {
+    if (wait->is_subscribed && leave(wait) < 0) {
         drop(wait);
         wait->is_off = true;
         return SQLOCK_EUNREACHABLE;
     }
-    rc = block(wait, lk_doorbells_of(store)->queue, until_ns, err);
+    rc = block(wait, lk_wait_queue_of(store)->enqueue, until_ns, err);
     wait->has_turn = rc == 0;
     /* Some count in whole seconds. */
     if (rc == SQLOCK_EBUSY &&
@@ -178,24 +178,24 @@ static int queue(struct lk_bell_wait *wait, int64_t until_ns, sqlock_error *err)
     return rc;
 }
 
-static int listen_for_it(struct lk_bell_wait *wait)
+static int subscribe(struct lk_queue_wait *wait)
 {
     struct lk_store *store = wait->lock->store;
     int rc;
 
-    if (wait->connection == NULL || lk_doorbells_of(store)->listen == NULL ||
-        wait->is_listening)
+    if (wait->connection == NULL || lk_wait_queue_of(store)->subscribe == NULL ||
+        wait->is_subscribed)
         return 0;
-    rc = lk_bell_call(store, wait->connection, lk_doorbells_of(store)->listen,
+    rc = lk_queue_call(store, wait->connection, lk_wait_queue_of(store)->subscribe,
                       wait->number, statement_deadline(wait));
-    wait->is_listening = true;
+    wait->is_subscribed = true;
     if (rc < 0)
         turn_off(wait);
     return rc;
 }
 
 /* How long the lease still is; 0: the row is free. */
-static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
+static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
                      sqlock_error *err)
 {
     struct lk_store *store = wait->lock->store;
@@ -210,13 +210,13 @@ static int read_left(struct lk_bell_wait *wait, int64_t *left_ns,
         return rc;
     *left_ns = lk_look_left_ns(store, &wait->self->post.seen, &row);
     if (*left_ns > 0 && !row.is_sqlocks)
-        wait->may_look = true; /* a peer does not ring */
+        wait->may_look = true; /* a peer does not notify */
     return 0;
 }
 
 /* By looking at the row: for good, or as long as it has the holder it has now,
- * who will not ring. */
-static int await_by_looking(struct lk_bell_wait *wait, sqlock_error *err)
+ * who will not notify. */
+static int await_by_looking(struct lk_queue_wait *wait, sqlock_error *err)
 {
     wait->self->post.tells_change = wait->may_look && !wait->is_off;
     wait->may_look = false;
@@ -224,17 +224,17 @@ static int await_by_looking(struct lk_bell_wait *wait, sqlock_error *err)
 }
 
 /* Until the lease's end, as often as it is renewed. */
-static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
+static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;
-    const sqlock_doorbells *bells = lk_doorbells_of(wait->lock->store);
+    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(wait->lock->store);
     int rc = 0;
 
     while (rc == 0 && !wait->is_off && !wait->may_look) {
         int64_t left_ns = 0;
         int64_t until_ns;
 
-        if (listen_for_it(wait) < 0)
+        if (subscribe(wait) < 0)
             break;
         rc = read_left(wait, &left_ns, err);
         if (rc < 0 || left_ns == 0 || wait->may_look)
@@ -243,7 +243,7 @@ static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
             return lk_not_in_time(self->wait_ms, err);
         until_ns =
             lk_sooner(sqlock_monotonic_ns() + left_ns, self->deadline_ns);
-        rc = bells->listen != NULL ? block(wait, bells->await, until_ns, err)
+        rc = wait_queue->subscribe != NULL ? block(wait, wait_queue->await, until_ns, err)
                                    : queue(wait, until_ns, err);
         if (rc == 0) {
             wait->is_slow = wait->has_turn;
@@ -257,11 +257,11 @@ static int await_slowly(struct lk_bell_wait *wait, sqlock_error *err)
     return wait->is_off || wait->may_look ? await_by_looking(wait, err) : 0;
 }
 
-/* For this wait the doorbell is no use any more: nobody would ring it. */
-static void give_up_turn(struct lk_bell_wait *wait)
+/* For this wait the queue lock is no use any more: nobody would notify it. */
+static void give_up_turn(struct lk_queue_wait *wait)
 {
     wait->is_slow = true;
-    wait->may_look = lk_doorbells_of(wait->lock->store)->listen == NULL;
+    wait->may_look = lk_wait_queue_of(wait->lock->store)->subscribe == NULL;
     if (leave(wait) < 0) {
         drop(wait);
         wait->is_off = true;
@@ -269,8 +269,8 @@ static void give_up_turn(struct lk_bell_wait *wait)
 }
 
 /* The turn is ours, and the row is not free: somebody was quicker, without the
- * doorbell, and as a rule not for long.  0: claim, or the turn was given up. */
-static int await_with_turn(struct lk_bell_wait *wait, sqlock_error *err)
+ * queue lock, and as a rule not for long.  0: claim, or the turn was given up. */
+static int await_with_turn(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;
     int64_t left_ns = 1;
@@ -294,7 +294,7 @@ static int await_with_turn(struct lk_bell_wait *wait, sqlock_error *err)
     return rc;
 }
 
-int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
+int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;
     int rc;
@@ -305,7 +305,7 @@ int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
             return rc;
     }
     for (;;) {
-        if (wait->may_look || !lk_bell_is_there(wait))
+        if (wait->may_look || !lk_queue_is_there(wait))
             return await_by_looking(wait, err);
         if (!wait->is_slow) {
             rc = queue(wait,
@@ -321,20 +321,20 @@ int lk_bell_await(struct lk_bell_wait *wait, sqlock_error *err)
         rc = await_slowly(wait, err);
         if (rc < 0 || wait->is_slow || wait->has_turn)
             return rc;
-        /* Rung while it listened: to the queue, with the others. */
+        /* Notified while it listened: to the queue, with the others. */
     }
 }
 
-void lk_bell_refused(struct lk_bell_wait *wait)
+void lk_queue_refused(struct lk_queue_wait *wait)
 {
     wait->looks = 0;
 }
 
-void lk_bell_finish(struct lk_bell_wait *wait, struct lk_bell *bell, int rc)
+void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place, int rc)
 {
     if (rc == 0 && wait->has_turn) {
-        bell->connection = wait->connection;
-        bell->session = 0;
+        place->connection = wait->connection;
+        place->session = 0;
         lk_pool_keep(&wait->lock->store->db.waiting, wait->connection);
     } else if (lk_is_outage(rc)) {
         drop(wait);
