@@ -42,8 +42,8 @@ void lk_waiter_cancel(struct sqlock_registry *registry,
         return;
     pthread_mutex_lock(&lock->mutex);
     if (waiter->is_queued) {
-        lk_gate_unlink(&lock->gate, waiter);
-        lk_gate_call(waiter, LK_CALL_CANCELED);
+        lk_fifo_unlink(&lock->fifo, waiter);
+        lk_fifo_wake(waiter, LK_WAKE_CANCELED);
     }
     pthread_mutex_unlock(&lock->mutex);
 }
@@ -88,7 +88,7 @@ int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&lock->mutex);
-    lk_gate_call_all(&lock->gate, LK_CALL_CANCELED);
+    lk_fifo_wake_all(&lock->fifo, LK_WAKE_CANCELED);
     if (lock->turn != NULL) {
         pthread_mutex_lock(&lock->turn->mutex);
         wake(lock->registry, lock->turn);

@@ -15,7 +15,7 @@
  * first one that waits is next. */
 void lk_leave(sqlock_lock *lock)
 {
-    struct lk_waiter *next = lk_gate_take(&lock->gate);
+    struct lk_waiter *next = lk_fifo_take(&lock->fifo);
 
     lock->handovers = 0;
     lock->outage = 0;
@@ -23,7 +23,7 @@ void lk_leave(sqlock_lock *lock)
     lock->turn = next;
     lock->is_left_behind = next != NULL && next->is_abandoned;
     if (next != NULL)
-        lk_gate_call(next, LK_CALL_TURN);
+        lk_fifo_wake(next, LK_WAKE_TURN);
 }
 
 /* Called with the mutex held. */
@@ -90,22 +90,22 @@ static int not_in_time(const sqlock_lock *lock, const struct lk_waiter *self,
 }
 
 /* Called with the mutex held: what there is to do for one who was called so. */
-static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
+static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_wake_reason reason,
                    sqlock_error *err)
 {
-    if (call == LK_CALL_GRANTED)
+    if (reason == LK_WAKE_GRANTED)
         return LK_ENTRY_GRANTED;
-    if (call == LK_CALL_CANCELED)
+    if (reason == LK_WAKE_CANCELED)
         return lk_canceled(err);
-    if (call == LK_CALL_NONE)
+    if (reason == LK_WAKE_NONE)
         return not_in_time(lock, self, err);
-    if (call != LK_CALL_TURN && lk_is_owned_by(lock, self->owner))
+    if (reason != LK_WAKE_TURN && lk_is_owned_by(lock, self->owner))
         return enter_again(lock, self, err);
-    if (call != LK_CALL_TURN && lk_overdue_of(lock, self->owner) != NULL)
+    if (reason != LK_WAKE_TURN && lk_overdue_of(lock, self->owner) != NULL)
         return overdue_again(lock, self->owner, err);
-    if (lk_gate_is_empty(&lock->gate) && lk_is_overdue(lock))
+    if (lk_fifo_is_empty(&lock->fifo) && lk_is_overdue(lock))
         (void)lk_set_aside(lock);
-    if (call == LK_CALL_TURN || lock->phase == LK_FREE) {
+    if (reason == LK_WAKE_TURN || lock->phase == LK_FREE) {
         lock->phase = LK_BUSY;
         lock->turn = self;
         lock->is_left_behind = self->is_abandoned;
@@ -120,50 +120,50 @@ static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
  * lease is over. */
 static bool goes_past(sqlock_lock *lock, struct lk_waiter *self)
 {
-    if (lock->gate.first != self || !lk_is_overdue(lock) || !lk_set_aside(lock))
+    if (lock->fifo.first != self || !lk_is_overdue(lock) || !lk_set_aside(lock))
         return false;
-    lk_gate_unlink(&lock->gate, self);
-    self->call = LK_CALL_LOOK;
+    lk_fifo_unlink(&lock->fifo, self);
+    self->reason = LK_WAKE_RETRY;
     return true;
 }
 
 /* Called with the mutex held: at the end of the queue until called or the
  * deadline; who is being served then waits for what comes of it. */
-static enum lk_call wait_in_queue(sqlock_lock *lock, struct lk_waiter *self)
+static enum lk_wake_reason wait_in_queue(sqlock_lock *lock, struct lk_waiter *self)
 {
-    lk_gate_append(&lock->gate, self);
-    while (self->call == LK_CALL_NONE && !goes_past(lock, self)) {
+    lk_fifo_append(&lock->fifo, self);
+    while (self->reason == LK_WAKE_NONE && !goes_past(lock, self)) {
         if (self->is_served) {
-            lk_gate_wait(&lock->mutex, self, LK_NEVER);
+            lk_fifo_wait(&lock->mutex, self, LK_NEVER);
             continue;
         }
         if (sqlock_monotonic_ns() >= self->deadline_ns) {
-            lk_gate_unlink(&lock->gate, self);
+            lk_fifo_unlink(&lock->fifo, self);
             break;
         }
-        lk_gate_wait(&lock->mutex, self,
+        lk_fifo_wait(&lock->mutex, self,
                      lk_sooner(self->deadline_ns, lk_overdue_at(lock)));
     }
-    return self->call;
+    return self->reason;
 }
 
 /* Called with the mutex held: go on from there, waiting as often as need be. */
-static int step_on(sqlock_lock *lock, struct lk_waiter *self, enum lk_call call,
+static int step_on(sqlock_lock *lock, struct lk_waiter *self, enum lk_wake_reason reason,
                    sqlock_error *err)
 {
-    int rc = step_in(lock, self, call, err);
+    int rc = step_in(lock, self, reason, err);
 
     while (rc == LK_ENTRY_PARKED) {
-        call = LK_CALL_CANCELED;
+        reason = LK_WAKE_CANCELED;
         if (may_queue(self, lock)) {
             if (self->on_wake != NULL) {
-                lk_gate_append(&lock->gate, self);
+                lk_fifo_append(&lock->fifo, self);
                 return rc;
             }
-            call = wait_in_queue(lock, self);
+            reason = wait_in_queue(lock, self);
         }
         leave_queue(self);
-        rc = step_in(lock, self, call, err);
+        rc = step_in(lock, self, reason, err);
     }
     return rc;
 }
@@ -176,7 +176,7 @@ int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
     if (self->owner == 0)
         self->owner = lk_thread_id();
     pthread_mutex_lock(&lock->mutex);
-    rc = step_on(lock, self, LK_CALL_LOOK, err);
+    rc = step_on(lock, self, LK_WAKE_RETRY, err);
     pthread_mutex_unlock(&lock->mutex);
     return rc;
 }
@@ -188,12 +188,12 @@ int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 
     pthread_mutex_lock(&lock->mutex);
     if (self->is_queued && !goes_past(lock, self) && is_late)
-        lk_gate_unlink(&lock->gate, self);
+        lk_fifo_unlink(&lock->fifo, self);
     /* Who is served has left the queue and is not called yet. */
-    if (self->call != LK_CALL_NONE ||
+    if (self->reason != LK_WAKE_NONE ||
         (is_late && !self->is_queued && !self->is_served)) {
         leave_queue(self);
-        rc = step_on(lock, self, self->call, err);
+        rc = step_on(lock, self, self->reason, err);
     }
     pthread_mutex_unlock(&lock->mutex);
     return rc;
@@ -208,7 +208,7 @@ int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self)
     pthread_mutex_lock(&lock->mutex);
     if (self->is_queued)
         until_ns = lk_sooner(until_ns, lk_overdue_at(lock));
-    else if (self->is_served && self->call == LK_CALL_NONE)
+    else if (self->is_served && self->reason == LK_WAKE_NONE)
         until_ns = LK_NEVER;
     pthread_mutex_unlock(&lock->mutex);
     return until_ns;
@@ -223,13 +223,13 @@ void lk_note_outage(sqlock_lock *lock, int rc)
         rc = SQLOCK_EUNREACHABLE;
     pthread_mutex_lock(&lock->mutex);
     lock->outage = rc;
-    for (waiter = rc != 0 ? lock->gate.first : NULL; waiter != NULL;
+    for (waiter = rc != 0 ? lock->fifo.first : NULL; waiter != NULL;
          waiter = next) {
         next = waiter->next;
         if (!is_hasty(waiter))
             continue;
-        lk_gate_unlink(&lock->gate, waiter);
-        lk_gate_call(waiter, LK_CALL_LOOK);
+        lk_fifo_unlink(&lock->fifo, waiter);
+        lk_fifo_wake(waiter, LK_WAKE_RETRY);
     }
     pthread_mutex_unlock(&lock->mutex);
 }
@@ -260,7 +260,7 @@ void lk_hold(sqlock_lock *lock, const struct lk_lease *lease,
     lock->lost_context = options->lost_context;
     lk_lost_fd_clear(lock);
     if (lock->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY)
-        lk_gate_call_all(&lock->gate, LK_CALL_LOOK); /* it is theirs too */
+        lk_fifo_wake_all(&lock->fifo, LK_WAKE_RETRY); /* it is theirs too */
 }
 
 /* Watching and renewing, as the acquisition asked for. */
@@ -367,9 +367,9 @@ struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
 
     pthread_mutex_lock(&lock->mutex);
     if (lock->handovers < limit && !lk_peers_are_due(lock) &&
-        !lk_gate_is_empty(&lock->gate) && lock->gate.first->options != NULL &&
+        !lk_fifo_is_empty(&lock->fifo) && lock->fifo.first->options != NULL &&
         lk_remaining_ns(lock) > 0) {
-        next = lk_gate_take(&lock->gate);
+        next = lk_fifo_take(&lock->fifo);
         next->is_served = true;
         lock->turn = next; /* who cancels it finds it there */
         lock->is_left_behind = lock->is_left_behind && next->is_abandoned;
@@ -392,7 +392,7 @@ void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
         lock->lost = 0;
         lock->token = 0;
     }
-    lk_gate_call(next, lease != NULL ? LK_CALL_GRANTED : LK_CALL_TURN);
+    lk_fifo_wake(next, lease != NULL ? LK_WAKE_GRANTED : LK_WAKE_TURN);
     pthread_mutex_unlock(&lock->mutex);
 }
 

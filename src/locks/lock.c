@@ -90,7 +90,7 @@ static bool is_in_use(sqlock_lock *lock)
     pthread_mutex_lock(&lock->mutex);
     in_use = (lock->phase != LK_FREE && !lock->is_left_behind &&
               !(lk_is_overdue(lock) && lk_has_ended(lock->owner))) ||
-             lk_is_missed(lock) || lk_gate_is_waited_at(&lock->gate);
+             lk_is_missed(lock) || lk_fifo_has_waiters(&lock->fifo);
     pthread_mutex_unlock(&lock->mutex);
     return in_use;
 }

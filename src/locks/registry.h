@@ -16,7 +16,7 @@
 #include "lease/lease.h"
 #include "lease/store.h"
 #include "locks/cancel.h"
-#include "locks/gate.h"
+#include "locks/fifo.h"
 #include "locks/keeper.h"
 #include "locks/lookout.h"
 #include "locks/runner.h"
@@ -54,7 +54,7 @@ struct sqlock_lock {
     uint32_t pins;       /* likewise: batches it is in, requests for it */
 
     pthread_mutex_t mutex; /* of what follows */
-    struct lk_gate gate;
+    struct lk_fifo fifo;
     struct lk_waiter *turn; /* whose it is while it claims; NULL */
     int outage; /* what its attempts give while the database is away; 0 */
     enum lk_phase phase;

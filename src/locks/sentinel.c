@@ -63,7 +63,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
             lock->lost = SQLOCK_EEXPIRED;
         raise_lost_fd(lock);
         lock->is_told = true;
-        lk_gate_stir(&lock->gate); /* it may have the lock now */
+        lk_fifo_wake_first(&lock->fifo); /* it may have the lock now */
         message->lock = lock;
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;

@@ -15,7 +15,7 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options)
 {
     memset(waiter, 0, sizeof *waiter);
-    lk_condition_init(&waiter->called);
+    lk_condition_init(&waiter->fifo_woken);
     lk_condition_init(&waiter->woken);
     (void)pthread_mutex_init(&waiter->mutex, NULL);
     waiter->wait_ms = wait_ms;
@@ -29,7 +29,7 @@ void lk_waiter_clear(struct lk_waiter *waiter)
 {
     (void)pthread_mutex_destroy(&waiter->mutex);
     (void)pthread_cond_destroy(&waiter->woken);
-    (void)pthread_cond_destroy(&waiter->called);
+    (void)pthread_cond_destroy(&waiter->fifo_woken);
 }
 
 void lk_waiter_wake(struct lk_waiter *waiter)

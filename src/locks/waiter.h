@@ -14,12 +14,12 @@
 struct lk_cancel_fd;
 struct lk_connection;
 
-enum lk_call {
-    LK_CALL_NONE,    /* the deadline came first */
-    LK_CALL_TURN,    /* it is this one's turn, and nobody else's */
-    LK_CALL_LOOK,    /* something changed: look again */
-    LK_CALL_GRANTED, /* the lock was handed over to it */
-    LK_CALL_CANCELED
+enum lk_wake_reason {
+    LK_WAKE_NONE,    /* the deadline came first */
+    LK_WAKE_TURN,    /* it is this one's turn, and nobody else's */
+    LK_WAKE_RETRY,    /* something changed: look again */
+    LK_WAKE_GRANTED, /* the lock was handed over to it */
+    LK_WAKE_CANCELED
 };
 
 /* A place in the lookout's list (lookout.h). */
@@ -40,10 +40,10 @@ struct lk_post {
  * conditions, or a request, which is woken by a call. */
 struct lk_waiter {
     struct lk_waiter *next, *previous;
-    pthread_cond_t called;
+    pthread_cond_t fifo_woken;
     /* NULL: a thread.  With any mutexes held; takes the runner's only. */
     void (*on_wake)(struct lk_waiter *waiter);
-    enum lk_call call;
+    enum lk_wake_reason reason;
     bool is_queued;
     bool may_not_block; /* in a queue: no thread would be left for others */
     bool is_served;     /* the lock is being handed over to it */
