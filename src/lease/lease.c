@@ -180,7 +180,7 @@ static int judge_claim(struct lk_store *store, struct lk_lease *lease,
                         "missing?",
                         store->table.plain, result->rows);
     lease->token = result->cells[0].integer;
-    lease->is_wanted = says_so(result, 1);
+    lease->is_contended = says_so(result, 1);
     lease->is_new_row = says_so(result, 2);
     lease->deadline_boot_ns =
         lk_believe_until(store, sent_boot_ns, lease->ttl_ms);

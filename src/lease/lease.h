@@ -33,7 +33,7 @@ struct lk_lease {
     bool
         is_in_doubt; /* in and out: a claim of this CLIENT_ID got no answer; the
                           next one is the same claim again */
-    bool is_wanted;  /* claimed, although somebody else has the queue lock */
+    bool is_contended;  /* claimed, although somebody else has the queue lock */
     bool is_new_row; /* claimed where there was no row */
     /* What was observed, before it is claimed: of the rows that are over no
      * other is taken.  NULL: the time stamps are believed. */

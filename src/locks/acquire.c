@@ -19,7 +19,7 @@
 
 /* After one that met others who wait, or overtook them, so many acquisitions go
  * to their queue first: a releaser does not overtake those it has just woken. */
-#define CROWD 16
+#define QUEUE_FIRST 16
 
 /* Before the first claim: what is known to be taken is waited for. */
 static int wait_first(struct lk_acquisition *a, sqlock_error *err)
@@ -30,14 +30,14 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
     if (lock->store->options.observe_before_steal)
         return lk_wait_for_row(lock, &a->self, err);
     /* Peers have their chance while others of ours wait behind this one. */
-    if ((lock->crowd > 0 || lk_peers_are_due(lock)) && a->self.wait_ms != 0 &&
+    if ((lock->queue_first > 0 || lk_peers_are_due(lock)) && a->self.wait_ms != 0 &&
         lk_queue_is_there(&a->wait)) {
-        if (lock->crowd > 0)
-            lock->crowd--;
+        if (lock->queue_first > 0)
+            lock->queue_first--;
         rc = lk_queue_await(&a->wait, err);
         if (rc == 0 && !a->wait.has_turn) {
-            lock->is_squatted = true;
-            lock->crowd = 0;
+            lock->is_queue_stalled = true;
+            lock->queue_first = 0;
         }
     }
     return rc;
@@ -45,14 +45,14 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
 
 /* Who overtook others who wait goes behind them the next time; not behind one
  * who has the queue lock for other reasons. */
-static void note_the_wanted(const struct lk_acquisition *a)
+static void note_contention(const struct lk_acquisition *a)
 {
     sqlock_lock *lock = a->lock;
 
-    if (!a->lease.is_wanted)
-        lock->is_squatted = false;
-    else if (!a->wait.has_turn && !lock->is_squatted)
-        lock->crowd = CROWD;
+    if (!a->lease.is_contended)
+        lock->is_queue_stalled = false;
+    else if (!a->wait.has_turn && !lock->is_queue_stalled)
+        lock->queue_first = QUEUE_FIRST;
 }
 
 /* Where nobody waits for the thread, or none at all, peers get their chance
@@ -81,7 +81,7 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
         }
         rc = lk_lease_claim(lock->store, &a->lease, err);
         if (rc == 0) {
-            note_the_wanted(a);
+            note_contention(a);
             lk_peers_granted(lock, &a->lease, was_refused);
         }
         if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
@@ -89,7 +89,7 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
         lk_patience_end(&a->patience, lock);
         was_refused = true;
         lk_queue_refused(&a->wait);
-        lock->crowd = CROWD;
+        lock->queue_first = QUEUE_FIRST;
         /* A row that a transaction keeps locked may look free all the time. */
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);

@@ -321,9 +321,9 @@ static void note_news(void *context, const char *line)
 
 static int break_off(void *context, const struct tap_event *event)
 {
-    atomic_bool *is_wanted = context;
+    atomic_bool *is_contended = context;
 
-    return event->call == TAP_EXECUTE && atomic_exchange(is_wanted, false)
+    return event->call == TAP_EXECUTE && atomic_exchange(is_contended, false)
                ? SQLOCK_EUNREACHABLE
                : 0;
 }
@@ -333,14 +333,14 @@ static uint32_t reconnect(struct fixture *f, sqlock_registry *registry,
                           const char *epoch)
 {
     char last[SQLOCK_EPOCH_SIZE];
-    atomic_bool is_wanted = true;
+    atomic_bool is_contended = true;
     uint32_t changes;
 
     tap_epoch(epoch);
-    tap_hooks(break_off, NULL, &is_wanted);
+    tap_hooks(break_off, NULL, &is_contended);
     assert_true(recovers(f, registry));
     tap_hooks(NULL, NULL, NULL);
-    assert_false(atomic_load(&is_wanted));
+    assert_false(atomic_load(&is_contended));
     changes = sqlock_registry_epoch(registry, last);
     assert_string_equal(last, epoch);
     return changes;

@@ -10,7 +10,7 @@
 #include "support/tap.h"
 
 /* Fewer where everything is slower: a renewal has half a period. */
-#define CROWD (SQLOCK_MANY_MAX / (SLOWNESS * SLOWNESS))
+#define QUEUE_FIRST (SQLOCK_MANY_MAX / (SLOWNESS * SLOWNESS))
 #define CROWD_TTL_MS (16000 * SLOWNESS)
 #define PERIOD_NS (CROWD_TTL_MS / 4 * LK_NS_PER_MS)
 #define PERIODS 3
@@ -44,7 +44,7 @@ static void check_handful(struct fixture *f, const sqlock_options *options)
 
 static bool are_all_held(sqlock_lock *const *locks)
 {
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < QUEUE_FIRST; i++)
         if (!sqlock_is_held(locks[i]))
             return false;
     return true;
@@ -56,8 +56,8 @@ static void test_ten_thousand_locks_are_kept_together(void **state)
     sqlock_options options = fixture_options(f);
     struct told told = {0};
     sqlock_acquire_options how = keep_options(CROWD_TTL_MS, &told);
-    sqlock_lock **locks = calloc(CROWD, sizeof *locks);
-    int *results = calloc(CROWD, sizeof *results);
+    sqlock_lock **locks = calloc(QUEUE_FIRST, sizeof *locks);
+    int *results = calloc(QUEUE_FIRST, sizeof *results);
     struct census census = {0};
     sqlock_registry *tapped;
     int64_t first;
@@ -68,30 +68,30 @@ static void test_ten_thousand_locks_are_kept_together(void **state)
     options.pool_size = 4;
     options.statement_timeout_ms = 5000 * SLOWNESS;
     tapped = fixture_tapped(f, &options);
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < QUEUE_FIRST; i++)
         locks[i] = keep_lock(f, tapped, i);
-    rc = sqlock_acquire_many(locks, CROWD, 0, &how, results, &f->err);
+    rc = sqlock_acquire_many(locks, QUEUE_FIRST, 0, &how, results, &f->err);
     assert_lock_ok(rc, &f->err);
     /* On a slow machine the first come up for renewal while the last are still
      * being listed; from the next time on all of them go together. */
     keep_await_renewals(locks[0], 1);
-    keep_await_renewals(locks[CROWD - 1], 1);
+    keep_await_renewals(locks[QUEUE_FIRST - 1], 1);
     census_begin(&census, tapped);
     first = keep_deadline(locks[0]);
     assert_becomes_true(atomic_load(&census.renewals) >= PERIODS,
                         3 * PATIENCE_MS);
-    keep_await_renewals(locks[CROWD - 1], 1);
+    keep_await_renewals(locks[QUEUE_FIRST - 1], 1);
     /* So few have brought it so far, though each may be tried again. */
     assert_true(atomic_load(&census.renewals) <= 2 * (PERIODS + 1));
     assert_less(first + PERIOD_NS * (PERIODS - 1),
-                keep_deadline(locks[CROWD - 1]));
+                keep_deadline(locks[QUEUE_FIRST - 1]));
     assert_true(are_all_held(locks));
     assert_int_equal(atomic_load(&told.times), 0);
-    assert_int_equal(atomic_load(&census.least), CROWD);
+    assert_int_equal(atomic_load(&census.least), QUEUE_FIRST);
     check_handful(f, &options);
-    rc = sqlock_release_many(locks, CROWD, results, &f->err);
+    rc = sqlock_release_many(locks, QUEUE_FIRST, results, &f->err);
     assert_lock_ok(rc, &f->err);
-    for (size_t i = 0; i < CROWD; i++) {
+    for (size_t i = 0; i < QUEUE_FIRST; i++) {
         assert_int_equal(results[i], 0);
         lock_drop(locks[i]);
     }

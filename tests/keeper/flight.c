@@ -13,7 +13,7 @@
 
 struct flight {
     const char *renewal;
-    atomic_bool is_wanted; /* hold up the next one */
+    atomic_bool is_contended; /* hold up the next one */
     atomic_bool is_up;
     atomic_bool may_land;
     atomic_bool has_landed;
@@ -25,7 +25,7 @@ static int take_off(void *context, const struct tap_event *event)
     int64_t until = check_deadline_ns(PATIENCE_MS);
 
     if (event->text != flight->renewal ||
-        !atomic_exchange(&flight->is_wanted, false))
+        !atomic_exchange(&flight->is_contended, false))
         return 0;
     atomic_store(&flight->is_up, true);
     while (!atomic_load(&flight->may_land) && check_pause(until))
@@ -60,7 +60,7 @@ static void begin(struct fixture *f, struct trip *trip)
     trip->old = lock_obtain(trip->tapped, f->name);
     trip->next = lock_obtain(f->b, f->name);
     trip->flight.renewal = census_text(trip->tapped, SQLOCK_SQL_RENEW_MANY);
-    atomic_store(&trip->flight.is_wanted, true);
+    atomic_store(&trip->flight.is_contended, true);
     tap_hooks(take_off, land, &trip->flight);
     keep_take(trip->old, 5 * TTL_MS, &trip->told);
     assert_becomes_true(atomic_load(&trip->flight.is_up), PATIENCE_MS);

@@ -13,7 +13,7 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-#define CROWD 8
+#define QUEUE_FIRST 8
 #define TAKEN 3 /* the number of the lock that somebody else has */
 /* A statement that waits for the file gives up after a second. */
 #define PATIENT_NS (900 * LK_NS_PER_MS)
@@ -21,9 +21,9 @@
 struct gathering {
     struct fixture *f;
     struct workers workers;
-    sqlock_lock *locks[CROWD];
-    int results[CROWD];
-    int64_t tokens[CROWD];
+    sqlock_lock *locks[QUEUE_FIRST];
+    int results[QUEUE_FIRST];
+    int64_t tokens[QUEUE_FIRST];
     atomic_uint begun;  /* statements */
     bool takes_file;    /* once the first one is done */
     atomic_bool may_go; /* the second one */
@@ -117,14 +117,14 @@ static void test_writes_that_gather_are_committed_together(void **state)
     sqlock_registry *tapped;
 
     lock_take(other, 0);
-    tapped = gather(&g, f, CROWD, false);
+    tapped = gather(&g, f, QUEUE_FIRST, false);
     workers_join(&g.workers);
     /* One alone, all the others in one transaction.  A begin for others comes to
      * nothing when its moment is over, and they begin for themselves. */
     assert_int_equal(tap_count(TAP_COMMIT), 1);
     assert_int_equal(tap_count(TAP_BEGIN), 1 + tap_count(TAP_ROLLBACK));
     /* Each has an outcome of its own. */
-    for (unsigned i = 0; i < CROWD; i++) {
+    for (unsigned i = 0; i < QUEUE_FIRST; i++) {
         assert_int_equal(g.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
         assert_true(fixture_row(f, keep_name(f, name, i)).fence ==
                     (i == TAKEN ? sqlock_token(other) : g.tokens[i]));

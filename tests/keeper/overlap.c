@@ -22,7 +22,7 @@ enum place { BEFORE, AFTER }; /* the database */
 struct traffic {
     const char *slow; /* the statement that is held up, once */
     enum place place;
-    atomic_bool is_wanted;
+    atomic_bool is_contended;
     atomic_bool is_up;
     atomic_bool may_go;
 };
@@ -33,7 +33,7 @@ static void hold_up(struct traffic *traffic, const struct tap_event *event,
     int64_t until = check_deadline_ns(PATIENCE_MS);
 
     if (place != traffic->place || event->text != traffic->slow ||
-        !atomic_exchange(&traffic->is_wanted, false))
+        !atomic_exchange(&traffic->is_contended, false))
         return;
     atomic_store(&traffic->is_up, true);
     while (!atomic_load(&traffic->may_go) && check_pause(until))
@@ -112,7 +112,7 @@ static void watch_for(struct scene *scene, sqlock_statement_kind slow,
 {
     scene->traffic.slow = census_text(scene->tapped, slow);
     scene->traffic.place = place;
-    atomic_store(&scene->traffic.is_wanted, true);
+    atomic_store(&scene->traffic.is_contended, true);
     tap_hooks(on_the_way, on_the_way_back, &scene->traffic);
 }
 

@@ -341,7 +341,7 @@ static const struct CMUnitTest missing[] = {
     cmocka_unit_test(test_database_is_named),
 };
 
-static bool is_wanted(const struct database *database, char **names, int count)
+static bool is_contended(const struct database *database, char **names, int count)
 {
     int i;
 
@@ -364,7 +364,7 @@ int main(int argc, char **argv)
     }
     for (i = 0; i < DATABASES; i++) {
         current = &databases[i];
-        if (!is_wanted(current, argv + optind, argc - optind))
+        if (!is_contended(current, argv + optind, argc - optind))
             continue;
         print_message("stress %s\n", current->name);
         if (database_url(current) == NULL)

@@ -74,7 +74,7 @@ static int end_test(void **state)
     return 0;
 }
 
-static bool is_wanted(const struct test *test, unsigned layouts,
+static bool is_contended(const struct test *test, unsigned layouts,
                       const struct lane *lane, sqlock_layout layout)
 {
     if (test->layouts != 0)
@@ -94,7 +94,7 @@ size_t suite_collect(struct CMUnitTest *out, const struct suite_main *of,
         for (size_t i = 0; i < (*topic)->count; i++) {
             const struct test *test = &(*topic)->tests[i];
 
-            if (!is_wanted(test, of->layouts, lane, layout) ||
+            if (!is_contended(test, of->layouts, lane, layout) ||
                 (*turn)++ % lane->of != lane->number)
                 continue;
             if (count == TESTS_MAX)

@@ -383,7 +383,7 @@ static void test_no_session_is_ended_from_another_one(void **state)
     lock_drop(held);
 }
 
-#define CROWD 2000
+#define QUEUE_FIRST 2000
 
 static int64_t processor_ms(void)
 {
@@ -396,15 +396,15 @@ static int64_t processor_ms(void)
 /* So many requests at a time; the processor time they take. */
 static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
 {
-    sqlock_request **requests = calloc(CROWD, sizeof *requests);
+    sqlock_request **requests = calloc(QUEUE_FIRST, sizeof *requests);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     int64_t began = processor_ms();
 
     assert_non_null(requests);
     options.cancel_fd = fd;
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < QUEUE_FIRST; i++)
         requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
-    for (size_t i = 0; i < CROWD; i++)
+    for (size_t i = 0; i < QUEUE_FIRST; i++)
         request_give_up(f, requests[i]);
     free(requests);
     return processor_ms() - began;

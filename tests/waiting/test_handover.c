@@ -281,7 +281,7 @@ static void test_owned_by_the_registry_a_waiter_of_the_turn_counts(void **state)
     registry_end(registry);
 }
 
-#define CROWD 6
+#define QUEUE_FIRST 6
 
 struct crowd {
     sqlock_lock *lock;
@@ -320,9 +320,9 @@ static void test_a_crowd_of_threads_is_served_one_by_one(void **state)
     struct workers workers;
 
     crowd.lock = lock_obtain(f->a, f->name);
-    workers_start(&workers, CROWD, go_in_turn, &crowd);
+    workers_start(&workers, QUEUE_FIRST, go_in_turn, &crowd);
     workers_join(&workers);
-    assert_int_equal(atomic_load(&crowd.entered), CROWD * crowd.rounds);
+    assert_int_equal(atomic_load(&crowd.entered), QUEUE_FIRST * crowd.rounds);
     lock_drop(crowd.lock);
 }
 
