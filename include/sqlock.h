@@ -222,7 +222,7 @@ typedef struct sqlock_options {
                                   clocks are not known */
     sqlock_log_fn log;         /* may be called from any thread; NULL: silent */
     void *log_context;
-    uint32_t handover_limit; /* how often in a row a lock may go from thread to
+    uint32_t handoff_limit; /* how often in a row a lock may go from thread to
                                 thread of this registry before other processes
                                 have their chance; 16 */
     sqlock_waiting waiting;

@@ -197,7 +197,7 @@ typedef enum sqlock_statement_kind {
     /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over: all
      * else as CLAIM writes it.  One row: the token.  No row: nothing was
      * changed.  Durable like a claim. */
-    SQLOCK_SQL_HAND_OVER,
+    SQLOCK_SQL_HAND_OFF,
     /* RELEASE, on a connection that has the queue lock of {1}{2} and gives it up
      * by that.  None: RELEASE does so itself. */
     SQLOCK_SQL_RELEASE_NOTIFY,

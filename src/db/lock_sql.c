@@ -40,7 +40,7 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
         "WHERE {behind} ORDER BY LOCK_KEY LIMIT {4}) AS B"},
     [SQLOCK_SQL_REAP] = {.text =
         "{delete_between {last_end} < {ago {4}}{has_old_token}}"},
-    [SQLOCK_SQL_HAND_OVER] = {.text =
+    [SQLOCK_SQL_HAND_OFF] = {.text =
         "UPDATE {table} SET {grant} WHERE {row} AND {is_others}{in_turn}"
         "{returning {token}}"},
     [SQLOCK_SQL_AFTER_RESTORE] = {.text = "{restored}"},

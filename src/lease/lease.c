@@ -274,12 +274,12 @@ int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
     return rc;
 }
 
-/* --- handing over --- */
+/* --- handing off --- */
 
-/* The hand-over got no answer, and sent again changed nothing: the row tells.
+/* The hand-off got no answer, and sent again changed nothing: the row tells.
  * On the four-column layout the token is the clock: it is worked back from the
  * lease's end. */
-static int judge_repeated_hand_over(struct lk_store *store, struct lk_lease *to,
+static int judge_repeated_hand_off(struct lk_store *store, struct lk_lease *to,
                                     int64_t first_sent_ns, sqlock_error *err)
 {
     struct lk_row row;
@@ -295,11 +295,11 @@ static int judge_repeated_hand_over(struct lk_store *store, struct lk_lease *to,
         return 0;
     }
     return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke under the hand-over of the lock to "
+                    "the connection broke under the hand-off of the lock to "
                     "the next thread");
 }
 
-static int run_hand_over(struct lk_store *store, const struct lk_lease *from,
+static int run_hand_off(struct lk_store *store, const struct lk_lease *from,
                          struct lk_lease *to, struct lk_run *run,
                          sqlock_result *result, sqlock_error *err)
 {
@@ -314,12 +314,12 @@ static int run_hand_over(struct lk_store *store, const struct lk_lease *from,
     run->arguments = &arguments;
     run->deadline_ns = lk_store_deadline(store);
     run->is_repeatable = true;
-    rc = lk_store_run(store, SQLOCK_SQL_HAND_OVER, run, result, err);
+    rc = lk_store_run(store, SQLOCK_SQL_HAND_OFF, run, result, err);
     run->arguments = NULL;
     return rc;
 }
 
-int lk_lease_hand_over(struct lk_store *store, const struct lk_lease *from,
+int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                        struct lk_lease *to, sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
@@ -327,15 +327,15 @@ int lk_lease_hand_over(struct lk_store *store, const struct lk_lease *from,
     sqlock_result result = {0};
     int rc;
 
-    if (store->statements[SQLOCK_SQL_HAND_OVER].text == NULL)
+    if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL)
         return SQLOCK_EBUSY;
-    rc = run_hand_over(store, from, to, &run, &result, err);
+    rc = run_hand_off(store, from, to, &run, &result, err);
     if (run.was_uncertain)
         lk_lease_cap(to, to->ttl_ms);
     if (rc == 0 && result.rows > 0)
         rc = judge_claim(store, to, run.sent_boot_ns, &result, err);
     else if (run.was_uncertain)
-        rc = judge_repeated_hand_over(store, to, first_sent_ns, err);
+        rc = judge_repeated_hand_off(store, to, first_sent_ns, err);
     else
         rc = SQLOCK_EBUSY;
     sqlock_result_clear(&result);

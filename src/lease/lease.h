@@ -92,10 +92,10 @@ int lk_lease_release(struct lk_store *store, struct lk_lease *lease,
                      sqlock_error *err);
 
 /* From a lease that is not over to a fresh CLIENT_ID, at once: both a release and
- * a claim.  ETIMEDOUT: it was handed over, but the new lease is over already and
+ * a claim.  ETIMEDOUT: it was handed off, but the new lease is over already and
  * given back.  EBUSY: nothing was changed, the old lease is to be released as
  * ever.  EUNCERTAIN: likewise, and the resolver goes on. */
-int lk_lease_hand_over(struct lk_store *store, const struct lk_lease *from,
+int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                        struct lk_lease *to, sqlock_error *err);
 
 /* Look at a key's row without locking it.  Never EUNCERTAIN. */

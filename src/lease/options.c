@@ -18,7 +18,7 @@
 #define POOL_DEFAULT 4u
 #define POOL_MAX 64u
 #define POLL_DEFAULT_MS 100u
-#define HANDOVERS_DEFAULT 16u
+#define HANDOFFS_DEFAULT 16u
 
 static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
                         uint32_t least, uint32_t most, sqlock_error *err)
@@ -146,8 +146,8 @@ int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                       err);
     if (rc < 0)
         return rc;
-    if (out->handover_limit == 0)
-        out->handover_limit = HANDOVERS_DEFAULT;
+    if (out->handoff_limit == 0)
+        out->handoff_limit = HANDOFFS_DEFAULT;
     rc = check_choices(out, err);
     if (rc < 0)
         return rc;

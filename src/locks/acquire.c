@@ -183,7 +183,7 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
 
 /* From this lease to that of the thread that is next, in one statement: true
  * when it was done, or *rc says that the release is done all the same. */
-static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
+static bool hand_off_lease(sqlock_lock *lock, const struct lk_lease *lease,
                     const struct lk_waiter *next, struct lk_lease *given,
                     int *rc, sqlock_error *err)
 {
@@ -191,7 +191,7 @@ static bool pass_on(sqlock_lock *lock, const struct lk_lease *lease,
     given->key = lock->key;
     given->name = lock->name;
     given->ttl_ms = next->options->ttl_ms;
-    *rc = lk_lease_hand_over(lock->store, lease, given, err);
+    *rc = lk_lease_hand_off(lock->store, lease, given, err);
     return *rc == 0 || *rc == SQLOCK_ETIMEDOUT;
 }
 
@@ -202,7 +202,7 @@ static int lost_before(sqlock_error *err)
                     "protects may be compromised");
 }
 
-/* The end of a lease that nobody was there to take over, or whose hand-over did
+/* The end of a lease that nobody was there to take over, or whose hand-off did
  * not come about. */
 static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
                        sqlock_error *err)
@@ -220,16 +220,16 @@ static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
     return rc;
 }
 
-/* As a hand-over left it; the lock goes to the next thread whatever the result.
+/* As a hand-off left it; the lock goes to the next thread whatever the result.
  */
-static int hand_over(sqlock_lock *lock, struct lk_lease *lease,
+static int hand_off(sqlock_lock *lock, struct lk_lease *lease,
                      struct lk_waiter *next, sqlock_error *err)
 {
     struct lk_lease given;
     int handed;
     int rc = 0;
 
-    if (!pass_on(lock, lease, next, &given, &handed, err)) {
+    if (!hand_off_lease(lock, lease, next, &given, &handed, err)) {
         rc = release_row(lock, lease, 0, err);
         /* It may have been carried out after all, by the late statement. */
         if (handed == SQLOCK_EUNCERTAIN && rc == SQLOCK_ELOST)
@@ -237,7 +237,7 @@ static int hand_over(sqlock_lock *lock, struct lk_lease *lease,
                           "the connection broke under the release, and the row "
                           "does not say whether the lock had been lost before");
     }
-    lk_end_hand_over(lock, next, handed == 0 ? &given : NULL);
+    lk_end_hand_off(lock, next, handed == 0 ? &given : NULL);
     return rc;
 }
 
@@ -249,9 +249,9 @@ int lk_end_lease(sqlock_lock *lock, struct lk_lease *lease, int lost,
 
     lk_end_care(lock);
     lk_peers_charge(lock);
-    next = lk_begin_hand_over(lock);
+    next = lk_begin_hand_off(lock);
     if (next != NULL)
-        return hand_over(lock, lease, next, err);
+        return hand_off(lock, lease, next, err);
     rc = release_row(lock, lease, lost, err);
     lk_end_release(lock);
     return rc;

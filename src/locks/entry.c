@@ -17,7 +17,7 @@ void lk_leave(sqlock_lock *lock)
 {
     struct lk_waiter *next = lk_fifo_take(&lock->fifo);
 
-    lock->handovers = 0;
+    lock->handoffs = 0;
     lock->outage = 0;
     lock->phase = next != NULL ? LK_BUSY : LK_FREE;
     lock->turn = next;
@@ -133,7 +133,7 @@ static enum lk_wake_reason wait_in_queue(sqlock_lock *lock, struct lk_waiter *se
 {
     lk_fifo_append(&lock->fifo, self);
     while (self->reason == LK_WAKE_NONE && !goes_past(lock, self)) {
-        if (self->is_served) {
+        if (self->is_granting) {
             lk_fifo_wait(&lock->mutex, self, LK_NEVER);
             continue;
         }
@@ -191,7 +191,7 @@ int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
         lk_fifo_unlink(&lock->fifo, self);
     /* Who is served has left the queue and is not called yet. */
     if (self->reason != LK_WAKE_NONE ||
-        (is_late && !self->is_queued && !self->is_served)) {
+        (is_late && !self->is_queued && !self->is_granting)) {
         leave_queue(self);
         rc = step_on(lock, self, self->reason, err);
     }
@@ -208,7 +208,7 @@ int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self)
     pthread_mutex_lock(&lock->mutex);
     if (self->is_queued)
         until_ns = lk_sooner(until_ns, lk_overdue_at(lock));
-    else if (self->is_served && self->reason == LK_WAKE_NONE)
+    else if (self->is_granting && self->reason == LK_WAKE_NONE)
         until_ns = LK_NEVER;
     pthread_mutex_unlock(&lock->mutex);
     return until_ns;
@@ -358,19 +358,19 @@ void lk_end_release(sqlock_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-/* A hand-over is not for a lease that may be over, nor once too often in a row:
+/* A hand-off is not for a lease that may be over, nor once too often in a row:
  * other processes wait as well. */
-struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
+struct lk_waiter *lk_begin_hand_off(sqlock_lock *lock)
 {
-    uint32_t limit = lock->store->options.handover_limit;
+    uint32_t limit = lock->store->options.handoff_limit;
     struct lk_waiter *next = NULL;
 
     pthread_mutex_lock(&lock->mutex);
-    if (lock->handovers < limit && !lk_peers_are_due(lock) &&
+    if (lock->handoffs < limit && !lk_peers_are_due(lock) &&
         !lk_fifo_is_empty(&lock->fifo) && lock->fifo.first->options != NULL &&
         lk_remaining_ns(lock) > 0) {
         next = lk_fifo_take(&lock->fifo);
-        next->is_served = true;
+        next->is_granting = true;
         lock->turn = next; /* who cancels it finds it there */
         lock->is_left_behind = lock->is_left_behind && next->is_abandoned;
     }
@@ -378,16 +378,16 @@ struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock)
     return next;
 }
 
-void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
+void lk_end_hand_off(sqlock_lock *lock, struct lk_waiter *next,
                       const struct lk_lease *lease)
 {
     pthread_mutex_lock(&lock->mutex);
     lock->is_left_behind = next->is_abandoned;
     if (lease != NULL) {
-        lock->handovers++;
+        lock->handoffs++;
         lk_hold(lock, lease, next->options, next->owner);
     } else {
-        lock->handovers = 0;
+        lock->handoffs = 0;
         lock->hold_count = 0;
         lock->lost = 0;
         lock->token = 0;

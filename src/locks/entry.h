@@ -12,7 +12,7 @@
 enum lk_entry {
     LK_ENTRY_AGAIN,   /* nested: counted, nothing to send */
     LK_ENTRY_CLAIM,   /* the lock's phase is LK_BUSY, for the caller */
-    LK_ENTRY_GRANTED, /* handed over by the holder: it is the caller's */
+    LK_ENTRY_GRANTED, /* handed off by the holder: it is the caller's */
     LK_ENTRY_PARKED   /* in the queue, to be woken by a call */
 };
 
@@ -59,8 +59,8 @@ void lk_end_release(sqlock_lock *lock);
 /* In place of a release: who is next, to be served by the caller, who has the
  * lock's turn; NULL: release it.  Then it holds what it was given, or (NULL) has
  * the turn itself. */
-struct lk_waiter *lk_begin_hand_over(sqlock_lock *lock);
-void lk_end_hand_over(sqlock_lock *lock, struct lk_waiter *next,
+struct lk_waiter *lk_begin_hand_off(sqlock_lock *lock);
+void lk_end_hand_off(sqlock_lock *lock, struct lk_waiter *next,
                       const struct lk_lease *lease);
 
 /* Nobody waits any more for the request that acquires, or that releases this

@@ -27,7 +27,7 @@ void lk_fifo_unlink(struct lk_fifo *fifo, struct lk_waiter *waiter)
 void lk_fifo_append(struct lk_fifo *fifo, struct lk_waiter *waiter)
 {
     waiter->reason = LK_WAKE_NONE;
-    waiter->is_served = false;
+    waiter->is_granting = false;
     waiter->is_queued = true;
     waiter->next = NULL;
     waiter->previous = fifo->last;

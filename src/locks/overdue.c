@@ -54,7 +54,7 @@ bool lk_set_aside(sqlock_lock *lock)
     lock->is_aside = true;
     lock->phase = LK_FREE;
     lock->hold_count = 0;
-    lock->handovers = 0;
+    lock->handoffs = 0;
     lock->lost = 0;
     lock->token = 0;
     return true;

@@ -58,7 +58,7 @@ struct sqlock_lock {
     struct lk_waiter *turn; /* whose it is while it claims; NULL */
     int outage; /* what its attempts give while the database is away; 0 */
     enum lk_phase phase;
-    uint32_t handovers; /* between threads of this process, in a row */
+    uint32_t handoffs; /* between threads of this process, in a row */
     /* read and set by whose turn it is */
     bool is_left_free; /* the row, by us */
     uint32_t queue_first;    /* so many acquisitions go to the queue lock first: others

@@ -18,7 +18,7 @@ enum lk_wake_reason {
     LK_WAKE_NONE,    /* the deadline came first */
     LK_WAKE_TURN,    /* it is this one's turn, and nobody else's */
     LK_WAKE_RETRY,    /* something changed: look again */
-    LK_WAKE_GRANTED, /* the lock was handed over to it */
+    LK_WAKE_GRANTED, /* the lock was handed off to it */
     LK_WAKE_CANCELED
 };
 
@@ -46,13 +46,13 @@ struct lk_waiter {
     enum lk_wake_reason reason;
     bool is_queued;
     bool may_not_block; /* in a queue: no thread would be left for others */
-    bool is_served;     /* the lock is being handed over to it */
+    bool is_granting;     /* the lock is being handed off to it */
     bool is_abandoned;  /* a request that nobody waits for any more */
     uint64_t owner;     /* who will own it: lk_owner_id() */
     int64_t wait_ms;
     int64_t asked_ns;                      /* as in lease.h */
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
-    const sqlock_acquire_options *options; /* complete; NULL: a hand-over is not
+    const sqlock_acquire_options *options; /* complete; NULL: a hand-off is not
                                               for it */
 
     pthread_mutex_t mutex; /* of what follows; behind a lock's */

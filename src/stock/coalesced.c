@@ -6,7 +6,7 @@
  * round is under way is in the next.
  *
  * Nobody is cancelled in here (pthread_cancel): a leader ends its round and
- * hands over first.
+ * hands off first.
  */
 #include <errno.h>
 #include <pthread.h>

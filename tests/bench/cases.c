@@ -161,7 +161,7 @@ static const struct bench_case waiting_cases[] = {
         .teardown = row_teardown,
     },
     {
-        .name = "handover",
+        .name = "handoff",
         .what = "all clients one lock, held for 0.1 ms",
         .baseline = "row-queue",
         .takes_turns = true,
@@ -179,8 +179,8 @@ static const struct bench_case waiting_cases[] = {
         .teardown = queue_teardown,
     },
     {
-        .name = "handover-poller",
-        .what = "handover, against that",
+        .name = "handoff-poller",
+        .what = "handoff, against that",
         .baseline = "poller",
         .takes_turns = true,
         .setup = queue_setup,
@@ -198,8 +198,8 @@ static const struct bench_case waiting_cases[] = {
         .teardown = row_teardown,
     },
     {
-        .name = "handover-threads",
-        .what = "handover, against that",
+        .name = "handoff-threads",
+        .what = "handoff, against that",
         .baseline = "thread-queue",
         .takes_turns = true,
         .setup = queue_setup,

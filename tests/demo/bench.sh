@@ -40,7 +40,7 @@ ok "every way to sell is measured, what is left is right" measure \
 ok "with threads" test "$(results 4 false)" -eq 12
 ok "and with processes" test "$(results 2 true)" -eq 12
 ok "and how a lock goes from one to the next, and who waits for it" measure \
-    --cases handover,idle --clients 2,2p --json "$dir/waiting.json"
+    --cases handoff,idle --clients 2,2p --json "$dir/waiting.json"
 idle=$(grep -A 9 '"case": "idle",' "$dir/waiting.json" |
     sed -n 's/.*"ops_per_s": \(.*\),/\1/p' | tr '\n' ' ')
 ok "idle clients send nothing: $idle" test "$idle" = "0.0 0.0 "

@@ -265,7 +265,7 @@ static void finish_story(void)
     let_a_in_again();
     for (size_t i = 0; i < LOCKS; i++) {
         history_check(&stage.histories[i]);
-        assert_true(history_handovers(&stage.histories[i]) >= 1);
+        assert_true(history_handoffs(&stage.histories[i]) >= 1);
     }
 }
 

@@ -103,7 +103,7 @@ static int wait_for_all(struct worker *worker)
     return 0;
 }
 
-static void check_wait(struct fixture *f, int64_t wait_ms, bool is_served)
+static void check_wait(struct fixture *f, int64_t wait_ms, bool is_granting)
 {
     sqlock_options options = keeper_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
@@ -115,19 +115,19 @@ static void check_wait(struct fixture *f, int64_t wait_ms, bool is_served)
         wait.locks[i] = keep_lock(f, tapped, i);
     lock_take(busy, LONG_TTL_MS);
     worker_start(&worker, wait_for_all, &wait);
-    if (is_served) {
+    if (is_granting) {
         assert_becomes_true(tap_count(TAP_EXECUTE) >= 4, PATIENCE_MS);
         lock_give(busy);
     }
     worker_join(&worker);
-    assert_int_equal(wait.rc, is_served ? 0 : SQLOCK_ETIMEDOUT);
+    assert_int_equal(wait.rc, is_granting ? 0 : SQLOCK_ETIMEDOUT);
     assert_int_equal(wait.results[SET / 2], wait.rc);
     for (size_t i = 0; i < SET; i++) {
-        assert_int_equal(wait.results[i] == 0, is_served);
+        assert_int_equal(wait.results[i] == 0, is_granting);
         assert_int_equal(sqlock_remaining_ms(wait.locks[i]), 0);
         lock_drop(wait.locks[i]);
     }
-    if (!is_served)
+    if (!is_granting)
         lock_give(busy);
     lock_drop(busy);
     registry_end(tapped);

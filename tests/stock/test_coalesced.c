@@ -350,7 +350,7 @@ static void *call_until_cancelled(void *context)
     return NULL;
 }
 
-/* A thread that is cancelled while it leads serves its round and hands over. */
+/* A thread that is cancelled while it leads serves its round and hands off. */
 static void test_a_leader_that_dies_hands_over(void **state)
 {
     struct fixture *f = *state;

@@ -262,9 +262,9 @@ bool history_is_good(struct history *history, char why[HISTORY_TEXT])
     return good;
 }
 
-size_t history_handovers(struct history *history)
+size_t history_handoffs(struct history *history)
 {
-    size_t handovers = 0;
+    size_t handoffs = 0;
     int last = -1;
 
     pthread_mutex_lock(&history->mutex);
@@ -274,11 +274,11 @@ size_t history_handovers(struct history *history)
 
         if (event->what != HISTORY_GRANTED)
             continue;
-        handovers += last >= 0 && last != event->who;
+        handoffs += last >= 0 && last != event->who;
         last = event->who;
     }
     pthread_mutex_unlock(&history->mutex);
-    return handovers;
+    return handoffs;
 }
 
 void history_check_at(struct history *history, const char *file, int line)

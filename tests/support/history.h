@@ -60,7 +60,7 @@ void history_told(struct history *history, int who);
 bool history_is_good(struct history *history, char why[HISTORY_TEXT]);
 
 /* How often one party was granted the lock right after another had held it. */
-size_t history_handovers(struct history *history);
+size_t history_handoffs(struct history *history);
 
 /* Fails the running test, with the events, unless the history is good. */
 #define history_check(history) history_check_at((history), __FILE__, __LINE__)

@@ -17,7 +17,7 @@
 #define CAMPAIGN_SECONDS 5000
 
 static const struct topic *const topics[] = {
-    &topic_handover, &topic_cancel,     &topic_queue,   &topic_crowd,
+    &topic_handoff, &topic_cancel,     &topic_queue,   &topic_crowd,
     &topic_request,  &topic_standstill, &topic_hollow, &topic_stranger,
     &topic_silence,  &topic_outage,
 };

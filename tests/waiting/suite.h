@@ -30,7 +30,7 @@ struct topic {
 #define TOPIC(tests_) { (tests_), sizeof(tests_) / sizeof(tests_)[0] }
 /* clang-format on */
 
-extern const struct topic topic_handover;
+extern const struct topic topic_handoff;
 extern const struct topic topic_cancel;
 extern const struct topic topic_queue;
 extern const struct topic topic_crowd;

@@ -1,5 +1,5 @@
 /*
- * test_crowd.c - many who wait: keys by the thousand, hand-overs in a row, and
+ * test_crowd.c - many who wait: keys by the thousand, hand-offs in a row, and
  * work of others that must go on meanwhile
  */
 #include "suite.h"
@@ -82,7 +82,7 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
     free(threads);
 }
 
-/* --- hand-overs, and nobody who waits for a free lock --- */
+/* --- hand-offs, and nobody who waits for a free lock --- */
 
 #define PARTIES 6
 
@@ -133,7 +133,7 @@ static int watch_entries(struct worker *worker)
 }
 
 /* Registries with one or two threads each, as processes would have. */
-static void test_handovers_lose_nobody(void **state)
+static void test_handoffs_lose_nobody(void **state)
 {
     struct fixture *f = *state;
     struct party parties[PARTIES];
@@ -209,7 +209,7 @@ static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
 
 static const struct test tests[] = {
     TEST(test_keys_by_the_thousand_need_no_more_connections),
-    TEST(test_handovers_lose_nobody),
+    TEST(test_handoffs_lose_nobody),
     TEST_ON(test_F36_waiters_do_not_hold_up_an_index_build, ON_POSTGRES,
             IN_SQLOCK),
 };

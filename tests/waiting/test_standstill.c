@@ -128,7 +128,7 @@ static int64_t begin_to_serve(struct fixture *f, sqlock_lock *lock,
     }
 }
 
-/* The lock is being handed over to it when its deadline comes: it is its all the
+/* The lock is being handed off to it when its deadline comes: it is its all the
  * same, and no thread runs round in a circle until then. */
 static void test_a_request_that_is_served_late_costs_nothing(void **state)
 {
@@ -141,7 +141,7 @@ static void test_a_request_that_is_served_late_costs_nothing(void **state)
     sqlock_request *next;
     int64_t spent_ns;
 
-    barrier.text = tapped->store.statements[SQLOCK_SQL_HAND_OVER].sent.text;
+    barrier.text = tapped->store.statements[SQLOCK_SQL_HAND_OFF].sent.text;
     tap_hooks(hold_up, NULL, &barrier);
     (void)wait_until(false, begin_to_serve(f, lock, &barrier, &next, &release));
     spent_ns = cpu_ns(tapped);

@@ -289,7 +289,7 @@ const sqlock_dialect lk_mysql_dialect = {
             "{ends} < {now}" /* of a free row, too */,
             .with = with_queue, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
             .insert_id = SQLOCK_INSERT_ID_MARKED},
-        [SQLOCK_SQL_HAND_OVER] = {.insert_id = SQLOCK_INSERT_ID_ROW},
+        [SQLOCK_SQL_HAND_OFF] = {.insert_id = SQLOCK_INSERT_ID_ROW},
         /* MariaDB gives the rows as they are now, also those of others; on MySQL,
            which has no such clause, they are read afterwards. */
         [SQLOCK_SQL_CLAIM_MANY] = {.text =

@@ -1,5 +1,5 @@
 /*
- * test_handover.c - from thread to thread of one registry, in one statement
+ * test_handoff.c - from thread to thread of one registry, in one statement
  */
 #include "suite.h"
 
@@ -34,7 +34,7 @@ static void close_stage(struct stage *stage)
     registry_end(stage->tapped);
 }
 
-static void test_a_handover_is_one_statement(void **state)
+static void test_a_handoff_is_one_statement(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -65,7 +65,7 @@ static void test_a_handover_is_one_statement(void **state)
     close_stage(&stage);
 }
 
-static void test_handovers_in_a_row_have_a_limit(void **state)
+static void test_handoffs_in_a_row_have_a_limit(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
@@ -73,7 +73,7 @@ static void test_handovers_in_a_row_have_a_limit(void **state)
     sqlock_registry *tapped;
     sqlock_lock *lock;
 
-    options.handover_limit = 2;
+    options.handoff_limit = 2;
     tapped = fixture_tapped(f, &options);
     lock = lock_obtain(tapped, f->name);
     memset(queue, 0, sizeof queue);
@@ -144,7 +144,7 @@ static int lose_first_answer(void *context, const struct tap_event *event,
 
 /* Carried out, but nobody has been told: sent again it changes nothing, and the
  * row says whose it is. */
-static void test_F38_a_handover_without_answer_is_found_out(void **state)
+static void test_F38_a_handoff_without_answer_is_found_out(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -175,7 +175,7 @@ static int refuse_first(void *context, const struct tap_event *event)
                : 0;
 }
 
-static void test_F38_a_handover_that_was_not_sent_is_sent_again(void **state)
+static void test_F38_a_handoff_that_was_not_sent_is_sent_again(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -190,7 +190,7 @@ static void test_F38_a_handover_that_was_not_sent_is_sent_again(void **state)
     close_stage(&stage);
 }
 
-static int never_answer_handover(void *context, const struct tap_event *event,
+static int never_answer_handoff(void *context, const struct tap_event *event,
                                  int rc)
 {
     const char *client = context;
@@ -205,7 +205,7 @@ static int never_answer_handover(void *context, const struct tap_event *event,
 
 /* Never answered: the release is sent for itself, and the truth is that nobody
  * can tell; the one who waits is served all the same. */
-static void test_F38_a_handover_never_answered_strands_nobody(void **state)
+static void test_F38_a_handoff_never_answered_strands_nobody(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -214,7 +214,7 @@ static void test_F38_a_handover_never_answered_strands_nobody(void **state)
 
     open_stage(&stage, f, 0);
     row = fixture_row(f, f->name);
-    tap_hooks(NULL, never_answer_handover, row.client);
+    tap_hooks(NULL, never_answer_handoff, row.client);
     rc = sqlock_release(stage.lock, &f->err);
     assert_code_of(0, SQLOCK_EUNCERTAIN, rc, &f->err);
     contender_await(&stage.next);
@@ -233,7 +233,7 @@ static void on_lost(void *context, sqlock_lock *lock, int code)
 }
 
 /* What the waiter asked for is what it gets: its TTL, renewal, a signal. */
-static void test_a_handover_is_on_the_next_ones_terms(void **state)
+static void test_a_handoff_is_on_the_next_ones_terms(void **state)
 {
     struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -327,19 +327,19 @@ static void test_a_crowd_of_threads_is_served_one_by_one(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_a_handover_is_one_statement, ON_ALL, IN_ALL),
-    TEST(test_handovers_in_a_row_have_a_limit),
+    TEST_ON(test_a_handoff_is_one_statement, ON_ALL, IN_ALL),
+    TEST(test_handoffs_in_a_row_have_a_limit),
     TEST_ON(test_a_lost_lease_is_not_handed_over, ON_ALL, IN_ALL),
     TEST(test_a_lease_that_is_over_is_not_handed_over),
-    TEST_ON(test_F38_a_handover_without_answer_is_found_out, ON_SERVERS,
+    TEST_ON(test_F38_a_handoff_without_answer_is_found_out, ON_SERVERS,
             IN_ALL),
-    TEST_ON(test_F38_a_handover_that_was_not_sent_is_sent_again, ON_ALL,
+    TEST_ON(test_F38_a_handoff_that_was_not_sent_is_sent_again, ON_ALL,
             IN_SQLOCK),
-    TEST_ON(test_F38_a_handover_never_answered_strands_nobody, ON_SERVERS,
+    TEST_ON(test_F38_a_handoff_never_answered_strands_nobody, ON_SERVERS,
             IN_SQLOCK),
-    TEST(test_a_handover_is_on_the_next_ones_terms),
+    TEST(test_a_handoff_is_on_the_next_ones_terms),
     TEST(test_owned_by_the_registry_a_waiter_of_the_turn_counts),
     TEST(test_a_crowd_of_threads_is_served_one_by_one),
 };
 
-const struct topic topic_handover = TOPIC(tests);
+const struct topic topic_handoff = TOPIC(tests);
