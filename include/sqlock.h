@@ -525,7 +525,7 @@ SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
  *
  *     rc = sqlock_request_acquire(&request, lock, 30000, NULL, done, &err);
  *     ... poll(2) finds `done` readable; read it ...
- *     if (sqlock_request_look(request) != SQLOCK_REQUEST_FETCHING)
+ *     if (sqlock_request_status(request) != SQLOCK_REQUEST_FETCHING)
  *         rc = sqlock_request_finish(request, &err);   0: the lock is ours
  *
  * A request is a contender of its own: it takes its place in the queue by its
@@ -587,7 +587,7 @@ SQLOCK_MUSTUSE int sqlock_request_release(sqlock_request **out,
                                           sqlock_error *err);
 
 /** Where it stands now; no I/O.  NULL: FREE. */
-SQLOCK_API sqlock_request_state sqlock_request_look(sqlock_request *request);
+SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
 
 /**
  * The result of a request that is over, which is freed.

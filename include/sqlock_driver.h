@@ -485,7 +485,7 @@ typedef enum sqlock_stock_kind {
     /* Let {3} expire if it is reserved and over.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_LAPSE,
     /* STATE of {3} and its remaining us. */
-    SQLOCK_STOCK_SQL_LOOK,
+    SQLOCK_STOCK_SQL_STATUS,
     /* The {2} reservations in the state {5} whose EXPIRES_AT was {7} ago or more,
      * by EXPIRES_AT and ORDER_ID, of those behind the one of {8} and {3}:
      * ORDER_ID and EXPIRES_AT in us since 1970. */

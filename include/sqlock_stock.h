@@ -298,7 +298,7 @@ SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
  * @param[out] remaining_ms by the database's clock, 0 when over; may be NULL
  * @return as sqlock_stock_read()
  */
-SQLOCK_MUSTUSE int sqlock_stock_look(sqlock_stock *stock, sqlock_tx *tx,
+SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
                                      const char *order,
                                      sqlock_stock_state *state,
                                      int64_t *remaining_ms, sqlock_error *err);

@@ -67,11 +67,11 @@ static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
     sqlock_lock *lock = a->lock;
     struct lk_waiter *self = &a->self;
     bool was_refused = false;
-    int rc = self->is_looking ? lk_wait_for_row(lock, self, err)
+    int rc = self->is_polling ? lk_wait_for_row(lock, self, err)
                               : wait_first(a, err);
 
     while (rc == 0) {
-        lk_peers_note(lock, &self->post.seen);
+        lk_peers_note(lock, &self->subscription.seen);
         if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
             return lk_canceled(err);
         if (may_pause(a) && lk_peers_are_due(lock)) {
@@ -161,7 +161,7 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
             .asked_ns = a->self.asked_ns,
         };
         if (lock->store->options.observe_before_steal)
-            a->lease.observed = &a->self.post.seen;
+            a->lease.observed = &a->self.subscription.seen;
         lk_queue_begin(&a->wait, lock, &a->self);
     }
     rc = claim_patiently(a, err);
@@ -360,14 +360,14 @@ int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
     if (rc < 0)
         return rc;
     if (ttl_ms < lease.ttl_ms) /* it ends sooner from here on */
-        lk_sentinel_look(&lock->registry->sentinel);
+        lk_sentinel_wake(&lock->registry->sentinel);
     rc = lk_lease_renew(lock->store, &lease, ttl_ms, err);
 
     pthread_mutex_lock(&lock->mutex);
     (void)lk_renewal_end(lock, &renewal, &lease, rc, lk_boottime_ns());
     pthread_mutex_unlock(&lock->mutex);
-    lk_sentinel_look(&lock->registry->sentinel);
+    lk_sentinel_wake(&lock->registry->sentinel);
     if (ttl_ms != renewal.old_ttl_ms || renewal.others_ns != LK_NEVER)
-        lk_keeper_look(&lock->registry->keeper); /* due sooner than it was */
+        lk_keeper_wake(&lock->registry->keeper); /* due sooner than it was */
     return rc;
 }

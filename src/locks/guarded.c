@@ -50,7 +50,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
         strcmp(lock->client_id, client_id) == 0)
         lock->lost = lost;
     pthread_mutex_unlock(&lock->mutex);
-    lk_keeper_look(&lock->registry->keeper); /* it may be due by now */
+    lk_keeper_wake(&lock->registry->keeper); /* it may be due by now */
     if (lost != 0)
-        lk_sentinel_look(&lock->registry->sentinel);
+        lk_sentinel_wake(&lock->registry->sentinel);
 }

@@ -236,7 +236,7 @@ static void renew(struct lk_keeper *keeper, struct lk_batch *batch)
     if (step_us != 0)
         report_step(keeper, step_us, batch);
     unpin(registry, batch);
-    lk_sentinel_look(&registry->sentinel);
+    lk_sentinel_wake(&registry->sentinel);
 }
 
 static bool is_stopping(struct lk_keeper *keeper)
@@ -330,7 +330,7 @@ int lk_keeper_keep(struct lk_keeper *keeper, sqlock_lock *lock,
     return rc;
 }
 
-void lk_keeper_look(struct lk_keeper *keeper)
+void lk_keeper_wake(struct lk_keeper *keeper)
 {
     pthread_mutex_lock(&keeper->mutex);
     if (keeper->is_running)

@@ -44,6 +44,6 @@ int lk_keeper_keep(struct lk_keeper *keeper, struct sqlock_lock *lock,
 void lk_keeper_forget(struct lk_keeper *keeper, struct sqlock_lock *lock);
 
 /* A lease may be renewed again. */
-void lk_keeper_look(struct lk_keeper *keeper);
+void lk_keeper_wake(struct lk_keeper *keeper);
 
 #endif

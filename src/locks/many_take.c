@@ -254,14 +254,14 @@ static int await_row(struct lk_many *call, struct lk_waiter *self,
     struct lk_part *part = call->missing;
     int rc;
 
-    self->post.seen = part->seen;
+    self->subscription.seen = part->seen;
     if (call->at_row == NULL)
         lk_queue_begin(&call->wait, part->lock, self);
     else
         lk_queue_refused(&call->wait);
     call->at_row = part;
     rc = lk_queue_await(&call->wait, err);
-    part->seen = self->post.seen;
+    part->seen = self->subscription.seen;
     if (rc < 0)
         part->rc = rc;
     return rc;

@@ -23,7 +23,7 @@ static void free_registry(sqlock_registry *registry)
         return;
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
-    lk_lookout_stop(&registry->lookout);
+    lk_poller_stop(&registry->poller);
     lk_canceller_stop(&registry->canceller);
     lk_store_clear(&registry->store);
     lk_runner_stop(&registry->runner);
@@ -47,7 +47,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     (void)pthread_mutex_init(&registry->mutex, NULL);
     lk_sentinel_init(&registry->sentinel);
     lk_keeper_init(&registry->keeper, registry);
-    lk_lookout_init(&registry->lookout, registry);
+    lk_poller_init(&registry->poller, registry);
     lk_canceller_init(&registry->canceller, registry);
     lk_runner_init(&registry->runner);
     rc = lk_store_open(&registry->store, url, options, err);
@@ -133,7 +133,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     lk_requests_end(registry); /* with all that serves them there yet */
     lk_keeper_stop(&registry->keeper);
     lk_sentinel_stop(&registry->sentinel);
-    lk_lookout_stop(&registry->lookout); /* it has locks pinned */
+    lk_poller_stop(&registry->poller); /* it has locks pinned */
     rc = release_held(registry, err);
     HASH_ITER(hh, registry->locks, lock, next)
     {

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/look.h"
+#include "lease/observe.h"
 #include "locks/wait.h"
 
 #define FIRST_MS 1000
@@ -208,7 +208,7 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
         turn_off(wait);
     if (rc < 0)
         return rc;
-    *left_ns = lk_look_left_ns(store, &wait->self->post.seen, &row);
+    *left_ns = lk_row_blocked_ns(store, &wait->self->subscription.seen, &row);
     if (*left_ns > 0 && !row.is_sqlocks)
         wait->may_look = true; /* a peer does not notify */
     return 0;
@@ -218,7 +218,7 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
  * who will not notify. */
 static int await_by_looking(struct lk_queue_wait *wait, sqlock_error *err)
 {
-    wait->self->post.tells_change = wait->may_look && !wait->is_off;
+    wait->self->subscription.tells_change = wait->may_look && !wait->is_off;
     wait->may_look = false;
     return lk_wait_for_row(wait->lock, wait->self, err);
 }

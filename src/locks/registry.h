@@ -1,7 +1,7 @@
 /*
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
- * Order of mutexes: keeper, sentinel, canceller, lookout, registry, lock, waiter,
+ * Order of mutexes: keeper, sentinel, canceller, poller, registry, lock, waiter,
  * then runner and resolver.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
@@ -18,7 +18,7 @@
 #include "locks/cancel.h"
 #include "locks/fifo.h"
 #include "locks/keeper.h"
-#include "locks/lookout.h"
+#include "locks/poller.h"
 #include "locks/runner.h"
 #include "locks/sentinel.h"
 #include "sqlock.h"
@@ -27,7 +27,7 @@ struct sqlock_registry {
     struct lk_store store; /* at first: lk_store_of() */
     struct lk_sentinel sentinel;
     struct lk_keeper keeper;
-    struct lk_lookout lookout;
+    struct lk_poller poller;
     struct lk_canceller canceller;
     struct lk_runner runner;
     pthread_mutex_t mutex; /* of what follows */

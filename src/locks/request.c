@@ -303,7 +303,7 @@ static sqlock_request_state state_of(sqlock_request *request)
     return state;
 }
 
-sqlock_request_state sqlock_request_look(sqlock_request *request)
+sqlock_request_state sqlock_request_status(sqlock_request *request)
 {
     sqlock_request_state state;
 

@@ -203,7 +203,7 @@ void lk_sentinel_forget(struct lk_sentinel *sentinel, sqlock_lock *lock)
     pthread_mutex_unlock(&sentinel->mutex);
 }
 
-void lk_sentinel_look(struct lk_sentinel *sentinel)
+void lk_sentinel_wake(struct lk_sentinel *sentinel)
 {
     bool is_running;
 

@@ -38,7 +38,7 @@ int lk_sentinel_watch(struct lk_sentinel *sentinel, struct sqlock_lock *lock,
 void lk_sentinel_forget(struct lk_sentinel *sentinel, struct sqlock_lock *lock);
 
 /* A watched lease was lost, or ends sooner than it did. */
-void lk_sentinel_look(struct lk_sentinel *sentinel);
+void lk_sentinel_wake(struct lk_sentinel *sentinel);
 
 /* With the lock's mutex held: its descriptor, if it has one, is no longer
  * readable. */

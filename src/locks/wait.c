@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "lease/look.h"
+#include "lease/observe.h"
 
 int64_t lk_wait_statement_deadline(const struct lk_store *store,
                                    const struct lk_waiter *self)
@@ -34,11 +34,11 @@ static int look(sqlock_lock *lock, const struct lk_waiter *self,
     rc = lk_lease_read(store, lock->key,
                        lk_wait_statement_deadline(store, self), &row, err);
     if (rc == 0)
-        *left_ns = lk_look_left_ns(store, seen, &row);
+        *left_ns = lk_row_blocked_ns(store, seen, &row);
     return rc;
 }
 
-/* Until the lookout has something to tell; LK_PARKED. */
+/* Until the poller has something to tell; LK_PARKED. */
 static int await_news(struct lk_waiter *self, sqlock_error *err)
 {
     int rc = SQLOCK_ETIMEDOUT;
@@ -63,24 +63,24 @@ static int await_news(struct lk_waiter *self, sqlock_error *err)
 int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err)
 {
-    struct lk_lookout *lookout = &lock->registry->lookout;
+    struct lk_poller *poller = &lock->registry->poller;
     int64_t left_ns = 0;
     int rc = SQLOCK_ETIMEDOUT;
 
     if (self->wait_ms != 0) {
-        rc = self->is_looking ? 0 : lk_lookout_begin(lookout, lock, self, err);
+        rc = self->is_polling ? 0 : lk_poller_begin(poller, lock, self, err);
         if (rc < 0)
             return rc;
         rc = await_news(self, err);
-        self->is_looking = rc == LK_PARKED;
+        self->is_polling = rc == LK_PARKED;
         if (rc == LK_PARKED)
             return rc;
-        lk_lookout_end(lookout, self);
+        lk_poller_end(poller, self);
     }
     if (rc != SQLOCK_ETIMEDOUT)
         return rc;
     /* Once more, at the end: what became free since the last look. */
-    rc = look(lock, self, &self->post.seen, &left_ns, err);
+    rc = look(lock, self, &self->subscription.seen, &left_ns, err);
     if (rc == 0 && left_ns > 0)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;

@@ -22,8 +22,8 @@ enum lk_wake_reason {
     LK_WAKE_CANCELED
 };
 
-/* A place in the lookout's list (lookout.h). */
-struct lk_post {
+/* A place in the poller's list (poller.h). */
+struct lk_subscription {
     struct lk_waiter *next, *previous;
     struct sqlock_lock *lock;
     int64_t due_ns; /* when to look next, CLOCK_MONOTONIC */
@@ -60,14 +60,14 @@ struct lk_waiter {
     bool is_cancelled;
     struct sqlock_lock *queued_at;  /* or about to be */
     struct lk_connection *waits_on; /* blocked in the database; NULL */
-    bool is_looking;         /* parked: begun at the lookout, and not ended */
+    bool is_polling;         /* parked: begun at the poller, and not ended */
     int64_t paused_until_ns; /* CLOCK_MONOTONIC, between two attempts while the
                                 database is away; 0: in none */
-    bool is_told;            /* by the lookout: told_rc */
+    bool is_told;            /* by the poller: told_rc */
     int told_rc;
     sqlock_error told;
 
-    struct lk_post post; /* under the lookout's mutex */
+    struct lk_subscription subscription; /* under the poller's mutex */
     bool
         has_cancel_fd; /* never changes; the rest under the canceller's mutex */
     struct {

@@ -25,7 +25,7 @@ static int look_at(struct lk_stock_operation *op, struct look *look,
 
     memset(look, 0, sizeof *look);
     lk_stock_arguments(op, NULL, &arguments);
-    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_LOOK, &arguments, &result, err);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_STATUS, &arguments, &result, err);
     if (rc == 0 && result.rows > 0 && result.cells[0].type == SQLOCK_TEXT) {
         look->state = result.cells[0].text[0];
         look->remaining_us = result.cells[1].integer;
@@ -187,7 +187,7 @@ int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 
 /* --- looking --- */
 
-int sqlock_stock_look(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                       sqlock_stock_state *state, int64_t *remaining_ms,
                       sqlock_error *err)
 {

@@ -62,7 +62,7 @@ const char *const lk_stock_templates[SQLOCK_STOCK_KINDS] = {
     [SQLOCK_STOCK_SQL_CLAIM] = "{end_as 'C'} AND EXPIRES_AT > {now}",
     [SQLOCK_STOCK_SQL_CANCEL] = "{end_as 'X'}",
     [SQLOCK_STOCK_SQL_LAPSE] = "{end_as 'E'} AND EXPIRES_AT <= {now}",
-    [SQLOCK_STOCK_SQL_LOOK] =
+    [SQLOCK_STOCK_SQL_STATUS] =
         "SELECT STATE, {us_until EXPIRES_AT} FROM {reservation} WHERE {this}",
     [SQLOCK_STOCK_SQL_DUE] =
         "SELECT ORDER_ID, {in_us EXPIRES_AT} FROM {reservation} "

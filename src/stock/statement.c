@@ -111,7 +111,7 @@ static bool is_write(sqlock_stock_kind kind)
     case SQLOCK_STOCK_SQL_LIST:
     case SQLOCK_STOCK_SQL_LIST_TOTAL:
     case SQLOCK_STOCK_SQL_ENTRIES:
-    case SQLOCK_STOCK_SQL_LOOK:
+    case SQLOCK_STOCK_SQL_STATUS:
     case SQLOCK_STOCK_SQL_OLD:
     case SQLOCK_STOCK_SQL_DUE:
         return false;

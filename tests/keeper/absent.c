@@ -178,9 +178,9 @@ static void test_requests_go_past_an_absent_holder(void **state)
                                 &f->err);
     assert_lock_ok(rc, &f->err);
     /* The first one is granted, and nobody comes for it. */
-    assert_becomes_true(sqlock_request_look(second) == SQLOCK_REQUEST_HELD,
+    assert_becomes_true(sqlock_request_status(second) == SQLOCK_REQUEST_HELD,
                         PATIENCE_MS);
-    assert_int_equal(sqlock_request_look(first), SQLOCK_REQUEST_LOST);
+    assert_int_equal(sqlock_request_status(first), SQLOCK_REQUEST_LOST);
     assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(first, &f->err),
                 &f->err);
     assert_lock_ok(sqlock_request_finish(second, &f->err), &f->err);

@@ -408,7 +408,7 @@ static int stay_dark(void *context, const struct tap_event *event)
 static bool are_over(sqlock_request *const *requests)
 {
     for (size_t i = 0; i < REQUESTS; i++)
-        if (sqlock_request_look(requests[i]) == SQLOCK_REQUEST_FETCHING)
+        if (sqlock_request_status(requests[i]) == SQLOCK_REQUEST_FETCHING)
             return false;
     return true;
 }

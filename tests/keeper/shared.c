@@ -87,7 +87,7 @@ int64_t keep_make_due(sqlock_lock *lock)
     lock->deadline_boot_ns -= (int64_t)lock->ttl_ms / 4 * LK_NS_PER_MS;
     before = lock->deadline_boot_ns;
     pthread_mutex_unlock(&lock->mutex);
-    lk_keeper_look(&lock->registry->keeper);
+    lk_keeper_wake(&lock->registry->keeper);
     return before;
 }
 

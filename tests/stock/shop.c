@@ -140,7 +140,7 @@ void shop_expect_state(struct fixture *f, sqlock_stock *stock,
     sqlock_stock_state found = SQLOCK_STOCK_RESERVED;
     int64_t remaining_ms = -1;
     int rc =
-        sqlock_stock_look(stock, NULL, order, &found, &remaining_ms, &f->err);
+        sqlock_stock_status(stock, NULL, order, &found, &remaining_ms, &f->err);
 
     assert_lock_ok(rc, &f->err);
     assert_int_equal(found, expected);

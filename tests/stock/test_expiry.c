@@ -250,7 +250,7 @@ static sqlock_tx *end_in_transaction(struct race *race, bool claims)
             assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
     }
     assert_lock_ok(rc, &f->err);
-    assert_becomes_true(sqlock_stock_look(race->expirer, NULL, race->order,
+    assert_becomes_true(sqlock_stock_status(race->expirer, NULL, race->order,
                                           NULL, &remaining_ms, &f->err) == 0 &&
                             remaining_ms == 0,
                         PATIENCE_MS);

@@ -82,7 +82,7 @@ static void test_an_expired_reservation_gives_back_once(void **state)
     int64_t expired = -1;
     int64_t remaining_ms = -1;
 
-    assert_becomes_true(sqlock_stock_look(stock, NULL, order, NULL,
+    assert_becomes_true(sqlock_stock_status(stock, NULL, order, NULL,
                                           &remaining_ms, &f->err) == 0 &&
                             remaining_ms == 0,
                         PATIENCE_MS);
@@ -118,7 +118,7 @@ static void test_a_refused_reservation_is_none(void **state)
     assert_code(SQLOCK_ENOTFOUND,
                 sqlock_stock_claim(stock, NULL, item, NULL, &f->err), &f->err);
     assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_look(stock, NULL, item, NULL, NULL, &f->err),
+                sqlock_stock_status(stock, NULL, item, NULL, NULL, &f->err),
                 &f->err);
     assert_int_equal(shop_there(f, item), 3);
     sqlock_stock_close(stock);
@@ -238,7 +238,7 @@ static void test_each_table_has_its_own_reservations(void **state)
     (void)snprintf(order, sizeof order, "%s",
                    shop_reserve(f, theirs, item, 4, SHOP_LONG_MS));
     assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_look(ours, NULL, order, NULL, NULL, &f->err),
+                sqlock_stock_status(ours, NULL, order, NULL, NULL, &f->err),
                 &f->err);
     assert_code(SQLOCK_ENOTFOUND,
                 sqlock_stock_cancel(ours, NULL, order, NULL, &f->err), &f->err);

@@ -446,7 +446,7 @@ static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
         for (size_t i = 0; i < 3; i++)
             requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
         request_give_up(f, requests[1]);
-        assert_int_equal(sqlock_request_look(requests[0]),
+        assert_int_equal(sqlock_request_status(requests[0]),
                          SQLOCK_REQUEST_FETCHING);
         write_to(options.cancel_fd);
         request_expect(f, requests[0], SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);

@@ -43,7 +43,7 @@ sqlock_request *request_ask(struct fixture *f, sqlock_lock *lock,
 
 bool request_is_over(sqlock_request *request)
 {
-    sqlock_request_state state = sqlock_request_look(request);
+    sqlock_request_state state = sqlock_request_status(request);
 
     return state != SQLOCK_REQUEST_FETCHING &&
            state != SQLOCK_REQUEST_RELEASING;
@@ -54,7 +54,7 @@ void request_expect(struct fixture *f, sqlock_request *request,
                     sqlock_request_state state, int rc)
 {
     assert_becomes_true(request_is_over(request), PATIENCE_MS);
-    assert_int_equal(sqlock_request_look(request), state);
+    assert_int_equal(sqlock_request_status(request), state);
     assert_code(rc, sqlock_request_finish(request, &f->err), &f->err);
 }
 
@@ -93,7 +93,7 @@ static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
     int rc;
 
     assert_becomes_true(drain(done) == 1, PATIENCE_MS);
-    assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_HELD);
+    assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_HELD);
     assert_false(row_is_free(f));
     assert_false(sqlock_is_held(lock)); /* by this thread */
     assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
@@ -121,7 +121,7 @@ static void test_a_request_is_woken_by_another_process(void **state)
     lock_take(held, 0);
     token = sqlock_token(held);
     request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_FETCHING);
+    assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_FETCHING);
     assert_code(SQLOCK_EINUSE, sqlock_request_finish(request, &f->err),
                 &f->err);
     assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
@@ -187,10 +187,10 @@ static void test_requests_of_one_thread_exclude_each_other(void **state)
     first = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     second = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
     contender_queue(&last, lock, SQLOCK_FOREVER);
-    assert_int_equal(sqlock_request_look(first), SQLOCK_REQUEST_FETCHING);
+    assert_int_equal(sqlock_request_status(first), SQLOCK_REQUEST_FETCHING);
     lock_give(lock);
     request_expect(f, first, SQLOCK_REQUEST_HELD, 0);
-    assert_int_equal(sqlock_request_look(second), SQLOCK_REQUEST_FETCHING);
+    assert_int_equal(sqlock_request_status(second), SQLOCK_REQUEST_FETCHING);
     assert_int_equal(sqlock_hold_count(lock), 1);
     lock_give(lock);
     request_expect(f, second, SQLOCK_REQUEST_HELD, 0);
@@ -427,7 +427,7 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
     options.on_lost = count_lost;
     options.lost_context = &lost;
     request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
-    assert_becomes_true(sqlock_request_look(request) == SQLOCK_REQUEST_LOST,
+    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
     assert_becomes_true(atomic_load(&lost) == 1, PATIENCE_MS);
     assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
@@ -462,7 +462,7 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
 
     options.ttl_ms = 300;
     request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
-    assert_becomes_true(sqlock_request_look(request) == SQLOCK_REQUEST_LOST,
+    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
     rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
@@ -532,7 +532,7 @@ static bool refused_in_child(sqlock_lock *lock, sqlock_request *request)
     return sqlock_request_acquire(&another, lock, 0, NULL, -1, NULL) ==
                SQLOCK_EFORK &&
            sqlock_request_release(&another, lock, -1, NULL) == SQLOCK_EFORK &&
-           sqlock_request_look(request) == SQLOCK_REQUEST_FREE &&
+           sqlock_request_status(request) == SQLOCK_REQUEST_FREE &&
            sqlock_request_finish(request, NULL) == SQLOCK_EFORK &&
            sqlock_request_abandon(request, NULL) == SQLOCK_EFORK;
 }
@@ -569,7 +569,7 @@ static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
     sql_run(&f->sql, "BEGIN");
     sql_run(&f->sql, "UPDATE %s SET FENCE = FENCE", f->table);
     request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    assert_int_equal(sqlock_request_look(request), SQLOCK_REQUEST_FETCHING);
+    assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_FETCHING);
     sql_run(&f->sql, "ROLLBACK");
     request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     lock_give(lock);

@@ -1,14 +1,14 @@
 /*
  * look.h - what a look at another process's row says
  */
-#ifndef LK_LOOK_H
-#define LK_LOOK_H
+#ifndef LK_OBSERVE_H
+#define LK_OBSERVE_H
 
 #include "lease/lease.h"
 
 /* How long a row is not to be claimed, by what is known now: 0, or ns.  `seen`
  * remembers what was seen of it before. */
-int64_t lk_look_left_ns(const struct lk_store *store, struct lk_observed *seen,
+int64_t lk_row_blocked_ns(const struct lk_store *store, struct lk_observed *seen,
                         const struct lk_row *row);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * look.c - what a look at another process's row says: how long it is taken.
  */
-#include "lease/look.h"
+#include "lease/observe.h"
 
 #include <string.h>
 
@@ -47,7 +47,7 @@ static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
     return left > 0 ? left : 0;
 }
 
-int64_t lk_look_left_ns(const struct lk_store *store, struct lk_observed *seen,
+int64_t lk_row_blocked_ns(const struct lk_store *store, struct lk_observed *seen,
                         const struct lk_row *row)
 {
     /* Spring's layouts do not tell whose a row is; ours poll there as well. */

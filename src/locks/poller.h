@@ -1,9 +1,9 @@
 /*
- * lookout.h - the thread that looks at the rows that a process waits for, all of
+ * poller.h - the thread that looks at the rows that a process waits for, all of
  * them in one statement, without locking anything
  */
-#ifndef LK_LOOKOUT_H
-#define LK_LOOKOUT_H
+#ifndef LK_POLLER_H
+#define LK_POLLER_H
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -14,25 +14,25 @@
 struct lk_waiter;
 struct sqlock_registry;
 
-struct lk_lookout {
+struct lk_poller {
     struct sqlock_registry *registry;
     pthread_mutex_t mutex; /* before a waiter's */
     pthread_t thread;
     struct lk_alarm alarm;
-    struct lk_waiter *posts;
+    struct lk_waiter *subscriptions;
     size_t count;
     bool is_running;
     bool is_stopping;
 };
 
-void lk_lookout_init(struct lk_lookout *lookout,
+void lk_poller_init(struct lk_poller *poller,
                      struct sqlock_registry *registry);
-void lk_lookout_stop(struct lk_lookout *lookout); /* once or more */
+void lk_poller_stop(struct lk_poller *poller); /* once or more */
 
 /* From now on look at the lock's row, until it may be claimed or a look fails:
  * the waiter is told then, once.  To be ended in any case.  0, ERESOURCE. */
-int lk_lookout_begin(struct lk_lookout *lookout, struct sqlock_lock *lock,
+int lk_poller_begin(struct lk_poller *poller, struct sqlock_lock *lock,
                      struct lk_waiter *waiter, sqlock_error *err);
-void lk_lookout_end(struct lk_lookout *lookout, struct lk_waiter *waiter);
+void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter);
 
 #endif

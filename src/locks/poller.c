@@ -1,0 +1,257 @@
+/*
+ * poller.c - one statement for all the rows that a process waits for, every so
+ * often, and sooner where a lease is about to end.
+ *
+ * Observing before stealing is for peers whose clocks are not known: an expired
+ * row is believed only after it has stayed the same for a TTL on this host's
+ * own clock, whatever its time stamp says.
+ */
+#include "locks/poller.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "base/thread.h"
+#include "lease/batch.h"
+#include "lease/observe.h"
+#include "locks/registry.h"
+
+void lk_poller_init(struct lk_poller *poller, sqlock_registry *registry)
+{
+    memset(poller, 0, sizeof *poller);
+    poller->registry = registry;
+    (void)pthread_mutex_init(&poller->mutex, NULL);
+}
+
+static int64_t pause_ns(const sqlock_registry *registry)
+{
+    int64_t poll_us = (int64_t)registry->store.options.poll_ms * 1000;
+
+    return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
+}
+
+/* Called with the mutex held: the waiter is told, and not looked out for any
+ * more. */
+static void tell(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
+                 const sqlock_error *err)
+{
+    DL_DELETE2(poller->subscriptions, waiter, subscription.previous, subscription.next);
+    poller->count--;
+    waiter->subscription.is_listed = false;
+    pthread_mutex_lock(&waiter->mutex);
+    waiter->is_told = true;
+    waiter->told_rc = rc;
+    if (rc < 0)
+        waiter->told = *err;
+    lk_waiter_wake(waiter);
+    pthread_mutex_unlock(&waiter->mutex);
+}
+
+/* The keys that are due, or nearly so; sorted, each once.  Called with the mutex
+ * held. */
+static void gather(struct lk_poller *poller, struct lk_batch *batch)
+{
+    int64_t soon =
+        sqlock_monotonic_ns() +
+        (int64_t)poller->registry->store.options.poll_ms * LK_NS_PER_MS / 2;
+    struct lk_waiter *waiter;
+
+    batch->items = calloc(poller->count, sizeof *batch->items);
+    if (batch->items == NULL)
+        return;
+    DL_FOREACH2(poller->subscriptions, waiter, subscription.next)
+    {
+        if (waiter->subscription.due_ns > soon || batch->count == LK_BATCH_MAX)
+            continue;
+        /* A lock goes on living without its waiter no longer than that: pinned,
+         * its key stays. */
+        waiter->subscription.lock->pins++;
+        batch->items[batch->count].owner = waiter->subscription.lock;
+        batch->items[batch->count++].lease.key = waiter->subscription.lock->key;
+    }
+    lk_batch_sort(batch);
+}
+
+static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
+{
+    pthread_mutex_lock(&registry->mutex);
+    for (size_t i = 0; i < batch->count; i++)
+        lk_lock_unpin(registry, batch->items[i].owner);
+    pthread_mutex_unlock(&registry->mutex);
+}
+
+/* Whether the row has another holder than at the first look. */
+static bool has_changed(struct lk_subscription *subscription, const struct lk_row *row)
+{
+    if (!subscription->tells_change)
+        return false;
+    if (subscription->holder[0] == '\0')
+        memcpy(subscription->holder, row->client_id, sizeof subscription->holder);
+    return strcmp(subscription->holder, row->client_id) != 0;
+}
+
+/* Called with the mutex held: what was seen, for each who still waits. */
+static void report(struct lk_poller *poller, const struct lk_batch *batch,
+                   const struct lk_row *rows, int rc, const sqlock_error *err)
+{
+    struct lk_waiter *waiter;
+    struct lk_waiter *next;
+
+    DL_FOREACH_SAFE2(poller->subscriptions, waiter, next, subscription.next)
+    {
+        const struct lk_row *row =
+            lk_batch_row(batch, rows, waiter->subscription.lock->key);
+        int64_t left_ns;
+
+        if (row == NULL)
+            continue; /* not looked at */
+        left_ns = rc < 0 ? 0
+                         : lk_row_blocked_ns(&poller->registry->store,
+                                           &waiter->subscription.seen, row);
+        if (left_ns == 0 || has_changed(&waiter->subscription, row))
+            tell(poller, waiter, rc, err);
+        else
+            waiter->subscription.due_ns =
+                sqlock_monotonic_ns() +
+                lk_sooner(pause_ns(poller->registry), left_ns);
+    }
+}
+
+/* Called with the mutex held, which is let go during the statement. */
+static void look(struct lk_poller *poller)
+{
+    sqlock_registry *registry = poller->registry;
+    struct lk_batch batch = {0};
+    struct lk_row *rows = NULL;
+    sqlock_error err = {0};
+    int rc = SQLOCK_EBUSY;
+
+    pthread_mutex_lock(&registry->mutex);
+    gather(poller, &batch);
+    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&poller->mutex);
+    if (batch.count > 0)
+        rows = calloc(batch.count, sizeof *rows);
+    if (rows != NULL) {
+        batch.deadline_ns = lk_store_deadline(&registry->store);
+        rc = lk_batch_read(&registry->store, &batch, rows, &err);
+    }
+    if (rc != SQLOCK_EBUSY) {
+        pthread_mutex_lock(&poller->mutex);
+        report(poller, &batch, rows, rc, &err);
+        pthread_mutex_unlock(&poller->mutex);
+    } else {
+        /* Out of memory, or cut short: look again a little later. */
+        lk_sleep_until(sqlock_monotonic_ns() + 10 * LK_NS_PER_MS);
+    }
+    unpin(registry, &batch);
+    free(rows);
+    free(batch.items);
+    pthread_mutex_lock(&poller->mutex);
+}
+
+/* Called with the mutex held: when the first look is due. */
+static int64_t first_due(const struct lk_poller *poller)
+{
+    const struct lk_waiter *waiter;
+    int64_t due = LK_NEVER;
+
+    DL_FOREACH2(poller->subscriptions, waiter, subscription.next)
+    due = lk_sooner(due, waiter->subscription.due_ns);
+    return due;
+}
+
+static void *poll_rows(void *argument)
+{
+    struct lk_poller *poller = argument;
+
+    pthread_mutex_lock(&poller->mutex);
+    while (!poller->is_stopping) {
+        int64_t due = first_due(poller);
+        int64_t left = due - sqlock_monotonic_ns();
+
+        if (due != LK_NEVER && left <= 0) {
+            look(poller);
+            continue;
+        }
+        pthread_mutex_unlock(&poller->mutex);
+        lk_alarm_sleep(&poller->alarm,
+                       due == LK_NEVER ? LK_NEVER : lk_boottime_ns() + left);
+        pthread_mutex_lock(&poller->mutex);
+    }
+    pthread_mutex_unlock(&poller->mutex);
+    return NULL;
+}
+
+/* Called with the mutex held. */
+static int start(struct lk_poller *poller, sqlock_error *err)
+{
+    int rc;
+
+    rc = lk_alarm_open(&poller->alarm, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_thread_start(&poller->thread, poll_rows, poller, err);
+    if (rc < 0) {
+        lk_alarm_close(&poller->alarm);
+        return rc;
+    }
+    poller->is_running = true;
+    return 0;
+}
+
+void lk_poller_stop(struct lk_poller *poller)
+{
+    bool was_running;
+
+    pthread_mutex_lock(&poller->mutex);
+    was_running = poller->is_running;
+    poller->is_running = false;
+    poller->is_stopping = true;
+    pthread_mutex_unlock(&poller->mutex);
+    if (was_running) {
+        lk_alarm_poke(&poller->alarm);
+        pthread_join(poller->thread, NULL);
+        lk_alarm_close(&poller->alarm);
+    }
+}
+
+int lk_poller_begin(struct lk_poller *poller, sqlock_lock *lock,
+                     struct lk_waiter *waiter, sqlock_error *err)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&waiter->mutex);
+    waiter->is_told = false;
+    pthread_mutex_unlock(&waiter->mutex);
+    pthread_mutex_lock(&poller->mutex);
+    if (!poller->is_running)
+        rc = start(poller, err);
+    if (rc == 0) {
+        waiter->subscription.lock = lock;
+        waiter->subscription.due_ns = 0;
+        waiter->subscription.holder[0] = '\0';
+        waiter->subscription.is_listed = true;
+        DL_APPEND2(poller->subscriptions, waiter, subscription.previous, subscription.next);
+        poller->count++;
+    }
+    pthread_mutex_unlock(&poller->mutex);
+    if (rc == 0)
+        lk_alarm_poke(&poller->alarm);
+    return rc;
+}
+
+void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter)
+{
+    pthread_mutex_lock(&poller->mutex);
+    if (waiter->subscription.is_listed) {
+        DL_DELETE2(poller->subscriptions, waiter, subscription.previous, subscription.next);
+        poller->count--;
+        waiter->subscription.is_listed = false;
+    }
+    pthread_mutex_unlock(&poller->mutex);
+}
