@@ -210,7 +210,7 @@ typedef struct sqlock_options {
                                       within 500 to 5000 */
     uint32_t poll_ms;          /* pause between looks at a lock whose release
                                       is not heard; 100 */
-    uint32_t keep_period_ms;   /* how often the keeper renews; at most a
+    uint32_t renew_period_ms;   /* how often the renewer renews; at most a
                                       third of the TTL; a quarter of each
                                       lease's */
     bool observe_before_steal; /* take over an expired lease only after its
@@ -342,12 +342,12 @@ typedef struct sqlock_acquire_options {
     size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
     uint32_t ttl_ms; /* lease length of this acquisition, more than the
                         registry's margin_ms; the registry's ttl_ms */
-    bool keep;       /* renew it in the background until it is released, or,
+    bool auto_renew;       /* renew it in the background until it is released, or,
                         owned by a thread, that one has ended */
     bool fenced;     /* the application guards its writes by the token: a step
                         of the database's clock does not end the lease.  Such
                         a step, by more than the margin, is noticed by the
-                        renewals of `keep`, and only by them: a lease that is
+                        renewals of `auto_renew`, and only by them: a lease that is
                         not kept needs the token or a guard against it */
     bool partial;    /* sqlock_acquire_many() only: keep those that are free */
     uint32_t max_hold_ms;   /* with keep: renew no longer than this after the
@@ -430,7 +430,7 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  * that one's TTL any more until it is released: the statement may be late, and
  * would shorten it behind the holder's back.  From its start on, a renewal for a
  * shorter time is reckoned with; of several at the same time, by other threads or
- * by `keep`, none makes the lease longer than another does.
+ * by `auto_renew`, none makes the lease longer than another does.
  *
  * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
  *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
@@ -534,7 +534,7 @@ SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
  * one has released it.  What it was granted belongs to nobody but the request
  * until sqlock_request_finish() makes it the lock of the thread that calls it,
  * or, owned by the registry, counts as one more of the registry's.  The options,
- * `keep` and `on_lost` among them, work from the grant on.
+ * `auto_renew` and `on_lost` among them, work from the grant on.
  *
  * At a time, half as many requests as the pool has connections wait at
  * wait queues; the rows of all others are looked at together, every poll_ms.

@@ -228,7 +228,7 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     own.key_rule = SQLOCK_KEY_CURRENT;
     own.ttl_ms = TTL_MS;
     own.margin_ms = 0;
-    own.keep_period_ms = 0;
+    own.renew_period_ms = 0;
     rc = sqlock_registry_open(&probe.one, url, &own, err);
     if (rc == 0)
         rc = sqlock_registry_open(&probe.other, url, &own, err);

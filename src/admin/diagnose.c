@@ -342,7 +342,7 @@ static void look_at_rights(struct patient *patient)
     options.key_rule = SQLOCK_KEY_CURRENT;
     options.ttl_ms = PROBE_TTL_MS;
     options.margin_ms = 0;
-    options.keep_period_ms = 0;
+    options.renew_period_ms = 0;
     rc = sqlock_registry_open(&registry, patient->url, &options, &err);
     if (rc == 0)
         rc = use_a_lock(registry, &what, &err);

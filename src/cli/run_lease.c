@@ -142,7 +142,7 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, run_wait *wait,
 
 /* ------------------------------------------------------------------ held -- */
 
-/* The keeper goes on by itself; what stands still is told once. */
+/* The renewer goes on by itself; what stands still is told once. */
 static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 {
     bool is_stale = stale_ns > ttl_ns / 2;

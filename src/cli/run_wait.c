@@ -163,7 +163,7 @@ int run_wait_acquire(run_wait *wait, sqlock_registry *registry,
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     int rc;
 
-    how.keep = true;
+    how.auto_renew = true;
     how.fail_fast = wait->options->is_fail_fast;
     rc = sqlock_acquire(lock, slice_ms(wait), &how, err);
     while (is_waited_for(wait, rc) && !run_wait_is_over(wait)) {

@@ -18,7 +18,7 @@ struct lk_db {
     struct lk_epoch epoch;
     struct lk_outage outage; /* of all pools */
     struct lk_pool pool;
-    struct lk_pool reserved; /* one connection, for the keeper alone (F35); all
+    struct lk_pool reserved; /* one connection, for the renewer alone (F35); all
                                 writes, where there is one writer */
     struct lk_pool
         waiting; /* half as many as in the pool, to wait in queues:
@@ -44,7 +44,7 @@ struct lk_run {
                             connection, by which it is put off */
     bool is_repeatable;  /* may be sent again after EUNCERTAIN: it reads, or
                              does the same twice */
-    bool is_reserved;    /* on the keeper's connection */
+    bool is_reserved;    /* on the renewer's connection */
     uint64_t session; /* in and out: the number of the pool's connection that is
                          preferred, or was used; 0 */
     bool is_session_wanted; /* ... and will be preferred soon, by another run */

@@ -13,7 +13,7 @@ struct lk_transaction {
     int64_t late_ns; /* opening it took that long: deadlines are put off */
 };
 
-/* Begin on a connection of the pool, or on the keeper's.  As the driver. */
+/* Begin on a connection of the pool, or on the renewer's.  As the driver. */
 int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
                          bool is_reserved, int64_t deadline_ns,
                          sqlock_error *err);

@@ -219,7 +219,7 @@ static int run_job(sqlock_registry *registry, const struct office *office)
     int status = EXIT_FAILURE;
     int rc;
 
-    options.keep = true; /* renewed, however long the job takes */
+    options.auto_renew = true; /* renewed, however long the job takes */
     rc = sqlock_obtain(&lock, registry, "close-day", &err);
     if (rc == 0)
         rc = sqlock_acquire(lock, 0, &options, &err);

@@ -23,7 +23,7 @@ struct lk_batch {
     struct lk_item *items; /* sorted by key, each key once */
     size_t count;
     int64_t deadline_ns;
-    bool is_reserved; /* on the keeper's connection */
+    bool is_reserved; /* on the renewer's connection */
     /* out, of a renewal: the database's clock and when it was read */
     int64_t now_us; /* 0: not said */
     int64_t sent_boot_ns, answered_boot_ns;

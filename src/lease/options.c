@@ -88,11 +88,11 @@ static int check_times(sqlock_options *options, sqlock_error *err)
     if (rc < 0)
         return rc;
     /* R <= L/3: two full attempts fit before any deadline. */
-    if (options->keep_period_ms > options->ttl_ms / 3)
+    if (options->renew_period_ms > options->ttl_ms / 3)
         return lk_error(err, SQLOCK_EINVAL,
-                        "keep_period_ms is %u, at most a third of ttl_ms (%u) "
+                        "renew_period_ms is %u, at most a third of ttl_ms (%u) "
                         "is allowed",
-                        options->keep_period_ms, options->ttl_ms);
+                        options->renew_period_ms, options->ttl_ms);
     return check_number("poll_ms", &options->poll_ms, POLL_DEFAULT_MS, 1,
                         TIMEOUT_MAX_MS, err);
 }

@@ -368,6 +368,6 @@ int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
     pthread_mutex_unlock(&lock->mutex);
     lk_sentinel_wake(&lock->registry->sentinel);
     if (ttl_ms != renewal.old_ttl_ms || renewal.others_ns != LK_NEVER)
-        lk_keeper_wake(&lock->registry->keeper); /* due sooner than it was */
+        lk_renewer_wake(&lock->registry->renewer); /* due sooner than it was */
     return rc;
 }

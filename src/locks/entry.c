@@ -274,10 +274,10 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
     pthread_mutex_lock(&lock->mutex);
     has_fd = lock->lost_fd >= 0;
     pthread_mutex_unlock(&lock->mutex);
-    if (options->keep || options->on_lost != NULL || has_fd)
+    if (options->auto_renew || options->on_lost != NULL || has_fd)
         rc = lk_sentinel_watch(&registry->sentinel, lock, err);
-    if (rc == 0 && options->keep)
-        rc = lk_keeper_keep(&registry->keeper, lock, err);
+    if (rc == 0 && options->auto_renew)
+        rc = lk_renewer_add(&registry->renewer, lock, err);
     return rc;
 }
 
@@ -285,7 +285,7 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
  * second (F4). */
 void lk_end_care(sqlock_lock *lock)
 {
-    lk_keeper_forget(&lock->registry->keeper, lock);
+    lk_renewer_remove(&lock->registry->renewer, lock);
     lk_sentinel_forget(&lock->registry->sentinel, lock);
 }
 

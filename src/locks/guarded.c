@@ -1,6 +1,6 @@
 /*
  * guarded.c - leases under an open guard.  The guard has their rows locked, so
- * the keeper leaves them out: it would only wait for them.
+ * the renewer leaves them out: it would only wait for them.
  */
 #include "locks/guarded.h"
 
@@ -50,7 +50,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
         strcmp(lock->client_id, client_id) == 0)
         lock->lost = lost;
     pthread_mutex_unlock(&lock->mutex);
-    lk_keeper_wake(&lock->registry->keeper); /* it may be due by now */
+    lk_renewer_wake(&lock->registry->renewer); /* it may be due by now */
     if (lost != 0)
         lk_sentinel_wake(&lock->registry->sentinel);
 }

@@ -21,7 +21,7 @@ static void free_registry(sqlock_registry *registry)
 {
     if (registry == NULL)
         return;
-    lk_keeper_stop(&registry->keeper);
+    lk_renewer_stop(&registry->renewer);
     lk_sentinel_stop(&registry->sentinel);
     lk_poller_stop(&registry->poller);
     lk_canceller_stop(&registry->canceller);
@@ -46,7 +46,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     lk_store_init(&registry->store);
     (void)pthread_mutex_init(&registry->mutex, NULL);
     lk_sentinel_init(&registry->sentinel);
-    lk_keeper_init(&registry->keeper, registry);
+    lk_renewer_init(&registry->renewer, registry);
     lk_poller_init(&registry->poller, registry);
     lk_canceller_init(&registry->canceller, registry);
     lk_runner_init(&registry->runner);
@@ -131,7 +131,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
         return rc;
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
     lk_requests_end(registry); /* with all that serves them there yet */
-    lk_keeper_stop(&registry->keeper);
+    lk_renewer_stop(&registry->renewer);
     lk_sentinel_stop(&registry->sentinel);
     lk_poller_stop(&registry->poller); /* it has locks pinned */
     rc = release_held(registry, err);

@@ -1,7 +1,7 @@
 /*
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
- * Order of mutexes: keeper, sentinel, canceller, poller, registry, lock, waiter,
+ * Order of mutexes: renewer, sentinel, canceller, poller, registry, lock, waiter,
  * then runner and resolver.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
@@ -17,7 +17,7 @@
 #include "lease/store.h"
 #include "locks/cancel.h"
 #include "locks/fifo.h"
-#include "locks/keeper.h"
+#include "locks/renewer.h"
 #include "locks/poller.h"
 #include "locks/runner.h"
 #include "locks/sentinel.h"
@@ -26,7 +26,7 @@
 struct sqlock_registry {
     struct lk_store store; /* at first: lk_store_of() */
     struct lk_sentinel sentinel;
-    struct lk_keeper keeper;
+    struct lk_renewer renewer;
     struct lk_poller poller;
     struct lk_canceller canceller;
     struct lk_runner runner;
@@ -96,7 +96,7 @@ struct sqlock_lock {
     void *lost_context;
 
     struct lk_watched watched; /* under the sentinel's mutex */
-    struct lk_kept kept;       /* under the keeper's mutex */
+    struct lk_renewing renewing;       /* under the renewer's mutex */
 };
 
 /* 0, EINVAL (NULL), EFORK. */

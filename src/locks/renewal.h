@@ -1,7 +1,7 @@
 /*
  * renewal.h - renewals of one lease that overlap: what may be believed of it
  *
- * A thread, the keeper and, owned by the registry, other threads may renew a
+ * A thread, the renewer and, owned by the registry, other threads may renew a
  * lease at the same time, each with a TTL of its own.  The row ends as the one
  * says that the database carries out last; nobody here sees which that is: their
  * answers come back in any order.  So none of them makes the lease longer than

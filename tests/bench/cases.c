@@ -93,7 +93,7 @@ static const struct bench_case lock_cases[] = {
     },
     {
         .name = "renew-10000",
-        .what = "10 000 leases, as the keeper renews them",
+        .what = "10 000 leases, as the renewer renews them",
         .baseline = "renew-1000",
         .setup = renew_kept_setup,
         .operation = renew_many,

@@ -1,5 +1,5 @@
 /*
- * background.c - the keeper and the sentinel, in whose threads something fails:
+ * background.c - the renewer and the sentinel, in whose threads something fails:
  * once is survived, for good is told, and neither costs a processor
  */
 #include "exhaust.h"
@@ -36,7 +36,7 @@ static sqlock_lock *keep(struct fixture *f, sqlock_registry *registry,
     int rc;
 
     options.ttl_ms = TTL_MS;
-    options.keep = true;
+    options.auto_renew = true;
     options.on_lost = note;
     options.lost_context = told;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
@@ -67,7 +67,7 @@ static void survive_each(struct fixture *f, enum exhaust_kind kind)
     unsigned failed = 1;
     unsigned nth;
 
-    options.keep_period_ms = PERIOD_MS;
+    options.renew_period_ms = PERIOD_MS;
     registry = fixture_registry(f, &options);
     lock = keep(f, registry, &told);
     for (nth = 1; failed > 0; nth++) {
@@ -110,7 +110,7 @@ static int64_t cpu_ns(void)
     return (int64_t)now.tv_sec * 1000 * LK_NS_PER_MS + now.tv_nsec;
 }
 
-/* It is told in time, whatever the keeper cannot do; and it does not try
+/* It is told in time, whatever the renewer cannot do; and it does not try
  * without a pause. */
 static void test_memory_is_missing_for_good(void **state)
 {
@@ -121,7 +121,7 @@ static void test_memory_is_missing_for_good(void **state)
     sqlock_lock *lock;
     int64_t spent_ns;
 
-    options.keep_period_ms = PERIOD_MS;
+    options.renew_period_ms = PERIOD_MS;
     registry = fixture_registry(f, &options);
     lock = keep(f, registry, &told);
     assert_true(is_renewed(lock));

@@ -173,7 +173,7 @@ static void act_kept(struct fixture *f, void *state)
     int fd = -1;
     int rc;
 
-    options.keep = true;
+    options.auto_renew = true;
     options.on_lost = told;
     rc = sqlock_lost_fd(&fd, life->lock, &err);
     assert_true(exhaust_expect(rc, &err) == (fd >= 0));

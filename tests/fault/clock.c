@@ -91,7 +91,7 @@ static void begin_scene(struct scene *scene)
     memset(scene, 0, sizeof *scene);
     step_to(0);
     options.ttl_ms = CLOCK_TTL_MS;
-    options.keep_period_ms = KEEP_MS;
+    options.renew_period_ms = KEEP_MS;
     options.statement_timeout_ms = 2000;
     options.connect_timeout_ms = 2000;
     options.log = log_line;
@@ -99,7 +99,7 @@ static void begin_scene(struct scene *scene)
     scene->registry = stage_registry(&options);
     scene->plain = lock_obtain(scene->registry, stage.names[0]);
     scene->fenced = lock_obtain(scene->registry, stage.names[1]);
-    acquire.keep = true;
+    acquire.auto_renew = true;
     acquire.lost_context = scene;
     acquire.on_lost = on_plain_lost;
     rc = sqlock_acquire(scene->plain, 0, &acquire, &stage.a.err);
@@ -110,7 +110,7 @@ static void begin_scene(struct scene *scene)
     assert_lock_ok(rc, &stage.a.err);
 }
 
-/* The keeper has renewed so many times. */
+/* The renewer has renewed so many times. */
 static void await_renewals(int times)
 {
     for (int i = 0; i < times; i++) {

@@ -71,7 +71,7 @@ static void keep_first(struct watch *watch)
 
     memset(watch, 0, sizeof *watch);
     options.ttl_ms = LOSS_TTL_MS;
-    options.keep = true;
+    options.auto_renew = true;
     options.on_lost = on_lost;
     options.lost_context = watch;
     rc = sqlock_acquire(stage.a.locks[0], 0, &options, &stage.a.err);
@@ -127,7 +127,7 @@ static int sleep_until_deadline(struct worker *worker)
     return 0;
 }
 
-/* Renewals go on: the keeper is at work. */
+/* Renewals go on: the renewer is at work. */
 static int64_t await_renewals(unsigned count)
 {
     int64_t known = deadline_of(stage.a.locks[0]);

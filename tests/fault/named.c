@@ -31,7 +31,7 @@ static void keep(size_t i)
 
     atomic_store(&lost_times, 0);
     options.ttl_ms = KEPT_MS;
-    options.keep = true;
+    options.auto_renew = true;
     options.on_lost = on_lost;
     rc = sqlock_acquire(stage.a.locks[i], 0, &options, &stage.a.err);
     assert_lock_ok(rc, &stage.a.err);

@@ -23,7 +23,7 @@ sqlock_options stage_options(void)
     options.ttl_ms = TTL_MS;
     options.statement_timeout_ms = STATEMENT_MS;
     options.connect_timeout_ms = CONNECT_MS;
-    options.keep_period_ms = PERIOD_MS;
+    options.renew_period_ms = PERIOD_MS;
     options.pool_size = 1;
     return options;
 }

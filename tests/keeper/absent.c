@@ -59,7 +59,7 @@ static void test_a_thread_that_ended_does_not_keep_its_process_out(void **state)
     struct worker worker;
     int rc;
 
-    absent.options.keep = false;
+    absent.options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
     rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
@@ -120,7 +120,7 @@ static void test_a_thread_that_comes_back_is_told(void **state)
     char client[SQLOCK_KEY_SIZE];
     int rc;
 
-    absent.options.keep = false;
+    absent.options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
     assert_lock_ok(rc, &f->err);
@@ -145,7 +145,7 @@ static void test_a_thread_that_comes_back_to_its_lock(void **state)
     struct absent absent = {.options = keep_options(TTL_MS, NULL)};
     struct worker worker;
 
-    absent.options.keep = false;
+    absent.options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     fixture_await_expiry(f, f->name);
     atomic_store(&absent.comes_back, true);
@@ -168,8 +168,8 @@ static void test_requests_go_past_an_absent_holder(void **state)
     struct worker worker;
     int rc;
 
-    absent.options.keep = false;
-    options.keep = false;
+    absent.options.auto_renew = false;
+    options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     rc = sqlock_request_acquire(&first, lock, SQLOCK_FOREVER, &options, -1,
                                 &f->err);
@@ -199,7 +199,7 @@ static void test_many_go_past_an_absent_holder(void **state)
     struct worker worker;
     int rc;
 
-    absent.options.keep = false;
+    absent.options.auto_renew = false;
     start_absent(&absent, &worker, locks[1]);
     rc = sqlock_acquire_many(locks, 2, PATIENCE_MS, NULL, NULL, &f->err);
     assert_lock_ok(rc, &f->err);

@@ -220,7 +220,7 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
     size_t i;
 
     options.ttl_ms = 10 * TTL_MS;
-    options.keep_period_ms = 3; /* a renewal is nearly always in flight */
+    options.renew_period_ms = 3; /* a renewal is nearly always in flight */
     options.pool_size = WORKERS;
     options.statement_timeout_ms = 2000;
     tapped = fixture_tapped(f, &options);

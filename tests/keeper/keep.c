@@ -1,5 +1,5 @@
 /*
- * keep.c - a lease is kept when that is asked for, as long as it is asked for,
+ * renew.c - a lease is kept when that is asked for, as long as it is asked for,
  * and many leases at the cost of one statement
  */
 #include "keeper.h"
@@ -247,11 +247,11 @@ static void test_the_period_can_be_chosen(void **state)
     int rc;
 
     options.ttl_ms = KEPT_MS;
-    options.keep_period_ms = KEPT_MS / 3 + 1;
+    options.renew_period_ms = KEPT_MS / 3 + 1;
     rc = sqlock_registry_open(&registry, f->url, &options, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_null(registry);
-    options.keep_period_ms = KEPT_MS / 10;
+    options.renew_period_ms = KEPT_MS / 10;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     keep_take(lock, 2 * KEPT_MS, NULL);

@@ -46,7 +46,7 @@ static void run_round(struct fixture *f, struct sample *samples)
             keep_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
         int rc;
 
-        options.keep = false;
+        options.auto_renew = false;
         atomic_store(&sample->told.times, 0);
         rc = sqlock_acquire(sample->lock, 0, &options, &f->err);
         assert_lock_ok(rc, &f->err);

@@ -4,7 +4,7 @@
  * the row says
  *
  * One of them is held up, on its way there or on its way back, and others pass
- * it.  The keeper renews when a test says so; no lease is over before its test.
+ * it.  The renewer renews when a test says so; no lease is over before its test.
  */
 #include "keeper.h"
 
@@ -170,7 +170,7 @@ static void test_the_keepers_answer_comes_last(void **state)
     close_scene(f, &scene);
 }
 
-/* The keeper's renewal has shortened the row behind it; the one after makes up
+/* The renewer's renewal has shortened the row behind it; the one after makes up
  * for that. */
 static void test_a_longer_renewal_is_answered_after_the_keepers(void **state)
 {

@@ -25,7 +25,7 @@ sqlock_options keeper_options(const struct fixture *fixture)
 {
     sqlock_options options = fixture_options(fixture);
 
-    options.keep_period_ms = PERIOD_MS;
+    options.renew_period_ms = PERIOD_MS;
     return options;
 }
 
@@ -34,7 +34,7 @@ sqlock_acquire_options keep_options(uint32_t ttl_ms, struct told *told)
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
 
     options.ttl_ms = ttl_ms;
-    options.keep = true;
+    options.auto_renew = true;
     if (told != NULL) {
         options.on_lost = told_note;
         options.lost_context = told;
@@ -87,7 +87,7 @@ int64_t keep_make_due(sqlock_lock *lock)
     lock->deadline_boot_ns -= (int64_t)lock->ttl_ms / 4 * LK_NS_PER_MS;
     before = lock->deadline_boot_ns;
     pthread_mutex_unlock(&lock->mutex);
-    lk_keeper_wake(&lock->registry->keeper);
+    lk_renewer_wake(&lock->registry->renewer);
     return before;
 }
 

@@ -108,7 +108,7 @@ static void test_F7_an_expired_lease_is_told_and_not_revived(void **state)
     int64_t deadline;
     int rc;
 
-    options.keep = false;
+    options.auto_renew = false;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     deadline = keep_deadline(lock);
@@ -132,7 +132,7 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     int64_t second;
     int rc;
 
-    options.keep = false;
+    options.auto_renew = false;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     first = keep_deadline(lock);
@@ -192,7 +192,7 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
     int fd = -1;
     int rc;
 
-    options.keep = false;
+    options.auto_renew = false;
     rc = sqlock_lost_fd(&fd, lock, &f->err);
     assert_lock_ok(rc, &f->err);
     rc = sqlock_acquire(lock, 0, &options, &f->err);

@@ -303,7 +303,7 @@ static void test_guard_holds_against_takeover_until_commit(void **state)
     session_close(&s);
 }
 
-/* --- the keeper --- */
+/* --- the renewer --- */
 
 #define KEPT 100
 
@@ -321,7 +321,7 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
 
     registry = fixture_registry(f, &own);
     options.ttl_ms = KEPT_TTL_MS;
-    options.keep = true;
+    options.auto_renew = true;
     for (int i = 0; i < KEPT; i++) {
         fixture_next(f);
         locks[i] = lock_obtain(registry, f->name);
@@ -363,7 +363,7 @@ static void test_kept_lease_survives_its_guards(void **state)
     int rc;
 
     options.ttl_ms = 3 * KEPT_TTL_MS;
-    options.keep = true;
+    options.auto_renew = true;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     app_open(&s.app, f->database, f->url);

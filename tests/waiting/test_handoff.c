@@ -242,7 +242,7 @@ static void test_a_handoff_is_on_the_next_ones_terms(void **state)
     struct row row;
 
     options.ttl_ms = 4000;
-    options.keep = true;
+    options.auto_renew = true;
     options.on_lost = on_lost;
     told = 0;
     lock_take(lock, 0);

@@ -487,7 +487,7 @@ static void test_a_request_is_kept(void **state)
     struct row row;
 
     options.ttl_ms = 4000;
-    options.keep = true;
+    options.auto_renew = true;
     request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
     assert_becomes_true(request_is_over(request), PATIENCE_MS);
     row = fixture_row(f, f->name);

@@ -27,7 +27,7 @@ static int deploy_in_turn(sqlock_registry *registry,
     sqlock_error err;
     int rc;
 
-    options.keep = true; /* renewed, however long the migrations take */
+    options.auto_renew = true; /* renewed, however long the migrations take */
     rc = sqlock_obtain(&lock, registry, "migration", &err);
     if (rc == 0)
         rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &err);

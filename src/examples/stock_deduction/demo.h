@@ -19,7 +19,7 @@ struct settings {
     int64_t orders;
     int64_t items;
     uint64_t seed;
-    bool keep;
+    bool keep_tables;
     char prefix[48]; /* of the tables: this program run's own */
 };
 

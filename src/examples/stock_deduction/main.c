@@ -223,7 +223,7 @@ static int read_options(struct settings *to, int argc, char *argv[])
         else if (option == 's')
             rc = read_number(&seed, optarg, 0, INT64_MAX / 16);
         else if (option == 'k')
-            to->keep = true;
+            to->keep_tables = true;
         else if (option == 'h') {
             print_help(stdout);
             return EXIT_SUCCESS + 1;
@@ -260,7 +260,7 @@ static void clear_up(struct run *run, bool has_place, bool has_tables)
 {
     const struct settings *settings = run->settings;
 
-    if (settings->keep && has_tables)
+    if (settings->keep_tables && has_tables)
         printf("\nKept: tables %sSTOCK and others%s%s\n", settings->prefix,
                has_place ? " in " : "", has_place ? settings->url : "");
     else if (has_place)

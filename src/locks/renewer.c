@@ -1,10 +1,10 @@
 /*
- * keeper.c - renewing every kept lease of a registry in one statement a period,
+ * renewer.c - renewing every kept lease of a registry in one statement a period,
  * on a connection of its own.  It goes on through errors until the deadlines
  * (F5); it does not declare a lease lost for want of an answer: that is the
  * sentinel's, at the deadline.
  */
-#include "locks/keeper.h"
+#include "locks/renewer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,19 +23,19 @@
 /* A renewal for which there was no memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
 
-void lk_keeper_init(struct lk_keeper *keeper, sqlock_registry *registry)
+void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
 {
-    memset(keeper, 0, sizeof *keeper);
-    keeper->registry = registry;
-    (void)pthread_mutex_init(&keeper->mutex, NULL);
+    memset(renewer, 0, sizeof *renewer);
+    renewer->registry = registry;
+    (void)pthread_mutex_init(&renewer->mutex, NULL);
 }
 
 /* Called with the mutex held: leases that nothing but time protects. */
-static void give_up_unfenced(struct lk_keeper *keeper)
+static void give_up_unfenced(struct lk_renewer *renewer)
 {
     sqlock_lock *lock;
 
-    DL_FOREACH2(keeper->kept, lock, kept.next)
+    DL_FOREACH2(renewer->renewing, lock, renewing.next)
     {
         pthread_mutex_lock(&lock->mutex);
         if (lock->phase == LK_OCCUPIED && !lock->is_fenced && lock->lost == 0)
@@ -46,7 +46,7 @@ static void give_up_unfenced(struct lk_keeper *keeper)
 
 static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
 {
-    uint32_t period_ms = registry->store.options.keep_period_ms;
+    uint32_t period_ms = registry->store.options.renew_period_ms;
 
     if (period_ms == 0 || period_ms > ttl_ms / 3)
         period_ms = ttl_ms / 4;
@@ -62,7 +62,7 @@ static int64_t due_at(const sqlock_lock *lock)
                         LK_NS_PER_MS;
     int64_t period = period_ns(lock->registry, lock->ttl_ms);
     int64_t due = began + period;
-    int64_t again = lock->kept.tried_ns + period / RETRY_PART;
+    int64_t again = lock->renewing.tried_ns + period / RETRY_PART;
 
     return due > again ? due : again;
 }
@@ -91,25 +91,25 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
     memset(item, 0, sizeof *item);
     item->owner = lock;
     lk_copy_lease(lock, &item->lease);
-    lk_renewal_begin(lock, &lock->kept.renewal, lock->ttl_ms);
+    lk_renewal_begin(lock, &lock->renewing.renewal, lock->ttl_ms);
     lock->pins++;
 }
 
-/* Called with the keeper's and the registry's mutex held: when the first of all
+/* Called with the renewer's and the registry's mutex held: when the first of all
  * leases is due; with is_now, what is to be renewed goes into the batch. */
-static int64_t collect(struct lk_keeper *keeper, struct lk_batch *batch,
+static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
                        bool is_now)
 {
     int64_t now = lk_boottime_ns();
     int64_t soonest = LK_NEVER;
     sqlock_lock *lock;
 
-    DL_FOREACH2(keeper->kept, lock, kept.next)
+    DL_FOREACH2(renewer->renewing, lock, renewing.next)
     {
         pthread_mutex_lock(&lock->mutex);
         if (may_be_renewed(lock, now)) {
             int64_t due = due_at(lock);
-            int64_t slack = period_ns(keeper->registry, lock->ttl_ms) / 2;
+            int64_t slack = period_ns(renewer->registry, lock->ttl_ms) / 2;
 
             soonest = lk_sooner(soonest, due);
             if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)
@@ -124,22 +124,22 @@ static int64_t collect(struct lk_keeper *keeper, struct lk_batch *batch,
  * that leases taken one after another soon share one statement.  The locks of a
  * batch are pinned: nobody frees them meanwhile.  Returns when the first is
  * due. */
-static int64_t gather(struct lk_keeper *keeper, struct lk_batch *batch)
+static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
 {
     int64_t soonest;
 
-    pthread_mutex_lock(&keeper->mutex);
-    pthread_mutex_lock(&keeper->registry->mutex);
-    soonest = collect(keeper, batch, false);
+    pthread_mutex_lock(&renewer->mutex);
+    pthread_mutex_lock(&renewer->registry->mutex);
+    soonest = collect(renewer, batch, false);
     if (soonest <= lk_boottime_ns()) {
         batch->items =
-            calloc(keeper->count < LK_BATCH_MAX ? keeper->count : LK_BATCH_MAX,
+            calloc(renewer->count < LK_BATCH_MAX ? renewer->count : LK_BATCH_MAX,
                    sizeof *batch->items);
         if (batch->items != NULL)
-            (void)collect(keeper, batch, true);
+            (void)collect(renewer, batch, true);
     }
-    pthread_mutex_unlock(&keeper->registry->mutex);
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_unlock(&renewer->registry->mutex);
+    pthread_mutex_unlock(&renewer->mutex);
     return soonest;
 }
 
@@ -157,13 +157,13 @@ static int64_t time_to_answer(const struct lk_batch *batch, int64_t period)
     return least > period / 2 ? least : period / 2;
 }
 
-static int64_t shortest_period(const struct lk_keeper *keeper,
+static int64_t shortest_period(const struct lk_renewer *renewer,
                                const struct lk_batch *batch)
 {
     int64_t shortest = LK_NEVER;
 
     for (size_t i = 0; i < batch->count; i++)
-        shortest = lk_sooner(shortest, period_ns(keeper->registry,
+        shortest = lk_sooner(shortest, period_ns(renewer->registry,
                                                  batch->items[i].lease.ttl_ms));
     return shortest;
 }
@@ -175,9 +175,9 @@ static void apply(const struct lk_item *item, int64_t sent_boot_ns,
     sqlock_lock *lock = item->owner;
 
     pthread_mutex_lock(&lock->mutex);
-    if (lk_renewal_end(lock, &lock->kept.renewal, &item->lease, item->rc,
+    if (lk_renewal_end(lock, &lock->renewing.renewal, &item->lease, item->rc,
                        sent_boot_ns))
-        lock->kept.tried_ns = now_ns;
+        lock->renewing.tried_ns = now_ns;
     pthread_mutex_unlock(&lock->mutex);
 }
 
@@ -190,10 +190,10 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
 }
 
 /* The database's clock has stepped: its leases end by the new time. */
-static void report_step(struct lk_keeper *keeper, int64_t step_us,
+static void report_step(struct lk_renewer *renewer, int64_t step_us,
                         const struct lk_batch *batch)
 {
-    sqlock_registry *registry = keeper->registry;
+    sqlock_registry *registry = renewer->registry;
     int64_t margin_us = LK_NEVER;
 
     for (size_t i = 0; i < batch->count; i++)
@@ -207,15 +207,15 @@ static void report_step(struct lk_keeper *keeper, int64_t step_us,
                  "the database's clock stepped by %lld ms against this "
                  "host's: leases that are not fenced are given up",
                  (long long)(step_us / 1000));
-    pthread_mutex_lock(&keeper->mutex);
-    give_up_unfenced(keeper);
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_lock(&renewer->mutex);
+    give_up_unfenced(renewer);
+    pthread_mutex_unlock(&renewer->mutex);
 }
 
-static void renew(struct lk_keeper *keeper, struct lk_batch *batch)
+static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
 {
-    sqlock_registry *registry = keeper->registry;
-    int64_t period = shortest_period(keeper, batch);
+    sqlock_registry *registry = renewer->registry;
+    int64_t period = shortest_period(renewer, batch);
     int64_t step_us = 0;
     int64_t now_ns;
     int rc;
@@ -231,120 +231,120 @@ static void renew(struct lk_keeper *keeper, struct lk_batch *batch)
         apply(&batch->items[i], batch->sent_boot_ns, now_ns);
     if (rc == 0 && batch->now_us != 0)
         step_us =
-            lk_dbclock_observe(&keeper->clock, batch->now_us,
+            lk_dbclock_observe(&renewer->clock, batch->now_us,
                                batch->sent_boot_ns, batch->answered_boot_ns);
     if (step_us != 0)
-        report_step(keeper, step_us, batch);
+        report_step(renewer, step_us, batch);
     unpin(registry, batch);
     lk_sentinel_wake(&registry->sentinel);
 }
 
-static bool is_stopping(struct lk_keeper *keeper)
+static bool is_stopping(struct lk_renewer *renewer)
 {
     bool stopping;
 
-    pthread_mutex_lock(&keeper->mutex);
-    stopping = keeper->is_stopping;
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_lock(&renewer->mutex);
+    stopping = renewer->is_stopping;
+    pthread_mutex_unlock(&renewer->mutex);
     return stopping;
 }
 
-static void *keep_leases(void *argument)
+static void *renew_leases(void *argument)
 {
-    struct lk_keeper *keeper = argument;
+    struct lk_renewer *renewer = argument;
     int64_t not_before = 0; /* while there is no memory, for any of them */
 
-    while (!is_stopping(keeper)) {
+    while (!is_stopping(renewer)) {
         struct lk_batch batch = {0};
         int64_t now = lk_boottime_ns();
         int64_t wake;
 
         if (now < not_before) {
-            lk_alarm_sleep(&keeper->alarm, not_before);
+            lk_alarm_sleep(&renewer->alarm, not_before);
             continue;
         }
-        wake = gather(keeper, &batch);
+        wake = gather(renewer, &batch);
         if (batch.count > 0)
-            renew(keeper, &batch);
+            renew(renewer, &batch);
         else if (wake <= now)
             not_before = now + RETRY_NS;
         else
-            lk_alarm_sleep(&keeper->alarm, wake);
+            lk_alarm_sleep(&renewer->alarm, wake);
         free(batch.items);
     }
     return NULL;
 }
 
 /* Called with the mutex held. */
-static int start(struct lk_keeper *keeper, sqlock_error *err)
+static int start(struct lk_renewer *renewer, sqlock_error *err)
 {
     int rc;
 
-    rc = lk_alarm_open(&keeper->alarm, err);
+    rc = lk_alarm_open(&renewer->alarm, err);
     if (rc < 0)
         return rc;
-    rc = lk_thread_start(&keeper->thread, keep_leases, keeper, err);
+    rc = lk_thread_start(&renewer->thread, renew_leases, renewer, err);
     if (rc < 0) {
-        lk_alarm_close(&keeper->alarm);
+        lk_alarm_close(&renewer->alarm);
         return rc;
     }
-    keeper->is_running = true;
+    renewer->is_running = true;
     return 0;
 }
 
-void lk_keeper_stop(struct lk_keeper *keeper)
+void lk_renewer_stop(struct lk_renewer *renewer)
 {
     bool was_running;
 
-    pthread_mutex_lock(&keeper->mutex);
-    was_running = keeper->is_running;
-    keeper->is_running = false;
-    keeper->is_stopping = true;
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_lock(&renewer->mutex);
+    was_running = renewer->is_running;
+    renewer->is_running = false;
+    renewer->is_stopping = true;
+    pthread_mutex_unlock(&renewer->mutex);
     if (was_running) {
-        lk_alarm_poke(&keeper->alarm);
-        pthread_join(keeper->thread, NULL);
-        lk_alarm_close(&keeper->alarm);
+        lk_alarm_poke(&renewer->alarm);
+        pthread_join(renewer->thread, NULL);
+        lk_alarm_close(&renewer->alarm);
     }
 }
 
-int lk_keeper_keep(struct lk_keeper *keeper, sqlock_lock *lock,
+int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
                    sqlock_error *err)
 {
     int rc = 0;
 
-    pthread_mutex_lock(&keeper->mutex);
-    if (!keeper->is_running)
-        rc = start(keeper, err);
-    if (rc == 0 && !lock->kept.is_listed) {
+    pthread_mutex_lock(&renewer->mutex);
+    if (!renewer->is_running)
+        rc = start(renewer, err);
+    if (rc == 0 && !lock->renewing.is_listed) {
         pthread_mutex_lock(&lock->mutex);
-        lock->kept.tried_ns = 0; /* that was the lease before it */
+        lock->renewing.tried_ns = 0; /* that was the lease before it */
         pthread_mutex_unlock(&lock->mutex);
-        DL_APPEND2(keeper->kept, lock, kept.previous, kept.next);
-        lock->kept.is_listed = true;
-        keeper->count++;
+        DL_APPEND2(renewer->renewing, lock, renewing.previous, renewing.next);
+        lock->renewing.is_listed = true;
+        renewer->count++;
     }
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_unlock(&renewer->mutex);
     if (rc == 0)
-        lk_alarm_poke(&keeper->alarm);
+        lk_alarm_poke(&renewer->alarm);
     return rc;
 }
 
-void lk_keeper_wake(struct lk_keeper *keeper)
+void lk_renewer_wake(struct lk_renewer *renewer)
 {
-    pthread_mutex_lock(&keeper->mutex);
-    if (keeper->is_running)
-        lk_alarm_poke(&keeper->alarm);
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_lock(&renewer->mutex);
+    if (renewer->is_running)
+        lk_alarm_poke(&renewer->alarm);
+    pthread_mutex_unlock(&renewer->mutex);
 }
 
-void lk_keeper_forget(struct lk_keeper *keeper, sqlock_lock *lock)
+void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock)
 {
-    pthread_mutex_lock(&keeper->mutex);
-    if (lock->kept.is_listed) {
-        DL_DELETE2(keeper->kept, lock, kept.previous, kept.next);
-        lock->kept.is_listed = false;
-        keeper->count--;
+    pthread_mutex_lock(&renewer->mutex);
+    if (lock->renewing.is_listed) {
+        DL_DELETE2(renewer->renewing, lock, renewing.previous, renewing.next);
+        lock->renewing.is_listed = false;
+        renewer->count--;
     }
-    pthread_mutex_unlock(&keeper->mutex);
+    pthread_mutex_unlock(&renewer->mutex);
 }

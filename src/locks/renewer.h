@@ -1,8 +1,8 @@
 /*
- * keeper.h - the thread that renews leases in the background
+ * renewer.h - the thread that renews leases in the background
  */
-#ifndef LK_KEEPER_H
-#define LK_KEEPER_H
+#ifndef LK_RENEWER_H
+#define LK_RENEWER_H
 
 #include <pthread.h>
 
@@ -11,8 +11,8 @@
 #include "locks/renewal.h"
 #include "sqlock.h"
 
-/* A lock's place in the keeper's list; embedded in the lock. */
-struct lk_kept {
+/* A lock's place in the renewer's list; embedded in the lock. */
+struct lk_renewing {
     struct sqlock_lock *next, *previous;
     bool is_listed;
     /* Under the lock's mutex.  When the last attempt at this lease was over,
@@ -21,29 +21,29 @@ struct lk_kept {
     struct lk_renewal renewal;
 };
 
-struct lk_keeper {
+struct lk_renewer {
     struct sqlock_registry *registry;
     pthread_mutex_t mutex;
     pthread_t thread;
     struct lk_alarm alarm;
-    struct sqlock_lock *kept;
+    struct sqlock_lock *renewing;
     size_t count;
     struct lk_dbclock clock; /* the thread's own */
     bool is_running;
     bool is_stopping;
 };
 
-void lk_keeper_init(struct lk_keeper *keeper, struct sqlock_registry *registry);
-void lk_keeper_stop(struct lk_keeper *keeper); /* once or more */
+void lk_renewer_init(struct lk_renewer *renewer, struct sqlock_registry *registry);
+void lk_renewer_stop(struct lk_renewer *renewer); /* once or more */
 
 /* Begin and end to renew a lock's lease.  A renewal that is in flight when it
  * ends cannot hit anybody else's lease: it carries the CLIENT_ID.
  * 0, ERESOURCE. */
-int lk_keeper_keep(struct lk_keeper *keeper, struct sqlock_lock *lock,
+int lk_renewer_add(struct lk_renewer *renewer, struct sqlock_lock *lock,
                    sqlock_error *err);
-void lk_keeper_forget(struct lk_keeper *keeper, struct sqlock_lock *lock);
+void lk_renewer_remove(struct lk_renewer *renewer, struct sqlock_lock *lock);
 
 /* A lease may be renewed again. */
-void lk_keeper_wake(struct lk_keeper *keeper);
+void lk_renewer_wake(struct lk_renewer *renewer);
 
 #endif
