@@ -360,13 +360,13 @@ int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
     if (rc < 0)
         return rc;
     if (ttl_ms < lease.ttl_ms) /* it ends sooner from here on */
-        lk_sentinel_wake(&lock->registry->sentinel);
+        lk_expiry_wake(&lock->registry->expiry);
     rc = lk_lease_renew(lock->store, &lease, ttl_ms, err);
 
     pthread_mutex_lock(&lock->mutex);
     (void)lk_renewal_end(lock, &renewal, &lease, rc, lk_boottime_ns());
     pthread_mutex_unlock(&lock->mutex);
-    lk_sentinel_wake(&lock->registry->sentinel);
+    lk_expiry_wake(&lock->registry->expiry);
     if (ttl_ms != renewal.old_ttl_ms || renewal.others_ns != LK_NEVER)
         lk_renewer_wake(&lock->registry->renewer); /* due sooner than it was */
     return rc;

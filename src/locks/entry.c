@@ -275,7 +275,7 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
     has_fd = lock->lost_fd >= 0;
     pthread_mutex_unlock(&lock->mutex);
     if (options->auto_renew || options->on_lost != NULL || has_fd)
-        rc = lk_sentinel_watch(&registry->sentinel, lock, err);
+        rc = lk_expiry_watch(&registry->expiry, lock, err);
     if (rc == 0 && options->auto_renew)
         rc = lk_renewer_add(&registry->renewer, lock, err);
     return rc;
@@ -286,7 +286,7 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
 void lk_end_care(sqlock_lock *lock)
 {
     lk_renewer_remove(&lock->registry->renewer, lock);
-    lk_sentinel_forget(&lock->registry->sentinel, lock);
+    lk_expiry_forget(&lock->registry->expiry, lock);
 }
 
 /* Called with the mutex held. */

@@ -52,5 +52,5 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
     pthread_mutex_unlock(&lock->mutex);
     lk_renewer_wake(&lock->registry->renewer); /* it may be due by now */
     if (lost != 0)
-        lk_sentinel_wake(&lock->registry->sentinel);
+        lk_expiry_wake(&lock->registry->expiry);
 }

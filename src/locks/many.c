@@ -282,6 +282,6 @@ int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
             call.batch.items[i].rc = rc;
         settle_renewal(&call.batch.items[i], call.batch.sent_boot_ns);
     }
-    lk_sentinel_wake(&call.registry->sentinel);
+    lk_expiry_wake(&call.registry->expiry);
     return end_call(&call, rc, err);
 }

@@ -22,7 +22,7 @@ static void free_registry(sqlock_registry *registry)
     if (registry == NULL)
         return;
     lk_renewer_stop(&registry->renewer);
-    lk_sentinel_stop(&registry->sentinel);
+    lk_expiry_stop(&registry->expiry);
     lk_poller_stop(&registry->poller);
     lk_canceller_stop(&registry->canceller);
     lk_store_clear(&registry->store);
@@ -45,7 +45,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
         return lk_error_nomem(err);
     lk_store_init(&registry->store);
     (void)pthread_mutex_init(&registry->mutex, NULL);
-    lk_sentinel_init(&registry->sentinel);
+    lk_expiry_init(&registry->expiry);
     lk_renewer_init(&registry->renewer, registry);
     lk_poller_init(&registry->poller, registry);
     lk_canceller_init(&registry->canceller, registry);
@@ -132,7 +132,7 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
     lk_requests_end(registry); /* with all that serves them there yet */
     lk_renewer_stop(&registry->renewer);
-    lk_sentinel_stop(&registry->sentinel);
+    lk_expiry_stop(&registry->expiry);
     lk_poller_stop(&registry->poller); /* it has locks pinned */
     rc = release_held(registry, err);
     HASH_ITER(hh, registry->locks, lock, next)

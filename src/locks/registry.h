@@ -1,7 +1,7 @@
 /*
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
- * Order of mutexes: renewer, sentinel, canceller, poller, registry, lock, waiter,
+ * Order of mutexes: renewer, expiry, canceller, poller, registry, lock, waiter,
  * then runner and resolver.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
@@ -20,12 +20,12 @@
 #include "locks/renewer.h"
 #include "locks/poller.h"
 #include "locks/runner.h"
-#include "locks/sentinel.h"
+#include "locks/expiry.h"
 #include "sqlock.h"
 
 struct sqlock_registry {
     struct lk_store store; /* at first: lk_store_of() */
-    struct lk_sentinel sentinel;
+    struct lk_expiry expiry;
     struct lk_renewer renewer;
     struct lk_poller poller;
     struct lk_canceller canceller;
@@ -95,7 +95,7 @@ struct sqlock_lock {
     sqlock_lost_fn on_lost;
     void *lost_context;
 
-    struct lk_watched watched; /* under the sentinel's mutex */
+    struct lk_expiring expiring; /* under the expiry's mutex */
     struct lk_renewing renewing;       /* under the renewer's mutex */
 };
 

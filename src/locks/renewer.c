@@ -2,7 +2,7 @@
  * renewer.c - renewing every kept lease of a registry in one statement a period,
  * on a connection of its own.  It goes on through errors until the deadlines
  * (F5); it does not declare a lease lost for want of an answer: that is the
- * sentinel's, at the deadline.
+ * expiry's, at the deadline.
  */
 #include "locks/renewer.h"
 
@@ -236,7 +236,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     if (step_us != 0)
         report_step(renewer, step_us, batch);
     unpin(registry, batch);
-    lk_sentinel_wake(&registry->sentinel);
+    lk_expiry_wake(&registry->expiry);
 }
 
 static bool is_stopping(struct lk_renewer *renewer)

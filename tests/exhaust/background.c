@@ -1,5 +1,5 @@
 /*
- * background.c - the renewer and the sentinel, in whose threads something fails:
+ * background.c - the renewer and the expiry, in whose threads something fails:
  * once is survived, for good is told, and neither costs a processor
  */
 #include "exhaust.h"

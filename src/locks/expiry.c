@@ -1,9 +1,9 @@
 /*
- * sentinel.c - sleeping until the soonest deadline of the watched leases, then
+ * expiry.c - sleeping until the soonest deadline of the watched leases, then
  * telling those who are over.  Renewals move deadlines forth without waking it:
  * it wakes at the old one, looks, and sleeps on.
  */
-#include "locks/sentinel.h"
+#include "locks/expiry.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,11 +17,11 @@
 #include "locks/holding.h"
 #include "locks/registry.h"
 
-void lk_sentinel_init(struct lk_sentinel *sentinel)
+void lk_expiry_init(struct lk_expiry *expiry)
 {
-    memset(sentinel, 0, sizeof *sentinel);
-    (void)pthread_mutex_init(&sentinel->mutex, NULL);
-    (void)pthread_cond_init(&sentinel->idle, NULL);
+    memset(expiry, 0, sizeof *expiry);
+    (void)pthread_mutex_init(&expiry->mutex, NULL);
+    (void)pthread_cond_init(&expiry->idle, NULL);
 }
 
 static void raise_lost_fd(sqlock_lock *lock)
@@ -74,21 +74,21 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     return over;
 }
 
-/* Called with the sentinel's mutex held: the first lease that is over leaves
+/* Called with the expiry's mutex held: the first lease that is over leaves
  * the list; false: none is, and *soonest is when to look again. */
-static bool take_one_over(struct lk_sentinel *sentinel, struct message *message,
+static bool take_one_over(struct lk_expiry *expiry, struct message *message,
                           int64_t *soonest)
 {
     sqlock_lock *lock;
 
     *soonest = LK_NEVER;
-    DL_FOREACH2(sentinel->watched, lock, watched.next)
+    DL_FOREACH2(expiry->expiring, lock, expiring.next)
     {
         int64_t deadline;
 
         if (is_over(lock, &deadline, message)) {
-            DL_DELETE2(sentinel->watched, lock, watched.previous, watched.next);
-            lock->watched.is_listed = false;
+            DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
+            lock->expiring.is_listed = false;
             return true;
         }
         *soonest = lk_sooner(*soonest, deadline);
@@ -96,69 +96,69 @@ static bool take_one_over(struct lk_sentinel *sentinel, struct message *message,
     return false;
 }
 
-/* Called with the sentinel's mutex held, which is let go during the call. */
-static void tell(struct lk_sentinel *sentinel, const struct message *message)
+/* Called with the expiry's mutex held, which is let go during the call. */
+static void tell(struct lk_expiry *expiry, const struct message *message)
 {
     if (message->on_lost == NULL)
         return;
-    sentinel->calling = message->lock;
-    pthread_mutex_unlock(&sentinel->mutex);
+    expiry->calling = message->lock;
+    pthread_mutex_unlock(&expiry->mutex);
     message->on_lost(message->context, message->lock, message->code);
-    pthread_mutex_lock(&sentinel->mutex);
-    sentinel->calling = NULL;
-    pthread_cond_broadcast(&sentinel->idle);
+    pthread_mutex_lock(&expiry->mutex);
+    expiry->calling = NULL;
+    pthread_cond_broadcast(&expiry->idle);
 }
 
 static void *watch_leases(void *argument)
 {
-    struct lk_sentinel *sentinel = argument;
+    struct lk_expiry *expiry = argument;
 
-    pthread_mutex_lock(&sentinel->mutex);
-    while (!sentinel->is_stopping) {
+    pthread_mutex_lock(&expiry->mutex);
+    while (!expiry->is_stopping) {
         struct message message = {0};
         int64_t soonest;
 
         /* The list may change during a call, so each look starts over. */
-        while (take_one_over(sentinel, &message, &soonest))
-            tell(sentinel, &message);
-        pthread_mutex_unlock(&sentinel->mutex);
-        lk_alarm_sleep(&sentinel->alarm, soonest);
-        pthread_mutex_lock(&sentinel->mutex);
+        while (take_one_over(expiry, &message, &soonest))
+            tell(expiry, &message);
+        pthread_mutex_unlock(&expiry->mutex);
+        lk_alarm_sleep(&expiry->alarm, soonest);
+        pthread_mutex_lock(&expiry->mutex);
     }
-    pthread_mutex_unlock(&sentinel->mutex);
+    pthread_mutex_unlock(&expiry->mutex);
     return NULL;
 }
 
 /* Called with the mutex held. */
-static int start(struct lk_sentinel *sentinel, sqlock_error *err)
+static int start(struct lk_expiry *expiry, sqlock_error *err)
 {
     int rc;
 
-    rc = lk_alarm_open(&sentinel->alarm, err);
+    rc = lk_alarm_open(&expiry->alarm, err);
     if (rc < 0)
         return rc;
-    rc = lk_thread_start(&sentinel->thread, watch_leases, sentinel, err);
+    rc = lk_thread_start(&expiry->thread, watch_leases, expiry, err);
     if (rc < 0) {
-        lk_alarm_close(&sentinel->alarm);
+        lk_alarm_close(&expiry->alarm);
         return rc;
     }
-    sentinel->is_running = true;
+    expiry->is_running = true;
     return 0;
 }
 
-void lk_sentinel_stop(struct lk_sentinel *sentinel)
+void lk_expiry_stop(struct lk_expiry *expiry)
 {
     bool was_running;
 
-    pthread_mutex_lock(&sentinel->mutex);
-    was_running = sentinel->is_running;
-    sentinel->is_running = false;
-    sentinel->is_stopping = true;
-    pthread_mutex_unlock(&sentinel->mutex);
+    pthread_mutex_lock(&expiry->mutex);
+    was_running = expiry->is_running;
+    expiry->is_running = false;
+    expiry->is_stopping = true;
+    pthread_mutex_unlock(&expiry->mutex);
     if (was_running) {
-        lk_alarm_poke(&sentinel->alarm);
-        pthread_join(sentinel->thread, NULL);
-        lk_alarm_close(&sentinel->alarm);
+        lk_alarm_poke(&expiry->alarm);
+        pthread_join(expiry->thread, NULL);
+        lk_alarm_close(&expiry->alarm);
     }
 }
 
@@ -173,45 +173,45 @@ static bool is_occupied(sqlock_lock *lock)
     return occupied;
 }
 
-int lk_sentinel_watch(struct lk_sentinel *sentinel, sqlock_lock *lock,
+int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock,
                       sqlock_error *err)
 {
     int rc = 0;
 
-    pthread_mutex_lock(&sentinel->mutex);
-    if (!sentinel->is_running)
-        rc = start(sentinel, err);
-    if (rc == 0 && !lock->watched.is_listed && is_occupied(lock)) {
-        DL_APPEND2(sentinel->watched, lock, watched.previous, watched.next);
-        lock->watched.is_listed = true;
+    pthread_mutex_lock(&expiry->mutex);
+    if (!expiry->is_running)
+        rc = start(expiry, err);
+    if (rc == 0 && !lock->expiring.is_listed && is_occupied(lock)) {
+        DL_APPEND2(expiry->expiring, lock, expiring.previous, expiring.next);
+        lock->expiring.is_listed = true;
     }
-    pthread_mutex_unlock(&sentinel->mutex);
+    pthread_mutex_unlock(&expiry->mutex);
     if (rc == 0)
-        lk_alarm_poke(&sentinel->alarm);
+        lk_alarm_poke(&expiry->alarm);
     return rc;
 }
 
-void lk_sentinel_forget(struct lk_sentinel *sentinel, sqlock_lock *lock)
+void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock)
 {
-    pthread_mutex_lock(&sentinel->mutex);
-    while (sentinel->calling == lock)
-        pthread_cond_wait(&sentinel->idle, &sentinel->mutex);
-    if (lock->watched.is_listed) {
-        DL_DELETE2(sentinel->watched, lock, watched.previous, watched.next);
-        lock->watched.is_listed = false;
+    pthread_mutex_lock(&expiry->mutex);
+    while (expiry->calling == lock)
+        pthread_cond_wait(&expiry->idle, &expiry->mutex);
+    if (lock->expiring.is_listed) {
+        DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
+        lock->expiring.is_listed = false;
     }
-    pthread_mutex_unlock(&sentinel->mutex);
+    pthread_mutex_unlock(&expiry->mutex);
 }
 
-void lk_sentinel_wake(struct lk_sentinel *sentinel)
+void lk_expiry_wake(struct lk_expiry *expiry)
 {
     bool is_running;
 
-    pthread_mutex_lock(&sentinel->mutex);
-    is_running = sentinel->is_running;
-    pthread_mutex_unlock(&sentinel->mutex);
+    pthread_mutex_lock(&expiry->mutex);
+    is_running = expiry->is_running;
+    pthread_mutex_unlock(&expiry->mutex);
     if (is_running)
-        lk_alarm_poke(&sentinel->alarm);
+        lk_alarm_poke(&expiry->alarm);
 }
 
 int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
@@ -235,6 +235,6 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
                         strerror(errno));
     /* Asked for while it is held: from now on somebody wants to know. */
     if (is_occupied)
-        return lk_sentinel_watch(&lock->registry->sentinel, lock, err);
+        return lk_expiry_watch(&lock->registry->expiry, lock, err);
     return 0;
 }
