@@ -3,7 +3,7 @@
  * a say, and how long to wait.  What is said to the database is in lease.c.
  *
  * A thread goes through an acquisition in one go, asleep where there is nothing
- * to do; a request (request.c) leaves it there, parked, and goes on later.  While
+ * to do; a request (request.c) leaves it there, suspended, and goes on later.  While
  * the database is away, both make attempt after attempt (patience.c).
  */
 #include "locks/acquire.h"
@@ -135,7 +135,7 @@ static int claim_patiently(struct lk_acquisition *a, sqlock_error *err)
 
         if (rc == 0)
             rc = claim_in_turn(a, err);
-        if (rc == LK_PARKED)
+        if (rc == LK_SUSPENDED)
             return rc;
         lk_queue_finish(&a->wait, &a->lease.place, rc);
         if (!lk_patience_pause(&a->patience, a->lock, &a->self, rc))
@@ -165,7 +165,7 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
         lk_queue_begin(&a->wait, lock, &a->self);
     }
     rc = claim_patiently(a, err);
-    if (rc == LK_PARKED)
+    if (rc == LK_SUSPENDED)
         return rc;
 
     a->has_turn = false;
@@ -306,8 +306,8 @@ int lk_acquisition_go_on(struct lk_acquisition *a, int rc, sqlock_error *err)
         return rc;
     if (rc == LK_ENTRY_AGAIN)
         return 0;
-    if (rc == LK_ENTRY_PARKED)
-        return LK_PARKED;
+    if (rc == LK_ENTRY_SUSPENDED)
+        return LK_SUSPENDED;
     if (rc == LK_ENTRY_CLAIM)
         rc = take(a, err);
     else

@@ -113,7 +113,7 @@ static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_wake_reaso
     }
     if (self->wait_ms == 0 || (lock->outage != 0 && is_hasty(self)))
         return not_in_time(lock, self, err);
-    return LK_ENTRY_PARKED;
+    return LK_ENTRY_SUSPENDED;
 }
 
 /* Called with the mutex held: who is first in the queue goes past a holder whose
@@ -153,7 +153,7 @@ static int step_on(sqlock_lock *lock, struct lk_waiter *self, enum lk_wake_reaso
 {
     int rc = step_in(lock, self, reason, err);
 
-    while (rc == LK_ENTRY_PARKED) {
+    while (rc == LK_ENTRY_SUSPENDED) {
         reason = LK_WAKE_CANCELED;
         if (may_queue(self, lock)) {
             if (self->on_wake != NULL) {
@@ -184,7 +184,7 @@ int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
 {
     bool is_late = sqlock_monotonic_ns() >= self->deadline_ns;
-    int rc = LK_ENTRY_PARKED;
+    int rc = LK_ENTRY_SUSPENDED;
 
     pthread_mutex_lock(&lock->mutex);
     if (self->is_queued && !goes_past(lock, self) && is_late)
@@ -199,7 +199,7 @@ int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
     return rc;
 }
 
-int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self)
+int64_t lk_suspended_until(sqlock_lock *lock, const struct lk_waiter *self)
 {
     int64_t until_ns = self->deadline_ns;
 

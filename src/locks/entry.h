@@ -13,18 +13,18 @@ enum lk_entry {
     LK_ENTRY_AGAIN,   /* nested: counted, nothing to send */
     LK_ENTRY_CLAIM,   /* the lock's phase is LK_BUSY, for the caller */
     LK_ENTRY_GRANTED, /* handed off by the holder: it is the caller's */
-    LK_ENTRY_PARKED   /* in the queue, to be woken by a call */
+    LK_ENTRY_SUSPENDED   /* in the queue, to be woken by a call */
 };
 
 /* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
 int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
-/* The same for who was parked and has been woken, or whose deadline has come. */
+/* The same for who was suspended and has been woken, or whose deadline has come. */
 int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
-/* When who is parked is to go on unless it is woken before, CLOCK_MONOTONIC.  Who
+/* When who is suspended is to go on unless it is woken before, CLOCK_MONOTONIC.  Who
  * is being served is called in any case: no deadline ends that. */
-int64_t lk_parked_until(sqlock_lock *lock, const struct lk_waiter *self);
+int64_t lk_suspended_until(sqlock_lock *lock, const struct lk_waiter *self);
 
 /* With the mutex held: the caller's turn is over; the first one that waits is
  * next. */

@@ -26,7 +26,7 @@ static void free_registry(sqlock_registry *registry)
     lk_poller_stop(&registry->poller);
     lk_canceller_stop(&registry->canceller);
     lk_store_clear(&registry->store);
-    lk_runner_stop(&registry->runner);
+    lk_executor_stop(&registry->executor);
     (void)pthread_mutex_destroy(&registry->mutex);
     free(registry);
 }
@@ -49,7 +49,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     lk_renewer_init(&registry->renewer, registry);
     lk_poller_init(&registry->poller, registry);
     lk_canceller_init(&registry->canceller, registry);
-    lk_runner_init(&registry->runner);
+    lk_executor_init(&registry->executor);
     rc = lk_store_open(&registry->store, url, options, err);
     if (rc == 0) {
         *out = registry;

@@ -53,7 +53,7 @@ int lk_patience_await(struct lk_waiter *self, sqlock_error *err)
     else if (lk_waiter_is_cancelled(self))
         rc = lk_canceled(err);
     else if (sqlock_monotonic_ns() < self->paused_until_ns)
-        return LK_PARKED;
+        return LK_SUSPENDED;
     self->paused_until_ns = 0;
     return rc;
 }

@@ -19,7 +19,7 @@ struct lk_patience {
 bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
                        struct lk_waiter *self, int rc);
 
-/* Until the pause is over: 0, ECANCELED; LK_PARKED, at once, to who is woken by
+/* Until the pause is over: 0, ECANCELED; LK_SUSPENDED, at once, to who is woken by
  * a call. */
 int lk_patience_await(struct lk_waiter *self, sqlock_error *err);
 

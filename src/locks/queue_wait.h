@@ -31,7 +31,7 @@ void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
 /* Until it makes sense to claim: 0; or as lk_wait_for_row(), which is called
- * again after LK_PARKED. */
+ * again after LK_SUSPENDED. */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 
 /* That claim was refused. */

@@ -2,7 +2,7 @@
  * registry.h - what a registry and a lock are made of; for src/locks only
  *
  * Order of mutexes: renewer, expiry, canceller, poller, registry, lock, waiter,
- * then runner and resolver.  None is held during I/O.
+ * then executor and resolver.  None is held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H
@@ -19,7 +19,7 @@
 #include "locks/fifo.h"
 #include "locks/renewer.h"
 #include "locks/poller.h"
-#include "locks/runner.h"
+#include "locks/executor.h"
 #include "locks/expiry.h"
 #include "sqlock.h"
 
@@ -29,7 +29,7 @@ struct sqlock_registry {
     struct lk_renewer renewer;
     struct lk_poller poller;
     struct lk_canceller canceller;
-    struct lk_runner runner;
+    struct lk_executor executor;
     pthread_mutex_t mutex; /* of what follows */
     struct sqlock_lock *locks;
     struct sqlock_request *requests;

@@ -1,6 +1,6 @@
 /*
  * request.c - acquiring and releasing for event loops: what acquire.c does,
- * parked wherever a thread would sleep, by the registry's own threads.
+ * suspended wherever a thread would sleep, by the registry's own threads.
  *
  * A request that acquires is an owner of its own, until sqlock_request_finish()
  * makes the lock its caller's.  One that is abandoned goes on to its end by
@@ -22,7 +22,7 @@
 struct sqlock_request {
     struct sqlock_request *next, *previous; /* under the registry's mutex */
     struct sqlock_lock *lock;
-    struct lk_job job;
+    struct lk_task task;
 
     /* of who runs it */
     struct lk_acquisition a;
@@ -44,21 +44,21 @@ struct sqlock_request {
 #define CONTAINER(pointer, type, member)                                       \
     ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-static sqlock_request *request_of(struct lk_job *job)
+static sqlock_request *request_of(struct lk_task *task)
 {
-    return CONTAINER(job, sqlock_request, job);
+    return CONTAINER(task, sqlock_request, task);
 }
 
-static struct lk_runner *runner_of(const sqlock_request *request)
+static struct lk_executor *executor_of(const sqlock_request *request)
 {
-    return &request->lock->registry->runner;
+    return &request->lock->registry->executor;
 }
 
 static void wake(struct lk_waiter *waiter)
 {
     sqlock_request *request = CONTAINER(waiter, sqlock_request, a.self);
 
-    lk_runner_wake(runner_of(request), &request->job);
+    lk_executor_wake(executor_of(request), &request->task);
 }
 
 /* --- coming and going --- */
@@ -70,7 +70,7 @@ static size_t threads_max(const sqlock_registry *registry)
            registry->store.db.waiting.options.size;
 }
 
-static bool run(struct lk_job *job, bool may_wait);
+static bool run(struct lk_task *task, bool may_wait);
 
 /* To be enrolled or freed; NULL: out of memory. */
 static sqlock_request *create(sqlock_lock *lock, int done_fd)
@@ -89,9 +89,9 @@ static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
     sqlock_registry *registry = request->lock->registry;
     int rc;
 
-    request->job.run = run;
-    request->job.due_ns = due_ns;
-    rc = lk_runner_add(&registry->runner, &request->job, threads_max(registry),
+    request->task.run = run;
+    request->task.due_ns = due_ns;
+    rc = lk_executor_add(&registry->executor, &request->task, threads_max(registry),
                        err);
     if (rc < 0)
         return rc;
@@ -116,7 +116,7 @@ static void destroy(sqlock_request *request)
     pthread_mutex_unlock(&registry->mutex);
     (void)pthread_mutex_destroy(&request->mutex);
     free(request);
-    lk_runner_remove(&registry->runner);
+    lk_executor_remove(&registry->executor);
 }
 
 /* --- by the registry's threads --- */
@@ -131,7 +131,7 @@ static void finish(sqlock_request *request, int rc)
         lk_canceller_forget(&request->lock->registry->canceller,
                             &request->a.self);
     pthread_mutex_lock(&request->mutex);
-    lk_runner_settle(runner_of(request), &request->job);
+    lk_executor_settle(executor_of(request), &request->task);
     request->rc = rc;
     request->is_over = true;
     is_abandoned = request->is_abandoned;
@@ -150,16 +150,16 @@ static int go_on(sqlock_request *request)
     struct lk_acquisition *a = &request->a;
     int entry = request->entry;
 
-    if (request->is_entered) /* parked: with the turn, or in the queue */
+    if (request->is_entered) /* suspended: with the turn, or in the queue */
         entry = a->has_turn ? LK_ENTRY_CLAIM
                             : lk_enter_on(a->lock, &a->self, &request->err);
     request->is_entered = true;
     return lk_acquisition_go_on(a, entry, &request->err);
 }
 
-static bool run(struct lk_job *job, bool may_wait)
+static bool run(struct lk_task *task, bool may_wait)
 {
-    sqlock_request *request = request_of(job);
+    sqlock_request *request = request_of(task);
     int rc;
 
     if (request->is_over) { /* it was abandoned since, with the lock */
@@ -175,8 +175,8 @@ static bool run(struct lk_job *job, bool may_wait)
                           &request->err);
     else
         rc = go_on(request);
-    if (rc == LK_PARKED) {
-        job->due_ns = lk_parked_until(request->lock, &request->a.self);
+    if (rc == LK_SUSPENDED) {
+        task->due_ns = lk_suspended_until(request->lock, &request->a.self);
         return true;
     }
     finish(request, rc);
@@ -188,11 +188,11 @@ static bool run(struct lk_job *job, bool may_wait)
 /* It is the turn of the registry's threads. */
 static void start(sqlock_request *request, bool is_ready)
 {
-    struct lk_runner *runner = runner_of(request);
+    struct lk_executor *executor = executor_of(request);
 
     if (is_ready)
-        lk_runner_wake(runner, &request->job);
-    lk_runner_park(runner, &request->job);
+        lk_executor_wake(executor, &request->task);
+    lk_executor_suspend(executor, &request->task);
 }
 
 /* All that can be done at once: it is in the queue of its process, if there is
@@ -214,9 +214,9 @@ static int begin(sqlock_request *request, int64_t wait_ms,
         return rc;
     }
     request->entry = lk_acquisition_enter(a, &request->err);
-    request->is_entered = request->entry == LK_ENTRY_PARKED;
+    request->is_entered = request->entry == LK_ENTRY_SUSPENDED;
     if (request->is_entered)
-        request->job.due_ns = lk_parked_until(request->lock, &a->self);
+        request->task.due_ns = lk_suspended_until(request->lock, &a->self);
     return 0;
 }
 
@@ -354,7 +354,7 @@ static void abandon(sqlock_request *request)
         lk_abandon_entry(lock, self);
     has_gone = request->is_over && (request->is_release || request->rc < 0);
     if (request->is_over && !has_gone)
-        lk_runner_wake(&lock->registry->runner, &request->job);
+        lk_executor_wake(&lock->registry->executor, &request->task);
     else if (!request->is_over && !request->is_release)
         lk_waiter_cancel(lock->registry, self);
     pthread_mutex_unlock(&request->mutex);
@@ -412,5 +412,5 @@ void lk_requests_end(sqlock_registry *registry)
         if (request != NULL)
             abandon(request);
     } while (request != NULL);
-    lk_runner_stop(&registry->runner);
+    lk_executor_stop(&registry->executor);
 }

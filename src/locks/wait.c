@@ -38,7 +38,7 @@ static int look(sqlock_lock *lock, const struct lk_waiter *self,
     return rc;
 }
 
-/* Until the poller has something to tell; LK_PARKED. */
+/* Until the poller has something to tell; LK_SUSPENDED. */
 static int await_news(struct lk_waiter *self, sqlock_error *err)
 {
     int rc = SQLOCK_ETIMEDOUT;
@@ -48,7 +48,7 @@ static int await_news(struct lk_waiter *self, sqlock_error *err)
            lk_waiter_wait(self, self->deadline_ns) != ETIMEDOUT)
         ;
     if (self->on_wake != NULL && sqlock_monotonic_ns() < self->deadline_ns)
-        rc = LK_PARKED;
+        rc = LK_SUSPENDED;
     if (self->is_cancelled) {
         rc = lk_canceled(err);
     } else if (self->is_told) {
@@ -72,8 +72,8 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
         if (rc < 0)
             return rc;
         rc = await_news(self, err);
-        self->is_polling = rc == LK_PARKED;
-        if (rc == LK_PARKED)
+        self->is_polling = rc == LK_SUSPENDED;
+        if (rc == LK_SUSPENDED)
             return rc;
         lk_poller_end(poller, self);
     }

@@ -34,14 +34,14 @@ struct lk_subscription {
 };
 
 /* What a wait returns instead of waiting, to who is woken by a call. */
-#define LK_PARKED 1
+#define LK_SUSPENDED 1
 
 /* Who wants a lock, for the whole acquisition: a thread, which sleeps on the
  * conditions, or a request, which is woken by a call. */
 struct lk_waiter {
     struct lk_waiter *next, *previous;
     pthread_cond_t fifo_woken;
-    /* NULL: a thread.  With any mutexes held; takes the runner's only. */
+    /* NULL: a thread.  With any mutexes held; takes the executor's only. */
     void (*on_wake)(struct lk_waiter *waiter);
     enum lk_wake_reason reason;
     bool is_queued;
@@ -60,7 +60,7 @@ struct lk_waiter {
     bool is_cancelled;
     struct sqlock_lock *queued_at;  /* or about to be */
     struct lk_connection *waits_on; /* blocked in the database; NULL */
-    bool is_polling;         /* parked: begun at the poller, and not ended */
+    bool is_polling;         /* suspended: begun at the poller, and not ended */
     int64_t paused_until_ns; /* CLOCK_MONOTONIC, between two attempts while the
                                 database is away; 0: in none */
     bool is_told;            /* by the poller: told_rc */

@@ -33,7 +33,7 @@ static int hold_up(void *context, const struct tap_event *event)
 /* All of them run something, and nobody could run what comes next. */
 static bool are_all_busy(sqlock_registry *registry)
 {
-    struct lk_runner *runner = &registry->runner;
+    struct lk_executor *runner = &registry->executor;
     bool busy;
 
     pthread_mutex_lock(&runner->mutex);
@@ -87,7 +87,7 @@ static void test_a_held_lock_is_not_dropped_for_an_abandoned_one(void **state)
 
 static int64_t cpu_ns(sqlock_registry *registry)
 {
-    struct lk_runner *runner = &registry->runner;
+    struct lk_executor *runner = &registry->executor;
     int64_t sum = 0;
 
     pthread_mutex_lock(&runner->mutex);
