@@ -459,7 +459,7 @@ typedef enum sqlock_stock_kind {
      * to BALANCE.  One row: what is left.  No row: as DEDUCT, and none was
      * inserted.  EBUSY: one exists, and nothing was done.  None: not in one
      * statement. */
-    SQLOCK_STOCK_SQL_FOLD,
+    SQLOCK_STOCK_SQL_COMBINE,
     /* The entries of the orders of the JSON array of texts {4}, by order and
      * line: ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE.  Waits for
      * those that are being inserted, where the database can. */
@@ -499,7 +499,7 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
     /* The same, and insert the entries {4} with the total added to BALANCE; as
      * FOLD. */
-    SQLOCK_STOCK_SQL_BUCKET_FOLD,
+    SQLOCK_STOCK_SQL_BUCKET_COMBINE,
     /* Lock the buckets of {5}.  Rows: number and quantity, by number. */
     SQLOCK_STOCK_SQL_BUCKETS,
     /* Make the quantities of buckets of {5} those of the JSON array {4}: "b"

@@ -145,7 +145,7 @@ static int take_from_one(struct lk_stock_operation *op,
                          struct lk_stock_line *line, const char *entry,
                          sqlock_error *err)
 {
-    sqlock_stock_kind kind = entry != NULL ? SQLOCK_STOCK_SQL_BUCKET_FOLD
+    sqlock_stock_kind kind = entry != NULL ? SQLOCK_STOCK_SQL_BUCKET_COMBINE
                                            : SQLOCK_STOCK_SQL_BUCKET_DEDUCT;
     struct lk_arguments arguments;
     sqlock_result result = {0};
@@ -212,7 +212,7 @@ static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
     FILE *stream;
     int rc;
 
-    if (!lk_stock_can(op->stock, SQLOCK_STOCK_SQL_BUCKET_FOLD))
+    if (!lk_stock_can(op->stock, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
     stream = open_memstream(&entry, &size);
     if (stream == NULL)

@@ -15,13 +15,13 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "stock/fold.h"
+#include "stock/combine.h"
 
 /* --- the queue --- */
 
-static struct lk_fold_queue *find_queue(sqlock_stock *stock, const char *name)
+static struct lk_combine_queue *find_queue(sqlock_stock *stock, const char *name)
 {
-    struct lk_fold_queue *queue;
+    struct lk_combine_queue *queue;
 
     HASH_FIND_STR(stock->queues, name, queue);
     if (queue != NULL)
@@ -44,17 +44,17 @@ static struct lk_fold_queue *find_queue(sqlock_stock *stock, const char *name)
     return queue;
 }
 
-static void free_queue(sqlock_stock *stock, struct lk_fold_queue *queue)
+static void free_queue(sqlock_stock *stock, struct lk_combine_queue *queue)
 {
     HASH_DEL(stock->queues, queue);
     free(queue->name);
     free(queue);
 }
 
-void lk_fold_clear(sqlock_stock *stock)
+void lk_combine_clear(sqlock_stock *stock)
 {
-    struct lk_fold_queue *queue;
-    struct lk_fold_queue *next;
+    struct lk_combine_queue *queue;
+    struct lk_combine_queue *next;
 
     HASH_ITER(hh, stock->queues, queue, next)
     {
@@ -63,9 +63,9 @@ void lk_fold_clear(sqlock_stock *stock)
 }
 
 /* 0: it waits; 1: it leads; ENOMEM. */
-static int join(sqlock_stock *stock, struct lk_fold_request *request)
+static int join(sqlock_stock *stock, struct lk_combined_request *request)
 {
-    struct lk_fold_queue *queue;
+    struct lk_combine_queue *queue;
     int leads = SQLOCK_ENOMEM;
 
     pthread_mutex_lock(&stock->mutex);
@@ -86,11 +86,11 @@ static int join(sqlock_stock *stock, struct lk_fold_request *request)
 }
 
 /* With the mutex held: the next round. */
-static void cut(sqlock_stock *stock, struct lk_fold_queue *queue,
-                struct lk_fold *fold)
+static void cut(sqlock_stock *stock, struct lk_combine_queue *queue,
+                struct lk_combine *combine)
 {
-    while (queue->first != NULL && fold->count < stock->options.batch) {
-        fold->requests[fold->count++] = queue->first;
+    while (queue->first != NULL && combine->count < stock->options.batch) {
+        combine->requests[combine->count++] = queue->first;
         queue->first = queue->first->next;
     }
     if (queue->first == NULL)
@@ -99,13 +99,13 @@ static void cut(sqlock_stock *stock, struct lk_fold_queue *queue,
     queue->is_running = true;
 }
 
-static void note_rounds(sqlock_stock *stock, const struct lk_fold *fold)
+static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
 {
     uint_fast64_t seen = atomic_load(&stock->most_rounds);
     uint64_t most = 0;
 
-    for (size_t i = 0; i < fold->count; i++) {
-        uint64_t waited = fold->round - fold->requests[i]->came_in;
+    for (size_t i = 0; i < combine->count; i++) {
+        uint64_t waited = combine->round - combine->requests[i]->came_in;
 
         if (waited > most)
             most = waited;
@@ -114,51 +114,51 @@ static void note_rounds(sqlock_stock *stock, const struct lk_fold *fold)
            !atomic_compare_exchange_weak(&stock->most_rounds, &seen, most))
         continue;
     atomic_fetch_add(&stock->rounds, 1);
-    atomic_fetch_add(&stock->folded, fold->count);
+    atomic_fetch_add(&stock->combined, combine->count);
 }
 
 /* Whoever is told may be gone at once. */
-static void tell(const struct lk_fold *fold,
-                 const struct lk_fold_request *leader)
+static void tell(const struct lk_combine *combine,
+                 const struct lk_combined_request *leader)
 {
-    for (size_t i = 0; i < fold->count; i++)
-        if (fold->requests[i] != leader) {
-            fold->requests[i]->is_done = true;
-            (void)sem_post(&fold->requests[i]->turn);
+    for (size_t i = 0; i < combine->count; i++)
+        if (combine->requests[i] != leader) {
+            combine->requests[i]->is_done = true;
+            (void)sem_post(&combine->requests[i]->turn);
         }
 }
 
 /* One round; the leader's own request is the first of it. */
-static void lead(sqlock_stock *stock, struct lk_fold_request *leader)
+static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
 {
-    struct lk_fold_queue *queue = leader->queue;
-    struct lk_fold_request *next;
-    struct lk_fold fold = {0};
+    struct lk_combine_queue *queue = leader->queue;
+    struct lk_combined_request *next;
+    struct lk_combine combine = {0};
 
-    fold.requests = calloc(stock->options.batch, sizeof *fold.requests);
-    if (fold.requests == NULL) { /* alone, then */
-        fold.one = leader;
-        fold.requests = &fold.one;
+    combine.requests = calloc(stock->options.batch, sizeof *combine.requests);
+    if (combine.requests == NULL) { /* alone, then */
+        combine.one = leader;
+        combine.requests = &combine.one;
     }
     pthread_mutex_lock(&stock->mutex);
-    if (fold.one != NULL) {
+    if (combine.one != NULL) {
         queue->first = leader->next;
         queue->last = queue->first == NULL ? NULL : queue->last;
         queue->round++;
         queue->is_running = true;
-        fold.count = 1;
+        combine.count = 1;
     } else {
-        cut(stock, queue, &fold);
+        cut(stock, queue, &combine);
     }
-    fold.round = queue->round;
-    fold.known_left = queue->known_left;
+    combine.round = queue->round;
+    combine.known_left = queue->known_left;
     pthread_mutex_unlock(&stock->mutex);
 
-    note_rounds(stock, &fold);
-    lk_fold_run(&fold, stock);
+    note_rounds(stock, &combine);
+    lk_combine_run(&combine, stock);
 
     pthread_mutex_lock(&stock->mutex);
-    queue->known_left = fold.known_left;
+    queue->known_left = combine.known_left;
     queue->is_running = false;
     next = queue->first;
     queue->is_led = next != NULL;
@@ -166,14 +166,14 @@ static void lead(sqlock_stock *stock, struct lk_fold_request *leader)
         free_queue(stock, queue);
     pthread_mutex_unlock(&stock->mutex);
     /* First those who have their answers: they may be back, and join. */
-    tell(&fold, leader);
+    tell(&combine, leader);
     if (next != NULL)
         (void)sem_post(&next->turn);
-    if (fold.one == NULL)
-        free(fold.requests);
+    if (combine.one == NULL)
+        free(combine.requests);
 }
 
-static int wait_or_lead(sqlock_stock *stock, struct lk_fold_request *request)
+static int wait_or_lead(sqlock_stock *stock, struct lk_combined_request *request)
 {
     int leads = join(stock, request);
 
@@ -192,7 +192,7 @@ static int wait_or_lead(sqlock_stock *stock, struct lk_fold_request *request)
 
 static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
-    struct lk_fold_request request = {.op = op};
+    struct lk_combined_request request = {.op = op};
     int cancel_state = PTHREAD_CANCEL_ENABLE;
     int rc;
 

@@ -78,7 +78,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
 }
 
 /* Deduct and enter the order.  1, 0, LK_STOCK_KNOWN. */
-static int fold(struct lk_stock_operation *op, int64_t *left, sqlock_error *err)
+static int combine(struct lk_stock_operation *op, int64_t *left, sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
     struct lk_arguments arguments;
@@ -100,7 +100,7 @@ static int fold(struct lk_stock_operation *op, int64_t *left, sqlock_error *err)
     }
     lk_stock_arguments(op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
-    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_FOLD, &arguments, &result, err);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_COMBINE, &arguments, &result, err);
     free(entry);
     if (rc == 0 && result.rows > 0) {
         *left = result.cells[0].integer;
@@ -135,11 +135,11 @@ static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
 
-    if (op->order != NULL && !lk_stock_can(op->stock, SQLOCK_STOCK_SQL_FOLD))
+    if (op->order != NULL && !lk_stock_can(op->stock, SQLOCK_STOCK_SQL_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
     for (int i = 0; i < LOOKS; i++) {
         int64_t left = 0;
-        int rc = op->order != NULL ? fold(op, &left, err)
+        int rc = op->order != NULL ? combine(op, &left, err)
                                    : lk_stock_ask(op, SQLOCK_STOCK_SQL_DEDUCT,
                                                   line, &left, err);
 

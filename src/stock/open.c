@@ -370,7 +370,7 @@ void sqlock_stock_close(sqlock_stock *stock)
 {
     if (stock == NULL)
         return;
-    lk_fold_clear(stock);
+    lk_combine_clear(stock);
     for (size_t kind = 0; kind < SQLOCK_STOCK_KINDS; kind++)
         lk_statement_clear(&stock->statements[kind]);
     free(stock->name);
@@ -389,7 +389,7 @@ void sqlock_stock_statistics(sqlock_stock *stock, sqlock_stock_stats *stats)
     stats->operations = atomic_load(&stock->operations);
     stats->retries = atomic_load(&stock->retries);
     stats->rounds = atomic_load(&stock->rounds);
-    stats->folded = atomic_load(&stock->folded);
+    stats->combined = atomic_load(&stock->combined);
     stats->most_rounds = atomic_load(&stock->most_rounds);
     stats->rebalances = atomic_load(&stock->rebalances);
 }

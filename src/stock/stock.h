@@ -5,7 +5,7 @@
  * statements, request.c takes requests and operation.c runs them, orders.c keeps
  * what became of them, change.c adds and sets, reservation.c ends reservations,
  * expiry.c those whose time is over, retention.c forgets both, list.c lists items.
- * A strategy is a file of its own; fold.c is one round of the coalesced one.
+ * A strategy is a file of its own; combine.c is one round of the coalesced one.
  */
 #ifndef LK_STOCK_H
 #define LK_STOCK_H
@@ -63,7 +63,7 @@ extern const struct lk_stock_strategy lk_stock_optimistic;
 extern const struct lk_stock_strategy lk_stock_buckets;
 extern const struct lk_stock_strategy lk_stock_coalesced;
 
-struct lk_fold_queue;
+struct lk_combine_queue;
 
 struct sqlock_stock {
     struct lk_store *store;
@@ -79,9 +79,9 @@ struct sqlock_stock {
     pthread_mutex_t turn;
 
     pthread_mutex_t mutex; /* of what follows */
-    struct lk_fold_queue *queues;
+    struct lk_combine_queue *queues;
 
-    atomic_uint_fast64_t operations, retries, rounds, folded, most_rounds,
+    atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds,
         rebalances;
 };
 
@@ -243,6 +243,6 @@ int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
 
 /* --- coalesced.c --- */
 
-void lk_fold_clear(sqlock_stock *stock);
+void lk_combine_clear(sqlock_stock *stock);
 
 #endif

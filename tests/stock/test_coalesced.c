@@ -183,7 +183,7 @@ static void test_all_that_wait_are_served_in_one_round(void **state)
     for (unsigned i = 0; i < CALLERS_MAX; i++)
         expect(&counter, i, 0, 1000 - 2 * (int64_t)(i + 1));
     assert_int_equal(stats_of(&counter).rounds, 2);
-    assert_int_equal(stats_of(&counter).folded, CALLERS_MAX);
+    assert_int_equal(stats_of(&counter).combined, CALLERS_MAX);
     assert_int_equal(stats_of(&counter).most_rounds, 2);
     assert_int_equal(shop_there(f, counter.item), 1000 - 2 * CALLERS_MAX);
     counter_close(&counter);
@@ -453,7 +453,7 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
     workers_join(&workers);
     assert_int_equal(shop_there(f, counter.item), 0);
     assert_int_equal(shop_sum(f, counter.item), -CROWD * EACH / 2);
-    assert_int_equal(stats_of(&counter).folded, CROWD * EACH);
+    assert_int_equal(stats_of(&counter).combined, CROWD * EACH);
     assert_true(stats_of(&counter).most_rounds <= 2);
     counter_close(&counter);
 }

@@ -72,7 +72,7 @@ static const char *const stock_kinds[SQLOCK_STOCK_KINDS] = {
     [SQLOCK_STOCK_SQL_LIST] = "list",
     [SQLOCK_STOCK_SQL_LIST_TOTAL] = "list totals",
     [SQLOCK_STOCK_SQL_RECORD] = "record entries",
-    [SQLOCK_STOCK_SQL_FOLD] = "deduct and record",
+    [SQLOCK_STOCK_SQL_COMBINE] = "deduct and record",
     [SQLOCK_STOCK_SQL_ENTRIES] = "entries of orders",
     [SQLOCK_STOCK_SQL_UNDO] = "undo an order",
     [SQLOCK_STOCK_SQL_OLD] = "old orders",
@@ -85,7 +85,7 @@ static const char *const stock_kinds[SQLOCK_STOCK_KINDS] = {
     [SQLOCK_STOCK_SQL_DUE] = "reservations that are over",
     [SQLOCK_STOCK_SQL_FORGET_RESERVATIONS] = "forget reservations",
     [SQLOCK_STOCK_SQL_BUCKET_DEDUCT] = "deduct from a bucket",
-    [SQLOCK_STOCK_SQL_BUCKET_FOLD] = "deduct from a bucket and record",
+    [SQLOCK_STOCK_SQL_BUCKET_COMBINE] = "deduct from a bucket and record",
     [SQLOCK_STOCK_SQL_BUCKETS] = "lock buckets",
     [SQLOCK_STOCK_SQL_SPREAD] = "spread over buckets",
 };

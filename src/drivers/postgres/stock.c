@@ -51,8 +51,8 @@ const sqlock_stock_dialect lk_pg_stock = {
     .fragments = fragments,
     .integers = integers,
     .statements = {
-        [SQLOCK_STOCK_SQL_FOLD] = {.text = "{and_record {deduct}}"},
-        [SQLOCK_STOCK_SQL_BUCKET_FOLD] = {.text =
+        [SQLOCK_STOCK_SQL_COMBINE] = {.text = "{and_record {deduct}}"},
+        [SQLOCK_STOCK_SQL_BUCKET_COMBINE] = {.text =
             "{and_record {bucket_deduct}{left_in_buckets}}"},
         [SQLOCK_STOCK_SQL_SPREAD] = {.text =
             "INSERT INTO {bucket} (ITEM, BUCKET, QUANTITY) "

@@ -1,8 +1,8 @@
 /*
- * fold.h - several callers' requests for one item, answered together
+ * combine.h - several callers' requests for one item, answered together
  */
-#ifndef LK_FOLD_H
-#define LK_FOLD_H
+#ifndef LK_COMBINE_H
+#define LK_COMBINE_H
 
 #include <semaphore.h>
 
@@ -10,10 +10,10 @@
 #include "stock/stock.h"
 
 /* One caller; on its stack. */
-struct lk_fold_request {
+struct lk_combined_request {
     struct lk_stock_operation *op; /* of one line */
-    struct lk_fold_queue *queue;
-    struct lk_fold_request *next;
+    struct lk_combine_queue *queue;
+    struct lk_combined_request *next;
     uint64_t came_in; /* the round before the first that it waits for */
     sem_t turn;       /* posted when it is done, or else leads */
     bool is_done;
@@ -23,16 +23,16 @@ struct lk_fold_request {
     /* while a round runs */
     bool is_answered;
     uint64_t hash;                /* of its order */
-    struct lk_fold_request *twin; /* an earlier one with the same order */
+    struct lk_combined_request *twin; /* an earlier one with the same order */
     int64_t left;                 /* if this try succeeds */
     bool is_refused;              /* likewise */
 };
 
 /* An item that somebody waits for. */
-struct lk_fold_queue {
+struct lk_combine_queue {
     char *name;
     UT_hash_handle hh;
-    struct lk_fold_request *first, *last;
+    struct lk_combined_request *first, *last;
     uint64_t round; /* so many have begun */
     bool is_running;
     bool is_led;
@@ -40,18 +40,18 @@ struct lk_fold_queue {
 };
 
 /* One round. */
-struct lk_fold {
+struct lk_combine {
     struct lk_stock_operation carrier; /* first: bodies get it as theirs */
     struct lk_stock_line line;
-    struct lk_fold_request **requests;
+    struct lk_combined_request **requests;
     size_t count;
-    struct lk_fold_request *one; /* in place of an array */
+    struct lk_combined_request *one; /* in place of an array */
     uint64_t round;
     int64_t known_left;
     int64_t total;
 };
 
 /* Answer every request. */
-void lk_fold_run(struct lk_fold *fold, sqlock_stock *stock);
+void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock);
 
 #endif

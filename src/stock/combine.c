@@ -1,11 +1,11 @@
 /*
- * fold.c - one round of a leader: what all want together is deducted in one
+ * combine.c - one round of a leader: what all want together is deducted in one
  * statement when there is enough of it; otherwise, or when one of the orders is
  * known, each is judged in turn with the row locked, first come, first served.
  *
  * What a try would answer is only told once it is committed.
  */
-#include "stock/fold.h"
+#include "stock/combine.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +15,18 @@
 #include "base/json.h"
 #include "base/retry.h"
 
-static struct lk_stock_line *line_of(const struct lk_fold_request *request)
+static struct lk_stock_line *line_of(const struct lk_combined_request *request)
 {
     return &request->op->lines[0];
 }
 
 /* Whether this try is about it. */
-static bool is_live(const struct lk_fold_request *request)
+static bool is_live(const struct lk_combined_request *request)
 {
     return !request->is_answered && request->twin == NULL;
 }
 
-static void answer(struct lk_fold_request *request, int rc,
+static void answer(struct lk_combined_request *request, int rc,
                    const sqlock_error *why)
 {
     request->is_answered = true;
@@ -37,16 +37,16 @@ static void answer(struct lk_fold_request *request, int rc,
 
 /* --- the same order twice in a round --- */
 
-static void find_twins(struct lk_fold *fold)
+static void find_twins(struct lk_combine *combine)
 {
-    for (size_t i = 0; i < fold->count; i++) {
-        struct lk_fold_request *request = fold->requests[i];
+    for (size_t i = 0; i < combine->count; i++) {
+        struct lk_combined_request *request = combine->requests[i];
 
         if (request->op->order == NULL)
             continue;
         request->hash = lk_hash_text(request->op->order);
         for (size_t k = 0; k < i && request->twin == NULL; k++) {
-            struct lk_fold_request *other = fold->requests[k];
+            struct lk_combined_request *other = combine->requests[k];
 
             if (other->op->order != NULL && other->hash == request->hash &&
                 other->twin == NULL &&
@@ -57,7 +57,7 @@ static void find_twins(struct lk_fold *fold)
 }
 
 /* It gets the answer of the first, as it would a moment later. */
-static void answer_twin(struct lk_fold_request *request)
+static void answer_twin(struct lk_combined_request *request)
 {
     const struct lk_stock_line *first = line_of(request->twin);
     struct lk_stock_line *line = line_of(request);
@@ -83,23 +83,23 @@ static void answer_twin(struct lk_fold_request *request)
 
 /* --- what they want --- */
 
-static bool has_orders(const struct lk_fold *fold)
+static bool has_orders(const struct lk_combine *combine)
 {
-    for (size_t i = 0; i < fold->count; i++)
-        if (is_live(fold->requests[i]) && fold->requests[i]->op->order != NULL)
+    for (size_t i = 0; i < combine->count; i++)
+        if (is_live(combine->requests[i]) && combine->requests[i]->op->order != NULL)
             return true;
     return false;
 }
 
 /* All together and the least of one; false when it is no 64-bit integer. */
-static bool add_up(const struct lk_fold *fold, int64_t *total, int64_t *least)
+static bool add_up(const struct lk_combine *combine, int64_t *total, int64_t *least)
 {
     *total = 0;
     *least = INT64_MAX;
-    for (size_t i = 0; i < fold->count; i++) {
-        int64_t quantity = line_of(fold->requests[i])->quantity;
+    for (size_t i = 0; i < combine->count; i++) {
+        int64_t quantity = line_of(combine->requests[i])->quantity;
 
-        if (!is_live(fold->requests[i]))
+        if (!is_live(combine->requests[i]))
             continue;
         if (quantity < *least)
             *least = quantity;
@@ -112,7 +112,7 @@ static bool add_up(const struct lk_fold *fold, int64_t *total, int64_t *least)
 /* --- JSON --- */
 
 /* The entries of those with orders; or their ids alone.  To be freed. */
-static char *write_orders(const struct lk_fold *fold, bool as_entries)
+static char *write_orders(const struct lk_combine *combine, bool as_entries)
 {
     char *text = NULL;
     size_t size = 0;
@@ -121,8 +121,8 @@ static char *write_orders(const struct lk_fold *fold, bool as_entries)
 
     if (stream == NULL)
         return NULL;
-    for (size_t i = 0; i < fold->count; i++) {
-        const struct lk_fold_request *request = fold->requests[i];
+    for (size_t i = 0; i < combine->count; i++) {
+        const struct lk_combined_request *request = combine->requests[i];
         struct lk_stock_line entry = *line_of(request);
 
         if (!is_live(request) || request->op->order == NULL)
@@ -146,35 +146,35 @@ static char *write_orders(const struct lk_fold *fold, bool as_entries)
     return text;
 }
 
-static int64_t count_orders(const struct lk_fold *fold)
+static int64_t count_orders(const struct lk_combine *combine)
 {
     int64_t count = 0;
 
-    for (size_t i = 0; i < fold->count; i++)
+    for (size_t i = 0; i < combine->count; i++)
         count +=
-            is_live(fold->requests[i]) && fold->requests[i]->op->order != NULL;
+            is_live(combine->requests[i]) && combine->requests[i]->op->order != NULL;
     return count;
 }
 
 /* 0, LK_STOCK_KNOWN. */
-static int record(struct lk_fold *fold, sqlock_error *err)
+static int record(struct lk_combine *combine, sqlock_error *err)
 {
     struct lk_arguments arguments;
     int64_t affected = 0;
     char *entries;
     int rc;
 
-    if (!has_orders(fold))
+    if (!has_orders(combine))
         return 0;
-    entries = write_orders(fold, true);
+    entries = write_orders(combine, true);
     if (entries == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&fold->carrier, NULL, &arguments);
+    lk_stock_arguments(&combine->carrier, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
-    rc = lk_stock_do(&fold->carrier, SQLOCK_STOCK_SQL_RECORD, &arguments,
+    rc = lk_stock_do(&combine->carrier, SQLOCK_STOCK_SQL_RECORD, &arguments,
                      &affected, err);
     free(entries);
-    if (rc == 0 && affected != count_orders(fold))
+    if (rc == 0 && affected != count_orders(combine))
         rc = LK_STOCK_KNOWN;
     return rc;
 }
@@ -182,12 +182,12 @@ static int record(struct lk_fold *fold, sqlock_error *err)
 /* --- all of it at once --- */
 
 /* Each would have what is left after it and those before it. */
-static void plan_all(struct lk_fold *fold, int64_t left)
+static void plan_all(struct lk_combine *combine, int64_t left)
 {
-    int64_t rest = fold->total;
+    int64_t rest = combine->total;
 
-    for (size_t i = 0; i < fold->count; i++) {
-        struct lk_fold_request *request = fold->requests[i];
+    for (size_t i = 0; i < combine->count; i++) {
+        struct lk_combined_request *request = combine->requests[i];
 
         if (!is_live(request))
             continue;
@@ -198,7 +198,7 @@ static void plan_all(struct lk_fold *fold, int64_t left)
 }
 
 /* 1, 0: there is less; LK_STOCK_KNOWN. */
-static int deduct_and_enter(struct lk_fold *fold, int64_t *left,
+static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
 {
     struct lk_arguments arguments;
@@ -206,13 +206,13 @@ static int deduct_and_enter(struct lk_fold *fold, int64_t *left,
     char *entries;
     int rc;
 
-    plan_all(fold, 0); /* the statement adds what is left */
-    entries = write_orders(fold, true);
+    plan_all(combine, 0); /* the statement adds what is left */
+    entries = write_orders(combine, true);
     if (entries == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&fold->carrier, &fold->line, &arguments);
+    lk_stock_arguments(&combine->carrier, &combine->line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
-    rc = lk_stock_send(&fold->carrier, SQLOCK_STOCK_SQL_FOLD, &arguments,
+    rc = lk_stock_send(&combine->carrier, SQLOCK_STOCK_SQL_COMBINE, &arguments,
                        &result, err);
     free(entries);
     if (rc == 0 && result.rows > 0) {
@@ -228,44 +228,44 @@ static int deduct_and_enter(struct lk_fold *fold, int64_t *left,
 static int deduct_then_enter(struct lk_stock_operation *carrier,
                              sqlock_error *err)
 {
-    struct lk_fold *fold = (struct lk_fold *)carrier;
+    struct lk_combine *combine = (struct lk_combine *)carrier;
     int rc;
 
-    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &fold->line,
-                      &fold->known_left, err);
+    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
+                      &combine->known_left, err);
     if (rc == 0)
         return LK_STOCK_UNKNOWN; /* less is there */
     if (rc < 0)
         return rc;
-    plan_all(fold, fold->known_left);
-    return record(fold, err);
+    plan_all(combine, combine->known_left);
+    return record(combine, err);
 }
 
 /* 0: done; LK_STOCK_KNOWN: not this way. */
-static int try_all(struct lk_fold *fold, sqlock_error *err)
+static int try_all(struct lk_combine *combine, sqlock_error *err)
 {
     int64_t left = 0;
     int rc;
 
-    fold->line.quantity = fold->total;
-    if (!has_orders(fold)) {
-        rc = lk_stock_ask(&fold->carrier, SQLOCK_STOCK_SQL_DEDUCT, &fold->line,
+    combine->line.quantity = combine->total;
+    if (!has_orders(combine)) {
+        rc = lk_stock_ask(&combine->carrier, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
                           &left, err);
-    } else if (lk_stock_can(fold->carrier.stock, SQLOCK_STOCK_SQL_FOLD)) {
-        rc = deduct_and_enter(fold, &left, err);
+    } else if (lk_stock_can(combine->carrier.stock, SQLOCK_STOCK_SQL_COMBINE)) {
+        rc = deduct_and_enter(combine, &left, err);
     } else {
-        rc = lk_stock_run_apart(&fold->carrier, deduct_then_enter, err);
+        rc = lk_stock_run_apart(&combine->carrier, deduct_then_enter, err);
         if (rc < 0)
             return rc;
-        left = fold->known_left;
+        left = combine->known_left;
         rc = rc == 0 ? 1 : LK_STOCK_KNOWN;
     }
     if (rc < 0)
         return rc;
-    fold->known_left = rc == 1 ? left : -1;
+    combine->known_left = rc == 1 ? left : -1;
     if (rc != 1)
         return LK_STOCK_KNOWN;
-    plan_all(fold, left);
+    plan_all(combine, left);
     return 0;
 }
 
@@ -273,7 +273,7 @@ static int try_all(struct lk_fold *fold, sqlock_error *err)
 
 /* Answer those whose order has entries: that stands, whatever this try comes
  * to. */
-static void answer_known(struct lk_fold *fold, const sqlock_result *entries)
+static void answer_known(struct lk_combine *combine, const sqlock_result *entries)
 {
     const sqlock_value *cells = entries->cells;
     size_t rows;
@@ -285,8 +285,8 @@ static void answer_known(struct lk_fold *fold, const sqlock_result *entries)
         for (rows = 1; at + rows < entries->rows; rows++)
             if (strcmp(cells[(at + rows) * LK_ENTRY_COLUMNS].text, order) != 0)
                 break;
-        for (size_t i = 0; i < fold->count; i++) {
-            struct lk_fold_request *request = fold->requests[i];
+        for (size_t i = 0; i < combine->count; i++) {
+            struct lk_combined_request *request = combine->requests[i];
 
             if (is_live(request) && request->hash == hash &&
                 request->op->order != NULL &&
@@ -300,36 +300,36 @@ static void answer_known(struct lk_fold *fold, const sqlock_result *entries)
     }
 }
 
-static int recall_all(struct lk_fold *fold, sqlock_error *err)
+static int recall_all(struct lk_combine *combine, sqlock_error *err)
 {
     struct lk_arguments arguments;
     sqlock_result entries = {0};
     char *orders;
     int rc;
 
-    if (!has_orders(fold))
+    if (!has_orders(combine))
         return 0;
-    orders = write_orders(fold, false);
+    orders = write_orders(combine, false);
     if (orders == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&fold->carrier, NULL, &arguments);
+    lk_stock_arguments(&combine->carrier, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
-    rc = lk_stock_send(&fold->carrier, SQLOCK_STOCK_SQL_ENTRIES, &arguments,
+    rc = lk_stock_send(&combine->carrier, SQLOCK_STOCK_SQL_ENTRIES, &arguments,
                        &entries, err);
     free(orders);
     if (rc == 0)
-        answer_known(fold, &entries);
+        answer_known(combine, &entries);
     sqlock_result_clear(&entries);
     return rc;
 }
 
 /* First come, first served; how much is granted. */
-static int64_t plan_each(struct lk_fold *fold, int64_t there)
+static int64_t plan_each(struct lk_combine *combine, int64_t there)
 {
     int64_t left = there;
 
-    for (size_t i = 0; i < fold->count; i++) {
-        struct lk_fold_request *request = fold->requests[i];
+    for (size_t i = 0; i < combine->count; i++) {
+        struct lk_combined_request *request = combine->requests[i];
 
         if (!is_live(request))
             continue;
@@ -341,10 +341,10 @@ static int64_t plan_each(struct lk_fold *fold, int64_t there)
     return there - left;
 }
 
-static void answer_no_item(struct lk_fold *fold)
+static void answer_no_item(struct lk_combine *combine)
 {
-    for (size_t i = 0; i < fold->count; i++) {
-        struct lk_fold_request *request = fold->requests[i];
+    for (size_t i = 0; i < combine->count; i++) {
+        struct lk_combined_request *request = combine->requests[i];
 
         if (is_live(request))
             answer(request, lk_stock_no_item(line_of(request), &request->err),
@@ -353,17 +353,17 @@ static void answer_no_item(struct lk_fold *fold)
 }
 
 /* What a stock of another strategy has left in buckets. */
-static int gather(struct lk_fold *fold, int64_t *there, sqlock_error *err)
+static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
 {
-    struct lk_stock_line back = fold->line;
+    struct lk_stock_line back = combine->line;
     int rc;
 
-    if (!fold->carrier.stock->is_ours)
+    if (!combine->carrier.stock->is_ours)
         return 0;
-    rc = lk_buckets_gather(&fold->carrier, &fold->line, &back.quantity, err);
+    rc = lk_buckets_gather(&combine->carrier, &combine->line, &back.quantity, err);
     if (rc < 0 || back.quantity == 0)
         return rc;
-    rc = lk_stock_add(&fold->carrier, &back, err);
+    rc = lk_stock_add(&combine->carrier, &back, err);
     if (rc == 0)
         *there = back.left;
     return rc;
@@ -371,71 +371,71 @@ static int gather(struct lk_fold *fold, int64_t *there, sqlock_error *err)
 
 static int judge_each(struct lk_stock_operation *carrier, sqlock_error *err)
 {
-    struct lk_fold *fold = (struct lk_fold *)carrier;
+    struct lk_combine *combine = (struct lk_combine *)carrier;
     int64_t granted;
     int64_t there = 0;
     bool exists;
     int rc;
 
-    fold->known_left = -1;
-    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_LOCK, &fold->line, &there, err);
+    combine->known_left = -1;
+    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there, err);
     exists = rc == 1;
     if (rc >= 0)
-        rc = recall_all(fold, err);
+        rc = recall_all(combine, err);
     if (rc < 0)
         return rc;
     if (!exists) {
-        answer_no_item(fold);
+        answer_no_item(combine);
         return 0;
     }
-    if (!add_up(fold, &fold->total, &granted) || there < fold->total)
-        rc = gather(fold, &there, err);
+    if (!add_up(combine, &combine->total, &granted) || there < combine->total)
+        rc = gather(combine, &there, err);
     if (rc < 0)
         return rc;
-    granted = plan_each(fold, there);
-    fold->line.quantity = granted;
+    granted = plan_each(combine, there);
+    combine->line.quantity = granted;
     if (granted > 0) {
-        rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &fold->line,
-                          &fold->known_left, err);
+        rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
+                          &combine->known_left, err);
         if (rc == 0)
             return lk_error(err, SQLOCK_ECONFLICT,
                             "%s has changed although it was locked",
-                            fold->line.name);
+                            combine->line.name);
     } else {
-        fold->known_left = there;
+        combine->known_left = there;
     }
-    return rc < 0 ? rc : record(fold, err);
+    return rc < 0 ? rc : record(combine, err);
 }
 
 /* Without orders, and when nobody can have anything, a look is enough. */
-static int look(struct lk_fold *fold, int64_t least, sqlock_error *err)
+static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
 {
-    bool is_ours = fold->carrier.stock->is_ours;
+    bool is_ours = combine->carrier.stock->is_ours;
     int64_t there = 0;
     int rc;
 
-    rc = lk_stock_ask(&fold->carrier,
+    rc = lk_stock_ask(&combine->carrier,
                       is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
-                      &fold->line, &there, err);
+                      &combine->line, &there, err);
     if (rc < 0)
         return rc;
     if (rc == 0) {
-        answer_no_item(fold);
+        answer_no_item(combine);
         return 0;
     }
     if (there >= least)
         return LK_STOCK_KNOWN;
-    fold->known_left = there;
-    (void)plan_each(fold, there);
+    combine->known_left = there;
+    (void)plan_each(combine, there);
     return 0;
 }
 
 /* --- tries --- */
 
-static void answer_as_planned(struct lk_fold *fold)
+static void answer_as_planned(struct lk_combine *combine)
 {
-    for (size_t i = 0; i < fold->count; i++) {
-        struct lk_fold_request *request = fold->requests[i];
+    for (size_t i = 0; i < combine->count; i++) {
+        struct lk_combined_request *request = combine->requests[i];
         struct lk_stock_line *line = line_of(request);
 
         if (!is_live(request))
@@ -454,123 +454,123 @@ static void answer_as_planned(struct lk_fold *fold)
     }
 }
 
-static int try_round(struct lk_fold *fold, sqlock_error *err)
+static int try_round(struct lk_combine *combine, sqlock_error *err)
 {
     int64_t least = 0;
     int rc = LK_STOCK_KNOWN;
 
-    if (add_up(fold, &fold->total, &least) &&
-        (fold->known_left < 0 || fold->known_left >= fold->total))
-        rc = try_all(fold, err);
-    if (rc == LK_STOCK_KNOWN && !has_orders(fold))
-        rc = look(fold, least, err);
+    if (add_up(combine, &combine->total, &least) &&
+        (combine->known_left < 0 || combine->known_left >= combine->total))
+        rc = try_all(combine, err);
+    if (rc == LK_STOCK_KNOWN && !has_orders(combine))
+        rc = look(combine, least, err);
     if (rc == LK_STOCK_KNOWN)
-        rc = lk_stock_run_apart(&fold->carrier, judge_each, err);
+        rc = lk_stock_run_apart(&combine->carrier, judge_each, err);
     if (rc == LK_STOCK_KNOWN)
         rc = lk_error(err, SQLOCK_ERETRY,
                       "an order of this round is being entered by another");
     if (rc == 0)
-        answer_as_planned(fold);
+        answer_as_planned(combine);
     return rc;
 }
 
 /* How many wait for the outcome of tries. */
-static size_t count_live(const struct lk_fold *fold)
+static size_t count_live(const struct lk_combine *combine)
 {
     size_t count = 0;
 
-    for (size_t i = 0; i < fold->count; i++)
-        count += is_live(fold->requests[i]);
+    for (size_t i = 0; i < combine->count; i++)
+        count += is_live(combine->requests[i]);
     return count;
 }
 
 /* The leader's errors are everybody's. */
-static void answer_all(struct lk_fold *fold, int rc, const sqlock_error *why,
+static void answer_all(struct lk_combine *combine, int rc, const sqlock_error *why,
                        bool only_without_order)
 {
-    for (size_t i = 0; i < fold->count; i++)
-        if (is_live(fold->requests[i]) &&
-            (!only_without_order || fold->requests[i]->op->order == NULL))
-            answer(fold->requests[i], rc, why);
+    for (size_t i = 0; i < combine->count; i++)
+        if (is_live(combine->requests[i]) &&
+            (!only_without_order || combine->requests[i]->op->order == NULL))
+            answer(combine->requests[i], rc, why);
 }
 
-static void note_try(struct lk_fold *fold)
+static void note_try(struct lk_combine *combine)
 {
-    for (size_t i = 0; i < fold->count; i++)
-        if (is_live(fold->requests[i]))
-            fold->requests[i]->op->attempts++;
+    for (size_t i = 0; i < combine->count; i++)
+        if (is_live(combine->requests[i]))
+            combine->requests[i]->op->attempts++;
 }
 
 /* 0, or what could not be got over. */
-static int try_until_answered(struct lk_fold *fold, sqlock_error *err)
+static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
 {
     struct lk_retry retry;
     bool was_uncertain = false;
 
-    lk_retry_begin(&retry, &lk_stock_retrying, fold->carrier.deadline_ns);
-    retry.policy.attempts = fold->carrier.stock->options.attempts;
+    lk_retry_begin(&retry, &lk_stock_retrying, combine->carrier.deadline_ns);
+    retry.policy.attempts = combine->carrier.stock->options.attempts;
     /* Those that have an order: the others are answered. */
     retry.policy.classes |= LK_RETRY_UNCERTAIN;
     for (;;) {
-        int rc = try_round(fold, err);
+        int rc = try_round(combine, err);
 
         if (rc == SQLOCK_EUNCERTAIN) {
             was_uncertain = true;
-            answer_all(fold, rc, err, true);
-            if (count_live(fold) == 0)
+            answer_all(combine, rc, err, true);
+            if (count_live(combine) == 0)
                 return 0;
         }
         if (!lk_retry_goes_on(&retry, rc))
-            return lk_stock_outcome(&fold->carrier, rc, was_uncertain, err);
-        note_try(fold);
+            return lk_stock_outcome(&combine->carrier, rc, was_uncertain, err);
+        note_try(combine);
     }
 }
 
 /* The statement itself was refused: perhaps for one of them, or for what they
  * want together (a CHECK of the table).  So each is tried by itself. */
-static void try_one_by_one(struct lk_fold *fold)
+static void try_one_by_one(struct lk_combine *combine)
 {
-    struct lk_fold_request **all = fold->requests;
-    size_t count = fold->count;
+    struct lk_combined_request **all = combine->requests;
+    size_t count = combine->count;
 
-    fold->count = 1;
+    combine->count = 1;
     for (size_t i = 0; i < count; i++) {
         int rc;
 
-        fold->requests = &all[i];
+        combine->requests = &all[i];
         if (!is_live(all[i]))
             continue;
-        fold->known_left = -1;
-        rc = try_until_answered(fold, &all[i]->err);
-        answer_all(fold, rc, &all[i]->err, false);
+        combine->known_left = -1;
+        rc = try_until_answered(combine, &all[i]->err);
+        answer_all(combine, rc, &all[i]->err, false);
     }
-    fold->requests = all;
-    fold->count = count;
+    combine->requests = all;
+    combine->count = count;
 }
 
-void lk_fold_run(struct lk_fold *fold, sqlock_stock *stock)
+void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
 {
     sqlock_error err = {0};
     int rc;
 
-    fold->line = *line_of(fold->requests[0]);
-    fold->carrier = (struct lk_stock_operation){
+    combine->line = *line_of(combine->requests[0]);
+    combine->carrier = (struct lk_stock_operation){
         .stock = stock,
         .kind = LK_KIND_DEDUCT,
-        .lines = &fold->line,
+        .lines = &combine->line,
         .count = 1,
         .deadline_ns = INT64_MAX,
     };
-    for (size_t i = 0; i < fold->count; i++)
-        fold->carrier.deadline_ns = lk_sooner(
-            fold->carrier.deadline_ns, fold->requests[i]->op->deadline_ns);
-    find_twins(fold);
-    rc = try_until_answered(fold, &err);
-    if (rc == SQLOCK_EDATABASE && count_live(fold) > 1)
-        try_one_by_one(fold);
+    for (size_t i = 0; i < combine->count; i++)
+        combine->carrier.deadline_ns = lk_sooner(
+            combine->carrier.deadline_ns, combine->requests[i]->op->deadline_ns);
+    find_twins(combine);
+    rc = try_until_answered(combine, &err);
+    if (rc == SQLOCK_EDATABASE && count_live(combine) > 1)
+        try_one_by_one(combine);
     else if (rc < 0)
-        answer_all(fold, rc, &err, false);
-    for (size_t i = 0; i < fold->count; i++)
-        if (!fold->requests[i]->is_answered)
-            answer_twin(fold->requests[i]);
+        answer_all(combine, rc, &err, false);
+    for (size_t i = 0; i < combine->count; i++)
+        if (!combine->requests[i]->is_answered)
+            answer_twin(combine->requests[i]);
 }
