@@ -1008,7 +1008,7 @@ SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
  *         ENOTSUP: nothing can be recorded, since a lease cannot be guarded
  *         (Galera); or as sqlock_show()
  */
-SQLOCK_MUSTUSE int sqlock_done_check(sqlock_registry *registry,
+SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
                                      const char *name, sqlock_error *err);
 
 /**
@@ -1017,16 +1017,16 @@ SQLOCK_MUSTUSE int sqlock_done_check(sqlock_registry *registry,
  * @return 0; ELOST, EEXPIRED: nothing was recorded; ESCHEMA; or as
  *         sqlock_tx_retry()
  */
-SQLOCK_MUSTUSE int sqlock_done_record(sqlock_lock *lock, sqlock_error *err);
+SQLOCK_MUSTUSE int sqlock_once_record(sqlock_lock *lock, sqlock_error *err);
 
 /** As sqlock_schema_text(), for this table. */
-SQLOCK_MUSTUSE int sqlock_done_schema_text(char **text, const char *url,
+SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
                                            const sqlock_options *options,
                                            sqlock_error *err);
 
 /** Create the table where it does not exist yet.
  *  @return 0, or as sqlock_registry_open() */
-SQLOCK_MUSTUSE int sqlock_done_schema_create(const char *url,
+SQLOCK_MUSTUSE int sqlock_once_schema_create(const char *url,
                                              const sqlock_options *options,
                                              sqlock_error *err);
 

@@ -28,7 +28,7 @@ static int print_schema(const cli *app, const char *url,
     int rc;
 
     if (is_once)
-        rc = sqlock_done_schema_text(&text, url, options, &err);
+        rc = sqlock_once_schema_text(&text, url, options, &err);
     else
         rc = sqlock_schema_text(&text, url, options, layout, &err);
     if (rc < 0)
@@ -43,13 +43,13 @@ static int print_schema(const cli *app, const char *url,
     return status;
 }
 
-static int create_done(const cli *app, const char *url,
+static int create_once(const cli *app, const char *url,
                        const sqlock_options *options)
 {
     sqlock_error err = {0};
     int rc;
 
-    rc = sqlock_done_schema_create(url, options, &err);
+    rc = sqlock_once_schema_create(url, options, &err);
     if (rc < 0)
         return cli_fail(&err);
     cli_note("the table of what was done once is there");
@@ -103,7 +103,7 @@ static int run_init(cli *app)
     if (is_print)
         return print_schema(app, url, &options, layout);
     if (is_once)
-        return create_done(app, url, &options);
+        return create_once(app, url, &options);
     return create_schema(app, url, &options, layout);
 }
 

@@ -159,7 +159,7 @@ static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 
 static void record(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
 {
-    news->is_done = sqlock_done_record(lock, &news->error) == 0;
+    news->is_done = sqlock_once_record(lock, &news->error) == 0;
     news->is_recorded = true;
     publish(lease, news);
 }
@@ -219,7 +219,7 @@ static int check_done(run_lease *lease, sqlock_registry *registry,
     if (!lease->options->is_once)
         return 0;
     do {
-        rc = sqlock_done_check(registry, lease->options->name, &news->error);
+        rc = sqlock_once_check(registry, lease->options->name, &news->error);
     } while (rc < 0 && tries_again(lease, wait, rc, &news->error));
     news->is_done = rc == 0;
     return rc == SQLOCK_ENOTFOUND ? 0 : rc;

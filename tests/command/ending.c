@@ -412,7 +412,7 @@ static void test_F80_lost_while_kept_when_recorded(void **state)
 {
     struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
-    int rc = sqlock_done_schema_create(f->url, &table, &f->err);
+    int rc = sqlock_once_schema_create(f->url, &table, &f->err);
 
     assert_lock_ok(rc, &f->err);
     end_lost_while_kept(f, true);

@@ -140,7 +140,7 @@ static void test_F73_while_holding_on(void **state)
 
 static bool is_recorded(struct fixture *f)
 {
-    int rc = sqlock_done_check(f->b, f->name, &f->err);
+    int rc = sqlock_once_check(f->b, f->name, &f->err);
 
     if (rc != SQLOCK_ENOTFOUND)
         assert_lock_ok(rc, &f->err);
@@ -157,7 +157,7 @@ static void test_F73_while_recording(void **state)
     struct job job;
     int rc;
 
-    rc = sqlock_done_schema_create(f->url, &table, &f->err);
+    rc = sqlock_once_schema_create(f->url, &table, &f->err);
     assert_lock_ok(rc, &f->err);
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
         int number = numbers[i % NUMBERS];

@@ -24,7 +24,7 @@ static sqlock_options make_tables(struct fixture *f, char prefix[32],
     options.table_prefix = prefix;
     rc = sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err);
     if (rc == 0 && has_others)
-        rc = sqlock_done_schema_create(f->url, &options, &f->err);
+        rc = sqlock_once_schema_create(f->url, &options, &f->err);
     if (rc == 0 && has_others)
         rc = sqlock_stock_schema_create(f->url, &options, &f->err);
     assert_lock_ok(rc, &f->err);

@@ -180,7 +180,7 @@ static int call_check(struct contract *c, sqlock_error *err)
 
 static int call_done_check(struct contract *c, sqlock_error *err)
 {
-    return sqlock_done_check(c->registry, "no such record", err);
+    return sqlock_once_check(c->registry, "no such record", err);
 }
 
 static int call_create(struct contract *c, sqlock_error *err)
@@ -204,7 +204,7 @@ static void make_done_table(struct contract *c)
 {
     sqlock_options options = fixture_options(c->f);
 
-    assert_lock_ok(sqlock_done_schema_create(c->f->url, &options, &c->f->err),
+    assert_lock_ok(sqlock_once_schema_create(c->f->url, &options, &c->f->err),
                    &c->f->err);
 }
 
@@ -216,7 +216,7 @@ static void drop_done_table(struct contract *c)
 
 static int call_done_record(struct contract *c, sqlock_error *err)
 {
-    return sqlock_done_record(c->locks[0], err);
+    return sqlock_once_record(c->locks[0], err);
 }
 
 /* Another registry, with a lease to be released. */
@@ -281,13 +281,13 @@ static const struct contract_call of_administration[] = {
      .databases = ON_ALL,
      .call = call_reap,
      .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
-    {.name = "sqlock_done_check",
+    {.name = "sqlock_once_check",
      .databases = ON_ALL,
      .prepare = make_done_table,
      .call = call_done_check,
      .finish = drop_done_table,
      .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND) | CODE(ENOTSUP)},
-    {.name = "sqlock_done_record",
+    {.name = "sqlock_once_record",
      .databases = ON_ALL,
      .is_held = true,
      .prepare = make_done_table,

@@ -27,7 +27,7 @@ extern const struct topic topic_faults;
 extern const struct topic topic_clocks;
 extern const struct topic topic_races;
 extern const struct topic topic_doctor;
-extern const struct topic topic_done;
+extern const struct topic topic_once;
 extern const struct topic topic_orphans;
 extern const struct topic topic_capabilities;
 extern const struct topic topic_codes;

@@ -14,7 +14,7 @@ static const struct topic *const topics[] = {
     &topic_schema,     &topic_access,
     &topic_fork,       &topic_faults,
     &topic_clocks,     &topic_races,
-    &topic_doctor,     &topic_done,
+    &topic_doctor,     &topic_once,
     &topic_orphans,    &topic_capabilities,
     &topic_codes,      &topic_skew,
     &topic_beside,     NULL,

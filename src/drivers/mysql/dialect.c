@@ -21,7 +21,7 @@
 
 /* The build makes these from sql/mysql/. */
 extern const char lk_sql_mysql_schema[];
-extern const char lk_sql_mysql_done[];
+extern const char lk_sql_mysql_once[];
 extern const char lk_sql_mysql_schema_spring7[];
 extern const char lk_sql_mysql_schema_spring6[];
 
@@ -266,7 +266,7 @@ const sqlock_dialect lk_mysql_dialect = {
     .folds_to_lower = false,
     .identifier_max = 64,
     .columns = columns,
-    .done = lk_sql_mysql_done,
+    .done = lk_sql_mysql_once,
     .schema = {
         [SQLOCK_LAYOUT_SQLOCK] = lk_sql_mysql_schema,
         [SQLOCK_LAYOUT_SPRING7] = lk_sql_mysql_schema_spring7,

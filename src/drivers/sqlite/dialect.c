@@ -10,7 +10,7 @@
 #include "drivers/sqlite/sqlite.h"
 
 extern const char lk_sql_sqlite_schema[];
-extern const char lk_sql_sqlite_done[];
+extern const char lk_sql_sqlite_once[];
 extern const char lk_sql_sqlite_schema_spring7[];
 extern const char lk_sql_sqlite_schema_spring6[];
 
@@ -92,7 +92,7 @@ const sqlock_dialect lk_dialect_sqlite = {
     .folds_to_lower = false,
     .identifier_max = 200,
     .columns = columns,
-    .done = lk_sql_sqlite_done,
+    .done = lk_sql_sqlite_once,
     .schema =
         {
             [SQLOCK_LAYOUT_SQLOCK] = lk_sql_sqlite_schema,

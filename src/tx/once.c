@@ -45,7 +45,7 @@ static int render(char **text, const sqlock_options *options,
     return *text != NULL ? 0 : lk_error_nomem(err);
 }
 
-int sqlock_done_schema_text(char **text, const char *url,
+int sqlock_once_schema_text(char **text, const char *url,
                             const sqlock_options *options, sqlock_error *err)
 {
     const sqlock_driver *driver;
@@ -62,7 +62,7 @@ int sqlock_done_schema_text(char **text, const char *url,
     return rc < 0 ? rc : render(text, &complete, driver, err);
 }
 
-int sqlock_done_schema_create(const char *url, const sqlock_options *options,
+int sqlock_once_schema_create(const char *url, const sqlock_options *options,
                               sqlock_error *err)
 {
     struct lk_pool_options pool = {.size = 1, .may_create = true};
@@ -179,7 +179,7 @@ static int check_guards(struct lk_store *store, sqlock_error *err)
     return lk_db_not_applied(rc, err);
 }
 
-int sqlock_done_check(sqlock_registry *registry, const char *name,
+int sqlock_once_check(sqlock_registry *registry, const char *name,
                       sqlock_error *err)
 {
     struct lk_store *store;
@@ -236,7 +236,7 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
     return rc;
 }
 
-int sqlock_done_record(sqlock_lock *lock, sqlock_error *err)
+int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
 {
     sqlock_retry_options limits = SQLOCK_RETRY_INIT;
     struct record record = {.lock = lock};

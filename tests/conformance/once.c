@@ -15,7 +15,7 @@ static sqlock_lock *take_first(struct fixture *f)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int rc;
 
-    rc = sqlock_done_schema_create(f->url, &options, &f->err);
+    rc = sqlock_once_schema_create(f->url, &options, &f->err);
     assert_lock_ok(rc, &f->err);
     lock_take(lock, 0);
     return lock;
@@ -30,10 +30,10 @@ static void drop_table(struct fixture *f)
 /* Where no lease can be guarded, that is said before the work and after it. */
 static void expect_refusal(struct fixture *f, sqlock_lock *lock)
 {
-    int rc = sqlock_done_check(f->b, f->name, &f->err);
+    int rc = sqlock_once_check(f->b, f->name, &f->err);
 
     assert_code(SQLOCK_ENOTSUP, rc, &f->err);
-    rc = sqlock_done_record(lock, &f->err);
+    rc = sqlock_once_record(lock, &f->err);
     assert_code(SQLOCK_ENOTSUP, rc, &f->err);
     assert_true(
         sql_integer(&f->sql, "SELECT COUNT(*) FROM %sDONE", f->prefix) == 0);
@@ -55,12 +55,12 @@ static void test_a_record_is_there_for_all_and_for_good(void **state)
         expect_refusal(f, lock);
         return;
     }
-    rc = sqlock_done_check(f->b, f->name, &f->err);
+    rc = sqlock_once_check(f->b, f->name, &f->err);
     assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    rc = sqlock_done_record(lock, &f->err);
+    rc = sqlock_once_record(lock, &f->err);
     assert_lock_ok(rc, &f->err);
     lock_give(lock);
-    rc = sqlock_done_check(f->b, f->name, &f->err);
+    rc = sqlock_once_check(f->b, f->name, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_true(sql_integer(&f->sql,
                             "SELECT COUNT(*) FROM %sDONE WHERE LOCK_KEY = '%s' "
@@ -69,12 +69,12 @@ static void test_a_record_is_there_for_all_and_for_good(void **state)
                             (long long)token) == 1);
     rc = sqlock_reap(f->a, 0, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
-    rc = sqlock_done_check(f->a, f->name, &f->err);
+    rc = sqlock_once_check(f->a, f->name, &f->err);
     assert_lock_ok(rc, &f->err);
     /* Of this region only. */
     options.region = "elsewhere";
     elsewhere = fixture_registry(f, &options);
-    rc = sqlock_done_check(elsewhere, f->name, &f->err);
+    rc = sqlock_once_check(elsewhere, f->name, &f->err);
     assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
     registry_end(elsewhere);
     lock_drop(lock);
@@ -90,7 +90,7 @@ static void test_F13_a_record_has_the_databases_time(void **state)
     char late[160];
     int rc;
 
-    rc = sqlock_done_record(lock, &f->err);
+    rc = sqlock_once_record(lock, &f->err);
     assert_lock_ok(rc, &f->err);
     (void)fixture_time(f, early, -60000000);
     (void)fixture_time(f, late, 60000000);
@@ -112,7 +112,7 @@ static void test_only_the_holder_records(void **state)
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     int rc;
 
-    rc = sqlock_done_record(other, &f->err);
+    rc = sqlock_once_record(other, &f->err);
     assert_code(SQLOCK_EEXPIRED, rc, &f->err);
     rc = sqlock_show(f->b, f->name, &row, &f->err);
     assert_lock_ok(rc, &f->err);
@@ -124,9 +124,9 @@ static void test_only_the_holder_records(void **state)
     assert_lock_ok(rc, &f->err);
     sqlock_info_free(row, 1);
     lock_take(other, 0);
-    rc = sqlock_done_record(lock, &f->err);
+    rc = sqlock_once_record(lock, &f->err);
     assert_code(SQLOCK_ELOST, rc, &f->err);
-    rc = sqlock_done_check(f->b, f->name, &f->err);
+    rc = sqlock_once_check(f->b, f->name, &f->err);
     assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
     lock_give(other);
     (void)!sqlock_release(lock, NULL);
@@ -159,11 +159,11 @@ static void test_F41_a_record_whose_commit_got_no_answer(void **state)
     lock_drop(first);
     lock_take(lock, 0);
     tap_hooks(NULL, lose_commit, &is_lost);
-    rc = sqlock_done_record(lock, &f->err);
+    rc = sqlock_once_record(lock, &f->err);
     assert_lock_ok(rc, &f->err);
     tap_hooks(NULL, NULL, NULL);
     assert_true(is_lost);
-    rc = sqlock_done_check(f->a, f->name, &f->err);
+    rc = sqlock_once_check(f->a, f->name, &f->err);
     assert_lock_ok(rc, &f->err);
     lock_give(lock);
     lock_drop(lock);
@@ -178,10 +178,10 @@ static void test_without_a_table_it_is_said(void **state)
     int rc;
 
     drop_table(f);
-    rc = sqlock_done_check(f->a, f->name, &f->err);
+    rc = sqlock_once_check(f->a, f->name, &f->err);
     assert_code(SQLOCK_ESCHEMA, rc, &f->err);
     assert_contains(f->err.message, "init --once");
-    rc = sqlock_done_record(lock, &f->err);
+    rc = sqlock_once_record(lock, &f->err);
     assert_code(SQLOCK_ESCHEMA, rc, &f->err);
     lock_give(lock);
     lock_drop(lock);
@@ -194,4 +194,4 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_F41_a_record_whose_commit_got_no_answer, ON_ALL, 0),
     TEST_OF_ROWS(test_without_a_table_it_is_said, ON_ALL, 0),
 };
-const struct topic topic_done = TOPIC(tests);
+const struct topic topic_once = TOPIC(tests);
