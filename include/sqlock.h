@@ -1190,14 +1190,14 @@ typedef enum sqlock_severity {
 } sqlock_severity;
 
 /** One thing that sqlock_diagnose() has looked at. */
-typedef struct sqlock_finding {
+typedef struct sqlock_check {
     const char *check; /* a constant: connection, tls, durability, failover,
                           isolation, timeouts, pooler, clock, layout, rights,
                           once, stock, waiting, peers */
     sqlock_severity severity;
     char *found;  /* one line */
     char *advice; /* what to change, one line; NULL when nothing */
-} sqlock_finding;
+} sqlock_check;
 
 /**
  * Look at all that the promises of locks rest on: the connection, the server's
@@ -1205,7 +1205,7 @@ typedef struct sqlock_finding {
  * is taken, renewed, released and its row removed), whoever else uses it.
  * Takes a URL, because a registry may not open for what is wrong.
  *
- * @param[out] findings to be given to sqlock_findings_free() with @p count;
+ * @param[out] checks to be given to sqlock_checks_free() with @p count;
  *             those made so far also after a failure
  * @return 0: all was looked at, whatever was found; or why the rest could not
  *         be: EINVAL, ENOTSUP, EUNREACHABLE, EBUSY, EACCESS, ESCHEMA,
@@ -1213,7 +1213,7 @@ typedef struct sqlock_finding {
  */
 SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
                                    const sqlock_options *options,
-                                   sqlock_finding **findings, size_t *count,
+                                   sqlock_check **checks, size_t *count,
                                    sqlock_error *err);
 
 typedef enum sqlock_support {
@@ -1249,7 +1249,7 @@ SQLOCK_MUSTUSE int sqlock_capabilities_of(const char *url,
                                           sqlock_error *err);
 
 /** Free what sqlock_diagnose() gave.  NULL is allowed. */
-SQLOCK_API void sqlock_findings_free(sqlock_finding *findings, size_t count);
+SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);
 
 /** Free text given by this library.  NULL is allowed. */
 SQLOCK_API void sqlock_free(void *memory);

@@ -244,7 +244,7 @@ typedef struct sqlock_rule {
                             the rule is passed over */
     const char *when;    /* likewise unless this one, "log_bin=ON", an
                             fnmatch(3) pattern behind the '='; NULL: always */
-    const char *check;   /* of sqlock_finding */
+    const char *check;   /* of sqlock_check */
     const char *good;    /* fnmatch(3) patterns with '|' between; NULL: 0, which
                             means none, or a number from `least` on */
     int64_t least;
@@ -253,7 +253,7 @@ typedef struct sqlock_rule {
 } sqlock_rule;
 
 /* How a server is looked at by sqlock_diagnose(). */
-typedef struct sqlock_examination {
+typedef struct sqlock_checks {
     /* Statements without parameters, the last one NULL.  Rows: a setting's name
      * and its value, as text.  One whose table is missing, or closed to the
      * user, is passed over.  "local" = "yes" says that client and server are
@@ -263,7 +263,7 @@ typedef struct sqlock_examination {
     /* One row: the number that the server itself has for this session, as
      * integer.  NULL: there are no sessions. */
     const char *session;
-} sqlock_examination;
+} sqlock_checks;
 
 /* A database's SQL. */
 typedef struct sqlock_dialect {
@@ -295,7 +295,7 @@ typedef struct sqlock_dialect {
     const sqlock_fragment *overrides;
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_SQL_KINDS];
-    const sqlock_examination *examination; /* may be NULL */
+    const sqlock_checks *checks; /* may be NULL */
     /* One integer: how many sessions of this database are within a transaction
      * or a statement whose names, as they have given them, begin with {6} and
      * are not {7}.  No text: sessions have no names. */

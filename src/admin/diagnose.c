@@ -1,7 +1,7 @@
 /*
  * diagnose.c - what a DBA should know before locks are relied upon: each
  * promise of sqlock.h rests on something that is looked at here.  What the
- * settings of a server mean is its driver's to say (sqlock_examination); what
+ * settings of a server mean is its driver's to say (sqlock_checks); what
  * is the same everywhere is looked at by doing it.
  */
 #include <inttypes.h>
@@ -24,8 +24,8 @@
 #define PROBE_TTL_MS 10000
 #define PROBE_WAIT_MS 5000 /* for another doctor */
 
-/* What an examination works with. */
-struct patient {
+/* What an checks works with. */
+struct subject {
     const char *url;
     sqlock_options options;
     struct lk_table table;
@@ -35,15 +35,15 @@ struct patient {
     sqlock_description description;
     bool is_local; /* client and server are on one machine */
     sqlock_layout layout;
-    struct lk_findings findings;
+    struct lk_checks checks;
 };
 
 /* One statement without parameters on the connection that is kept. */
-static int ask(struct patient *patient, const char *text, sqlock_result *result,
+static int ask(struct subject *subject, const char *text, sqlock_result *result,
                sqlock_error *err)
 {
-    return lk_db_ask(&patient->db, patient->connection, text,
-                     patient->deadline_ns, result, err);
+    return lk_db_ask(&subject->db, subject->connection, text,
+                     subject->deadline_ns, result, err);
 }
 
 /* --- the connection --- */
@@ -62,43 +62,43 @@ static const char *remedy_of(int rc)
     }
 }
 
-static int connect_to(struct patient *patient, sqlock_error *err)
+static int connect_to(struct subject *subject, sqlock_error *err)
 {
-    const sqlock_driver *driver = patient->db.driver;
+    const sqlock_driver *driver = subject->db.driver;
     int64_t start_ns = sqlock_monotonic_ns();
     int rc;
 
-    rc = lk_db_not_applied(lk_pool_take(&patient->db.pool, patient->deadline_ns,
-                                        &patient->connection, err),
+    rc = lk_db_not_applied(lk_pool_take(&subject->db.pool, subject->deadline_ns,
+                                        &subject->connection, err),
                            err);
     if (rc < 0) {
-        lk_finding(&patient->findings, "connection", SQLOCK_FAILURE,
+        lk_check(&subject->checks, "connection", SQLOCK_FAILURE,
                    remedy_of(rc), "%s", err->message);
         return rc;
     }
-    driver->describe(patient->connection->state, &patient->description);
-    lk_finding(&patient->findings, "connection", SQLOCK_FINE, NULL,
-               "%s, by %s, open after %.1f ms", patient->description.server,
-               patient->description.client,
+    driver->describe(subject->connection->state, &subject->description);
+    lk_check(&subject->checks, "connection", SQLOCK_FINE, NULL,
+               "%s, by %s, open after %.1f ms", subject->description.server,
+               subject->description.client,
                (double)(sqlock_monotonic_ns() - start_ns) / LK_NS_PER_MS);
     return 0;
 }
 
-static int look_at_settings(struct patient *patient, sqlock_error *err)
+static int look_at_settings(struct subject *subject, sqlock_error *err)
 {
-    const sqlock_examination *examination =
-        patient->db.driver->dialect->examination;
+    const sqlock_checks *checks =
+        subject->db.driver->dialect->checks;
     sqlock_result all = {0};
     int rc;
 
-    if (examination == NULL)
+    if (checks == NULL)
         return 0;
     rc = sqlock_result_start(&all, 2);
-    for (const char *const *text = examination->settings;
+    for (const char *const *text = checks->settings;
          rc == 0 && *text != NULL; text++) {
         sqlock_result some = {0};
 
-        rc = ask(patient, *text, &some, err);
+        rc = ask(subject, *text, &some, err);
         for (size_t i = 0; rc == 0 && i < some.rows * some.columns; i++)
             rc = sqlock_result_push(&all, &some.cells[i]);
         if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA)
@@ -108,14 +108,14 @@ static int look_at_settings(struct patient *patient, sqlock_error *err)
     if (rc == 0) {
         const char *local = lk_setting(&all, "local");
 
-        patient->is_local = local != NULL && strcmp(local, "yes") == 0;
+        subject->is_local = local != NULL && strcmp(local, "yes") == 0;
         /* Else nothing goes over a network. */
-        if (examination->session != NULL)
-            lk_diagnose_tls(&patient->findings, &patient->description,
-                            patient->is_local);
-        lk_findings_of_rules(&patient->findings, examination->rules, &all);
+        if (checks->session != NULL)
+            lk_diagnose_tls(&subject->checks, &subject->description,
+                            subject->is_local);
+        lk_checks_of_rules(&subject->checks, checks->rules, &all);
     } else {
-        lk_finding(&patient->findings, "connection", SQLOCK_FAILURE, NULL,
+        lk_check(&subject->checks, "connection", SQLOCK_FAILURE, NULL,
                    "the server's settings cannot be read: %s", err->message);
     }
     sqlock_result_clear(&all);
@@ -124,11 +124,11 @@ static int look_at_settings(struct patient *patient, sqlock_error *err)
 
 /* --- what is in between --- */
 
-static int64_t session_number(struct patient *patient)
+static int64_t session_number(struct subject *subject)
 {
     sqlock_result result = {0};
     int64_t number = 0;
-    int rc = ask(patient, patient->db.driver->dialect->examination->session,
+    int rc = ask(subject, subject->db.driver->dialect->checks->session,
                  &result, NULL);
 
     if (rc == 0 && result.rows == 1 && result.cells[0].type == SQLOCK_INT64)
@@ -140,48 +140,48 @@ static int64_t session_number(struct patient *patient)
 /* A pooler that moves a session between statements gives the server's
  * connection that was used last to whoever asks next.  So another session
  * begins a transaction, and ours then finds itself elsewhere. */
-static void look_for_pooler(struct patient *patient)
+static void look_for_pooler(struct subject *subject)
 {
-    const sqlock_examination *examination =
-        patient->db.driver->dialect->examination;
+    const sqlock_checks *checks =
+        subject->db.driver->dialect->checks;
     struct lk_transaction other = {0};
     int64_t before;
     int64_t after;
     int rc;
 
-    if (examination == NULL || examination->session == NULL)
+    if (checks == NULL || checks->session == NULL)
         return;
-    before = session_number(patient);
-    rc = lk_transaction_begin(&other, &patient->db, false, patient->deadline_ns,
+    before = session_number(subject);
+    rc = lk_transaction_begin(&other, &subject->db, false, subject->deadline_ns,
                               NULL);
     if (rc == 0) {
-        struct patient twin = *patient;
+        struct subject twin = *subject;
 
         twin.connection = other.connection;
         (void)session_number(&twin);
     }
-    after = session_number(patient);
+    after = session_number(subject);
     if (rc == 0)
-        lk_transaction_rollback(&other, patient->deadline_ns);
+        lk_transaction_rollback(&other, subject->deadline_ns);
     if (before == 0 || after == 0 || rc < 0)
-        lk_finding(&patient->findings, "pooler", SQLOCK_WARNING,
+        lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
                    "let the server have two connections of ours at once",
                    "it cannot be told whether there is one in between");
     else if (before != after)
-        lk_finding(&patient->findings, "pooler", SQLOCK_FAILURE,
+        lk_check(&subject->checks, "pooler", SQLOCK_FAILURE,
                    "connect to the server itself, or let the pooler keep a "
                    "session on one server connection (PgBouncer: pool_mode = "
                    "session)",
                    "a pooler in between moves our session from one server "
                    "connection to another");
-    else if (before != patient->description.connection_id)
-        lk_finding(&patient->findings, "pooler", SQLOCK_WARNING,
+    else if (before != subject->description.connection_id)
+        lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
                    "see that it keeps a session on one server connection, "
                    "also when it is busy",
                    "a pooler or proxy is in between; it has kept our session "
                    "together");
     else
-        lk_finding(&patient->findings, "pooler", SQLOCK_FINE, NULL,
+        lk_check(&subject->checks, "pooler", SQLOCK_FINE, NULL,
                    "none in between");
 }
 
@@ -195,11 +195,11 @@ static int64_t host_now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static int look_at_clock(struct patient *patient, sqlock_error *err)
+static int look_at_clock(struct subject *subject, sqlock_error *err)
 {
-    const sqlock_dialect *dialect = patient->db.driver->dialect;
+    const sqlock_dialect *dialect = subject->db.driver->dialect;
     uint32_t margin_ms =
-        lk_margin_ms(&patient->options, patient->options.ttl_ms);
+        lk_margin_ms(&subject->options, subject->options.ttl_ms);
     sqlock_result result = {0};
     struct lk_statement statement;
     int64_t offset_us;
@@ -213,28 +213,28 @@ static int look_at_clock(struct patient *patient, sqlock_error *err)
     if (rc < 0)
         (void)lk_error(err, rc, "%s", sqlock_strerror(rc));
     else
-        rc = ask(patient, statement.text, &result, err);
+        rc = ask(subject, statement.text, &result, err);
     lk_statement_clear(&statement);
     end_us = host_now_us();
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,
                       "the server did not say what it is");
     if (rc < 0) {
-        lk_finding(&patient->findings, "clock", SQLOCK_FAILURE, NULL, "%s",
+        lk_check(&subject->checks, "clock", SQLOCK_FAILURE, NULL, "%s",
                    err->message);
     } else {
         offset_us = result.cells[1].integer - (start_us + end_us) / 2;
         /* The answer's way is not known better than that. */
         if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
-            lk_finding(
-                &patient->findings, "clock", SQLOCK_WARNING,
+            lk_check(
+                &subject->checks, "clock", SQLOCK_WARNING,
                 "keep the clocks of all machines in step (NTP): sqlock "
                 "goes by the database's clock alone, but Spring peers go "
                 "by their own, and a step of it ends leases",
                 "the database's is %+.3f s off this machine's",
                 (double)offset_us / 1e6);
         else
-            lk_finding(&patient->findings, "clock", SQLOCK_FINE, NULL,
+            lk_check(&subject->checks, "clock", SQLOCK_FINE, NULL,
                        "the database's is %+.3f s off this machine's",
                        (double)offset_us / 1e6);
     }
@@ -245,26 +245,26 @@ static int look_at_clock(struct patient *patient, sqlock_error *err)
 /* --- the table --- */
 
 /* What the layout means for the others that may share it. */
-static void report_layout(struct patient *patient)
+static void report_layout(struct subject *subject)
 {
-    struct lk_findings *findings = &patient->findings;
-    const char *table = patient->table.plain;
+    struct lk_checks *checks = &subject->checks;
+    const char *table = subject->table.plain;
 
-    switch (patient->layout) {
+    switch (subject->layout) {
     case SQLOCK_LAYOUT_SQLOCK:
-        lk_finding(findings, "layout", SQLOCK_FINE, NULL,
+        lk_check(checks, "layout", SQLOCK_FINE, NULL,
                    "%s is sqlock's own: Spring Integration 7 may share it, "
                    "earlier ones must not",
                    table);
         break;
     case SQLOCK_LAYOUT_SPRING7:
-        lk_finding(findings, "layout", SQLOCK_FINE, NULL,
+        lk_check(checks, "layout", SQLOCK_FINE, NULL,
                    "%s is Spring Integration 7's: earlier ones must not share "
                    "it; tokens are the clock alone, names are not kept",
                    table);
         break;
     case SQLOCK_LAYOUT_SPRING6:
-        lk_finding(findings, "layout", SQLOCK_WARNING,
+        lk_check(checks, "layout", SQLOCK_WARNING,
                    "the one who wants a lock decides what has expired: set "
                    "peer_ttl_ms (--peer-ttl) to the TTL of the Spring side; "
                    "with Spring Integration 7 use a table of another layout",
@@ -276,22 +276,22 @@ static void report_layout(struct patient *patient)
 }
 
 /* Returns whether the table can be used. */
-static bool look_at_layout(struct patient *patient)
+static bool look_at_layout(struct subject *subject)
 {
     sqlock_error err = {0};
-    int rc = lk_layout_detect(&patient->db, &patient->table,
-                              patient->deadline_ns, &patient->layout, &err);
+    int rc = lk_layout_detect(&subject->db, &subject->table,
+                              subject->deadline_ns, &subject->layout, &err);
 
     if (rc == 0)
-        report_layout(patient);
+        report_layout(subject);
     else if (rc == SQLOCK_ENOTFOUND)
-        lk_finding(&patient->findings, "layout", SQLOCK_FAILURE,
+        lk_check(&subject->checks, "layout", SQLOCK_FAILURE,
                    "create it: `sqlock init`, or give the SQL of `sqlock init "
                    "--print` to a DBA",
                    "there is no table %s that we can see",
-                   patient->table.plain);
+                   subject->table.plain);
     else
-        lk_finding(&patient->findings,
+        lk_check(&subject->checks,
                    rc == SQLOCK_EREADONLY ? "failover" : "layout",
                    SQLOCK_FAILURE, NULL, "%s", err.message);
     return rc == 0;
@@ -329,9 +329,9 @@ static int use_a_lock(sqlock_registry *registry, const char **what,
     return rc;
 }
 
-static void look_at_rights(struct patient *patient)
+static void look_at_rights(struct subject *subject)
 {
-    sqlock_options options = patient->options;
+    sqlock_options options = subject->options;
     sqlock_registry *registry = NULL;
     const char *what = "open the table";
     sqlock_error err = {0};
@@ -343,21 +343,21 @@ static void look_at_rights(struct patient *patient)
     options.ttl_ms = PROBE_TTL_MS;
     options.margin_ms = 0;
     options.renew_period_ms = 0;
-    rc = sqlock_registry_open(&registry, patient->url, &options, &err);
+    rc = sqlock_registry_open(&registry, subject->url, &options, &err);
     if (rc == 0)
         rc = use_a_lock(registry, &what, &err);
     (void)sqlock_registry_close(registry, NULL);
     if (rc == 0)
-        lk_finding(&patient->findings, "rights", SQLOCK_FINE, NULL,
+        lk_check(&subject->checks, "rights", SQLOCK_FINE, NULL,
                    "a lock was taken, renewed, given back and its row removed");
     else if (strcmp(what, "remove its row") == 0)
-        lk_finding(&patient->findings, "rights", SQLOCK_WARNING,
+        lk_check(&subject->checks, "rights", SQLOCK_WARNING,
                    "`sqlock reap` needs DELETE: grant it to the user who "
                    "reaps; grants-reaper.sql beside the schema does so",
                    "locks work, but old rows cannot be removed: %s",
                    err.message);
     else
-        lk_finding(&patient->findings, "rights", SQLOCK_FAILURE,
+        lk_check(&subject->checks, "rights", SQLOCK_FAILURE,
                    rc == SQLOCK_EACCESS
                        ? "grant SELECT, INSERT and UPDATE on the table; "
                          "grants-application.sql beside the schema does so"
@@ -367,64 +367,64 @@ static void look_at_rights(struct patient *patient)
 
 /* --- all of it --- */
 
-static int examine(struct patient *patient, sqlock_error *err)
+static int examine(struct subject *subject, sqlock_error *err)
 {
     sqlock_error own = {0};
     int rc;
 
-    err = err != NULL ? err : &own; /* findings quote it */
-    rc = connect_to(patient, err);
+    err = err != NULL ? err : &own; /* checks quote it */
+    rc = connect_to(subject, err);
     if (rc < 0)
         return rc;
-    rc = look_at_settings(patient, err);
+    rc = look_at_settings(subject, err);
     if (rc == 0)
-        look_for_pooler(patient);
+        look_for_pooler(subject);
     if (rc == 0)
-        rc = look_at_clock(patient, err);
-    lk_pool_discard(&patient->db.pool, patient->connection);
+        rc = look_at_clock(subject, err);
+    lk_pool_discard(&subject->db.pool, subject->connection);
     if (rc < 0)
         return rc;
-    if (look_at_layout(patient)) {
-        look_at_rights(patient);
-        lk_diagnose_tables(&patient->findings, &patient->db, &patient->options,
-                           patient->deadline_ns);
-        lk_diagnose_waiting(&patient->findings, &patient->db, patient->layout,
-                            patient->deadline_ns);
-        lk_diagnose_rows(&patient->findings, patient->url, &patient->options);
+    if (look_at_layout(subject)) {
+        look_at_rights(subject);
+        lk_diagnose_tables(&subject->checks, &subject->db, &subject->options,
+                           subject->deadline_ns);
+        lk_diagnose_waiting(&subject->checks, &subject->db, subject->layout,
+                            subject->deadline_ns);
+        lk_diagnose_rows(&subject->checks, subject->url, &subject->options);
     }
     return 0;
 }
 
 int sqlock_diagnose(const char *url, const sqlock_options *options,
-                    sqlock_finding **findings, size_t *count, sqlock_error *err)
+                    sqlock_check **checks, size_t *count, sqlock_error *err)
 {
     struct lk_pool_options pool = {.size = 2};
-    struct patient patient = {.url = url};
+    struct subject subject = {.url = url};
     int rc;
 
-    if (findings == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the findings");
-    *findings = NULL;
+    if (checks == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the checks");
+    *checks = NULL;
     *count = 0;
-    rc = lk_options_complete(&patient.options, options, err);
+    rc = lk_options_complete(&subject.options, options, err);
     if (rc < 0)
         return rc;
-    pool.connect_timeout_ms = patient.options.connect_timeout_ms;
-    pool.statement_timeout_ms = patient.options.connect_timeout_ms;
-    pool.lock_timeout_ms = patient.options.connect_timeout_ms;
-    rc = lk_db_init(&patient.db, url, &pool, err);
+    pool.connect_timeout_ms = subject.options.connect_timeout_ms;
+    pool.statement_timeout_ms = subject.options.connect_timeout_ms;
+    pool.lock_timeout_ms = subject.options.connect_timeout_ms;
+    rc = lk_db_init(&subject.db, url, &pool, err);
     if (rc < 0)
         return rc;
-    rc = lk_table_from_prefix(&patient.table, patient.options.table_prefix,
-                              patient.db.driver->dialect, err);
-    patient.deadline_ns = lk_after_ms(
-        sqlock_monotonic_ns(), 4 * (int64_t)patient.options.connect_timeout_ms);
+    rc = lk_table_from_prefix(&subject.table, subject.options.table_prefix,
+                              subject.db.driver->dialect, err);
+    subject.deadline_ns = lk_after_ms(
+        sqlock_monotonic_ns(), 4 * (int64_t)subject.options.connect_timeout_ms);
     if (rc == 0)
-        rc = examine(&patient, err);
-    lk_db_clear(&patient.db);
-    *findings = patient.findings.list;
-    *count = patient.findings.count;
-    if (rc == 0 && patient.findings.is_short)
+        rc = examine(&subject, err);
+    lk_db_clear(&subject.db);
+    *checks = subject.checks.list;
+    *count = subject.checks.count;
+    if (rc == 0 && subject.checks.is_short)
         rc = lk_error_nomem(err);
     return rc;
 }

@@ -7,7 +7,7 @@
 
 #include "admin/diagnose.h"
 
-static void report_peers(struct lk_findings *findings, const sqlock_info *rows,
+static void report_peers(struct lk_checks *checks, const sqlock_info *rows,
                          size_t count, sqlock_layout layout, const char *region)
 {
     size_t held = 0;
@@ -19,7 +19,7 @@ static void report_peers(struct lk_findings *findings, const sqlock_info *rows,
                  strcmp(rows[i].holder, "peer") == 0;
     }
     if (peers > 0)
-        lk_finding(findings, "peers", SQLOCK_WARNING,
+        lk_check(checks, "peers", SQLOCK_WARNING,
                    "they must be Spring Integration 7 or later: earlier ones "
                    "end up with two holders here; they have no tokens and "
                    "judge by their own clocks",
@@ -27,17 +27,17 @@ static void report_peers(struct lk_findings *findings, const sqlock_info *rows,
                    "no sqlock",
                    peers, count, region);
     else if (layout == SQLOCK_LAYOUT_SQLOCK)
-        lk_finding(findings, "peers", SQLOCK_FINE, NULL,
+        lk_check(checks, "peers", SQLOCK_FINE, NULL,
                    "none among the %zu locks of region %s, %zu held", count,
                    region, held);
     else
-        lk_finding(findings, "peers", SQLOCK_FINE, NULL,
+        lk_check(checks, "peers", SQLOCK_FINE, NULL,
                    "Spring's layouts do not tell: %zu locks in region %s, %zu "
                    "held",
                    count, region, held);
 }
 
-static void report_clocks(struct lk_findings *findings, const sqlock_info *rows,
+static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
                           size_t count)
 {
     const sqlock_info *worst = NULL;
@@ -51,7 +51,7 @@ static void report_clocks(struct lk_findings *findings, const sqlock_info *rows,
             worst = &rows[i];
     }
     if (worst != NULL)
-        lk_finding(findings, "clock", SQLOCK_WARNING,
+        lk_check(checks, "clock", SQLOCK_WARNING,
                    "set the clocks of all machines by NTP and the time zone of "
                    "Spring's JVMs to UTC; if the TTL of the peers is longer, "
                    "say so: peer_ttl_ms (--peer-ttl)",
@@ -62,7 +62,7 @@ static void report_clocks(struct lk_findings *findings, const sqlock_info *rows,
                    worst->ahead_ms / 1000, worst->ahead_ms % 1000);
 }
 
-void lk_diagnose_rows(struct lk_findings *findings, const char *url,
+void lk_diagnose_rows(struct lk_checks *checks, const char *url,
                       const sqlock_options *options)
 {
     sqlock_options own = *options;
@@ -73,16 +73,16 @@ void lk_diagnose_rows(struct lk_findings *findings, const char *url,
     int rc;
 
     own.pool_size = 1;
-    own.log = NULL; /* all is among the findings */
+    own.log = NULL; /* all is among the checks */
     rc = sqlock_registry_open(&registry, url, &own, &err);
     if (rc == 0)
         rc = sqlock_list(registry, &rows, &count, &err);
     if (rc == 0) {
-        report_peers(findings, rows, count, sqlock_registry_layout(registry),
+        report_peers(checks, rows, count, sqlock_registry_layout(registry),
                      own.region);
-        report_clocks(findings, rows, count);
+        report_clocks(checks, rows, count);
     } else {
-        lk_finding(findings, "peers", SQLOCK_FAILURE, NULL,
+        lk_check(checks, "peers", SQLOCK_FAILURE, NULL,
                    "the locks cannot be listed: %s", err.message);
     }
     sqlock_info_free(rows, count);

@@ -39,7 +39,7 @@ static const struct group groups[] = {
 
 /* What is looked at, and with what. */
 struct look {
-    struct lk_findings *findings;
+    struct lk_checks *checks;
     struct lk_db *db;
     const struct group *group;
     int64_t deadline_ns;
@@ -121,18 +121,18 @@ static void report_failure(const struct look *look, int rc,
     const char *check = look->group->check;
 
     if (rc == SQLOCK_ESCHEMA)
-        lk_finding(look->findings, check, SQLOCK_FAILURE,
+        lk_check(look->checks, check, SQLOCK_FAILURE,
                    "it must be an ordinary durable table of this database, or "
                    "a crash forgets what was done",
                    "%s", err->message);
     else if (rc == SQLOCK_EACCESS)
-        lk_finding(look->findings, check, SQLOCK_WARNING,
+        lk_check(look->checks, check, SQLOCK_WARNING,
                    "grants-application.sql beside the schema gives a login the "
                    "rights, if it is to have them",
                    "this login cannot write to %s, as %s does: %s",
                    look->table.plain, look->group->what_for, err->message);
     else
-        lk_finding(look->findings, check, SQLOCK_FAILURE, NULL,
+        lk_check(look->checks, check, SQLOCK_FAILURE, NULL,
                    "%s cannot be looked at: %s", look->table.plain,
                    err->message);
 }
@@ -141,11 +141,11 @@ static void report_missing(const struct look *look, const char *missing,
                            size_t found)
 {
     if (found == 0)
-        lk_finding(look->findings, look->group->check, SQLOCK_FINE, NULL,
+        lk_check(look->checks, look->group->check, SQLOCK_FINE, NULL,
                    "there is no table %s that we can see: %s makes it, for %s",
                    missing, look->group->create, look->group->what_for);
     else
-        lk_finding(look->findings, look->group->check, SQLOCK_FAILURE,
+        lk_check(look->checks, look->group->check, SQLOCK_FAILURE,
                    look->group->create,
                    "there is no table %s that we can see, but others of %s",
                    missing, look->group->what_for);
@@ -175,8 +175,8 @@ static bool has_age_index(struct look *look, const char *prefix)
     is_missing = rc == 0 && result.rows == 0;
     sqlock_result_clear(&result);
     if (is_missing)
-        lk_finding(
-            look->findings, look->group->check, SQLOCK_WARNING,
+        lk_check(
+            look->checks, look->group->check, SQLOCK_WARNING,
             "`sqlock stock init` adds it, and holds up those who write "
             "to the table meanwhile",
             "%s has no index that begins with CREATED_AT: each page that "
@@ -215,16 +215,16 @@ static void look_at_group(struct look *look, const char *prefix)
     else if (found < count)
         report_missing(look, missing, found);
     else if (has_age_index(look, prefix))
-        lk_finding(look->findings, group->check, SQLOCK_FINE, NULL,
+        lk_check(look->checks, group->check, SQLOCK_FINE, NULL,
                    "this login can read and write the tables of %s",
                    group->what_for);
 }
 
-void lk_diagnose_tables(struct lk_findings *findings, struct lk_db *db,
+void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
                         const sqlock_options *options, int64_t deadline_ns)
 {
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
-        struct look look = {.findings = findings,
+        struct look look = {.checks = checks,
                             .db = db,
                             .group = &groups[i],
                             .deadline_ns = deadline_ns};

@@ -8,24 +8,24 @@
     "have it checked: sslmode=verify-full&sslrootcert=FILE (PostgreSQL), "     \
     "tls=verify&ca=FILE (MySQL) in the URL"
 
-static void report_certificate(struct lk_findings *findings,
+static void report_certificate(struct lk_checks *checks,
                                const sqlock_description *description,
                                bool is_local)
 {
     switch (description->tls_check) {
     case SQLOCK_TLS_CHECK_FULL:
-        lk_finding(findings, "tls", SQLOCK_FINE, NULL,
+        lk_check(checks, "tls", SQLOCK_FINE, NULL,
                    "%s, the server's certificate is checked", description->tls);
         return;
     case SQLOCK_TLS_CHECK_AUTHORITY:
-        lk_finding(findings, "tls", SQLOCK_WARNING, HOW_TO,
+        lk_check(checks, "tls", SQLOCK_WARNING, HOW_TO,
                    "%s, but the server's name is not checked: whoever has a "
                    "certificate of the same authority can pose as it",
                    description->tls);
         return;
     case SQLOCK_TLS_CHECK_NONE:
         if (is_local) {
-            lk_finding(findings, "tls", SQLOCK_FINE, NULL,
+            lk_check(checks, "tls", SQLOCK_FINE, NULL,
                        "%s, not checked and not needed: the server is on this "
                        "machine",
                        description->tls);
@@ -35,22 +35,22 @@ static void report_certificate(struct lk_findings *findings,
     case SQLOCK_TLS_CHECK_DEMANDED:
         break;
     }
-    lk_finding(findings, "tls", SQLOCK_WARNING, HOW_TO,
+    lk_check(checks, "tls", SQLOCK_WARNING, HOW_TO,
                "%s, but the server's certificate is not checked: whoever is on "
                "the way can pose as the server",
                description->tls);
 }
 
-void lk_diagnose_tls(struct lk_findings *findings,
+void lk_diagnose_tls(struct lk_checks *checks,
                      const sqlock_description *description, bool is_local)
 {
     if (description->tls[0] != '\0')
-        report_certificate(findings, description, is_local);
+        report_certificate(checks, description, is_local);
     else if (is_local)
-        lk_finding(findings, "tls", SQLOCK_FINE, NULL,
+        lk_check(checks, "tls", SQLOCK_FINE, NULL,
                    "none, and none needed: the server is on this machine");
     else
-        lk_finding(findings, "tls", SQLOCK_WARNING,
+        lk_check(checks, "tls", SQLOCK_WARNING,
                    "demand it in the URL: sslmode=verify-full (PostgreSQL), "
                    "tls=verify (MySQL)",
                    "none: password and locks can be read and changed on the "

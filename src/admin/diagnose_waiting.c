@@ -10,21 +10,21 @@
 
 #define PROBE_QUEUE 2 /* of no lock: numbers of locks are hashes */
 
-static void report(struct lk_findings *findings, int rc,
+static void report(struct lk_checks *checks, int rc,
                    const sqlock_error *err)
 {
     if (rc == 0 || rc == SQLOCK_EBUSY)
-        lk_finding(findings, "waiting", SQLOCK_FINE, NULL,
+        lk_check(checks, "waiting", SQLOCK_FINE, NULL,
                    "a release wakes up whoever waits");
     else
-        lk_finding(findings, "waiting", SQLOCK_WARNING,
+        lk_check(checks, "waiting", SQLOCK_WARNING,
                    "let all users of the database read and write the file: "
                    "give it the owner, the group and the mode of the database",
                    "waiters of this login look at the row every poll_ms: %s",
                    err->message);
 }
 
-void lk_diagnose_waiting(struct lk_findings *findings, struct lk_db *db,
+void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
                          sqlock_layout layout, int64_t deadline_ns)
 {
     const sqlock_wait_queue *wait_queue = db->driver->wait_queue;
@@ -37,13 +37,13 @@ void lk_diagnose_waiting(struct lk_findings *findings, struct lk_db *db,
         return;
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, &err);
     if (rc < 0) {
-        lk_finding(findings, "waiting", SQLOCK_FAILURE, NULL, "%s",
+        lk_check(checks, "waiting", SQLOCK_FAILURE, NULL, "%s",
                    err.message);
         return;
     }
     rc = wait_queue->enqueue(connection->state, PROBE_QUEUE, sqlock_monotonic_ns(),
                       &err);
-    report(findings, rc, &err);
+    report(checks, rc, &err);
     (void)wait_queue->leave(connection->state, PROBE_QUEUE, deadline_ns, NULL);
     lk_pool_discard(&db->pool, connection);
 }

@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#define INDENT 22 /* where the text of a finding begins */
+#define INDENT 22 /* where the text of a check begins */
 
 static int is_after_restore;
 static int is_confirmed;
@@ -55,21 +55,21 @@ static void print_text(const char *text)
     free(escaped);
 }
 
-static void print_findings(const sqlock_finding *findings, size_t count)
+static void print_checks(const sqlock_check *checks, size_t count)
 {
     bool has_colour = cli_has_colour();
     size_t i;
 
     for (i = 0; i < count; i++) {
         printf("%s%-8s%s %-12s ",
-               has_colour ? colour_of(findings[i].severity) : "",
-               severity_name(findings[i].severity), has_colour ? "\033[0m" : "",
-               findings[i].check);
-        print_text(findings[i].found);
-        if (findings[i].advice == NULL)
+               has_colour ? colour_of(checks[i].severity) : "",
+               severity_name(checks[i].severity), has_colour ? "\033[0m" : "",
+               checks[i].check);
+        print_text(checks[i].found);
+        if (checks[i].advice == NULL)
             continue;
         printf("%*s", INDENT, "");
-        print_text(findings[i].advice);
+        print_text(checks[i].advice);
     }
 }
 
@@ -107,7 +107,7 @@ static json_t *capabilities_json(const sqlock_capabilities *given)
 
 /* ---------------------------------------------------------------- report -- */
 
-static int print_json(const cli *app, const sqlock_finding *findings,
+static int print_json(const cli *app, const sqlock_check *checks,
                       size_t count, sqlock_severity worst,
                       const sqlock_capabilities *given)
 {
@@ -116,10 +116,10 @@ static int print_json(const cli *app, const sqlock_finding *findings,
     size_t i;
 
     for (i = 0; list != NULL && i < count; i++) {
-        one = json_pack("{s:s, s:s, s:o, s:o}", "check", findings[i].check,
-                        "result", severity_name(findings[i].severity), "found",
-                        cli_json_text(findings[i].found), "advice",
-                        cli_json_text(findings[i].advice));
+        one = json_pack("{s:s, s:s, s:o, s:o}", "check", checks[i].check,
+                        "result", severity_name(checks[i].severity), "found",
+                        cli_json_text(checks[i].found), "advice",
+                        cli_json_text(checks[i].advice));
         if (json_array_append_new(list, one) != 0) {
             json_decref(list);
             list = NULL;
@@ -127,13 +127,13 @@ static int print_json(const cli *app, const sqlock_finding *findings,
     }
     return cli_print_json(
         json_pack("{s:s, s:o, s:o, s:o}", "result", severity_name(worst),
-                  "region", cli_json_text(cli_region(app)), "findings", list,
+                  "region", cli_json_text(cli_region(app)), "checks", list,
                   "capabilities", capabilities_json(given)));
 }
 
 /* The exit status says the worst of it.  What is given is NULL where that could
  * not be found out. */
-static int report(const cli *app, const sqlock_finding *findings, size_t count,
+static int report(const cli *app, const sqlock_check *checks, size_t count,
                   const sqlock_capabilities *given, int rc)
 {
     sqlock_severity worst = SQLOCK_FINE;
@@ -141,13 +141,13 @@ static int report(const cli *app, const sqlock_finding *findings, size_t count,
     size_t i;
 
     for (i = 0; i < count; i++) {
-        if (findings[i].severity > worst)
-            worst = findings[i].severity;
+        if (checks[i].severity > worst)
+            worst = checks[i].severity;
     }
     if (app->json)
-        status = print_json(app, findings, count, worst, given);
+        status = print_json(app, checks, count, worst, given);
     else
-        print_findings(findings, count);
+        print_checks(checks, count);
     if (!app->json && given != NULL)
         print_capabilities(given);
     if (status != CLI_OK)
@@ -160,7 +160,7 @@ static int report(const cli *app, const sqlock_finding *findings, size_t count,
 static int diagnose(const cli *app)
 {
     sqlock_capabilities given = SQLOCK_CAPABILITIES_INIT;
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     sqlock_options options;
     sqlock_error err = {0};
     const char *url = cli_url(app);
@@ -174,15 +174,15 @@ static int diagnose(const cli *app)
     status = cli_registry_options(app, &options);
     if (status != CLI_OK)
         return status;
-    rc = sqlock_diagnose(url, &options, &findings, &count, &err);
+    rc = sqlock_diagnose(url, &options, &checks, &count, &err);
     if (rc < 0 && count == 0)
         return cli_fail(&err);
     is_known =
         rc == 0 && sqlock_capabilities_of(url, &options, &given, &err) == 0;
     if (rc == 0 && !is_known)
         cli_info("what the database gives is not known: %s", err.message);
-    status = report(app, findings, count, is_known ? &given : NULL, rc);
-    sqlock_findings_free(findings, count);
+    status = report(app, checks, count, is_known ? &given : NULL, rc);
+    sqlock_checks_free(checks, count);
     return status;
 }
 
@@ -261,7 +261,7 @@ const cli_command cli_doctor = {
         "Exit status: 0 all is well, or there are warnings only; 1 failures; "
         "69 or 77\n"
         "the database cannot be examined.\n"
-        "JSON: { result, region, findings: [ { check, result, found, advice } "
+        "JSON: { result, region, checks: [ { check, result, found, advice } "
         "],\n"
         "capabilities: { leases, row_locks, guards, wakeups } }, the results "
         "being ok,\n"

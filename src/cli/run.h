@@ -19,7 +19,7 @@
  *                       both be killed
  *     run_link.c        what sqlock and the supervisor say to each other
  *     run_child.c       starting the command
- *     run_family.c      finding, signalling and burying all that descends from it
+ *     run_family.c      check, signalling and burying all that descends from it
  *     run_cgroup.c      the same by a control group, where we may have one
  *
  * The supervisor is forked before there is a thread, a connection or a secret

@@ -1,5 +1,5 @@
 /*
- * batch_release.c - giving many leases back in one statement, and finding out
+ * batch_release.c - giving many leases back in one statement, and check out
  * what became of each
  */
 #include "base/clock.h"

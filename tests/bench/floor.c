@@ -1,5 +1,5 @@
 /*
- * floor.c - the cases that do without sqlock, and finding their driver
+ * floor.c - the cases that do without sqlock, and check their driver
  */
 #include "floor.h"
 #include "cases.h"

@@ -9,19 +9,19 @@ tool json jansson
 # text has the part.
 result_of() { # CHECK [PART]
     local i
-    for ((i = 0; i < $(json findings <<<"$out"); i++)); do
-        if [ "$(json "findings.$i.check" <<<"$out")" = "$1" ] &&
-            [[ $(json "findings.$i.found" <<<"$out") == *"${2-}"* ]]; then
-            json "findings.$i.result" <<<"$out"
+    for ((i = 0; i < $(json checks <<<"$out"); i++)); do
+        if [ "$(json "checks.$i.check" <<<"$out")" = "$1" ] &&
+            [[ $(json "checks.$i.found" <<<"$out") == *"${2-}"* ]]; then
+            json "checks.$i.result" <<<"$out"
             return
         fi
     done
     echo none
 }
-members() { # the types of all findings' members, each once
+members() { # the types of all checks' members, each once
     local i
-    for ((i = 0; i < $(json findings <<<"$out"); i++)); do
-        json "findings.$i" <<<"$out"
+    for ((i = 0; i < $(json checks <<<"$out"); i++)); do
+        json "checks.$i" <<<"$out"
     done | sort -u | paste -sd '|'
 }
 
@@ -32,7 +32,7 @@ found() { # DATABASE LAYOUT
     run doctor --json
     is "$2: doctor" "$status" "$expected"
     is "$2: its members" "$(json <<<"$out")" \
-        "result:string region:string findings:array capabilities:object"
+        "result:string region:string checks:array capabilities:object"
     expected=full
     [ "$2" = sqlock ] || expected=weaker
     is "$2: leases" "$(json capabilities.leases <<<"$out")" "$expected"
@@ -41,7 +41,7 @@ found() { # DATABASE LAYOUT
     done
     [ "$2" = sqlock ] || wakeups=refused
     is "$2: wakeups" "$(json capabilities.wakeups <<<"$out")" "$wakeups"
-    is "$2: those of findings" "$(members | tr '|' '\n' |
+    is "$2: those of checks" "$(members | tr '|' '\n' |
         sed 's/advice:.*/advice/' | sort -u)" \
         "check:string result:string found:string advice"
     is "$2: nothing else is said" "$err" ""
@@ -59,7 +59,7 @@ found() { # DATABASE LAYOUT
 
     run doctor
     has "$2: as text" "$out" $'\nok       rights '
-    is "$2: every line is a finding, or advice, or what it gives" \
+    is "$2: every line is a check, or advice, or what it gives" \
         "$(grep -vcE '^(ok      |warning |failure |gives |                      [^ ])' \
             <<<"$out")" 0
     has "$2: what it gives" "$out" "row locks full, guards full, wake-ups $wakeups"

@@ -57,7 +57,7 @@ tables() {
     like "a wide terminal cuts nothing" "$out" "*$long *"
 }
 
-findings() {
+checks() {
     on_terminal 60 doctor --table-prefix CLI_none_
     is "doctor on a terminal" "$status" 1
     is "fits its width" "$(without_colour <<<"$out" | too_long 60)" ""
@@ -65,7 +65,7 @@ findings() {
     like "what is well is green" "$out" $'*\033[32mok*'
     run doctor
     is "elsewhere there is no colour" "$(grep -c $'\033' <<<"$out")" 0
-    is "and a finding is one line" "$(grep -c '^ok *rights ' <<<"$out")" 1
+    is "and a check is one line" "$(grep -c '^ok *rights ' <<<"$out")" 1
 }
 
 # Names are data: a terminal must not obey them (F79).
@@ -164,7 +164,7 @@ re\"\"ady; exec sleep 600'"
 
 if use "$(databases | head -n 1)"; then
     tables
-    findings
+    checks
     escapes
     commands
     controlling

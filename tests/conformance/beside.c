@@ -47,7 +47,7 @@ static void check_tables(struct fixture *f, const char *url,
 {
     struct diagnosis found = {NULL, 0};
     int rc =
-        sqlock_diagnose(url, options, &found.findings, &found.count, &f->err);
+        sqlock_diagnose(url, options, &found.checks, &found.count, &f->err);
 
     assert_lock_ok(rc, &f->err);
     assert_int_equal(diagnosis_worst(&found, "once"), once);

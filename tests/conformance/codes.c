@@ -240,11 +240,11 @@ static int call_close(struct contract *c, sqlock_error *err)
 
 static int call_diagnose(struct contract *c, sqlock_error *err)
 {
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     size_t count = 0;
-    int rc = sqlock_diagnose(c->url, &c->options, &findings, &count, err);
+    int rc = sqlock_diagnose(c->url, &c->options, &checks, &count, err);
 
-    sqlock_findings_free(findings, count);
+    sqlock_checks_free(checks, count);
     return rc;
 }
 

@@ -11,23 +11,23 @@ int diagnosis_worst(const struct diagnosis *diagnosis, const char *check)
     size_t i;
 
     for (i = 0; i < diagnosis->count; i++) {
-        const sqlock_finding *finding = &diagnosis->findings[i];
+        const sqlock_check *found = &diagnosis->checks[i];
 
-        if (strcmp(finding->check, check) == 0 &&
-            (int)finding->severity > worst)
-            worst = (int)finding->severity;
+        if (strcmp(found->check, check) == 0 &&
+            (int)found->severity > worst)
+            worst = (int)found->severity;
     }
     return worst;
 }
 
-const sqlock_finding *diagnosis_find(const struct diagnosis *diagnosis,
+const sqlock_check *diagnosis_find(const struct diagnosis *diagnosis,
                                      const char *check)
 {
     size_t i;
 
     for (i = 0; i < diagnosis->count; i++) {
-        if (strcmp(diagnosis->findings[i].check, check) == 0)
-            return &diagnosis->findings[i];
+        if (strcmp(diagnosis->checks[i].check, check) == 0)
+            return &diagnosis->checks[i];
     }
     _fail(__FILE__, __LINE__);
     return NULL;
@@ -35,5 +35,5 @@ const sqlock_finding *diagnosis_find(const struct diagnosis *diagnosis,
 
 void diagnosis_clear(struct diagnosis *diagnosis)
 {
-    sqlock_findings_free(diagnosis->findings, diagnosis->count);
+    sqlock_checks_free(diagnosis->checks, diagnosis->count);
 }

@@ -7,7 +7,7 @@
 #include "conformance.h"
 
 struct diagnosis {
-    sqlock_finding *findings;
+    sqlock_check *checks;
     size_t count;
 };
 
@@ -15,7 +15,7 @@ struct diagnosis {
 int diagnosis_worst(const struct diagnosis *diagnosis, const char *check);
 
 /* The first that a check has found; fails the test when there is none. */
-const sqlock_finding *diagnosis_find(const struct diagnosis *diagnosis,
+const sqlock_check *diagnosis_find(const struct diagnosis *diagnosis,
                                      const char *check);
 
 void diagnosis_clear(struct diagnosis *diagnosis);

@@ -20,14 +20,14 @@ static int diagnose(struct fixture *f, const char *url,
 
     /* Without the rows that other tests have left. */
     options.region = "doctor";
-    rc = sqlock_diagnose(url, &options, &diagnosis->findings, &diagnosis->count,
+    rc = sqlock_diagnose(url, &options, &diagnosis->checks, &diagnosis->count,
                          &f->err);
 
     for (i = 0; i < diagnosis->count; i++) {
-        assert_true(check_one_line(diagnosis->findings[i].found));
-        assert_lacks(diagnosis->findings[i].found, LOGIN_PASSWORD);
-        if (diagnosis->findings[i].severity == SQLOCK_FINE)
-            assert_null(diagnosis->findings[i].advice);
+        assert_true(check_one_line(diagnosis->checks[i].found));
+        assert_lacks(diagnosis->checks[i].found, LOGIN_PASSWORD);
+        if (diagnosis->checks[i].severity == SQLOCK_FINE)
+            assert_null(diagnosis->checks[i].advice);
     }
     return rc;
 }
@@ -93,7 +93,7 @@ static void test_no_table_is_a_failure(void **state)
     int rc;
 
     options.table_prefix = "nowhere_";
-    rc = sqlock_diagnose(f->url, &options, &found.findings, &found.count,
+    rc = sqlock_diagnose(f->url, &options, &found.checks, &found.count,
                          &f->err);
     assert_lock_ok(rc, &f->err);
     assert_int_equal(diagnosis_worst(&found, "layout"), SQLOCK_FAILURE);
@@ -105,14 +105,14 @@ static void test_no_table_is_a_failure(void **state)
 static void test_what_cannot_be_diagnosed(void **state)
 {
     struct fixture *f = *state;
-    struct diagnosis found = {(sqlock_finding *)1, 9};
+    struct diagnosis found = {(sqlock_check *)1, 9};
     int rc = sqlock_diagnose(f->url, NULL, NULL, &found.count, &f->err);
 
     assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_diagnose("oracle:", NULL, &found.findings, &found.count,
+    rc = sqlock_diagnose("oracle:", NULL, &found.checks, &found.count,
                          &f->err);
     assert_code(SQLOCK_ENOTSUP, rc, &f->err);
-    assert_null(found.findings);
+    assert_null(found.checks);
     assert_int_equal(found.count, 0);
 }
 
@@ -129,11 +129,11 @@ static void test_a_server_that_does_not_answer(void **state)
     (void)snprintf(parts.port, sizeof parts.port, "1");
     options.connect_timeout_ms = 300;
     rc = sqlock_diagnose(url_put_together(&parts, url), &options,
-                         &found.findings, &found.count, &f->err);
+                         &found.checks, &found.count, &f->err);
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_int_equal(found.count, 1);
     assert_int_equal(diagnosis_worst(&found, "connection"), SQLOCK_FAILURE);
-    assert_contains(found.findings[0].found, f->err.message);
+    assert_contains(found.checks[0].found, f->err.message);
     diagnosis_clear(&found);
 }
 
@@ -174,7 +174,7 @@ static void test_peers_are_told(void **state)
     (void)snprintf(region, sizeof region, "peers-%u", f->serial);
     fixture_put_row(f, "a-key", region, "somebody", -1000, 60000000);
     options.region = region;
-    rc = sqlock_diagnose(f->url, &options, &found.findings, &found.count,
+    rc = sqlock_diagnose(f->url, &options, &found.checks, &found.count,
                          &f->err);
     assert_lock_ok(rc, &f->err);
     assert_int_equal(diagnosis_worst(&found, "peers"), SQLOCK_WARNING);

@@ -64,17 +64,17 @@ static sqlock_severity clock_by(struct fixture *f,
                                 const sqlock_options *options)
 {
     sqlock_severity worst = SQLOCK_FINE;
-    sqlock_finding *findings;
+    sqlock_check *checks;
     size_t count;
     size_t i;
 
-    assert_lock_ok(sqlock_diagnose(f->url, options, &findings, &count, &f->err),
+    assert_lock_ok(sqlock_diagnose(f->url, options, &checks, &count, &f->err),
                    &f->err);
     for (i = 0; i < count; i++)
-        if (strcmp(findings[i].check, "clock") == 0 &&
-            findings[i].severity > worst)
-            worst = findings[i].severity;
-    sqlock_findings_free(findings, count);
+        if (strcmp(checks[i].check, "clock") == 0 &&
+            checks[i].severity > worst)
+            worst = checks[i].severity;
+    sqlock_checks_free(checks, count);
     return worst;
 }
 

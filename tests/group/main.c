@@ -182,34 +182,34 @@ static void test_the_primary_grants(void **state)
                 &err);
 }
 
-static void check_finding(const sqlock_finding *findings, size_t count,
+static void check_one(const sqlock_check *checks, size_t count,
                           const char *found)
 {
     for (size_t i = 0; i < count; i++)
-        if (strcmp(findings[i].found, found) == 0) {
-            assert_int_equal(findings[i].severity, SQLOCK_FINE);
+        if (strcmp(checks[i].found, found) == 0) {
+            assert_int_equal(checks[i].severity, SQLOCK_FINE);
             return;
         }
-    fail_msg("no finding says %s", found);
+    fail_msg("no check says %s", found);
 }
 
 static void test_the_doctor_tells_of_the_group(void **state)
 {
     sqlock_options options = the_options();
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     sqlock_error err = {0};
     size_t count = 0;
 
     (void)state;
     assert_lock_ok(
-        sqlock_diagnose(variable(1, "URL"), &options, &findings, &count, &err),
+        sqlock_diagnose(variable(1, "URL"), &options, &checks, &count, &err),
         &err);
-    check_finding(findings, count, "group_member_state = ONLINE");
-    check_finding(findings, count, "group_majority = YES");
-    check_finding(findings, count, "group_members_online = 3");
-    check_finding(findings, count,
+    check_one(checks, count, "group_member_state = ONLINE");
+    check_one(checks, count, "group_majority = YES");
+    check_one(checks, count, "group_members_online = 3");
+    check_one(checks, count,
                   "group_replication_consistency = BEFORE_ON_PRIMARY_FAILOVER");
-    sqlock_findings_free(findings, count);
+    sqlock_checks_free(checks, count);
 }
 
 /* Without the right, nobody knows: that is refused, and says what to grant. */
@@ -217,7 +217,7 @@ static void test_the_right_to_see_the_state_is_demanded(void **state)
 {
     sqlock_options options = the_options();
     sqlock_registry *registry = NULL;
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     sqlock_error err = {0};
     const char *url = variable(1, "URL");
     char other[512];
@@ -230,11 +230,11 @@ static void test_the_right_to_see_the_state_is_demanded(void **state)
     assert_code(SQLOCK_EACCESS, open_at(other, &registry, &err), &err);
     assert_contains(err.message, "GRANT SELECT");
     assert_code(SQLOCK_EACCESS,
-                sqlock_diagnose(other, &options, &findings, &count, &err),
+                sqlock_diagnose(other, &options, &checks, &count, &err),
                 &err);
     assert_true(count > 0);
-    assert_contains(findings[0].found, "GRANT SELECT");
-    sqlock_findings_free(findings, count);
+    assert_contains(checks[0].found, "GRANT SELECT");
+    sqlock_checks_free(checks, count);
 }
 
 /* ------------------------------------------------------ a lost majority -- */
@@ -317,7 +317,7 @@ static void test_a_member_that_does_not_join_grants_nothing(void **state)
 {
     sqlock_options options = the_options();
     sqlock_registry *registry = NULL;
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     sqlock_error err = {0};
     size_t count = 0;
 
@@ -334,11 +334,11 @@ static void test_a_member_that_does_not_join_grants_nothing(void **state)
     assert_contains(err.message, "OFFLINE");
     assert_code(
         SQLOCK_EREADONLY,
-        sqlock_diagnose(variable(1, "URL"), &options, &findings, &count, &err),
+        sqlock_diagnose(variable(1, "URL"), &options, &checks, &count, &err),
         &err);
     assert_true(count > 0);
-    assert_contains(findings[0].found, "OFFLINE");
-    sqlock_findings_free(findings, count);
+    assert_contains(checks[0].found, "OFFLINE");
+    sqlock_checks_free(checks, count);
 }
 
 /* The application's own connection, which the library did not open. */

@@ -369,17 +369,17 @@ static sqlock_severity examine(struct fixture *f, const sqlock_options *options,
                                bool *tells_of_index)
 {
     sqlock_severity found = SQLOCK_FAILURE;
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     size_t count = 0;
 
-    assert_lock_ok(sqlock_diagnose(f->url, options, &findings, &count, &f->err),
+    assert_lock_ok(sqlock_diagnose(f->url, options, &checks, &count, &f->err),
                    &f->err);
     for (size_t i = 0; i < count; i++)
-        if (strcmp(findings[i].check, "stock") == 0) {
-            found = findings[i].severity;
-            *tells_of_index = strstr(findings[i].found, "CREATED_AT") != NULL;
+        if (strcmp(checks[i].check, "stock") == 0) {
+            found = checks[i].severity;
+            *tells_of_index = strstr(checks[i].found, "CREATED_AT") != NULL;
         }
-    sqlock_findings_free(findings, count);
+    sqlock_checks_free(checks, count);
     return found;
 }
 

@@ -145,21 +145,21 @@ static void assert_doctor_says(struct fixture *f, const char *url,
                                sqlock_severity expected)
 {
     sqlock_options options = fixture_options(f);
-    sqlock_finding *findings = NULL;
+    sqlock_check *checks = NULL;
     size_t count = 0;
     size_t told = 0;
     size_t i;
 
-    assert_lock_ok(sqlock_diagnose(url, &options, &findings, &count, &f->err),
+    assert_lock_ok(sqlock_diagnose(url, &options, &checks, &count, &f->err),
                    &f->err);
     for (i = 0; i < count; i++) {
-        if (strcmp(findings[i].check, "tls") != 0)
+        if (strcmp(checks[i].check, "tls") != 0)
             continue;
         told++;
-        assert_int_equal(findings[i].severity, expected);
+        assert_int_equal(checks[i].severity, expected);
     }
     assert_int_equal(told, 1);
-    sqlock_findings_free(findings, count);
+    sqlock_checks_free(checks, count);
 }
 
 /* The connection is made, and the driver says what protects it; the doctor

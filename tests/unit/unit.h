@@ -18,7 +18,7 @@ extern const struct suite suite_statement;
 extern const struct suite suite_options;
 extern const struct suite suite_driver;
 extern const struct suite suite_arguments;
-extern const struct suite suite_findings;
+extern const struct suite suite_checks;
 extern const struct suite suite_pool;
 extern const struct suite suite_outage;
 extern const struct suite suite_retry;

@@ -314,6 +314,6 @@ const sqlock_dialect lk_mysql_dialect = {
             "SELECT LOCK_KEY FROM {rows_of_leases} WHERE {is_of_lease}"
             " FOR UPDATE /*!80001 OF t */ SKIP LOCKED"},
     },
-    .examination = &lk_mysql_examination,
+    .checks = &lk_mysql_checks,
 };
 /* clang-format on */

@@ -8,7 +8,7 @@
 
 extern const sqlock_dialect lk_mysql_dialect;
 extern const sqlock_fragment lk_mysql_polling[];
-extern const sqlock_examination lk_mysql_examination;
+extern const sqlock_checks lk_mysql_checks;
 
 /* Not SKIP LOCKED: under REPEATABLE READ a search that passes over its row ends
    in a lock on the gap behind it, where nobody could make a row any more. */

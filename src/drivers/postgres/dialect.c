@@ -256,7 +256,7 @@ const sqlock_dialect lk_pg_dialect = {
             "AND LOCK_KEY = ANY (ARRAY(SELECT J.k FROM {items}))",
             .is_planned_anew = true},
     },
-    .examination = &lk_pg_examination,
+    .checks = &lk_pg_checks,
     /* pg_stat_activity hides the state of other roles' sessions, pg_locks does
      * not hide that they are in a transaction. */
     .orphans = { .text =

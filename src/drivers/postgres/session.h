@@ -123,7 +123,7 @@ int lk_pg_judge_commit(const char *tag, sqlock_error *err);
 
 extern const sqlock_dialect lk_pg_dialect;
 extern const sqlock_fragment lk_pg_polling[];
-extern const sqlock_examination lk_pg_examination;
+extern const sqlock_checks lk_pg_checks;
 
 /* --------------------------------------------------------------- adopt.c -- */
 

@@ -121,5 +121,5 @@ const sqlock_dialect lk_dialect_sqlite = {
                 {.text = "{info} FROM {table} WHERE REGION = {2} AND LOCK_KEY "
                          "IN (SELECT {of_item k} FROM {items})"},
         },
-    .examination = &lk_examination_sqlite,
+    .checks = &lk_checks_sqlite,
 };

@@ -8,6 +8,6 @@
 
 extern const sqlock_driver lk_driver_sqlite;
 extern const sqlock_dialect lk_dialect_sqlite;
-extern const sqlock_examination lk_examination_sqlite;
+extern const sqlock_checks lk_checks_sqlite;
 
 #endif

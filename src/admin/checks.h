@@ -1,26 +1,26 @@
 /*
- * findings.h - the list that sqlock_diagnose() fills
+ * checks.h - the list that sqlock_diagnose() fills
  */
-#ifndef LK_FINDINGS_H
-#define LK_FINDINGS_H
+#ifndef LK_CHECKS_H
+#define LK_CHECKS_H
 
 #include "sqlock_driver.h"
 
-struct lk_findings {
-    sqlock_finding *list;
+struct lk_checks {
+    sqlock_check *list;
     size_t count;
     bool is_short; /* memory ran out: something is missing */
 };
 
 /* Append one; `check` is a constant, `advice` is copied and may be NULL.  What
  * is found is written for one line (F79). */
-void lk_finding(struct lk_findings *findings, const char *check,
+void lk_check(struct lk_checks *checks, const char *check,
                 sqlock_severity severity, const char *advice,
                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* A finding for each rule that applies to these settings: rows of name and
+/* A check for each rule that applies to these settings: rows of name and
  * value. */
-void lk_findings_of_rules(struct lk_findings *findings,
+void lk_checks_of_rules(struct lk_checks *checks,
                           const sqlock_rule *rules,
                           const sqlock_result *settings);
 

@@ -1,8 +1,8 @@
 /*
- * findings.c - the list that sqlock_diagnose() fills, and the drivers' rules
+ * checks.c - the list that sqlock_diagnose() fills, and the drivers' rules
  * about settings applied to what a server says
  */
-#include "admin/findings.h"
+#include "admin/checks.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 
 #define LINE_SIZE 512
 
-void lk_finding(struct lk_findings *findings, const char *check,
+void lk_check(struct lk_checks *checks, const char *check,
                 sqlock_severity severity, const char *advice,
                 const char *format, ...)
 {
-    sqlock_finding finding = {.check = check, .severity = severity};
-    sqlock_finding *grown;
+    sqlock_check found = {.check = check, .severity = severity};
+    sqlock_check *grown;
     char raw[LINE_SIZE];
     char line[LINE_SIZE];
     va_list arguments;
@@ -28,31 +28,31 @@ void lk_finding(struct lk_findings *findings, const char *check,
     va_end(arguments);
     lk_text_escape(line, sizeof line, raw);
 
-    grown = realloc(findings->list, (findings->count + 1) * sizeof *grown);
-    finding.found = strdup(line);
+    grown = realloc(checks->list, (checks->count + 1) * sizeof *grown);
+    found.found = strdup(line);
     if (advice != NULL)
-        finding.advice = strdup(advice);
+        found.advice = strdup(advice);
     if (grown != NULL)
-        findings->list = grown;
-    if (grown == NULL || finding.found == NULL ||
-        (advice != NULL && finding.advice == NULL)) {
-        free(finding.found);
-        free(finding.advice);
-        findings->is_short = true;
+        checks->list = grown;
+    if (grown == NULL || found.found == NULL ||
+        (advice != NULL && found.advice == NULL)) {
+        free(found.found);
+        free(found.advice);
+        checks->is_short = true;
         return;
     }
-    grown[findings->count++] = finding;
+    grown[checks->count++] = found;
 }
 
-void sqlock_findings_free(sqlock_finding *findings, size_t count)
+void sqlock_checks_free(sqlock_check *checks, size_t count)
 {
-    if (findings == NULL)
+    if (checks == NULL)
         return;
     for (size_t i = 0; i < count; i++) {
-        free(findings[i].found);
-        free(findings[i].advice);
+        free(checks[i].found);
+        free(checks[i].advice);
     }
-    free(findings);
+    free(checks);
 }
 
 /* --- rules --- */
@@ -96,7 +96,7 @@ static bool is_none_or_from(int64_t least, const char *text)
     return number == 0 || number >= least;
 }
 
-void lk_findings_of_rules(struct lk_findings *findings,
+void lk_checks_of_rules(struct lk_checks *checks,
                           const sqlock_rule *rules,
                           const sqlock_result *settings)
 {
@@ -108,7 +108,7 @@ void lk_findings_of_rules(struct lk_findings *findings,
             continue;
         is_good = rules->good != NULL ? lk_text_matches(value, rules->good)
                                       : is_none_or_from(rules->least, value);
-        lk_finding(findings, rules->check,
+        lk_check(checks, rules->check,
                    is_good ? SQLOCK_FINE : rules->otherwise,
                    is_good ? NULL : rules->advice, "%s = %s", rules->setting,
                    *value != '\0' ? value : "\"\"");

@@ -1,5 +1,5 @@
 /*
- * examination.c - which settings of PostgreSQL locks depend on, and why
+ * checks.c - which settings of PostgreSQL locks depend on, and why
  */
 #include "drivers/postgres/session.h"
 
@@ -102,7 +102,7 @@ static const sqlock_rule rules[] = {
     {.setting = NULL},
 };
 
-const sqlock_examination lk_pg_examination = {
+const sqlock_checks lk_pg_checks = {
     .settings = settings,
     .rules = rules,
     .session = "SELECT pg_backend_pid()::bigint",

@@ -1,5 +1,5 @@
 /*
- * examination.c - what of an SQLite file locks depend on, and why.  Files on
+ * checks.c - what of an SQLite file locks depend on, and why.  Files on
  * network file systems are refused when they are opened.
  */
 #include "drivers/sqlite/sqlite.h"
@@ -33,7 +33,7 @@ static const sqlock_rule rules[] = {
     {.setting = NULL},
 };
 
-const sqlock_examination lk_examination_sqlite = {
+const sqlock_checks lk_checks_sqlite = {
     .settings = settings,
     .rules = rules,
     .session = NULL,

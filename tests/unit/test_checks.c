@@ -161,7 +161,7 @@ static const struct server servers[] = {
 };
 
 /* What a server that says only this is found to be; false: no such driver. */
-static bool judge(struct lk_findings *findings, const char *scheme,
+static bool judge(struct lk_checks *checks, const char *scheme,
                   const char *const *settings)
 {
     sqlock_result result = {0};
@@ -176,20 +176,20 @@ static bool judge(struct lk_findings *findings, const char *scheme,
 
         assert_int_equal(sqlock_result_push(&result, &value), 0);
     }
-    lk_findings_of_rules(findings, driver->dialect->examination->rules,
+    lk_checks_of_rules(checks, driver->dialect->checks->rules,
                          &result);
     sqlock_result_clear(&result);
     return true;
 }
 
-static const sqlock_finding *find(const struct lk_findings *findings,
+static const sqlock_check *find(const struct lk_checks *checks,
                                   const char *check)
 {
     size_t i;
 
-    for (i = 0; i < findings->count; i++) {
-        if (strcmp(findings->list[i].check, check) == 0)
-            return &findings->list[i];
+    for (i = 0; i < checks->count; i++) {
+        if (strcmp(checks->list[i].check, check) == 0)
+            return &checks->list[i];
     }
     return NULL;
 }
@@ -201,22 +201,22 @@ static void test_F58_to_F65_settings_that_locks_depend_on(void **state)
     (void)state;
     for (i = 0; i < sizeof servers / sizeof servers[0]; i++) {
         const struct server *server = &servers[i];
-        struct lk_findings findings = {0};
-        const sqlock_finding *finding;
+        struct lk_checks checks = {0};
+        const sqlock_check *check;
 
-        if (!judge(&findings, server->scheme, server->settings))
+        if (!judge(&checks, server->scheme, server->settings))
             continue;
-        finding = find(&findings, server->check);
-        if (finding == NULL || finding->severity != server->severity) {
+        check = find(&checks, server->check);
+        if (check == NULL || check->severity != server->severity) {
             print_message("%s %s\n", server->scheme, server->settings[0]);
             _fail(__FILE__, __LINE__);
             return;
         }
         if (server->advice == NULL)
-            assert_null(finding->advice);
+            assert_null(check->advice);
         else
-            assert_contains(finding->advice, server->advice);
-        sqlock_findings_free(findings.list, findings.count);
+            assert_contains(check->advice, server->advice);
+        sqlock_checks_free(checks.list, checks.count);
     }
 }
 
@@ -232,31 +232,31 @@ static void test_rules_that_do_not_apply_say_nothing(void **state)
         {"rpl_semi_sync_master_enabled", "OFF", "Rpl_semi_sync_master_status",
          "OFF"},
     };
-    struct lk_findings findings = {0};
+    struct lk_checks checks = {0};
     size_t i;
 
     (void)state;
     for (i = 0; i < sizeof alone / sizeof alone[0]; i++) {
-        (void)judge(&findings, "postgresql:", alone[i]);
-        (void)judge(&findings, "mysql:", alone[i]);
+        (void)judge(&checks, "postgresql:", alone[i]);
+        (void)judge(&checks, "mysql:", alone[i]);
     }
-    if (findings.count > 0)
-        print_message("%s\n", findings.list[0].found);
-    assert_int_equal(findings.count, 0);
-    sqlock_findings_free(findings.list, findings.count);
+    if (checks.count > 0)
+        print_message("%s\n", checks.list[0].found);
+    assert_int_equal(checks.count, 0);
+    sqlock_checks_free(checks.list, checks.count);
 }
 
 static void test_F79_findings_are_one_line(void **state)
 {
-    struct lk_findings findings = {0};
+    struct lk_checks checks = {0};
 
     (void)state;
-    lk_finding(&findings, "clock", SQLOCK_WARNING, NULL, "a\nb \x1b[31m \xff");
-    assert_int_equal(findings.count, 1);
-    assert_string_equal(findings.list[0].found, "a\\x0ab \\x1b[31m \\xff");
-    assert_false(findings.is_short);
-    sqlock_findings_free(findings.list, findings.count);
-    sqlock_findings_free(NULL, 0);
+    lk_check(&checks, "clock", SQLOCK_WARNING, NULL, "a\nb \x1b[31m \xff");
+    assert_int_equal(checks.count, 1);
+    assert_string_equal(checks.list[0].found, "a\\x0ab \\x1b[31m \\xff");
+    assert_false(checks.is_short);
+    sqlock_checks_free(checks.list, checks.count);
+    sqlock_checks_free(NULL, 0);
 }
 
 /* --- TLS --- */
@@ -291,20 +291,20 @@ static void test_F77_tls_is_fine_only_where_the_server_is_known(void **state)
     for (i = 0; i < sizeof meetings / sizeof meetings[0]; i++) {
         const struct meeting *meeting = &meetings[i];
         sqlock_description description = {.tls_check = meeting->check};
-        struct lk_findings findings = {0};
+        struct lk_checks checks = {0};
 
         (void)snprintf(description.tls, sizeof description.tls, "%s",
                        meeting->tls);
-        lk_diagnose_tls(&findings, &description, meeting->is_local);
-        assert_int_equal(findings.count, 1);
-        assert_string_equal(findings.list[0].check, "tls");
-        assert_int_equal(findings.list[0].severity, meeting->severity);
-        assert_contains(findings.list[0].found, meeting->found);
+        lk_diagnose_tls(&checks, &description, meeting->is_local);
+        assert_int_equal(checks.count, 1);
+        assert_string_equal(checks.list[0].check, "tls");
+        assert_int_equal(checks.list[0].severity, meeting->severity);
+        assert_contains(checks.list[0].found, meeting->found);
         if (meeting->severity == SQLOCK_FINE)
-            assert_null(findings.list[0].advice);
+            assert_null(checks.list[0].advice);
         else
-            assert_contains(findings.list[0].advice, "verify-full");
-        sqlock_findings_free(findings.list, findings.count);
+            assert_contains(checks.list[0].advice, "verify-full");
+        sqlock_checks_free(checks.list, checks.count);
     }
 }
 
@@ -314,4 +314,4 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_rules_that_do_not_apply_say_nothing),
     cmocka_unit_test(test_F79_findings_are_one_line),
 };
-const struct suite suite_findings = SUITE("findings", tests);
+const struct suite suite_checks = SUITE("checks", tests);

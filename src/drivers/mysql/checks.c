@@ -1,5 +1,5 @@
 /*
- * examination.c - which settings of MySQL and MariaDB locks depend on, and why
+ * checks.c - which settings of MySQL and MariaDB locks depend on, and why
  *
  * SHOW, because the tables behind it are in other places in each of the two.
  */
@@ -181,7 +181,7 @@ static const sqlock_rule rules[] = {
     {.setting = NULL},
 };
 
-const sqlock_examination lk_mysql_examination = {
+const sqlock_checks lk_mysql_checks = {
     .settings = settings,
     .rules = rules,
     .session = "SELECT CAST(CONNECTION_ID() AS SIGNED)",
