@@ -474,7 +474,7 @@ SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
 
 /**
  * What sessions that are to do the holder's work are called at the server, so
- * that sqlock_orphans() can tell them later: with PostgreSQL their
+ * that sqlock_stale_sessions() can tell them later: with PostgreSQL their
  * application_name.  It is made of the lock and its token.  No I/O.
  *
  * @param[out] tag filled in any case; "" when not held, and on databases whose
@@ -493,7 +493,7 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
  * @return 0, EEXPIRED (not held), ENOTSUP (sessions have no such name), or as
  *         sqlock_list()
  */
-SQLOCK_MUSTUSE int sqlock_orphans(sqlock_lock *lock, int64_t *count,
+SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
                                   sqlock_error *err);
 
 /**

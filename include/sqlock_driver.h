@@ -299,7 +299,7 @@ typedef struct sqlock_dialect {
     /* One integer: how many sessions of this database are within a transaction
      * or a statement whose names, as they have given them, begin with {6} and
      * are not {7}.  No text: sessions have no names. */
-    sqlock_template orphans;
+    sqlock_template stale_sessions;
 } sqlock_dialect;
 
 /* --------------------------------------------------------- transactions -- */

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /* How often to ask for what an earlier holder has left at the server. */
-#define ORPHANS_MS ((int64_t)200)
+#define STALE_SESSIONS_MS ((int64_t)200)
 
 /* Of the TTL, how often to look whether the lease was renewed. */
 #define LOOK_PART 16
@@ -91,9 +91,9 @@ static bool tries_again(run_lease *lease, run_wait *wait, int rc,
 
 /* How many there are.  Where they cannot be told there are none: the database
  * has nothing of the kind, or hides it from us. */
-static int count_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
+static int count_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
 {
-    int rc = sqlock_orphans(lock, count, err);
+    int rc = sqlock_stale_sessions(lock, count, err);
 
     switch (rc) {
     case SQLOCK_EACCESS:
@@ -113,7 +113,7 @@ static int count_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
 /* The lock is ours; whoever worked under it before may have left statements
  * that go on at the server without their client.  Nobody is let in beside them.
  */
-static int await_orphans(run_lease *lease, sqlock_lock *lock, run_wait *wait,
+static int await_stale_sessions(run_lease *lease, sqlock_lock *lock, run_wait *wait,
                          sqlock_error *err)
 {
     const run_options *options = lease->options;
@@ -124,7 +124,7 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, run_wait *wait,
 
     for (;;) {
         do {
-            rc = count_orphans(lock, &count, err);
+            rc = count_stale_sessions(lock, &count, err);
         } while (rc < 0 && tries_again(lease, wait, rc, err));
         if (rc < 0 || count == 0 || given.is_stopping)
             return rc;
@@ -136,7 +136,7 @@ static int await_orphans(run_lease *lease, sqlock_lock *lock, run_wait *wait,
         is_told = true;
         if (run_wait_is_over(wait))
             return SQLOCK_ETIMEDOUT;
-        given = rest(lease, -1, ORPHANS_MS);
+        given = rest(lease, -1, STALE_SESSIONS_MS);
     }
 }
 
@@ -254,7 +254,7 @@ static int take(run_lease *lease, sqlock_registry **registry,
         return rc;
     news->was_held = true;
     publish(lease, news); /* from here on it is to be released */
-    rc = await_orphans(lease, *lock, &wait, &news->error);
+    rc = await_stale_sessions(lease, *lock, &wait, &news->error);
     if (rc < 0)
         return rc;
     /* Whoever had the lock meanwhile may have done it. */

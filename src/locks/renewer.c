@@ -68,7 +68,7 @@ static int64_t due_at(const sqlock_lock *lock)
 }
 
 /* Nobody is left who could release it. */
-static bool is_orphaned(const sqlock_lock *lock)
+static bool is_ownerless(const sqlock_lock *lock)
 {
     return lock->store->options.ownership == SQLOCK_OWNED_BY_THREAD &&
            lk_has_ended(lock->owner);
@@ -77,7 +77,7 @@ static bool is_orphaned(const sqlock_lock *lock)
 static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
 {
     if (lock->phase != LK_OCCUPIED || lock->guards > 0 ||
-        lk_remaining_ns(lock) == 0 || is_orphaned(lock))
+        lk_remaining_ns(lock) == 0 || is_ownerless(lock))
         return false;
     return lock->max_hold_ms == 0 ||
            now < lk_after_ms(lock->acquired_boot_ns, lock->max_hold_ms);

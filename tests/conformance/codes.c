@@ -40,7 +40,7 @@ static int call_orphans(struct contract *c, sqlock_error *err)
 {
     int64_t count;
 
-    return sqlock_orphans(c->locks[0], &count, err);
+    return sqlock_stale_sessions(c->locks[0], &count, err);
 }
 
 static int call_acquire_many(struct contract *c, sqlock_error *err)
@@ -100,7 +100,7 @@ static const struct contract_call of_locks[] = {
      .is_held = true,
      .call = call_release,
      .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
-    {.name = "sqlock_orphans",
+    {.name = "sqlock_stale_sessions",
      .databases = ON_POSTGRES,
      .is_held = true,
      .call = call_orphans,

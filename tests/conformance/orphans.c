@@ -1,5 +1,5 @@
 /*
- * orphans.c - work that an earlier holder has left at the server, known by the
+ * stale_sessions.c - work that an earlier holder has left at the server, known by the
  * names of its sessions
  */
 #include "conformance.h"
@@ -10,7 +10,7 @@ static int64_t orphans_of(struct fixture *f, sqlock_lock *lock)
 {
     int64_t count = -1;
 
-    assert_lock_ok(sqlock_orphans(lock, &count, &f->err), &f->err);
+    assert_lock_ok(sqlock_stale_sessions(lock, &count, &f->err), &f->err);
     return count;
 }
 
@@ -24,7 +24,7 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
 
     sqlock_session_tag(lock, first);
     assert_string_equal(first, "");
-    assert_code(SQLOCK_EEXPIRED, sqlock_orphans(lock, &count, &f->err),
+    assert_code(SQLOCK_EEXPIRED, sqlock_stale_sessions(lock, &count, &f->err),
                 &f->err);
     lock_take(lock, 0);
     sqlock_session_tag(lock, first);
@@ -88,7 +88,7 @@ static void test_F74_without_names_it_is_said(void **state)
     lock_take(lock, 0);
     sqlock_session_tag(lock, tag);
     assert_string_equal(tag, "");
-    assert_code(SQLOCK_ENOTSUP, sqlock_orphans(lock, &count, &f->err), &f->err);
+    assert_code(SQLOCK_ENOTSUP, sqlock_stale_sessions(lock, &count, &f->err), &f->err);
     assert_int_equal(count, 0);
     lock_give(lock);
     lock_drop(lock);

@@ -50,7 +50,7 @@ static void install(void)
     assert_non_null(base);
     dialect = *base->dialect;
     dialect.overrides = base->polling;
-    dialect.orphans.text = NULL;
+    dialect.stale_sessions.text = NULL;
     driver = *base;
     driver.name = "cockroach";
     driver.schemes = SCHEME;

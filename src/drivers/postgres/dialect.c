@@ -259,7 +259,7 @@ const sqlock_dialect lk_pg_dialect = {
     .checks = &lk_pg_checks,
     /* pg_stat_activity hides the state of other roles' sessions, pg_locks does
      * not hide that they are in a transaction. */
-    .orphans = { .text =
+    .stale_sessions = { .text =
         "SELECT count(*) FROM pg_stat_activity a "
         "WHERE datname = current_database() "
         "AND starts_with(application_name, {6}) AND application_name <> {7} "

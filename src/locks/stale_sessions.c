@@ -1,5 +1,5 @@
 /*
- * orphans.c - sessions that go on at the server under a lease that is over: the
+ * stale_sessions.c - sessions that go on at the server under a lease that is over: the
  * client is gone, its statement is not (F74)
  *
  * Who works under a lease calls its sessions by the lease's tag; whoever has
@@ -28,7 +28,7 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
 
     tag[0] = '\0';
     if (lk_lock_check(lock, NULL) < 0 ||
-        lock->store->db.driver->dialect->orphans.text == NULL)
+        lock->store->db.driver->dialect->stale_sessions.text == NULL)
         return;
     token = sqlock_token(lock);
     if (token == 0)
@@ -52,7 +52,7 @@ static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
     int rc;
 
     write_lock_part(lock, part);
-    rc = lk_statement_render(&statement, dialect, &dialect->orphans,
+    rc = lk_statement_render(&statement, dialect, &dialect->stale_sessions,
                              store->table.quoted, 0);
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
@@ -64,7 +64,7 @@ static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
     return rc;
 }
 
-int sqlock_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
+int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
 {
     char tag[SQLOCK_TAG_SIZE];
     sqlock_result result = {0};
@@ -76,13 +76,13 @@ int sqlock_orphans(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    if (lock->store->db.driver->dialect->orphans.text == NULL)
+    if (lock->store->db.driver->dialect->stale_sessions.text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "sessions have no tags on this database");
     sqlock_session_tag(lock, tag);
     if (tag[0] == '\0')
         return lk_error(err, SQLOCK_EEXPIRED,
-                        "only the holder of a lease has orphans before it");
+                        "only the holder of a lease has stale sessions before it");
     rc = ask(lock, tag, &result, err);
     if (rc == 0 && (result.rows != 1 || result.cells[0].type != SQLOCK_INT64))
         rc = lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
