@@ -210,7 +210,7 @@ typedef struct sqlock_options {
                                       within 500 to 5000 */
     uint32_t poll_ms;          /* pause between looks at a lock whose release
                                       is not heard; 100 */
-    uint32_t renew_period_ms;   /* how often the renewer renews; at most a
+    uint32_t renew_period_ms;  /* how often the renewer renews; at most a
                                       third of the TTL; a quarter of each
                                       lease's */
     bool observe_before_steal; /* take over an expired lease only after its
@@ -342,7 +342,7 @@ typedef struct sqlock_acquire_options {
     size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
     uint32_t ttl_ms; /* lease length of this acquisition, more than the
                         registry's margin_ms; the registry's ttl_ms */
-    bool auto_renew;       /* renew it in the background until it is released, or,
+    bool auto_renew; /* renew it in the background until it is released, or,
                         owned by a thread, that one has ended */
     bool fenced;     /* the application guards its writes by the token: a step
                         of the database's clock does not end the lease.  Such
@@ -494,7 +494,7 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
  *         sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
-                                  sqlock_error *err);
+                                         sqlock_error *err);
 
 /**
  * A descriptor that poll(2) finds readable once the lease is over before it was

@@ -93,7 +93,7 @@ typedef struct sqlock_fragment {
  * parameters:
  */
 typedef enum sqlock_parameter {
-    SQLOCK_P_QUEUE,        /* {0} integer: number of {1}{2}'s queue lock */
+    SQLOCK_P_QUEUE,       /* {0} integer: number of {1}{2}'s queue lock */
     SQLOCK_P_KEY = 1,     /* {1} text */
     SQLOCK_P_REGION,      /* {2} text */
     SQLOCK_P_CLIENT,      /* {3} text, CLIENT_ID of this acquisition */
@@ -561,11 +561,11 @@ typedef struct sqlock_wait_queue {
     /** Wait for the queue lock; until it comes or, at the latest, @p until_ns.
      *  @return 0: the session has it; EBUSY: not in time, or sooner */
     int (*enqueue)(void *connection, int64_t queue, int64_t until_ns,
-                 sqlock_error *err);
+                   sqlock_error *err);
     /** From now on hear whoever releases, without having the queue lock.  NULL:
      *  not to be had.  @return 0; EBUSY: it would not be heard */
     int (*subscribe)(void *connection, int64_t queue, int64_t deadline_ns,
-                  sqlock_error *err);
+                     sqlock_error *err);
     /** Wait until somebody releases, in no transaction and without sending
      *  anything.  @return 0: notified; EBUSY: not until @p until_ns */
     int (*await)(void *connection, int64_t queue, int64_t until_ns,

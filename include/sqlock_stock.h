@@ -299,9 +299,10 @@ SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
  * @return as sqlock_stock_read()
  */
 SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
-                                     const char *order,
-                                     sqlock_stock_state *state,
-                                     int64_t *remaining_ms, sqlock_error *err);
+                                       const char *order,
+                                       sqlock_stock_state *state,
+                                       int64_t *remaining_ms,
+                                       sqlock_error *err);
 
 /* ------------------------------------------------------------ retention -- */
 
@@ -358,7 +359,7 @@ typedef struct sqlock_stock_stats {
     uint64_t operations;  /* calls that got as far as the database */
     uint64_t retries;     /* attempts beyond the first of each */
     uint64_t rounds;      /* COALESCED: statements or transactions of leaders */
-    uint64_t combined;      /* COALESCED: callers served by them */
+    uint64_t combined;    /* COALESCED: callers served by them */
     uint64_t most_rounds; /* COALESCED: rounds that one caller waited for, the
                              one under way when it came among them: 2, unless
                              more wait than fit in a batch */

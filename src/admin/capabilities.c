@@ -125,8 +125,8 @@ static int ring_at(struct lk_store *store, struct lk_connection *connection,
 
     lk_watchdog_arm(&store->db.dog, &connection->watch, connection->state,
                     lk_store_deadline(store));
-    rc = store->db.driver->wait_queue->enqueue(connection->state, queue, until_ns,
-                                            NULL);
+    rc = store->db.driver->wait_queue->enqueue(connection->state, queue,
+                                               until_ns, NULL);
     lk_watchdog_disarm(&store->db.dog, &connection->watch);
     return rc;
 }
@@ -135,7 +135,7 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
                   int64_t queue)
 {
     (void)lk_queue_call(store, connection, store->db.driver->wait_queue->leave,
-                       queue, lk_store_deadline(store));
+                        queue, lk_store_deadline(store));
 }
 
 /* The second one must not have it before the first one leaves, and then must. */
@@ -160,7 +160,8 @@ static sqlock_support compare(struct probe *probe, struct lk_connection *first,
 
 static int probe_wakeups(struct probe *probe, sqlock_error *err)
 {
-    const sqlock_wait_queue *wait_queue = probe->one_store->db.driver->wait_queue;
+    const sqlock_wait_queue *wait_queue =
+        probe->one_store->db.driver->wait_queue;
     struct lk_connection *first;
     struct lk_connection *second;
     int rc;

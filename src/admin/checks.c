@@ -14,8 +14,8 @@
 #define LINE_SIZE 512
 
 void lk_check(struct lk_checks *checks, const char *check,
-                sqlock_severity severity, const char *advice,
-                const char *format, ...)
+              sqlock_severity severity, const char *advice, const char *format,
+              ...)
 {
     sqlock_check found = {.check = check, .severity = severity};
     sqlock_check *grown;
@@ -96,9 +96,8 @@ static bool is_none_or_from(int64_t least, const char *text)
     return number == 0 || number >= least;
 }
 
-void lk_checks_of_rules(struct lk_checks *checks,
-                          const sqlock_rule *rules,
-                          const sqlock_result *settings)
+void lk_checks_of_rules(struct lk_checks *checks, const sqlock_rule *rules,
+                        const sqlock_result *settings)
 {
     for (; rules->setting != NULL; rules++) {
         const char *value = lk_setting(settings, rules->setting);
@@ -108,9 +107,8 @@ void lk_checks_of_rules(struct lk_checks *checks,
             continue;
         is_good = rules->good != NULL ? lk_text_matches(value, rules->good)
                                       : is_none_or_from(rules->least, value);
-        lk_check(checks, rules->check,
-                   is_good ? SQLOCK_FINE : rules->otherwise,
-                   is_good ? NULL : rules->advice, "%s = %s", rules->setting,
-                   *value != '\0' ? value : "\"\"");
+        lk_check(checks, rules->check, is_good ? SQLOCK_FINE : rules->otherwise,
+                 is_good ? NULL : rules->advice, "%s = %s", rules->setting,
+                 *value != '\0' ? value : "\"\"");
     }
 }

@@ -15,14 +15,13 @@ struct lk_checks {
 /* Append one; `check` is a constant, `advice` is copied and may be NULL.  What
  * is found is written for one line (F79). */
 void lk_check(struct lk_checks *checks, const char *check,
-                sqlock_severity severity, const char *advice,
-                const char *format, ...) __attribute__((format(printf, 5, 6)));
+              sqlock_severity severity, const char *advice, const char *format,
+              ...) __attribute__((format(printf, 5, 6)));
 
 /* A check for each rule that applies to these settings: rows of name and
  * value. */
-void lk_checks_of_rules(struct lk_checks *checks,
-                          const sqlock_rule *rules,
-                          const sqlock_result *settings);
+void lk_checks_of_rules(struct lk_checks *checks, const sqlock_rule *rules,
+                        const sqlock_result *settings);
 
 /* The value of a setting, or NULL. */
 const char *lk_setting(const sqlock_result *settings, const char *name);

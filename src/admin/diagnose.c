@@ -72,30 +72,29 @@ static int connect_to(struct subject *subject, sqlock_error *err)
                                         &subject->connection, err),
                            err);
     if (rc < 0) {
-        lk_check(&subject->checks, "connection", SQLOCK_FAILURE,
-                   remedy_of(rc), "%s", err->message);
+        lk_check(&subject->checks, "connection", SQLOCK_FAILURE, remedy_of(rc),
+                 "%s", err->message);
         return rc;
     }
     driver->describe(subject->connection->state, &subject->description);
     lk_check(&subject->checks, "connection", SQLOCK_FINE, NULL,
-               "%s, by %s, open after %.1f ms", subject->description.server,
-               subject->description.client,
-               (double)(sqlock_monotonic_ns() - start_ns) / LK_NS_PER_MS);
+             "%s, by %s, open after %.1f ms", subject->description.server,
+             subject->description.client,
+             (double)(sqlock_monotonic_ns() - start_ns) / LK_NS_PER_MS);
     return 0;
 }
 
 static int look_at_settings(struct subject *subject, sqlock_error *err)
 {
-    const sqlock_checks *checks =
-        subject->db.driver->dialect->checks;
+    const sqlock_checks *checks = subject->db.driver->dialect->checks;
     sqlock_result all = {0};
     int rc;
 
     if (checks == NULL)
         return 0;
     rc = sqlock_result_start(&all, 2);
-    for (const char *const *text = checks->settings;
-         rc == 0 && *text != NULL; text++) {
+    for (const char *const *text = checks->settings; rc == 0 && *text != NULL;
+         text++) {
         sqlock_result some = {0};
 
         rc = ask(subject, *text, &some, err);
@@ -116,7 +115,7 @@ static int look_at_settings(struct subject *subject, sqlock_error *err)
         lk_checks_of_rules(&subject->checks, checks->rules, &all);
     } else {
         lk_check(&subject->checks, "connection", SQLOCK_FAILURE, NULL,
-                   "the server's settings cannot be read: %s", err->message);
+                 "the server's settings cannot be read: %s", err->message);
     }
     sqlock_result_clear(&all);
     return rc;
@@ -128,8 +127,8 @@ static int64_t session_number(struct subject *subject)
 {
     sqlock_result result = {0};
     int64_t number = 0;
-    int rc = ask(subject, subject->db.driver->dialect->checks->session,
-                 &result, NULL);
+    int rc = ask(subject, subject->db.driver->dialect->checks->session, &result,
+                 NULL);
 
     if (rc == 0 && result.rows == 1 && result.cells[0].type == SQLOCK_INT64)
         number = result.cells[0].integer;
@@ -142,8 +141,7 @@ static int64_t session_number(struct subject *subject)
  * begins a transaction, and ours then finds itself elsewhere. */
 static void look_for_pooler(struct subject *subject)
 {
-    const sqlock_checks *checks =
-        subject->db.driver->dialect->checks;
+    const sqlock_checks *checks = subject->db.driver->dialect->checks;
     struct lk_transaction other = {0};
     int64_t before;
     int64_t after;
@@ -165,24 +163,24 @@ static void look_for_pooler(struct subject *subject)
         lk_transaction_rollback(&other, subject->deadline_ns);
     if (before == 0 || after == 0 || rc < 0)
         lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
-                   "let the server have two connections of ours at once",
-                   "it cannot be told whether there is one in between");
+                 "let the server have two connections of ours at once",
+                 "it cannot be told whether there is one in between");
     else if (before != after)
         lk_check(&subject->checks, "pooler", SQLOCK_FAILURE,
-                   "connect to the server itself, or let the pooler keep a "
-                   "session on one server connection (PgBouncer: pool_mode = "
-                   "session)",
-                   "a pooler in between moves our session from one server "
-                   "connection to another");
+                 "connect to the server itself, or let the pooler keep a "
+                 "session on one server connection (PgBouncer: pool_mode = "
+                 "session)",
+                 "a pooler in between moves our session from one server "
+                 "connection to another");
     else if (before != subject->description.connection_id)
         lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
-                   "see that it keeps a session on one server connection, "
-                   "also when it is busy",
-                   "a pooler or proxy is in between; it has kept our session "
-                   "together");
+                 "see that it keeps a session on one server connection, "
+                 "also when it is busy",
+                 "a pooler or proxy is in between; it has kept our session "
+                 "together");
     else
         lk_check(&subject->checks, "pooler", SQLOCK_FINE, NULL,
-                   "none in between");
+                 "none in between");
 }
 
 /* --- clocks --- */
@@ -221,22 +219,21 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
                       "the server did not say what it is");
     if (rc < 0) {
         lk_check(&subject->checks, "clock", SQLOCK_FAILURE, NULL, "%s",
-                   err->message);
+                 err->message);
     } else {
         offset_us = result.cells[1].integer - (start_us + end_us) / 2;
         /* The answer's way is not known better than that. */
         if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
-            lk_check(
-                &subject->checks, "clock", SQLOCK_WARNING,
-                "keep the clocks of all machines in step (NTP): sqlock "
-                "goes by the database's clock alone, but Spring peers go "
-                "by their own, and a step of it ends leases",
-                "the database's is %+.3f s off this machine's",
-                (double)offset_us / 1e6);
+            lk_check(&subject->checks, "clock", SQLOCK_WARNING,
+                     "keep the clocks of all machines in step (NTP): sqlock "
+                     "goes by the database's clock alone, but Spring peers go "
+                     "by their own, and a step of it ends leases",
+                     "the database's is %+.3f s off this machine's",
+                     (double)offset_us / 1e6);
         else
             lk_check(&subject->checks, "clock", SQLOCK_FINE, NULL,
-                       "the database's is %+.3f s off this machine's",
-                       (double)offset_us / 1e6);
+                     "the database's is %+.3f s off this machine's",
+                     (double)offset_us / 1e6);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -253,24 +250,24 @@ static void report_layout(struct subject *subject)
     switch (subject->layout) {
     case SQLOCK_LAYOUT_SQLOCK:
         lk_check(checks, "layout", SQLOCK_FINE, NULL,
-                   "%s is sqlock's own: Spring Integration 7 may share it, "
-                   "earlier ones must not",
-                   table);
+                 "%s is sqlock's own: Spring Integration 7 may share it, "
+                 "earlier ones must not",
+                 table);
         break;
     case SQLOCK_LAYOUT_SPRING7:
         lk_check(checks, "layout", SQLOCK_FINE, NULL,
-                   "%s is Spring Integration 7's: earlier ones must not share "
-                   "it; tokens are the clock alone, names are not kept",
-                   table);
+                 "%s is Spring Integration 7's: earlier ones must not share "
+                 "it; tokens are the clock alone, names are not kept",
+                 table);
         break;
     case SQLOCK_LAYOUT_SPRING6:
         lk_check(checks, "layout", SQLOCK_WARNING,
-                   "the one who wants a lock decides what has expired: set "
-                   "peer_ttl_ms (--peer-ttl) to the TTL of the Spring side; "
-                   "with Spring Integration 7 use a table of another layout",
-                   "%s is Spring Integration 5.4 to 6.5's: tokens and names "
-                   "are not kept",
-                   table);
+                 "the one who wants a lock decides what has expired: set "
+                 "peer_ttl_ms (--peer-ttl) to the TTL of the Spring side; "
+                 "with Spring Integration 7 use a table of another layout",
+                 "%s is Spring Integration 5.4 to 6.5's: tokens and names "
+                 "are not kept",
+                 table);
         break;
     }
 }
@@ -286,14 +283,13 @@ static bool look_at_layout(struct subject *subject)
         report_layout(subject);
     else if (rc == SQLOCK_ENOTFOUND)
         lk_check(&subject->checks, "layout", SQLOCK_FAILURE,
-                   "create it: `sqlock init`, or give the SQL of `sqlock init "
-                   "--print` to a DBA",
-                   "there is no table %s that we can see",
-                   subject->table.plain);
+                 "create it: `sqlock init`, or give the SQL of `sqlock init "
+                 "--print` to a DBA",
+                 "there is no table %s that we can see", subject->table.plain);
     else
         lk_check(&subject->checks,
-                   rc == SQLOCK_EREADONLY ? "failover" : "layout",
-                   SQLOCK_FAILURE, NULL, "%s", err.message);
+                 rc == SQLOCK_EREADONLY ? "failover" : "layout", SQLOCK_FAILURE,
+                 NULL, "%s", err.message);
     return rc == 0;
 }
 
@@ -349,20 +345,19 @@ static void look_at_rights(struct subject *subject)
     (void)sqlock_registry_close(registry, NULL);
     if (rc == 0)
         lk_check(&subject->checks, "rights", SQLOCK_FINE, NULL,
-                   "a lock was taken, renewed, given back and its row removed");
+                 "a lock was taken, renewed, given back and its row removed");
     else if (strcmp(what, "remove its row") == 0)
         lk_check(&subject->checks, "rights", SQLOCK_WARNING,
-                   "`sqlock reap` needs DELETE: grant it to the user who "
-                   "reaps; grants-reaper.sql beside the schema does so",
-                   "locks work, but old rows cannot be removed: %s",
-                   err.message);
+                 "`sqlock reap` needs DELETE: grant it to the user who "
+                 "reaps; grants-reaper.sql beside the schema does so",
+                 "locks work, but old rows cannot be removed: %s", err.message);
     else
         lk_check(&subject->checks, "rights", SQLOCK_FAILURE,
-                   rc == SQLOCK_EACCESS
-                       ? "grant SELECT, INSERT and UPDATE on the table; "
-                         "grants-application.sql beside the schema does so"
-                       : NULL,
-                   "cannot %s: %s", what, err.message);
+                 rc == SQLOCK_EACCESS
+                     ? "grant SELECT, INSERT and UPDATE on the table; "
+                       "grants-application.sql beside the schema does so"
+                     : NULL,
+                 "cannot %s: %s", what, err.message);
 }
 
 /* --- all of it --- */

@@ -20,21 +20,21 @@ static void report_peers(struct lk_checks *checks, const sqlock_info *rows,
     }
     if (peers > 0)
         lk_check(checks, "peers", SQLOCK_WARNING,
-                   "they must be Spring Integration 7 or later: earlier ones "
-                   "end up with two holders here; they have no tokens and "
-                   "judge by their own clocks",
-                   "%zu of the %zu locks of region %s have a holder that is "
-                   "no sqlock",
-                   peers, count, region);
+                 "they must be Spring Integration 7 or later: earlier ones "
+                 "end up with two holders here; they have no tokens and "
+                 "judge by their own clocks",
+                 "%zu of the %zu locks of region %s have a holder that is "
+                 "no sqlock",
+                 peers, count, region);
     else if (layout == SQLOCK_LAYOUT_SQLOCK)
         lk_check(checks, "peers", SQLOCK_FINE, NULL,
-                   "none among the %zu locks of region %s, %zu held", count,
-                   region, held);
+                 "none among the %zu locks of region %s, %zu held", count,
+                 region, held);
     else
         lk_check(checks, "peers", SQLOCK_FINE, NULL,
-                   "Spring's layouts do not tell: %zu locks in region %s, %zu "
-                   "held",
-                   count, region, held);
+                 "Spring's layouts do not tell: %zu locks in region %s, %zu "
+                 "held",
+                 count, region, held);
 }
 
 static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
@@ -52,14 +52,14 @@ static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
     }
     if (worst != NULL)
         lk_check(checks, "clock", SQLOCK_WARNING,
-                   "set the clocks of all machines by NTP and the time zone of "
-                   "Spring's JVMs to UTC; if the TTL of the peers is longer, "
-                   "say so: peer_ttl_ms (--peer-ttl)",
-                   "%zu locks are held from the future, or for longer than a "
-                   "peer's TTL: %s was written by a clock that is %" PRId64
-                   ".%03" PRId64 " s ahead of the database's",
-                   ahead, worst->name != NULL ? worst->name : worst->key,
-                   worst->ahead_ms / 1000, worst->ahead_ms % 1000);
+                 "set the clocks of all machines by NTP and the time zone of "
+                 "Spring's JVMs to UTC; if the TTL of the peers is longer, "
+                 "say so: peer_ttl_ms (--peer-ttl)",
+                 "%zu locks are held from the future, or for longer than a "
+                 "peer's TTL: %s was written by a clock that is %" PRId64
+                 ".%03" PRId64 " s ahead of the database's",
+                 ahead, worst->name != NULL ? worst->name : worst->key,
+                 worst->ahead_ms / 1000, worst->ahead_ms % 1000);
 }
 
 void lk_diagnose_rows(struct lk_checks *checks, const char *url,
@@ -83,7 +83,7 @@ void lk_diagnose_rows(struct lk_checks *checks, const char *url,
         report_clocks(checks, rows, count);
     } else {
         lk_check(checks, "peers", SQLOCK_FAILURE, NULL,
-                   "the locks cannot be listed: %s", err.message);
+                 "the locks cannot be listed: %s", err.message);
     }
     sqlock_info_free(rows, count);
     (void)sqlock_registry_close(registry, NULL);

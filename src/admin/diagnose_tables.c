@@ -122,19 +122,18 @@ static void report_failure(const struct look *look, int rc,
 
     if (rc == SQLOCK_ESCHEMA)
         lk_check(look->checks, check, SQLOCK_FAILURE,
-                   "it must be an ordinary durable table of this database, or "
-                   "a crash forgets what was done",
-                   "%s", err->message);
+                 "it must be an ordinary durable table of this database, or "
+                 "a crash forgets what was done",
+                 "%s", err->message);
     else if (rc == SQLOCK_EACCESS)
         lk_check(look->checks, check, SQLOCK_WARNING,
-                   "grants-application.sql beside the schema gives a login the "
-                   "rights, if it is to have them",
-                   "this login cannot write to %s, as %s does: %s",
-                   look->table.plain, look->group->what_for, err->message);
+                 "grants-application.sql beside the schema gives a login the "
+                 "rights, if it is to have them",
+                 "this login cannot write to %s, as %s does: %s",
+                 look->table.plain, look->group->what_for, err->message);
     else
         lk_check(look->checks, check, SQLOCK_FAILURE, NULL,
-                   "%s cannot be looked at: %s", look->table.plain,
-                   err->message);
+                 "%s cannot be looked at: %s", look->table.plain, err->message);
 }
 
 static void report_missing(const struct look *look, const char *missing,
@@ -142,13 +141,13 @@ static void report_missing(const struct look *look, const char *missing,
 {
     if (found == 0)
         lk_check(look->checks, look->group->check, SQLOCK_FINE, NULL,
-                   "there is no table %s that we can see: %s makes it, for %s",
-                   missing, look->group->create, look->group->what_for);
+                 "there is no table %s that we can see: %s makes it, for %s",
+                 missing, look->group->create, look->group->what_for);
     else
         lk_check(look->checks, look->group->check, SQLOCK_FAILURE,
-                   look->group->create,
-                   "there is no table %s that we can see, but others of %s",
-                   missing, look->group->what_for);
+                 look->group->create,
+                 "there is no table %s that we can see, but others of %s",
+                 missing, look->group->what_for);
 }
 
 /* Old orders are read by their age; a table that was made before that has no
@@ -175,13 +174,12 @@ static bool has_age_index(struct look *look, const char *prefix)
     is_missing = rc == 0 && result.rows == 0;
     sqlock_result_clear(&result);
     if (is_missing)
-        lk_check(
-            look->checks, look->group->check, SQLOCK_WARNING,
-            "`sqlock stock init` adds it, and holds up those who write "
-            "to the table meanwhile",
-            "%s has no index that begins with CREATED_AT: each page that "
-            "`sqlock stock reap` removes reads all of it",
-            look->table.plain);
+        lk_check(look->checks, look->group->check, SQLOCK_WARNING,
+                 "`sqlock stock init` adds it, and holds up those who write "
+                 "to the table meanwhile",
+                 "%s has no index that begins with CREATED_AT: each page that "
+                 "`sqlock stock reap` removes reads all of it",
+                 look->table.plain);
     return !is_missing;
 }
 
@@ -216,8 +214,8 @@ static void look_at_group(struct look *look, const char *prefix)
         report_missing(look, missing, found);
     else if (has_age_index(look, prefix))
         lk_check(look->checks, group->check, SQLOCK_FINE, NULL,
-                   "this login can read and write the tables of %s",
-                   group->what_for);
+                 "this login can read and write the tables of %s",
+                 group->what_for);
 }
 
 void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,

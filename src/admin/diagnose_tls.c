@@ -15,20 +15,20 @@ static void report_certificate(struct lk_checks *checks,
     switch (description->tls_check) {
     case SQLOCK_TLS_CHECK_FULL:
         lk_check(checks, "tls", SQLOCK_FINE, NULL,
-                   "%s, the server's certificate is checked", description->tls);
+                 "%s, the server's certificate is checked", description->tls);
         return;
     case SQLOCK_TLS_CHECK_AUTHORITY:
         lk_check(checks, "tls", SQLOCK_WARNING, HOW_TO,
-                   "%s, but the server's name is not checked: whoever has a "
-                   "certificate of the same authority can pose as it",
-                   description->tls);
+                 "%s, but the server's name is not checked: whoever has a "
+                 "certificate of the same authority can pose as it",
+                 description->tls);
         return;
     case SQLOCK_TLS_CHECK_NONE:
         if (is_local) {
             lk_check(checks, "tls", SQLOCK_FINE, NULL,
-                       "%s, not checked and not needed: the server is on this "
-                       "machine",
-                       description->tls);
+                     "%s, not checked and not needed: the server is on this "
+                     "machine",
+                     description->tls);
             return;
         }
         break;
@@ -36,9 +36,9 @@ static void report_certificate(struct lk_checks *checks,
         break;
     }
     lk_check(checks, "tls", SQLOCK_WARNING, HOW_TO,
-               "%s, but the server's certificate is not checked: whoever is on "
-               "the way can pose as the server",
-               description->tls);
+             "%s, but the server's certificate is not checked: whoever is on "
+             "the way can pose as the server",
+             description->tls);
 }
 
 void lk_diagnose_tls(struct lk_checks *checks,
@@ -48,11 +48,11 @@ void lk_diagnose_tls(struct lk_checks *checks,
         report_certificate(checks, description, is_local);
     else if (is_local)
         lk_check(checks, "tls", SQLOCK_FINE, NULL,
-                   "none, and none needed: the server is on this machine");
+                 "none, and none needed: the server is on this machine");
     else
         lk_check(checks, "tls", SQLOCK_WARNING,
-                   "demand it in the URL: sslmode=verify-full (PostgreSQL), "
-                   "tls=verify (MySQL)",
-                   "none: password and locks can be read and changed on the "
-                   "way");
+                 "demand it in the URL: sslmode=verify-full (PostgreSQL), "
+                 "tls=verify (MySQL)",
+                 "none: password and locks can be read and changed on the "
+                 "way");
 }

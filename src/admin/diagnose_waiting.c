@@ -10,18 +10,17 @@
 
 #define PROBE_QUEUE 2 /* of no lock: numbers of locks are hashes */
 
-static void report(struct lk_checks *checks, int rc,
-                   const sqlock_error *err)
+static void report(struct lk_checks *checks, int rc, const sqlock_error *err)
 {
     if (rc == 0 || rc == SQLOCK_EBUSY)
         lk_check(checks, "waiting", SQLOCK_FINE, NULL,
-                   "a release wakes up whoever waits");
+                 "a release wakes up whoever waits");
     else
         lk_check(checks, "waiting", SQLOCK_WARNING,
-                   "let all users of the database read and write the file: "
-                   "give it the owner, the group and the mode of the database",
-                   "waiters of this login look at the row every poll_ms: %s",
-                   err->message);
+                 "let all users of the database read and write the file: "
+                 "give it the owner, the group and the mode of the database",
+                 "waiters of this login look at the row every poll_ms: %s",
+                 err->message);
 }
 
 void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
@@ -37,12 +36,11 @@ void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
         return;
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, &err);
     if (rc < 0) {
-        lk_check(checks, "waiting", SQLOCK_FAILURE, NULL, "%s",
-                   err.message);
+        lk_check(checks, "waiting", SQLOCK_FAILURE, NULL, "%s", err.message);
         return;
     }
-    rc = wait_queue->enqueue(connection->state, PROBE_QUEUE, sqlock_monotonic_ns(),
-                      &err);
+    rc = wait_queue->enqueue(connection->state, PROBE_QUEUE,
+                             sqlock_monotonic_ns(), &err);
     report(checks, rc, &err);
     (void)wait_queue->leave(connection->state, PROBE_QUEUE, deadline_ns, NULL);
     lk_pool_discard(&db->pool, connection);

@@ -107,9 +107,8 @@ static json_t *capabilities_json(const sqlock_capabilities *given)
 
 /* ---------------------------------------------------------------- report -- */
 
-static int print_json(const cli *app, const sqlock_check *checks,
-                      size_t count, sqlock_severity worst,
-                      const sqlock_capabilities *given)
+static int print_json(const cli *app, const sqlock_check *checks, size_t count,
+                      sqlock_severity worst, const sqlock_capabilities *given)
 {
     json_t *list = json_array();
     json_t *one;

@@ -163,7 +163,8 @@ static int read_options(const cli *app, run_options *options)
     status = cli_registry_options(app, &options->registry);
     if (status != CLI_OK)
         return status;
-    options->registry.pool_size = 2; /* the renewer's renewals wait for nobody */
+    options->registry.pool_size =
+        2; /* the renewer's renewals wait for nobody */
     if (!read_times(options))
         return CLI_USAGE;
     if (values[BUSY_STATUS] != NULL &&

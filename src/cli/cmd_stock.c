@@ -320,7 +320,7 @@ static int run_look(const struct till *till)
     if (till->count != 1)
         return misuse(till, "an ORDER is wanted");
     rc = sqlock_stock_status(till->stock, NULL, till->args[0], &state,
-                           &remaining_ms, &err);
+                             &remaining_ms, &err);
     if (rc < 0)
         return refuse(&err);
     if (till->app->json)

@@ -91,7 +91,8 @@ static bool tries_again(run_lease *lease, run_wait *wait, int rc,
 
 /* How many there are.  Where they cannot be told there are none: the database
  * has nothing of the kind, or hides it from us. */
-static int count_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
+static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
+                                sqlock_error *err)
 {
     int rc = sqlock_stale_sessions(lock, count, err);
 
@@ -113,8 +114,8 @@ static int count_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error 
 /* The lock is ours; whoever worked under it before may have left statements
  * that go on at the server without their client.  Nobody is let in beside them.
  */
-static int await_stale_sessions(run_lease *lease, sqlock_lock *lock, run_wait *wait,
-                         sqlock_error *err)
+static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
+                                run_wait *wait, sqlock_error *err)
 {
     const run_options *options = lease->options;
     orders given = {0};

@@ -20,8 +20,7 @@ struct lk_db {
     struct lk_pool pool;
     struct lk_pool reserved; /* one connection, for the renewer alone (F35); all
                                 writes, where there is one writer */
-    struct lk_pool
-        waiting; /* half as many as in the pool, to wait in queues:
+    struct lk_pool waiting;  /* half as many as in the pool, to wait in queues:
                                what blocks there has no other limit of time */
     struct lk_group group;
     struct lk_ids ids;

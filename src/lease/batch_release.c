@@ -130,7 +130,8 @@ int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
             batch->items[i].rc = SQLOCK_EEXPIRED;
     is_outage = lk_is_outage(rc);
     for (size_t i = 0; i < batch->count; i++)
-        is_outage = lk_queue_end(store, batch->items[i].lease.key,
-                                &batch->items[i].lease.place, false, is_outage);
+        is_outage =
+            lk_queue_end(store, batch->items[i].lease.key,
+                         &batch->items[i].lease.place, false, is_outage);
     return rc;
 }

@@ -280,7 +280,7 @@ int lk_lease_claim(struct lk_store *store, struct lk_lease *lease,
  * On the four-column layout the token is the clock: it is worked back from the
  * lease's end. */
 static int judge_repeated_hand_off(struct lk_store *store, struct lk_lease *to,
-                                    int64_t first_sent_ns, sqlock_error *err)
+                                   int64_t first_sent_ns, sqlock_error *err)
 {
     struct lk_row row;
     int rc;
@@ -300,8 +300,8 @@ static int judge_repeated_hand_off(struct lk_store *store, struct lk_lease *to,
 }
 
 static int run_hand_off(struct lk_store *store, const struct lk_lease *from,
-                         struct lk_lease *to, struct lk_run *run,
-                         sqlock_result *result, sqlock_error *err)
+                        struct lk_lease *to, struct lk_run *run,
+                        sqlock_result *result, sqlock_error *err)
 {
     char name[NAME_BYTES + 1];
     char holder[LK_HOLDER_SIZE];
@@ -320,7 +320,7 @@ static int run_hand_off(struct lk_store *store, const struct lk_lease *from,
 }
 
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
-                       struct lk_lease *to, sqlock_error *err)
+                      struct lk_lease *to, sqlock_error *err)
 {
     int64_t first_sent_ns = lk_boottime_ns();
     struct lk_run run = {0};
@@ -438,23 +438,25 @@ static int judge_repeated_release(struct lk_store *store,
 
 /* On any session; *was_notified: on that of its queue lock, and so it has notified. */
 static int send_release(struct lk_store *store, const struct lk_lease *lease,
-                        struct lk_run *run, bool *was_notified, sqlock_result *result,
-                        sqlock_error *err)
+                        struct lk_run *run, bool *was_notified,
+                        sqlock_result *result, sqlock_error *err)
 {
     int rc;
 
     run->session = lease->place.session;
     rc = lk_store_run(store, SQLOCK_SQL_RELEASE, run, result, err);
-    *was_notified = rc == 0 && result->affected > 0 && lease->place.connection == NULL &&
-            run->session == lease->place.session;
+    *was_notified = rc == 0 && result->affected > 0 &&
+                    lease->place.connection == NULL &&
+                    run->session == lease->place.session;
     return rc;
 }
 
 /* Where its queue lock is, so that it notifies with the release; elsewhere when
  * nothing came of that, within the same time. */
-static int release_at_queue(struct lk_store *store, const struct lk_lease *lease,
-                           struct lk_run *run, bool *was_notified,
-                           sqlock_result *result, sqlock_error *err)
+static int release_at_queue(struct lk_store *store,
+                            const struct lk_lease *lease, struct lk_run *run,
+                            bool *was_notified, sqlock_result *result,
+                            sqlock_error *err)
 {
     int rc = SQLOCK_EUNREACHABLE;
 
@@ -489,7 +491,8 @@ static int release_row(struct lk_store *store, struct lk_lease *lease,
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
     rc = release_at_queue(store, lease, &run, &was_notified, &result, err);
     *was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    (void)lk_queue_end(store, lease->key, &lease->place, was_notified, lk_is_outage(rc));
+    (void)lk_queue_end(store, lease->key, &lease->place, was_notified,
+                       lk_is_outage(rc));
     if (*was_uncertain) {
         run.is_repeatable = true;
         run.deadline_ns = lk_store_deadline(store);

@@ -33,8 +33,8 @@ struct lk_lease {
     bool
         is_in_doubt; /* in and out: a claim of this CLIENT_ID got no answer; the
                           next one is the same claim again */
-    bool is_contended;  /* claimed, although somebody else has the queue lock */
-    bool is_new_row; /* claimed where there was no row */
+    bool is_contended; /* claimed, although somebody else has the queue lock */
+    bool is_new_row;   /* claimed where there was no row */
     /* What was observed, before it is claimed: of the rows that are over no
      * other is taken.  NULL: the time stamps are believed. */
     const struct lk_observed *observed;
@@ -96,7 +96,7 @@ int lk_lease_release(struct lk_store *store, struct lk_lease *lease,
  * given back.  EBUSY: nothing was changed, the old lease is to be released as
  * ever.  EUNCERTAIN: likewise, and the resolver goes on. */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
-                       struct lk_lease *to, sqlock_error *err);
+                      struct lk_lease *to, sqlock_error *err);
 
 /* Look at a key's row without locking it.  Never EUNCERTAIN. */
 int lk_lease_read(struct lk_store *store, const char *key, int64_t deadline_ns,

@@ -47,8 +47,8 @@ static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
     return left > 0 ? left : 0;
 }
 
-int64_t lk_row_blocked_ns(const struct lk_store *store, struct lk_observed *seen,
-                        const struct lk_row *row)
+int64_t lk_row_blocked_ns(const struct lk_store *store,
+                          struct lk_observed *seen, const struct lk_row *row)
 {
     /* Spring's layouts do not tell whose a row is; ours poll there as well. */
     if (row->is_taken && !row->is_sqlocks &&

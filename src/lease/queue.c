@@ -15,7 +15,8 @@ const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store)
 {
     const sqlock_wait_queue *wait_queue = store->db.driver->wait_queue;
 
-    if (wait_queue == NULL || (wait_queue->layouts & (1u << store->layout)) == 0)
+    if (wait_queue == NULL ||
+        (wait_queue->layouts & (1u << store->layout)) == 0)
         return NULL;
     return wait_queue;
 }
@@ -26,7 +27,7 @@ static bool has_one_writer(const struct lk_store *store)
 }
 
 int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
-                 lk_queue_fn function, int64_t queue, int64_t deadline_ns)
+                  lk_queue_fn function, int64_t queue, int64_t deadline_ns)
 {
     int rc;
 
@@ -129,8 +130,8 @@ void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection)
 }
 
 bool lk_queue_has_own_sessions(struct lk_store *store,
-                              struct lk_connection *connection,
-                              int64_t deadline_ns)
+                               struct lk_connection *connection,
+                               int64_t deadline_ns)
 {
     struct lk_pool *pool = &store->db.pool;
     enum lk_own_sessions found;
@@ -138,7 +139,7 @@ bool lk_queue_has_own_sessions(struct lk_store *store,
 
     pthread_mutex_lock(&store->mutex);
     found = lk_wait_queue_of(store)->session == NULL ? LK_SESSIONS_OWN
-                                                    : store->own_sessions;
+                                                     : store->own_sessions;
     pthread_mutex_unlock(&store->mutex);
     if (found != LK_SESSIONS_UNKNOWN)
         return found == LK_SESSIONS_OWN;
@@ -163,7 +164,7 @@ bool lk_queue_is_of_claim(const struct lk_store *store)
 }
 
 void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
-                      uint64_t session)
+                       uint64_t session)
 {
     place->connection = NULL;
     place->session = 0;
@@ -184,13 +185,13 @@ static void give_up(struct lk_store *store, const char *key, uint64_t session)
                      NULL) < 0)
         return;
     (void)lk_queue_call(store, writer, lk_wait_queue_of(store)->leave,
-                       lk_queue_number(store, key), lk_store_deadline(store));
+                        lk_queue_number(store, key), lk_store_deadline(store));
     lk_queue_put_back(&store->db.reserved, writer);
 }
 
 int lk_queue_release(struct lk_store *store, const struct lk_place *place,
-                    struct lk_run *run, sqlock_result *result,
-                    sqlock_error *err)
+                     struct lk_run *run, sqlock_result *result,
+                     sqlock_error *err)
 {
     const struct lk_statement *own =
         &store->statements[SQLOCK_SQL_RELEASE_NOTIFY];
@@ -203,8 +204,8 @@ int lk_queue_release(struct lk_store *store, const struct lk_place *place,
     return lk_db_run_on(&store->db, place->connection, run, result, err);
 }
 
-bool lk_queue_end(struct lk_store *store, const char *key, struct lk_place *place,
-                 bool was_notified, bool is_outage)
+bool lk_queue_end(struct lk_store *store, const char *key,
+                  struct lk_place *place, bool was_notified, bool is_outage)
 {
     struct lk_connection *connection = place->connection;
 
@@ -212,8 +213,8 @@ bool lk_queue_end(struct lk_store *store, const char *key, struct lk_place *plac
         if (!was_notified && !is_outage)
             is_outage =
                 lk_queue_call(store, connection, lk_wait_queue_of(store)->leave,
-                             lk_queue_number(store, key),
-                             lk_store_deadline(store)) < 0;
+                              lk_queue_number(store, key),
+                              lk_store_deadline(store)) < 0;
         if (!was_notified && is_outage)
             lk_pool_discard(&store->db.waiting, connection);
         else

@@ -30,8 +30,8 @@ static int wait_first(struct lk_acquisition *a, sqlock_error *err)
     if (lock->store->options.observe_before_steal)
         return lk_wait_for_row(lock, &a->self, err);
     /* Peers have their chance while others of ours wait behind this one. */
-    if ((lock->queue_first > 0 || lk_peers_are_due(lock)) && a->self.wait_ms != 0 &&
-        lk_queue_is_there(&a->wait)) {
+    if ((lock->queue_first > 0 || lk_peers_are_due(lock)) &&
+        a->self.wait_ms != 0 && lk_queue_is_there(&a->wait)) {
         if (lock->queue_first > 0)
             lock->queue_first--;
         rc = lk_queue_await(&a->wait, err);
@@ -184,8 +184,8 @@ static int take(struct lk_acquisition *a, sqlock_error *err)
 /* From this lease to that of the thread that is next, in one statement: true
  * when it was done, or *rc says that the release is done all the same. */
 static bool hand_off_lease(sqlock_lock *lock, const struct lk_lease *lease,
-                    const struct lk_waiter *next, struct lk_lease *given,
-                    int *rc, sqlock_error *err)
+                           const struct lk_waiter *next, struct lk_lease *given,
+                           int *rc, sqlock_error *err)
 {
     memset(given, 0, sizeof *given);
     given->key = lock->key;
@@ -223,7 +223,7 @@ static int release_row(sqlock_lock *lock, struct lk_lease *lease, int lost,
 /* As a hand-off left it; the lock goes to the next thread whatever the result.
  */
 static int hand_off(sqlock_lock *lock, struct lk_lease *lease,
-                     struct lk_waiter *next, sqlock_error *err)
+                    struct lk_waiter *next, sqlock_error *err)
 {
     struct lk_lease given;
     int handed;

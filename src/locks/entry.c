@@ -90,8 +90,8 @@ static int not_in_time(const sqlock_lock *lock, const struct lk_waiter *self,
 }
 
 /* Called with the mutex held: what there is to do for one who was called so. */
-static int step_in(sqlock_lock *lock, struct lk_waiter *self, enum lk_wake_reason reason,
-                   sqlock_error *err)
+static int step_in(sqlock_lock *lock, struct lk_waiter *self,
+                   enum lk_wake_reason reason, sqlock_error *err)
 {
     if (reason == LK_WAKE_GRANTED)
         return LK_ENTRY_GRANTED;
@@ -129,7 +129,8 @@ static bool goes_past(sqlock_lock *lock, struct lk_waiter *self)
 
 /* Called with the mutex held: at the end of the queue until called or the
  * deadline; who is being served then waits for what comes of it. */
-static enum lk_wake_reason wait_in_queue(sqlock_lock *lock, struct lk_waiter *self)
+static enum lk_wake_reason wait_in_queue(sqlock_lock *lock,
+                                         struct lk_waiter *self)
 {
     lk_fifo_append(&lock->fifo, self);
     while (self->reason == LK_WAKE_NONE && !goes_past(lock, self)) {
@@ -148,8 +149,8 @@ static enum lk_wake_reason wait_in_queue(sqlock_lock *lock, struct lk_waiter *se
 }
 
 /* Called with the mutex held: go on from there, waiting as often as need be. */
-static int step_on(sqlock_lock *lock, struct lk_waiter *self, enum lk_wake_reason reason,
-                   sqlock_error *err)
+static int step_on(sqlock_lock *lock, struct lk_waiter *self,
+                   enum lk_wake_reason reason, sqlock_error *err)
 {
     int rc = step_in(lock, self, reason, err);
 
@@ -379,7 +380,7 @@ struct lk_waiter *lk_begin_hand_off(sqlock_lock *lock)
 }
 
 void lk_end_hand_off(sqlock_lock *lock, struct lk_waiter *next,
-                      const struct lk_lease *lease)
+                     const struct lk_lease *lease)
 {
     pthread_mutex_lock(&lock->mutex);
     lock->is_left_behind = next->is_abandoned;

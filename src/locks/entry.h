@@ -10,10 +10,10 @@
 #include "locks/registry.h"
 
 enum lk_entry {
-    LK_ENTRY_AGAIN,   /* nested: counted, nothing to send */
-    LK_ENTRY_CLAIM,   /* the lock's phase is LK_BUSY, for the caller */
-    LK_ENTRY_GRANTED, /* handed off by the holder: it is the caller's */
-    LK_ENTRY_SUSPENDED   /* in the queue, to be woken by a call */
+    LK_ENTRY_AGAIN,    /* nested: counted, nothing to send */
+    LK_ENTRY_CLAIM,    /* the lock's phase is LK_BUSY, for the caller */
+    LK_ENTRY_GRANTED,  /* handed off by the holder: it is the caller's */
+    LK_ENTRY_SUSPENDED /* in the queue, to be woken by a call */
 };
 
 /* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
@@ -61,7 +61,7 @@ void lk_end_release(sqlock_lock *lock);
  * the turn itself. */
 struct lk_waiter *lk_begin_hand_off(sqlock_lock *lock);
 void lk_end_hand_off(sqlock_lock *lock, struct lk_waiter *next,
-                      const struct lk_lease *lease);
+                     const struct lk_lease *lease);
 
 /* Nobody waits any more for the request that acquires, or that releases this
  * lease: whatever it is at, it does not keep the lock in use. */

@@ -89,8 +89,8 @@ static int start_one(struct lk_executor *executor, sqlock_error *err)
 
     if (executor->running == executor->threads_max)
         return lk_error(err, SQLOCK_ERESOURCE, "no thread is left");
-    rc = lk_thread_start(&executor->threads[executor->running], run_tasks, executor,
-                         err);
+    rc = lk_thread_start(&executor->threads[executor->running], run_tasks,
+                         executor, err);
     if (rc == 0) {
         executor->running++;
         executor->idle++; /* until it has begun */
@@ -133,7 +133,7 @@ static void *run_tasks(void *argument)
 /* --- from outside, without the mutex --- */
 
 int lk_executor_add(struct lk_executor *executor, struct lk_task *task,
-                  size_t threads_max, sqlock_error *err)
+                    size_t threads_max, sqlock_error *err)
 {
     int rc = 0;
 

@@ -39,7 +39,7 @@ struct lk_executor {
     size_t threads_max;
     size_t running; /* threads */
     size_t idle;    /* of them, or about to be */
-    size_t tasks;    /* that are not taken out yet */
+    size_t tasks;   /* that are not taken out yet */
     struct lk_task *ready;
     struct lk_task *suspended;
     int64_t due_ns; /* no suspended one is due sooner */
@@ -54,7 +54,7 @@ void lk_executor_stop(struct lk_executor *executor);
 /* A task in its first state, with one thread at least to run it, of that many at
  * most.  0, ERESOURCE, ENOMEM. */
 int lk_executor_add(struct lk_executor *executor, struct lk_task *task,
-                  size_t threads_max, sqlock_error *err);
+                    size_t threads_max, sqlock_error *err);
 void lk_executor_remove(struct lk_executor *executor);
 
 /* By who runs it, or has added it: run it when it is woken, or due. */

@@ -87,7 +87,8 @@ static bool take_one_over(struct lk_expiry *expiry, struct message *message,
         int64_t deadline;
 
         if (is_over(lock, &deadline, message)) {
-            DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
+            DL_DELETE2(expiry->expiring, lock, expiring.previous,
+                       expiring.next);
             lock->expiring.is_listed = false;
             return true;
         }
@@ -174,7 +175,7 @@ static bool is_occupied(sqlock_lock *lock)
 }
 
 int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock,
-                      sqlock_error *err)
+                    sqlock_error *err)
 {
     int rc = 0;
 

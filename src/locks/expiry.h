@@ -34,7 +34,7 @@ void lk_expiry_stop(struct lk_expiry *expiry); /* once or more */
  * may fail with ERESOURCE.  After lk_expiry_forget() returns, the lock's
  * callback is not running and will not be called. */
 int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
-                      sqlock_error *err);
+                    sqlock_error *err);
 void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock);
 
 /* A watched lease was lost, or ends sooner than it did. */

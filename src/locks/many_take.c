@@ -233,7 +233,7 @@ static void leave_row(struct lk_many *call, int rc)
             call->batch.items[i].rc == 0)
             place = &call->batch.items[i].lease.place;
     lk_queue_finish(&call->wait, place,
-                   place == &none && rc == 0 ? SQLOCK_EBUSY : rc);
+                    place == &none && rc == 0 ? SQLOCK_EBUSY : rc);
     call->at_row = NULL;
 }
 

@@ -39,7 +39,8 @@ static int64_t pause_ns(const sqlock_registry *registry)
 static void tell(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
-    DL_DELETE2(poller->subscriptions, waiter, subscription.previous, subscription.next);
+    DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
+               subscription.next);
     poller->count--;
     waiter->subscription.is_listed = false;
     pthread_mutex_lock(&waiter->mutex);
@@ -85,12 +86,14 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
 }
 
 /* Whether the row has another holder than at the first look. */
-static bool has_changed(struct lk_subscription *subscription, const struct lk_row *row)
+static bool has_changed(struct lk_subscription *subscription,
+                        const struct lk_row *row)
 {
     if (!subscription->tells_change)
         return false;
     if (subscription->holder[0] == '\0')
-        memcpy(subscription->holder, row->client_id, sizeof subscription->holder);
+        memcpy(subscription->holder, row->client_id,
+               sizeof subscription->holder);
     return strcmp(subscription->holder, row->client_id) != 0;
 }
 
@@ -111,7 +114,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
             continue; /* not looked at */
         left_ns = rc < 0 ? 0
                          : lk_row_blocked_ns(&poller->registry->store,
-                                           &waiter->subscription.seen, row);
+                                             &waiter->subscription.seen, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             tell(poller, waiter, rc, err);
         else
@@ -221,7 +224,7 @@ void lk_poller_stop(struct lk_poller *poller)
 }
 
 int lk_poller_begin(struct lk_poller *poller, sqlock_lock *lock,
-                     struct lk_waiter *waiter, sqlock_error *err)
+                    struct lk_waiter *waiter, sqlock_error *err)
 {
     int rc = 0;
 
@@ -236,7 +239,8 @@ int lk_poller_begin(struct lk_poller *poller, sqlock_lock *lock,
         waiter->subscription.due_ns = 0;
         waiter->subscription.holder[0] = '\0';
         waiter->subscription.is_listed = true;
-        DL_APPEND2(poller->subscriptions, waiter, subscription.previous, subscription.next);
+        DL_APPEND2(poller->subscriptions, waiter, subscription.previous,
+                   subscription.next);
         poller->count++;
     }
     pthread_mutex_unlock(&poller->mutex);
@@ -249,7 +253,8 @@ void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter)
 {
     pthread_mutex_lock(&poller->mutex);
     if (waiter->subscription.is_listed) {
-        DL_DELETE2(poller->subscriptions, waiter, subscription.previous, subscription.next);
+        DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
+                   subscription.next);
         poller->count--;
         waiter->subscription.is_listed = false;
     }

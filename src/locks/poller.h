@@ -25,14 +25,13 @@ struct lk_poller {
     bool is_stopping;
 };
 
-void lk_poller_init(struct lk_poller *poller,
-                     struct sqlock_registry *registry);
+void lk_poller_init(struct lk_poller *poller, struct sqlock_registry *registry);
 void lk_poller_stop(struct lk_poller *poller); /* once or more */
 
 /* From now on look at the lock's row, until it may be claimed or a look fails:
  * the waiter is told then, once.  To be ended in any case.  0, ERESOURCE. */
 int lk_poller_begin(struct lk_poller *poller, struct sqlock_lock *lock,
-                     struct lk_waiter *waiter, sqlock_error *err);
+                    struct lk_waiter *waiter, sqlock_error *err);
 void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter);
 
 #endif

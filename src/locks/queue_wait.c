@@ -23,7 +23,7 @@
 #define FIRST_LOOK_NS 500000
 
 void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
-                   struct lk_waiter *self)
+                    struct lk_waiter *self)
 {
     const struct lk_store *store = lock->store;
 
@@ -56,8 +56,9 @@ static int leave(struct lk_queue_wait *wait)
 
     wait->has_turn = false;
     wait->is_subscribed = false;
-    return lk_queue_call(store, wait->connection, lk_wait_queue_of(store)->leave,
-                        wait->number, statement_deadline(wait));
+    return lk_queue_call(store, wait->connection,
+                         lk_wait_queue_of(store)->leave, wait->number,
+                         statement_deadline(wait));
 }
 
 /* The session ends, with all that it has; nothing is asked of it.  Its server
@@ -104,7 +105,7 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
         wait->connection = NULL;
         wait->is_off = true;
     } else if (!lk_queue_has_own_sessions(store, wait->connection,
-                                         statement_deadline(wait))) {
+                                          statement_deadline(wait))) {
         turn_off(wait);
     }
     return !wait->is_off;
@@ -156,7 +157,8 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
 }
 
 /* Nothing but the queue lock, in its queue. */
-static int queue(struct lk_queue_wait *wait, int64_t until_ns, sqlock_error *err)
+static int queue(struct lk_queue_wait *wait, int64_t until_ns,
+                 sqlock_error *err)
 {
     struct lk_store *store = wait->lock->store;
     int rc;
@@ -183,11 +185,12 @@ static int subscribe(struct lk_queue_wait *wait)
     struct lk_store *store = wait->lock->store;
     int rc;
 
-    if (wait->connection == NULL || lk_wait_queue_of(store)->subscribe == NULL ||
-        wait->is_subscribed)
+    if (wait->connection == NULL ||
+        lk_wait_queue_of(store)->subscribe == NULL || wait->is_subscribed)
         return 0;
-    rc = lk_queue_call(store, wait->connection, lk_wait_queue_of(store)->subscribe,
-                      wait->number, statement_deadline(wait));
+    rc = lk_queue_call(store, wait->connection,
+                       lk_wait_queue_of(store)->subscribe, wait->number,
+                       statement_deadline(wait));
     wait->is_subscribed = true;
     if (rc < 0)
         turn_off(wait);
@@ -243,8 +246,9 @@ static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
             return lk_not_in_time(self->wait_ms, err);
         until_ns =
             lk_sooner(sqlock_monotonic_ns() + left_ns, self->deadline_ns);
-        rc = wait_queue->subscribe != NULL ? block(wait, wait_queue->await, until_ns, err)
-                                   : queue(wait, until_ns, err);
+        rc = wait_queue->subscribe != NULL
+                 ? block(wait, wait_queue->await, until_ns, err)
+                 : queue(wait, until_ns, err);
         if (rc == 0) {
             wait->is_slow = wait->has_turn;
             return 0;

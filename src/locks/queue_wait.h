@@ -25,7 +25,7 @@ struct lk_queue_wait {
 };
 
 void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
-                   struct lk_waiter *self);
+                    struct lk_waiter *self);
 
 /* Whether there is a queue lock to wait at, with a connection for it. */
 bool lk_queue_is_there(struct lk_queue_wait *wait);
@@ -39,6 +39,7 @@ void lk_queue_refused(struct lk_queue_wait *wait);
 
 /* The acquisition is over, with that result: 0 grants a lease, whose queue lock
  * is *place. */
-void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place, int rc);
+void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place,
+                     int rc);
 
 #endif

@@ -61,10 +61,12 @@ struct sqlock_lock {
     uint32_t handoffs; /* between threads of this process, in a row */
     /* read and set by whose turn it is */
     bool is_left_free; /* the row, by us */
-    uint32_t queue_first;    /* so many acquisitions go to the queue lock first: others
+    uint32_t
+        queue_first; /* so many acquisitions go to the queue lock first: others
                           wait there */
-    bool is_queue_stalled;  /* the queue lock is kept by somebody who does not come */
-    struct {           /* Spring services that want it, too: peers.h */
+    bool
+        is_queue_stalled; /* the queue lock is kept by somebody who does not come */
+    struct {              /* Spring services that want it, too: peers.h */
         int64_t share_ns; /* how long it is ours in turn; 0: none was seen */
         int64_t used_ns;  /* of that */
     } peers;
@@ -96,7 +98,7 @@ struct sqlock_lock {
     void *lost_context;
 
     struct lk_expiring expiring; /* under the expiry's mutex */
-    struct lk_renewing renewing;       /* under the renewer's mutex */
+    struct lk_renewing renewing; /* under the renewer's mutex */
 };
 
 /* 0, EINVAL (NULL), EFORK. */

@@ -132,9 +132,9 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
     pthread_mutex_lock(&renewer->registry->mutex);
     soonest = collect(renewer, batch, false);
     if (soonest <= lk_boottime_ns()) {
-        batch->items =
-            calloc(renewer->count < LK_BATCH_MAX ? renewer->count : LK_BATCH_MAX,
-                   sizeof *batch->items);
+        batch->items = calloc(renewer->count < LK_BATCH_MAX ? renewer->count
+                                                            : LK_BATCH_MAX,
+                              sizeof *batch->items);
         if (batch->items != NULL)
             (void)collect(renewer, batch, true);
     }

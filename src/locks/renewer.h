@@ -33,7 +33,8 @@ struct lk_renewer {
     bool is_stopping;
 };
 
-void lk_renewer_init(struct lk_renewer *renewer, struct sqlock_registry *registry);
+void lk_renewer_init(struct lk_renewer *renewer,
+                     struct sqlock_registry *registry);
 void lk_renewer_stop(struct lk_renewer *renewer); /* once or more */
 
 /* Begin and end to renew a lock's lease.  A renewal that is in flight when it

@@ -91,8 +91,8 @@ static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
 
     request->task.run = run;
     request->task.due_ns = due_ns;
-    rc = lk_executor_add(&registry->executor, &request->task, threads_max(registry),
-                       err);
+    rc = lk_executor_add(&registry->executor, &request->task,
+                         threads_max(registry), err);
     if (rc < 0)
         return rc;
     (void)pthread_mutex_init(&request->mutex, NULL);

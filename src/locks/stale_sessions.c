@@ -81,8 +81,9 @@ int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
                         "sessions have no tags on this database");
     sqlock_session_tag(lock, tag);
     if (tag[0] == '\0')
-        return lk_error(err, SQLOCK_EEXPIRED,
-                        "only the holder of a lease has stale sessions before it");
+        return lk_error(
+            err, SQLOCK_EEXPIRED,
+            "only the holder of a lease has stale sessions before it");
     rc = ask(lock, tag, &result, err);
     if (rc == 0 && (result.rows != 1 || result.cells[0].type != SQLOCK_INT64))
         rc = lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");

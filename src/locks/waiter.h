@@ -17,7 +17,7 @@ struct lk_connection;
 enum lk_wake_reason {
     LK_WAKE_NONE,    /* the deadline came first */
     LK_WAKE_TURN,    /* it is this one's turn, and nobody else's */
-    LK_WAKE_RETRY,    /* something changed: look again */
+    LK_WAKE_RETRY,   /* something changed: look again */
     LK_WAKE_GRANTED, /* the lock was handed off to it */
     LK_WAKE_CANCELED
 };
@@ -46,7 +46,7 @@ struct lk_waiter {
     enum lk_wake_reason reason;
     bool is_queued;
     bool may_not_block; /* in a queue: no thread would be left for others */
-    bool is_granting;     /* the lock is being handed off to it */
+    bool is_granting;   /* the lock is being handed off to it */
     bool is_abandoned;  /* a request that nobody waits for any more */
     uint64_t owner;     /* who will own it: lk_owner_id() */
     int64_t wait_ms;

@@ -19,7 +19,8 @@
 
 /* --- the queue --- */
 
-static struct lk_combine_queue *find_queue(sqlock_stock *stock, const char *name)
+static struct lk_combine_queue *find_queue(sqlock_stock *stock,
+                                           const char *name)
 {
     struct lk_combine_queue *queue;
 
@@ -173,7 +174,8 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
         free(combine.requests);
 }
 
-static int wait_or_lead(sqlock_stock *stock, struct lk_combined_request *request)
+static int wait_or_lead(sqlock_stock *stock,
+                        struct lk_combined_request *request)
 {
     int leads = join(stock, request);
 

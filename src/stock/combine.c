@@ -86,13 +86,15 @@ static void answer_twin(struct lk_combined_request *request)
 static bool has_orders(const struct lk_combine *combine)
 {
     for (size_t i = 0; i < combine->count; i++)
-        if (is_live(combine->requests[i]) && combine->requests[i]->op->order != NULL)
+        if (is_live(combine->requests[i]) &&
+            combine->requests[i]->op->order != NULL)
             return true;
     return false;
 }
 
 /* All together and the least of one; false when it is no 64-bit integer. */
-static bool add_up(const struct lk_combine *combine, int64_t *total, int64_t *least)
+static bool add_up(const struct lk_combine *combine, int64_t *total,
+                   int64_t *least)
 {
     *total = 0;
     *least = INT64_MAX;
@@ -151,8 +153,8 @@ static int64_t count_orders(const struct lk_combine *combine)
     int64_t count = 0;
 
     for (size_t i = 0; i < combine->count; i++)
-        count +=
-            is_live(combine->requests[i]) && combine->requests[i]->op->order != NULL;
+        count += is_live(combine->requests[i]) &&
+                 combine->requests[i]->op->order != NULL;
     return count;
 }
 
@@ -249,8 +251,8 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
     combine->line.quantity = combine->total;
     if (!has_orders(combine)) {
-        rc = lk_stock_ask(&combine->carrier, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
-                          &left, err);
+        rc = lk_stock_ask(&combine->carrier, SQLOCK_STOCK_SQL_DEDUCT,
+                          &combine->line, &left, err);
     } else if (lk_stock_can(combine->carrier.stock, SQLOCK_STOCK_SQL_COMBINE)) {
         rc = deduct_and_enter(combine, &left, err);
     } else {
@@ -273,7 +275,8 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
 /* Answer those whose order has entries: that stands, whatever this try comes
  * to. */
-static void answer_known(struct lk_combine *combine, const sqlock_result *entries)
+static void answer_known(struct lk_combine *combine,
+                         const sqlock_result *entries)
 {
     const sqlock_value *cells = entries->cells;
     size_t rows;
@@ -360,7 +363,8 @@ static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
 
     if (!combine->carrier.stock->is_ours)
         return 0;
-    rc = lk_buckets_gather(&combine->carrier, &combine->line, &back.quantity, err);
+    rc = lk_buckets_gather(&combine->carrier, &combine->line, &back.quantity,
+                           err);
     if (rc < 0 || back.quantity == 0)
         return rc;
     rc = lk_stock_add(&combine->carrier, &back, err);
@@ -378,7 +382,8 @@ static int judge_each(struct lk_stock_operation *carrier, sqlock_error *err)
     int rc;
 
     combine->known_left = -1;
-    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there, err);
+    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there,
+                      err);
     exists = rc == 1;
     if (rc >= 0)
         rc = recall_all(combine, err);
@@ -485,8 +490,8 @@ static size_t count_live(const struct lk_combine *combine)
 }
 
 /* The leader's errors are everybody's. */
-static void answer_all(struct lk_combine *combine, int rc, const sqlock_error *why,
-                       bool only_without_order)
+static void answer_all(struct lk_combine *combine, int rc,
+                       const sqlock_error *why, bool only_without_order)
 {
     for (size_t i = 0; i < combine->count; i++)
         if (is_live(combine->requests[i]) &&
@@ -562,8 +567,9 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
         .deadline_ns = INT64_MAX,
     };
     for (size_t i = 0; i < combine->count; i++)
-        combine->carrier.deadline_ns = lk_sooner(
-            combine->carrier.deadline_ns, combine->requests[i]->op->deadline_ns);
+        combine->carrier.deadline_ns =
+            lk_sooner(combine->carrier.deadline_ns,
+                      combine->requests[i]->op->deadline_ns);
     find_twins(combine);
     rc = try_until_answered(combine, &err);
     if (rc == SQLOCK_EDATABASE && count_live(combine) > 1)

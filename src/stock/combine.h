@@ -22,10 +22,10 @@ struct lk_combined_request {
     sqlock_error err; /* out */
     /* while a round runs */
     bool is_answered;
-    uint64_t hash;                /* of its order */
+    uint64_t hash;                    /* of its order */
     struct lk_combined_request *twin; /* an earlier one with the same order */
-    int64_t left;                 /* if this try succeeds */
-    bool is_refused;              /* likewise */
+    int64_t left;                     /* if this try succeeds */
+    bool is_refused;                  /* likewise */
 };
 
 /* An item that somebody waits for. */

@@ -78,7 +78,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
 }
 
 /* Deduct and enter the order.  1, 0, LK_STOCK_KNOWN. */
-static int combine(struct lk_stock_operation *op, int64_t *left, sqlock_error *err)
+static int combine(struct lk_stock_operation *op, int64_t *left,
+                   sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
     struct lk_arguments arguments;

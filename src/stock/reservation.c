@@ -188,8 +188,8 @@ int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 /* --- looking --- */
 
 int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx, const char *order,
-                      sqlock_stock_state *state, int64_t *remaining_ms,
-                      sqlock_error *err)
+                        sqlock_stock_state *state, int64_t *remaining_ms,
+                        sqlock_error *err)
 {
     struct lk_stock_operation op = {.stock = stock, .tx = tx, .order = order};
     struct look look;

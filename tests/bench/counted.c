@@ -91,7 +91,8 @@ static int counted_listen(void *connection, int64_t queue, int64_t deadline_ns,
                           sqlock_error *err)
 {
     count_at_queue();
-    return now->real->wait_queue->subscribe(connection, queue, deadline_ns, err);
+    return now->real->wait_queue->subscribe(connection, queue, deadline_ns,
+                                            err);
 }
 
 static int counted_leave(void *connection, int64_t queue, int64_t deadline_ns,

@@ -13,15 +13,14 @@ int diagnosis_worst(const struct diagnosis *diagnosis, const char *check)
     for (i = 0; i < diagnosis->count; i++) {
         const sqlock_check *found = &diagnosis->checks[i];
 
-        if (strcmp(found->check, check) == 0 &&
-            (int)found->severity > worst)
+        if (strcmp(found->check, check) == 0 && (int)found->severity > worst)
             worst = (int)found->severity;
     }
     return worst;
 }
 
 const sqlock_check *diagnosis_find(const struct diagnosis *diagnosis,
-                                     const char *check)
+                                   const char *check)
 {
     size_t i;
 

@@ -16,7 +16,7 @@ int diagnosis_worst(const struct diagnosis *diagnosis, const char *check);
 
 /* The first that a check has found; fails the test when there is none. */
 const sqlock_check *diagnosis_find(const struct diagnosis *diagnosis,
-                                     const char *check);
+                                   const char *check);
 
 void diagnosis_clear(struct diagnosis *diagnosis);
 

@@ -93,8 +93,8 @@ static void test_no_table_is_a_failure(void **state)
     int rc;
 
     options.table_prefix = "nowhere_";
-    rc = sqlock_diagnose(f->url, &options, &found.checks, &found.count,
-                         &f->err);
+    rc =
+        sqlock_diagnose(f->url, &options, &found.checks, &found.count, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_int_equal(diagnosis_worst(&found, "layout"), SQLOCK_FAILURE);
     assert_contains(diagnosis_find(&found, "layout")->advice, "sqlock init");
@@ -109,8 +109,7 @@ static void test_what_cannot_be_diagnosed(void **state)
     int rc = sqlock_diagnose(f->url, NULL, NULL, &found.count, &f->err);
 
     assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_diagnose("oracle:", NULL, &found.checks, &found.count,
-                         &f->err);
+    rc = sqlock_diagnose("oracle:", NULL, &found.checks, &found.count, &f->err);
     assert_code(SQLOCK_ENOTSUP, rc, &f->err);
     assert_null(found.checks);
     assert_int_equal(found.count, 0);
@@ -128,8 +127,8 @@ static void test_a_server_that_does_not_answer(void **state)
     url_take_apart(f->url, &parts);
     (void)snprintf(parts.port, sizeof parts.port, "1");
     options.connect_timeout_ms = 300;
-    rc = sqlock_diagnose(url_put_together(&parts, url), &options,
-                         &found.checks, &found.count, &f->err);
+    rc = sqlock_diagnose(url_put_together(&parts, url), &options, &found.checks,
+                         &found.count, &f->err);
     assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
     assert_int_equal(found.count, 1);
     assert_int_equal(diagnosis_worst(&found, "connection"), SQLOCK_FAILURE);
@@ -174,8 +173,8 @@ static void test_peers_are_told(void **state)
     (void)snprintf(region, sizeof region, "peers-%u", f->serial);
     fixture_put_row(f, "a-key", region, "somebody", -1000, 60000000);
     options.region = region;
-    rc = sqlock_diagnose(f->url, &options, &found.checks, &found.count,
-                         &f->err);
+    rc =
+        sqlock_diagnose(f->url, &options, &found.checks, &found.count, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_int_equal(diagnosis_worst(&found, "peers"), SQLOCK_WARNING);
     assert_contains(diagnosis_find(&found, "peers")->found, "1 of the 1 locks");

@@ -88,7 +88,8 @@ static void test_F74_without_names_it_is_said(void **state)
     lock_take(lock, 0);
     sqlock_session_tag(lock, tag);
     assert_string_equal(tag, "");
-    assert_code(SQLOCK_ENOTSUP, sqlock_stale_sessions(lock, &count, &f->err), &f->err);
+    assert_code(SQLOCK_ENOTSUP, sqlock_stale_sessions(lock, &count, &f->err),
+                &f->err);
     assert_int_equal(count, 0);
     lock_give(lock);
     lock_drop(lock);

@@ -71,8 +71,7 @@ static sqlock_severity clock_by(struct fixture *f,
     assert_lock_ok(sqlock_diagnose(f->url, options, &checks, &count, &f->err),
                    &f->err);
     for (i = 0; i < count; i++)
-        if (strcmp(checks[i].check, "clock") == 0 &&
-            checks[i].severity > worst)
+        if (strcmp(checks[i].check, "clock") == 0 && checks[i].severity > worst)
             worst = checks[i].severity;
     sqlock_checks_free(checks, count);
     return worst;

@@ -144,16 +144,16 @@ static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
     const sqlock_wait_queue *wait_queue = subject.driver->wait_queue;
     int rc;
 
-    rc = wait_queue->enqueue(test->b.connection, QUEUE, check_deadline_ns(PATIENCE_MS),
-                      &test->b.err);
+    rc = wait_queue->enqueue(test->b.connection, QUEUE,
+                             check_deadline_ns(PATIENCE_MS), &test->b.err);
     assert_lock_ok(rc, &test->b.err);
     subject.driver->abort(test->a.connection);
-    rc = wait_queue->enqueue(test->a.connection, QUEUE, check_deadline_ns(PATIENCE_MS),
-                      &test->a.err);
+    rc = wait_queue->enqueue(test->a.connection, QUEUE,
+                             check_deadline_ns(PATIENCE_MS), &test->a.err);
     if (rc != SQLOCK_EUNREACHABLE)
         assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, rc, &test->a.err);
-    rc = wait_queue->leave(test->b.connection, QUEUE, check_deadline_ns(PATIENCE_MS),
-                      &test->b.err);
+    rc = wait_queue->leave(test->b.connection, QUEUE,
+                           check_deadline_ns(PATIENCE_MS), &test->b.err);
     assert_lock_ok(rc, &test->b.err);
 }
 

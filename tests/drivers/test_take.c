@@ -88,8 +88,8 @@ static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_int_equal(release(&test->a, test, test->client_a), 1);
     assert_lock_ok(wait_queue->enqueue(test->b.connection, QUEUE,
-                                sqlock_monotonic_ns() + 5000000000,
-                                &test->b.err),
+                                       sqlock_monotonic_ns() + 5000000000,
+                                       &test->b.err),
                    &test->b.err);
     token = claim(&test->a, test, test->client_a, LONG_US);
     assert_true(is_anothers(&test->a));
@@ -102,8 +102,8 @@ static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
         assert_int_equal(release(&test->a, test, test->client_a), 1);
     }
     assert_lock_ok(wait_queue->leave(test->b.connection, QUEUE,
-                                sqlock_monotonic_ns() + 5000000000,
-                                &test->b.err),
+                                     sqlock_monotonic_ns() + 5000000000,
+                                     &test->b.err),
                    &test->b.err);
     assert_less(token, claim(&test->a, test, test->client_a, LONG_US));
     assert_false(is_anothers(&test->a));

@@ -183,7 +183,7 @@ static void test_the_primary_grants(void **state)
 }
 
 static void check_one(const sqlock_check *checks, size_t count,
-                          const char *found)
+                      const char *found)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(checks[i].found, found) == 0) {
@@ -208,7 +208,7 @@ static void test_the_doctor_tells_of_the_group(void **state)
     check_one(checks, count, "group_majority = YES");
     check_one(checks, count, "group_members_online = 3");
     check_one(checks, count,
-                  "group_replication_consistency = BEFORE_ON_PRIMARY_FAILOVER");
+              "group_replication_consistency = BEFORE_ON_PRIMARY_FAILOVER");
     sqlock_checks_free(checks, count);
 }
 
@@ -230,8 +230,7 @@ static void test_the_right_to_see_the_state_is_demanded(void **state)
     assert_code(SQLOCK_EACCESS, open_at(other, &registry, &err), &err);
     assert_contains(err.message, "GRANT SELECT");
     assert_code(SQLOCK_EACCESS,
-                sqlock_diagnose(other, &options, &checks, &count, &err),
-                &err);
+                sqlock_diagnose(other, &options, &checks, &count, &err), &err);
     assert_true(count > 0);
     assert_contains(checks[0].found, "GRANT SELECT");
     sqlock_checks_free(checks, count);

@@ -221,7 +221,7 @@ static int call_look(struct contract *c, sqlock_error *err)
     struct sale *sale = c->state;
 
     return sqlock_stock_status(sale->stock, sale->tx, sale->order, NULL, NULL,
-                             err);
+                               err);
 }
 
 static int call_reap(struct contract *c, sqlock_error *err)

@@ -251,7 +251,8 @@ static sqlock_tx *end_in_transaction(struct race *race, bool claims)
     }
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(sqlock_stock_status(race->expirer, NULL, race->order,
-                                          NULL, &remaining_ms, &f->err) == 0 &&
+                                            NULL, &remaining_ms,
+                                            &f->err) == 0 &&
                             remaining_ms == 0,
                         PATIENCE_MS);
     return tx;

@@ -83,7 +83,7 @@ static void test_an_expired_reservation_gives_back_once(void **state)
     int64_t remaining_ms = -1;
 
     assert_becomes_true(sqlock_stock_status(stock, NULL, order, NULL,
-                                          &remaining_ms, &f->err) == 0 &&
+                                            &remaining_ms, &f->err) == 0 &&
                             remaining_ms == 0,
                         PATIENCE_MS);
     assert_code(SQLOCK_EEXPIRED,

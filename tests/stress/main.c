@@ -341,7 +341,8 @@ static const struct CMUnitTest missing[] = {
     cmocka_unit_test(test_database_is_named),
 };
 
-static bool is_contended(const struct database *database, char **names, int count)
+static bool is_contended(const struct database *database, char **names,
+                         int count)
 {
     int i;
 

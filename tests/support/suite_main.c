@@ -75,7 +75,7 @@ static int end_test(void **state)
 }
 
 static bool is_contended(const struct test *test, unsigned layouts,
-                      const struct lane *lane, sqlock_layout layout)
+                         const struct lane *lane, sqlock_layout layout)
 {
     if (test->layouts != 0)
         layouts = test->layouts;

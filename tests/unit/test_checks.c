@@ -176,14 +176,13 @@ static bool judge(struct lk_checks *checks, const char *scheme,
 
         assert_int_equal(sqlock_result_push(&result, &value), 0);
     }
-    lk_checks_of_rules(checks, driver->dialect->checks->rules,
-                         &result);
+    lk_checks_of_rules(checks, driver->dialect->checks->rules, &result);
     sqlock_result_clear(&result);
     return true;
 }
 
 static const sqlock_check *find(const struct lk_checks *checks,
-                                  const char *check)
+                                const char *check)
 {
     size_t i;
 

@@ -17,9 +17,9 @@
 #define CAMPAIGN_SECONDS 5000
 
 static const struct topic *const topics[] = {
-    &topic_handoff, &topic_cancel,     &topic_queue,   &topic_crowd,
-    &topic_request,  &topic_standstill, &topic_hollow, &topic_stranger,
-    &topic_silence,  &topic_outage,
+    &topic_handoff, &topic_cancel,     &topic_queue,  &topic_crowd,
+    &topic_request, &topic_standstill, &topic_hollow, &topic_stranger,
+    &topic_silence, &topic_outage,
 };
 
 static const struct database *group_database;

@@ -191,7 +191,7 @@ static void test_F38_a_handoff_that_was_not_sent_is_sent_again(void **state)
 }
 
 static int never_answer_handoff(void *context, const struct tap_event *event,
-                                 int rc)
+                                int rc)
 {
     const char *client = context;
 
@@ -331,8 +331,7 @@ static const struct test tests[] = {
     TEST(test_handoffs_in_a_row_have_a_limit),
     TEST_ON(test_a_lost_lease_is_not_handed_over, ON_ALL, IN_ALL),
     TEST(test_a_lease_that_is_over_is_not_handed_over),
-    TEST_ON(test_F38_a_handoff_without_answer_is_found_out, ON_SERVERS,
-            IN_ALL),
+    TEST_ON(test_F38_a_handoff_without_answer_is_found_out, ON_SERVERS, IN_ALL),
     TEST_ON(test_F38_a_handoff_that_was_not_sent_is_sent_again, ON_ALL,
             IN_SQLOCK),
     TEST_ON(test_F38_a_handoff_never_answered_strands_nobody, ON_SERVERS,

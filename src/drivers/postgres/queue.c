@@ -30,7 +30,7 @@ static int run(lk_pg *session, const char *text, const sqlock_value *parameters,
 }
 
 static int pg_enqueue(void *connection, int64_t queue, int64_t until_ns,
-                    sqlock_error *err)
+                      sqlock_error *err)
 {
     int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000 + 1;
     char limit[24];
@@ -60,7 +60,7 @@ static int pg_enqueue(void *connection, int64_t queue, int64_t until_ns,
 }
 
 static int pg_subscribe(void *connection, int64_t queue, int64_t deadline_ns,
-                     sqlock_error *err)
+                        sqlock_error *err)
 {
     const sqlock_value number = {.type = SQLOCK_INT64, .integer = queue + 1};
     sqlock_result result = {0};

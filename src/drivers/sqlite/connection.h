@@ -41,9 +41,9 @@ struct lk_sqlite {
     bool is_in_call;            /* under the guard */
     pthread_cond_t changed;     /* a wait in the queue is over, or aborted */
     bool is_bell_over;          /* under the guard: the helper has an answer */
-    int queue_errno;             /* which is this */
-    int queue_file;              /* queue.c */
-    int queue_file_errno;        /* why it could not be opened last */
+    int queue_errno;            /* which is this */
+    int queue_file;             /* queue.c */
+    int queue_file_errno;       /* why it could not be opened last */
     bool has_queue_file;
     atomic_bool is_aborted; /* written under the guard: the call in flight,
                                    or for good */

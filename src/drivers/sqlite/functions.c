@@ -51,20 +51,19 @@ static void sql_readonly(sqlite3_context *context, int argc,
 /* sqlock_enqueue(number): 1 when somebody else has it, or there is none;
  * sqlock_notify(number): null. */
 static void sql_enqueue(sqlite3_context *context, int argc,
-                          sqlite3_value **argv)
+                        sqlite3_value **argv)
 {
     (void)argc;
     sqlite3_result_int(context,
                        !lk_sqlite_queue_take(sqlite3_user_data(context),
-                                            sqlite3_value_int64(argv[0])));
+                                             sqlite3_value_int64(argv[0])));
 }
 
-static void sql_notify(sqlite3_context *context, int argc,
-                          sqlite3_value **argv)
+static void sql_notify(sqlite3_context *context, int argc, sqlite3_value **argv)
 {
     (void)argc;
     lk_sqlite_queue_notify(sqlite3_user_data(context),
-                        sqlite3_value_int64(argv[0]));
+                           sqlite3_value_int64(argv[0]));
     sqlite3_result_null(context);
 }
 
