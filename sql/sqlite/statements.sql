@@ -29,8 +29,8 @@ UPDATE "INT_LOCK"
 
 -- release
 UPDATE "INT_LOCK"
-  SET CLIENT_ID = NULL, HOLDER = sqlock_notify(?), EXPIRED_AFTER =
-    sqlock_now() - 1
+  SET CLIENT_ID = NULL, HOLDER = sqlock_notify(?), EXPIRED_AFTER = sqlock_now()
+    - 1
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
 
 -- read

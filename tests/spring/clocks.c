@@ -194,7 +194,7 @@ static void check_theft_is_noticed(struct fixture *f, struct service *thief)
     options.statement_timeout_ms = PASSING_TTL_MS / 2;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
-    keep.keep = true;
+    keep.auto_renew = true;
     rc = sqlock_acquire(lock, 0, &keep, &f->err);
     assert_lock_ok(rc, &f->err);
     service_expect("true", thief, "ahead", "try ahead %s 0", f->name);

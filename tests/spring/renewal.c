@@ -138,7 +138,7 @@ static bool keep_them_out(struct renewal *renewal)
     sqlock_acquire_options keep = SQLOCK_ACQUIRE_INIT;
     sqlock_error *err = &renewal->fixture->err;
 
-    keep.keep = true;
+    keep.auto_renew = true;
     assert_lock_ok(sqlock_acquire(renewal->lock, 0, &keep, err), err);
     if (!are_kept_out(renewal)) {
         assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED,
