@@ -2,9 +2,10 @@
  * sqlock.h - locks kept in the SQL database an application already has
  *
  * This header, and sqlock_stock.h for those who sell something, are the whole
- * contract with applications: what is not written there may change.  A registry is a table of locks (INT_LOCK) in one database;
- * a lock is a name in a region of it; a holder has a lease: the lock is its
- * own until the lease's end, unless it is renewed.
+ * contract with applications: what is not written there may change.  A registry
+ * is a table of locks (INT_LOCK) in one database; a lock is a name in a region
+ * of it; a holder has a lease: the lock is its own until the lease's end,
+ * unless it is renewed.
  *
  * Calling sequence
  *     sqlock_schema_create()  once per database (or `sqlock init`, or a DBA)
@@ -203,9 +204,9 @@ typedef struct sqlock_options {
                                   clock that is off; 10 000 */
     uint32_t connect_timeout_ms;   /* opening a connection, in addition to the
                                       time of the statement that needs it, 10 ms
-                                      to 1 hour; 5000.  For renewals TTL / 4, or
-                                      statement_timeout_ms where that is more, at
-                                      most */
+                                      to 1 hour; 5000.  For renewals at most
+                                      TTL / 4, or statement_timeout_ms where
+                                      that is more */
     uint32_t statement_timeout_ms; /* one statement, 10 ms to 1 hour; TTL / 8
                                       within 500 to 5000 */
     uint32_t poll_ms;          /* pause between looks at a lock whose release
@@ -236,9 +237,10 @@ typedef struct sqlock_options {
  *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
  *     sqlite:relative/path   sqlite:/absolute/path?synchronous=full
  *
- * With synchronous=full each commit to a SQLite file waits for the disk; without
- * it, or with normal, a power failure may take back the last ones.  A SQLite file that does not exist is not made here: only
- * sqlock_schema_create() and its like do that.
+ * With synchronous=full each commit to a SQLite file waits for the disk;
+ * without it, or with normal, a power failure may take back the last ones.  A
+ * SQLite file that does not exist is not made here: only sqlock_schema_create()
+ * and its like do that.
  *
  * A password may be left out of the URL: PGPASSWORD, PGPASSFILE and
  * PGSERVICEFILE work as in libpq; MySQL reads the [client] group of ~/.my.cnf;
@@ -251,10 +253,11 @@ typedef struct sqlock_options {
  * a claim that the server delays while a Spring peer takes and deletes the row
  * gets an older one.  On Spring's layouts tokens may come in the wrong order.
  *
- * TLS that the URL demands (sslmode=require, verify-ca, verify-full; tls=require,
- * verify) is looked for in the connection that was made.  Where it is missing,
- * or a certificate to be verified is not as it should be: EACCESS, or
- * EUNREACHABLE where the client library cannot tell it from a broken network.
+ * TLS that the URL demands (sslmode=require, verify-ca, verify-full;
+ * tls=require, verify) is looked for in the connection that was made.  Where it
+ * is missing, or a certificate to be verified is not as it should be: EACCESS,
+ * or EUNREACHABLE where the client library cannot tell it from a broken
+ * network.
  *
  * @param[out] out to be given to sqlock_registry_close(); NULL on failure
  * @return 0, EINVAL, ENOTSUP (no driver), EUNREACHABLE, EACCESS, ESCHEMA (table
@@ -290,11 +293,11 @@ sqlock_registry_layout(const sqlock_registry *registry);
  * opened last: with PostgreSQL the system identifier and the timeline, which a
  * promotion changes; with Oracle's MySQL the server's UUID; with MariaDB its
  * server_id.  When it changes, a standby has been promoted or another server
- * answers: where that one did not have everything, locks acknowledged before may
- * be gone.  A lease that is kept is found lost by its next renewal then; a guard
- * or a token keeps its holder out of the data.  `log` is told, too.  A session
- * is opened when it is needed first and after one broke, so it takes a call
- * until a change is noticed.  No I/O.
+ * answers: where that one did not have everything, locks acknowledged before
+ * may be gone.  A lease that is kept is found lost by its next renewal then; a
+ * guard or a token keeps its holder out of the data.  `log` is told, too.  A
+ * session is opened when it is needed first and after one broke, so it takes a
+ * call until a change is noticed.  No I/O.
  *
  * @param[out] epoch filled in any case; "" before the first, and where there is
  *             none: SQLite, Galera, whose nodes are all alike
@@ -347,10 +350,10 @@ typedef struct sqlock_acquire_options {
     bool fenced;     /* the application guards its writes by the token: a step
                         of the database's clock does not end the lease.  Such
                         a step, by more than the margin, is noticed by the
-                        renewals of `auto_renew`, and only by them: a lease that is
-                        not kept needs the token or a guard against it */
+                        renewals of `auto_renew`, and only by them: without
+                        them the token or a guard is needed against it */
     bool partial;    /* sqlock_acquire_many() only: keep those that are free */
-    uint32_t max_hold_ms;   /* with keep: renew no longer than this after the
+    uint32_t max_hold_ms;   /* with auto_renew: no longer than this after the
                                acquisition; 0: no limit */
     sqlock_lost_fn on_lost; /* NULL: nobody is called */
     void *lost_context;
@@ -364,26 +367,26 @@ typedef struct sqlock_acquire_options {
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
 /**
- * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER
- * waits as long as it takes.  A wait waits for the database, too: while it cannot
- * be reached, does not answer, has no connection or resource left, or is a
+ * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER waits
+ * as long as it takes.  A wait waits for the database, too: while it cannot be
+ * reached, does not answer, has no connection or resource left, or is a
  * standby, the attempt is made again until the wait is over, after pauses that
  * grow from 50 ms to a second; `fail_fast` ends the wait at once then.  Errors
- * that stay until somebody puts them right (EINVAL, EACCESS, ESCHEMA, EDATABASE,
- * on SQLite EREADONLY) end each wait at once.  A thread that owns it already counts one more
- * and sends nothing.  A thread whose lease is over does not keep the others of
- * its registry out: when it comes back to release, it is told.
- * Threads of one registry are served in order; processes
- * nearly so, and a lock that others wait for is overtaken by one acquisition in
- * 17 at most.
+ * that stay until somebody puts them right (EINVAL, EACCESS, ESCHEMA,
+ * EDATABASE, on SQLite EREADONLY) end each wait at once.  A thread that owns it
+ * already counts one more and sends nothing.  A thread whose lease is over does
+ * not keep the others of its registry out: when it comes back to release, it is
+ * told.  Threads of one registry are served in order; processes nearly so, and
+ * a lock that others wait for is overtaken by one acquisition in 17 at most.
  *
  * The call returns within wait_ms plus statement_timeout_ms, and
  * connect_timeout_ms more where a connection has to be opened; twice both where
  * the outcome of a claim has to be found out after a connection broke.
  *
- * At the end of a wait the last attempt tells its cause: ETIMEDOUT where the lock
- * was held, EUNREACHABLE, ERESOURCE or EREADONLY where the database was away, also
- * to those of this process who waited behind the one that made the attempts.
+ * At the end of a wait the last attempt tells its cause: ETIMEDOUT where the
+ * lock was held, EUNREACHABLE, ERESOURCE or EREADONLY where the database was
+ * away, also to those of this process who waited behind the one that made the
+ * attempts.
  *
  * After EUNCERTAIN the row may be ours although nobody holds the lock: do not
  * enter the critical section; the row is cleaned up or runs out after the TTL.
@@ -416,9 +419,9 @@ SQLOCK_API int sqlock_cancel(sqlock_lock *lock, sqlock_error *err);
  * @return 0; EEXPIRED: the lease had run out, nobody else had the lock; ELOST:
  *         somebody else has had it, what it protects may be compromised;
  *         EUNCERTAIN, EUNREACHABLE, EBUSY (a transaction has the row locked),
- *         EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM: a thread of
- *         the registry goes on trying to free the row, until the lease is over;
- *         EOWNER; EINUSE: an open transaction guards it; EFORK
+ *         EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM: a thread
+ *         of the registry goes on trying to free the row, until the lease is
+ *         over; EOWNER; EINUSE: an open transaction guards it; EFORK
  */
 SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 
@@ -426,11 +429,11 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
  * Let the lease begin anew, with @p ttl_ms or, for 0, the TTL it was acquired
  * with.  A lease that has run out is not revived.
  *
- * After a renewal or claim that got no answer, the lease is not made longer than
- * that one's TTL any more until it is released: the statement may be late, and
- * would shorten it behind the holder's back.  From its start on, a renewal for a
- * shorter time is reckoned with; of several at the same time, by other threads or
- * by `auto_renew`, none makes the lease longer than another does.
+ * After a renewal or claim that got no answer, the lease is not made longer
+ * than that one's TTL any more until it is released: the statement may be late,
+ * and would shorten it behind the holder's back.  From its start on, a renewal
+ * for a shorter time is reckoned with; of several at the same time, by other
+ * threads or by `auto_renew`, none makes the lease longer than another does.
  *
  * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
  *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
@@ -454,14 +457,14 @@ SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
 
 /** Fencing token of the current acquisition, 0 when not held.  It is greater
- *  than every token given for this lock before: the row keeps the last one, also
- *  when the database's clock is set back.  A Spring peer that shares our layout
- *  deletes the row when it unlocks, and Spring's layouts keep no token: then the
- *  next token is the database's clock alone, in microseconds.  It is smaller
- *  than an earlier one after the clock was set back by more than the time
- *  between the two; on MySQL and MariaDB, where the clock is that of the claim's
- *  start, also when the server delays a claim while others hold and release the
- *  lock and a peer deletes the row. */
+ *  than every token given for this lock before: the row keeps the last one,
+ *  also when the database's clock is set back.  A Spring peer that shares our
+ *  layout deletes the row when it unlocks, and Spring's layouts keep no token:
+ *  then the next token is the database's clock alone, in microseconds.  It is
+ *  smaller than an earlier one after the clock was set back by more than the
+ *  time between the two; on MySQL and MariaDB, where the clock is that of the
+ *  claim's start, also when the server delays a claim while others hold and
+ *  release the lock and a peer deletes the row. */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 
 /** CLIENT_ID of the current acquisition, "" when not held: with it the database
@@ -498,8 +501,8 @@ SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
 
 /**
  * A descriptor that poll(2) finds readable once the lease is over before it was
- * released, for event loops: an eventfd, cleared by the next acquisition.  Owned
- * by the lock; do not read or close it.
+ * released, for event loops: an eventfd, cleared by the next acquisition.
+ * Owned by the lock; do not read or close it.
  *
  * @param[out] fd valid while the caller has a reference
  * @return 0, EINVAL, EFORK, ERESOURCE
@@ -533,8 +536,8 @@ SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
  * threads own: asked for by a thread that owns the lock, it waits until that
  * one has released it.  What it was granted belongs to nobody but the request
  * until sqlock_request_finish() makes it the lock of the thread that calls it,
- * or, owned by the registry, counts as one more of the registry's.  The options,
- * `auto_renew` and `on_lost` among them, work from the grant on.
+ * or, owned by the registry, counts as one more of the registry's.  The
+ * options, `auto_renew` and `on_lost` among them, work from the grant on.
  *
  * At a time, half as many requests as the pool has connections wait at
  * wait queues; the rows of all others are looked at together, every poll_ms.
@@ -592,18 +595,18 @@ SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
 /**
  * The result of a request that is over, which is freed.
  *
- * @return as sqlock_acquire() or sqlock_release(): 0 of an acquire, and the lock
- *         is the caller's.  ELOST, EEXPIRED: it was granted, but the lease was
- *         over before this call; it is given back by itself.  EINUSE: it is not
- *         over yet; EFORK: neither is freed
+ * @return as sqlock_acquire() or sqlock_release(): 0 of an acquire, and the
+ *         lock is the caller's.  ELOST, EEXPIRED: it was granted, but the lease
+ *         was over before this call; it is given back by itself.  EINUSE: it is
+ *         not over yet; EFORK: neither is freed
  */
 SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
                                          sqlock_error *err);
 
 /**
- * Want it no longer, at whatever stage it is, and let go of @p request.  A claim
- * on its way is let finish, and what was granted is given back, by the registry's
- * threads: no lease stays.  NULL is allowed.
+ * Want it no longer, at whatever stage it is, and let go of @p request.  A
+ * claim on its way is let finish, and what was granted is given back, by the
+ * registry's threads: no lease stays.  NULL is allowed.
  *
  * @return 0, EFORK
  */
@@ -623,16 +626,17 @@ SQLOCK_API int sqlock_request_abandon(sqlock_request *request,
  * its default settings 10,000 fit, for more at a time raise its
  * max_locks_per_transaction (else ERESOURCE, and none is taken).  All or
  * nothing, unless `partial` is set: then those that are free are taken, and
- * @p wait_ms must be 0.  A lock that is owned already counts one more.  An error
- * of the database ends the wait, with or without `fail_fast`.  While it waits for
- * one of them, the call keeps none of the others from anybody; sqlock_cancel() of
- * any of them ends the wait.
+ * @p wait_ms must be 0.  A lock that is owned already counts one more.  An
+ * error of the database ends the wait, with or without `fail_fast`.  While it
+ * waits for one of them, the call keeps none of the others from anybody;
+ * sqlock_cancel() of any of them ends the wait.
  *
  * @param[out] results of each lock, as sqlock_acquire() gives them; may be NULL
  * @return 0 when all were taken; EBUSY, ETIMEDOUT (with `partial`, EBUSY: at
- *         least one was not), or as sqlock_acquire(): then none was.  EUNCERTAIN
- *         also when some were taken, others were not to be had, and the former
- *         could not be given back: their rows are freed in the background
+ *         least one was not), or as sqlock_acquire(): then none was.
+ *         EUNCERTAIN also when some were taken, others were not to be had, and
+ *         the former could not be given back: their rows are freed in the
+ *         background
  */
 SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                                        int64_t wait_ms,
@@ -742,7 +746,8 @@ SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
  * character set is refused: PQsetClientEncoding(conn, "UTF8"), or
  * mysql_set_character_set(mysql, "utf8mb4"), before.  One that is changed after
  * that is refused by the next call where the client library knows of it, libpq
- * always, a MYSQL * unless SET NAMES was sent as a statement: leave it as it is.
+ * always, a MYSQL * unless SET NAMES was sent as a statement: leave it as it
+ * is.
  *
  * @return 0, EINVAL (NULL; closed; a command or a result in progress; an
  *         aborted transaction; another database; another character set than
@@ -757,18 +762,18 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                                    void *connection, sqlock_error *err);
 
 /**
- * Commit, also a transaction that was joined, and free @p tx whatever comes.
- * 0 is only what the server has confirmed.  After a failed guard, or another
+ * Commit, also a transaction that was joined, and free @p tx whatever comes.  0
+ * is only what the server has confirmed.  After a failed guard, or another
  * result that has ended the transaction, it is rolled back and that result is
- * given.  Leases that were guarded are checked once more, on PostgreSQL with the
- * commit, on MySQL in one more round trip; but not where nothing can have let go
- * of them: on a connection of the registry, to which sqlock_tx_execute() has sent
- * nothing but statements that begin with SELECT, INSERT, UPDATE, DELETE, REPLACE
- * or WITH.
+ * given.  Leases that were guarded are checked once more, on PostgreSQL with
+ * the commit, on MySQL in one more round trip; but not where nothing can have
+ * let go of them: on a connection of the registry, to which sqlock_tx_execute()
+ * has sent nothing but statements that begin with SELECT, INSERT, UPDATE,
+ * DELETE, REPLACE or WITH.
  *
  * @return 0; EUNCERTAIN: the connection broke under the commit, which may have
- *         happened; anything else: it is rolled back.  ELOST: the connection was
- *         gone, or a guarded lease is another owner's by now; ERETRY: the
+ *         happened; anything else: it is rolled back.  ELOST: the connection
+ *         was gone, or a guarded lease is another owner's by now; ERETRY: the
  *         transaction had let go of a guarded lease, and somebody has its row
  *         locked; or as sqlock_tx_execute()
  */
@@ -782,8 +787,8 @@ SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
 /**
  * Let go of an adopted connection and leave its transaction as it is, for the
  * application to end; frees @p tx.  Leases that were guarded are checked once
- * more, and the guards end here: leave after the statements that they guard only
- * if the application commits before it releases the lock.
+ * more, and the guards end here: leave after the statements that they guard
+ * only if the application commits before it releases the lock.
  *
  * @return 0; EINVAL: not adopted (nothing was done); the result that a failed
  *         guard or a lost transaction gave, or as sqlock_tx_commit(): roll back
@@ -821,12 +826,12 @@ SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
  * sqlock_tx_lock_row() and sqlock_tx_guard() are refused with ENOTSUP.
  *
  * @return 0; EBUSY (with @p skip_locked: at least one); ETIMEDOUT; ERETRY: a
- *         deadlock, a snapshot older than the row, a row that was reaped at that
- *         moment (adopted, MySQL), or MariaDB's
+ *         deadlock, a snapshot older than the row, a row that was reaped at
+ *         that moment (adopted, MySQL), or MariaDB's
  *         innodb_rollback_on_timeout: roll back and run the transaction again;
- *         EUNREACHABLE: no connection to make a name's row on;
- *         or as sqlock_tx_execute().  After EBUSY, ETIMEDOUT and EUNREACHABLE
- *         the transaction goes on
+ *         EUNREACHABLE: no connection to make a name's row on; or as
+ *         sqlock_tx_execute().  After EBUSY, ETIMEDOUT and EUNREACHABLE the
+ *         transaction goes on
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock(sqlock_tx *tx, const char *const *names,
                                   size_t count, int64_t wait_ms,
@@ -874,10 +879,10 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  * again, the database checks again.
  *
  * ROLLBACK TO SAVEPOINT may let go of the lease, and so does a commit that is
- * not sqlock_tx_commit(): COMMIT AND CHAIN, DDL on MySQL, or a COMMIT and a BEGIN
- * of the application's on the same connection.  The commit finds out: it succeeds
- * only if nobody else has had the lock until then.  What the application has
- * committed by itself stays committed.
+ * not sqlock_tx_commit(): COMMIT AND CHAIN, DDL on MySQL, or a COMMIT and a
+ * BEGIN of the application's on the same connection.  The commit finds out: it
+ * succeeds only if nobody else has had the lock until then.  What the
+ * application has committed by itself stays committed.
  *
  * Under REPEATABLE READ and SERIALIZABLE guard before anything else, or a
  * renewal that the snapshot does not have makes it ERETRY.  On SQLite the guard
@@ -886,9 +891,9 @@ SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
  *
  * @return 0; ELOST: another owner has had the lock, the message says who has it
  *         now; EEXPIRED; EOWNER; ERETRY; EBUSY: somebody has the row locked;
- *         EUNREACHABLE: it could not be found out why there is no such row; or as
- *         sqlock_tx_execute().
- *         After a failure the transaction does not commit through us
+ *         EUNREACHABLE: it could not be found out why there is no such row; or
+ *         as sqlock_tx_execute().  After a failure the transaction does not
+ *         commit through us
  */
 SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
                                    sqlock_error *err);
@@ -993,13 +998,13 @@ SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
                                    sqlock_retry_stats *stats,
                                    sqlock_error *err);
 
-/* --------------------------------------------------- done once and for all -- */
+/* ------------------------------------------------- done once and for all -- */
 
 /*
- * A table beside the lock table, INT_DONE by default, tells what was done and is
- * not to be done again: a row for each key, which nothing here removes.  Whoever
- * does it holds the lock of that name: check, acquire, check again, do it,
- * record it, release.
+ * A table beside the lock table, INT_DONE by default, tells what was done and
+ * is not to be done again: a row for each key, which nothing here removes.
+ * Whoever does it holds the lock of that name: check, acquire, check again, do
+ * it, record it, release.
  */
 
 /**
@@ -1117,9 +1122,10 @@ SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
 /** Free what sqlock_list() or sqlock_show() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
-/** Which holder sqlock_break() is to end, as sqlock_show() and sqlock_list() tell
- *  it: by client id, by token, or by both.  Client ids name every holder; one of
- *  sqlock has a fresh one for each acquisition, a Spring service one for all. */
+/** Which holder sqlock_break() is to end, as sqlock_show() and sqlock_list()
+ *  tell it: by client id, by token, or by both.  Client ids name every holder;
+ *  one of sqlock has a fresh one for each acquisition, a Spring service one for
+ *  all. */
 typedef struct sqlock_break_options {
     size_t size;           /* sizeof(sqlock_break_options) */
     int64_t token;         /* our layout: its token, which a Spring service has
@@ -1157,9 +1163,9 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
  * token never comes again.  Never touches a lease that has not run out.  On the
  * four-column layout, expiry is judged with sqlock_options.peer_ttl_ms.
  *
- * Removes, too, the rows of names that sqlock_tx_lock() has made longer than that
- * ago and that no transaction has locked.  One that is asked for again is made
- * again.
+ * Removes, too, the rows of names that sqlock_tx_lock() has made longer than
+ * that ago and that no transaction has locked.  One that is asked for again is
+ * made again.
  *
  * @param[out] removed how many, also before a failure; may be NULL
  * @return 0, EUNCERTAIN, EBUSY (a transaction has a row locked), or as

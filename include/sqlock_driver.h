@@ -29,8 +29,9 @@ extern "C" {
  *  For drivers.  @return 0, ENOMEM */
 SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
 
-/** Append one cell; its text is copied.  Every `columns` cells make a row.  Text
- *  need not be NUL-terminated in @p value.  For drivers.  @return 0, ENOMEM */
+/** Append one cell; its text is copied.  Every `columns` cells make a row.
+ *  Text need not be NUL-terminated in @p value.  For drivers.  @return 0,
+ *  ENOMEM */
 SQLOCK_API int sqlock_result_push(sqlock_result *result,
                                   const sqlock_value *value);
 
@@ -52,8 +53,8 @@ typedef enum sqlock_placeholder {
     SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
 } sqlock_placeholder;
 
-/* What becomes of the insert id of a statement that gives no rows, when rows were
- * affected. */
+/* What becomes of the insert id of a statement that gives no rows, when rows
+ * were affected. */
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0,
     SQLOCK_INSERT_ID_ROW,    /* it is one row of one SQLOCK_INT64 */
@@ -125,15 +126,15 @@ typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
      * is {3}'s already and not over (token and acquisition time stay, the lease
      * begins anew).  One row: the token, as integer; a second integer, where
-     * there is one, is not 0 when somebody else has the queue lock, who waits; a
-     * third one is not 0 when there was no row.  No row: busy. */
+     * there is one, is not 0 when somebody else has the queue lock, who waits;
+     * a third one is not 0 when there was no row.  No row: busy. */
     SQLOCK_SQL_CLAIM,
     /* Let the lease of {1}{2}{3} begin anew unless it is over.
      * affected: 1, or 0 also where nothing changed in value. */
     SQLOCK_SQL_RENEW,
     /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
-     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the queue lock for
-     * those who listen. */
+     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the queue
+     * lock for those who listen. */
     SQLOCK_SQL_RELEASE,
     /* The info row of {1}{2}; none when there is none.  Locks nothing. */
     SQLOCK_SQL_READ,
@@ -141,15 +142,15 @@ typedef enum sqlock_statement_kind {
      * LIST_BEGIN: the next ones, in any order. */
     SQLOCK_SQL_LIST,
     /* End the lease of {1}{2}, unless it is over, that has the client id {9}:
-     * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end stays.
-     * affected: 1 or 0. */
+     * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end
+     * stays.  affected: 1 or 0. */
     SQLOCK_SQL_BREAK,
     /* The same, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
     /* The table is reaped in parts: each is what lies between two bounds, texts
      * of which the dialect alone knows what they mean.  One row: the bound at
-     * which the part ends that begins at {1} (the bound of the one before, or "")
-     * and has about {4} rows, or null when nothing is left. */
+     * which the part ends that begins at {1} (the bound of the one before, or
+     * "") and has about {4} rows, or null when nothing is left. */
     SQLOCK_SQL_REAP_BOUND,
     /* Delete the rows of region {2} between the bounds {1} and {9} whose lease
      * ended more than {4} us ago and whose token, where there is one, lies more
@@ -169,17 +170,19 @@ typedef enum sqlock_statement_kind {
     /*
      * Many leases in one statement.  {1} is a JSON array of objects, sorted by
      * key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us, and
-     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the queue lock.  Rows of other regions than {2}
-     * are never touched; keys are touched in order.
+     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the queue
+     * lock.  Rows of other regions than {2} are never touched; keys are touched
+     * in order.
      */
-    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or of any, with
-     * the CLIENT_ID that the row has now; or, where the database cannot say so
-     * in the same statement, no rows and `affected`: 0 when none was granted. */
+    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or of any,
+     * with the CLIENT_ID that the row has now; or, where the database cannot
+     * say so in the same statement, no rows and `affected`: 0 when none was
+     * granted. */
     SQLOCK_SQL_CLAIM_MANY,
-    /* RENEW for each, with its own TTL; a row that somebody has locked is passed
-     * over where the database can do so in the statement, or else the statement
-     * answers EBUSY.  Rows: LOCK_KEY and now in us of each renewed; or one row
-     * with now in us, and `affected`: how many changed. */
+    /* RENEW for each, with its own TTL; a row that somebody has locked is
+     * passed over where the database can do so in the statement, or else the
+     * statement answers EBUSY.  Rows: LOCK_KEY and now in us of each renewed;
+     * or one row with now in us, and `affected`: how many changed. */
     SQLOCK_SQL_RENEW_MANY,
     /* RELEASE for each.  Rows: LOCK_KEY of each; or no rows and `affected`. */
     SQLOCK_SQL_RELEASE_MANY,
@@ -194,20 +197,20 @@ typedef enum sqlock_statement_kind {
      * No row: nothing was changed, whatever the reason.  None where it would be
      * no cheaper than CLAIM. */
     SQLOCK_SQL_TAKE,
-    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over: all
-     * else as CLAIM writes it.  One row: the token.  No row: nothing was
+    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over:
+     * all else as CLAIM writes it.  One row: the token.  No row: nothing was
      * changed.  Durable like a claim. */
     SQLOCK_SQL_HAND_OFF,
-    /* RELEASE, on a connection that has the queue lock of {1}{2} and gives it up
-     * by that.  None: RELEASE does so itself. */
+    /* RELEASE, on a connection that has the queue lock of {1}{2} and gives it
+     * up by that.  None: RELEASE does so itself. */
     SQLOCK_SQL_RELEASE_NOTIFY,
 
     /* No parameters.  Free every row of {table} and raise its token; delete all
      * of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
     /* CLAIM, but of the rows that somebody has and that are over only the one
-     * with the client id {9} (null: none) and the lease's end {8}, as READ gives
-     * it.  None: a registry with observe_before_steal is refused. */
+     * with the client id {9} (null: none) and the lease's end {8}, as READ
+     * gives it.  None: a registry with observe_before_steal is refused. */
     SQLOCK_SQL_CLAIM_OBSERVED,
 
     /* In a transaction before LIST, which then gives what the table is now.
@@ -279,11 +282,11 @@ typedef struct sqlock_dialect {
      * Fragments, those of a layout first; where neither list has a name, the
      * library's counts (src/db/lock_sql.c).  Its templates want from every
      * dialect
-     *     now         the database's clock, as in the columns of time
-     *     us          {it}, a number of us, to be added to a time
-     *     in_us       {it}, a time or a difference of two, as integer of us
-     *     freed       assignment of the lease's end, behind which nobody has it
-     *     born_items  for CLAIM_MANY: J.k, J.c, J.t, J.n and J.h of {1}, by key,
+     *     now  the database's clock, as in the columns of time us  {it}, a
+     *     number of us, to be added to a time in_us  {it}, a time or a
+     *     difference of two, as integer of us freed  assignment of the lease's
+     *     end, behind which nobody has it born_items  for CLAIM_MANY: J.k, J.c,
+     *     J.t, J.n and J.h of {1}, by key,
      *                 and {born} AS born
      * and of one whose rows are locked one by one `share_free`, `unless_there`
      * and `delete_unlocked` for transactions.
@@ -325,10 +328,10 @@ typedef enum sqlock_tx_kind {
     /* For `commit_if`: the same, but an error where that gives no row.  None
      * where there is no `commit_if`. */
     SQLOCK_TX_SQL_ASSERT,
-    /* Delete the rows of region {2} between the bounds {1} and {9} of REAP_BOUND
-     * that SEED has made more than {4} us ago and that nobody has locked.
-     * affected: how many.  Waits for no row lock.  "" where there is no
-     * SEED. */
+    /* Delete the rows of region {2} between the bounds {1} and {9} of
+     * REAP_BOUND that SEED has made more than {4} us ago and that nobody has
+     * locked.  affected: how many.  Waits for no row lock.  "" where there is
+     * no SEED. */
     SQLOCK_TX_SQL_REAP,
     SQLOCK_TX_KINDS
 } sqlock_tx_kind;
@@ -372,19 +375,19 @@ typedef struct sqlock_transactions {
     void (*unadopt)(void *connection);
     /** Without a round trip. */
     sqlock_tx_state (*state)(void *connection);
-    /** Let statements wait for somebody's lock at most @p wait_ms, a multiple of
-     *  wait_unit_ms, and end for no other limit of time, until `unlimit`, which
-     *  puts back what was set before.  The caller has a savepoint, and goes on
-     *  from there after EBUSY. */
+    /** Let statements wait for somebody's lock at most @p wait_ms, a multiple
+     *  of wait_unit_ms, and end for no other limit of time, until `unlimit`,
+     *  which puts back what was set before.  The caller has a savepoint, and
+     *  goes on from there after EBUSY. */
     int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err);
     int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
-    /* `unadopt` leaves no statement prepared on the connection: those of adopted
-     * transactions may be prepared, too. */
+    /* `unadopt` leaves no statement prepared on the connection: those of
+     * adopted transactions may be prepared, too. */
     bool unprepares;
-    /** May be NULL.  Before each statement on an adopted connection: whether its
-     *  texts are UTF-8 still.  Without a round trip.  @return 0, EINVAL */
+    /** May be NULL.  Before each statement on an adopted connection: whether
+     *  its texts are UTF-8 still.  Without a round trip.  @return 0, EINVAL */
     int (*check_adopted)(void *connection, sqlock_error *err);
     /** May be NULL: then leases are guarded once more, and committed by
      *  `commit`.  In one round trip run ASSERT @p times times, each with
@@ -399,13 +402,13 @@ typedef struct sqlock_transactions {
 /* ---------------------------------------------------------------- stock -- */
 
 /*
- * The statements about stock.  Besides these parameters, templates have {stock},
- * {item}, {quantity} and {version} for the table and its columns, and {bump}
- * where a version is raised, or nothing; where there is no version column,
- * {version} is the quantity.  {most} is the greatest integer that the quantity's
- * column holds.  {entry}, {reservation} and {bucket} are our tables of
- * sql/DATABASE/stock.sql; {in_buckets} is what is in buckets of the item {5}, or
- * 0 where the table is not ours.
+ * The statements about stock.  Besides these parameters, templates have
+ * {stock}, {item}, {quantity} and {version} for the table and its columns, and
+ * {bump} where a version is raised, or nothing; where there is no version
+ * column, {version} is the quantity.  {most} is the greatest integer that the
+ * quantity's column holds.  {entry}, {reservation} and {bucket} are our tables
+ * of sql/DATABASE/stock.sql; {in_buckets} is what is in buckets of the item
+ * {5}, or 0 where the table is not ours.
  */
 typedef enum sqlock_stock_parameter {
     SQLOCK_SP_ITEM = 1, /* {1} text, or integer where the column is one */
@@ -466,10 +469,11 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_ENTRIES,
     /* The entries of {3} count for nothing any more. */
     SQLOCK_STOCK_SQL_UNDO,
-    /* The {2} oldest entries that are older than {7}, by CREATED_AT, ORDER_ID and
-     * LINE, of those behind the one of {8}, {3} and {6}: ORDER_ID, CREATED_AT in
-     * us since 1970, LINE, and 1 or 0: whether a reservation keeps it, of
-     * another stock than {9}, open, or ended no longer than {7} ago. */
+    /* The {2} oldest entries that are older than {7}, by CREATED_AT, ORDER_ID
+     * and LINE, of those behind the one of {8}, {3} and {6}: ORDER_ID,
+     * CREATED_AT in us since 1970, LINE, and 1 or 0: whether a reservation
+     * keeps it, of another stock than {9}, open, or ended no longer than {7}
+     * ago. */
     SQLOCK_STOCK_SQL_OLD,
     /* Remove the entries older than {7} of the orders of the JSON array {4}. */
     SQLOCK_STOCK_SQL_FORGET_ENTRIES,
@@ -486,8 +490,8 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_LAPSE,
     /* STATE of {3} and its remaining us. */
     SQLOCK_STOCK_SQL_STATUS,
-    /* The {2} reservations in the state {5} whose EXPIRES_AT was {7} ago or more,
-     * by EXPIRES_AT and ORDER_ID, of those behind the one of {8} and {3}:
+    /* The {2} reservations in the state {5} whose EXPIRES_AT was {7} ago or
+     * more, by EXPIRES_AT and ORDER_ID, of those behind the one of {8} and {3}:
      * ORDER_ID and EXPIRES_AT in us since 1970. */
     SQLOCK_STOCK_SQL_DUE,
     /* Remove those that ended {7} ago or more, of the orders of the JSON array
@@ -520,38 +524,38 @@ typedef struct sqlock_stock_dialect {
     const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
     /* What old orders are read by, and tables of before do not have.  A query:
      * one row where an index of the table named {1}, in schema {2} (null: none
-     * was named), begins with CREATED_AT; and, as `schema`, a statement that adds
-     * one to INT_STOCK_ENTRY. */
+     * was named), begins with CREATED_AT; and, as `schema`, a statement that
+     * adds one to INT_STOCK_ENTRY. */
     const char *has_age_index;
     const char *add_age_index;
-    /* Before those of the dialect and the library (src/stock/sql.c), which wants
-     * `time`, a point in time of us since 1970; `orders` and `entries`, the rows
-     * of {4}. */
+    /* Before those of the dialect and the library (src/stock/sql.c), which
+     * wants `time`, a point in time of us since 1970; `orders` and `entries`,
+     * the rows of {4}. */
     const sqlock_fragment *fragments;
     /* The first that fits a type counts; patterns NULL: the end. */
     const sqlock_integer_type *integers;
     sqlock_template statements[SQLOCK_STOCK_KINDS];
 } sqlock_stock_dialect;
 
-/* ------------------------------------------------------------ wait queues -- */
+/* ----------------------------------------------------------- wait queues -- */
 
 /*
  * What those who wait for a lock of another process wait at: a lock of the
  * database's own, or of the operating system's, that a session has from when it
  * is its turn to claim until it releases the lease; the others queue for it.
- * It is a hint: the lease's row alone decides, and a queue lock that is missing,
- * that notifies falsely or is in a stranger's hands costs time.  A session that has
- * one, or waits for one, is used for nothing that waits for another.  One whose
- * client has closed it must give up both by itself, within a second: nobody
- * ends it over another connection.
+ * It is a hint: the lease's row alone decides, and a queue lock that is
+ * missing, that notifies falsely or is in a stranger's hands costs time.  A
+ * session that has one, or waits for one, is used for nothing that waits for
+ * another.  One whose client has closed it must give up both by itself, within
+ * a second: nobody ends it over another connection.
  *
  * Results as in sqlock_driver.  The number is of 62 bits, and even.
  */
 typedef struct sqlock_wait_queue {
     size_t size;      /* sizeof(sqlock_wait_queue) */
     uint32_t layouts; /* 1 << sqlock_layout of those that have them */
-    /* A CLAIM or TAKE that grants takes the queue lock for its session where it is
-     * to be had at once, and the RELEASE on that session gives it back. */
+    /* A CLAIM or TAKE that grants takes the queue lock for its session where it
+     * is to be had at once, and the RELEASE on that session gives it back. */
     bool holders_keep_it;
     uint32_t enqueue_max_ms; /* `queue` must not block longer; 0: no limit */
     /* One row with a text that names the session in the database, to find out

@@ -53,14 +53,15 @@ typedef struct sqlock_stock sqlock_stock; /* a table of stock, opened */
 /* The most items of one order. */
 #define SQLOCK_LINES_MAX 1000
 
-/* How a quantity is changed.  All are right, and may be used side by side on one
- * table, but for BUCKETS: the processes that sell an item use it all or none. */
+/* How a quantity is changed.  All are right, and may be used side by side on
+ * one table, but for BUCKETS: the processes that sell an item use it all or
+ * none. */
 typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_CONDITIONAL = 0, /* UPDATE ... WHERE quantity >= n: for most */
     SQLOCK_STOCK_PESSIMISTIC,     /* SELECT ... FOR UPDATE, then UPDATE */
     SQLOCK_STOCK_OPTIMISTIC, /* read, compare and set by the version (or the
-                                     quantity where there is none): for items that
-                                     few want */
+                                quantity where there is none): for items that
+                                few want */
     SQLOCK_STOCK_BUCKETS,    /* one item over several rows: for a hot item
                                      and many processes; our table only */
     SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a
@@ -184,8 +185,8 @@ SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
 /**
  * Read the quantity of an item, summed over all of its rows.
  *
- * @return 0, ENOTFOUND, EUNREACHABLE, EBUSY (the database did not answer within a
- *         statement's time, or a SQLite file is locked), ESCHEMA, EACCESS,
+ * @return 0, ENOTFOUND, EUNREACHABLE, EBUSY (the database did not answer within
+ *         a statement's time, or a SQLite file is locked), ESCHEMA, EACCESS,
  *         EREADONLY, ERESOURCE, EDATABASE, EINVAL, ENOMEM, EFORK; with a
  *         transaction also ERETRY, ELOST
  */
@@ -211,8 +212,8 @@ SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
                                      sqlock_error *err);
 
 /**
- * Deduct several items, all or nothing, in the order of their names, so that two
- * orders seldom wait for each other crosswise.
+ * Deduct several items, all or nothing, in the order of their names, so that
+ * two orders seldom wait for each other crosswise.
  *
  * @param lines 1 to SQLOCK_LINES_MAX
  * @return as sqlock_stock_deduct(): the result of the first line refused
@@ -222,7 +223,8 @@ sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                          sqlock_stock_line *lines, size_t count,
                          sqlock_stock_answer *answer, sqlock_error *err);
 
-/** Add to several items, all or nothing.  @return as sqlock_stock_deduct_many() */
+/** Add to several items, all or nothing.  @return as
+ * sqlock_stock_deduct_many() */
 SQLOCK_MUSTUSE int
 sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                           sqlock_stock_line *lines, size_t count,
@@ -255,8 +257,8 @@ sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
  * Make a reservation final.
  *
  * @return 0, also when it was claimed before (@p answer: is_duplicate);
- *         EEXPIRED: its time is over; ECONFLICT: it was cancelled; ENOTFOUND: no
- *         such reservation; or as sqlock_stock_deduct()
+ *         EEXPIRED: its time is over; ECONFLICT: it was cancelled; ENOTFOUND:
+ *         no such reservation; or as sqlock_stock_deduct()
  */
 SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
                                       const char *order,
@@ -268,8 +270,8 @@ SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
  * gets nothing, which the registry's log tells.
  *
  * @return 0, also when it was cancelled before (@p answer: is_duplicate);
- *         EEXPIRED: they are back already; ECONFLICT: it was claimed; ENOTFOUND;
- *         or as sqlock_stock_deduct()
+ *         EEXPIRED: they are back already; ECONFLICT: it was claimed;
+ *         ENOTFOUND; or as sqlock_stock_deduct()
  */
 SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
@@ -277,16 +279,16 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        sqlock_error *err);
 
 /**
- * Give back the quantities of this table's reservations whose time is over, each
- * in a transaction of its own: to be called now and then, by any process, by
- * several at once if need be.  The command `sqlock reap` does so for ours.  A
- * reservation that cannot give back (a CHECK of the table refuses, its item is
- * locked for long) stays as it is, and keeps no other from it.
+ * Give back the quantities of this table's reservations whose time is over,
+ * each in a transaction of its own: to be called now and then, by any process,
+ * by several at once if need be.  The command `sqlock reap` does so for ours.
+ * A reservation that cannot give back (a CHECK of the table refuses, its item
+ * is locked for long) stays as it is, and keeps no other from it.
  *
  * @param[out] expired how many this call has given back; may be NULL
- * @return 0; or, after all others, the first failure of one reservation: EINVAL,
- *         EDATABASE, EBUSY, ERETRY; or what ended it before: EUNCERTAIN, ELOST,
- *         or as sqlock_stock_list()
+ * @return 0; or, after all others, the first failure of one reservation:
+ *         EINVAL, EDATABASE, EBUSY, ERETRY; or what ended it before:
+ *         EUNCERTAIN, ELOST, or as sqlock_stock_list()
  */
 SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
                                        sqlock_error *err);
@@ -330,13 +332,13 @@ typedef struct sqlock_stock_reap_options {
 #define SQLOCK_STOCK_REAP_INIT SQLOCK_SIZED(sqlock_stock_reap_options)
 
 /**
- * Forget what is long over: remove the entries of orders that were answered more
- * than retention_ms ago, and this table's reservations that ended more than that
- * ago, by the database's clock.  An order id that comes again within the
- * retention, counted from when its row was written, is always known; one that
- * comes again later is a new order.  A reservation keeps the entries of its order
- * until it is removed itself; one that is open is never removed.  Entries are
- * those of all stocks of the prefix, as order ids are.
+ * Forget what is long over: remove the entries of orders that were answered
+ * more than retention_ms ago, and this table's reservations that ended more
+ * than that ago, by the database's clock.  An order id that comes again within
+ * the retention, counted from when its row was written, is always known; one
+ * that comes again later is a new order.  A reservation keeps the entries of
+ * its order until it is removed itself; one that is open is never removed.
+ * Entries are those of all stocks of the prefix, as order ids are.
  *
  * Each statement removes at most 1000 rows and the other items of their orders,
  * and is committed by itself, beside those who sell, and by several callers at
@@ -384,8 +386,8 @@ SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
 
 /**
  * Create our tables where they do not exist yet, and the index that
- * sqlock_stock_reap() reads by where a table of before has none: writing to that
- * table waits meanwhile.
+ * sqlock_stock_reap() reads by where a table of before has none: writing to
+ * that table waits meanwhile.
  * @return 0, ESCHEMA (one exists in another shape), or as
  *         sqlock_schema_create()
  */

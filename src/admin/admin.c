@@ -157,7 +157,8 @@ static int client_of_token(struct lk_store *store, const char *key,
     return rc;
 }
 
-/* Whose lease is to end; ECONFLICT: both are given, and of different holders. */
+/* Whose lease is to end; ECONFLICT: both are given, and of different
+ * holders. */
 static int name_holder(struct lk_store *store, const char *key,
                        const sqlock_break_options *options,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)

@@ -138,7 +138,8 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
                         queue, lk_store_deadline(store));
 }
 
-/* The second one must not have it before the first one leaves, and then must. */
+/* The second one must not have it before the first one leaves, and then
+ * must. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {

@@ -16,8 +16,8 @@ void lk_diagnose_tls(struct lk_checks *checks,
 void lk_diagnose_tables(struct lk_checks *checks, struct lk_db *db,
                         const sqlock_options *options, int64_t deadline_ns);
 
-/* "waiting": whether what processes wait at can be opened, where that is not the
- * database itself. */
+/* "waiting": whether what processes wait at can be opened, where that is not
+ * the database itself. */
 void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
                          sqlock_layout layout, int64_t deadline_ns);
 

@@ -1,6 +1,6 @@
 /*
- * diagnose_waiting.c - a waiter that cannot open what others notify looks at the
- * row again and again instead, which is slower and costs statements
+ * diagnose_waiting.c - a waiter that cannot open what others notify looks at
+ * the row again and again instead, which is slower and costs statements
  *
  * Of a server's sessions others tell: the pooler in between, and what the
  * database gives (sqlock_capabilities_of).

@@ -2,8 +2,8 @@
  * reap.c - removing the rows of locks long free or expired, part by part of the
  * table.
  *
- * Parts grow as long as one takes no time to speak of: rows that are deleted are
- * locked until their part is, and who claims one of them waits for that.
+ * Parts grow as long as one takes no time to speak of: rows that are deleted
+ * are locked until their part is, and who claims one of them waits for that.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /*
  * random.c - identities and numbers straight from the kernel: nothing that a
- * fork or a restart could repeat.  libuuid draws from it as well, but takes four
- * times as long for it, by stirring in what is no secret.
+ * fork or a restart could repeat.  libuuid draws from it as well, but takes
+ * four times as long for it, by stirring in what is no secret.
  */
 #include "base/random.h"
 

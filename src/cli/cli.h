@@ -116,8 +116,8 @@ bool cli_parse_rule(const char *text, sqlock_key_rule *rule);
 char **cli_take_arguments(int argc, char **argv);
 void cli_free_arguments(char **words);
 
-/** Change the name that the process list shows for this process, in place of its
- *  program and arguments; 15 characters at most. */
+/** Change the name that the process list shows for this process, in place of
+ *  its program and arguments; 15 characters at most. */
 void cli_rename(const char *name);
 
 /** A word of the command line, fit to be shown: URLs lose all but the scheme.

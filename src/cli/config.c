@@ -185,8 +185,8 @@ static int read_lines(cli *app, config_file *file)
 }
 
 /* A file that is not there is none; one that cannot be read is an error.  But
- * the machine's may be meant for others only, and HOME may be another user's, as
- * under sudo: then a URL from elsewhere suffices. */
+ * the machine's may be meant for others only, and HOME may be another user's,
+ * as under sudo: then a URL from elsewhere suffices. */
 static int read_file(cli *app, const char *path, bool is_users)
 {
     config_file file = {.path = path};

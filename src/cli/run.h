@@ -1,9 +1,8 @@
 /*
  * run.h - the parts of `sqlock run`
  *
- *     cmd_run.c         its options
- *     run_loop.c        sqlock's main thread: what to do when
- *     run_lease.c       a thread of its own that waits for the lock and gives it
+ *     cmd_run.c  its options run_loop.c  sqlock's main thread: what to do when
+ *     run_lease.c  a thread of its own that waits for the lock and gives it
  *                       back: a database that hangs holds up nothing else
  *     run_wait.c        its time: for a holder, for a database that is away
  *     run_say.c         messages while the lock is held: nobody may read them
@@ -147,8 +146,8 @@ void run_wait_begin(run_wait *wait, const run_options *options);
 
 bool run_wait_is_over(const run_wait *wait);
 
-/** After an error: whether to try again, once it has said what is waited for and
- *  has paused. */
+/** After an error: whether to try again, once it has said what is waited for
+ *  and has paused. */
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err);
 
 /** Wait for the lock, kept.  @return as sqlock_acquire() */
@@ -161,9 +160,9 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
 
 /* ---------------------------------------------------------------- say -- */
 
-/** As cli_note() and cli_info(), for while the lock may be held: they return after
- *  a moment, also when nobody reads stderr.  A message that finds another one
- *  stuck there is not said. */
+/** As cli_note() and cli_info(), for while the lock may be held: they return
+ *  after a moment, also when nobody reads stderr.  A message that finds another
+ *  one stuck there is not said. */
 void run_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void run_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -182,9 +181,9 @@ typedef struct run_signals {
     int ending;      /* of the last that may end it */
 } run_signals;
 
-/** Take those that are passed on.  They are blocked before any thread starts, in
- *  all of them, and unblocked in the command.  What the caller ignores (nohup)
- *  stays ignored by all.  @return false, having said why */
+/** Take those that are passed on.  They are blocked before any thread starts,
+ *  in all of them, and unblocked in the command.  What the caller ignores
+ *  (nohup) stays ignored by all.  @return false, having said why */
 bool run_signals_block(run_signals *signals);
 
 /** @return one that has come, or 0 */
@@ -226,7 +225,7 @@ typedef enum run_word {
 /* Why the supervisor ended the command, and what descended from it. */
 typedef enum run_end {
     RUN_END_OWN,  /* it did not: the command ended by itself */
-    RUN_END_LEFT, /* nor did it; but it ended what the command had left behind */
+    RUN_END_LEFT, /* nor did it; but it ended what the command left behind */
     RUN_END_TOLD, /* nor did it, but a signal: all that was left is ended */
     RUN_END_LOST,
     RUN_END_DEADLINE,
@@ -268,8 +267,8 @@ int run_supervisor_start(const run_options *options, const sigset_t *mask);
 
 /* ------------------------------------------------------------- watcher -- */
 
-/** The calling process, a child of @p sqlock, becomes the watcher.  Returns in a
- *  child of it only, which is to be the supervisor and keeps @p link_fd. */
+/** The calling process, a child of @p sqlock, becomes the watcher.  Returns in
+ *  a child of it only, which is to be the supervisor and keeps @p link_fd. */
 void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd);
 
 /* --------------------------------------------------------------- child -- */
@@ -314,15 +313,17 @@ int run_child_read_report(run_child *child);
 /* Everything that descends from the calling process, a subreaper, wherever it
  * has put itself. */
 
-/* No session in particular.  0 is one: that of a leader in another container. */
+/* No session in particular.  0 is one: that of a leader in another
+ * container. */
 #define RUN_ANY_SESSION ((pid_t)-1)
 
-/** Collect who has ended.  @p child may be 0; what waitpid() says of it, also of
- *  stops, is left in @p status.
+/** Collect who has ended.  @p child may be 0; what waitpid() says of it, also
+ *  of stops, is left in @p status.
  *  @return whether anyone is left */
 bool run_family_reap(pid_t child, int *status, bool *is_told);
 
-/** Send a signal to those of @p session, or to each; with signal 0, to none.  @return how many could be reached */
+/** Send a signal to those of @p session, or to each; with signal 0, to none.
+ * @return how many could be reached */
 size_t run_family_signal(int number, pid_t session);
 
 /** KILL those of @p session, or each, for a moment, and collect who has ended,
@@ -337,8 +338,8 @@ typedef struct run_cgroup {
     char name[32];
 } run_cgroup;
 
-/** Make one below our own, named after sqlock's process; where we may not, there
- *  is none. */
+/** Make one below our own, named after sqlock's process; where we may not,
+ *  there is none. */
 void run_cgroup_make(run_cgroup *group, pid_t sqlock);
 
 /** The one that was made for this sqlock; if there is one. */

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the version 2 hierarchy is mounted: "... MOUNT-POINT ... - cgroup2 ...".
- * Returns a descriptor or -1. */
+/* Where the version 2 hierarchy is mounted: "... MOUNT-POINT ... - cgroup2
+ * ...".  Returns a descriptor or -1. */
 static int open_mount(void)
 {
     FILE *mounts = fopen("/proc/self/mountinfo", "re");

@@ -1,7 +1,7 @@
 /*
  * run_lease.c - the lock of `sqlock run`, in a thread of its own: every call
  * that may wait for the database is made here, so that the main thread hears
- * signals whatever the database does.  The library's keeper renews the lease;
+ * signals whatever the database does.  The library's renewer renews the lease;
  * this thread tells until when it is held.  It decides nothing about the
  * command.  No transaction is open while the command runs.
  */
@@ -44,7 +44,7 @@ static int64_t deadline_of(sqlock_lock *lock)
     return now_ns + sqlock_remaining_ms(lock) * RUN_NS_PER_MS;
 }
 
-/* ------------------------------------------------------------------ orders -- */
+/* ---------------------------------------------------------------- orders -- */
 
 typedef struct orders {
     bool is_recording;

@@ -1,15 +1,15 @@
 /*
  * run_loop.c - the main thread of `sqlock run`: it sleeps until a signal, news
- * of the lease, a message of the supervisor or a point in time arrives, and then
- * takes the one next step.  It never waits for the database.
+ * of the lease, a message of the supervisor or a point in time arrives, and
+ * then takes the one next step.  It never waits for the database.
  *
- *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+
- *                          |                                           v
- *                          +--supervisor killed--> SWEEPING --> RELEASING --> DONE
+ *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+ |  v
+ *                          +--supervisor killed--> SWEEPING --> RELEASING -->
+ *                          DONE
  *
- * The supervisor keeps the deadline.  Should it be killed, or not do it in time,
- * sqlock, a subreaper too, ends what is left itself: while the command runs, it
- * says nothing, which might keep it waiting.
+ * The supervisor keeps the deadline.  Should it be killed, or not do it in
+ * time, sqlock, a subreaper too, ends what is left itself: while the command
+ * runs, it says nothing, which might keep it waiting.
  */
 #include "run.h"
 

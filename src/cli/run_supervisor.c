@@ -3,10 +3,10 @@
  * all that descends from it is over before the lease is, whatever becomes of
  * sqlock, which it hears of by the end of file of their link (F71, F72).
  *
- * It is in a session of its own, has all signals blocked, knows no database, and
- * sleeps until a message, a child or a point in time comes.  Nothing else keeps
- * it waiting: what it has to say it says when there is nobody left to be ended,
- * as stderr may be a pipe that is full or a terminal that was stopped.
+ * It is in a session of its own, has all signals blocked, knows no database,
+ * and sleeps until a message, a child or a point in time comes.  Nothing else
+ * keeps it waiting: what it has to say it says when there is nobody left to be
+ * ended, as stderr may be a pipe that is full or a terminal that was stopped.
  *
  *     IDLE --start--> RUNNING --ended--> (OVER)
  *                         |                 ^
@@ -14,8 +14,8 @@
  *
  * A subreaper: orphans become its children.  What has made a session of its own
  * is a daemon: it is left alone when the command has ended by itself, and ended
- * like the rest when sqlock was told to end, when a signal has ended the command
- * and when the lease ends first.
+ * like the rest when sqlock was told to end, when a signal has ended the
+ * command and when the lease ends first.
  */
 #include "run.h"
 
@@ -270,7 +270,8 @@ static void finish(supervision *own)
         tell(own, RUN_ENDED, own->wait_status);
 }
 
-/* `setsid program &` as a shell's last words: it has forked, but not got there. */
+/* `setsid program &` as a shell's last words: it has forked, but not got
+ * there. */
 static bool may_become_daemons(const supervision *own)
 {
     int64_t now_ns = run_now_ns();

@@ -76,8 +76,8 @@ bool run_wait_is_over(const run_wait *wait)
 /* ----------------------------------------------------------------- words -- */
 
 /* Of a peer that is no sqlock nothing but its CLIENT_ID is known: the token in
- * the row is of a holder before it.  In the place of a holder's name stands what
- * an operator has done. */
+ * the row is of a holder before it.  In the place of a holder's name stands
+ * what an operator has done. */
 static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {

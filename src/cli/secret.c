@@ -86,8 +86,8 @@ void cli_free_arguments(char **words)
     free(words);
 }
 
-/* A last byte that is no NUL tells the kernel that the arguments are a text now,
- * which ends at the first NUL. */
+/* A last byte that is no NUL tells the kernel that the arguments are a text
+ * now, which ends at the first NUL. */
 void cli_rename(const char *name)
 {
     (void)prctl(PR_SET_NAME, name);

@@ -156,8 +156,8 @@ int lk_driver_find(const sqlock_driver **out, const char *url,
     return rc;
 }
 
-/* Statements of many leases, and what comes behind them, may be missing, but not
- * be unreadable. */
+/* Statements of many leases, and what comes behind them, may be missing, but
+ * not be unreadable. */
 static bool can_render(const sqlock_dialect *dialect, sqlock_layout layout,
                        sqlock_statement_kind kind)
 {

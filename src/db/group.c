@@ -72,7 +72,8 @@ static struct lk_request *cut(struct lk_group *group)
     return head;
 }
 
-/* False: its statement is under way, or it is to lead, and it will be called. */
+/* False: its statement is under way, or it is to lead, and it will be
+ * called. */
 static bool leave(struct lk_group *group, const struct lk_request *request)
 {
     struct lk_request *before = NULL;
@@ -207,7 +208,8 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
     return head != NULL;
 }
 
-/* With the mutex held: whoever is first runs the next group, if there is one. */
+/* With the mutex held: whoever is first runs the next group, if there is
+ * one. */
 static struct lk_request *pass_on(struct lk_group *group)
 {
     struct lk_request *next = group->first;

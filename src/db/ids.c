@@ -1,6 +1,6 @@
 /*
- * ids.c - one number for each text, for as long as the connections live.  Whoever
- * asks with the same text shares the prepared statement.
+ * ids.c - one number for each text, for as long as the connections live.
+ * Whoever asks with the same text shares the prepared statement.
  */
 #include "db/ids.h"
 

@@ -11,8 +11,8 @@
 #include "base/thread.h"
 #include "sqlock_driver.h"
 
-/* The longest pause is no longer than the shortest default of a statement's time,
- * so that each call has its try. */
+/* The longest pause is no longer than the shortest default of a statement's
+ * time, so that each call has its try. */
 static const struct lk_retry_policy policy = {
     .first_us = 5000,
     .longest_us = 500000,

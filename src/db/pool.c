@@ -1,7 +1,8 @@
 /*
  * pool.c - keeping connections.  The one used last is taken first, so that the
- * rest can go idle; but last of all the one that somebody will ask for.  A server may have closed an idle one (F45): that shows
- * without a round trip, and another is opened instead.
+ * rest can go idle; but last of all the one that somebody will ask for.  A
+ * server may have closed an idle one (F45): that shows without a round trip,
+ * and another is opened instead.
  */
 #include "db/pool.h"
 

@@ -26,8 +26,8 @@ static void write_holder(FILE *out, const struct lk_store *store,
     lk_json_text(out, holder);
 }
 
-/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for a
- * release "b". */
+/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n" and "h", for
+ * a release "b". */
 static void write_lease(FILE *out, const struct lk_store *store,
                         const struct lk_lease *lease,
                         sqlock_statement_kind kind)

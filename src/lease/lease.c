@@ -436,7 +436,8 @@ static int judge_repeated_release(struct lk_store *store,
                     "not say whether the lock had been lost before");
 }
 
-/* On any session; *was_notified: on that of its queue lock, and so it has notified. */
+/* On any session; *was_notified: on that of its queue lock, and so it has
+ * notified. */
 static int send_release(struct lk_store *store, const struct lk_lease *lease,
                         struct lk_run *run, bool *was_notified,
                         sqlock_result *result, sqlock_error *err)

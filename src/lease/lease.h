@@ -91,10 +91,10 @@ int lk_lease_renew(struct lk_store *store, struct lk_lease *lease,
 int lk_lease_release(struct lk_store *store, struct lk_lease *lease,
                      sqlock_error *err);
 
-/* From a lease that is not over to a fresh CLIENT_ID, at once: both a release and
- * a claim.  ETIMEDOUT: it was handed off, but the new lease is over already and
- * given back.  EBUSY: nothing was changed, the old lease is to be released as
- * ever.  EUNCERTAIN: likewise, and the resolver goes on. */
+/* From a lease that is not over to a fresh CLIENT_ID, at once: both a release
+ * and a claim.  ETIMEDOUT: it was handed off, but the new lease is over already
+ * and given back.  EBUSY: nothing was changed, the old lease is to be released
+ * as ever.  EUNCERTAIN: likewise, and the resolver goes on. */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                       struct lk_lease *to, sqlock_error *err);
 
@@ -102,8 +102,8 @@ int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
 int lk_lease_read(struct lk_store *store, const char *key, int64_t deadline_ns,
                   struct lk_row *row, sqlock_error *err);
 
-/* The text of the holder of a key's live lease, or a peer's CLIENT_ID; "": nobody
- * holds it.  As lk_lease_read(). */
+/* The text of the holder of a key's live lease, or a peer's CLIENT_ID; "":
+ * nobody holds it.  As lk_lease_read(). */
 int lk_lease_holder(struct lk_store *store, const char *key,
                     char holder[LK_HOLDER_SIZE], sqlock_error *err);
 

@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 
-/* A row that was renewed does not tell the TTL: it may be longer than the longest
- * of the known ones by this factor, and no more. */
+/* A row that was renewed does not tell the TTL: it may be longer than the
+ * longest of the known ones by this factor, and no more. */
 #define LONGEST_OWN 10
 
 /* How long a row must stay unchanged: the longest TTL by which its owner may
@@ -27,8 +27,8 @@ static int64_t patience_ns(const struct lk_store *store,
 }
 
 /* Observing before stealing, for peers whose clocks are not known: how long to
- * go on looking at a row that is expired by its time stamp; 0: it has stayed the
- * same for long enough on this host's own clock, or is free. */
+ * go on looking at a row that is expired by its time stamp; 0: it has stayed
+ * the same for long enough on this host's own clock, or is free. */
 static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
                        const struct lk_row *row)
 {

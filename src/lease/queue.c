@@ -63,7 +63,8 @@ static int name_session(struct lk_store *store,
 #define COMPARISONS 8
 
 /* A proxy that lends a session for a transaction gives the one that was used
- * last to another connection's; that one keeps it, and ours comes to another. */
+ * last to another connection's; that one keeps it, and ours comes to
+ * another. */
 static enum lk_own_sessions compare_names(struct lk_store *store,
                                           struct lk_connection *one,
                                           struct lk_connection *other,

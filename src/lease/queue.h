@@ -1,6 +1,6 @@
 /*
- * queue.h - wait queues: whether there are any here, and that of a lease, which is
- * notified when the lease ends
+ * queue.h - wait queues: whether there are any here, and that of a lease, which
+ * is notified when the lease ends
  */
 #ifndef LK_QUEUE_H
 #define LK_QUEUE_H
@@ -13,8 +13,8 @@ const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store);
 typedef int (*lk_queue_fn)(void *connection, int64_t queue, int64_t deadline_ns,
                            sqlock_error *err);
 
-/* One call of a queue lock that is answered at once, until that deadline: on the
- * connections that wait nothing else ends it. */
+/* One call of a queue lock that is answered at once, until that deadline: on
+ * the connections that wait nothing else ends it. */
 int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
                   lk_queue_fn function, int64_t queue, int64_t deadline_ns);
 
@@ -40,9 +40,10 @@ int lk_queue_release(struct lk_store *store, const struct lk_place *place,
                      struct lk_run *run, sqlock_result *result,
                      sqlock_error *err);
 
-/* The lease is over; `was_notified`: its release has given up the queue lock already.  In
- * an outage nothing is asked of the database, so that no second time passes, and
- * the queue lock ends with its session.  Whether there is an outage by now. */
+/* The lease is over; `was_notified`: its release has given up the queue lock
+ * already.  In an outage nothing is asked of the database, so that no second
+ * time passes, and the queue lock ends with its session.  Whether there is an
+ * outage by now. */
 bool lk_queue_end(struct lk_store *store, const char *key,
                   struct lk_place *place, bool was_notified, bool is_outage);
 

@@ -3,10 +3,10 @@
  *
  * A release is final once the database has answered it, whatever it said.  A
  * claim that was freed is final once nothing of it can arrive any more, since a
- * second one of the same CLIENT_ID may be on its way; a claim that was not found
- * may arrive until its lease would be over.  The pauses of the latter grow, so
- * that a row that arrives late stays no longer than about as long again, at few
- * statements.  An outage is one pause for all.
+ * second one of the same CLIENT_ID may be on its way; a claim that was not
+ * found may arrive until its lease would be over.  The pauses of the latter
+ * grow, so that a row that arrives late stays no longer than about as long
+ * again, at few statements.  An outage is one pause for all.
  */
 #include "lease/resolver.h"
 

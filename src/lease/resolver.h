@@ -3,8 +3,8 @@
  * freed in the background: claims whose outcome is in doubt, and releases that
  * could not be sent or got no answer
  *
- * Each is found by its CLIENT_ID, which nobody else has, so that freeing it late,
- * or twice, hits no other lease.
+ * Each is found by its CLIENT_ID, which nobody else has, so that freeing it
+ * late, or twice, hits no other lease.
  */
 #ifndef LK_RESOLVER_H
 #define LK_RESOLVER_H

@@ -12,7 +12,8 @@
 
 enum { KEY, CLIENT, TOKEN, REMAINING, ACQUIRED, EXPIRES, NAME, HOLDER };
 
-/* Of a holder who does not know the column HOLDER, on the layout that has it. */
+/* Of a holder who does not know the column HOLDER, on the layout that has
+ * it. */
 static bool is_peers(const struct lk_store *store, const sqlock_value *cells)
 {
     return store->layout == SQLOCK_LAYOUT_SQLOCK &&

@@ -1,9 +1,10 @@
 /*
- * store.h - a lock table that can be reached: database, table, layout, statements,
- * region and the identity of its holder
+ * store.h - a lock table that can be reached: database, table, layout,
+ * statements, region and the identity of its holder
  *
  * Leases, transactions, stock and administration work on a store.  A registry
- * begins with one and adds threads, locks and waiters, which none of them knows.
+ * begins with one and adds threads, locks and waiters, which none of them
+ * knows.
  */
 #ifndef LK_STORE_H
 #define LK_STORE_H
@@ -59,7 +60,8 @@ struct lk_store {
 /* A store that is closed; lk_store_clear() may follow whatever comes next. */
 void lk_store_init(struct lk_store *store);
 
-/* Connect, find the table and read it once.  0, or as sqlock_registry_open(). */
+/* Connect, find the table and read it once.  0, or as
+ * sqlock_registry_open(). */
 int lk_store_open(struct lk_store *store, const char *url,
                   const sqlock_options *options, sqlock_error *err);
 

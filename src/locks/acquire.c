@@ -3,8 +3,8 @@
  * a say, and how long to wait.  What is said to the database is in lease.c.
  *
  * A thread goes through an acquisition in one go, asleep where there is nothing
- * to do; a request (request.c) leaves it there, suspended, and goes on later.  While
- * the database is away, both make attempt after attempt (patience.c).
+ * to do; a request (request.c) leaves it there, suspended, and goes on later.
+ * While the database is away, both make attempt after attempt (patience.c).
  */
 #include "locks/acquire.h"
 
@@ -18,7 +18,8 @@
 #include "locks/wait.h"
 
 /* After one that met others who wait, or overtook them, so many acquisitions go
- * to their queue first: a releaser does not overtake those it has just woken. */
+ * to their queue first: a releaser does not overtake those it has just
+ * woken. */
 #define QUEUE_FIRST 16
 
 /* Before the first claim: what is known to be taken is waited for. */
@@ -127,7 +128,8 @@ int lk_check_acquire(const sqlock_lock *lock, int64_t wait_ms,
                         complete->ttl_ms, lock->store->options.ttl_ms, err);
 }
 
-/* Attempt by attempt while the database is away, as long as the caller waits. */
+/* Attempt by attempt while the database is away, as long as the caller
+ * waits. */
 static int claim_patiently(struct lk_acquisition *a, sqlock_error *err)
 {
     for (;;) {

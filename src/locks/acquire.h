@@ -27,8 +27,9 @@ int lk_acquisition_begin(struct lk_acquisition *a, sqlock_lock *lock,
 /* From here on it may be cancelled.  As lk_enter(); ERESOURCE. */
 int lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
 
-/* After that entry of it (entry.h): as sqlock_acquire(); LK_SUSPENDED: again when it
- * is woken, after lk_enter_on() or, with the turn, after LK_ENTRY_CLAIM. */
+/* After that entry of it (entry.h): as sqlock_acquire(); LK_SUSPENDED: again
+ * when it is woken, after lk_enter_on() or, with the turn, after
+ * LK_ENTRY_CLAIM. */
 int lk_acquisition_go_on(struct lk_acquisition *a, int entry,
                          sqlock_error *err);
 void lk_acquisition_end(struct lk_acquisition *a);

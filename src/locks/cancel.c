@@ -129,7 +129,8 @@ static bool is_ready(int fd)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* Called with the mutex held: a descriptor without waiters is watched no more. */
+/* Called with the mutex held: a descriptor without waiters is watched no
+ * more. */
 static void forget_unused(struct lk_canceller *canceller,
                           struct lk_cancel_fd *watched)
 {

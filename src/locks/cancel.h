@@ -15,7 +15,8 @@ struct lk_waiter;
 struct sqlock_lock;
 struct sqlock_registry;
 
-/* A lock that a waiter is about, wherever it waits; under the canceller's mutex. */
+/* A lock that a waiter is about, wherever it waits; under the canceller's
+ * mutex. */
 struct lk_concern {
     struct lk_concern *next, *previous;
     struct sqlock_lock *lock;
@@ -40,7 +41,8 @@ void lk_canceller_init(struct lk_canceller *canceller,
 void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
 
 /* Cancel the waiter when that descriptor (<= 0: none) is readable, hung up or
- * broken, at once when it is already, until forgotten.  0, ERESOURCE, ENOMEM. */
+ * broken, at once when it is already, until forgotten.  0, ERESOURCE,
+ * ENOMEM. */
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err);
 void lk_canceller_forget(struct lk_canceller *canceller,

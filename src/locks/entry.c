@@ -116,8 +116,8 @@ static int step_in(sqlock_lock *lock, struct lk_waiter *self,
     return LK_ENTRY_SUSPENDED;
 }
 
-/* Called with the mutex held: who is first in the queue goes past a holder whose
- * lease is over. */
+/* Called with the mutex held: who is first in the queue goes past a holder
+ * whose lease is over. */
 static bool goes_past(sqlock_lock *lock, struct lk_waiter *self)
 {
     if (lock->fifo.first != self || !lk_is_overdue(lock) || !lk_set_aside(lock))

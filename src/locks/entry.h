@@ -19,11 +19,12 @@ enum lk_entry {
 /* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
 int lk_enter(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
-/* The same for who was suspended and has been woken, or whose deadline has come. */
+/* The same for who was suspended and has been woken, or whose deadline has
+ * come. */
 int lk_enter_on(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
-/* When who is suspended is to go on unless it is woken before, CLOCK_MONOTONIC.  Who
- * is being served is called in any case: no deadline ends that. */
+/* When who is suspended is to go on unless it is woken before, CLOCK_MONOTONIC.
+ * Who is being served is called in any case: no deadline ends that. */
 int64_t lk_suspended_until(sqlock_lock *lock, const struct lk_waiter *self);
 
 /* With the mutex held: the caller's turn is over; the first one that waits is
@@ -45,20 +46,20 @@ int lk_begin_care(sqlock_lock *lock, const sqlock_acquire_options *options,
 /* No renewal begins and no callback runs after it (F4). */
 void lk_end_care(sqlock_lock *lock);
 
-/* What lk_begin_release() gives of a lease that was set aside (overdue.h): it is
- * to be released, and the lock is another's by now. */
+/* What lk_begin_release() gives of a lease that was set aside (overdue.h): it
+ * is to be released, and the lock is another's by now. */
 #define LK_RELEASE_OVERDUE 2
 
-/* Count one less of that owner's.  0: nested, all done; 1: the outermost one, whose lease is
- * copied and whose turn it is, until lk_end_release(); LK_RELEASE_OVERDUE;
- * EOWNER, EINUSE. */
+/* Count one less of that owner's.  0: nested, all done; 1: the outermost one,
+ * whose lease is copied and whose turn it is, until lk_end_release();
+ * LK_RELEASE_OVERDUE; EOWNER, EINUSE. */
 int lk_begin_release(sqlock_lock *lock, uint64_t owner, struct lk_lease *lease,
                      int *lost, sqlock_error *err);
 void lk_end_release(sqlock_lock *lock);
 
 /* In place of a release: who is next, to be served by the caller, who has the
- * lock's turn; NULL: release it.  Then it holds what it was given, or (NULL) has
- * the turn itself. */
+ * lock's turn; NULL: release it.  Then it holds what it was given, or (NULL)
+ * has the turn itself. */
 struct lk_waiter *lk_begin_hand_off(sqlock_lock *lock);
 void lk_end_hand_off(sqlock_lock *lock, struct lk_waiter *next,
                      const struct lk_lease *lease);

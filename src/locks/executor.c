@@ -2,8 +2,8 @@
  * executor.c - threads for those who wait without one.
  *
  * There is always one that neither runs a task that may wait for long nor is
- * about to: it runs those that are ready and keeps the deadlines.  So a task may
- * wait only when another thread is idle, or can be started.
+ * about to: it runs those that are ready and keeps the deadlines.  So a task
+ * may wait only when another thread is idle, or can be started.
  */
 #include "locks/executor.h"
 

@@ -1,5 +1,6 @@
 /*
- * executor.h - a few threads that run what has something to do, of many that wait
+ * executor.h - a few threads that run what has something to do, of many that
+ * wait
  */
 #ifndef LK_EXECUTOR_H
 #define LK_EXECUTOR_H
@@ -26,8 +27,8 @@ struct lk_task {
     struct lk_task *next, *previous; /* among the ready, or the suspended */
     enum lk_task_state state;
     int64_t due_ns; /* suspended: to be run then, CLOCK_MONOTONIC */
-    /* True: it is suspended; false: the task has been taken out, and may be gone.
-     * It waits for long only if it may. */
+    /* True: it is suspended; false: the task has been taken out, and may be
+     * gone.  It waits for long only if it may. */
     bool (*run)(struct lk_task *task, bool may_wait);
 };
 
@@ -51,8 +52,8 @@ void lk_executor_init(struct lk_executor *executor);
 /* Once all tasks are taken out, for which it waits; once or more. */
 void lk_executor_stop(struct lk_executor *executor);
 
-/* A task in its first state, with one thread at least to run it, of that many at
- * most.  0, ERESOURCE, ENOMEM. */
+/* A task in its first state, with one thread at least to run it, of that many
+ * at most.  0, ERESOURCE, ENOMEM. */
 int lk_executor_add(struct lk_executor *executor, struct lk_task *task,
                     size_t threads_max, sqlock_error *err);
 void lk_executor_remove(struct lk_executor *executor);
@@ -60,7 +61,8 @@ void lk_executor_remove(struct lk_executor *executor);
 /* By who runs it, or has added it: run it when it is woken, or due. */
 void lk_executor_suspend(struct lk_executor *executor, struct lk_task *task);
 
-/* By who runs it: until it is woken again; by what woke it before, it is not. */
+/* By who runs it: until it is woken again; by what woke it before, it is
+ * not. */
 void lk_executor_settle(struct lk_executor *executor, struct lk_task *task);
 
 /* From any thread. */

@@ -8,8 +8,8 @@
 #include "lease/lease.h"
 #include "locks/registry.h"
 
-/* The caller's lease, to be guarded: until lk_guard_end() it is neither released
- * nor renewed.  0, EOWNER, ELOST, EEXPIRED, EFORK, EINVAL. */
+/* The caller's lease, to be guarded: until lk_guard_end() it is neither
+ * released nor renewed.  0, EOWNER, ELOST, EEXPIRED, EFORK, EINVAL. */
 int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
                    struct lk_lease *lease, sqlock_error *err);
 

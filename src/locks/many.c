@@ -1,7 +1,7 @@
 /*
  * many.c - several locks in one call.  Statements touch rows in the order of
- * their keys.  Who waits for one of the locks has neither the turns nor the rows
- * of the others meanwhile: nobody waits crosswise.
+ * their keys.  Who waits for one of the locks has neither the turns nor the
+ * rows of the others meanwhile: nobody waits crosswise.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
- * many_take.c - taking several locks together: attempt by attempt, each with the
- * turns of all, and between them a wait for the one that was missing
+ * many_take.c - taking several locks together: attempt by attempt, each with
+ * the turns of all, and between them a wait for the one that was missing
  */
 #include <stdlib.h>
 
@@ -219,8 +219,8 @@ static int claim_all(struct lk_many *call, struct lk_waiter *self,
     return undone < 0 ? undone : lk_not_in_time(0, err);
 }
 
-/* The wait for a row has ended: its queue lock goes with the lease, if it became
- * one, or is given up. */
+/* The wait for a row has ended: its queue lock goes with the lease, if it
+ * became one, or is given up. */
 static void leave_row(struct lk_many *call, int rc)
 {
     struct lk_place none = {0};
@@ -267,7 +267,8 @@ static int await_row(struct lk_many *call, struct lk_waiter *self,
     return rc;
 }
 
-/* Whether an attempt may come out otherwise once the missing one is waited for. */
+/* Whether an attempt may come out otherwise once the missing one is waited
+ * for. */
 static bool may_wait(const struct lk_many *call, const struct lk_waiter *self,
                      int rc)
 {

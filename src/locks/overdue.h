@@ -26,8 +26,8 @@ bool lk_is_overdue(const sqlock_lock *lock);
 /* When to ask that again, CLOCK_MONOTONIC. */
 int64_t lk_overdue_at(const sqlock_lock *lock);
 
-/* The lock is free for the others of the process, and its lease is set aside for
- * its holder.  False: out of memory. */
+/* The lock is free for the others of the process, and its lease is set aside
+ * for its holder.  False: out of memory. */
 bool lk_set_aside(sqlock_lock *lock);
 
 /* Without the mutex, by whose turn it is, before it claims: end what went with

@@ -1,8 +1,8 @@
 /*
  * owner.c - who may own a lock: threads, as long as they live, and requests
  *
- * A fork in another thread leaves the list as it was before or after one change:
- * each is a single store.
+ * A fork in another thread leaves the list as it was before or after one
+ * change: each is a single store.
  */
 #include "locks/registry.h"
 

@@ -1,8 +1,8 @@
 /*
  * patience.c - a wait goes on while the database is away.  An outage, a server
- * that is full, or one that is a standby, is waited for like a holder: until the
- * caller's time is over, with pauses that grow.  What stays wrong until somebody
- * puts it right ends the wait at once.
+ * that is full, or one that is a standby, is waited for like a holder: until
+ * the caller's time is over, with pauses that grow.  What stays wrong until
+ * somebody puts it right ends the wait at once.
  */
 #include "locks/patience.h"
 

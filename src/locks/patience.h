@@ -19,16 +19,16 @@ struct lk_patience {
 bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
                        struct lk_waiter *self, int rc);
 
-/* Until the pause is over: 0, ECANCELED; LK_SUSPENDED, at once, to who is woken by
- * a call. */
+/* Until the pause is over: 0, ECANCELED; LK_SUSPENDED, at once, to who is woken
+ * by a call. */
 int lk_patience_await(struct lk_waiter *self, sqlock_error *err);
 
 /* The database has answered. */
 void lk_patience_end(struct lk_patience *patience, sqlock_lock *lock);
 
-/* What the wait ends with, its last attempt having given rc: a claim in doubt is
- * told as such, and a conflict that went on until the end is a lock that was not
- * to be had. */
+/* What the wait ends with, its last attempt having given rc: a claim in doubt
+ * is told as such, and a conflict that went on until the end is a lock that was
+ * not to be had. */
 int lk_patience_result(const struct lk_waiter *self,
                        const struct lk_lease *lease, int rc, sqlock_error *err);
 

@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 
-/* JdbcLockRegistry's pause between two tries, unless set otherwise, and the time
- * of a try. */
+/* JdbcLockRegistry's pause between two tries, unless set otherwise, and the
+ * time of a try. */
 #define PAUSE_NS (110 * LK_NS_PER_MS)
 /* So long ours have it in between; each time that no service came, twice as
  * long, and beyond the second value for good: a service that is gone costs

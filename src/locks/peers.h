@@ -28,8 +28,8 @@ void lk_peers_charge(sqlock_lock *lock);
 /* Whether the lock is to be left free before the next claim of ours. */
 bool lk_peers_are_due(const sqlock_lock *lock);
 
-/* Leave it free for a pause, at most until the waiter's deadline.  0; ECANCELED,
- * or as lk_lease_read(). */
+/* Leave it free for a pause, at most until the waiter's deadline.  0;
+ * ECANCELED, or as lk_lease_read(). */
 int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
 
 #endif

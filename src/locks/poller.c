@@ -52,8 +52,8 @@ static void tell(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
     pthread_mutex_unlock(&waiter->mutex);
 }
 
-/* The keys that are due, or nearly so; sorted, each once.  Called with the mutex
- * held. */
+/* The keys that are due, or nearly so; sorted, each once.  Called with the
+ * mutex held. */
 static void gather(struct lk_poller *poller, struct lk_batch *batch)
 {
     int64_t soon =

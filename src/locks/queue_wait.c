@@ -1,11 +1,11 @@
 /*
  * queue_wait.c - waiting in a queue.
  *
- * At first in the queue of the queue lock, for a second: whoever gets it claims,
- * keeps it as long as the lease, and gives it to the next by the release.  After
- * that the row tells how long the lease is: the wait goes on until its end,
- * listening or in the queue, and nothing is sent meanwhile.  A row that is free
- * behind a queue lock that did not come is claimed without it.
+ * At first in the queue of the queue lock, for a second: whoever gets it
+ * claims, keeps it as long as the lease, and gives it to the next by the
+ * release.  After that the row tells how long the lease is: the wait goes on
+ * until its end, listening or in the queue, and nothing is sent meanwhile.  A
+ * row that is free behind a queue lock that did not come is claimed without it.
  */
 #include "locks/queue_wait.h"
 
@@ -273,7 +273,8 @@ static void give_up_turn(struct lk_queue_wait *wait)
 }
 
 /* The turn is ours, and the row is not free: somebody was quicker, without the
- * queue lock, and as a rule not for long.  0: claim, or the turn was given up. */
+ * queue lock, and as a rule not for long.  0: claim, or the turn was given
+ * up. */
 static int await_with_turn(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;

@@ -64,11 +64,10 @@ struct sqlock_lock {
     uint32_t
         queue_first; /* so many acquisitions go to the queue lock first: others
                           wait there */
-    bool
-        is_queue_stalled; /* the queue lock is kept by somebody who does not come */
-    struct {              /* Spring services that want it, too: peers.h */
-        int64_t share_ns; /* how long it is ours in turn; 0: none was seen */
-        int64_t used_ns;  /* of that */
+    bool is_queue_stalled; /* somebody keeps the queue lock and does not come */
+    struct {               /* Spring services that want it, too: peers.h */
+        int64_t share_ns;  /* how long it is ours in turn; 0: none was seen */
+        int64_t used_ns;   /* of that */
     } peers;
     uint64_t owner; /* lk_owner_id(), where threads own */
     uint32_t hold_count;
@@ -104,8 +103,8 @@ struct sqlock_lock {
 /* 0, EINVAL (NULL), EFORK. */
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 
-/* Of the calling thread, or for something new that is to own a lock; never given
- * twice in a process, unlike a pthread_t. */
+/* Of the calling thread, or for something new that is to own a lock; never
+ * given twice in a process, unlike a pthread_t. */
 uint64_t lk_thread_id(void);
 uint64_t lk_owner_id(void);
 
@@ -115,8 +114,8 @@ bool lk_has_ended(uint64_t owner);
 /* Free the lock's memory; nobody may refer to it. */
 void lk_lock_free(sqlock_lock *lock);
 
-/* Called with the registry's mutex held: one pin less; the last one frees a lock
- * that nobody refers to. */
+/* Called with the registry's mutex held: one pin less; the last one frees a
+ * lock that nobody refers to. */
 void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock);
 
 #endif

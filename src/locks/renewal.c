@@ -30,8 +30,8 @@ void lk_renewal_begin(sqlock_lock *lock, struct lk_renewal *renewal,
         lk_sooner(lock->deadline_boot_ns, renewal->until_ns);
 }
 
-/* A statement about the lease with that TTL, sent last at that moment, may still
- * be on its way; 0: there is none. */
+/* A statement about the lease with that TTL, sent last at that moment, may
+ * still be on its way; 0: there is none. */
 static void cap(sqlock_lock *lock, uint32_t cap_ms, int64_t sent_boot_ns)
 {
     int64_t latest;

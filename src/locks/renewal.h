@@ -3,9 +3,9 @@
  *
  * A thread, the renewer and, owned by the registry, other threads may renew a
  * lease at the same time, each with a TTL of its own.  The row ends as the one
- * says that the database carries out last; nobody here sees which that is: their
- * answers come back in any order.  So none of them makes the lease longer than
- * any other that was under way beside it does.
+ * says that the database carries out last; nobody here sees which that is:
+ * their answers come back in any order.  So none of them makes the lease longer
+ * than any other that was under way beside it does.
  */
 #ifndef LK_RENEWAL_H
 #define LK_RENEWAL_H
@@ -26,14 +26,14 @@ struct lk_renewal {
     int64_t others_ns; /* the soonest of those beside it; LK_NEVER: none */
 };
 
-/* Called with the lock's mutex held, by who has copied the lease and is about to
- * renew it with that TTL: what is believed may end sooner from here on. */
+/* Called with the lock's mutex held, by who has copied the lease and is about
+ * to renew it with that TTL: what is believed may end sooner from here on. */
 void lk_renewal_begin(struct sqlock_lock *lock, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
 
 /* Likewise, when it has ended, as rc and the copy say: lk_lease_renew(), or an
- * item of lk_batch_renew().  The last statement was sent at that moment; 0: none
- * was.  False: the lease is another one by now, or over. */
+ * item of lk_batch_renew().  The last statement was sent at that moment; 0:
+ * none was.  False: the lease is another one by now, or over. */
 bool lk_renewal_end(struct sqlock_lock *lock, struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 

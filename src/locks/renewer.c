@@ -1,8 +1,8 @@
 /*
- * renewer.c - renewing every kept lease of a registry in one statement a period,
- * on a connection of its own.  It goes on through errors until the deadlines
- * (F5); it does not declare a lease lost for want of an answer: that is the
- * expiry's, at the deadline.
+ * renewer.c - renewing every kept lease of a registry in one statement a
+ * period, on a connection of its own.  It goes on through errors until the
+ * deadlines (F5); it does not declare a lease lost for want of an answer: that
+ * is the expiry's, at the deadline.
  */
 #include "locks/renewer.h"
 
@@ -95,8 +95,8 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
     lock->pins++;
 }
 
-/* Called with the renewer's and the registry's mutex held: when the first of all
- * leases is due; with is_now, what is to be renewed goes into the batch. */
+/* Called with the renewer's and the registry's mutex held: when the first of
+ * all leases is due; with is_now, what is to be renewed goes into the batch. */
 static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
                        bool is_now)
 {

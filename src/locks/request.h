@@ -6,7 +6,8 @@
 
 struct sqlock_registry;
 
-/* Abandon all that are there, and wait until they are gone; no more may come. */
+/* Abandon all that are there, and wait until they are gone; no more may
+ * come. */
 void lk_requests_end(struct sqlock_registry *registry);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * stale_sessions.c - sessions that go on at the server under a lease that is over: the
- * client is gone, its statement is not (F74)
+ * stale_sessions.c - sessions that go on at the server under a lease that is
+ * over: the client is gone, its statement is not (F74)
  *
  * Who works under a lease calls its sessions by the lease's tag; whoever has
  * the lock next asks for those with another token.

@@ -7,14 +7,14 @@
 #include "lease/lease.h"
 #include "locks/registry.h"
 
-/* A deadline of one statement from now, no later than one behind the wait's end:
- * so far may a call outstay it. */
+/* A deadline of one statement from now, no later than one behind the wait's
+ * end: so far may a call outstay it. */
 int64_t lk_wait_statement_deadline(const struct lk_store *store,
                                    const struct lk_waiter *self);
 
 /* Until the row may be claimed.  0: it looks free; EBUSY, ETIMEDOUT, ECANCELED,
- * or as lk_lease_read(); LK_SUSPENDED: to be called again when it is woken, at its
- * deadline at the latest. */
+ * or as lk_lease_read(); LK_SUSPENDED: to be called again when it is woken, at
+ * its deadline at the latest. */
 int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
                     sqlock_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * arguments.c - what is asked of a stock: whether it may be asked, and a line of
- * it, which is an item and a quantity.
+ * arguments.c - what is asked of a stock: whether it may be asked, and a line
+ * of it, which is an item and a quantity.
  */
 #include "stock/stock.h"
 

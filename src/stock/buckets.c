@@ -1,8 +1,9 @@
 /*
  * buckets.c - one item over several rows.  A caller deducts from its own bucket
  * and waits for nobody who has another.  One that finds too little there locks
- * them all, and the item's row before them, takes from the sum, and spreads what
- * remains evenly: so nobody is refused while there is enough in other buckets.
+ * them all, and the item's row before them, takes from the sum, and spreads
+ * what remains evenly: so nobody is refused while there is enough in other
+ * buckets.
  *
  * What is there of an item is its row and its buckets.  Whatever is added goes
  * to the row, and from there to the buckets when next one runs dry.
@@ -139,8 +140,8 @@ static int take_from_all(struct lk_stock_operation *op,
 
 /* --- one --- */
 
-/* Deduct from the caller's own bucket, and enter the order with it.  1: done; 0:
- * there is too little in it; LK_STOCK_KNOWN. */
+/* Deduct from the caller's own bucket, and enter the order with it.  1: done;
+ * 0: there is too little in it; LK_STOCK_KNOWN. */
 static int take_from_one(struct lk_stock_operation *op,
                          struct lk_stock_line *line, const char *entry,
                          sqlock_error *err)
@@ -194,8 +195,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return take_from_all(op, line, err);
 }
 
-/* Whoever knows what is left, knows it from the statement: nothing may fail once
- * it is done. */
+/* Whoever knows what is left, knows it from the statement: nothing may fail
+ * once it is done. */
 static int learn_left_afterwards(struct lk_stock_operation *op,
                                  struct lk_stock_line *line)
 {

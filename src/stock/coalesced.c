@@ -1,9 +1,9 @@
 /*
  * coalesced.c - the threads of a process that want the same item queue up here,
  * and a leader deducts for all that have gathered, in one statement.  Each gets
- * an answer of its own.  Leadership passes on after each round, to whoever waits
- * first: nobody works for the others longer than once, and whoever comes while a
- * round is under way is in the next.
+ * an answer of its own.  Leadership passes on after each round, to whoever
+ * waits first: nobody works for the others longer than once, and whoever comes
+ * while a round is under way is in the next.
  *
  * Nobody is cancelled in here (pthread_cancel): a leader ends its round and
  * hands off first.

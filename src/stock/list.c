@@ -11,8 +11,8 @@
 
 enum { ITEM, QUANTITY, COLUMNS };
 
-/* The item as text, which ends there; how many bytes it takes, also where `size`
- * is less. */
+/* The item as text, which ends there; how many bytes it takes, also where
+ * `size` is less. */
 static size_t write_name(char *out, size_t size, const sqlock_value *item)
 {
     int length = item->type == SQLOCK_INT64

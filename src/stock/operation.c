@@ -22,7 +22,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
         err);
 }
 
-/* Without a way back the transaction has done half of it, and must not commit. */
+/* Without a way back the transaction has done half of it, and must not
+ * commit. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -35,8 +36,8 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* Enter the refusal and give it back; or LK_STOCK_KNOWN.  All lines or none: those
- * that another order of this id does not have must not become its own. */
+/* Enter the refusal and give it back; or LK_STOCK_KNOWN.  All lines or none:
+ * those that another order of this id does not have must not become its own. */
 static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -88,7 +89,8 @@ static bool is_one_step(const struct lk_stock_operation *op)
            op->stock->options.strategy != SQLOCK_STOCK_BUCKETS;
 }
 
-/* The transaction is the application's: back to where it was after a refusal. */
+/* The transaction is the application's: back to where it was after a
+ * refusal. */
 static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
                   lk_stock_body body, sqlock_error *err)
 {

@@ -1,7 +1,7 @@
 /*
  * optimistic.c - read, and write only if the version is still the one that was
- * read (F33).  A conflict is told, and the operation tried again by whoever runs
- * it; on a hot row that is most of them.
+ * read (F33).  A conflict is told, and the operation tried again by whoever
+ * runs it; on a hot row that is most of them.
  */
 #include "stock/stock.h"
 

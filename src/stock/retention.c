@@ -3,8 +3,8 @@
  * by their time, so that each statement reads and removes so many rows at most
  *
  * An order is forgotten as a whole, and only once no reservation of it is left:
- * one that is open keeps its entries for as long as it takes, one that has ended
- * for the retention from then on.
+ * one that is open keeps its entries for as long as it takes, one that has
+ * ended for the retention from then on.
  */
 #include "stock/stock.h"
 

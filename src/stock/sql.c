@@ -3,8 +3,8 @@
  *
  * A statement that waits for a row reads its newest version afterwards, but
  * everything else as it was when it began: so an order that another session has
- * entered meanwhile is found by the primary key of the entries alone, never by a
- * look at them in the same statement.
+ * entered meanwhile is found by the primary key of the entries alone, never by
+ * a look at them in the same statement.
  *
  * How they look in the end is in sql/DATABASE/statements.sql.
  */
@@ -48,8 +48,9 @@ const char *const lk_stock_templates[SQLOCK_STOCK_KINDS] = {
     [SQLOCK_STOCK_SQL_UNDO] =
         "UPDATE {entry} SET STATUS = 'U', DELTA = 0 WHERE ORDER_ID = {3}",
     [SQLOCK_STOCK_SQL_OLD] =
-        "SELECT E.ORDER_ID, {in_us E.CREATED_AT}, E.LINE, {as_number {is_kept}} "
-        "FROM {entry} AS E WHERE E.CREATED_AT <= {once {ago {7}}} AND "
+        "SELECT E.ORDER_ID, {in_us E.CREATED_AT}, E.LINE, "
+        "{as_number {is_kept}} FROM {entry} AS E "
+        "WHERE E.CREATED_AT <= {once {ago {7}}} AND "
         "CREATED_AT >= {time {8}} AND (CREATED_AT > {time {8}} "
         "OR ORDER_ID > {3} OR (ORDER_ID = {3} AND LINE > {6})) "
         "ORDER BY E.CREATED_AT, E.ORDER_ID, E.LINE LIMIT {2}",
@@ -82,8 +83,9 @@ const char *const lk_stock_templates[SQLOCK_STOCK_KINDS] = {
 const sqlock_fragment lk_stock_fragments[] = {
     {"quantity_of_item", "SELECT {quantity} FROM {stock} WHERE {item} = {1}"},
     {"locked", " FOR UPDATE"},
-    {"deduct", "UPDATE {stock} SET {quantity} = {answer {quantity} - {2}}{bump} "
-               "WHERE {item} = {1} AND {quantity} >= {2}{returning {quantity}}"},
+    {"deduct",
+     "UPDATE {stock} SET {quantity} = {answer {quantity} - {2}}{bump} "
+     "WHERE {item} = {1} AND {quantity} >= {2}{returning {quantity}}"},
     {"or_nothing", "ON CONFLICT DO NOTHING"},
 
     {"sum_in_buckets", "coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "
@@ -95,8 +97,8 @@ const sqlock_fragment lk_stock_fragments[] = {
     {"left_in_buckets", ""}, /* further part of BUCKET_DEDUCT */
 
     {"insert_entries",
-     "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, STATUS, "
-     "BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, "},
+     "INSERT INTO {entry} (ORDER_ID, LINE, ITEM, KIND, QUANTITY, DELTA, "
+     "STATUS, BALANCE, CREATED_AT) SELECT J.o, J.l, J.i, J.k, J.q, J.d, J.s, "},
     {"by_order", ""}, /* further part of a SELECT from `entries` */
     {"entries_of_orders", "{entry} WHERE ORDER_ID IN ({orders})"},
     {"delete_of_orders", "DELETE FROM {it} WHERE ORDER_ID IN ({orders}) AND "},
@@ -104,7 +106,8 @@ const sqlock_fragment lk_stock_fragments[] = {
     /* That stays when those are removed which have ended long ago. */
     {"is_kept",
      "EXISTS (SELECT 1 FROM {reservation} AS R WHERE R.ORDER_ID = E.ORDER_ID "
-     "AND (R.STATE = 'R' OR R.STOCK <> {9} OR R.EXPIRES_AT > {once {ago {7}}}))"},
+     "AND (R.STATE = 'R' OR R.STOCK <> {9} OR "
+     "R.EXPIRES_AT > {once {ago {7}}}))"},
     {"as_number", "{it}"},
     {"once", "{it}"}, /* a time, for all rows */
 

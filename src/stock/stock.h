@@ -2,10 +2,11 @@
  * stock.h - what a stock and an operation on it are made of; for src/stock only
  *
  * open.c opens a stock, schema.c makes its tables, statement.c sends its
- * statements, request.c takes requests and operation.c runs them, orders.c keeps
- * what became of them, change.c adds and sets, reservation.c ends reservations,
- * expiry.c those whose time is over, retention.c forgets both, list.c lists items.
- * A strategy is a file of its own; combine.c is one round of the coalesced one.
+ * statements, request.c takes requests and operation.c runs them, orders.c
+ * keeps what became of them, change.c adds and sets, reservation.c ends
+ * reservations, expiry.c those whose time is over, retention.c forgets both,
+ * list.c lists items.  A strategy is a file of its own; combine.c is one round
+ * of the coalesced one.
  */
 #ifndef LK_STOCK_H
 #define LK_STOCK_H
@@ -125,8 +126,8 @@ void lk_stock_argument(struct lk_arguments *arguments,
 void lk_stock_argument_integer(struct lk_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
 
-/* Nobody cancels a call on a stock: what a statement's limit of time has ended is
- * EBUSY. */
+/* Nobody cancels a call on a stock: what a statement's limit of time has ended
+ * is EBUSY. */
 int lk_stock_told(int rc, sqlock_error *err);
 
 /* One statement, in the operation's transaction or by itself.  The result is to
@@ -237,7 +238,8 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
 
 /* --- buckets.c --- */
 
-/* Bring what is in buckets back to the item's row, which is locked; how much. */
+/* Bring what is in buckets back to the item's row, which is locked; how
+ * much. */
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err);
 

@@ -3,9 +3,9 @@
  * as it is until the end
  *
  * One statement, which locks the lease's row in share mode when the row is
- * still ours, and waits for nobody: no row means lost, locked by somebody at this
- * moment (a renewal, as a rule), or not visible to an old snapshot.  Which one is
- * asked on a connection of the registry.
+ * still ours, and waits for nobody: no row means lost, locked by somebody at
+ * this moment (a renewal, as a rule), or not visible to an old snapshot.  Which
+ * one is asked on a connection of the registry.
  *
  * The commit asks once more where the transaction may have let go of the row:
  * ROLLBACK TO SAVEPOINT does so, and a commit that is not ours, after which

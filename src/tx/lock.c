@@ -3,10 +3,10 @@
  * transaction ends
  *
  * A first look does not wait, and harms no transaction, so it needs neither a
- * savepoint nor a setting.  It may be told that the row is held; without a word,
- * what it did not get is held, missing (F25), or newer than the transaction's
- * snapshot.  Only then a statement waits, in a savepoint from which the
- * transaction goes on (F21), its limits of time set for it alone.
+ * savepoint nor a setting.  It may be told that the row is held; without a
+ * word, what it did not get is held, missing (F25), or newer than the
+ * transaction's snapshot.  Only then a statement waits, in a savepoint from
+ * which the transaction goes on (F21), its limits of time set for it alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +49,10 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return tx->over;
 }
 
-/* A deadlock has ended only what came after the savepoint, and whoever waits for
- * this transaction's other locks would wait until the application gives up: so
- * end all of it, by an error outside the savepoint.  The transaction stays in
- * the application's hands, aborted. */
+/* A deadlock has ended only what came after the savepoint, and whoever waits
+ * for this transaction's other locks would wait until the application gives up:
+ * so end all of it, by an error outside the savepoint.  The transaction stays
+ * in the application's hands, aborted. */
 static void abort_all(sqlock_tx *tx)
 {
     const sqlock_statement statement = {

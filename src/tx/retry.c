@@ -1,6 +1,7 @@
 /*
  * retry.c - the application's function in one transaction after another, until
- * one is committed.  Never hot, and never after a commit that may have happened.
+ * one is committed.  Never hot, and never after a commit that may have
+ * happened.
  */
 #include <string.h>
 

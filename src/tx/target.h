@@ -24,14 +24,15 @@ struct lk_tx_target {
 int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
                       bool waits, int64_t deadline_ns, sqlock_error *err);
 
-/* Make a name's row where it is missing, without a look in the transaction: that
- * could lock the gap where the row is to be, or take a snapshot in which it is
- * missing. */
+/* Make a name's row where it is missing, without a look in the transaction:
+ * that could lock the gap where the row is to be, or take a snapshot in which
+ * it is missing. */
 int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
                         sqlock_error *err);
 
-/* Why there was nothing to lock.  0: somebody has it, or had; 1: it was missing,
- * and is there now; ENOTFOUND: there is no such row of the application. */
+/* Why there was nothing to lock.  0: somebody has it, or had; 1: it was
+ * missing, and is there now; ENOTFOUND: there is no such row of the
+ * application. */
 int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
                          sqlock_error *err);
 

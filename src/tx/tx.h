@@ -13,7 +13,8 @@
 #include "base/retry.h"
 #include "locks/guarded.h"
 
-/* Statements about the lock table: the driver's, and those made of its words. */
+/* Statements about the lock table: the driver's, and those made of its
+ * words. */
 enum lk_tx_kind {
     LK_TX_SEED = SQLOCK_TX_SQL_SEED,
     LK_TX_GUARD = SQLOCK_TX_SQL_GUARD,
@@ -125,8 +126,8 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
 /* --- guard.c --- */
 
 /* Whether the leases that were guarded are still ours, and theirs the locks of
- * this transaction: savepoints and commits behind our back let them go.  0; ELOST;
- * ERETRY: they are ours, but somebody has one locked at this moment. */
+ * this transaction: savepoints and commits behind our back let them go.  0;
+ * ELOST; ERETRY: they are ours, but somebody has one locked at this moment. */
 int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err);
 
 /* Commit only if they are, which is asked where locks may have been let go of.

@@ -2,8 +2,9 @@
  * counted.c - a driver around a driver, which counts the statements that are
  * sent through it
  *
- * A connection is the real driver's own: only what is called is ours.  Databases
- * are measured one after another, so that one real driver at a time is enough.
+ * A connection is the real driver's own: only what is called is ours.
+ * Databases are measured one after another, so that one real driver at a time
+ * is enough.
  */
 #include "counted.h"
 

@@ -9,7 +9,8 @@
 
 /**
  * Processor time, in ns, of all threads that now live in process @p server and
- * in its children: PostgreSQL has a process for each connection, MySQL a thread.
+ * in its children: PostgreSQL has a process for each connection, MySQL a
+ * thread.
  *
  * @return -1 when it cannot be told (no process, no /proc)
  */

@@ -5,10 +5,10 @@
  * sqlock's driver, on connections of its own, with nothing around it: it
  * prepares one UPDATE of one row by its primary key and repeats it.  Its table
  * has the columns and the width of the lock table.  Each commits by itself, as
- * durably as the server is set to; the two of a floor are less than any lock can
- * do with: they change 8 bytes of one column and ask for no clock, on sessions as
- * the server makes them, without limits of time.  What sqlock adds to that is on
- * its side of the ratio.
+ * durably as the server is set to; the two of a floor are less than any lock
+ * can do with: they change 8 bytes of one column and ask for no clock, on
+ * sessions as the server makes them, without limits of time.  What sqlock adds
+ * to that is on its side of the ratio.
  *
  * And what a shop does without sqlock: a sale of one item in a transaction that
  * locks its row FOR UPDATE, five statements with the order's row.
@@ -46,8 +46,8 @@ struct floor_driver {
     /** SELECT 1: a round trip that writes nothing. */
     int (*select)(void *connection, struct bench_failure *failure);
 
-    /** From now on, wait for other writers as the client library does by
-     *  itself (SQLite's busy timeout) and, with @p is_full, commit as it does by
+    /** From now on, wait for other writers as the client library does by itself
+     *  (SQLite's busy timeout) and, with @p is_full, commit as it does by
      *  itself (synchronous=FULL); NULL: there is nothing like it. */
     int (*contend)(void *connection, bool is_full,
                    struct bench_failure *failure);

@@ -2,10 +2,10 @@
  * floor_sqlite.c - the floor on SQLite: each client has a connection of its own
  *
  * Write-ahead log and synchronous=NORMAL, as sqlock's driver has them: durable
- * against the death of the process, not of the machine; with synchronous=full in
- * the URL, which SQLOCK_TEST_DURABLE=1 puts there, of both.  Who meets another
- * writer tries again after 50 to 200 us; SQLite's own busy timeout backs off so
- * far that it starves clients.
+ * against the death of the process, not of the machine; with synchronous=full
+ * in the URL, which SQLOCK_TEST_DURABLE=1 puts there, of both.  Who meets
+ * another writer tries again after 50 to 200 us; SQLite's own busy timeout
+ * backs off so far that it starves clients.
  */
 #include "floor.h"
 

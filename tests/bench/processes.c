@@ -147,7 +147,7 @@ out:
     return EXIT_SUCCESS;
 }
 
-/* ------------------------------------------------ in the one that reports -- */
+/* ----------------------------------------------- in the one that reports -- */
 
 static int start_one(struct member *member, struct bench_failure *failure)
 {

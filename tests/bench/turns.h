@@ -1,8 +1,8 @@
 /*
  * turns.h - whose turn it was, of the clients of all processes
  *
- * What goes from one client to another counts, not what the last one takes again
- * before anybody has woken.
+ * What goes from one client to another counts, not what the last one takes
+ * again before anybody has woken.
  */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H

@@ -4,9 +4,9 @@
  *
  * Each client takes the lock, holds it for 0.1 ms and gives it back, at once
  * again.  Compared with the same through a row locked FOR UPDATE (on SQLite the
- * file's write lock), which is the database's own queue; with a queue of threads
- * and one UPDATE for each turn; and with who tries every 100 ms.  A turn counts
- * that goes to another client.
+ * file's write lock), which is the database's own queue; with a queue of
+ * threads and one UPDATE for each turn; and with who tries every 100 ms.  A
+ * turn counts that goes to another client.
  */
 #include "cases.h"
 #include "floor.h"
@@ -32,7 +32,7 @@ static void hold(unsigned client)
     (void)nanosleep(&time, NULL);
 }
 
-/* ------------------------------------------------------------- with sqlock -- */
+/* ----------------------------------------------------------- with sqlock -- */
 
 struct queue_state {
     sqlock_registry *registry;
@@ -202,7 +202,7 @@ int beside_pair(void *opaque, unsigned client, struct bench_failure *failure)
     return lock_pair(state->pair, client, failure);
 }
 
-/* ---------------------------------------------------------- without sqlock -- */
+/* -------------------------------------------------------- without sqlock -- */
 
 struct row_state {
     const struct floor_driver *floor;

@@ -176,8 +176,8 @@ static void test_no_privilege_to_write_is_no_access(void **state)
     assert_code(SQLOCK_EACCESS, rc, &f->err);
 }
 
-/* The least rights of an application (grants-application.sql) are enough, reaping
- * apart. */
+/* The least rights of an application (grants-application.sql) are enough,
+ * reaping apart. */
 static void test_the_least_rights_are_enough(void **state)
 {
     struct fixture *f = *state;

@@ -1,6 +1,6 @@
 /*
- * beside.c - the doctor looks at the tables beside the lock table: what was done
- * once, and stock
+ * beside.c - the doctor looks at the tables beside the lock table: what was
+ * done once, and stock
  */
 #include "diagnosis.h"
 

@@ -119,8 +119,8 @@ struct blocked {
     uint32_t ttl_ms;
 };
 
-/* Not granted in time, not known, or no new connection as quickly as a statement
- * has to be: all are honest. */
+/* Not granted in time, not known, or no new connection as quickly as a
+ * statement has to be: all are honest. */
 static bool may_try_again(int rc)
 {
     return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_EUNCERTAIN ||

@@ -1,6 +1,6 @@
 /*
- * stale_sessions.c - work that an earlier holder has left at the server, known by the
- * names of its sessions
+ * stale_sessions.c - work that an earlier holder has left at the server, known
+ * by the names of its sessions
  */
 #include "conformance.h"
 

@@ -341,8 +341,8 @@ static int rush(struct worker *worker)
     return 0;
 }
 
-/* It asks every 100 ms, as Spring does, and is not told of a release.  Without a
- * chance of its own it would find the lock free once in ten times or less. */
+/* It asks every 100 ms, as Spring does, and is not told of a release.  Without
+ * a chance of its own it would find the lock free once in ten times or less. */
 static void test_a_peer_has_its_chance_beside_threads_of_ours(void **state)
 {
     struct fixture *f = *state;

@@ -230,7 +230,8 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
 
 #define PEER "11111111-aaaa-4aaa-8aaa-111111111111"
 
-/* Two that claim at the same time, and the tokens in the order of the grants. */
+/* Two that claim at the same time, and the tokens in the order of the
+ * grants. */
 struct claims {
     int64_t tokens[2];
     atomic_int granted;
@@ -268,8 +269,8 @@ static pid_t waits_for(struct sql *sql, int64_t session)
 }
 
 /* A claim has computed what it is to insert, and waits for the row that the
- * peer deletes.  It is stopped there, while another claims and releases, and the
- * peer comes and goes. */
+ * peer deletes.  It is stopped there, while another claims and releases, and
+ * the peer comes and goes. */
 static void test_F30_tokens_rise_past_a_claim_behind_a_peer(void **state)
 {
     struct fixture *f = *state;

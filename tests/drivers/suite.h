@@ -150,7 +150,7 @@ int64_t now_us(struct session *session);
 /* A key that sorts behind those made before, of 36 characters. */
 void next_key(char key[SQLOCK_KEY_SIZE]);
 
-/* ---------------------------------------------------------- the test files -- */
+/* -------------------------------------------------------- the test files -- */
 
 /* Each hands its tests to `add`. */
 typedef void (*add_fn)(const char *name, CMUnitTestFunction function);

@@ -411,8 +411,8 @@ static int silent_server(int *port)
     return fd;
 }
 
-/* Not at a whole second behind it, in which some client libraries count: once of
- * several times, since this machine may be busy. */
+/* Not at a whole second behind it, in which some client libraries count: once
+ * of several times, since this machine may be busy. */
 static void test_opening_ends_at_its_deadline(void **state)
 {
     void *connection = calloc(1, subject.driver->connection_bytes);

@@ -83,8 +83,8 @@ static size_t list(struct test *test, const char *after, int64_t limit)
     return rows;
 }
 
-/* Of one part; to be given the bound it begins at, and then has its end.  -1: it
- * is the end of the table. */
+/* Of one part; to be given the bound it begins at, and then has its end.  -1:
+ * it is the end of the table. */
 static int64_t reap_part(struct test *test, char bound[SQLOCK_KEY_SIZE],
                          int64_t rows, int64_t retention_us)
 {

@@ -174,8 +174,8 @@ static void test_other_file_is_no_database(void **state)
     place_remove(&place);
 }
 
-/* Run with the rights of an unprivileged user; what it returns.  Not in a child:
- * SQLite refuses one of a process that has it open (F17). */
+/* Run with the rights of an unprivileged user; what it returns.  Not in a
+ * child: SQLite refuses one of a process that has it open (F17). */
 static int unprivileged(int (*body)(const struct place *),
                         const struct place *place)
 {

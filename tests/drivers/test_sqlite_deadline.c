@@ -32,7 +32,8 @@ static int pass_the_deadline(void *context)
     return 0;
 }
 
-/* And it when it begins with a statement.  BEGIN does not look before its end. */
+/* And it when it begins with a statement.  BEGIN does not look before its
+ * end. */
 static int on_begin(unsigned event, void *context, void *statement, void *text)
 {
     (void)event;

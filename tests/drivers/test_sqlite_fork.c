@@ -1,6 +1,6 @@
 /*
- * test_sqlite_fork.c - a fork while SQLite opens or closes a file: the child has
- * the library as that thread left it, so nothing is opened there (F17)
+ * test_sqlite_fork.c - a fork while SQLite opens or closes a file: the child
+ * has the library as that thread left it, so nothing is opened there (F17)
  */
 #include "drivers/suite.h"
 

@@ -134,7 +134,8 @@ void exhaust_all(struct fixture *f, const struct experiment *experiment)
     assert_false(run_once(f, experiment));
     (void)has_grown(&descriptors, &threads);
     /* A failure may have made the pool keep one connection more, or a waiter
-     * look for itself, in a thread that stays: a few.  A leak grows each time. */
+     * look for itself, in a thread that stays: a few.  A leak grows each
+     * time. */
     do {
         assert_true(rounds++ < ROUNDS_MAX);
         run_kinds(f, experiment, counts);

@@ -91,7 +91,7 @@ static bool is_due(enum exhaust_kind kind, const void *caller)
 #define IS_DUE(kind) is_due((kind), __builtin_return_address(0))
 #define NO_MEMORY() (IS_DUE(EXHAUST_MEMORY) && (errno = ENOMEM) != 0)
 
-/* ------------------------------------------------------------------ memory -- */
+/* ---------------------------------------------------------------- memory -- */
 
 void *exhaust_malloc(size_t size);
 void *exhaust_malloc(size_t size)
@@ -204,7 +204,7 @@ int exhaust_uri_dissect(UriQueryListA **list, int *count, const char *first,
                                     break_conversion);
 }
 
-/* ------------------------------------------------------------------ waiting -- */
+/* --------------------------------------------------------------- waiting -- */
 
 static bool poll_fails(const void *caller)
 {
@@ -259,7 +259,7 @@ int exhaust_ppoll_chk(struct pollfd *waits, nfds_t count,
     return ppoll(waits, count, timeout, mask);
 }
 
-/* ---------------------------------------------------- descriptors, threads -- */
+/* -------------------------------------------------- descriptors, threads -- */
 
 static bool no_descriptor(const void *caller)
 {

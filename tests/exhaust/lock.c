@@ -121,8 +121,8 @@ static void check_life(struct fixture *f, void *state)
     struct life *life = state;
     sqlock_lock *next;
 
-    /* A claim that nobody knew of is cleared up by the next call of the one that
-     * made it, if it could keep that in mind. */
+    /* A claim that nobody knew of is cleared up by the next call of the one
+     * that made it, if it could keep that in mind. */
     next = lock_obtain(life->may_remain ? f->a : f->b, f->name);
     if (life->may_remain && (exhaust_is_lasting() || !life->is_ghost))
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
@@ -147,7 +147,7 @@ static void test_the_life_of_a_lock(void **state)
     exhaust_all(f, &experiment);
 }
 
-/* ------------------------------------------------------------ kept, and told */
+/* ----------------------------------------------------------- kept, and told */
 
 static void told(void *context, sqlock_lock *lock, int code)
 {
@@ -203,7 +203,7 @@ static void test_the_life_of_a_kept_lock(void **state)
     exhaust_all(f, &experiment);
 }
 
-/* ----------------------------------------------------------- somebody's lock */
+/* ---------------------------------------------------------- somebody's lock */
 
 static void prepare_taken(struct fixture *f, void *state)
 {

@@ -103,7 +103,7 @@ static void test_several_locks_in_one_call(void **state)
     exhaust_all(f, &experiment);
 }
 
-/* --------------------------------------------------------- somebody else's -- */
+/* ------------------------------------------------------- somebody else's -- */
 
 struct broken {
     sqlock_lock *lock;

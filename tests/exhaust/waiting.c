@@ -1,7 +1,7 @@
 /*
  * waiting.c - a wait for another registry's lock, which is released meanwhile:
- * whatever fails, it ends, by a lock that is ours or a failure that is told, and
- * it is in nobody's way after that
+ * whatever fails, it ends, by a lock that is ours or a failure that is told,
+ * and it is in nobody's way after that
  */
 #include "exhaust.h"
 

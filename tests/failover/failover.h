@@ -125,7 +125,8 @@ void test_F57_no_token_is_given_twice(void **state);
 void test_F57_acknowledged_writes_are_there(void **state);
 void test_F57_no_write_comes_after_its_successors(void **state);
 
-/* A line of what happened to the file SQLOCK_TEST_SUMMARY, where there is one. */
+/* A line of what happened to the file SQLOCK_TEST_SUMMARY, where there is
+ * one. */
 void judge_sum_up(void);
 
 #endif

@@ -107,8 +107,9 @@ void holder_end(struct notes *notes)
     assert_int_equal(waitpid(notes->holder.pid, NULL, 0), notes->holder.pid);
 }
 
-/* A grant that a synchronous standby has acknowledged is there: nobody else gets
- * the lock, the holder's writes go through, until the lease is taken from it. */
+/* A grant that a synchronous standby has acknowledged is there: nobody else
+ * gets the lock, the holder's writes go through, until the lease is taken from
+ * it. */
 static void check_grant_survived(sqlock_registry *registry, sqlock_lock *lock,
                                  struct notes *notes)
 {

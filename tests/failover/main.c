@@ -4,8 +4,8 @@
  *
  *     bash tests/failover/with.sh build/tests/failover
  *
- * One run uses the servers up; with.sh runs it with new ones, once for each kind
- * of standby, which it gives as the last argument: sync or async.
+ * One run uses the servers up; with.sh runs it with new ones, once for each
+ * kind of standby, which it gives as the last argument: sync or async.
  */
 #include "failover.h"
 

@@ -36,7 +36,7 @@ static int lost_at(enum fault_point point)
     return point == FAULT_SENT ? SQLOCK_EUNCERTAIN : 0;
 }
 
-/* ------------------------------------------------------------------- SQLite -- */
+/* ---------------------------------------------------------------- SQLite -- */
 
 static void arm_broken(enum fault_point point, enum op op)
 {

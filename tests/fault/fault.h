@@ -83,7 +83,7 @@ void stage_leave_expired(size_t i);
  * For struct proxy_plan. */
 void end_session_of(void *context, int port);
 
-/* ---------------------------------------------------------------- the matrix */
+/* --------------------------------------------------------------- the matrix */
 
 enum op {
     OP_ACQUIRE,
@@ -153,7 +153,7 @@ int party_warm_up(struct party *party);
  * to be killed without having seen it. */
 void killer_arm(pid_t pid);
 
-/* ---------------------------------------------------------------- the holder */
+/* --------------------------------------------------------------- the holder */
 
 /* Party A as a process of its own, and what it reports. */
 #define PARTY_CHILD 3
@@ -189,7 +189,7 @@ bool holder_read(struct holder *holder, struct report *report);
 void holder_kill(struct holder *holder);
 int holder_main(char **argv);
 
-/* ----------------------------------------------------------------- the topics */
+/* --------------------------------------------------------------- the topics */
 
 extern const struct topic topic_named;
 extern const struct topic topic_unknown;

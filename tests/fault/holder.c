@@ -20,7 +20,7 @@
 #define REPORTS_FD 4
 #define LAST_FD 1023
 
-/* ------------------------------------------------------------- in the test -- */
+/* ----------------------------------------------------------- in the test -- */
 
 enum { ARG_URL = 2, ARG_PREFIX, ARG_NAME, ARG_OP, ARG_POINT, ARG_HALT, ARGS };
 
@@ -97,7 +97,7 @@ void holder_kill(struct holder *holder)
     (void)close(holder->reports);
 }
 
-/* ----------------------------------------------------------- in the holder -- */
+/* --------------------------------------------------------- in the holder -- */
 
 static void tell(const struct report *report)
 {

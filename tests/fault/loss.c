@@ -4,9 +4,9 @@
  *
  * Party B waits for the lock all the while: the history says whether A was told
  * before B was let in.  How late A was told is compared with a plain timer that
- * was set for the same moment: in a campaign the fastest of many rounds with the
- * fastest, the slowest with the slowest, since a busy machine delays now this
- * thread and now that one.
+ * was set for the same moment: in a campaign the fastest of many rounds with
+ * the fastest, the slowest with the slowest, since a busy machine delays now
+ * this thread and now that one.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ struct watch {
     atomic_int code;
 };
 
-/* --------------------------------------------------------------- one round -- */
+/* ------------------------------------------------------------- one round -- */
 
 static void on_lost(void *context, sqlock_lock *lock, int code)
 {
@@ -215,7 +215,7 @@ static struct lateness run_round(const struct outage *outage)
     return lateness;
 }
 
-/* ---------------------------------------------------------------- the table -- */
+/* ------------------------------------------------------------- the table -- */
 
 static int by_size(const void *a, const void *b)
 {
@@ -262,7 +262,7 @@ static void check_outage(const char *what, const struct outage *outage)
         assert_less(ours[i], timers[i] + allowed_ns);
 }
 
-/* -------------------------------------------------------------- the outages -- */
+/* ----------------------------------------------------------- the outages -- */
 
 static void begin_blackhole(void)
 {

@@ -34,7 +34,7 @@ static struct suite_main suite = {
     .layouts = IN_SQLOCK,
 };
 
-/* ---------------------------------------------------------------- one lane -- */
+/* -------------------------------------------------------------- one lane -- */
 
 static const struct lane *lane;
 static size_t fds; /* open when it began */
@@ -117,7 +117,7 @@ static int run_lane(const struct lane *this_lane)
     return _cmocka_run_group_tests(name, tests, count, open_lane, NULL);
 }
 
-/* --------------------------------------------------------- the one database -- */
+/* ------------------------------------------------------ the one database -- */
 
 static struct {
     const struct database *database;
@@ -187,7 +187,7 @@ static int count_after(const struct database *database)
                                              close_census);
 }
 
-/* ------------------------------------------------------------ the program -- */
+/* ----------------------------------------------------------- the program -- */
 
 static const struct lanes with_everything = {
     .count = 6,

@@ -23,7 +23,7 @@
 const char *const op_names[OPS] = {"acquire", "take over",    "renew",
                                    "release", "acquire many", "release many"};
 
-/* ---------------------------------------------------------- the operations -- */
+/* -------------------------------------------------------- the operations -- */
 
 int op_locks(enum op op)
 {
@@ -84,7 +84,7 @@ enum op op_next(enum op op)
     return next[op];
 }
 
-/* ------------------------------------------------------------ what is true -- */
+/* ---------------------------------------------------------- what is true -- */
 
 static void expect(enum outcome outcome, int rc, const sqlock_error *err)
 {
@@ -189,7 +189,7 @@ static int step(struct party *party, enum op op, struct before *before)
     return op_perform(party, op);
 }
 
-/* ---------------------------------------------------------------- the end -- */
+/* --------------------------------------------------------------- the end -- */
 
 /* B gets every lock: not while A believes, which is in the history, and not
  * much later. */
@@ -269,7 +269,7 @@ static void finish_story(void)
     }
 }
 
-/* ---------------------------------------------------------------- the story -- */
+/* ------------------------------------------------------------- the story -- */
 
 static void run_here(const struct cell *cell)
 {
@@ -307,7 +307,7 @@ static void run_here(const struct cell *cell)
     finish_story();
 }
 
-/* ----------------------------------------------------- A in another process -- */
+/* -------------------------------------------------- A in another process -- */
 
 /* What the other process has told goes into the histories here. */
 static void adopt(enum op op, const struct report *report)
@@ -404,7 +404,7 @@ static void run_stopped(const struct cell *cell)
     holder_kill(&holder);
 }
 
-/* -------------------------------------------------------------- the tables -- */
+/* ------------------------------------------------------------ the tables -- */
 
 void test_cell(void **state)
 {

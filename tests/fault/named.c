@@ -76,7 +76,7 @@ static void give_back(size_t i)
     assert_int_equal(atomic_load(&lost_times), 0);
 }
 
-/* --------------------------------------------------------------- F5 and F41 -- */
+/* ------------------------------------------------------------ F5 and F41 -- */
 
 static atomic_uint turns;
 
@@ -109,7 +109,7 @@ static void test_F5_a_lease_outlives_its_renewals_sessions(void **state)
     give_back(0);
 }
 
-/* -------------------------------------------------------------------- F35 -- */
+/* ------------------------------------------------------------------- F35 -- */
 
 struct crowd {
     atomic_bool over;
@@ -168,7 +168,7 @@ static void test_F35_the_keeper_does_not_wait_for_a_pool_of_one(void **state)
     give_back(0);
 }
 
-/* -------------------------------------------------------------------- F17 -- */
+/* ------------------------------------------------------------------- F17 -- */
 
 static void test_F17_a_child_that_ends_leaves_the_kept_lock_alone(void **state)
 {
@@ -193,7 +193,7 @@ static void test_F17_a_child_that_ends_leaves_the_kept_lock_alone(void **state)
     give_back(0);
 }
 
-/* -------------------------------------------------------------------- F42 -- */
+/* ------------------------------------------------------------------- F42 -- */
 
 /* Stopped for less than the lease has left: nothing is lost. */
 static void test_F42_a_short_stop_costs_no_kept_lock(void **state)
@@ -214,7 +214,7 @@ static void test_F42_a_short_stop_costs_no_kept_lock(void **state)
     give_back(0);
 }
 
-/* -------------------------------------------------------------------- F45 -- */
+/* ------------------------------------------------------------------- F45 -- */
 
 /* PostgreSQL has it since 14. */
 static bool has_idle_limit(void)

@@ -134,7 +134,7 @@ void stage_need_stopping(void)
         skip_or_fail("a stopped node is put out of its cluster");
 }
 
-/* ------------------------------------------------------------- the parties -- */
+/* ----------------------------------------------------------- the parties -- */
 
 static size_t first_of(int which)
 {
@@ -220,7 +220,7 @@ int party_warm_up(struct party *party)
     return rc;
 }
 
-/* --------------------------------------------------------------- the table -- */
+/* ------------------------------------------------------------- the table -- */
 
 struct row stage_row(size_t i)
 {

@@ -10,7 +10,7 @@
 #include "fault.h"
 #include "support/server.h"
 
-/* ------------------------------------------------------------- F38: claims -- */
+/* ----------------------------------------------------------- F38: claims -- */
 
 static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
 {
@@ -38,7 +38,7 @@ static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
     }
 }
 
-/* ------------------------------------------------------------ F38: commits -- */
+/* ---------------------------------------------------------- F38: commits -- */
 
 static const char *table(void)
 {
@@ -103,7 +103,7 @@ static void test_F38_a_commit_cut_off_is_uncertain(void **state)
     assert_true(is_written(row.key, "three"));
 }
 
-/* ------------------------------------------------- F26: refused at commit -- */
+/* ------------------------------------------------ F26: refused at commit -- */
 
 /* Each row is well, and the commit is refused all the same. */
 static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
@@ -131,7 +131,7 @@ static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
     assert_lock_ok(rc, &stage.a.err);
 }
 
-/* ------------------------------------------------------ F39: ghost acquire -- */
+/* ---------------------------------------------------- F39: ghost acquire -- */
 
 /* Somebody's transaction has the row: statements about it wait. */
 static void lock_row(struct sql *sql, size_t i)
@@ -184,7 +184,7 @@ test_F39_a_claim_outlives_its_process_no_longer_than_a_lease(void **state)
     assert_lock_ok(rc, &stage.b.err);
 }
 
-/* ------------------------------------------------------- F40: late arrivals -- */
+/* ---------------------------------------------------- F40: late arrivals -- */
 
 static void refuse_opens(void *context)
 {
@@ -282,10 +282,10 @@ static void test_F39_a_late_claim_misses_the_next_owner(void **state)
     check_late_arrival(OP_ACQUIRE);
 }
 
-/* ------------------------------------------------------------ F51: given up -- */
+/* --------------------------------------------------------- F51: given up -- */
 
-/* A claim that was given up went through: nobody holds it, and it is freed in the
- * background, long before it would run out. */
+/* A claim that was given up went through: nobody holds it, and it is freed in
+ * the background, long before it would run out. */
 static void test_F51_a_claim_given_up_is_freed(void **state)
 {
     const struct proxy_plan plan = {

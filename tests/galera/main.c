@@ -1,7 +1,7 @@
 /*
  * main.c - three nodes of a Galera cluster that all take writes: leases and
- * tokens hold over all of them, also when nodes are killed and paused; what would
- * not is refused
+ * tokens hold over all of them, also when nodes are killed and paused; what
+ * would not is refused
  *
  *     bash tests/galera/with.sh build/tests/galera
  */

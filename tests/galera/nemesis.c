@@ -7,8 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The others shut a silent node out after 2 to 4 s (tests/servers/galera_node.sh):
- * a pause of the first kind ends before, of the second after that. */
+/* The others shut a silent node out after 2 to 4 s
+ * (tests/servers/galera_node.sh): a pause of the first kind ends before, of the
+ * second after that. */
 enum fault { KILL, SHORT_PAUSE, LONG_PAUSE, FAULTS };
 #define SHORT_PAUSE_MS 1000
 #define LONG_PAUSE_MS 6000

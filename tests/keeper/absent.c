@@ -1,6 +1,6 @@
 /*
- * absent.c - a thread that has ended, or hangs, while it holds a lock: its lease
- * runs out, for the others of its process as for everybody else
+ * absent.c - a thread that has ended, or hangs, while it holds a lock: its
+ * lease runs out, for the others of its process as for everybody else
  */
 #include "keeper.h"
 

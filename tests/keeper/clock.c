@@ -15,7 +15,7 @@
 #include "lease/dbclock.h"
 #include "locks/registry.h"
 
-/* --------------------------------------------------------- the arithmetic -- */
+/* -------------------------------------------------------- the arithmetic -- */
 
 #define MS INT64_C(1000000)
 #define DB_US INT64_C(1700000000000000)
@@ -77,7 +77,7 @@ static void test_F16_a_clock_that_drifts_does_not_step(void **state)
     assert_true(worst < 2000);
 }
 
-/* ---------------------------------------------------------------- end to end */
+/* --------------------------------------------------------------- end to end */
 
 #define PREFIX "shifted+"
 

@@ -1,7 +1,7 @@
 /*
- * crosswise.c - several locks wanted together, and one of them is another's: who
- * waits keeps none of the others from anybody, and what could not be given back
- * is told as it is
+ * crosswise.c - several locks wanted together, and one of them is another's:
+ * who waits keeps none of the others from anybody, and what could not be given
+ * back is told as it is
  */
 #include "keeper.h"
 

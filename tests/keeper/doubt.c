@@ -48,7 +48,7 @@ static void expect_freed(struct fixture *f, const char *name)
     assert_becomes_true(is_free(f, name), PATIENCE_MS);
 }
 
-/* ------------------------------------------------- releases that go wrong -- */
+/* ------------------------------------------------ releases that go wrong -- */
 
 struct trouble {
     const char *texts[3]; /* of the statements that are hit */
@@ -188,7 +188,7 @@ static void test_a_release_of_a_row_that_is_locked(void **state)
     registry_end(registry);
 }
 
-/* ------------------------------------------------- over a waiting session -- */
+/* ------------------------------------------------ over a waiting session -- */
 
 struct waiting {
     sqlock_lock *lock;
@@ -249,7 +249,7 @@ static void test_a_release_over_a_waiting_session_is_tried_again(void **state)
     check_retried(f, SQLOCK_EBUSY);
 }
 
-/* ------------------------------------------- claims whose outcome is unknown -- */
+/* --------------------------------------- claims whose outcome is unknown -- */
 
 #define PARAMETERS_MAX 40
 
@@ -377,7 +377,7 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
     registry_end(registry);
 }
 
-/* ------------------------------------------------------ one outage for all -- */
+/* ---------------------------------------------------- one outage for all -- */
 
 #define REQUESTS 60
 /* Of a statement: enough for all requests to have a turn on a busy machine. */

@@ -110,7 +110,7 @@ static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
     assert_becomes_true(check_entries("/proc/self/fd") <= fds, PATIENCE_MS);
 }
 
-/* -------------------------------------------------------- interrupted loops -- */
+/* ----------------------------------------------------- interrupted loops -- */
 
 #define WORKERS 4
 #define LOCKS 3

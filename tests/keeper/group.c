@@ -119,8 +119,8 @@ static void test_writes_that_gather_are_committed_together(void **state)
     lock_take(other, 0);
     tapped = gather(&g, f, QUEUE_FIRST, false);
     workers_join(&g.workers);
-    /* One alone, all the others in one transaction.  A begin for others comes to
-     * nothing when its moment is over, and they begin for themselves. */
+    /* One alone, all the others in one transaction.  A begin for others comes
+     * to nothing when its moment is over, and they begin for themselves. */
     assert_int_equal(tap_count(TAP_COMMIT), 1);
     assert_int_equal(tap_count(TAP_BEGIN), 1 + tap_count(TAP_ROLLBACK));
     /* Each has an outcome of its own. */

@@ -139,7 +139,8 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 #define HOUR_MS (60 * 60 * 1000)
 
 /* The pause after an hour's lease is longer than that of a brief one: neither
- * one that comes after its renewal nor one that was not due then waits for it. */
+ * one that comes after its renewal nor one that was not due then waits for
+ * it. */
 static void test_a_brief_lease_is_kept_beside_one_of_an_hour(void **state)
 {
     struct fixture *f = *state;

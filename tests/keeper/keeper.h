@@ -83,7 +83,7 @@ sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
                        size_t i);
 const char *keep_name(const struct fixture *fixture, char out[96], size_t i);
 
-/* ---------------------------------------------------------------- the census */
+/* --------------------------------------------------------------- the census */
 
 /* Counts the renewals of many leases that a tapped registry sends; by the
  * tap's hooks. */
@@ -103,7 +103,7 @@ const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind);
 struct tap_event;
 const char *census_array(const struct tap_event *event, unsigned *leases);
 
-/* --------------------------------------------------- a process that is paused */
+/* ------------------------------------------------- a process that is paused */
 
 int pause_main(char **argv);
 

@@ -2,8 +2,8 @@
  * late.c - how late the signal of a loss is, beyond the lease's deadline,
  * compared with a plain timer that was set for the same moment (F3)
  *
- * The earliest of many signals is compared with the earliest timer, the late ones
- * with late ones: a busy machine delays now this thread and now that one.
+ * The earliest of many signals is compared with the earliest timer, the late
+ * ones with late ones: a busy machine delays now this thread and now that one.
  */
 #include "keeper.h"
 

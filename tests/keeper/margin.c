@@ -121,7 +121,7 @@ static void test_many_leases_keep_their_margin(void **state)
     registry_end(registry);
 }
 
-/* ------------------------------------------------- rows that are passed over */
+/* ------------------------------------------------ rows that are passed over */
 
 static void open_stranger(struct fixture *f, struct sql *sql, sqlock_lock *lock)
 {

@@ -81,7 +81,7 @@ static void test_four_overlapping_sets(void **state)
     check_sets(*state, false, WORKERS, 50);
 }
 
-/* --------------------------------------------------------------- one that waits */
+/* ----------------------------------------------------------- one that waits */
 
 struct wait {
     sqlock_lock *locks[SET];

@@ -14,7 +14,7 @@ static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
     return fixture_row(f, f->name).expires_us > us;
 }
 
-/* ------------------------------------------------- all connections in use -- */
+/* ------------------------------------------------ all connections in use -- */
 
 struct jam {
     const char *text; /* of the statement that does not come back */
@@ -75,7 +75,7 @@ static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
     registry_end(tapped);
 }
 
-/* ---------------------------------------------------- connections that break -- */
+/* ------------------------------------------------ connections that break -- */
 
 struct breakage {
     const char *renewal;

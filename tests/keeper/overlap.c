@@ -1,10 +1,11 @@
 /*
  * overlap.c - renewals of one lease at the same time: whichever the database
- * carries out last, and whichever answer comes last, nobody believes longer than
- * the row says
+ * carries out last, and whichever answer comes last, nobody believes longer
+ * than the row says
  *
  * One of them is held up, on its way there or on its way back, and others pass
- * it.  The renewer renews when a test says so; no lease is over before its test.
+ * it.  The renewer renews when a test says so; no lease is over before its
+ * test.
  */
 #include "keeper.h"
 

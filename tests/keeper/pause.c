@@ -20,7 +20,7 @@
 
 enum { WROTE = 0, REFRAINED = 10, WENT_WRONG = 20 };
 
-/* ---------------------------------------------------------------- the holder */
+/* --------------------------------------------------------------- the holder */
 
 static int hold(struct sql *sql, sqlock_lock *lock, const char *prefix,
                 uint32_t ttl_ms, bool asks)
@@ -68,7 +68,7 @@ int pause_main(char **argv)
     return outcome;
 }
 
-/* ------------------------------------------------------------------ the test */
+/* ----------------------------------------------------------------- the test */
 
 static pid_t start_holder(struct fixture *f, const char *how)
 {

@@ -273,7 +273,7 @@ static void test_no_callback_runs_after_the_release(void **state)
     lock_drop(lock);
 }
 
-/* --------------------------------------------------------------- descriptors */
+/* -------------------------------------------------------------- descriptors */
 
 static void test_a_descriptor_asked_for_after_the_loss(void **state)
 {

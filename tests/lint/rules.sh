@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # rules.sh: the house's rules that no compiler checks: which way includes point,
-# calls that are not made, how long files get.  Prints each breach as
+# calls that are not made, how long files and lines get.  Prints each breach as
 # file:line: what; exit status 1 if there is any.
 #
 # A comment "lint: allow NAME" on the line lets one call of NAME through; it has
@@ -162,6 +162,8 @@ for file in "${all[@]}"; do
         # The contracts are read in one piece.
         [ "$lines" -le 600 ] || [ "${file%/*}" = include ] ||
             echo "$file:$lines: more than 600 lines"
+        awk -v file="$file" 'length > 80 { print file ":" FNR \
+            ": more than 80 columns" }' "$file"
         ;;
     esac
     grep -nE '\<(TODO|FIXME|XXX)\>' "$file" | while IFS=: read -r line text; do

@@ -1,5 +1,6 @@
 /*
- * suite.h - the topics of this suite: locks without a wait queue in the database
+ * suite.h - the topics of this suite: locks without a wait queue in the
+ * database
  */
 #ifndef TESTS_POLLING_SUITE_H
 #define TESTS_POLLING_SUITE_H

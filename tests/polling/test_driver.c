@@ -1,6 +1,7 @@
 /*
- * test_driver.c - a driver of an application's own, built on that for PostgreSQL:
- * its connections and values, under another scheme, and without a wait queue
+ * test_driver.c - a driver of an application's own, built on that for
+ * PostgreSQL: its connections and values, under another scheme, and without a
+ * wait queue
  */
 #include "suite.h"
 

@@ -113,7 +113,8 @@ static void test_nothing_of_a_queue_is_sent(void **state)
     registry_end(registry);
 }
 
-/* with.sh has taken its functions away, so the tests above would have failed. */
+/* with.sh has taken its functions away, so the tests above would have
+ * failed. */
 static void test_the_queue_is_out_of_reach(void **state)
 {
     struct fixture *f = *state;

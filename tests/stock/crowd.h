@@ -1,9 +1,9 @@
 /*
  * crowd.h - 8 processes of 8 threads each that sell the same items
  *
- * Each order's content follows from its number, and what became of it is kept in
- * memory that outlives its process: a process that was killed is followed by one
- * that sends again what had no answer.
+ * Each order's content follows from its number, and what became of it is kept
+ * in memory that outlives its process: a process that was killed is followed by
+ * one that sends again what had no answer.
  */
 #ifndef TESTS_STOCK_CROWD_H
 #define TESTS_STOCK_CROWD_H

@@ -40,8 +40,8 @@ sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy);
 sqlock_stock *shop_open_at(sqlock_registry *registry,
                            sqlock_stock_strategy strategy);
 
-/* A table of the application: made of those columns, its name with the prefix in
- * `table`; and described, where its columns are "id" and "num". */
+/* A table of the application: made of those columns, its name with the prefix
+ * in `table`; and described, where its columns are "id" and "num". */
 void shop_make_goods(struct fixture *f, const char *name, char table[64],
                      const char *columns);
 sqlock_stock_options shop_described(const char *table);
@@ -62,8 +62,8 @@ int64_t shop_count(struct fixture *f, const char *table, const char *where);
 
 #define SHOP_LONG_MS INT64_C(3600000)
 
-/* Reserve, under an order id made of the item and the time, which is valid until
- * the next one. */
+/* Reserve, under an order id made of the item and the time, which is valid
+ * until the next one. */
 const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
                          const char *item, int64_t quantity, int64_t ttl_ms);
 void shop_expect_state(struct fixture *f, sqlock_stock *stock,

@@ -239,8 +239,8 @@ static void test_nobody_is_refused_what_is_there(void **state)
     }
 }
 
-/* Every other one brings back what it has taken: that goes to the item's row, and
- * from there to the buckets while others deduct from them. */
+/* Every other one brings back what it has taken: that goes to the item's row,
+ * and from there to the buckets while others deduct from them. */
 static int take_and_bring(struct worker *worker)
 {
     const struct market *market = worker->context;

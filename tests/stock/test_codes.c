@@ -1,7 +1,7 @@
 /*
- * test_codes.c - the lists of codes in sqlock_stock.h: no call on a stock answers
- * another one, whatever the database answers; and a commit of which nobody knows
- * is told as such
+ * test_codes.c - the lists of codes in sqlock_stock.h: no call on a stock
+ * answers another one, whatever the database answers; and a commit of which
+ * nobody knows is told as such
  */
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_crowd.c - 64 callers sell the same items while their processes are killed
- * and their connections cut; afterwards the tables are checked (F34)
+ * test_crowd.c - 64 callers sell the same items while their processes are
+ * killed and their connections cut; afterwards the tables are checked (F34)
  */
 #include "crowd.h"
 
@@ -187,8 +187,8 @@ static void say(sqlock_stock_strategy strategy, const struct harm *harm)
     (void)fflush(NULL);
 }
 
-/* Each that many times.  A round takes half a second, on a busy machine ten times
- * as long. */
+/* Each that many times.  A round takes half a second, on a busy machine ten
+ * times as long. */
 static void disturb(struct stage *stage, unsigned times)
 {
     const int64_t give_up =

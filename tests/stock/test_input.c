@@ -1,6 +1,6 @@
 /*
- * test_input.c - what cannot be done is refused in one clear line, and nothing of
- * it is done; and stock in a table of the application
+ * test_input.c - what cannot be done is refused in one clear line, and nothing
+ * of it is done; and stock in a table of the application
  */
 #include "suite.h"
 

@@ -1,6 +1,6 @@
 /*
- * test_retention.c - orders and reservations are forgotten when they are old, and
- * no sooner: whole orders, in pages, beside those who sell
+ * test_retention.c - orders and reservations are forgotten when they are old,
+ * and no sooner: whole orders, in pages, beside those who sell
  */
 #include "suite.h"
 

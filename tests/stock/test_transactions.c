@@ -1,6 +1,6 @@
 /*
- * test_transactions.c - stock within a transaction of the application: done when
- * that commits, and a refusal leaves it usable and as it was
+ * test_transactions.c - stock within a transaction of the application: done
+ * when that commits, and a refusal leaves it usable and as it was
  */
 #include "suite.h"
 
@@ -243,8 +243,8 @@ struct crossing {
     atomic_int refused;
 };
 
-/* One item of each, in the order that makes the other wait; from the start again
- * after a deadlock. */
+/* One item of each, in the order that makes the other wait; from the start
+ * again after a deadlock. */
 static int deduct_both(struct worker *worker)
 {
     struct crossing *crossing = worker->context;

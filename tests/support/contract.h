@@ -4,7 +4,8 @@
  *
  * Each call of a table is made once for each code that a driver may answer,
  * given to all statements, or to the first call or all of them, begin, commit
- * and open included.  A code that the header does not list for the call fails the test.
+ * and open included.  A code that the header does not list for the call fails
+ * the test.
  */
 #ifndef TESTS_CONTRACT_H
 #define TESTS_CONTRACT_H

@@ -100,8 +100,8 @@ const char *fixture_holder(const struct fixture *fixture);
 /* Ask the database until its clock is past the lease's end in the table. */
 void fixture_await_expiry(struct fixture *fixture, const char *name);
 
-/* End the lease of a name in the table, as if its time were over: its holder does
- * not know. */
+/* End the lease of a name in the table, as if its time were over: its holder
+ * does not know. */
 void fixture_expire(struct fixture *fixture, const char *name);
 
 /* SQL of a value of a time column: the database's now and so many us. */

@@ -65,7 +65,7 @@ struct proxy {
     unsigned dangling; /* sessions whose client is gone */
 };
 
-/* ------------------------------------------------------------- the sockets -- */
+/* ----------------------------------------------------------- the sockets -- */
 
 static void reset(int *fd)
 {
@@ -158,7 +158,7 @@ static void accept_one(struct proxy *proxy)
     reset(&client);
 }
 
-/* ---------------------------------------------------------------- the plan -- */
+/* -------------------------------------------------------------- the plan -- */
 
 /* Whether the plan means this request; then a copy of it is in *plan. */
 static bool is_meant(struct proxy *proxy, const unsigned char *request,
@@ -233,7 +233,7 @@ static bool reach(struct proxy *proxy, struct link *link,
     return plan->act == PROXY_PASS;
 }
 
-/* -------------------------------------------------------------- forwarding -- */
+/* ------------------------------------------------------------ forwarding -- */
 
 /* One whole unit of the client. */
 static void forward_unit(struct proxy *proxy, struct link *link,
@@ -335,7 +335,7 @@ static void from_server(struct proxy *proxy, struct link *link)
         write_all(link->client, bytes, (size_t)got);
 }
 
-/* -------------------------------------------------------------- the thread -- */
+/* ------------------------------------------------------------ the thread -- */
 
 /* What was kept back reaches the server at last, and nothing after it. */
 static void deliver(struct link *link)
@@ -432,7 +432,7 @@ static void poke(struct proxy *proxy)
         abort();
 }
 
-/* ------------------------------------------------------------- the outside -- */
+/* ----------------------------------------------------------- the outside -- */
 
 static int listen_anywhere(struct proxy *proxy)
 {

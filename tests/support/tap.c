@@ -140,7 +140,7 @@ static int after(struct head *head, const struct tap_event *event, int rc,
                             "test");
 }
 
-/* ------------------------------------------------- the driver's functions -- */
+/* ------------------------------------------------ the driver's functions -- */
 
 static const char *client_0(void)
 {
@@ -391,7 +391,7 @@ static int tap_commit_if(void *connection, const sqlock_statement *statement,
     return after(head, &event, rc, err);
 }
 
-/* ------------------------------------------------------------ registering -- */
+/* ----------------------------------------------------------- registering -- */
 
 /* "a|b" as "tap+a|tap+b". */
 static void prefix_schemes(char *out, size_t size, const char *real)

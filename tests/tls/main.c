@@ -31,8 +31,8 @@ static const char *authorities(void)
     return directory;
 }
 
-/* The URL of a server with that demand; `authority` is a file of authorities(), or
- * NULL. */
+/* The URL of a server with that demand; `authority` is a file of authorities(),
+ * or NULL. */
 static const char *url_with(char out[1024], const struct fixture *f,
                             const char *url, enum demand demand,
                             const char *authority)

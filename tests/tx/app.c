@@ -323,7 +323,8 @@ static void open_it(struct app *app, const struct database *database,
 {
     app->database = database;
     client_of(app)->open(app, url);
-    /* Of the server: a pooler has told the client library a number of its own. */
+    /* Of the server: a pooler has told the client library a number of its
+     * own. */
     if (database->connection_id != NULL)
         app->session = app_integer(app, "%s", database->connection_id);
 }

@@ -231,8 +231,8 @@ static void test_connection_of_another_database_is_refused(void **state)
     app_close(&app);
 }
 
-/* Under REPEATABLE READ, adopting asks nothing that would take the snapshot; the
- * first lock does. */
+/* Under REPEATABLE READ, adopting asks nothing that would take the snapshot;
+ * the first lock does. */
 static void test_another_database_is_noticed_with_a_snapshot(void **state)
 {
     struct fixture *f = *state;

@@ -82,8 +82,8 @@ static void test_transactions_on_all_connections_lock_names(void **state)
     }
 }
 
-/* A transaction of ours and calls of the same thread on the same registry, which
- * has one connection. */
+/* A transaction of ours and calls of the same thread on the same registry,
+ * which has one connection. */
 static void test_leases_are_taken_within_the_only_transaction(void **state)
 {
     struct fixture *f = *state;

@@ -54,8 +54,8 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
     session_close(&b);
 }
 
-/* Somebody deletes the row under one that waits for it: it gets a new row, or is
- * told to run again, and nobody else has it then. */
+/* Somebody deletes the row under one that waits for it: it gets a new row, or
+ * is told to run again, and nobody else has it then. */
 static void test_row_is_deleted_under_a_waiter(void **state)
 {
     struct fixture *f = *state;

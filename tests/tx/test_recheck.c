@@ -248,8 +248,8 @@ static uint64_t trips_of_commit(struct fixture *f, sqlock_registry *tapped,
     return tap_sent() - before;
 }
 
-/* Rows can be read and written without letting go of a lease.  On PostgreSQL the
- * check travels with the commit. */
+/* Rows can be read and written without letting go of a lease.  On PostgreSQL
+ * the check travels with the commit. */
 static void test_check_and_commit_take_so_many_round_trips(void **state)
 {
     static const char *const harmless[] = {"SELECT 1",

@@ -1,6 +1,6 @@
 /*
- * test_golden.c - every statement as it is sent, per database and layout, is the
- * one that sql/DATABASE/statements.sql shows to a reader
+ * test_golden.c - every statement as it is sent, per database and layout, is
+ * the one that sql/DATABASE/statements.sql shows to a reader
  *
  * `make statements` writes the files anew.
  */

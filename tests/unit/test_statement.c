@@ -144,7 +144,8 @@ static void test_a_fragment_in_itself_is_refused(void **state)
     }
 }
 
-/* Of the statement before those of the layout, and these before the dialect's. */
+/* Of the statement before those of the layout, and these before the
+ * dialect's. */
 static void test_the_nearest_fragment_counts(void **state)
 {
     static const sqlock_fragment own[] = {{"ends", "of this statement"},

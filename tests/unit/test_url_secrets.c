@@ -1,6 +1,6 @@
 /*
- * test_url_secrets.c - nothing of a password is in what a driver says about a URL
- * that it refuses, wherever the password was not percent-encoded
+ * test_url_secrets.c - nothing of a password is in what a driver says about a
+ * URL that it refuses, wherever the password was not percent-encoded
  */
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /*
- * process.c - another process that holds or waits for a lock, to be killed: this
- * program again, with --hold or --wait
+ * process.c - another process that holds or waits for a lock, to be killed:
+ * this program again, with --hold or --wait
  */
 #include "suite.h"
 

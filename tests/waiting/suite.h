@@ -71,8 +71,8 @@ struct contender {
     int64_t remaining_ms;
 };
 
-/* Start to acquire it; and wait until it sleeps: in the queue of its process, or
- * between two looks at the row. */
+/* Start to acquire it; and wait until it sleeps: in the queue of its process,
+ * or between two looks at the row. */
 void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms);
 void contender_queue(struct contender *contender, sqlock_lock *lock,
@@ -87,8 +87,8 @@ void contender_await(struct contender *contender);
 /* Let it release, and check what that gave. */
 void contender_end(struct contender *contender, int expected);
 
-/* A request that is under way; whether it is over; that it is so, once it is; and
- * nobody wants it any longer. */
+/* A request that is under way; whether it is over; that it is so, once it is;
+ * and nobody wants it any longer. */
 sqlock_request *request_ask(struct fixture *f, sqlock_lock *lock,
                             int64_t wait_ms,
                             const sqlock_acquire_options *options, int done_fd);

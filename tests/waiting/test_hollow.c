@@ -1,7 +1,7 @@
 /*
- * test_hollow.c - wait queues that are none: a proxy that lends sessions, a server
- * where taking one is a stub, or an error.  Waiting falls back to looking at the
- * row, and the row decides.
+ * test_hollow.c - wait queues that are none: a proxy that lends sessions, a
+ * server where taking one is a stub, or an error.  Waiting falls back to
+ * looking at the row, and the row decides.
  */
 #include "suite.h"
 

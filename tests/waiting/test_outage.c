@@ -68,8 +68,9 @@ static void expect_end(struct contender *contender, int code)
     assert_code(code, atomic_load(&contender->rc), &contender->worker.err);
 }
 
-/* A release has the time of one statement, which is too little on a busy machine:
- * the registry then goes on with it, until the next one gets the lock. */
+/* A release has the time of one statement, which is too little on a busy
+ * machine: the registry then goes on with it, until the next one gets the
+ * lock. */
 static void expect_release(struct scene *scene, int rc, const sqlock_error *err)
 {
     sqlock_lock *next = lock_obtain(scene->f->b, scene->f->name);

@@ -14,8 +14,8 @@
 
 #define LONG_MS 3600000
 
-/* So that nobody sees the release by looking: only a notify, or the lease's end,
- * can end the wait. */
+/* So that nobody sees the release by looking: only a notify, or the lease's
+ * end, can end the wait. */
 static sqlock_registry *patient(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
@@ -305,8 +305,8 @@ static void test_F81_false_rings_give_nobody_the_lock(void **state)
     close_stage(&stage);
 }
 
-/* Freed without any notify, by a hand that does not know of it: the lease's end,
- * as it was seen, is when the waiter looks. */
+/* Freed without any notify, by a hand that does not know of it: the lease's
+ * end, as it was seen, is when the waiter looks. */
 static void test_a_missing_ring_costs_time_only(void **state)
 {
     struct fixture *f = *state;
@@ -323,8 +323,8 @@ static void test_a_missing_ring_costs_time_only(void **state)
     close_stage(&stage);
 }
 
-/* A stranger has the queue lock: whoever waits for the lock gets it all the same,
- * a second later. */
+/* A stranger has the queue lock: whoever waits for the lock gets it all the
+ * same, a second later. */
 static void
 test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever(void **state)
 {

@@ -234,8 +234,8 @@ static void test_a_release_does_not_wait_either(void **state)
     (void)close(done);
 }
 
-/* In the queue, at the row, granted: nothing of it stays, and the caller may let
- * go of the lock at once. */
+/* In the queue, at the row, granted: nothing of it stays, and the caller may
+ * let go of the lock at once. */
 static void test_an_abandoned_request_leaves_nothing(void **state)
 {
     struct fixture *f = *state;

@@ -9,8 +9,8 @@
 
 #include "support/proxy.h"
 
-/* Of a statement: what is measured in it is silent, so that a busy machine, too,
- * keeps it. */
+/* Of a statement: what is measured in it is silent, so that a busy machine,
+ * too, keeps it. */
 #define STATEMENT_MS (500 * SLOWNESS)
 #define LONG_MS 3600000
 
@@ -110,8 +110,8 @@ static void expect_free(struct scene *scene)
     lock_drop(theirs);
 }
 
-/* Its turn has come, and the claim finds nobody: the queue lock that it has is not
- * asked for an answer, either. */
+/* Its turn has come, and the claim finds nobody: the queue lock that it has is
+ * not asked for an answer, either. */
 static void test_F42_silence_after_the_turn_was_given(void **state)
 {
     struct scene scene;
@@ -153,8 +153,8 @@ static void test_F42_silence_while_sessions_are_compared(void **state)
     close_scene(&scene);
 }
 
-/* The queue lock came, but the row is a stranger's, who has none: it is given up
- * to no answer. */
+/* The queue lock came, but the row is a stranger's, who has none: it is given
+ * up to no answer. */
 static void test_F42_silence_while_a_turn_is_given_up(void **state)
 {
     struct scene scene;

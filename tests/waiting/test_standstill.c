@@ -105,8 +105,8 @@ static int64_t cpu_ns(sqlock_registry *registry)
 
 #define LATE_MS 300
 
-/* A request that is being served, and what serves it and is held up; how long it
- * was to wait: long enough to be in the queue by then. */
+/* A request that is being served, and what serves it and is held up; how long
+ * it was to wait: long enough to be in the queue by then. */
 static int64_t begin_to_serve(struct fixture *f, sqlock_lock *lock,
                               const struct barrier *barrier,
                               sqlock_request **next, sqlock_request **release)

@@ -1,6 +1,6 @@
 /*
- * test_stranger.c - who has a queue lock and no business there (F81): time lost,
- * and no more
+ * test_stranger.c - who has a queue lock and no business there (F81): time
+ * lost, and no more
  */
 #include "suite.h"
 
@@ -72,8 +72,8 @@ static void go(const struct stranger *stranger)
         (void)close(stranger->file);
 }
 
-/* The first acquisition that finds the queue lock taken goes to the queue the next
- * time; those after it do not: nobody in it comes for the lock. */
+/* The first acquisition that finds the queue lock taken goes to the queue the
+ * next time; those after it do not: nobody in it comes for the lock. */
 static void test_F81_a_stranger_delays_one_acquisition(void **state)
 {
     struct fixture *f = *state;

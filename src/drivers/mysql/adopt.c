@@ -96,8 +96,9 @@ static int probe(MYSQL *mysql, sqlock_error *err)
     return rc;
 }
 
-/* Without the plugin there is no such variable, which is no error to SHOW.  Takes
-   no snapshot: neither this nor the state of the members is InnoDB's. */
+/* Without the plugin there is no such variable, which is no error to SHOW.
+ *   Takes no snapshot: neither this nor the state of the members is
+ *   InnoDB's. */
 #define GROUP_NAME                                                             \
     "SHOW VARIABLES WHERE Variable_name = 'group_replication_group_name' "     \
     "AND Value <> ''"

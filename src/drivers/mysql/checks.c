@@ -23,8 +23,8 @@ static const char *const settings[] = {
     "WHEN VERSION() LIKE '%MariaDB%' THEN 'MariaDB' ELSE 'MySQL' END "
     "UNION ALL SELECT 'local', IF(SUBSTRING_INDEX(USER(), '@', -1) IN "
     "('localhost', '127.0.0.1', '::1'), 'yes', 'no')",
-    /* Where there is no group, this user need not have the right to see one, and
-     * MariaDB has neither the tables nor @@server_uuid. */
+    /* Where there is no group, this user need not have the right to see one,
+     * and MariaDB has neither the tables nor @@server_uuid. */
     "SELECT 'group_member_state', "
     "COALESCE(MAX(IF(CAST(MEMBER_ID AS BINARY) = (SELECT CAST(VARIABLE_VALUE "
     "AS BINARY) FROM performance_schema.global_variables WHERE VARIABLE_NAME = "

@@ -20,7 +20,8 @@ struct lk_mysql_defaults {
  * later wins.  A file that is missing, not readable, or writable by everybody
  * is passed over, as MySQL's own programs do.
  *
- * @param[out] out to be given to lk_mysql_defaults_clear(), also after a failure
+ * @param[out] out to be given to lk_mysql_defaults_clear(), also after a
+ * failure
  * @return 0, ENOMEM
  */
 int lk_mysql_defaults_read(struct lk_mysql_defaults *out, const char *group,

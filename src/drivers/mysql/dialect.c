@@ -1,6 +1,6 @@
 /*
- * dialect.c - the SQL of MySQL and MariaDB, where it is not that of all databases
- * (src/db/lock_sql.c)
+ * dialect.c - the SQL of MySQL and MariaDB, where it is not that of all
+ * databases (src/db/lock_sql.c)
  *
  * Only what both understand, but for comments that MariaDB alone reads: no
  * RETURNING elsewhere, no alias for the new row; and not VALUES(column), which
@@ -40,11 +40,11 @@ static const sqlock_fragment fragments[] = {
     {"answer", "LAST_INSERT_ID({it})"},
     {"returning", ""},
 
-    /* Delete the rows of region {2} from behind {1} to {9} for which a condition
-       holds, unless somebody has them locked: a DELETE alone would wait for any
-       row that it passes, of other regions, too.  The limit, more than a page of
-       the reaper's, keeps the inner SELECT a table of its own, which comes
-       first. */
+    /* Delete the rows of region {2} from behind {1} to {9} for which a
+     *       condition holds, unless somebody has them locked: a DELETE alone
+     *       would wait for any row that it passes, of other regions, too.  The
+     *       limit, more than a page of the reaper's, keeps the inner SELECT a
+     *       table of its own, which comes first. */
     {"delete_unlocked",
      "DELETE t FROM (SELECT LOCK_KEY AS free_key FROM {table} "
      "WHERE {behind} AND LOCK_KEY <= {9} AND {it} "
@@ -86,8 +86,9 @@ static const sqlock_fragment fragments[] = {
      "c CHAR(36) " BINARY " PATH '$.c', t BIGINT PATH '$.t', "
      "n VARCHAR(255) " BINARY " PATH '$.n', "
      "h VARCHAR(255) " BINARY " PATH '$.h')) j"},
-    /* The leases first and each row by its key, whatever the optimizer thinks: it
-       reads the whole of a small table, and would wait for anybody's row lock. */
+    /* The leases first and each row by its key, whatever the optimizer thinks:
+     *       it reads the whole of a small table, and would wait for anybody's
+     *       row lock. */
     {"rows_of_leases",
      "{leases} STRAIGHT_JOIN {table} t FORCE INDEX (PRIMARY) "
      "ON LOCK_KEY = JSON_UNQUOTE(JSON_QUOTE(j.k)) AND REGION = {2}"},
@@ -97,11 +98,11 @@ static const sqlock_fragment fragments[] = {
 };
 
 /* A release writes columns of fixed size alone: InnoDB then changes the row
-   where it is, and does so again in the next claim, where a null would have it
-   written anew both times.  CLIENT_ID and HOLDER stay, and the end goes back 400
-   years, out of the reach of any clock; CREATED_DATE goes before it, as the
-   table's CHECK demands, by 800 (400 years are 146097 days).  To all who read,
-   such a row is what one with a null is: free, and nobody's. */
+ *   where it is, and does so again in the next claim, where a null would have
+ *   it written anew both times.  CLIENT_ID and HOLDER stay, and the end goes
+ *   back 400 years, out of the reach of any clock; CREATED_DATE goes before it,
+ *   as the table's CHECK demands, by 800 (400 years are 146097 days).  To all
+ *   who read, such a row is what one with a null is: free, and nobody's. */
 #define CENTURIES "292194"
 
 static const sqlock_fragment ours[] = {
@@ -129,11 +130,12 @@ static const sqlock_fragment ours[] = {
      "EXPIRED_AFTER = IF(CLIENT_ID = {client}, {later {ttl}}, EXPIRED_AFTER)"},
 
     /* A queue lock is the user lock of its number, in this database (queue.c).
-       A claim that grants takes it for its session, once the row is locked, if it
-       is free; the release gives it back.  What is written does not depend on it
-       (what tells is never 0), but the insert id says by its bit 62 that it was
-       another's.  Not by "IS NULL": of what cannot be null, MySQL does not
-       compute it.  Each function more costs the server in every execution. */
+     *       A claim that grants takes it for its session, once the row is
+     *       locked, if it is free; the release gives it back.  What is written
+     *       does not depend on it (what tells is never 0), but the insert id
+     *       says by its bit 62 that it was another's.  Not by "IS NULL": of
+     *       what cannot be null, MySQL does not compute it.  Each function more
+     *       costs the server in every execution. */
     {"queue", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
     {"with_queue", "IF(GET_LOCK({queue}, 0) OR "
                   "LAST_INSERT_ID(FENCE | 4611686018427387904), {it}, NULL)"},
@@ -209,7 +211,7 @@ const sqlock_fragment lk_mysql_polling[] = {
     {NULL, NULL},
 };
 
-/* ------------------------------------------------------------- every table -- */
+/* ----------------------------------------------------------- every table -- */
 
 /* Newer servers give read_only as a word. */
 #define SERVER_TEXT                                                           \
@@ -217,9 +219,10 @@ const sqlock_fragment lk_mysql_polling[] = {
     "{now_us}, CONCAT(IF(VERSION() LIKE '%MariaDB%', 'MariaDB ', 'MySQL '), "  \
     "SUBSTRING_INDEX(VERSION(), '-', 1))"
 
-/* A key on a prefix of a column does not keep rows apart as it must.  Each table
-   of the catalogue is given the name itself: what a join would compare, MariaDB
-   does not look up, but reads the files of all tables of the server. */
+/* A key on a prefix of a column does not keep rows apart as it must.  Each
+ *   table of the catalogue is given the name itself: what a join would compare,
+ *   MariaDB does not look up, but reads the files of all tables of the
+ *   server. */
 #define THIS_TABLE(of)                                                        \
     of ".TABLE_SCHEMA = COALESCE({2}, DATABASE()) AND " of ".TABLE_NAME = {1}"
 #define DESCRIBE_TEXT                                                         \
@@ -290,16 +293,18 @@ const sqlock_dialect lk_mysql_dialect = {
             .with = with_queue, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
             .insert_id = SQLOCK_INSERT_ID_MARKED},
         [SQLOCK_SQL_HAND_OFF] = {.insert_id = SQLOCK_INSERT_ID_ROW},
-        /* MariaDB gives the rows as they are now, also those of others; on MySQL,
-           which has no such clause, they are read afterwards. */
+        /* MariaDB gives the rows as they are now, also those of others; on
+         *           MySQL, which has no such clause, they are read
+         *           afterwards. */
         [SQLOCK_SQL_CLAIM_MANY] = {.text =
             "INSERT INTO {table} (LOCK_KEY, REGION, CLIENT_ID, {claim_columns})"
             " SELECT j.k, {2}, {claim_values} FROM {leases} "
             "ON DUPLICATE KEY UPDATE {claim_again} "
             "/*M!100500 RETURNING LOCK_KEY, {token}, CLIENT_ID */",
             .with = of_each},
-        /* MariaDB can be told for a statement that it waits for no row lock: then
-           it is EBUSY at once.  MySQL waits for as long as the session does. */
+        /* MariaDB can be told for a statement that it waits for no row lock:
+         *           then it is EBUSY at once.  MySQL waits for as long as the
+         *           session does. */
         [SQLOCK_SQL_RENEW_MANY] = {.text =
             "/*M!100300 SET STATEMENT innodb_lock_wait_timeout = 0 FOR */ "
             "UPDATE {rows_of_leases} SET {lease j.t} WHERE {is_of_lease} "

@@ -2,11 +2,11 @@
  * group.c - whether the server may be used as a member of its group
  *
  * A member of MySQL Group Replication that is not ONLINE, such as one whose
- * START GROUP_REPLICATION has failed, may be writable: what it grants, the group
- * does not know.  So where a group is configured, a session is used only while
- * its server is ONLINE and sees a majority of the group.  That is asked when the
- * session opens, and again before a statement once the answer is old; it costs a
- * round trip a second, and nothing where there is no group.
+ * START GROUP_REPLICATION has failed, may be writable: what it grants, the
+ * group does not know.  So where a group is configured, a session is used only
+ * while its server is ONLINE and sees a majority of the group.  That is asked
+ * when the session opens, and again before a statement once the answer is old;
+ * it costs a round trip a second, and nothing where there is no group.
  */
 #include "drivers/mysql/group.h"
 

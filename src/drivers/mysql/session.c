@@ -38,9 +38,10 @@ static unsigned int seconds_until(int64_t deadline_ns)
     return seconds_of_ms(left / 1000000 + 1);
 }
 
-/* The client library counts in seconds.  Statements, and connecting, are ended in
-   time by abort; these limits stand behind it, a second later, so that the
-   server's own come first.  With Oracle's library connecting has nothing else. */
+/* The client library counts in seconds.  Statements, and connecting, are ended
+ *   in time by abort; these limits stand behind it, a second later, so that the
+ *   server's own come first.  With Oracle's library connecting has nothing
+ *   else. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
 {
     unsigned int connect = seconds_until(how->deadline_ns);

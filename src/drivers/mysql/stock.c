@@ -1,6 +1,6 @@
 /*
- * stock.c - the SQL about stock of MySQL and MariaDB, where it is not that of all
- * databases (src/stock/sql.c)
+ * stock.c - the SQL about stock of MySQL and MariaDB, where it is not that of
+ * all databases (src/stock/sql.c)
  *
  * Only what both understand: no RETURNING, so that what is left travels in the
  * insert id; and no statement that writes to two tables, so that orders are

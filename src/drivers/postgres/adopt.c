@@ -2,10 +2,11 @@
  * adopt.c - transactions of the application: its own PGconn, and the statements
  * that lock and guard rows in them
  *
- * Of the connection nothing is changed that outlives a statement: no setting but
- * by set_config(..., true) and back again, no prepared statement, and never the
- * notice receiver, since libpq does not tell its argument.  So a warning that a
- * commit did not wait for its standby (F58) reaches only the application's own.
+ * Of the connection nothing is changed that outlives a statement: no setting
+ * but by set_config(..., true) and back again, no prepared statement, and never
+ * the notice receiver, since libpq does not tell its argument.  So a warning
+ * that a commit did not wait for its standby (F58) reaches only the
+ * application's own.
  */
 #include <stdio.h>
 #include <string.h>

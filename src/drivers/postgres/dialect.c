@@ -25,27 +25,29 @@ static const sqlock_fragment fragments[] = {
     {"in_us", "(extract(epoch FROM {it}) * 1000000)::bigint"},
     {"text", "{it}::varchar"},
 
-    /* Losing a release in a crash leaves a row that runs out, so it need not wait
-     * for the disk, nor for a standby.  The setting ends with the statement's own
-     * transaction; inside a longer one it would hold until that one's end. */
+    /* Losing a release in a crash leaves a row that runs out, so it need not
+     * wait for the disk, nor for a standby.  The setting ends with the
+     * statement's own transaction; inside a longer one it would hold until that
+     * one's end. */
     {"need_not_be_durable", "set_config('synchronous_commit', 'off', true)"},
     {"released", " RETURNING {need_not_be_durable}"},
 
     /* Those who listen for a key's queue lock share its lock with an odd number
      * (queue.c), so that a release notifies only where somebody does.  Taken
-     * for an instant, it keeps others from beginning to listen until this release
-     * can be seen: nobody looks before it and listens after it. */
+     * for an instant, it keeps others from beginning to listen until this
+     * release can be seen: nobody looks before it and listens after it. */
     {"notify", "CASE WHEN NOT pg_try_advisory_xact_lock({it} + 1) "
              "THEN pg_notify('sqlock_' || to_hex({it}), '') IS NULL END"},
-    /* Whether somebody else has the queue lock itself: who waits, and is next. */
+    /* Whether somebody else has the queue lock itself: who waits, and is
+     * next. */
     {"is_wanted", "NOT pg_try_advisory_xact_lock({0})"},
 
     /* Tokens rise because claims of a key take turns, from before a token is
      * computed until it is committed.  The lock of the row does not order them:
      * what is to be inserted is computed before that lock is waited for, and a
      * Spring peer deletes the row.  While a claim of ours waited behind such a
-     * DELETE, others took a later token, and a second DELETE removed it with its
-     * row: then the first claim inserted its own, which was older. */
+     * DELETE, others took a later token, and a second DELETE removed it with
+     * its row: then the first claim inserted its own, which was older. */
     {"turn", "pg_advisory_xact_lock(hashtextextended({2}::varchar, "
              "hashbpchar({key})::bigint))"},
     {"at_turn", "CASE WHEN {turn} IS NOT NULL THEN {it} END"},
@@ -53,8 +55,9 @@ static const sqlock_fragment fragments[] = {
      * as in a claim, so the two cannot wait for each other crosswise. */
     {"in_turn", " AND (SELECT {turn}) IS NOT NULL"},
 
-    /* Many leases: {1} is JSON.  To lock rows in the order of their keys they are
-     * sorted here; what is read of the clock per item is read behind the sort. */
+    /* Many leases: {1} is JSON.  To lock rows in the order of their keys they
+     * are sorted here; what is read of the clock per item is read behind the
+     * sort. */
     {"items", "json_to_recordset({1}::json) "
               "AS J (k char(36), c char(36), t bigint, n varchar, h varchar, "
               "b bigint)"},
@@ -62,9 +65,9 @@ static const sqlock_fragment fragments[] = {
                    "FROM {items} ORDER BY J.k) AS J"},
     /* The rows that items own, locked in order: row by row, by the primary key.
      * A plain join is in the planner's hands, who takes a table without
-     * statistics to have one such row, and compares each of a thousand items with
-     * each row of it; for the same reason the region is taken from the row that
-     * was found. */
+     * statistics to have one such row, and compares each of a thousand items
+     * with each row of it; for the same reason the region is taken from the row
+     * that was found. */
     {"own_items",
      "WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM "
      "(SELECT * FROM {items} ORDER BY k) AS J, LATERAL "
@@ -76,10 +79,10 @@ static const sqlock_fragment fragments[] = {
     {"unless_there", "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"},
     {"share_free", LK_PG_SHARE_FREE},
     /* A reap goes from page to page: by key, each row would be on another one,
-     * which is read and written for it.  Bounds are numbers of pages.  That is in
-     * no order of keys, in which others lock rows, and so must wait for nobody.
-     * The condition is asked twice: in a partitioned table ctid does not name a
-     * row alone. */
+     * which is read and written for it.  Bounds are numbers of pages.  That is
+     * in no order of keys, in which others lock rows, and so must wait for
+     * nobody.  The condition is asked twice: in a partitioned table ctid does
+     * not name a row alone. */
     {"page_number", "coalesce(nullif({it}::text, ''), '0')"},
     {"page", "('(' || {page_number {it}} || ',0)')::tid"},
     {"pages_of",
@@ -112,8 +115,8 @@ static const sqlock_fragment ours[] = {
     {"broken_now", " RETURNING {notify {0}}"},
     {"release_and_leave", "{release} WHERE {row} AND CLIENT_ID = {3} "
                           "RETURNING pg_advisory_unlock_all() IS NULL"},
-    {"release_items", "UPDATE {table} AS T SET CLIENT_ID = NULL, HOLDER = NULL, "
-                      "{freed} FROM J"},
+    {"release_items", "UPDATE {table} AS T SET CLIENT_ID = NULL, "
+                      "HOLDER = NULL, {freed} FROM J"},
     {NULL, NULL},
 };
 
@@ -214,13 +217,14 @@ const sqlock_dialect lk_pg_dialect = {
     .statements = {
         [SQLOCK_SQL_SERVER] = {.text = SERVER},
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
-        /* Nor does a list go by key: a cursor keeps the rows that move meanwhile
-         * from being missed, or told twice. */
+        /* Nor does a list go by key: a cursor keeps the rows that move
+         * meanwhile from being missed, or told twice. */
         [SQLOCK_SQL_LIST_BEGIN] = {.text =
             "DECLARE sqlock_list NO SCROLL CURSOR FOR {info} FROM {table} "
             "WHERE REGION = {2}", .is_planned_anew = true,
-            /* Of a list, much of the time was arithmetic of extract()'s numerics.
-             * Doubles give the same microseconds until the year 2041. */
+            /* Of a list, much of the time was arithmetic of extract()'s
+             * numerics.  Doubles give the same microseconds until the year
+             * 2041. */
             .with = (const sqlock_fragment[]){
                 {"in_us", "(date_part('epoch', {it}) * 1000000)::bigint"},
                 {NULL, NULL}}},

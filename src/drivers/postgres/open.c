@@ -362,7 +362,8 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
-/* A Unix socket has no network in between, and libpq lets sslmode rest there. */
+/* A Unix socket has no network in between, and libpq lets sslmode rest
+ * there. */
 static bool is_unix_socket(const lk_pg *session)
 {
     struct sockaddr_storage address = {0};

@@ -371,7 +371,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     return rc;
 }
 
-/* ------------------------------------------------ a commit on a condition -- */
+/* ----------------------------------------------- a commit on a condition -- */
 
 #ifdef LIBPQ_HAS_PIPELINING
 

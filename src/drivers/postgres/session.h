@@ -98,8 +98,8 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err);
 int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
                  char tag[16], sqlock_error *err);
 
-/* The same; the last cell of its first row as text, "" when there is none or it is
- * null. */
+/* The same; the last cell of its first row as text, "" when there is none or it
+ * is null. */
 int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
               size_t size, sqlock_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * stock.c - the SQL about stock that PostgreSQL gets, where it is not that of all
- * databases (src/stock/sql.c)
+ * stock.c - the SQL about stock that PostgreSQL gets, where it is not that of
+ * all databases (src/stock/sql.c)
  */
 #include "drivers/postgres/session.h"
 
@@ -17,15 +17,16 @@ static const sqlock_fragment fragments[] = {
     {"locked", " FOR NO KEY UPDATE"},
     {"orders", "SELECT json_array_elements_text({4}::json)"},
     {"entries", "json_to_recordset({4}::json) AS J (o varchar, l int, "
-                "i varchar, k varchar, q bigint, d bigint, s varchar, b bigint)"},
+                "i varchar, k varchar, q bigint, d bigint, s varchar, "
+                "b bigint)"},
     {"by_order", " ORDER BY J.o, J.l"},
     {"sum_in_buckets", "coalesce((SELECT sum(C.QUANTITY) FROM {bucket} AS C "
                        "WHERE C.ITEM = {it}), 0)::bigint"},
     {"left_in_buckets", " RETURNING ({total_of_item}) - {2}"},
     /* A deduction, and the entries of what is left then. */
     {"and_record",
-     "WITH U AS ({it} AS remains), E AS ({insert_entries}U.remains + J.b, {now} "
-     "FROM U, {entries}) SELECT remains FROM U"},
+     "WITH U AS ({it} AS remains), E AS ({insert_entries}U.remains + J.b, "
+     "{now} FROM U, {entries}) SELECT remains FROM U"},
     {NULL, NULL},
 };
 

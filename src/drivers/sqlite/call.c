@@ -33,8 +33,8 @@ static int on_busy(void *context, int count)
     return lk_sqlite_call_nap(context);
 }
 
-/* Not 0 ends the statement with SQLITE_INTERRUPT.  SQLite asks once more when it
- * has ended, and what is committed or begun then would look undone. */
+/* Not 0 ends the statement with SQLITE_INTERRUPT.  SQLite asks once more when
+ * it has ended, and what is committed or begun then would look undone. */
 static int on_progress(void *context)
 {
     struct lk_sqlite *c = context;

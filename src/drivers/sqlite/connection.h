@@ -76,8 +76,8 @@ int lk_sqlite_add_functions(struct lk_sqlite *c);
 
 /* queue.c: waiting for another process. */
 extern const sqlock_wait_queue lk_sqlite_wait_queue;
-/* Take the queue lock if it is free: true if so, and nobody is next; give it back;
- * end all that it has. */
+/* Take the queue lock if it is free: true if so, and nobody is next; give it
+ * back; end all that it has. */
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_close(struct lk_sqlite *c);

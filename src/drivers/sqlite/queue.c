@@ -4,14 +4,14 @@
  * description (OFD) and end with it, however its process dies.
  *
  * The kernel can only wait for such a lock without a limit of time, so a helper
- * thread does, and is cancelled when it is waited for no longer; a lock that was
- * granted too late is let go.
+ * thread does, and is cancelled when it is waited for no longer; a lock that
+ * was granted too late is let go.
  *
  * A lock that is let go is anybody's, and who did so is the quickest to take it
  * again.  So the byte behind it is for the one who is next: a waiter takes that
- * first, waits for the queue lock and lets the other one go; nobody overtakes it
- * in between.  The file is never the database's own: closing a
- * descriptor of that would drop SQLite's locks (F70).
+ * first, waits for the queue lock and lets the other one go; nobody overtakes
+ * it in between.  The file is never the database's own: closing a descriptor of
+ * that would drop SQLite's locks (F70).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -154,8 +154,8 @@ static bool take_turn(struct lk_sqlite *c, int64_t queue)
 }
 
 /* What the helper thread works on is its starter's: a thread that is cancelled
- * does not leave its functions, and AddressSanitizer would still guard what they
- * had on the stack. */
+ * does not leave its functions, and AddressSanitizer would still guard what
+ * they had on the stack. */
 struct helper {
     struct lk_sqlite *c;
     struct flock next, lock;

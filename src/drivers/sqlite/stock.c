@@ -1,8 +1,8 @@
 /*
- * stock.c - the SQL about stock of SQLite, where it is not that of all databases
- * (src/stock/sql.c).  One writer at a time: what a transaction has read, nobody
- * changes before it ends, so there is nothing to lock; and an order is entered in
- * a statement of its own.
+ * stock.c - the SQL about stock of SQLite, where it is not that of all
+ * databases (src/stock/sql.c).  One writer at a time: what a transaction has
+ * read, nobody changes before it ends, so there is nothing to lock; and an
+ * order is entered in a statement of its own.
  */
 #include "drivers/sqlite/connection.h"
 

@@ -8,7 +8,8 @@
 #include "folder.h"
 #include "sqlock.h"
 
-/* Apply what is not applied yet, holding the lock.  0, or -1 having said why. */
+/* Apply what is not applied yet, holding the lock.  0, or -1 having said
+ * why. */
 int deploy(sqlock_registry *registry, sqlock_lock *lock,
            const struct connection *connection, const struct folder *folder);
 
