@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/random.h"
-#include "db/transaction.h"
 #include "admin/info.h"
+#include "base/error.h"
+#include "base/retry.h"
+#include "db/transaction.h"
 
 #define PAGE 1000 /* rows: little enough for a slow network */
-#define PAUSE_US INT64_C(20000)
 
 struct list {
     struct lk_store *store;
@@ -92,15 +90,6 @@ static int read_within(struct lk_transaction *transaction, struct list *list,
     return rc;
 }
 
-/* Nothing was written, so nothing is in doubt. */
-static int of_reading(int rc, sqlock_error *err)
-{
-    if (rc != SQLOCK_EUNCERTAIN)
-        return rc;
-    return lk_error(err, SQLOCK_EUNREACHABLE,
-                    "the database did not answer in time");
-}
-
 static int read_once(struct list *list, sqlock_error *err)
 {
     struct lk_store *store = list->store;
@@ -109,32 +98,33 @@ static int read_once(struct list *list, sqlock_error *err)
                                   lk_store_deadline(store), err);
 
     if (rc < 0)
-        return of_reading(rc, err);
+        return rc;
     rc = read_within(&transaction, list, err);
     lk_transaction_rollback(&transaction, lk_store_deadline(store));
-    return of_reading(rc, err);
+    return rc;
 }
 
-/* As lk_db_run() does with one statement. */
+/* As lk_db_run() does with one statement that reads. */
 static int read_at_once(struct list *list, sqlock_error *err)
 {
-    const struct lk_run run = {.is_repeatable = true};
-    int64_t deadline_ns = lk_store_deadline(list->store);
+    static const struct lk_retry_policy policy = {
+        .first_us = 20000,
+        .longest_us = 20000,
+        .classes = LK_RETRY_CONFLICT | LK_RETRY_BUSY | LK_RETRY_FULL |
+                   LK_RETRY_UNREACHABLE | LK_RETRY_UNCERTAIN,
+        .last = LK_RETRY_WITHIN,
+    };
+    struct lk_retry retry;
+    int rc;
 
-    for (;;) {
-        int rc = read_once(list, err);
-        int64_t resume_ns =
-            sqlock_monotonic_ns() +
-            lk_random_between(PAUSE_US / 2, PAUSE_US) * LK_NS_PER_US;
-
-        if (!lk_db_may_try_again(&list->store->db, &run, rc) ||
-            resume_ns >= deadline_ns)
-            return rc;
+    lk_retry_begin(&retry, &policy, lk_store_deadline(list->store));
+    do {
         sqlock_info_free(list->rows, list->count);
         list->rows = NULL;
         list->count = 0;
-        lk_sleep_until(resume_ns);
-    }
+        rc = read_once(list, err);
+    } while (lk_retry_goes_on(&retry, rc));
+    return lk_db_of_reading(rc, err);
 }
 
 /* --- in order --- */

@@ -211,8 +211,7 @@ int lk_db_not_applied(int rc, sqlock_error *err)
     return SQLOCK_EBUSY;
 }
 
-/* Nothing is in doubt. */
-static int of_reading(int rc, sqlock_error *err)
+int lk_db_of_reading(int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_EUNCERTAIN)
         return lk_error(err, SQLOCK_EUNREACHABLE,
@@ -236,7 +235,7 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
 {
     const sqlock_statement statement = {.text = text};
 
-    return of_reading(
+    return lk_db_of_reading(
         execute(db, connection, &statement, NULL, 0, deadline_ns, result, err),
         err);
 }
@@ -272,7 +271,7 @@ static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
                    sqlock_error *err)
 {
     if (!run->is_write)
-        return of_reading(rc, err);
+        return lk_db_of_reading(rc, err);
     if (rc == 0 || rc == SQLOCK_EUNCERTAIN || !was_uncertain)
         return lk_db_not_applied(rc, err);
     return lk_error(err, SQLOCK_EUNCERTAIN,

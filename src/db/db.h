@@ -31,8 +31,8 @@ int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err);
 void lk_db_clear(struct lk_db *db);
 
-/* The longest pause before a statement is tried again: with less time left it is
- * not. */
+/* The longest pause before a statement is tried again: with less time left it
+ * is not. */
 #define LK_DB_PAUSE_NS INT64_C(50000000)
 
 /* One run of a statement. */
@@ -60,16 +60,16 @@ struct lk_run {
 };
 
 /*
- * Opening a connection, where that is needed, has connect_timeout_ms of its own,
- * once: a run ends that much behind its deadline at the latest.
+ * Opening a connection, where that is needed, has connect_timeout_ms of its
+ * own, once: a run ends that much behind its deadline at the latest.
  *
  * A read that is EBUSY has met a file, or a table, that is locked for a moment:
  * it is tried again likewise.
  *
- * ERETRY, EUNREACHABLE and ERESOURCE (and EBUSY, see above) are tried again, with jitter, until the deadline; so
- * is EUNCERTAIN where that is allowed.  A statement that may have been sent is
- * never sent again otherwise.  A broken connection does not go back to the
- * pool.
+ * ERETRY, EUNREACHABLE and ERESOURCE (and EBUSY, see above) are tried again,
+ * with jitter, until the deadline; so is EUNCERTAIN where that is allowed.  A
+ * statement that may have been sent is never sent again otherwise.  A broken
+ * connection does not go back to the pool.
  *
  * The driver's results, and ERESOURCE, but for ECANCELED and ERETRY: see
  * lk_db_not_applied().  A statement that only reads is EUNREACHABLE in place of
@@ -84,12 +84,16 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
  * of the registry tell ECANCELED only where the caller has cancelled. */
 int lk_db_not_applied(int rc, sqlock_error *err);
 
+/* The code for what only reads and is not tried again: as above, and, since
+ * nothing of it can be in doubt, EUNREACHABLE in place of EUNCERTAIN. */
+int lk_db_of_reading(int rc, sqlock_error *err);
+
 /* Whether a run that gave that is to be tried again, if there is time. */
 bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
                          int rc);
 
-/* Once, on a connection that the caller has and keeps, also when it is of no use
- * any more. */
+/* Once, on a connection that the caller has and keeps, also when it is of no
+ * use any more. */
 int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
