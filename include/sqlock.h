@@ -539,8 +539,9 @@ SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
  * or, owned by the registry, counts as one more of the registry's.  The
  * options, `auto_renew` and `on_lost` among them, work from the grant on.
  *
- * At a time, half as many requests as the pool has connections wait at
- * wait queues; the rows of all others are looked at together, every poll_ms.
+ * At a time, half as many requests as the pool has connections wait in queues
+ * of the database; the rows of all others are looked at together, every
+ * poll_ms.
  *
  * A request keeps its lock alive: the caller may drop its reference when it has
  * abandoned it.  sqlock_registry_close() abandons all that are left, and frees

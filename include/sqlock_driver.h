@@ -557,7 +557,7 @@ typedef struct sqlock_wait_queue {
     /* A CLAIM or TAKE that grants takes the queue lock for its session where it
      * is to be had at once, and the RELEASE on that session gives it back. */
     bool holders_keep_it;
-    uint32_t enqueue_max_ms; /* `queue` must not block longer; 0: no limit */
+    uint32_t enqueue_max_ms; /* `enqueue` must not block longer; 0: no limit */
     /* One row with a text that names the session in the database, to find out
      * whether two connections share one; NULL: they never do. */
     const char *session;
@@ -722,9 +722,9 @@ typedef struct sqlock_driver {
 
     /**
      * The `overrides` of the dialect for URLs with the parameter waiting=poll,
-     * where nothing is sent that takes part in a wait queue; `wait queues` are
+     * where nothing is sent that takes part in a wait queue; `wait_queue` is
      * passed over.  The driver gets the URL as it is.  NULL: such a URL is
-     * refused if there are wait queues.
+     * refused if there is a `wait_queue`.
      *
      * Where the row's lock alone makes claims of a key take turns, tokens of
      * our layout rise as long as the row stays: not past a Spring peer, whose

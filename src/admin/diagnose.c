@@ -153,10 +153,10 @@ static void look_for_pooler(struct subject *subject)
     rc = lk_transaction_begin(&other, &subject->db, false, subject->deadline_ns,
                               NULL);
     if (rc == 0) {
-        struct subject twin = *subject;
+        struct subject second = *subject;
 
-        twin.connection = other.connection;
-        (void)session_number(&twin);
+        second.connection = other.connection;
+        (void)session_number(&second);
     }
     after = session_number(subject);
     if (rc == 0)

@@ -18,7 +18,7 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_WITHIN,
 };
 
-/* At a queue lock: an hour; the one who waits goes on then. */
+/* In a wait queue: an hour; the one who waits goes on then. */
 #define LONGEST_WAIT_MS 3600000u
 
 static int init_pools(struct lk_db *db, const char *url,

@@ -436,17 +436,17 @@ static int judge_repeated_release(struct lk_store *store,
                     "not say whether the lock had been lost before");
 }
 
-/* On any session; *was_notified: on that of its queue lock, and so it has
+/* On any session; *has_notified: on that of its queue lock, and so waiters are
  * notified. */
 static int send_release(struct lk_store *store, const struct lk_lease *lease,
-                        struct lk_run *run, bool *was_notified,
+                        struct lk_run *run, bool *has_notified,
                         sqlock_result *result, sqlock_error *err)
 {
     int rc;
 
     run->session = lease->place.session;
     rc = lk_store_run(store, SQLOCK_SQL_RELEASE, run, result, err);
-    *was_notified = rc == 0 && result->affected > 0 &&
+    *has_notified = rc == 0 && result->affected > 0 &&
                     lease->place.connection == NULL &&
                     run->session == lease->place.session;
     return rc;
@@ -456,19 +456,19 @@ static int send_release(struct lk_store *store, const struct lk_lease *lease,
  * nothing came of that, within the same time. */
 static int release_at_queue(struct lk_store *store,
                             const struct lk_lease *lease, struct lk_run *run,
-                            bool *was_notified, sqlock_result *result,
+                            bool *has_notified, sqlock_result *result,
                             sqlock_error *err)
 {
     int rc = SQLOCK_EUNREACHABLE;
 
-    *was_notified = false;
+    *has_notified = false;
     if (lease->place.connection != NULL) {
         rc = lk_queue_release(store, &lease->place, run, result, err);
-        *was_notified = rc == 0 && result->affected > 0;
+        *has_notified = rc == 0 && result->affected > 0;
     }
     if (rc == SQLOCK_EBUSY || /* of a session that could not wait, too */
         (rc < 0 && lk_db_may_try_again(&store->db, run, rc)))
-        rc = send_release(store, lease, run, was_notified, result, err);
+        rc = send_release(store, lease, run, has_notified, result, err);
     return rc;
 }
 
@@ -485,19 +485,19 @@ static int release_row(struct lk_store *store, struct lk_lease *lease,
         .asked_ns = lease->asked_ns,
     };
     sqlock_result result = {0};
-    bool was_notified;
+    bool has_notified;
     int rc;
 
     lk_store_arguments(store, lease->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, lease->client_id);
-    rc = release_at_queue(store, lease, &run, &was_notified, &result, err);
+    rc = release_at_queue(store, lease, &run, &has_notified, &result, err);
     *was_uncertain = rc == SQLOCK_EUNCERTAIN;
-    (void)lk_queue_end(store, lease->key, &lease->place, was_notified,
+    (void)lk_queue_end(store, lease->key, &lease->place, has_notified,
                        lk_is_outage(rc));
     if (*was_uncertain) {
         run.is_repeatable = true;
         run.deadline_ns = lk_store_deadline(store);
-        rc = send_release(store, lease, &run, &was_notified, &result, err);
+        rc = send_release(store, lease, &run, &has_notified, &result, err);
         if (rc < 0)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "the connection broke under the release; if it was "

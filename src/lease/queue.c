@@ -173,7 +173,7 @@ void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
         place->session = has_one_writer(store) ? THE_WRITER : session;
 }
 
-/* The queue lock of a lease that was not notified by its release. */
+/* The queue lock of a lease whose release has not given it up. */
 static void give_up(struct lk_store *store, const char *key, uint64_t session)
 {
     struct lk_connection *writer;
@@ -206,21 +206,21 @@ int lk_queue_release(struct lk_store *store, const struct lk_place *place,
 }
 
 bool lk_queue_end(struct lk_store *store, const char *key,
-                  struct lk_place *place, bool was_notified, bool is_outage)
+                  struct lk_place *place, bool has_notified, bool is_outage)
 {
     struct lk_connection *connection = place->connection;
 
     if (connection != NULL) {
-        if (!was_notified && !is_outage)
+        if (!has_notified && !is_outage)
             is_outage =
                 lk_queue_call(store, connection, lk_wait_queue_of(store)->leave,
                               lk_queue_number(store, key),
                               lk_store_deadline(store)) < 0;
-        if (!was_notified && is_outage)
+        if (!has_notified && is_outage)
             lk_pool_discard(&store->db.waiting, connection);
         else
             lk_queue_put_back(&store->db.waiting, connection);
-    } else if (!was_notified && place->session != 0) {
+    } else if (!has_notified && place->session != 0) {
         give_up(store, key, place->session);
     }
     place->connection = NULL;

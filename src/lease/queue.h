@@ -1,6 +1,6 @@
 /*
- * queue.h - wait queues: whether there are any here, and that of a lease, which
- * is notified when the lease ends
+ * queue.h - wait queues: whether there are any here, and the queue lock of a
+ * lease, given up when the lease ends
  */
 #ifndef LK_QUEUE_H
 #define LK_QUEUE_H
@@ -40,11 +40,11 @@ int lk_queue_release(struct lk_store *store, const struct lk_place *place,
                      struct lk_run *run, sqlock_result *result,
                      sqlock_error *err);
 
-/* The lease is over; `was_notified`: its release has given up the queue lock
+/* The lease is over; `has_notified`: its release has given up the queue lock
  * already.  In an outage nothing is asked of the database, so that no second
  * time passes, and the queue lock ends with its session.  Whether there is an
  * outage by now. */
 bool lk_queue_end(struct lk_store *store, const char *key,
-                  struct lk_place *place, bool was_notified, bool is_outage);
+                  struct lk_place *place, bool has_notified, bool is_outage);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * queue_wait.c - waiting in a queue.
  *
- * At first in the queue of the queue lock, for a second: whoever gets it
+ * At first in the queue, for a second: whoever gets it
  * claims, keeps it as long as the lease, and gives it to the next by the
  * release.  After that the row tells how long the lease is: the wait goes on
  * until its end, listening or in the queue, and nothing is sent meanwhile.  A
@@ -112,7 +112,7 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
 }
 
 /* Block in the database, where a cancellation finds it.  0; EBUSY: not until
- * then; ECANCELED; EUNREACHABLE: the queue lock is off. */
+ * then; ECANCELED; EUNREACHABLE: the wait queue is off. */
 static int block(struct lk_queue_wait *wait, lk_queue_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
@@ -156,7 +156,7 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
     return rc;
 }
 
-/* Nothing but the queue lock, in its queue. */
+/* Wait in the queue, for nothing else. */
 static int queue(struct lk_queue_wait *wait, int64_t until_ns,
                  sqlock_error *err)
 {
@@ -261,7 +261,7 @@ static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
     return wait->is_off || wait->may_look ? await_by_looking(wait, err) : 0;
 }
 
-/* For this wait the queue lock is no use any more: nobody would notify it. */
+/* For this wait the queue is of no use any more: nobody would give it up. */
 static void give_up_turn(struct lk_queue_wait *wait)
 {
     wait->is_slow = true;

@@ -19,7 +19,7 @@ struct lk_queue_wait {
     bool has_turn;                    /* the queue lock is this session's */
     bool is_subscribed;
     bool is_slow;   /* the lock is held for long */
-    bool is_off;    /* there is no queue lock for this wait */
+    bool is_off;    /* there is no wait queue for this wait */
     bool may_look;  /* who has the lock has no queue lock: once */
     unsigned looks; /* with the turn, at a row that is taken all the same */
 };
@@ -27,7 +27,7 @@ struct lk_queue_wait {
 void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
                     struct lk_waiter *self);
 
-/* Whether there is a queue lock to wait at, with a connection for it. */
+/* Whether there is a queue to wait in, with a connection for it. */
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
 /* Until it makes sense to claim: 0; or as lk_wait_for_row(), which is called

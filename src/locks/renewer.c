@@ -1,8 +1,8 @@
 /*
- * renewer.c - renewing every kept lease of a registry in one statement a
- * period, on a connection of its own.  It goes on through errors until the
- * deadlines (F5); it does not declare a lease lost for want of an answer: that
- * is the expiry's, at the deadline.
+ * renewer.c - renewing every lease that asked for it of a registry in one
+ * statement a period, on a connection of its own.  It goes on through errors
+ * until the deadlines (F5); it does not declare a lease lost for want of an
+ * answer: that is the expiry's, at the deadline.
  */
 #include "locks/renewer.h"
 

@@ -23,7 +23,7 @@ static struct lk_stock_line *line_of(const struct lk_combined_request *request)
 /* Whether this try is about it. */
 static bool is_live(const struct lk_combined_request *request)
 {
-    return !request->is_answered && request->twin == NULL;
+    return !request->is_answered && request->original == NULL;
 }
 
 static void answer(struct lk_combined_request *request, int rc,
@@ -37,7 +37,7 @@ static void answer(struct lk_combined_request *request, int rc,
 
 /* --- the same order twice in a round --- */
 
-static void find_twins(struct lk_combine *combine)
+static void find_duplicates(struct lk_combine *combine)
 {
     for (size_t i = 0; i < combine->count; i++) {
         struct lk_combined_request *request = combine->requests[i];
@@ -45,25 +45,26 @@ static void find_twins(struct lk_combine *combine)
         if (request->op->order == NULL)
             continue;
         request->hash = lk_hash_text(request->op->order);
-        for (size_t k = 0; k < i && request->twin == NULL; k++) {
+        for (size_t k = 0; k < i && request->original == NULL; k++) {
             struct lk_combined_request *other = combine->requests[k];
 
             if (other->op->order != NULL && other->hash == request->hash &&
-                other->twin == NULL &&
+                other->original == NULL &&
                 strcmp(other->op->order, request->op->order) == 0)
-                request->twin = other;
+                request->original = other;
         }
     }
 }
 
 /* It gets the answer of the first, as it would a moment later. */
-static void answer_twin(struct lk_combined_request *request)
+static void answer_duplicate(struct lk_combined_request *request)
 {
-    const struct lk_stock_line *first = line_of(request->twin);
+    const struct lk_stock_line *first = line_of(request->original);
     struct lk_stock_line *line = line_of(request);
 
-    if (request->twin->rc != 0 && request->twin->rc != SQLOCK_EINSUFFICIENT) {
-        answer(request, request->twin->rc, &request->twin->err);
+    if (request->original->rc != 0 &&
+        request->original->rc != SQLOCK_EINSUFFICIENT) {
+        answer(request, request->original->rc, &request->original->err);
         return;
     }
     if (first->quantity != line->quantity) {
@@ -78,7 +79,7 @@ static void answer_twin(struct lk_combined_request *request)
     line->result = first->result;
     line->delta = first->delta;
     request->op->is_duplicate = true;
-    answer(request, request->twin->rc, &request->twin->err);
+    answer(request, request->original->rc, &request->original->err);
 }
 
 /* --- what they want --- */
@@ -171,9 +172,9 @@ static int record(struct lk_combine *combine, sqlock_error *err)
     entries = write_orders(combine, true);
     if (entries == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&combine->carrier, NULL, &arguments);
+    lk_stock_arguments(&combine->operation, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
-    rc = lk_stock_do(&combine->carrier, SQLOCK_STOCK_SQL_RECORD, &arguments,
+    rc = lk_stock_do(&combine->operation, SQLOCK_STOCK_SQL_RECORD, &arguments,
                      &affected, err);
     free(entries);
     if (rc == 0 && affected != count_orders(combine))
@@ -212,10 +213,10 @@ static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
     entries = write_orders(combine, true);
     if (entries == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&combine->carrier, &combine->line, &arguments);
+    lk_stock_arguments(&combine->operation, &combine->line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
-    rc = lk_stock_send(&combine->carrier, SQLOCK_STOCK_SQL_COMBINE, &arguments,
-                       &result, err);
+    rc = lk_stock_send(&combine->operation, SQLOCK_STOCK_SQL_COMBINE,
+                       &arguments, &result, err);
     free(entries);
     if (rc == 0 && result.rows > 0) {
         *left = result.cells[0].integer;
@@ -227,13 +228,13 @@ static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
     return rc;
 }
 
-static int deduct_then_enter(struct lk_stock_operation *carrier,
+static int deduct_then_enter(struct lk_stock_operation *operation,
                              sqlock_error *err)
 {
-    struct lk_combine *combine = (struct lk_combine *)carrier;
+    struct lk_combine *combine = (struct lk_combine *)operation;
     int rc;
 
-    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
+    rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
                       &combine->known_left, err);
     if (rc == 0)
         return LK_STOCK_UNKNOWN; /* less is there */
@@ -251,12 +252,13 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
     combine->line.quantity = combine->total;
     if (!has_orders(combine)) {
-        rc = lk_stock_ask(&combine->carrier, SQLOCK_STOCK_SQL_DEDUCT,
+        rc = lk_stock_ask(&combine->operation, SQLOCK_STOCK_SQL_DEDUCT,
                           &combine->line, &left, err);
-    } else if (lk_stock_can(combine->carrier.stock, SQLOCK_STOCK_SQL_COMBINE)) {
+    } else if (lk_stock_can(combine->operation.stock,
+                            SQLOCK_STOCK_SQL_COMBINE)) {
         rc = deduct_and_enter(combine, &left, err);
     } else {
-        rc = lk_stock_run_apart(&combine->carrier, deduct_then_enter, err);
+        rc = lk_stock_run_apart(&combine->operation, deduct_then_enter, err);
         if (rc < 0)
             return rc;
         left = combine->known_left;
@@ -315,10 +317,10 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
     orders = write_orders(combine, false);
     if (orders == NULL)
         return lk_error_nomem(err);
-    lk_stock_arguments(&combine->carrier, NULL, &arguments);
+    lk_stock_arguments(&combine->operation, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
-    rc = lk_stock_send(&combine->carrier, SQLOCK_STOCK_SQL_ENTRIES, &arguments,
-                       &entries, err);
+    rc = lk_stock_send(&combine->operation, SQLOCK_STOCK_SQL_ENTRIES,
+                       &arguments, &entries, err);
     free(orders);
     if (rc == 0)
         answer_known(combine, &entries);
@@ -361,28 +363,28 @@ static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
     struct lk_stock_line back = combine->line;
     int rc;
 
-    if (!combine->carrier.stock->is_ours)
+    if (!combine->operation.stock->is_ours)
         return 0;
-    rc = lk_buckets_gather(&combine->carrier, &combine->line, &back.quantity,
+    rc = lk_buckets_gather(&combine->operation, &combine->line, &back.quantity,
                            err);
     if (rc < 0 || back.quantity == 0)
         return rc;
-    rc = lk_stock_add(&combine->carrier, &back, err);
+    rc = lk_stock_add(&combine->operation, &back, err);
     if (rc == 0)
         *there = back.left;
     return rc;
 }
 
-static int judge_each(struct lk_stock_operation *carrier, sqlock_error *err)
+static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
 {
-    struct lk_combine *combine = (struct lk_combine *)carrier;
+    struct lk_combine *combine = (struct lk_combine *)operation;
     int64_t granted;
     int64_t there = 0;
     bool exists;
     int rc;
 
     combine->known_left = -1;
-    rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there,
+    rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_LOCK, &combine->line, &there,
                       err);
     exists = rc == 1;
     if (rc >= 0)
@@ -400,7 +402,7 @@ static int judge_each(struct lk_stock_operation *carrier, sqlock_error *err)
     granted = plan_each(combine, there);
     combine->line.quantity = granted;
     if (granted > 0) {
-        rc = lk_stock_ask(carrier, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
+        rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
                           &combine->known_left, err);
         if (rc == 0)
             return lk_error(err, SQLOCK_ECONFLICT,
@@ -415,11 +417,11 @@ static int judge_each(struct lk_stock_operation *carrier, sqlock_error *err)
 /* Without orders, and when nobody can have anything, a look is enough. */
 static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
 {
-    bool is_ours = combine->carrier.stock->is_ours;
+    bool is_ours = combine->operation.stock->is_ours;
     int64_t there = 0;
     int rc;
 
-    rc = lk_stock_ask(&combine->carrier,
+    rc = lk_stock_ask(&combine->operation,
                       is_ours ? SQLOCK_STOCK_SQL_TOTAL : SQLOCK_STOCK_SQL_READ,
                       &combine->line, &there, err);
     if (rc < 0)
@@ -470,7 +472,7 @@ static int try_round(struct lk_combine *combine, sqlock_error *err)
     if (rc == LK_STOCK_KNOWN && !has_orders(combine))
         rc = look(combine, least, err);
     if (rc == LK_STOCK_KNOWN)
-        rc = lk_stock_run_apart(&combine->carrier, judge_each, err);
+        rc = lk_stock_run_apart(&combine->operation, judge_each, err);
     if (rc == LK_STOCK_KNOWN)
         rc = lk_error(err, SQLOCK_ERETRY,
                       "an order of this round is being entered by another");
@@ -512,8 +514,8 @@ static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
     struct lk_retry retry;
     bool was_uncertain = false;
 
-    lk_retry_begin(&retry, &lk_stock_retrying, combine->carrier.deadline_ns);
-    retry.policy.attempts = combine->carrier.stock->options.attempts;
+    lk_retry_begin(&retry, &lk_stock_retrying, combine->operation.deadline_ns);
+    retry.policy.attempts = combine->operation.stock->options.attempts;
     /* Those that have an order: the others are answered. */
     retry.policy.classes |= LK_RETRY_UNCERTAIN;
     for (;;) {
@@ -526,7 +528,8 @@ static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
                 return 0;
         }
         if (!lk_retry_goes_on(&retry, rc))
-            return lk_stock_outcome(&combine->carrier, rc, was_uncertain, err);
+            return lk_stock_outcome(&combine->operation, rc, was_uncertain,
+                                    err);
         note_try(combine);
     }
 }
@@ -559,7 +562,7 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
     int rc;
 
     combine->line = *line_of(combine->requests[0]);
-    combine->carrier = (struct lk_stock_operation){
+    combine->operation = (struct lk_stock_operation){
         .stock = stock,
         .kind = LK_KIND_DEDUCT,
         .lines = &combine->line,
@@ -567,10 +570,10 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
         .deadline_ns = INT64_MAX,
     };
     for (size_t i = 0; i < combine->count; i++)
-        combine->carrier.deadline_ns =
-            lk_sooner(combine->carrier.deadline_ns,
+        combine->operation.deadline_ns =
+            lk_sooner(combine->operation.deadline_ns,
                       combine->requests[i]->op->deadline_ns);
-    find_twins(combine);
+    find_duplicates(combine);
     rc = try_until_answered(combine, &err);
     if (rc == SQLOCK_EDATABASE && count_live(combine) > 1)
         try_one_by_one(combine);
@@ -578,5 +581,5 @@ void lk_combine_run(struct lk_combine *combine, sqlock_stock *stock)
         answer_all(combine, rc, &err, false);
     for (size_t i = 0; i < combine->count; i++)
         if (!combine->requests[i]->is_answered)
-            answer_twin(combine->requests[i]);
+            answer_duplicate(combine->requests[i]);
 }

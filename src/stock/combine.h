@@ -22,10 +22,10 @@ struct lk_combined_request {
     sqlock_error err; /* out */
     /* while a round runs */
     bool is_answered;
-    uint64_t hash;                    /* of its order */
-    struct lk_combined_request *twin; /* an earlier one with the same order */
-    int64_t left;                     /* if this try succeeds */
-    bool is_refused;                  /* likewise */
+    uint64_t hash;                        /* of its order */
+    struct lk_combined_request *original; /* an earlier one of its order */
+    int64_t left;                         /* if this try succeeds */
+    bool is_refused;                      /* likewise */
 };
 
 /* An item that somebody waits for. */
@@ -41,7 +41,7 @@ struct lk_combine_queue {
 
 /* One round. */
 struct lk_combine {
-    struct lk_stock_operation carrier; /* first: bodies get it as theirs */
+    struct lk_stock_operation operation; /* first: bodies get it as theirs */
     struct lk_stock_line line;
     struct lk_combined_request **requests;
     size_t count;

@@ -86,8 +86,9 @@ static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
         case LK_PG_READY:
             break;
         case LK_PG_TIME_IS_UP:
-            /* No cancel request: it needs another connection to the same
-             * silent server.  The limits set on the session end the ghost. */
+            /* No cancel request: it needs another connection to the same silent
+             * server.  The limits set on the session end the statement that is
+             * left. */
             return lose(session, lost, "no answer in time", err);
         default:
             return lose(session, lost, "aborted", err);
