@@ -312,8 +312,9 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
     if (out != NULL)
         *out = NULL;
     rc = lk_store_of(registry, &store, err);
-    if (rc == 0)
-        rc = new_tx(&tx, store, true, err);
+    if (rc < 0)
+        return rc;
+    rc = new_tx(&tx, store, true, err);
     if (rc < 0)
         return rc;
     if (out == NULL || connection == NULL)

@@ -167,8 +167,9 @@ static int take_own_parameters(const char *url, char **rest,
     char *without = NULL;
     int rc = lk_url_take(url, "waiting", &without, &waiting, err);
 
-    if (rc == 0)
-        rc = lk_url_take(without, "password_env", rest, &target->variable, err);
+    rc = rc < 0 ? rc
+                : lk_url_take(without, "password_env", rest, &target->variable,
+                              err);
     lk_wipe_free(waiting);
     lk_wipe_free(without);
     return rc;
