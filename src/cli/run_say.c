@@ -44,6 +44,9 @@ static bool wait_until_written(const struct timespec *until)
 }
 
 static bool start_writing(const char *format, va_list arguments)
+    __attribute__((format(printf, 1, 0)));
+
+static bool start_writing(const char *format, va_list arguments)
 {
     pthread_t thread;
 
