@@ -1004,8 +1004,8 @@ SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
 /*
  * A table beside the lock table, INT_DONE by default, tells what was done and
  * is not to be done again: a row for each key, which nothing here removes.
- * Whoever does it holds the lock of that name: check, acquire, check again, do
- * it, record it, release.
+ * The process that does it holds the lock of that name: check, acquire, check
+ * again, do it, record it, release.
  */
 
 /**

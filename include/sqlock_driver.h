@@ -53,8 +53,8 @@ typedef enum sqlock_placeholder {
     SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
 } sqlock_placeholder;
 
-/* What becomes of the insert id of a statement that gives no rows, when rows
- * were affected. */
+/* The use of the insert id of a statement that gives no rows, when rows were
+ * affected. */
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0,
     SQLOCK_INSERT_ID_ROW,    /* it is one row of one SQLOCK_INT64 */
@@ -293,8 +293,8 @@ typedef struct sqlock_dialect {
      */
     const sqlock_fragment *fragments;
     const sqlock_fragment *layout_fragments[SQLOCK_LAYOUTS];
-    /* What a variation of the dialect writes otherwise, before all of these and
-     * those about stock; NULL: nothing. */
+    /* Fragments of a variation of the dialect, taken before all of these and
+     * those about stock; NULL: none. */
     const sqlock_fragment *overrides;
     /* SERVER and DESCRIBE are the same in every layout. */
     sqlock_template statements[SQLOCK_SQL_KINDS];
@@ -522,10 +522,10 @@ typedef struct sqlock_integer_type {
 typedef struct sqlock_stock_dialect {
     size_t size;        /* sizeof(sqlock_stock_dialect) */
     const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
-    /* What old orders are read by, and tables of before do not have.  A query:
-     * one row where an index of the table named {1}, in schema {2} (null: none
-     * was named), begins with CREATED_AT; and, as `schema`, a statement that
-     * adds one to INT_STOCK_ENTRY. */
+    /* The index that old orders are read by, which tables of before do not
+     * have.  A query: one row where an index of the table named {1}, in schema
+     * {2} (null: none was named), begins with CREATED_AT; and, as `schema`, a
+     * statement that adds one to INT_STOCK_ENTRY. */
     const char *has_age_index;
     const char *add_age_index;
     /* Before those of the dialect and the library (src/stock/sql.c), which

@@ -24,7 +24,7 @@
 #define PROBE_TTL_MS 10000
 #define PROBE_WAIT_MS 5000 /* for another doctor */
 
-/* What an checks works with. */
+/* The database that is looked at, and the checks made of it so far. */
 struct subject {
     const char *url;
     sqlock_options options;
@@ -241,7 +241,7 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
 
 /* --- the table --- */
 
-/* What the layout means for the others that may share it. */
+/* Tell which peers may share a table of this layout. */
 static void report_layout(struct subject *subject)
 {
     struct lk_checks *checks = &subject->checks;

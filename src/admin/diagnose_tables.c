@@ -37,7 +37,7 @@ static const struct group groups[] = {
      .aged = "STOCK_ENTRY"},
 };
 
-/* What is looked at, and with what. */
+/* Tables that are looked at, and the connection that asks. */
 struct look {
     struct lk_checks *checks;
     struct lk_db *db;

@@ -72,7 +72,7 @@ bool lk_retry_decide(struct lk_retry *retry, int rc);
 /* ... and sleep until then. */
 bool lk_retry_goes_on(struct lk_retry *retry, int rc);
 
-/* What failed has succeeded: the next failure is the first. */
+/* Count from the first failure again, since an attempt has succeeded. */
 void lk_retry_reset(struct lk_retry *retry);
 
 #endif
