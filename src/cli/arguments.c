@@ -42,18 +42,86 @@ bool cli_command_first(char **words)
     return true;
 }
 
-/* The command line of `run` belongs to somebody else: popt never sees it. */
-static void split_off_child(cli *app, char **words)
+/* ------------------------------------------------------ the child's part -- */
+
+typedef const struct poptOption option;
+
+/* popt keeps the address of a table that another includes as void *. */
+static option *included(option *entry)
 {
+    bool is_table = (entry->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE;
+
+    return is_table ? entry->arg : NULL;
+}
+
+static bool is_end(option *entry)
+{
+    return entry->longName == NULL && entry->shortName == '\0' &&
+           entry->arg == NULL;
+}
+
+/* The option of a long name, or else of a letter; NULL: there is none. */
+static option *find_option(option *table, const char *name, char letter)
+{
+    option *found = NULL;
+
+    for (; !is_end(table) && found == NULL; table++) {
+        if (included(table) != NULL)
+            found = find_option(included(table), name, letter);
+        else if (name != NULL ? table->longName != NULL &&
+                                    strcmp(table->longName, name) == 0
+                              : table->shortName == letter)
+            found = table;
+    }
+    return found;
+}
+
+static bool takes_value(option *found)
+{
+    return found != NULL && (found->argInfo & POPT_ARG_MASK) == POPT_ARG_STRING;
+}
+
+/* Whether the value of the option in @p word is the word behind it. */
+static bool has_value_behind(option *table, const char *word)
+{
+    const char *letter;
+
+    if (strncmp(word, "--", 2) == 0)
+        return takes_value(find_option(table, word + 2, '\0'));
+    for (letter = word + 1; *letter != '\0'; letter++) {
+        if (takes_value(find_option(table, NULL, *letter)))
+            return letter[1] == '\0';
+    }
+    return false;
+}
+
+/* The command line of `run` belongs to somebody else: popt never sees it.  It
+ * begins behind "--", or with the first word behind the key that is no option
+ * of ours.  @return how many words are before it */
+static size_t split_off_child(cli *app, char **words, option *table)
+{
+    bool has_key = false;
     size_t i;
 
     for (i = 1; words[i] != NULL; i++) {
         if (strcmp(words[i], "--") == 0) {
             app->child = &words[i + 1];
-            return;
+            break;
+        }
+        if (words[i][0] == '-' && words[i][1] != '\0') {
+            if (has_value_behind(table, words[i]) && words[i + 1] != NULL)
+                i++;
+        } else if (has_key) {
+            app->child = &words[i];
+            break;
+        } else {
+            has_key = true;
         }
     }
+    return i;
 }
+
+/* --------------------------------------------------------------- options -- */
 
 static void keep_value(char **slot, poptContext context)
 {
@@ -61,29 +129,59 @@ static void keep_value(char **slot, poptContext context)
     *slot = poptGetOptArg(context);
 }
 
-static int refuse_option(const cli *app, int rc)
+/* The option whose name is nearest to a wrong one; NULL: none is near. */
+static const char *nearest_option(option *table, const char *name)
+{
+    const char *nearest = NULL;
+    const char *other;
+    size_t least = cli_near(name);
+    size_t distance;
+
+    for (; !is_end(table); table++) {
+        other = included(table) != NULL ? nearest_option(included(table), name)
+                                        : table->longName;
+        if (other == NULL)
+            continue;
+        distance = cli_distance(name, other);
+        if (distance < least) {
+            least = distance;
+            nearest = other;
+        }
+    }
+    return nearest;
+}
+
+static int refuse_option(const cli *app, option *table, int rc)
 {
     char shown[64];
     const char *word = poptBadOption(app->context, POPT_BADOPTION_NOALIAS);
     size_t length = strcspn(word, "=");
     const char *space = app->command != NULL ? " " : "";
     const char *name = app->command != NULL ? app->command->name : "";
+    const char *nearest = NULL;
 
     /* What follows "=" might be a password. */
     if (length >= sizeof shown)
         length = sizeof shown - 1;
     memcpy(shown, word, length);
     shown[length] = '\0';
-    if (rc == POPT_ERROR_BADOPT)
-        cli_error("unknown option %s; see `sqlock%s%s --help`",
-                  cli_shown(shown), space, name);
-    else
+    if (rc != POPT_ERROR_BADOPT) {
         cli_error("option %s: %s; see `sqlock%s%s --help`", cli_shown(shown),
                   poptStrerror(rc), space, name);
+        return CLI_USAGE;
+    }
+    if (strncmp(shown, "--", 2) == 0)
+        nearest = nearest_option(table, shown + 2);
+    if (nearest != NULL)
+        cli_error("unknown option %s: did you mean --%s?", cli_shown(shown),
+                  nearest);
+    else
+        cli_error("unknown option %s; see `sqlock%s%s --help`",
+                  cli_shown(shown), space, name);
     return CLI_USAGE;
 }
 
-static int read_options(cli *app)
+static int read_options(cli *app, option *table)
 {
     const cli_command *command = app->command;
     int val;
@@ -93,7 +191,7 @@ static int read_options(cli *app)
         if (val == -1)
             return CLI_OK;
         if (val < -1)
-            return refuse_option(app, val);
+            return refuse_option(app, table, val);
         if (val < CLI_GLOBALS)
             keep_value(&app->globals[val], app->context);
         else if (command != NULL && val >= CLI_OWN &&
@@ -121,21 +219,22 @@ int cli_parse(cli *app, char **words)
         {NULL, 0, POPT_ARG_INCLUDE_TABLE, (void *)(uintptr_t)own, 0, NULL,
          NULL},
         POPT_TABLEEND};
-    int argc = 0;
+    size_t argc = 0;
     int status;
 
     if (app->command != NULL && app->command->has_child)
-        split_off_child(app, words);
-    while (words[argc] != NULL && &words[argc] + 1 != app->child)
-        argc++;
+        argc = split_off_child(app, words, table);
+    else
+        while (words[argc] != NULL)
+            argc++;
     /* The table is on this stack: the context is not used for options after. */
-    app->context = poptGetContext("sqlock", argc, (void *)words, table,
+    app->context = poptGetContext("sqlock", (int)argc, (void *)words, table,
                                   POPT_CONTEXT_NO_EXEC);
     if (app->context == NULL) {
         cli_error("out of memory");
         return CLI_SYSTEM;
     }
-    status = read_options(app);
+    status = read_options(app, table);
     if (status != CLI_OK)
         return status;
     app->args = poptGetArgs(app->context);
@@ -172,4 +271,16 @@ int cli_want_args(const cli *app, size_t count, const char *what)
         return CLI_USAGE;
     }
     return CLI_OK;
+}
+
+int cli_want_name(const cli *app, const char *what)
+{
+    int status = cli_want_args(app, 1, what);
+
+    if (status == CLI_OK && app->args[0][0] == '\0') {
+        cli_error("%s: %s is empty; is a variable not set?", app->command->name,
+                  what);
+        return CLI_USAGE;
+    }
+    return status;
 }

@@ -47,6 +47,7 @@ typedef struct cli {
     const struct cli_command *command;
     char *globals[CLI_GLOBALS]; /* by CLI_URL ...; NULL: not given, neither as
                                    an option nor as cli_config() finds them */
+    bool is_url_of_file;        /* that URL is one of a configuration file */
     int json;
     int quiet;
     int verbose;
@@ -55,14 +56,14 @@ typedef struct cli {
     poptContext context; /* owns the arguments */
     const char **args;   /* what is no option, NULL at the end */
     size_t count;        /* of args */
-    char **child;        /* what follows "--", for `run`; NULL: no "--" */
+    char **child;        /* the command line of `run`; NULL: there is none */
 } cli;
 
 typedef struct cli_command {
     const char *name;
     const char *summary;
     const char *help;
-    bool has_child; /* "--" ends its arguments, a command line follows */
+    bool has_child; /* behind its argument, or "--", a command line follows */
     const struct poptOption *options; /* its own; NULL: none */
     char **values;                    /* of its options, by val - CLI_OWN */
     size_t value_count;
@@ -94,6 +95,16 @@ bool cli_command_first(char **words);
 
 /** Demand so many arguments.  @return CLI_OK or CLI_USAGE, having said why */
 int cli_want_args(const cli *app, size_t count, const char *what);
+
+/** Demand one argument, a name that is not empty.  @return likewise */
+int cli_want_name(const cli *app, const char *what);
+
+/** How many letters must be inserted, removed, replaced or exchanged to make
+ *  @p other of @p word; SIZE_MAX: either is too long to tell. */
+size_t cli_distance(const char *word, const char *other);
+
+/** What the distance must be less than for @p word to be a slip of the pen. */
+size_t cli_near(const char *word);
 
 /** "90", "1.5", "250ms", "10m", "2h", "1d" as milliseconds; no unit: seconds.
  *  @return false: not a duration */
@@ -130,6 +141,12 @@ bool cli_has_password(const char *url);
 /** The variable that the URL's password_env names, or NULL; to be freed. */
 char *cli_password_variable(const char *url);
 
+/** The URL as the environment of another program may have it: without its
+ *  password, and with the whole path of a SQLite file.  NULL: not at all, or
+ *  out of memory; a file that has the password is read by the other program,
+ *  too.  To be freed. */
+char *cli_url_for_child(const char *url, bool is_of_file);
+
 /** Wipe the value of a variable, so that /proc shows it no longer.  NULL is
  *  allowed. */
 void cli_forget_variable(const char *name);
@@ -154,6 +171,15 @@ int cli_fail(const sqlock_error *err);
 /** Complete the global options from the environment and the configuration
  *  files.  @return CLI_OK or an exit status, having said why */
 int cli_config(cli *app);
+
+/** Whether the entry of an environment is one of those that cli_config()
+ *  reads. */
+bool cli_is_setting(const char *entry);
+
+/** The settings in use as entries of an environment, NULL behind the last, for
+ *  a command that is to find the same table; to be freed.
+ *  @return false: out of memory */
+bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS]);
 
 /** The URL to work with, or NULL, having said that there is none. */
 const char *cli_url(const cli *app);

@@ -53,7 +53,7 @@ static void write_who(char *text, size_t size)
 
 static int read_options(const cli *app, sqlock_break_options *options)
 {
-    int status = cli_want_args(app, 1, "KEY");
+    int status = cli_want_name(app, "KEY");
 
     if (status != CLI_OK)
         return status;

@@ -20,7 +20,7 @@ static int run_key(cli *app)
         cli_error("--rule must be current, legacy or raw");
         return CLI_USAGE;
     }
-    status = cli_want_args(app, 1, "NAME");
+    status = cli_want_name(app, "NAME");
     if (status != CLI_OK)
         return status;
     rc = sqlock_key_of(key, app->args[0], rule, &err);

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TTL_DEFAULT_MS ((int64_t)30000)
@@ -109,7 +110,7 @@ static bool read_command(const cli *app, run_options *options)
 {
     if (values[SHELL_COMMAND] != NULL) {
         if (app->child != NULL) {
-            cli_error("run: -c and -- exclude each other");
+            cli_error("run: -c and a command exclude each other");
             return false;
         }
         shell_command[2] = values[SHELL_COMMAND];
@@ -117,7 +118,11 @@ static bool read_command(const cli *app, run_options *options)
         return true;
     }
     if (app->child == NULL || app->child[0] == NULL) {
-        cli_error("run: the command is missing: sqlock run KEY -- COMMAND ...");
+        cli_error("run: the command is missing: sqlock run KEY COMMAND ...");
+        return false;
+    }
+    if (strstr(app->child[0], "://") != NULL) {
+        cli_error("run: \"%s\" is no command", cli_shown(app->child[0]));
         return false;
     }
     options->command = app->child;
@@ -150,7 +155,7 @@ static int read_options(const cli *app, run_options *options)
 
     if (!read_command(app, options))
         return CLI_USAGE;
-    status = cli_want_args(app, 1, "KEY");
+    status = cli_want_name(app, "KEY");
     if (status != CLI_OK)
         return status;
     options->name = app->args[0];
@@ -174,7 +179,10 @@ static int read_options(const cli *app, run_options *options)
         return CLI_USAGE;
     }
     options->busy_status = (int)busy_status;
-    return CLI_OK;
+    if (cli_settings_for_child(app, options->settings))
+        return CLI_OK;
+    cli_error("out of memory");
+    return CLI_SYSTEM;
 }
 
 /* The program's name, for whoever looks at the holder; never its arguments,
@@ -198,6 +206,7 @@ static int run_run(cli *app)
     run_options options = {.name = NULL};
     run_report report = {.cause = "usage"};
     char note[NOTE_MAX + 1];
+    char **setting;
     int status;
 
     if (!read_status_fd(&report))
@@ -211,6 +220,8 @@ static int run_run(cli *app)
         status = run_loop(&options, &report);
     }
     run_report_write(&report, &options, status);
+    for (setting = options.settings; *setting != NULL; setting++)
+        free(*setting);
     return status;
 }
 
@@ -218,7 +229,7 @@ const cli_command cli_run = {
     .name = "run",
     .summary = "run a command while holding a lock",
     .help =
-        "Usage: sqlock run [OPTIONS] KEY -- COMMAND [ARGUMENT...]\n"
+        "Usage: sqlock run [OPTIONS] KEY [--] COMMAND [ARGUMENT...]\n"
         "       sqlock run [OPTIONS] KEY -c STRING\n"
         "Wait for the lock KEY, run COMMAND, give the lock back.\n"
         "\n"
@@ -246,17 +257,22 @@ const cli_command cli_run = {
         "      --keep-daemons    leave daemons alone also when a signal ends "
         "COMMAND\n"
         "  -c, --command STRING  give STRING to /bin/sh\n"
-        "      --status-fd N     write what came of it to this descriptor, as "
-        "JSON\n"
+        "      --status-fd N     write to this descriptor, as JSON, that the "
+        "lock is held\n"
+        "                        and what came of it\n"
         "\n"
         "COMMAND is run without a shell, in a process group of its own, with\n"
         "SQLOCK_KEY (the LOCK_KEY), SQLOCK_NAME, SQLOCK_REGION, SQLOCK_TOKEN "
         "(the\n"
-        "fencing token) and SQLOCK_CLIENT_ID in its environment; SQLOCK_URL "
-        "and the\n"
-        "variable named by the URL's password_env are taken out.  Its "
-        "standard files\n"
-        "are untouched.  HUP, INT, QUIT, TERM, USR1, USR2 and TSTP are passed "
+        "fencing token) and SQLOCK_CLIENT_ID in its environment, and the "
+        "settings in\n"
+        "use, so that a sqlock within it finds the same table: SQLOCK_URL "
+        "without a\n"
+        "password, SQLOCK_TABLE_PREFIX, SQLOCK_RULE, SQLOCK_PEER_TTL.  The "
+        "variable\n"
+        "named by the URL's password_env is taken out.  Its standard files "
+        "are\n"
+        "untouched.  HUP, INT, QUIT, TERM, USR1, USR2 and TSTP are passed "
         "on to the\n"
         "group.\n"
         "\n"
@@ -295,7 +311,10 @@ const cli_command cli_run = {
         "killed; 75 (or -E) lock not to be had in time; 76 lease lost; 77 no "
         "permission;\n"
         "126 COMMAND cannot be run; 127 COMMAND not found.\n"
-        "JSON: { cause, status, command_status, command_signal, name, region, "
+        "JSON, a line once the lock is held: { event: granted, token, region, "
+        "key,\n"
+        "client_id }; and the last line: { event: ended, cause, status, "
+        "command_status, command_signal, name, region, "
         "key, token,\n"
         "client_id }.\n",
     .has_child = true,

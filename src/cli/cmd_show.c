@@ -47,7 +47,7 @@ static int run_show(cli *app)
     int status;
     int rc;
 
-    status = cli_want_args(app, 1, "KEY");
+    status = cli_want_name(app, "KEY");
     if (status != CLI_OK)
         return status;
     status = cli_open(app, &registry);

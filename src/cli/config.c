@@ -21,12 +21,14 @@
 
 static const struct {
     const char *name;
-    const char *variable; /* NULL: none */
+    const char *variable;
     int which;
 } settings[] = {
-    {"url", "SQLOCK_URL", CLI_URL},     {"region", "SQLOCK_REGION", CLI_REGION},
-    {"table-prefix", NULL, CLI_PREFIX}, {"rule", NULL, CLI_RULE},
-    {"peer-ttl", NULL, CLI_PEER_TTL},
+    {"url", "SQLOCK_URL", CLI_URL},
+    {"region", "SQLOCK_REGION", CLI_REGION},
+    {"table-prefix", "SQLOCK_TABLE_PREFIX", CLI_PREFIX},
+    {"rule", "SQLOCK_RULE", CLI_RULE},
+    {"peer-ttl", "SQLOCK_PEER_TTL", CLI_PEER_TTL},
 };
 #define SETTINGS (sizeof settings / sizeof settings[0])
 
@@ -50,8 +52,6 @@ static int read_environment(cli *app)
     size_t i;
 
     for (i = 0; i < SETTINGS && status == CLI_OK; i++) {
-        if (settings[i].variable == NULL)
-            continue;
         value = getenv(settings[i].variable);
         if (value != NULL && *value != '\0')
             status = keep(app, settings[i].which, value);
@@ -129,6 +129,8 @@ static int read_setting(cli *app, const config_file *file, const char *name,
         status = check_secret(file, value);
         if (status != CLI_OK)
             return status;
+        app->is_url_of_file =
+            app->is_url_of_file || app->globals[CLI_URL] == NULL;
     }
     return keep(app, settings[i].which, value);
 }
@@ -242,4 +244,44 @@ int cli_config(cli *app)
     if (status == CLI_OK)
         status = read_file(app, SYSTEM_FILE, false);
     return status;
+}
+
+bool cli_is_setting(const char *entry)
+{
+    size_t length;
+    size_t i;
+
+    for (i = 0; i < SETTINGS; i++) {
+        length = strlen(settings[i].variable);
+        if (strncmp(entry, settings[i].variable, length) == 0 &&
+            entry[length] == '=')
+            return true;
+    }
+    return false;
+}
+
+bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS])
+{
+    bool is_whole = true;
+    const char *value;
+    char *url = NULL;
+    size_t count = 0;
+    size_t i;
+
+    for (i = 0; i < SETTINGS; i++) {
+        value = app->globals[settings[i].which];
+        if (settings[i].which == CLI_URL && value != NULL) {
+            url = cli_url_for_child(value, app->is_url_of_file);
+            value = url;
+        }
+        if (value == NULL)
+            continue;
+        if (asprintf(&entries[count], "%s=%s", settings[i].variable, value) < 0)
+            is_whole = false;
+        else
+            count++;
+    }
+    entries[count] = NULL;
+    free(url);
+    return is_whole;
 }

@@ -68,6 +68,7 @@ static void print_help(const cli *app)
         return;
     }
     printf("Usage: sqlock [OPTIONS] COMMAND ...\n"
+           "       sqlock help [COMMAND]\n"
            "Locks kept in the SQL database an application already has.\n\n");
     for (i = 0; i < COMMANDS; i++)
         printf("  %-6s %s\n", commands[i]->name, commands[i]->summary);
@@ -114,18 +115,52 @@ static void occupy_standard_files(void)
     }
 }
 
+static int refuse_command(const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = cli_near(name);
+    size_t distance;
+    size_t i;
+
+    for (i = 0; i < COMMANDS; i++) {
+        distance = cli_distance(name, commands[i]->name);
+        if (distance < least) {
+            least = distance;
+            nearest = commands[i]->name;
+        }
+    }
+    if (nearest != NULL)
+        cli_error("unknown command \"%s\": did you mean \"%s\"?",
+                  cli_shown(name), nearest);
+    else
+        cli_error("unknown command \"%s\"; see `sqlock --help`",
+                  cli_shown(name));
+    return CLI_USAGE;
+}
+
+/* "sqlock help run" is "sqlock run --help". */
+static bool is_help(char **words)
+{
+    if (strcmp(words[1], "help") != 0)
+        return false;
+    for (words++; *words != NULL; words++)
+        words[0] = words[1];
+    return true;
+}
+
 static int dispatch(cli *app, char **words)
 {
     bool has_command = cli_command_first(words);
     int status;
 
+    if (has_command && is_help(words)) {
+        app->help = 1;
+        has_command = words[1] != NULL && cli_command_first(words);
+    }
     if (has_command) {
         app->command = find_command(words[1]);
-        if (app->command == NULL) {
-            cli_error("unknown command \"%s\"; see `sqlock --help`",
-                      cli_shown(words[1]));
-            return CLI_USAGE;
-        }
+        if (app->command == NULL)
+            return refuse_command(words[1]);
         words++;
     }
     status = cli_parse(app, words);

@@ -115,5 +115,8 @@ int cli_fail(const sqlock_error *err)
         err->message[0] != '\0' ? err->message : sqlock_strerror(err->code);
 
     cli_error("%s", text);
+    if (err->code == SQLOCK_EACCESS && getenv("SQLOCK_CLIENT_ID") != NULL)
+        cli_note("`sqlock run` passes no password on to its command: leave it "
+                 "to PGPASSFILE, ~/.my.cnf or a configuration file");
     return cli_status_of(err->code);
 }

@@ -59,6 +59,8 @@ typedef struct run_options {
     bool is_once;        /* not again after a success */
     bool keeps_daemons;  /* also when told to end */
     int busy_status;
+    char *settings[CLI_GLOBALS]; /* for the command's environment; NULL at the
+                                    end */
 } run_options;
 
 int64_t run_now_ns(void);
@@ -78,6 +80,10 @@ typedef struct run_report {
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
 } run_report;
+
+/** Write that the lock is held, as one line of JSON, if nobody has to be waited
+ *  for. */
+void run_report_grant(const run_report *report, const run_options *options);
 
 /** Write it, and the exit status, as one line of JSON.  Once. */
 void run_report_write(run_report *report, const run_options *options,

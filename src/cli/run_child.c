@@ -52,7 +52,7 @@ static bool is_passed_on(const char *entry, const char *password_variable)
     }
     if (password_variable != NULL && is_variable(entry, password_variable))
         return false;
-    return !is_variable(entry, "SQLOCK_URL");
+    return !cli_is_setting(entry);
 }
 
 void run_environment_clear(run_environment *made)
@@ -71,6 +71,7 @@ bool run_environment_init(run_environment *made, const run_options *options,
     const char *texts[SET_COUNT];
     char token[24];
     bool has_tag = start->tag[0] != '\0' && getenv(set_names[SET_TAG]) == NULL;
+    char *const *setting;
     size_t count = 0;
     size_t to = 0;
     bool is_whole = true;
@@ -86,7 +87,8 @@ bool run_environment_init(run_environment *made, const run_options *options,
     texts[SET_TAG] = start->tag;
     while (environ[count] != NULL)
         count++;
-    made->entries = calloc(count + SET_COUNT + 1, sizeof *made->entries);
+    made->entries =
+        calloc(count + SET_COUNT + CLI_GLOBALS + 1, sizeof *made->entries);
     if (made->entries == NULL)
         return false;
     for (i = 0; i < (has_tag ? SET_COUNT : SET_TAG); i++) {
@@ -95,6 +97,10 @@ bool run_environment_init(run_environment *made, const run_options *options,
             is_whole = false;
         }
         made->entries[to++] = made->set[i];
+    }
+    for (setting = options->settings; *setting != NULL; setting++) {
+        if (!is_variable(*setting, set_names[SET_REGION]))
+            made->entries[to++] = *setting;
     }
     for (i = 0; i < count; i++) {
         if (is_passed_on(environ[i], password_variable))

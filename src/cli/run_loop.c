@@ -343,6 +343,7 @@ static void step_waiting(run_state *run)
              run->options->command[0]);
     run->held_ns = run_now_ns();
     run->phase = RUNNING;
+    run_report_grant(run->report, run->options);
     order(run, RUN_START, 0);
 }
 

@@ -5,6 +5,7 @@
 #include "run.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,32 +48,58 @@ static void write_all(int fd, const char *text)
     }
 }
 
+static void write_line(int fd, json_t *value)
+{
+    char *text;
+
+    text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
+                         : NULL;
+    if (text != NULL) {
+        write_all(fd, text);
+        write_all(fd, "\n");
+    }
+    free(text);
+    json_decref(value);
+}
+
+static const char *region_of(const run_options *options)
+{
+    return options->registry.region != NULL ? options->registry.region : "";
+}
+
+/* The lock is held: nobody who does not read may keep us waiting.  A pipe that
+ * is writable takes PIPE_BUF bytes, and this has fewer: no name is in it. */
+void run_report_grant(const run_report *report, const run_options *options)
+{
+    struct pollfd file = {.fd = report->fd, .events = POLLOUT};
+
+    if (report->fd < 0 || poll(&file, 1, 0) != 1 ||
+        (file.revents & POLLOUT) == 0)
+        return;
+    write_line(report->fd,
+               json_pack("{s:s, s:I, s:s, s:s, s:s}", "event", "granted",
+                         "token", (json_int_t)report->token, "region",
+                         region_of(options), "key", report->key, "client_id",
+                         report->client_id));
+}
+
 void run_report_write(run_report *report, const run_options *options,
                       int status)
 {
     json_t *value;
-    char *text;
 
     if (report->fd < 0)
         return;
     value = json_pack(
-        "{s:s, s:i, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "cause", report->cause,
-        "status", status, "command_status", status_of_child(report),
-        "command_signal", signal_of_child(report), "name",
+        "{s:s, s:s, s:i, s:o, s:o, s:o, s:s, s:o, s:o, s:o}", "event", "ended",
+        "cause", report->cause, "status", status, "command_status",
+        status_of_child(report), "command_signal", signal_of_child(report),
+        "name",
         options->name != NULL ? cli_json_text(options->name) : json_null(),
-        "region",
-        options->registry.region != NULL ? options->registry.region : "", "key",
-        text_or_null(report->key), "token",
+        "region", region_of(options), "key", text_or_null(report->key), "token",
         report->token != 0 ? json_integer(report->token) : json_null(),
         "client_id", text_or_null(report->client_id));
-    text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
-                         : NULL;
-    if (text != NULL) {
-        write_all(report->fd, text);
-        write_all(report->fd, "\n");
-    }
-    free(text);
-    json_decref(value);
+    write_line(report->fd, value);
     (void)close(report->fd);
     report->fd = -1;
 }

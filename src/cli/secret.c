@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/secret.h"
 
@@ -139,6 +140,82 @@ bool cli_has_password(const char *url)
     at = strrchr(authority, '@');
     colon = strchr(authority, ':');
     return at != NULL && colon != NULL && colon + 1 < at;
+}
+
+/* The '@' that ends user and password, or NULL. */
+static const char *end_of_user(const char *authority)
+{
+    return memrchr(authority, '@', strcspn(authority, "/?#"));
+}
+
+/* Take "NAME=value" out of the parameters, wherever it is there. */
+static void remove_parameter(char *url, const char *parameter)
+{
+    char *value = (char *)(uintptr_t)parameter_of(url, parameter);
+    char *from;
+    size_t length;
+
+    while (value != NULL) {
+        from = value - strlen(parameter);
+        length = strcspn(value, "&#");
+        if (value[length] == '&')
+            length++; /* its own, the one before stays */
+        memmove(from, value + length, strlen(value + length) + 1);
+        value = (char *)(uintptr_t)parameter_of(url, parameter);
+    }
+}
+
+/* A password that was not encoded may go on behind what looks like the end of
+ * user and password. */
+static char *without_password(const char *url)
+{
+    const char *authority = strstr(url, "://");
+    char *copy = strdup(url);
+    const char *at;
+    char *colon;
+
+    if (copy == NULL)
+        return NULL;
+    if (authority != NULL) {
+        authority = copy + (authority + 3 - url);
+        at = end_of_user(authority);
+        colon = strchr(authority, ':');
+        if (at != NULL && colon != NULL && colon < at)
+            memmove(colon, at, strlen(at) + 1);
+    }
+    remove_parameter(copy, "password=");
+    remove_parameter(copy, "sslpassword=");
+    if (!cli_has_password(copy))
+        return copy;
+    lk_wipe_free(copy);
+    return NULL;
+}
+
+/* "sqlite:file" means another one in another folder. */
+static char *with_whole_path(const char *url)
+{
+    static const char scheme[] = "sqlite:";
+    const char *path = url + sizeof scheme - 1;
+    char *folder;
+    char *whole = NULL;
+    bool is_relative;
+
+    is_relative = strncmp(url, scheme, sizeof scheme - 1) == 0 &&
+                  *path != '/' && *path != ':';
+    folder = is_relative ? getcwd(NULL, 0) : NULL;
+    if (folder == NULL || strpbrk(folder, "%?#") != NULL)
+        whole = strdup(url);
+    else if (asprintf(&whole, "%s%s/%s", scheme, folder, path) < 0)
+        whole = NULL;
+    free(folder);
+    return whole;
+}
+
+char *cli_url_for_child(const char *url, bool is_of_file)
+{
+    if (!cli_has_password(url) && strstr(url, "sslpassword=") == NULL)
+        return with_whole_path(url);
+    return is_of_file ? NULL : without_password(url);
 }
 
 char *cli_password_variable(const char *url)

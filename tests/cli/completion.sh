@@ -41,8 +41,14 @@ in_bash() {
     is "nothing for a free value" "$offered" ""
     offers stock c
     is "actions of stock" "$offered" "cancel claim"
-    offers run a-key ''
-    is "the separator" "$offered" --
+    offers run a-key mkfif
+    has "the command behind the key" "$offered" mkfifo
+    offers run --ttl 5 a-key -w 3 mkfif
+    has "also behind options" "$offered" mkfifo
+    offers run a-key true --
+    is "no options of ours for it" "$(grep -c -e --wait <<<"$offered")" 0
+    offers help sh
+    is "the commands that help explains" "$offered" show
     offers run a-key -- mkfif
     has "the command behind it" "$offered" mkfifo
 
@@ -89,6 +95,7 @@ zsh_offers() {
         return
     fi
     in_zsh "a command" 'sqlock brea' "break "
+    in_zsh "what help explains" 'sqlock help brea' "break "
     in_zsh "an option" 'sqlock init --lay' "--layout"
     in_zsh "a layout" 'sqlock init --layout spring' "spring7"
     in_zsh "an action" 'sqlock stock ded' "deduct"

@@ -6,7 +6,8 @@ set -u
 ulimit -S -c 0
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${SQLOCK:=$here/../../build/bin/sqlock}"
-unset SQLOCK_URL SQLOCK_REGION NO_COLOR
+unset SQLOCK_URL SQLOCK_REGION SQLOCK_TABLE_PREFIX SQLOCK_RULE SQLOCK_PEER_TTL
+unset SQLOCK_CLIENT_ID NO_COLOR
 export XDG_CONFIG_HOME=/nonexistent
 
 dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cli.XXXXXX") || exit 1

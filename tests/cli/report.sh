@@ -5,14 +5,21 @@
 . "$(dirname "$0")/lib.sh"
 tool json jansson
 
-# Run it; the report is in $dir/report.
+# Run it; what was told at the grant is in $dir/granted, the rest in $dir/report.
 reported() { # ARGUMENT...
-    : >"$dir/report"
-    run run --status-fd 7 "$@" 7>"$dir/report"
+    : >"$dir/told"
+    run run --status-fd 7 "$@" 7>"$dir/told"
+    split
+}
+split() {
+    grep '"event":"granted"' "$dir/told" >"$dir/granted"
+    grep -v '"event":"granted"' "$dir/told" >"$dir/report"
 }
 says() { # CAUSE STATUS COMMAND_STATUS COMMAND_SIGNAL: of the last one
     local got
     is "$1: one line" "$(wc -l <"$dir/report")" 1
+    is "$1: it is the last" "$(tail -n 1 "$dir/told")" "$(cat "$dir/report")"
+    is "$1: that the end is told" "$(json event <"$dir/report")" ended
     got=$(for member in cause status command_status command_signal; do
         json "$member" <"$dir/report"
     done | tr '\n' ' ')
@@ -29,6 +36,10 @@ outcomes() {
     reported report -- sh -c 'echo "$SQLOCK_TOKEN $SQLOCK_CLIENT_ID"'
     is "the token and the client id are the command's" \
         "$(json token <"$dir/report") $(json client_id <"$dir/report")" "$out"
+    is "and those of the grant" \
+        "$(json token <"$dir/granted") $(json client_id <"$dir/granted")" "$out"
+    is "the members of the grant" "$(json <"$dir/granted")" \
+        "event:string token:integer region:string key:string client_id:string"
     reported report -- sh -c 'exit 75'
     says exited 75 75 null
     reported report -- sh -c 'kill -TERM $$'
@@ -42,6 +53,7 @@ outcomes() {
     reported -n report -- true
     says busy 75 null null
     is "there was no lease" "$(json token <"$dir/report")" null
+    is "nothing was granted" "$(cat "$dir/granted")" ""
     reported -n -E 0 report -- true
     says busy 0 null null
     let_go
@@ -56,6 +68,33 @@ outcomes() {
     says lost 76 null 9
 }
 
+# The grant is told while the command runs, and nobody has to read it.
+at_once() {
+    mkfifo "$dir/fifo"
+    "$SQLOCK" --table-prefix "$prefix" run --status-fd 7 at-once -- \
+        sleep 600 7>"$dir/fifo" 2>"$dir/err" &
+    holder=$!
+    helper "$holder"
+    exec 8<"$dir/fifo"
+    read -r -t 30 -u 8 out
+    is "the grant is told at once" "$(json event <<<"$out")" granted
+    is "the token is the row's" "$(json token <<<"$out")" \
+        "$(sq show at-once --json | json token)"
+    let_go
+    read -r -t 30 -u 8 out
+    is "and the end at the end" "$(json cause <<<"$out")" signaled
+    exec 8<&-
+    # A pipe that is full, and that nobody reads before the end.
+    tool fill
+    "$dir/fill" "$SQLOCK" --table-prefix "$prefix" run --status-fd 7 full \
+        -- touch "$dir/it-ran" 2>"$dir/err" | {
+        until_true test -e "$dir/it-ran" && echo yes >"$dir/ran-unread"
+        cat >/dev/null
+    }
+    is "a pipe that is full keeps the command from nothing" \
+        "$(cat "$dir/ran-unread" 2>/dev/null)" yes
+}
+
 done_before() {
     sq -q init --once
     reported --once once -- true
@@ -67,16 +106,17 @@ done_before() {
 interrupted() {
     hold report
     local waiter=$holder
-    : >"$dir/report"
+    : >"$dir/told"
     rm -f "$dir/waiting"
     "$SQLOCK" --table-prefix "$prefix" -v run --status-fd 7 report -- true \
-        7>"$dir/report" 2>"$dir/waiting" &
+        7>"$dir/told" 2>"$dir/waiting" &
     holder=$!
     helper "$holder"
     until_true grep -q waiting "$dir/waiting"
     kill -TERM "$holder"
     ends
     status=$?
+    split
     says interrupted 143 null null
     holder=$waiter
     let_go
@@ -92,7 +132,7 @@ descriptors() {
     reported report -- sh -c '[ -e /proc/self/fd/7 ] || echo closed'
     is "the command does not have it" "$out" closed
     run run --status-fd 1 report -- true
-    is "it may be stdout" "$(json cause <<<"$out")" exited
+    is "it may be stdout" "$(tail -n 1 <<<"$out" | json cause)" exited
     # Nobody reads any more: no reason to fail, or to die of a signal.
     sq run --status-fd 7 report -- sh -c 'sleep 0.2; exit 3' 7> >(:) 2>"$dir/err"
     is "a pipe that nobody reads" "$?" 3
@@ -104,7 +144,7 @@ strings() {
     run run -c 'echo one' report
     is "-c before the key" "$status/$out" "0/one"
     run run report -c true -- true
-    is "-c and --: usage" "$status" 64
+    is "-c and a command: usage" "$status" 64
     run run report --command 'exit 7'
     is "--command" "$status" 7
 }
@@ -112,6 +152,7 @@ strings() {
 for one in $(databases | head -n 1); do
     use "$one" || continue
     outcomes
+    at_once
     done_before
     interrupted
     descriptors

@@ -160,10 +160,10 @@ break one --token 0 --reason why
 break one --token 99999999999999999999 --reason why
 run
 run one
-run one true
 run one --
 run -- true
-run one two -- true
+run one postgresql://host/db -- true
+run one --nonsense true
 run --ttl 0.5 one -- true
 run --ttl 8d one -- true
 run --ttl x one -- true
@@ -178,7 +178,61 @@ ls --url nonsense
 ls --url nonsense://host/db
 ls --table-prefix a;b
 ls --region x#tx
+help nonsense
 END
+    for words in show break key run; do
+        run "$words" "" --reason why
+        is "usage: $words of an empty name" "$status" 64
+    done
+    run show ""
+    is "an empty name is said to be one" "$err" \
+        "sqlock: show: KEY is empty; is a variable not set?"
+    run run "" true
+    is "also where it names a lock" "$err" \
+        "sqlock: run: KEY is empty; is a variable not set?"
+    run run one true --nonsense -- two
+    is "options behind the command are the command's" "$status" 0
+}
+
+# A slip of the pen is told from a word that means nothing here.
+suggestions() {
+    local words expected
+    while IFS=: read -r words expected; do
+        # shellcheck disable=SC2086 # they are words
+        run $words
+        is "$words: usage" "$status" 64
+        is "$words: what is said" "$err" "sqlock: unknown $expected"
+    done <<'END'
+lst:command "lst": did you mean "ls"?
+shwo a:command "shwo": did you mean "show"?
+stcok ls:command "stcok": did you mean "stock"?
+zzzzzz:command "zzzzzz"; see `sqlock --help`
+help brake:command "brake": did you mean "break"?
+ls --regoin x:option --regoin: did you mean --region?
+run --no-wiat one true:option --no-wiat: did you mean --no-wait?
+ls --jsno:option --jsno: did you mean --json?
+ls --wait 3:option --wait; see `sqlock ls --help`
+--zzzzzz ls:option --zzzzzz; see `sqlock ls --help`
+END
+}
+
+# The command line without "--": the first word behind the key that is no option
+# of ours begins it.
+without_dashes() {
+    run run plain echo one --json -n
+    is "run without --" "$status/$out" "0/one --json -n"
+    run run plain -w 5 --ttl 10 echo two
+    is "options with values behind the key" "$status/$out" "0/two"
+    run run -nw5 plain echo three
+    is "letters that exclude each other are read" "$status" 64
+    run run -w5 plain --grace=1 echo four
+    is "values that are not apart" "$status/$out" "0/four"
+    run run plain sh -c 'echo "$1"' sh -- --
+    is "a -- behind the command is its own" "$status/$out" "0/--"
+    run run plain -- -n
+    is "behind -- nothing is an option" "$status" 127
+    run run --region "$region" plain -c 'echo five'
+    is "a string for the shell" "$status/$out" "0/five"
 }
 
 help() {
@@ -191,7 +245,16 @@ help() {
             "$(awk 'length > 80' <<<"$out")" ""
         run --help "$command"
         like "--help $command" "$out" "Usage: sqlock $command*"
+        run help "$command"
+        like "help $command" "$status/$out" "0/Usage: sqlock $command*"
     done
+    run help
+    is "help is --help" "$status/$out" "0/$(sq --help)"
+    printf 'nonsense\n' >"$dir/config"
+    mkdir -p "$dir/bad/sqlock"
+    mv "$dir/config" "$dir/bad/sqlock/config"
+    XDG_CONFIG_HOME=$dir/bad run help run
+    is "help needs no configuration" "$status" 0
     run --help
     is "--help" "$status" 0
     like "--help names the commands" "$out" "*init*run*ls*show*break*reap*key*"
@@ -273,6 +336,8 @@ every_status
 every_signal
 runnable
 usage
+suggestions
+without_dashes
 help
 output_failure
 for one in $(databases); do

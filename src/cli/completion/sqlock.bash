@@ -20,6 +20,12 @@ _sqlock_options() { # SQLOCK [COMMAND]
             -e 's/^ *\(-[A-Za-z], \)\{0,1\}\(--[a-z-]*\)$/\2/p'
 }
 
+# The letters that stand for options with a value: "-w VALUE".
+_sqlock_letters() { # SQLOCK COMMAND
+    "$1" "$2" --help 2>/dev/null |
+        sed -n 's/^ *\(-[A-Za-z]\), --[a-z-]* [^ ].*/\1 VALUE/p'
+}
+
 # The actions of a command, as its help lists them: "sqlock stock claim|cancel".
 _sqlock_actions() { # SQLOCK COMMAND
     "$1" "$2" --help 2>/dev/null |
@@ -33,6 +39,17 @@ _sqlock_locks() { # SQLOCK OPTION...
             $2 ~ /^(held|free|expired)$/ { print $1 }'
 }
 
+# The command line of `sqlock run`, which begins there.
+_sqlock_child() { # INDEX
+    if declare -F _command_offset >/dev/null; then
+        _command_offset "$1"
+    elif ((COMP_CWORD == $1)); then
+        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+    else
+        mapfile -t COMPREPLY < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+    fi
+}
+
 _sqlock() {
     local sqlock=${COMP_WORDS[0]} word=${COMP_WORDS[COMP_CWORD]}
     local previous=${COMP_WORDS[COMP_CWORD - 1]}
@@ -42,14 +59,7 @@ _sqlock() {
     for ((i = 1; i < COMP_CWORD; i++)); do
         case ${COMP_WORDS[i]} in
         --)
-            # What follows is another command line.
-            if declare -F _command_offset >/dev/null; then
-                _command_offset $((i + 1))
-            elif ((COMP_CWORD == i + 1)); then
-                mapfile -t COMPREPLY < <(compgen -c -- "$word")
-            else
-                mapfile -t COMPREPLY < <(compgen -f -- "$word")
-            fi
+            _sqlock_child $((i + 1))
             return
             ;;
         --url | --region | --table-prefix | --peer-ttl)
@@ -58,11 +68,17 @@ _sqlock() {
             ;;
         -*)
             options=$(_sqlock_options "$sqlock" "$command")
+            options+=$'\n'$(_sqlock_letters "$sqlock" "$command")
             grep -qx -e "${COMP_WORDS[i]} VALUE" <<<"$options" && i=$((i + 1))
             ;;
         *)
             if [ -z "$command" ]; then
                 command=${COMP_WORDS[i]}
+                # "sqlock help run": only the name is left.
+                [ "$command" != help ] || arguments=-1
+            elif [ "$command:$arguments" = run:1 ]; then
+                _sqlock_child "$i"
+                return
             else
                 arguments=$((arguments + 1))
             fi
@@ -81,14 +97,18 @@ _sqlock() {
             mapfile -t COMPREPLY < <(compgen -W "${options// VALUE/}" -- "$word")
         elif [ -z "$command" ]; then
             mapfile -t COMPREPLY < <(compgen -W \
-                "$(_sqlock_commands "$sqlock")" -- "$word")
+                "$(_sqlock_commands "$sqlock") help" -- "$word")
         else
             case $command:$arguments in
             show:0 | break:0 | run:0)
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
                 ;;
-            run:1) COMPREPLY=(--) ;;
+            run:1) _sqlock_child "$COMP_CWORD" ;;
+            help:-1)
+                mapfile -t COMPREPLY < <(compgen -W \
+                    "$(_sqlock_commands "$sqlock")" -- "$word")
+                ;;
             stock:0)
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_actions "$sqlock" stock)" -- "$word")

@@ -1,0 +1,46 @@
+/*
+ * suggest.c - how near a word is to one that we know, for "did you mean"
+ */
+#include "cli.h"
+
+#include <string.h>
+
+#define LONGEST 32
+
+static size_t least_of(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+/* Optimal string alignment: each row counts the edits from a beginning of the
+ * word to each beginning of the other. */
+size_t cli_distance(const char *word, const char *other)
+{
+    size_t rows[LONGEST + 1][LONGEST + 1];
+    size_t height = strlen(word);
+    size_t width = strlen(other);
+    size_t i;
+    size_t j;
+
+    if (height > LONGEST || width > LONGEST)
+        return SIZE_MAX;
+    for (j = 0; j <= width; j++)
+        rows[0][j] = j;
+    for (i = 1; i <= height; i++) {
+        rows[i][0] = i;
+        for (j = 1; j <= width; j++) {
+            rows[i][j] = rows[i - 1][j - 1] + (word[i - 1] != other[j - 1]);
+            rows[i][j] = least_of(rows[i][j], rows[i - 1][j] + 1);
+            rows[i][j] = least_of(rows[i][j], rows[i][j - 1] + 1);
+            if (i > 1 && j > 1 && word[i - 1] == other[j - 2] &&
+                word[i - 2] == other[j - 1])
+                rows[i][j] = least_of(rows[i][j], rows[i - 2][j - 2] + 1);
+        }
+    }
+    return rows[height][width];
+}
+
+size_t cli_near(const char *word)
+{
+    return strlen(word) < 4 ? 2 : 3;
+}

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# nested.sh: a sqlock within the command of `sqlock run` finds the same table,
+# without a password in its environment.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+export SQLOCK
+
+# The test's own variables hold passwords, too.
+for variable in $(compgen -e SQLOCK_TEST_); do
+    export -n "${variable?}"
+done
+
+within() { # COMMAND: a string for a shell in which the lock "outer" is held
+    run run -w 60 outer -- sh -c "$1"
+}
+
+same_table() {
+    within 'cd / && "$SQLOCK" show outer --json'
+    is "a nested command finds the table" "$status" 0
+    is "in which the lock around it is held" "$(json state <<<"$out")" held
+    within '"$SQLOCK" run inner sh -c "echo \$SQLOCK_NAME; cd /
+        exec \"\$SQLOCK\" run innermost sh -c \"echo \\\$SQLOCK_NAME\""'
+    is "run in run in run" "$status/$out" $'0/inner\ninnermost'
+    is "all of them in one table" \
+        "$(sq ls --json | json locks)" 3
+    [ -n "${SQLOCK_URL-}" ] || return
+    within 'env | grep -c "^SQLOCK_URL="'
+    is "the URL is passed on once" "$out" 1
+}
+
+settings() {
+    local expected
+    "$SQLOCK" -q init --table-prefix CLI_N_ --layout spring6
+    expected="raw 5s CLI_N_"
+    out=$("$SQLOCK" --table-prefix CLI_N_ \
+        --rule raw --peer-ttl 5s run name \
+        sh -c 'echo "$SQLOCK_RULE $SQLOCK_PEER_TTL $SQLOCK_TABLE_PREFIX"')
+    is "options are passed on as variables" "$out" "$expected"
+    out=$(SQLOCK_TABLE_PREFIX=CLI_N_ SQLOCK_RULE=raw SQLOCK_PEER_TTL=5s \
+        "$SQLOCK" run name sh -c '"$SQLOCK" show name --json')
+    is "variables are read" "$(json key <<<"$out")" name
+    out=$(SQLOCK_RULE=nonsense "$SQLOCK" key name 2>&1)
+    is "a wrong one is refused" "$?" 64
+}
+
+passwords() { # URL PASSWORD
+    within 'echo "$SQLOCK_URL"'
+    is "the URL has lost its password" "$(grep -cF -e "$2" <<<"$out")" 0
+    is "and nothing else" "$out" "${1/:$2@/@}"
+    within '"$SQLOCK" ls'
+    if [ "$status" -ne 0 ]; then
+        is "without a password there is no entry" "$status" 77
+        has "and it is said why" "$err" "passes no password on"
+    else
+        skip "no entry without a password" "this server wants none"
+    fi
+    out=$(SQLOCK_URL=${1/:$2@/@} PGPASSWORD=$2 sq run -w 60 outer -- \
+        sh -c '"$SQLOCK" show outer --json' 2>"$dir/err")
+    case $1 in
+    postgres*) is "libpq's own variable stays" "$(json state <<<"$out")" held ;;
+    esac
+    mkdir -p "$dir/config/sqlock"
+    echo "url = $1" >"$dir/config/sqlock/config"
+    chmod 600 "$dir/config/sqlock/config"
+    out=$(unset SQLOCK_URL
+        XDG_CONFIG_HOME=$dir/config sq run -w 60 outer -- \
+            sh -c 'echo "${SQLOCK_URL-none}"; "$SQLOCK" show outer --json' \
+            2>"$dir/err")
+    is "a file with the password is read again" "$?" 0
+    is "and no URL is passed on" "${out%%$'\n'*}" none
+}
+
+# What no server of ours has a user for.
+odd_passwords() {
+    local url expected source=$here/../..
+    "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -I"$source/include" -I"$source/src" \
+        "$here/child_url.c" "$source/src/cli/secret.c" \
+        "$source/src/base/secret.c" -o "$dir/child_url" || {
+        not_ok "child_url" "it cannot be compiled"
+        return
+    }
+    while read -r url expected; do
+        out=$("$dir/child_url" "$url")
+        is "$url" "$out" "$expected"
+    done <<'END'
+postgresql://me:secret@host/db postgresql://me@host/db
+postgresql://me:se:cr@et@host/db postgresql://me@host/db
+postgresql://me:se/cret@host/db NULL
+postgresql://host/db?user=me&password=secret&x=1 postgresql://host/db?user=me&x=1
+postgresql://host/db?password=secret postgresql://host/db?
+postgresql://host/db?sslpassword=a&sslkey=b postgresql://host/db?sslkey=b
+postgresql://me@host:5432/db postgresql://me@host:5432/db
+mysql://me@host/db?password_env=NAME mysql://me@host/db?password_env=NAME
+sqlite:/whole/path?x=1 sqlite:/whole/path?x=1
+END
+    is "a relative path becomes whole" \
+        "$(cd /usr && "$dir/child_url" sqlite:a/b.db)" sqlite:/usr/a/b.db
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    case $SQLOCK_URL in
+    *://*:*@*)
+        password=${SQLOCK_URL#*://*:}
+        passwords "$SQLOCK_URL" "${password%%@*}"
+        # For what follows, as a user would have it.
+        mkdir -p "$dir/nested/sqlock"
+        echo "url = $SQLOCK_URL" >"$dir/nested/sqlock/config"
+        chmod 600 "$dir/nested/sqlock/config"
+        export XDG_CONFIG_HOME=$dir/nested
+        unset SQLOCK_URL
+        ;;
+    esac
+    same_table
+    settings
+    export XDG_CONFIG_HOME=/nonexistent
+done
+database=
+odd_passwords
+skip_missing
+done_testing
