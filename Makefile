@@ -209,7 +209,7 @@ say = $(if $(filter 1,$(V)),,@$(if $(findstring s,$(SHORT_FLAGS)),,printf '  %-7
 
 # -------------------------------------------------------------------- files
 
-LIB_SRC := $(sort $(wildcard src/base/*.c src/db/*.c src/lease/*.c src/locks/*.c src/admin/*.c src/tx/*.c \
+LIB_SRC := $(sort $(wildcard src/base/*.c src/db/*.c src/lease/*.c src/wait/*.c src/locks/*.c src/admin/*.c src/tx/*.c \
 	src/stock/*.c src/drivers/*.c \
 	$(foreach d,$(ENABLED),src/drivers/$(d)/*.c)))
 SQL := $(sort $(filter-out %/statements.sql, \

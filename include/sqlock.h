@@ -148,7 +148,12 @@ SQLOCK_API const char *sqlock_driver_info(size_t index);
 /* Who owns a held lock. */
 typedef enum sqlock_ownership {
     SQLOCK_OWNED_BY_THREAD = 0, /* the thread that acquired it, re-entrant */
-    SQLOCK_OWNED_BY_REGISTRY /* any thread; acquire and release are counted */
+    SQLOCK_OWNED_BY_REGISTRY,   /* any thread; acquire and release are counted,
+                                 and threads do not exclude each other */
+    SQLOCK_OWNED_BY_HANDLE /* the handle: each sqlock_obtain() gives an owner
+                                 of its own, for any thread to use, which is
+                                 not re-entrant; for coroutines, thread pools
+                                 and other languages */
 } sqlock_ownership;
 
 /* How a name becomes a LOCK_KEY (Spring's UUIDConverter). */
@@ -314,7 +319,8 @@ SQLOCK_API uint32_t sqlock_registry_epoch(sqlock_registry *registry,
 /**
  * A counted reference to the lock @p name: 0 to 10 000 bytes of valid UTF-8
  * (raw keys: 1 to 36 bytes of printable ASCII).  No I/O.  While anyone refers
- * to it, the same LOCK_KEY gives the same handle.
+ * to it, the same LOCK_KEY gives the same handle; with SQLOCK_OWNED_BY_HANDLE
+ * each call gives another one, which any thread may use, one at a time.
  *
  * @param[out] out to be given to sqlock_drop(); NULL on failure
  * @return 0, EINVAL, EFORK, ENOMEM
@@ -324,7 +330,7 @@ SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
 
 /**
  * Let go of one reference.  The last one is refused while the lock is held or
- * waited for.  NULL is allowed.
+ * waited for (by handle: by this one).  NULL is allowed.
  *
  * @return 0, EINUSE, EFORK
  */
@@ -395,7 +401,8 @@ typedef struct sqlock_acquire_options {
  * @param options NULL for the defaults
  * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ECANCELED (the wait was
  *         cancelled), ELOST or EEXPIRED (owned already, but the lease is over:
- *         release it first), EUNCERTAIN, EUNREACHABLE, EINVAL, EACCESS,
+ *         release it first), EINUSE (by handle: it holds the lock or waits for
+ *         it already), EUNCERTAIN, EUNREACHABLE, EINVAL, EACCESS,
  *         ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM, EFORK
  */
 SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
@@ -403,9 +410,9 @@ SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                                   sqlock_error *err);
 
 /**
- * End every wait for the lock that is under way in this registry, from any
- * thread but not from a signal handler (see sqlock_acquire_options.cancel_fd).
- * A claim that is on its way is let finish: who gets the lock all the same is
+ * End every wait for the lock that is under way in this registry (by handle: of
+ * this handle), from any thread but not from a signal handler (see
+ * sqlock_acquire_options.cancel_fd).  A claim that is on its way is let finish: who gets the lock all the same is
  * told 0.  Waits that begin later are not concerned.
  *
  * @return 0, EINVAL, EFORK

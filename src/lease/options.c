@@ -100,7 +100,8 @@ static int check_times(sqlock_options *options, sqlock_error *err)
 static int check_choices(const sqlock_options *options, sqlock_error *err)
 {
     if (options->ownership != SQLOCK_OWNED_BY_THREAD &&
-        options->ownership != SQLOCK_OWNED_BY_REGISTRY)
+        options->ownership != SQLOCK_OWNED_BY_REGISTRY &&
+        options->ownership != SQLOCK_OWNED_BY_HANDLE)
         return lk_error(err, SQLOCK_EINVAL, "unknown ownership %d",
                         (int)options->ownership);
     if (options->waiting != SQLOCK_WAITING_AUTO &&

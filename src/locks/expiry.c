@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "locks/holding.h"
 #include "locks/registry.h"
 
 void lk_expiry_init(struct lk_expiry *expiry)
@@ -48,29 +47,38 @@ struct message {
     int code;
 };
 
+/* With the entry's mutex held. */
+static bool is_held_by(const sqlock_lock *lock, uint64_t grant)
+{
+    return lock->entry->phase == LK_OCCUPIED && lock->entry->grant == grant;
+}
+
 /* Whether the lease is over; then *message says so, or else *deadline when it
  * will be. */
 static bool is_over(sqlock_lock *lock, int64_t *deadline,
                     struct message *message)
 {
+    struct lk_entry *entry = lock->entry;
+    bool is_current;
     bool over;
 
-    pthread_mutex_lock(&lock->mutex);
-    over = lock->phase == LK_OCCUPIED && lk_remaining_ns(lock) == 0;
-    *deadline = lock->phase == LK_OCCUPIED ? lock->deadline_boot_ns : LK_NEVER;
+    pthread_mutex_lock(&entry->mutex);
+    is_current = is_held_by(lock, lock->expiring.grant);
+    over = is_current && lk_remaining_ns(entry) == 0;
+    *deadline = is_current ? entry->deadline_boot_ns : LK_NEVER;
     if (over) {
-        if (lock->lost == 0)
-            lock->lost = SQLOCK_EEXPIRED;
+        if (entry->lost == 0)
+            entry->lost = SQLOCK_EEXPIRED;
         raise_lost_fd(lock);
-        lock->is_told = true;
-        lk_fifo_wake_first(&lock->fifo); /* it may have the lock now */
+        entry->is_to_be_told = false;
+        lk_fifo_wake_first(&entry->fifo); /* it may have the lock now */
         message->lock = lock;
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;
-        message->code = lock->lost;
+        message->code = entry->lost;
         lock->on_lost = NULL; /* once, whoever asks to watch it again */
     }
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&entry->mutex);
     return over;
 }
 
@@ -164,17 +172,17 @@ void lk_expiry_stop(struct lk_expiry *expiry)
 }
 
 /* Released meanwhile, it would stay on the list, and might be freed there. */
-static bool is_occupied(sqlock_lock *lock)
+static bool is_still_held(sqlock_lock *lock, uint64_t grant)
 {
-    bool occupied;
+    bool is_held;
 
-    pthread_mutex_lock(&lock->mutex);
-    occupied = lock->phase == LK_OCCUPIED;
-    pthread_mutex_unlock(&lock->mutex);
-    return occupied;
+    pthread_mutex_lock(&lock->entry->mutex);
+    is_held = is_held_by(lock, grant);
+    pthread_mutex_unlock(&lock->entry->mutex);
+    return is_held;
 }
 
-int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock,
+int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
                     sqlock_error *err)
 {
     int rc = 0;
@@ -182,8 +190,11 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock,
     pthread_mutex_lock(&expiry->mutex);
     if (!expiry->is_running)
         rc = start(expiry, err);
-    if (rc == 0 && !lock->expiring.is_listed && is_occupied(lock)) {
-        DL_APPEND2(expiry->expiring, lock, expiring.previous, expiring.next);
+    if (rc == 0 && is_still_held(lock, grant)) {
+        lock->expiring.grant = grant;
+        if (!lock->expiring.is_listed)
+            DL_APPEND2(expiry->expiring, lock, expiring.previous,
+                       expiring.next);
         lock->expiring.is_listed = true;
     }
     pthread_mutex_unlock(&expiry->mutex);
@@ -192,12 +203,14 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock,
     return rc;
 }
 
-void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock)
+void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
+                      uint64_t grant)
 {
     pthread_mutex_lock(&expiry->mutex);
     while (expiry->calling == lock)
         pthread_cond_wait(&expiry->idle, &expiry->mutex);
-    if (lock->expiring.is_listed) {
+    if (lock->expiring.is_listed &&
+        (grant == 0 || grant == lock->expiring.grant)) {
         DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
         lock->expiring.is_listed = false;
     }
@@ -215,9 +228,16 @@ void lk_expiry_wake(struct lk_expiry *expiry)
         lk_alarm_poke(&expiry->alarm);
 }
 
+/* With the mutex held: whether the holder has it by this handle. */
+static bool is_of(const struct lk_entry *entry, const sqlock_lock *lock)
+{
+    return lock->owner == 0 || lock->owner == entry->owner;
+}
+
 int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
 {
-    bool is_occupied;
+    struct lk_entry *entry;
+    uint64_t grant = 0; /* of the caller's lease */
     int rc;
 
     if (fd == NULL)
@@ -225,17 +245,21 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    pthread_mutex_lock(&lock->mutex);
+    entry = lock->entry;
+    pthread_mutex_lock(&entry->mutex);
     if (lock->lost_fd < 0)
         lock->lost_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     *fd = lock->lost_fd;
-    is_occupied = lock->phase == LK_OCCUPIED;
-    pthread_mutex_unlock(&lock->mutex);
+    if (*fd >= 0 && entry->phase == LK_OCCUPIED && is_of(entry, lock)) {
+        grant = entry->grant;
+        entry->is_to_be_told = true;
+    }
+    pthread_mutex_unlock(&entry->mutex);
     if (*fd < 0)
         return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
                         strerror(errno));
     /* Asked for while it is held: from now on somebody wants to know. */
-    if (is_occupied)
-        return lk_expiry_watch(&lock->registry->expiry, lock, err);
+    if (grant != 0)
+        return lk_expiry_watch(&lock->registry->expiry, lock, grant, err);
     return 0;
 }

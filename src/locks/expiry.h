@@ -13,6 +13,7 @@
 /* A lock's place in the expiry's list; embedded in the lock. */
 struct lk_expiring {
     struct sqlock_lock *next, *previous;
+    uint64_t grant; /* whose lease is watched */
     bool is_listed; /* no longer once it has been told */
 };
 
@@ -30,18 +31,20 @@ struct lk_expiry {
 void lk_expiry_init(struct lk_expiry *expiry);
 void lk_expiry_stop(struct lk_expiry *expiry); /* once or more */
 
-/* Begin and end to watch a lease; end it before the lock is released.  Starting
- * may fail with ERESOURCE.  After lk_expiry_forget() returns, the lock's
- * callback is not running and will not be called. */
+/* Begin and end to watch the lease of a grant (to end: 0, whichever); end it
+ * before the lock is released.  Starting may fail with ERESOURCE.  After
+ * lk_expiry_forget() returns, the lock's callback is not running and will not
+ * be called for it. */
 int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
-                    sqlock_error *err);
-void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock);
+                    uint64_t grant, sqlock_error *err);
+void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
+                      uint64_t grant);
 
 /* A watched lease was lost, or ends sooner than it did. */
 void lk_expiry_wake(struct lk_expiry *expiry);
 
-/* With the lock's mutex held: its descriptor, if it has one, is no longer
- * readable. */
+/* With the mutex of the lock's entry held: its descriptor, if it has one, is no
+ * longer readable. */
 void lk_lost_fd_clear(struct sqlock_lock *lock);
 
 #endif

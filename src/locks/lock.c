@@ -1,30 +1,51 @@
 /*
- * lock.c - handles: one per LOCK_KEY while anyone refers to it, and what can be
- * asked of them without any I/O.
+ * lock.c - handles of locks, and what can be asked of them without any I/O
+ *
+ * By thread or registry there is one handle of a name while anyone refers to
+ * it; by handle each sqlock_obtain() makes one, which is an owner of its own.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/holding.h"
-#include "lease/lease.h"
-#include "locks/overdue.h"
+#include "locks/care.h"
+#include "locks/registry.h"
+#include "wait/overdue.h"
 
-void lk_lock_free(sqlock_lock *lock)
+int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
 {
     if (lock == NULL)
-        return;
-    (void)pthread_mutex_destroy(&lock->mutex);
+        return lk_error(err, SQLOCK_EINVAL, "the lock is NULL");
+    return lk_store_check(&lock->registry->store, err);
+}
+
+uint64_t lk_caller(const sqlock_lock *lock)
+{
+    return lock->owner != 0 ? lock->owner : lk_thread_id();
+}
+
+bool lk_is_shared(const sqlock_registry *registry)
+{
+    return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
+}
+
+/* Called with the registry's mutex held, as all that follows up to
+ * sqlock_obtain(). */
+void lk_lock_free(sqlock_lock *lock)
+{
+    DL_DELETE2(lock->registry->locks, lock, previous, next);
+    if (lock->hh.tbl != NULL)
+        HASH_DEL(lock->registry->by_key, lock);
+    lk_entry_drop(lock->entry);
     if (lock->lost_fd >= 0)
         (void)close(lock->lost_fd);
-    while (lock->overdue != NULL)
-        lk_overdue_end(lock, lock->overdue);
-    free(lock->name);
     free(lock);
 }
 
+/* NULL: out of memory. */
 static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
                              const char *name)
 {
@@ -32,15 +53,22 @@ static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
 
     if (lock == NULL)
         return NULL;
-    (void)pthread_mutex_init(&lock->mutex, NULL);
     lock->registry = registry;
-    lock->store = &registry->store;
+    lock->owner = lk_is_shared(registry) ? registry->owner : lk_owner_id();
     lock->lost_fd = -1;
-    memcpy(lock->key, key, sizeof lock->key);
-    lock->name = strdup(name);
-    if (lock->name == NULL) {
-        lk_lock_free(lock);
+    lock->entry = lk_entry_of(&registry->entries, key, name);
+    if (lock->entry == NULL) {
+        free(lock);
         return NULL;
+    }
+    DL_APPEND2(registry->locks, lock, previous, next);
+    if (lk_is_shared(registry)) {
+        HASH_ADD_KEYPTR(hh, registry->by_key, lock->entry->key,
+                        strlen(lock->entry->key), lock);
+        if (lock->hh.tbl == NULL) {
+            lk_lock_free(lock);
+            return NULL;
+        }
     }
     return lock;
 }
@@ -50,7 +78,7 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
 {
     char key[SQLOCK_KEY_SIZE] = "";
     struct lk_store *store;
-    sqlock_lock *lock;
+    sqlock_lock *lock = NULL;
     int rc;
 
     if (out == NULL)
@@ -63,16 +91,10 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&registry->mutex);
-    HASH_FIND_STR(registry->locks, key, lock);
-    if (lock == NULL) {
+    if (lk_is_shared(registry))
+        HASH_FIND_STR(registry->by_key, key, lock);
+    if (lock == NULL)
         lock = new_lock(registry, key, name);
-        if (lock != NULL)
-            HASH_ADD_STR(registry->locks, key, lock);
-        if (lock != NULL && lock->hh.tbl == NULL) {
-            lk_lock_free(lock);
-            lock = NULL;
-        }
-    }
     if (lock != NULL)
         lock->references++;
     pthread_mutex_unlock(&registry->mutex);
@@ -82,26 +104,27 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     return 0;
 }
 
-/* By somebody but requests that were abandoned and are not over yet. */
-static bool is_in_use(sqlock_lock *lock)
+void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock)
 {
-    bool in_use;
-
-    pthread_mutex_lock(&lock->mutex);
-    in_use = (lock->phase != LK_FREE && !lock->is_left_behind &&
-              !(lk_is_overdue(lock) && lk_has_ended(lock->owner))) ||
-             lk_is_missed(lock) || lk_fifo_has_waiters(&lock->fifo);
-    pthread_mutex_unlock(&lock->mutex);
-    return in_use;
+    (void)registry;
+    if (--lock->pins == 0 && lock->references == 0)
+        lk_lock_free(lock);
 }
 
-/* Called with the registry's mutex held. */
-static void free_if_unused(sqlock_registry *registry, sqlock_lock *lock)
+/* Called with the registry's mutex held: nobody obtains it any more, and what
+ * its last holder left listed is ended without that mutex, which comes behind
+ * theirs. */
+static void retire(sqlock_registry *registry, sqlock_lock *lock)
 {
-    if (lock->references > 0 || lock->pins > 0)
-        return;
-    HASH_DEL(registry->locks, lock);
-    lk_lock_free(lock);
+    lock->references = 0;
+    if (lock->hh.tbl != NULL)
+        HASH_DEL(registry->by_key, lock);
+    lock->hh.tbl = NULL;
+    lock->pins++;
+    pthread_mutex_unlock(&registry->mutex);
+    lk_end_care(lock, 0);
+    pthread_mutex_lock(&registry->mutex);
+    lk_lock_unpin(registry, lock);
 }
 
 int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
@@ -116,64 +139,41 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
         return rc;
     registry = lock->registry;
     pthread_mutex_lock(&registry->mutex);
-    if (lock->references > 1) {
+    if (lock->references > 1)
         lock->references--;
-    } else if (is_in_use(lock)) {
+    else if (lk_entry_is_in_use(lock->entry, lock->owner))
         rc = lk_error(err, SQLOCK_EINUSE,
                       "the last reference to a lock that is held or waited "
                       "for: release it first");
-    } else {
-        lock->references = 0;
-        free_if_unused(registry, lock);
-    }
+    else
+        retire(registry, lock);
     pthread_mutex_unlock(&registry->mutex);
     return rc;
 }
 
-void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock)
-{
-    lock->pins--;
-    free_if_unused(registry, lock);
-}
-
-bool lk_is_owned_by(const sqlock_lock *lock, uint64_t owner)
-{
-    if (lock->phase != LK_OCCUPIED)
-        return false;
-    return lock->store->options.ownership == SQLOCK_OWNED_BY_REGISTRY ||
-           lock->owner == owner;
-}
-
-bool lk_is_mine(const sqlock_lock *lock)
-{
-    return lk_is_owned_by(lock, lk_thread_id());
-}
-
-int64_t lk_remaining_ns(const sqlock_lock *lock)
-{
-    int64_t left = lock->deadline_boot_ns - lk_boottime_ns();
-
-    return lock->lost != 0 || left < 0 ? 0 : left;
-}
-
 /* What the caller has of the lock; nothing in a child process. */
-static void look(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
-                 int64_t *token)
+static void query(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
+                  int64_t *token)
 {
+    struct lk_entry *entry;
+    uint64_t caller;
+
     *count = 0;
     *left_ns = 0;
     *token = 0;
     if (lk_lock_check(lock, NULL) < 0)
         return;
-    pthread_mutex_lock(&lock->mutex);
-    if (lk_is_mine(lock)) {
-        *count = lock->hold_count;
-        *left_ns = lk_remaining_ns(lock);
-        *token = lock->token;
-    } else if (lk_overdue_of(lock, lk_thread_id()) != NULL) {
-        *count = lk_overdue_of(lock, lk_thread_id())->hold_count;
+    entry = lock->entry;
+    caller = lk_caller(lock);
+    pthread_mutex_lock(&entry->mutex);
+    if (lk_is_owned_by(entry, caller)) {
+        *count = entry->hold_count;
+        *left_ns = lk_remaining_ns(entry);
+        *token = entry->token;
+    } else if (lk_overdue_of(entry, caller) != NULL) {
+        *count = lk_overdue_of(entry, caller)->hold_count;
     }
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&entry->mutex);
 }
 
 bool sqlock_is_held(sqlock_lock *lock)
@@ -182,7 +182,7 @@ bool sqlock_is_held(sqlock_lock *lock)
     int64_t left_ns;
     int64_t token;
 
-    look(lock, &count, &left_ns, &token);
+    query(lock, &count, &left_ns, &token);
     return left_ns > 0;
 }
 
@@ -192,7 +192,7 @@ uint32_t sqlock_hold_count(sqlock_lock *lock)
     int64_t left_ns;
     int64_t token;
 
-    look(lock, &count, &left_ns, &token);
+    query(lock, &count, &left_ns, &token);
     return count;
 }
 
@@ -202,7 +202,7 @@ int64_t sqlock_remaining_ms(sqlock_lock *lock)
     int64_t left_ns;
     int64_t token;
 
-    look(lock, &count, &left_ns, &token);
+    query(lock, &count, &left_ns, &token);
     return left_ns / LK_NS_PER_MS;
 }
 
@@ -212,7 +212,7 @@ int64_t sqlock_token(sqlock_lock *lock)
     int64_t left_ns;
     int64_t token;
 
-    look(lock, &count, &left_ns, &token);
+    query(lock, &count, &left_ns, &token);
     return token;
 }
 
@@ -221,18 +221,18 @@ void sqlock_client_id(sqlock_lock *lock, char client_id[SQLOCK_KEY_SIZE])
     client_id[0] = '\0';
     if (lk_lock_check(lock, NULL) < 0)
         return;
-    pthread_mutex_lock(&lock->mutex);
-    if (lk_is_mine(lock))
-        memcpy(client_id, lock->client_id, sizeof lock->client_id);
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_lock(&lock->entry->mutex);
+    if (lk_is_owned_by(lock->entry, lk_caller(lock)))
+        memcpy(client_id, lock->entry->client_id, SQLOCK_KEY_SIZE);
+    pthread_mutex_unlock(&lock->entry->mutex);
 }
 
 const char *sqlock_name(const sqlock_lock *lock)
 {
-    return lock != NULL ? lock->name : NULL;
+    return lock != NULL ? lock->entry->name : NULL;
 }
 
 const char *sqlock_key(const sqlock_lock *lock)
 {
-    return lock != NULL ? lock->key : NULL;
+    return lock != NULL ? lock->entry->key : NULL;
 }

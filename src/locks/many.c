@@ -8,7 +8,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/entry.h"
+#include "locks/acquire.h"
+#include "locks/care.h"
 #include "locks/many.h"
 
 static int by_key(const void *a, const void *b)
@@ -16,7 +17,7 @@ static int by_key(const void *a, const void *b)
     const struct lk_part *left = a;
     const struct lk_part *right = b;
 
-    return strcmp(left->lock->key, right->lock->key);
+    return strcmp(left->entry->key, right->entry->key);
 }
 
 static int check_locks(sqlock_lock *const *locks, size_t count,
@@ -54,11 +55,12 @@ static int begin_call(struct lk_many *call, sqlock_lock *const *locks,
         return lk_error_nomem(err);
     for (size_t i = 0; i < count; i++) {
         call->parts[i].lock = locks[i];
+        call->parts[i].entry = locks[i]->entry;
         call->parts[i].place = i;
     }
     qsort(call->parts, count, sizeof *call->parts, by_key);
     for (size_t i = 1; i < count; i++)
-        if (call->parts[i].lock == call->parts[i - 1].lock)
+        if (call->parts[i].entry == call->parts[i - 1].entry)
             return lk_error(err, SQLOCK_EINVAL, "a lock is given twice");
     call->results = results;
     return 0;
@@ -77,7 +79,7 @@ static int end_call(struct lk_many *call, int rc, sqlock_error *err)
     for (size_t i = 0; rc == 0 && call->parts != NULL && i < call->count; i++) {
         rc = call->parts[i].rc;
         if (rc < 0)
-            rc = lk_error(err, rc, "%s: %s", call->parts[i].lock->key,
+            rc = lk_error(err, rc, "%s: %s", call->parts[i].entry->key,
                           sqlock_strerror(rc));
     }
     free(call->parts);
@@ -106,12 +108,13 @@ static void settle_claims(struct lk_many *call,
         struct lk_part *part = item->owner;
 
         part->rc = item->rc;
-        pthread_mutex_lock(&part->lock->mutex);
+        pthread_mutex_lock(&part->entry->mutex);
         if (item->rc == 0)
-            lk_hold(part->lock, &item->lease, options, lk_thread_id());
+            part->grant = lk_hold(part->entry, &item->lease, options,
+                                  lk_caller(part->lock));
         else
-            lk_leave(part->lock);
-        pthread_mutex_unlock(&part->lock->mutex);
+            lk_leave(part->entry);
+        pthread_mutex_unlock(&part->entry->mutex);
         part->is_mine = item->rc == 0;
     }
 }
@@ -127,7 +130,8 @@ static int begin_care(struct lk_many *call,
 
         if (!part->is_mine)
             continue;
-        part->rc = lk_begin_care(part->lock, options, result == 0 ? err : NULL);
+        part->rc = lk_begin_care(part->lock, part->grant, options,
+                                 result == 0 ? err : NULL);
         if (result == 0)
             result = part->rc;
     }
@@ -138,15 +142,13 @@ static int begin_care(struct lk_many *call,
 static void begin_release(struct lk_many *call, struct lk_part *part)
 {
     struct lk_lease lease;
-    int rc =
-        lk_begin_release(part->lock, lk_thread_id(), &lease, &part->lost, NULL);
+    int rc = lk_begin_give_back(part->lock, lk_caller(part->lock), &lease,
+                                &part->lost, NULL);
 
     part->rc = rc < 0 ? rc : 0;
     if (rc <= 0)
         return;
     part->is_overdue = rc == LK_RELEASE_OVERDUE;
-    if (!part->is_overdue)
-        lk_end_care(part->lock);
     lk_many_add(call, part, &lease);
 }
 
@@ -165,7 +167,7 @@ static void end_release(struct lk_many *call, sqlock_error *err)
             (part->lost == SQLOCK_EEXPIRED && part->rc == 0))
             part->rc = part->lost;
         if (!part->is_overdue)
-            lk_end_release(part->lock);
+            lk_end_release(part->entry);
     }
 }
 
@@ -196,7 +198,8 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
 
     rc = begin_call(&call, locks, count, results, err);
     if (rc == 0)
-        rc = lk_check_acquire(locks[0], wait_ms, options, &complete, err);
+        rc = lk_check_acquire(&locks[0]->registry->store, wait_ms, options,
+                              &complete, err);
     if (rc == 0 && complete.partial && wait_ms != 0)
         rc = lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
     if (rc < 0)
@@ -205,11 +208,13 @@ int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
     call.options = &complete;
     lk_waiter_init(&self, wait_ms, NULL);
     lk_waiter_init(&call.probe, 0, NULL);
-    rc = lk_canceller_watch(&call.registry->canceller, &self,
+    self.owner = lk_caller(locks[0]);
+    call.probe.owner = self.owner;
+    rc = lk_canceller_watch(&call.registry->entries.canceller, &self,
                             complete.cancel_fd, err);
     if (rc == 0)
         rc = lk_many_take(&call, &self, err);
-    lk_canceller_forget(&call.registry->canceller, &self);
+    lk_canceller_forget(&call.registry->entries.canceller, &self);
     if (rc < 0)
         lk_many_step_back(&call, NULL);
     else
@@ -246,13 +251,13 @@ int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
 static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 {
     struct lk_part *part = item->owner;
-    sqlock_lock *lock = part->lock;
+    struct lk_entry *entry = part->entry;
 
     part->rc = item->rc;
-    pthread_mutex_lock(&lock->mutex);
-    (void)lk_renewal_end(lock, &part->renewal, &item->lease, item->rc,
+    pthread_mutex_lock(&entry->mutex);
+    (void)lk_renewal_end(entry, &part->renewal, &item->lease, item->rc,
                          sent_boot_ns);
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&entry->mutex);
 }
 
 int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
@@ -269,8 +274,8 @@ int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
         struct lk_lease lease;
         uint32_t ttl_ms = 0;
 
-        part->rc =
-            lk_begin_renew(part->lock, &ttl_ms, &part->renewal, &lease, NULL);
+        part->rc = lk_begin_renew(part->entry, lk_caller(part->lock), &ttl_ms,
+                                  &part->renewal, &lease, NULL);
         if (part->rc == 0)
             lk_many_add(&call, part, &lease);
     }

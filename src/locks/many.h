@@ -6,17 +6,19 @@
 
 #include "lease/batch.h"
 #include "locks/registry.h"
-#include "locks/queue_wait.h"
+#include "wait/queue_wait.h"
 
 /* A lock of the call, and where it stands. */
 struct lk_part {
     sqlock_lock *lock;
-    size_t place; /* in the caller's array */
-    bool is_mine; /* this call has its turn: LK_BUSY */
+    struct lk_entry *entry; /* of the lock */
+    size_t place;           /* in the caller's array */
+    bool is_mine;           /* this call has its turn: LK_BUSY */
     bool is_nested;
     bool is_overdue; /* to be released: the lock is another's by now */
     int lost;
     int rc;
+    uint64_t grant;
     struct lk_renewal renewal;
     struct lk_observed seen; /* what was observed of its row */
     struct lk_concern concern;

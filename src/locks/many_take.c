@@ -6,10 +6,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/entry.h"
+#include "wait/entry.h"
 #include "locks/many.h"
-#include "locks/overdue.h"
-#include "locks/wait.h"
+#include "wait/overdue.h"
+#include "wait/wait.h"
 
 void lk_many_step_back(struct lk_many *call, const struct lk_part *kept)
 {
@@ -18,12 +18,12 @@ void lk_many_step_back(struct lk_many *call, const struct lk_part *kept)
 
         if (part == kept)
             continue;
-        pthread_mutex_lock(&part->lock->mutex);
+        pthread_mutex_lock(&part->entry->mutex);
         if (part->is_mine)
-            lk_leave(part->lock);
+            lk_leave(part->entry);
         else if (part->is_nested)
-            part->lock->hold_count--;
-        pthread_mutex_unlock(&part->lock->mutex);
+            part->entry->hold_count--;
+        pthread_mutex_unlock(&part->entry->mutex);
         part->is_mine = false;
         part->is_nested = false;
     }
@@ -36,7 +36,7 @@ static void note_entry(struct lk_part *part, int entry)
     part->is_mine = entry == LK_ENTRY_CLAIM;
     part->is_nested = entry == LK_ENTRY_AGAIN;
     if (part->is_mine)
-        lk_clear_aside(part->lock);
+        lk_clear_aside(part->entry);
 }
 
 /* The turns at all that the call does not have yet, without waiting for any. */
@@ -46,14 +46,16 @@ static int enter_all(struct lk_many *call, sqlock_error *err)
     for (size_t i = 0; i < call->count; i++) {
         struct lk_part *part = &call->parts[i];
         struct lk_lease lease = {
-            .key = part->lock->key,
-            .name = part->lock->name,
+            .key = part->entry->key,
+            .name = part->entry->name,
             .ttl_ms = call->options->ttl_ms,
         };
 
         part->rc = 0;
-        if (!part->is_mine && !part->is_nested)
-            note_entry(part, lk_enter(part->lock, &call->probe, err));
+        if (!part->is_mine && !part->is_nested) {
+            call->probe.owner = lk_caller(part->lock);
+            note_entry(part, lk_enter(part->entry, &call->probe, err));
+        }
         if (part->rc < 0 && !call->options->partial) {
             call->missing = part;
             call->is_row_taken = false;
@@ -135,9 +137,9 @@ static void take_out(struct lk_many *call, const bool *may_take,
         call->is_row_taken = true;
         if (!is_partial)
             continue;
-        pthread_mutex_lock(&part->lock->mutex);
-        lk_leave(part->lock);
-        pthread_mutex_unlock(&part->lock->mutex);
+        pthread_mutex_lock(&part->entry->mutex);
+        lk_leave(part->entry);
+        pthread_mutex_unlock(&part->entry->mutex);
         part->is_mine = false;
     }
     if (is_partial)
@@ -149,22 +151,22 @@ static int observe_all(struct lk_many *call, sqlock_error *err)
 {
     bool is_partial = call->options->partial;
     size_t count = call->batch.count;
-    sqlock_lock **locks = calloc(count, sizeof *locks);
+    struct lk_entry **entries = calloc(count, sizeof *entries);
     struct lk_observed *seen = calloc(count, sizeof *seen);
     bool *may_take = calloc(count, sizeof *may_take);
     int rc;
 
-    if (locks == NULL || seen == NULL || may_take == NULL) {
+    if (entries == NULL || seen == NULL || may_take == NULL) {
         rc = lk_error_nomem(err);
         goto out;
     }
     for (size_t i = 0; i < count; i++) {
         const struct lk_part *part = call->batch.items[i].owner;
 
-        locks[i] = part->lock;
+        entries[i] = part->entry;
         seen[i] = part->seen;
     }
-    rc = lk_wait_for_rows(locks, count, &call->probe, seen, may_take, err);
+    rc = lk_wait_for_rows(entries, count, &call->probe, seen, may_take, err);
     for (size_t i = 0; i < count; i++) {
         struct lk_part *part = call->batch.items[i].owner;
 
@@ -176,7 +178,7 @@ static int observe_all(struct lk_many *call, sqlock_error *err)
     if (rc == SQLOCK_EBUSY && is_partial)
         rc = 0;
 out:
-    free(locks);
+    free(entries);
     free(seen);
     free(may_take);
     return rc;
@@ -241,7 +243,10 @@ static void leave_row(struct lk_many *call, int rc)
 static int await_turn(struct lk_many *call, struct lk_waiter *self,
                       sqlock_error *err)
 {
-    int rc = lk_enter(call->missing->lock, self, err);
+    int rc;
+
+    self->owner = lk_caller(call->missing->lock);
+    rc = lk_enter(call->missing->entry, self, err);
 
     note_entry(call->missing, rc);
     return rc < 0 ? rc : 0;
@@ -256,7 +261,7 @@ static int await_row(struct lk_many *call, struct lk_waiter *self,
 
     self->subscription.seen = part->seen;
     if (call->at_row == NULL)
-        lk_queue_begin(&call->wait, part->lock, self);
+        lk_queue_begin(&call->wait, part->entry, self);
     else
         lk_queue_refused(&call->wait);
     call->at_row = part;
@@ -312,14 +317,15 @@ static int acquire_all(struct lk_many *call, struct lk_waiter *self,
 static void begin_concerns(struct lk_many *call, struct lk_waiter *self)
 {
     for (size_t i = 0; self->wait_ms != 0 && i < call->count; i++)
-        lk_concern_add(&call->registry->canceller, &call->parts[i].concern,
-                       call->parts[i].lock, self);
+        lk_concern_add(&call->registry->entries.canceller,
+                       &call->parts[i].concern, call->parts[i].entry, self);
 }
 
 static void end_concerns(struct lk_many *call, const struct lk_waiter *self)
 {
     for (size_t i = 0; self->wait_ms != 0 && i < call->count; i++)
-        lk_concern_remove(&call->registry->canceller, &call->parts[i].concern);
+        lk_concern_remove(&call->registry->entries.canceller,
+                          &call->parts[i].concern);
 }
 
 int lk_many_take(struct lk_many *call, struct lk_waiter *self,

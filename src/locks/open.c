@@ -13,7 +13,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "lease/batch.h"
-#include "locks/entry.h"
+#include "locks/registry.h"
 #include "lease/layout.h"
 #include "locks/request.h"
 
@@ -23,8 +23,8 @@ static void free_registry(sqlock_registry *registry)
         return;
     lk_renewer_stop(&registry->renewer);
     lk_expiry_stop(&registry->expiry);
-    lk_poller_stop(&registry->poller);
-    lk_canceller_stop(&registry->canceller);
+    lk_entries_stop(&registry->entries);
+    lk_entries_clear(&registry->entries);
     lk_store_clear(&registry->store);
     lk_executor_stop(&registry->executor);
     (void)pthread_mutex_destroy(&registry->mutex);
@@ -47,30 +47,32 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     (void)pthread_mutex_init(&registry->mutex, NULL);
     lk_expiry_init(&registry->expiry);
     lk_renewer_init(&registry->renewer, registry);
-    lk_poller_init(&registry->poller, registry);
-    lk_canceller_init(&registry->canceller, registry);
+    lk_entries_init(&registry->entries, &registry->store);
     lk_executor_init(&registry->executor);
     rc = lk_store_open(&registry->store, url, options, err);
-    if (rc == 0) {
-        *out = registry;
-        registry = NULL;
+    if (rc < 0) {
+        free_registry(registry);
+        return rc;
     }
-    free_registry(registry);
-    return rc;
+    if (registry->store.options.ownership == SQLOCK_OWNED_BY_REGISTRY)
+        registry->owner = lk_owner_id();
+    *out = registry;
+    return 0;
 }
 
 /* The next leases that somebody still holds, from *next on, as many as go into
  * one statement. */
-static void collect_held(struct lk_batch *batch, sqlock_lock **next)
+static void collect_held(struct lk_batch *batch, struct lk_entry **next)
 {
-    sqlock_lock *lock = *next;
+    struct lk_entry *entry = *next;
 
     batch->count = 0;
-    for (; lock != NULL && batch->count < LK_BATCH_MAX; lock = lock->hh.next) {
-        if (lock->phase == LK_OCCUPIED)
-            lk_copy_lease(lock, &batch->items[batch->count++].lease);
+    for (; entry != NULL && batch->count < LK_BATCH_MAX;
+         entry = entry->hh.next) {
+        if (entry->phase == LK_OCCUPIED)
+            lk_copy_lease(entry, &batch->items[batch->count++].lease);
     }
-    *next = lock;
+    *next = entry;
 }
 
 static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
@@ -93,8 +95,8 @@ static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
 /* Give back what is still held; the first error. */
 static int release_held(sqlock_registry *registry, sqlock_error *err)
 {
-    size_t room = HASH_COUNT(registry->locks);
-    sqlock_lock *next = registry->locks;
+    size_t room = HASH_COUNT(registry->entries.by_key);
+    struct lk_entry *next = registry->entries.by_key;
     struct lk_batch batch = {0};
     int result = 0;
 
@@ -120,8 +122,6 @@ static int release_held(sqlock_registry *registry, sqlock_error *err)
 
 int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
 {
-    sqlock_lock *lock;
-    sqlock_lock *next;
     int rc;
 
     if (registry == NULL)
@@ -133,13 +133,10 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     lk_requests_end(registry); /* with all that serves them there yet */
     lk_renewer_stop(&registry->renewer);
     lk_expiry_stop(&registry->expiry);
-    lk_poller_stop(&registry->poller); /* it has locks pinned */
+    lk_entries_stop(&registry->entries);
     rc = release_held(registry, err);
-    HASH_ITER(hh, registry->locks, lock, next)
-    {
-        HASH_DEL(registry->locks, lock);
-        lk_lock_free(lock);
-    }
+    while (registry->locks != NULL)
+        lk_lock_free(registry->locks);
     free_registry(registry);
     return rc;
 }

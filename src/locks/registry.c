@@ -14,13 +14,6 @@
 #include "base/error.h"
 #include "base/text.h"
 
-int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)
-{
-    if (lock == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the lock is NULL");
-    return lk_store_check(lock->store, err);
-}
-
 sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)
 {
     return registry != NULL ? registry->store.layout : SQLOCK_LAYOUT_SQLOCK;

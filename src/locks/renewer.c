@@ -14,7 +14,8 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "lease/batch.h"
-#include "locks/entry.h"
+#include "locks/registry.h"
+#include "wait/renewal.h"
 
 /* A renewal that failed or was passed over is tried again after this part of
  * the period, so that two full attempts fit before any deadline. */
@@ -30,6 +31,13 @@ void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
     (void)pthread_mutex_init(&renewer->mutex, NULL);
 }
 
+/* With the entry's mutex held: whether the lease is the one to be renewed. */
+static bool is_current(const sqlock_lock *lock)
+{
+    return lock->entry->phase == LK_OCCUPIED &&
+           lock->entry->grant == lock->renewing.grant;
+}
+
 /* Called with the mutex held: leases that nothing but time protects. */
 static void give_up_unfenced(struct lk_renewer *renewer)
 {
@@ -37,10 +45,12 @@ static void give_up_unfenced(struct lk_renewer *renewer)
 
     DL_FOREACH2(renewer->renewing, lock, renewing.next)
     {
-        pthread_mutex_lock(&lock->mutex);
-        if (lock->phase == LK_OCCUPIED && !lock->is_fenced && lock->lost == 0)
-            lock->lost = SQLOCK_ELOST;
-        pthread_mutex_unlock(&lock->mutex);
+        struct lk_entry *entry = lock->entry;
+
+        pthread_mutex_lock(&entry->mutex);
+        if (is_current(lock) && !lock->is_fenced && entry->lost == 0)
+            entry->lost = SQLOCK_ELOST;
+        pthread_mutex_unlock(&entry->mutex);
     }
 }
 
@@ -56,42 +66,39 @@ static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
 /* When a lease that was renewed last for its present deadline is due. */
 static int64_t due_at(const sqlock_lock *lock)
 {
-    int64_t began = lock->deadline_boot_ns -
-                    ((int64_t)lock->ttl_ms -
-                     lk_margin_ms(&lock->store->options, lock->ttl_ms)) *
+    const struct lk_entry *entry = lock->entry;
+    int64_t began = entry->deadline_boot_ns -
+                    ((int64_t)entry->ttl_ms -
+                     lk_margin_ms(&entry->store->options, entry->ttl_ms)) *
                         LK_NS_PER_MS;
-    int64_t period = period_ns(lock->registry, lock->ttl_ms);
+    int64_t period = period_ns(lock->registry, entry->ttl_ms);
     int64_t due = began + period;
     int64_t again = lock->renewing.tried_ns + period / RETRY_PART;
 
     return due > again ? due : again;
 }
 
-/* Nobody is left who could release it. */
-static bool is_ownerless(const sqlock_lock *lock)
-{
-    return lock->store->options.ownership == SQLOCK_OWNED_BY_THREAD &&
-           lk_has_ended(lock->owner);
-}
-
 static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
 {
-    if (lock->phase != LK_OCCUPIED || lock->guards > 0 ||
-        lk_remaining_ns(lock) == 0 || is_ownerless(lock))
+    const struct lk_entry *entry = lock->entry;
+
+    /* A thread that has ended leaves nobody who could release it. */
+    if (!is_current(lock) || entry->guards > 0 || lk_remaining_ns(entry) == 0 ||
+        lk_has_ended(entry->owner))
         return false;
     return lock->max_hold_ms == 0 ||
-           now < lk_after_ms(lock->acquired_boot_ns, lock->max_hold_ms);
+           now < lk_after_ms(entry->acquired_boot_ns, lock->max_hold_ms);
 }
 
-/* Called with the lock's mutex held. */
+/* Called with the mutexes of registry and entry held. */
 static void add_item(struct lk_batch *batch, sqlock_lock *lock)
 {
     struct lk_item *item = &batch->items[batch->count++];
 
     memset(item, 0, sizeof *item);
     item->owner = lock;
-    lk_copy_lease(lock, &item->lease);
-    lk_renewal_begin(lock, &lock->renewing.renewal, lock->ttl_ms);
+    lk_copy_lease(lock->entry, &item->lease);
+    lk_renewal_begin(lock->entry, &lock->renewing.renewal, lock->entry->ttl_ms);
     lock->pins++;
 }
 
@@ -106,16 +113,18 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
 
     DL_FOREACH2(renewer->renewing, lock, renewing.next)
     {
-        pthread_mutex_lock(&lock->mutex);
+        struct lk_entry *entry = lock->entry;
+
+        pthread_mutex_lock(&entry->mutex);
         if (may_be_renewed(lock, now)) {
             int64_t due = due_at(lock);
-            int64_t slack = period_ns(renewer->registry, lock->ttl_ms) / 2;
+            int64_t slack = period_ns(renewer->registry, entry->ttl_ms) / 2;
 
             soonest = lk_sooner(soonest, due);
             if (is_now && due <= now + slack && batch->count < LK_BATCH_MAX)
                 add_item(batch, lock);
         }
-        pthread_mutex_unlock(&lock->mutex);
+        pthread_mutex_unlock(&entry->mutex);
     }
     return soonest;
 }
@@ -174,11 +183,11 @@ static void apply(const struct lk_item *item, int64_t sent_boot_ns,
 {
     sqlock_lock *lock = item->owner;
 
-    pthread_mutex_lock(&lock->mutex);
-    if (lk_renewal_end(lock, &lock->renewing.renewal, &item->lease, item->rc,
-                       sent_boot_ns))
+    pthread_mutex_lock(&lock->entry->mutex);
+    if (lk_renewal_end(lock->entry, &lock->renewing.renewal, &item->lease,
+                       item->rc, sent_boot_ns))
         lock->renewing.tried_ns = now_ns;
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&lock->entry->mutex);
 }
 
 static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
@@ -309,17 +318,20 @@ void lk_renewer_stop(struct lk_renewer *renewer)
 }
 
 int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
-                   sqlock_error *err)
+                   uint64_t grant, sqlock_error *err)
 {
     int rc = 0;
 
     pthread_mutex_lock(&renewer->mutex);
     if (!renewer->is_running)
         rc = start(renewer, err);
-    if (rc == 0 && !lock->renewing.is_listed) {
-        pthread_mutex_lock(&lock->mutex);
+    if (rc == 0) {
+        pthread_mutex_lock(&lock->entry->mutex);
+        lock->renewing.grant = grant;
         lock->renewing.tried_ns = 0; /* that was the lease before it */
-        pthread_mutex_unlock(&lock->mutex);
+        pthread_mutex_unlock(&lock->entry->mutex);
+    }
+    if (rc == 0 && !lock->renewing.is_listed) {
         DL_APPEND2(renewer->renewing, lock, renewing.previous, renewing.next);
         lock->renewing.is_listed = true;
         renewer->count++;
@@ -338,10 +350,12 @@ void lk_renewer_wake(struct lk_renewer *renewer)
     pthread_mutex_unlock(&renewer->mutex);
 }
 
-void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock)
+void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock,
+                       uint64_t grant)
 {
     pthread_mutex_lock(&renewer->mutex);
-    if (lock->renewing.is_listed) {
+    if (lock->renewing.is_listed &&
+        (grant == 0 || grant == lock->renewing.grant)) {
         DL_DELETE2(renewer->renewing, lock, renewing.previous, renewing.next);
         lock->renewing.is_listed = false;
         renewer->count--;

@@ -8,15 +8,17 @@
 
 #include "base/alarm.h"
 #include "lease/dbclock.h"
-#include "locks/renewal.h"
+#include "wait/renewal.h"
 #include "sqlock.h"
 
 /* A lock's place in the renewer's list; embedded in the lock. */
 struct lk_renewing {
     struct sqlock_lock *next, *previous;
     bool is_listed;
-    /* Under the lock's mutex.  When the last attempt at this lease was over,
-     * CLOCK_BOOTTIME: the pause of a long one outlasts a short one. */
+    /* Under the entry's mutex. */
+    uint64_t grant; /* whose lease is renewed */
+    /* When the last attempt at this lease was over, CLOCK_BOOTTIME: the pause
+     * of a long one outlasts a short one. */
     int64_t tried_ns; /* 0: none yet */
     struct lk_renewal renewal;
 };
@@ -37,12 +39,13 @@ void lk_renewer_init(struct lk_renewer *renewer,
                      struct sqlock_registry *registry);
 void lk_renewer_stop(struct lk_renewer *renewer); /* once or more */
 
-/* Begin and end to renew a lock's lease.  A renewal that is in flight when it
- * ends cannot hit anybody else's lease: it carries the CLIENT_ID.
- * 0, ERESOURCE. */
+/* Begin and end to renew the lease of a grant (to end: 0, whichever).  A
+ * renewal that is in flight when it ends cannot hit anybody else's lease: it
+ * carries the CLIENT_ID.  0, ERESOURCE. */
 int lk_renewer_add(struct lk_renewer *renewer, struct sqlock_lock *lock,
-                   sqlock_error *err);
-void lk_renewer_remove(struct lk_renewer *renewer, struct sqlock_lock *lock);
+                   uint64_t grant, sqlock_error *err);
+void lk_renewer_remove(struct lk_renewer *renewer, struct sqlock_lock *lock,
+                       uint64_t grant);
 
 /* A lease may be renewed again. */
 void lk_renewer_wake(struct lk_renewer *renewer);

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/acquire.h"
-#include "locks/entry.h"
+#include "wait/release.h"
 
 struct sqlock_request {
     struct sqlock_request *next, *previous; /* under the registry's mutex */
@@ -30,7 +30,7 @@ struct sqlock_request {
     bool is_entered;
     struct lk_lease lease; /* in place of `a`, of a release */
     int lost;
-    bool is_overdue; /* as LK_RELEASE_OVERDUE */
+    int begun; /* as lk_begin_give_back() gave it */
 
     pthread_mutex_t mutex; /* before all others */
     bool is_release;       /* never changes */
@@ -128,7 +128,7 @@ static void finish(sqlock_request *request, int rc)
     uint64_t one = 1;
 
     if (!request->is_release)
-        lk_canceller_forget(&request->lock->registry->canceller,
+        lk_canceller_forget(&request->lock->registry->entries.canceller,
                             &request->a.self);
     pthread_mutex_lock(&request->mutex);
     lk_executor_settle(executor_of(request), &request->task);
@@ -152,9 +152,9 @@ static int go_on(sqlock_request *request)
 
     if (request->is_entered) /* suspended: with the turn, or in the queue */
         entry = a->has_turn ? LK_ENTRY_CLAIM
-                            : lk_enter_on(a->lock, &a->self, &request->err);
+                            : lk_enter_on(a->entry, &a->self, &request->err);
     request->is_entered = true;
-    return lk_acquisition_go_on(a, entry, &request->err);
+    return lk_take(request->lock, a, entry, &request->err);
 }
 
 static bool run(struct lk_task *task, bool may_wait)
@@ -167,16 +167,14 @@ static bool run(struct lk_task *task, bool may_wait)
         return false;
     }
     request->a.self.may_not_block = !may_wait;
-    if (request->is_overdue)
-        rc = lk_end_overdue(request->lock, &request->lease, request->lost,
-                            &request->err);
-    else if (request->is_release)
-        rc = lk_end_lease(request->lock, &request->lease, request->lost,
-                          &request->err);
+    if (request->is_release)
+        rc = lk_end_give_back(request->lock, request->begun, &request->lease,
+                              request->lost, &request->err);
     else
         rc = go_on(request);
     if (rc == LK_SUSPENDED) {
-        task->due_ns = lk_suspended_until(request->lock, &request->a.self);
+        task->due_ns =
+            lk_suspended_until(request->lock->entry, &request->a.self);
         return true;
     }
     finish(request, rc);
@@ -201,11 +199,13 @@ static int begin(sqlock_request *request, int64_t wait_ms,
                  const sqlock_acquire_options *options, sqlock_error *err)
 {
     struct lk_acquisition *a = &request->a;
-    int rc = lk_acquisition_begin(a, request->lock, wait_ms, options, err);
+    const sqlock_lock *lock = request->lock;
+    int rc = lk_acquisition_begin(
+        a, lock->entry, lock->owner != 0 ? lock->owner : lk_owner_id(), wait_ms,
+        options, err);
 
     if (rc < 0)
         return rc;
-    a->self.owner = lk_owner_id();
     a->self.asked_ns = wait_ms == 0 ? sqlock_monotonic_ns() : 0;
     a->self.on_wake = wake;
     rc = enroll(request, a->self.deadline_ns, err);
@@ -216,7 +216,8 @@ static int begin(sqlock_request *request, int64_t wait_ms,
     request->entry = lk_acquisition_enter(a, &request->err);
     request->is_entered = request->entry == LK_ENTRY_SUSPENDED;
     if (request->is_entered)
-        request->task.due_ns = lk_suspended_until(request->lock, &a->self);
+        request->task.due_ns =
+            lk_suspended_until(request->lock->entry, &a->self);
     return 0;
 }
 
@@ -268,13 +269,13 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
         free(request);
         return rc;
     }
-    rc = lk_begin_release(lock, lk_thread_id(), &request->lease, &request->lost,
-                          err);
+    rc = lk_begin_give_back(lock, lk_caller(lock), &request->lease,
+                            &request->lost, err);
     if (rc < 0) {
         destroy(request);
         return rc;
     }
-    request->is_overdue = rc == LK_RELEASE_OVERDUE;
+    request->begun = rc;
     request->lease.asked_ns = sqlock_monotonic_ns();
     *out = request;
     if (rc == 0) /* nested: that was all */
@@ -288,18 +289,20 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
 static sqlock_request_state state_of(sqlock_request *request)
 {
     sqlock_request_state state;
+    struct lk_entry *entry;
 
     if (!request->is_over)
         return request->is_release ? SQLOCK_REQUEST_RELEASING
                                    : SQLOCK_REQUEST_FETCHING;
     if (request->is_release || request->rc < 0)
         return SQLOCK_REQUEST_FREE;
-    pthread_mutex_lock(&request->lock->mutex);
-    state = lk_is_owned_by(request->lock, request->a.self.owner) &&
-                    lk_remaining_ns(request->lock) > 0
+    entry = request->lock->entry;
+    pthread_mutex_lock(&entry->mutex);
+    state = lk_is_owned_by(entry, request->a.self.owner) &&
+                    lk_remaining_ns(entry) > 0
                 ? SQLOCK_REQUEST_HELD
                 : SQLOCK_REQUEST_LOST;
-    pthread_mutex_unlock(&request->lock->mutex);
+    pthread_mutex_unlock(&entry->mutex);
     return state;
 }
 
@@ -318,21 +321,21 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
 /* From the request to the calling thread; ELOST, EEXPIRED: it was too late. */
 static int take_over(sqlock_request *request, sqlock_error *err)
 {
-    sqlock_lock *lock = request->lock;
+    struct lk_entry *entry = request->lock->entry;
     int rc = 0;
 
-    pthread_mutex_lock(&lock->mutex);
-    if (lk_is_owned_by(lock, request->a.self.owner) &&
-        lock->lost == SQLOCK_ELOST)
+    pthread_mutex_lock(&entry->mutex);
+    if (lk_is_owned_by(entry, request->a.self.owner) &&
+        entry->lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the request was finished");
-    else if (lk_remaining_ns(lock) == 0 ||
-             !lk_is_owned_by(lock, request->a.self.owner))
+    else if (lk_remaining_ns(entry) == 0 ||
+             !lk_is_owned_by(entry, request->a.self.owner))
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease ran out before the request was finished");
     else
-        lock->owner = lk_thread_id();
-    pthread_mutex_unlock(&lock->mutex);
+        entry->owner = lk_caller(request->lock);
+    pthread_mutex_unlock(&entry->mutex);
     return rc;
 }
 
@@ -344,19 +347,19 @@ static void abandon(sqlock_request *request)
     bool has_gone;
 
     if (!request->is_release)
-        lk_canceller_forget(&lock->registry->canceller, self);
+        lk_canceller_forget(&lock->registry->entries.canceller, self);
     pthread_mutex_lock(&request->mutex);
     request->is_abandoned = true;
     request->done_fd = -1;
     if (request->is_release)
-        lk_abandon_release(lock, &request->lease);
+        lk_abandon_release(lock->entry, &request->lease);
     else
-        lk_abandon_entry(lock, self);
+        lk_abandon_entry(lock->entry, self);
     has_gone = request->is_over && (request->is_release || request->rc < 0);
     if (request->is_over && !has_gone)
         lk_executor_wake(&lock->registry->executor, &request->task);
     else if (!request->is_over && !request->is_release)
-        lk_waiter_cancel(lock->registry, self);
+        lk_waiter_cancel(&lock->registry->entries, self);
     pthread_mutex_unlock(&request->mutex);
     if (has_gone)
         destroy(request);

@@ -17,8 +17,9 @@
  * as 64 bits. */
 static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
 {
-    (void)snprintf(part, TAG_LOCK_SIZE, "sqlock:%016" PRIx64 ":",
-                   (uint64_t)lk_queue_number(lock->store, lock->key));
+    (void)snprintf(
+        part, TAG_LOCK_SIZE, "sqlock:%016" PRIx64 ":",
+        (uint64_t)lk_queue_number(&lock->registry->store, lock->entry->key));
 }
 
 void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
@@ -28,7 +29,7 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
 
     tag[0] = '\0';
     if (lk_lock_check(lock, NULL) < 0 ||
-        lock->store->db.driver->dialect->stale_sessions.text == NULL)
+        lock->registry->store.db.driver->dialect->stale_sessions.text == NULL)
         return;
     token = sqlock_token(lock);
     if (token == 0)
@@ -40,7 +41,7 @@ void sqlock_session_tag(sqlock_lock *lock, char tag[SQLOCK_TAG_SIZE])
 static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
                sqlock_error *err)
 {
-    struct lk_store *store = lock->store;
+    struct lk_store *store = &lock->registry->store;
     const sqlock_dialect *dialect = store->db.driver->dialect;
     struct lk_statement statement = {.text = NULL};
     struct lk_arguments arguments;
@@ -56,7 +57,7 @@ static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
                              store->table.quoted, 0);
     if (rc < 0)
         return lk_error(err, rc, "%s", sqlock_strerror(rc));
-    lk_store_arguments(store, lock->key, &arguments);
+    lk_store_arguments(store, lock->entry->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_NAME, part);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, tag);
     rc = lk_db_run(&store->db, &run, result, err);
@@ -76,7 +77,7 @@ int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
-    if (lock->store->db.driver->dialect->stale_sessions.text == NULL)
+    if (lock->registry->store.db.driver->dialect->stale_sessions.text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
                         "sessions have no tags on this database");
     sqlock_session_tag(lock, tag);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/owner.h"
 
 struct buckets {
     int64_t total;

@@ -224,9 +224,9 @@ static int insert(void *context, sqlock_tx *tx, const sqlock_attempt *attempt,
                  "LOCK_NAME) VALUES (?, ?, ?, ?, ?)",
                  table.quoted) < 0)
         return lk_error_nomem(err);
-    memcpy(name, record->lock->name,
-           lk_utf8_prefix(record->lock->name, NAME_BYTES));
-    values[0] = sqlock_text(record->lock->key);
+    memcpy(name, sqlock_name(record->lock),
+           lk_utf8_prefix(sqlock_name(record->lock), NAME_BYTES));
+    values[0] = sqlock_text(sqlock_key(record->lock));
     values[1] = sqlock_text(store->region);
     values[2] = sqlock_text(record->client_id);
     values[3] = sqlock_integer(sqlock_token(record->lock));

@@ -14,6 +14,7 @@ extern const struct topic topic_lost;
 extern const struct topic topic_waiting;
 extern const struct topic topic_ownership;
 extern const struct topic topic_handles;
+extern const struct topic topic_by_handle;
 extern const struct topic topic_keys;
 extern const struct topic topic_tokens;
 extern const struct topic topic_statements;

@@ -67,9 +67,9 @@ static bool is_alone(sqlock_lock *lock)
 {
     bool alone;
 
-    pthread_mutex_lock(&lock->mutex);
-    alone = lock->renewals == NULL;
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_lock(&lock->entry->mutex);
+    alone = lock->entry->renewals == NULL;
+    pthread_mutex_unlock(&lock->entry->mutex);
     return alone;
 }
 

@@ -56,9 +56,9 @@ int64_t keep_deadline(sqlock_lock *lock)
 {
     int64_t deadline;
 
-    pthread_mutex_lock(&lock->mutex);
-    deadline = lock->deadline_boot_ns;
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_lock(&lock->entry->mutex);
+    deadline = lock->entry->deadline_boot_ns;
+    pthread_mutex_unlock(&lock->entry->mutex);
     return deadline;
 }
 
@@ -83,10 +83,11 @@ int64_t keep_make_due(sqlock_lock *lock)
 {
     int64_t before;
 
-    pthread_mutex_lock(&lock->mutex);
-    lock->deadline_boot_ns -= (int64_t)lock->ttl_ms / 4 * LK_NS_PER_MS;
-    before = lock->deadline_boot_ns;
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_lock(&lock->entry->mutex);
+    lock->entry->deadline_boot_ns -=
+        (int64_t)lock->entry->ttl_ms / 4 * LK_NS_PER_MS;
+    before = lock->entry->deadline_boot_ns;
+    pthread_mutex_unlock(&lock->entry->mutex);
     lk_renewer_wake(&lock->registry->renewer);
     return before;
 }

@@ -24,7 +24,8 @@ may_use() { # FOLDER
     drivers/*) echo "base $1" ;;
     db) echo "base db" ;;
     lease) echo "base db lease" ;;
-    locks) echo "base db lease locks" ;;
+    wait) echo "base db lease wait" ;;
+    locks) echo "base db lease wait locks" ;;
     admin) echo "base db lease admin" ;;
     tx) echo "base db lease tx locks/guarded.h" ;; # a lock, to be guarded
     stock) echo "base db lease tx stock" ;;

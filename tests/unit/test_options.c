@@ -231,7 +231,7 @@ static void test_choices_that_do_not_exist_are_refused(void **state)
     sqlock_options options = basic();
 
     (void)state;
-    options.ownership = (sqlock_ownership)2;
+    options.ownership = (sqlock_ownership)3;
     expect_refused(&options);
     options.ownership = (sqlock_ownership)-1;
     expect_refused(&options);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct lk_lease;
-struct sqlock_lock;
+struct lk_entry;
 
 /* One that is under way; whoever renews keeps it until it has ended.  Under the
  * lock's mutex. */
@@ -28,13 +28,13 @@ struct lk_renewal {
 
 /* Called with the lock's mutex held, by who has copied the lease and is about
  * to renew it with that TTL: what is believed may end sooner from here on. */
-void lk_renewal_begin(struct sqlock_lock *lock, struct lk_renewal *renewal,
+void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
 
 /* Likewise, when it has ended, as rc and the copy say: lk_lease_renew(), or an
  * item of lk_batch_renew().  The last statement was sent at that moment; 0:
  * none was.  False: the lease is another one by now, or over. */
-bool lk_renewal_end(struct sqlock_lock *lock, struct lk_renewal *renewal,
+bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 
 #endif

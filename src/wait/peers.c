@@ -4,7 +4,7 @@
  * Each process counts its own leases, so that together they leave the lock free
  * as often as they should, however many they are.
  */
-#include "locks/peers.h"
+#include "wait/peers.h"
 
 #include "base/clock.h"
 
@@ -20,59 +20,60 @@
  * service's take, so that turns are shared and not time alone. */
 #define TURN_NS (4 * LK_NS_PER_MS)
 
-static void see(sqlock_lock *lock)
+static void see(struct lk_entry *entry)
 {
-    lock->peers.share_ns = SHARE_NS;
+    entry->peers.share_ns = SHARE_NS;
 }
 
-void lk_peers_note(sqlock_lock *lock, struct lk_observed *seen)
+void lk_peers_note(struct lk_entry *entry, struct lk_observed *seen)
 {
     if (seen->saw_peer)
-        see(lock);
+        see(entry);
     seen->saw_peer = false;
 }
 
-void lk_peers_granted(sqlock_lock *lock, const struct lk_lease *lease,
+void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,
                       bool was_refused)
 {
-    bool was_there = was_refused || lock->acquired_boot_ns != 0;
+    bool was_there = was_refused || entry->acquired_boot_ns != 0;
 
     /* Ours leave the row, a service deletes it. */
     if (was_there && lease->is_new_row)
-        see(lock);
+        see(entry);
 }
 
-void lk_peers_charge(sqlock_lock *lock)
+void lk_peers_charge(struct lk_entry *entry)
 {
-    int64_t held_ns = lk_boottime_ns() - lock->acquired_boot_ns;
+    int64_t held_ns = lk_boottime_ns() - entry->acquired_boot_ns;
 
-    if (lock->peers.share_ns > 0)
-        lock->peers.used_ns += held_ns > TURN_NS ? held_ns : TURN_NS;
+    if (entry->peers.share_ns > 0)
+        entry->peers.used_ns += held_ns > TURN_NS ? held_ns : TURN_NS;
 }
 
-bool lk_peers_are_due(const sqlock_lock *lock)
+bool lk_peers_are_due(const struct lk_entry *entry)
 {
-    return lock->peers.share_ns > 0 &&
-           lock->peers.used_ns >= lock->peers.share_ns;
+    return entry->peers.share_ns > 0 &&
+           entry->peers.used_ns >= entry->peers.share_ns;
 }
 
-int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err)
+int lk_peers_wait(struct lk_entry *entry, struct lk_waiter *self,
+                  sqlock_error *err)
 {
-    struct lk_store *store = lock->store;
+    struct lk_store *store = entry->store;
     struct lk_row row;
     int rc;
 
-    lock->peers.used_ns = 0;
-    lock->peers.share_ns =
-        lock->peers.share_ns < SHARE_MAX_NS ? lock->peers.share_ns * 2 : 0;
+    entry->peers.used_ns = 0;
+    entry->peers.share_ns =
+        entry->peers.share_ns < SHARE_MAX_NS ? entry->peers.share_ns * 2 : 0;
     rc = lk_waiter_sleep(
         self, lk_sooner(sqlock_monotonic_ns() + PAUSE_NS, self->deadline_ns),
         err);
     if (rc < 0)
         return rc;
-    rc = lk_lease_read(store, lock->key, lk_store_deadline(store), &row, err);
+    rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &row, err);
     /* A service deletes the row; our releases leave it. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
-        see(lock);
+        see(entry);
     return rc;
 }

@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "locks/waiter.h"
+#include "wait/waiter.h"
 
 struct lk_fifo {
     struct lk_waiter *first, *last;
@@ -33,12 +33,13 @@ struct lk_waiter *lk_fifo_take(struct lk_fifo *fifo);
 /* Let one go on that has left the queue. */
 void lk_fifo_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 
-/* Let everybody go on. */
-void lk_fifo_wake_all(struct lk_fifo *fifo, enum lk_wake_reason reason);
+/* Let all of that owner, or (0) everybody, go on. */
+void lk_fifo_wake_all(struct lk_fifo *fifo, uint64_t owner,
+                      enum lk_wake_reason reason);
 
 bool lk_fifo_is_empty(const struct lk_fifo *fifo);
 
-/* By somebody who has not abandoned it. */
-bool lk_fifo_has_waiters(const struct lk_fifo *fifo);
+/* Whether that owner, or (0) anybody, waits there and has not abandoned it. */
+bool lk_fifo_has_waiters(const struct lk_fifo *fifo, uint64_t owner);
 
 #endif

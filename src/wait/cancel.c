@@ -4,7 +4,7 @@
  * database, which is left by breaking that connection off.  A statement that
  * writes is let finish.
  */
-#include "locks/cancel.h"
+#include "wait/cancel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,41 +18,40 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/thread.h"
-#include "locks/registry.h"
+#include "wait/entry.h"
 
 /* Called with the waiter's mutex held. */
-static void wake(sqlock_registry *registry, struct lk_waiter *waiter)
+static void wake(struct lk_entries *all, struct lk_waiter *waiter)
 {
     waiter->is_cancelled = true;
     lk_waiter_wake(waiter);
     if (waiter->waits_on != NULL)
-        registry->store.db.driver->abort(waiter->waits_on->state);
+        all->store->db.driver->abort(waiter->waits_on->state);
 }
 
-void lk_waiter_cancel(struct sqlock_registry *registry,
-                      struct lk_waiter *waiter)
+void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter)
 {
-    sqlock_lock *lock;
+    struct lk_entry *entry;
 
     pthread_mutex_lock(&waiter->mutex);
-    wake(registry, waiter);
-    lock = waiter->queued_at;
+    wake(all, waiter);
+    entry = waiter->queued_at;
     pthread_mutex_unlock(&waiter->mutex);
-    if (lock == NULL)
+    if (entry == NULL)
         return;
-    pthread_mutex_lock(&lock->mutex);
+    pthread_mutex_lock(&entry->mutex);
     if (waiter->is_queued) {
-        lk_fifo_unlink(&lock->fifo, waiter);
+        lk_fifo_unlink(&entry->fifo, waiter);
         lk_fifo_wake(waiter, LK_WAKE_CANCELED);
     }
-    pthread_mutex_unlock(&lock->mutex);
+    pthread_mutex_unlock(&entry->mutex);
 }
 
 void lk_concern_add(struct lk_canceller *canceller, struct lk_concern *concern,
-                    sqlock_lock *lock, struct lk_waiter *waiter)
+                    struct lk_entry *entry, struct lk_waiter *waiter)
 {
     pthread_mutex_lock(&canceller->mutex);
-    concern->lock = lock;
+    concern->entry = entry;
     concern->waiter = waiter;
     DL_APPEND2(canceller->concerns, concern, previous, next);
     pthread_mutex_unlock(&canceller->mutex);
@@ -67,36 +66,32 @@ void lk_concern_remove(struct lk_canceller *canceller,
 }
 
 /* Those who wait for several locks, and at another one now. */
-static void cancel_concerned(sqlock_lock *lock)
+static void cancel_concerned(struct lk_entry *entry, uint64_t owner)
 {
-    struct lk_canceller *canceller = &lock->registry->canceller;
+    struct lk_canceller *canceller = &entry->all->canceller;
     struct lk_concern *concern;
 
     pthread_mutex_lock(&canceller->mutex);
     DL_FOREACH(canceller->concerns, concern)
     {
-        if (concern->lock == lock)
-            lk_waiter_cancel(canceller->registry, concern->waiter);
+        if (concern->entry == entry &&
+            (owner == 0 || concern->waiter->owner == owner))
+            lk_waiter_cancel(canceller->all, concern->waiter);
     }
     pthread_mutex_unlock(&canceller->mutex);
 }
 
-int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
+void lk_entry_cancel(struct lk_entry *entry, uint64_t owner)
 {
-    int rc = lk_lock_check(lock, err);
-
-    if (rc < 0)
-        return rc;
-    pthread_mutex_lock(&lock->mutex);
-    lk_fifo_wake_all(&lock->fifo, LK_WAKE_CANCELED);
-    if (lock->turn != NULL) {
-        pthread_mutex_lock(&lock->turn->mutex);
-        wake(lock->registry, lock->turn);
-        pthread_mutex_unlock(&lock->turn->mutex);
+    pthread_mutex_lock(&entry->mutex);
+    lk_fifo_wake_all(&entry->fifo, owner, LK_WAKE_CANCELED);
+    if (entry->turn != NULL && (owner == 0 || entry->turn->owner == owner)) {
+        pthread_mutex_lock(&entry->turn->mutex);
+        wake(entry->all, entry->turn);
+        pthread_mutex_unlock(&entry->turn->mutex);
     }
-    pthread_mutex_unlock(&lock->mutex);
-    cancel_concerned(lock);
-    return 0;
+    pthread_mutex_unlock(&entry->mutex);
+    cancel_concerned(entry, owner);
 }
 
 /* --- descriptors --- */
@@ -110,11 +105,10 @@ struct lk_cancel_fd {
 
 #define EVENTS_AT_ONCE 64
 
-void lk_canceller_init(struct lk_canceller *canceller,
-                       struct sqlock_registry *registry)
+void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all)
 {
     memset(canceller, 0, sizeof *canceller);
-    canceller->registry = registry;
+    canceller->all = all;
     canceller->epoll = -1;
     canceller->stop = -1;
     (void)pthread_mutex_init(&canceller->mutex, NULL);
@@ -165,7 +159,7 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
             return;
         waiter = watched->waiters;
         unlist(canceller, waiter);
-        lk_waiter_cancel(canceller->registry, waiter);
+        lk_waiter_cancel(canceller->all, waiter);
     }
 }
 
@@ -305,7 +299,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
     if (fd <= 0)
         return 0;
     if (is_ready(fd)) {
-        lk_waiter_cancel(canceller->registry, waiter);
+        lk_waiter_cancel(canceller->all, waiter);
         return 0;
     }
     waiter->has_cancel_fd = true;

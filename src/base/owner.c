@@ -4,7 +4,7 @@
  * A fork in another thread leaves the list as it was before or after one
  * change: each is a single store.
  */
-#include "locks/registry.h"
+#include "base/owner.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

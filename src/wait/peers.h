@@ -10,26 +10,27 @@
 #define LK_PEERS_H
 
 #include "lease/lease.h"
-#include "locks/registry.h"
+#include "wait/entry.h"
 
 /* All that follows by the one whose turn it is. */
 
 /* After a wait: what it saw of the row. */
-void lk_peers_note(sqlock_lock *lock, struct lk_observed *seen);
+void lk_peers_note(struct lk_entry *entry, struct lk_observed *seen);
 
 /* Before lk_hold(): that claim was granted; one before it may have been
  * refused. */
-void lk_peers_granted(sqlock_lock *lock, const struct lk_lease *lease,
+void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,
                       bool was_refused);
 
 /* A lease of ours is about to end. */
-void lk_peers_charge(sqlock_lock *lock);
+void lk_peers_charge(struct lk_entry *entry);
 
 /* Whether the lock is to be left free before the next claim of ours. */
-bool lk_peers_are_due(const sqlock_lock *lock);
+bool lk_peers_are_due(const struct lk_entry *entry);
 
 /* Leave it free for a pause, at most until the waiter's deadline.  0;
  * ECANCELED, or as lk_lease_read(). */
-int lk_peers_wait(sqlock_lock *lock, struct lk_waiter *self, sqlock_error *err);
+int lk_peers_wait(struct lk_entry *entry, struct lk_waiter *self,
+                  sqlock_error *err);
 
 #endif

@@ -12,20 +12,20 @@
 
 struct lk_cancel_fd;
 struct lk_waiter;
-struct sqlock_lock;
-struct sqlock_registry;
+struct lk_entry;
+struct lk_entries;
 
 /* A lock that a waiter is about, wherever it waits; under the canceller's
  * mutex. */
 struct lk_concern {
     struct lk_concern *next, *previous;
-    struct sqlock_lock *lock;
+    struct lk_entry *entry;
     struct lk_waiter *waiter;
 };
 
 /* The thread that watches the callers' descriptors; it does no I/O but that. */
 struct lk_canceller {
-    struct sqlock_registry *registry;
+    struct lk_entries *all;
     pthread_mutex_t mutex; /* before a lock's */
     pthread_t thread;
     int epoll;                    /* what it sleeps on; -1 */
@@ -36,8 +36,7 @@ struct lk_canceller {
     bool is_stopping;
 };
 
-void lk_canceller_init(struct lk_canceller *canceller,
-                       struct sqlock_registry *registry);
+void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
 void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
 
 /* Cancel the waiter when that descriptor (<= 0: none) is readable, hung up or
@@ -51,12 +50,15 @@ void lk_canceller_forget(struct lk_canceller *canceller,
 /* From here on, until it is forgotten, whoever cancels that lock cancels the
  * waiter. */
 void lk_concern_add(struct lk_canceller *canceller, struct lk_concern *concern,
-                    struct sqlock_lock *lock, struct lk_waiter *waiter);
+                    struct lk_entry *entry, struct lk_waiter *waiter);
 void lk_concern_remove(struct lk_canceller *canceller,
                        struct lk_concern *concern);
 
-/* From any thread, with no lock's mutex held: the wait ends with ECANCELED. */
-void lk_waiter_cancel(struct sqlock_registry *registry,
-                      struct lk_waiter *waiter);
+/* From any thread, with no entry's mutex held: every wait for it of that owner,
+ * or (0) of all, ends with ECANCELED. */
+void lk_entry_cancel(struct lk_entry *entry, uint64_t owner);
+
+/* Likewise: that one's wait ends. */
+void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter);
 
 #endif

@@ -7,14 +7,14 @@
  * until its end, listening or in the queue, and nothing is sent meanwhile.  A
  * row that is free behind a queue lock that did not come is claimed without it.
  */
-#include "locks/queue_wait.h"
+#include "wait/queue_wait.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/observe.h"
-#include "locks/wait.h"
+#include "wait/wait.h"
 
 #define FIRST_MS 1000
 
@@ -22,15 +22,15 @@
 #define QUICK_LOOKS 7
 #define FIRST_LOOK_NS 500000
 
-void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
+void lk_queue_begin(struct lk_queue_wait *wait, struct lk_entry *entry,
                     struct lk_waiter *self)
 {
-    const struct lk_store *store = lock->store;
+    const struct lk_store *store = entry->store;
 
     memset(wait, 0, sizeof *wait);
-    wait->lock = lock;
+    wait->entry = entry;
     wait->self = self;
-    wait->number = lk_queue_number(store, lock->key);
+    wait->number = lk_queue_number(store, entry->key);
     wait->is_off = lk_wait_queue_of(store) == NULL ||
                    store->options.observe_before_steal ||
                    store->options.waiting == SQLOCK_WAITING_POLL;
@@ -38,7 +38,7 @@ void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
 
 static int64_t statement_deadline(const struct lk_queue_wait *wait)
 {
-    return lk_wait_statement_deadline(wait->lock->store, wait->self);
+    return lk_wait_statement_deadline(wait->entry->store, wait->self);
 }
 
 /* For opening a connection: as long as there is time for it. */
@@ -52,7 +52,7 @@ static int64_t open_until(const struct lk_queue_wait *wait)
 
 static int leave(struct lk_queue_wait *wait)
 {
-    struct lk_store *store = wait->lock->store;
+    struct lk_store *store = wait->entry->store;
 
     wait->has_turn = false;
     wait->is_subscribed = false;
@@ -73,7 +73,7 @@ static void drop(struct lk_queue_wait *wait)
     wait->has_turn = false;
     wait->is_subscribed = false;
     if (connection != NULL)
-        lk_pool_discard(&wait->lock->store->db.waiting, connection);
+        lk_pool_discard(&wait->entry->store->db.waiting, connection);
 }
 
 /* The wait goes on without. */
@@ -89,12 +89,12 @@ static void turn_off(struct lk_queue_wait *wait)
         return;
     }
     wait->connection = NULL;
-    lk_queue_put_back(&wait->lock->store->db.waiting, connection);
+    lk_queue_put_back(&wait->entry->store->db.waiting, connection);
 }
 
 bool lk_queue_is_there(struct lk_queue_wait *wait)
 {
-    struct lk_store *store = wait->lock->store;
+    struct lk_store *store = wait->entry->store;
 
     if (wait->self->may_not_block)
         return false;
@@ -116,7 +116,7 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
 static int block(struct lk_queue_wait *wait, lk_queue_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
-    struct lk_store *store = wait->lock->store;
+    struct lk_store *store = wait->entry->store;
     struct lk_waiter *self = wait->self;
     struct lk_connection *connection = wait->connection;
     bool cancelled;
@@ -160,7 +160,7 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
 static int queue(struct lk_queue_wait *wait, int64_t until_ns,
                  sqlock_error *err)
 {
-    struct lk_store *store = wait->lock->store;
+    struct lk_store *store = wait->entry->store;
     int rc;
 
     if (wait->is_subscribed && leave(wait) < 0) {
@@ -182,7 +182,7 @@ static int queue(struct lk_queue_wait *wait, int64_t until_ns,
 
 static int subscribe(struct lk_queue_wait *wait)
 {
-    struct lk_store *store = wait->lock->store;
+    struct lk_store *store = wait->entry->store;
     int rc;
 
     if (wait->connection == NULL ||
@@ -201,11 +201,11 @@ static int subscribe(struct lk_queue_wait *wait)
 static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
                      sqlock_error *err)
 {
-    struct lk_store *store = wait->lock->store;
+    struct lk_store *store = wait->entry->store;
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, wait->lock->key, statement_deadline(wait), &row,
+    rc = lk_lease_read(store, wait->entry->key, statement_deadline(wait), &row,
                        err);
     if (rc == SQLOCK_EBUSY) /* a limit of time */
         turn_off(wait);
@@ -223,14 +223,14 @@ static int await_by_looking(struct lk_queue_wait *wait, sqlock_error *err)
 {
     wait->self->subscription.tells_change = wait->may_look && !wait->is_off;
     wait->may_look = false;
-    return lk_wait_for_row(wait->lock, wait->self, err);
+    return lk_wait_for_row(wait->entry, wait->self, err);
 }
 
 /* Until the lease's end, as often as it is renewed. */
 static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->self;
-    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(wait->lock->store);
+    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(wait->entry->store);
     int rc = 0;
 
     while (rc == 0 && !wait->is_off && !wait->may_look) {
@@ -265,7 +265,7 @@ static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
 static void give_up_turn(struct lk_queue_wait *wait)
 {
     wait->is_slow = true;
-    wait->may_look = lk_wait_queue_of(wait->lock->store)->subscribe == NULL;
+    wait->may_look = lk_wait_queue_of(wait->entry->store)->subscribe == NULL;
     if (leave(wait) < 0) {
         drop(wait);
         wait->is_off = true;
@@ -340,7 +340,7 @@ void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place, int rc)
     if (rc == 0 && wait->has_turn) {
         place->connection = wait->connection;
         place->session = 0;
-        lk_pool_keep(&wait->lock->store->db.waiting, wait->connection);
+        lk_pool_keep(&wait->entry->store->db.waiting, wait->connection);
     } else if (lk_is_outage(rc)) {
         drop(wait);
     } else {

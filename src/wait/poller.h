@@ -11,11 +11,12 @@
 #include "base/alarm.h"
 #include "sqlock.h"
 
+struct lk_entry;
 struct lk_waiter;
-struct sqlock_registry;
+struct lk_entries;
 
 struct lk_poller {
-    struct sqlock_registry *registry;
+    struct lk_entries *all;
     pthread_mutex_t mutex; /* before a waiter's */
     pthread_t thread;
     struct lk_alarm alarm;
@@ -25,12 +26,12 @@ struct lk_poller {
     bool is_stopping;
 };
 
-void lk_poller_init(struct lk_poller *poller, struct sqlock_registry *registry);
+void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 void lk_poller_stop(struct lk_poller *poller); /* once or more */
 
 /* From now on look at the lock's row, until it may be claimed or a look fails:
  * the waiter is told then, once.  To be ended in any case.  0, ERESOURCE. */
-int lk_poller_begin(struct lk_poller *poller, struct sqlock_lock *lock,
+int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
                     struct lk_waiter *waiter, sqlock_error *err);
 void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter);
 

@@ -7,7 +7,7 @@
 
 #include "base/retry.h"
 #include "lease/lease.h"
-#include "locks/registry.h"
+#include "wait/entry.h"
 
 /* Of one acquisition that waits. */
 struct lk_patience {
@@ -16,7 +16,7 @@ struct lk_patience {
 
 /* An attempt gave rc: the next one is due at self->paused_until_ns, no later
  * than the deadline.  False: rc is the result of the wait. */
-bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
+bool lk_patience_pause(struct lk_patience *patience, struct lk_entry *entry,
                        struct lk_waiter *self, int rc);
 
 /* Until the pause is over: 0, ECANCELED; LK_SUSPENDED, at once, to who is woken
@@ -24,7 +24,7 @@ bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
 int lk_patience_await(struct lk_waiter *self, sqlock_error *err);
 
 /* The database has answered. */
-void lk_patience_end(struct lk_patience *patience, sqlock_lock *lock);
+void lk_patience_end(struct lk_patience *patience, struct lk_entry *entry);
 
 /* What the wait ends with, its last attempt having given rc: a claim in doubt
  * is told as such, and a conflict that went on until the end is a lock that was

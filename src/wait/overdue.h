@@ -8,12 +8,13 @@
 #define LK_OVERDUE_H
 
 #include "lease/lease.h"
-#include "locks/registry.h"
+#include "wait/entry.h"
 
 /* What its holder finds when it comes back; of the lock. */
 struct lk_overdue {
     struct lk_overdue *next;
     uint64_t owner;
+    uint64_t grant;
     uint32_t hold_count;
     int lost;            /* ELOST, EEXPIRED */
     bool is_left_behind; /* by an abandoned request: nobody comes back */
@@ -21,26 +22,27 @@ struct lk_overdue {
 };
 
 /* Whether whoever holds it has had its time, and has been told so. */
-bool lk_is_overdue(const sqlock_lock *lock);
+bool lk_is_overdue(const struct lk_entry *entry);
 
 /* When to ask that again, CLOCK_MONOTONIC. */
-int64_t lk_overdue_at(const sqlock_lock *lock);
+int64_t lk_overdue_at(const struct lk_entry *entry);
 
 /* The lock is free for the others of the process, and its lease is set aside
  * for its holder.  False: out of memory. */
-bool lk_set_aside(sqlock_lock *lock);
+bool lk_set_aside(struct lk_entry *entry);
 
 /* Without the mutex, by whose turn it is, before it claims: end what went with
  * the lease that was set aside last. */
-void lk_clear_aside(sqlock_lock *lock);
+void lk_clear_aside(struct lk_entry *entry);
 
 /* What was set aside for that owner; NULL: nothing. */
-struct lk_overdue *lk_overdue_of(const sqlock_lock *lock, uint64_t owner);
+struct lk_overdue *lk_overdue_of(const struct lk_entry *entry, uint64_t owner);
 
 /* Its holder gives it back for good. */
-void lk_overdue_end(sqlock_lock *lock, struct lk_overdue *overdue);
+void lk_overdue_end(struct lk_entry *entry, struct lk_overdue *overdue);
 
-/* Whether somebody who may come back has something set aside. */
-bool lk_is_missed(const sqlock_lock *lock);
+/* Whether that owner, or (0) anybody who may come back, has something set
+ * aside. */
+bool lk_is_missed(const struct lk_entry *entry, uint64_t owner);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * waiter.c - who wants a lock: asleep until woken, told or cancelled.
  */
-#include "locks/waiter.h"
+#include "wait/waiter.h"
 
 #include <errno.h>
 #include <string.h>

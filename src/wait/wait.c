@@ -2,7 +2,7 @@
  * wait.c - waiting for another process's row: it is looked at without locking
  * anything, no longer than its lease, nor than the caller wants to wait.
  */
-#include "locks/wait.h"
+#include "wait/wait.h"
 
 #include <errno.h>
 #include <string.h>
@@ -24,14 +24,14 @@ int64_t lk_wait_statement_deadline(const struct lk_store *store,
 }
 
 /* Look at the row now: 0 in *left_ns when it may be claimed. */
-static int look(sqlock_lock *lock, const struct lk_waiter *self,
+static int look(struct lk_entry *entry, const struct lk_waiter *self,
                 struct lk_observed *seen, int64_t *left_ns, sqlock_error *err)
 {
-    struct lk_store *store = lock->store;
+    struct lk_store *store = entry->store;
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, lock->key,
+    rc = lk_lease_read(store, entry->key,
                        lk_wait_statement_deadline(store, self), &row, err);
     if (rc == 0)
         *left_ns = lk_row_blocked_ns(store, seen, &row);
@@ -60,15 +60,15 @@ static int await_news(struct lk_waiter *self, sqlock_error *err)
     return rc;
 }
 
-int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
+int lk_wait_for_row(struct lk_entry *entry, struct lk_waiter *self,
                     sqlock_error *err)
 {
-    struct lk_poller *poller = &lock->registry->poller;
+    struct lk_poller *poller = &entry->all->poller;
     int64_t left_ns = 0;
     int rc = SQLOCK_ETIMEDOUT;
 
     if (self->wait_ms != 0) {
-        rc = self->is_polling ? 0 : lk_poller_begin(poller, lock, self, err);
+        rc = self->is_polling ? 0 : lk_poller_begin(poller, entry, self, err);
         if (rc < 0)
             return rc;
         rc = await_news(self, err);
@@ -80,7 +80,7 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
     if (rc != SQLOCK_ETIMEDOUT)
         return rc;
     /* Once more, at the end: what became free since the last look. */
-    rc = look(lock, self, &self->subscription.seen, &left_ns, err);
+    rc = look(entry, self, &self->subscription.seen, &left_ns, err);
     if (rc == 0 && left_ns > 0)
         rc = lk_not_in_time(self->wait_ms, err);
     return rc;
@@ -88,14 +88,14 @@ int lk_wait_for_row(sqlock_lock *lock, struct lk_waiter *self,
 
 /* All at a time: what was seen of the first is not old when the last may be
  * taken. */
-static int look_at_all(sqlock_lock *const *locks, size_t count,
+static int look_at_all(struct lk_entry *const *entries, size_t count,
                        const struct lk_waiter *self, struct lk_observed *seen,
                        bool *may_take, int64_t *left_ns, sqlock_error *err)
 {
     *left_ns = 0;
     for (size_t i = 0; i < count; i++) {
         int64_t left = 0;
-        int rc = look(locks[i], self, &seen[i], &left, err);
+        int rc = look(entries[i], self, &seen[i], &left, err);
 
         if (rc < 0)
             return rc;
@@ -116,7 +116,7 @@ static int64_t next_look(const struct lk_store *store, int64_t now,
     return lk_sooner(now + lk_sooner(pause_ns, left_ns), deadline_ns);
 }
 
-int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
+int lk_wait_for_rows(struct lk_entry *const *entries, size_t count,
                      struct lk_waiter *self, struct lk_observed *seen,
                      bool *may_take, sqlock_error *err)
 {
@@ -126,7 +126,7 @@ int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
         int64_t left_ns;
         int64_t now;
 
-        rc = look_at_all(locks, count, self, seen, may_take, &left_ns, err);
+        rc = look_at_all(entries, count, self, seen, may_take, &left_ns, err);
         if (rc < 0 || left_ns == 0)
             break;
         now = sqlock_monotonic_ns();
@@ -135,7 +135,7 @@ int lk_wait_for_rows(sqlock_lock *const *locks, size_t count,
         else
             rc = lk_waiter_sleep(
                 self,
-                next_look(locks[0]->store, now, left_ns, self->deadline_ns),
+                next_look(entries[0]->store, now, left_ns, self->deadline_ns),
                 err);
     }
     return rc;

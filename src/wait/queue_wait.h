@@ -8,11 +8,11 @@
 #define LK_QUEUE_WAIT_H
 
 #include "lease/queue.h"
-#include "locks/registry.h"
+#include "wait/entry.h"
 
 /* One acquisition that waits. */
 struct lk_queue_wait {
-    sqlock_lock *lock;
+    struct lk_entry *entry;
     struct lk_waiter *self;
     int64_t number;
     struct lk_connection *connection; /* NULL: none was needed yet */
@@ -24,7 +24,7 @@ struct lk_queue_wait {
     unsigned looks; /* with the turn, at a row that is taken all the same */
 };
 
-void lk_queue_begin(struct lk_queue_wait *wait, sqlock_lock *lock,
+void lk_queue_begin(struct lk_queue_wait *wait, struct lk_entry *entry,
                     struct lk_waiter *self);
 
 /* Whether there is a queue to wait in, with a connection for it. */

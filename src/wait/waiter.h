@@ -25,7 +25,7 @@ enum lk_wake_reason {
 /* A place in the poller's list (poller.h). */
 struct lk_subscription {
     struct lk_waiter *next, *previous;
-    struct sqlock_lock *lock;
+    struct lk_entry *entry;
     int64_t due_ns; /* when to look next, CLOCK_MONOTONIC */
     bool is_listed;
     bool tells_change; /* of holder, too */
@@ -48,7 +48,8 @@ struct lk_waiter {
     bool may_not_block; /* in a queue: no thread would be left for others */
     bool is_granting;   /* the lock is being handed off to it */
     bool is_abandoned;  /* a request that nobody waits for any more */
-    uint64_t owner;     /* who will own it: lk_owner_id() */
+    uint64_t owner;     /* that will have it */
+    uint64_t grant;     /* by which it got it; 0: not yet, or again */
     int64_t wait_ms;
     int64_t asked_ns;                      /* as in lease.h */
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
@@ -58,7 +59,7 @@ struct lk_waiter {
     pthread_mutex_t mutex; /* of what follows; behind a lock's */
     pthread_cond_t woken;
     bool is_cancelled;
-    struct sqlock_lock *queued_at;  /* or about to be */
+    struct lk_entry *queued_at;     /* or about to be */
     struct lk_connection *waits_on; /* blocked in the database; NULL */
     bool is_polling;         /* suspended: begun at the poller, and not ended */
     int64_t paused_until_ns; /* CLOCK_MONOTONIC, between two attempts while the

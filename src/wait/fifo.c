@@ -2,7 +2,7 @@
  * fifo.c - a FIFO of threads, each with a condition of its own, so that a
  * release wakes exactly the one whose turn it is.
  */
-#include "locks/fifo.h"
+#include "wait/fifo.h"
 
 #include <errno.h>
 #include <string.h>
@@ -77,12 +77,19 @@ void lk_fifo_wake(struct lk_waiter *waiter, enum lk_wake_reason reason)
         pthread_cond_signal(&waiter->fifo_woken);
 }
 
-void lk_fifo_wake_all(struct lk_fifo *fifo, enum lk_wake_reason reason)
+void lk_fifo_wake_all(struct lk_fifo *fifo, uint64_t owner,
+                      enum lk_wake_reason reason)
 {
     struct lk_waiter *waiter;
+    struct lk_waiter *next;
 
-    while ((waiter = lk_fifo_take(fifo)) != NULL)
+    for (waiter = fifo->first; waiter != NULL; waiter = next) {
+        next = waiter->next;
+        if (owner != 0 && waiter->owner != owner)
+            continue;
+        lk_fifo_unlink(fifo, waiter);
         lk_fifo_wake(waiter, reason);
+    }
 }
 
 bool lk_fifo_is_empty(const struct lk_fifo *fifo)
@@ -90,11 +97,12 @@ bool lk_fifo_is_empty(const struct lk_fifo *fifo)
     return fifo->first == NULL;
 }
 
-bool lk_fifo_has_waiters(const struct lk_fifo *fifo)
+bool lk_fifo_has_waiters(const struct lk_fifo *fifo, uint64_t owner)
 {
     const struct lk_waiter *at = fifo->first;
 
-    while (at != NULL && at->is_abandoned)
+    while (at != NULL &&
+           (at->is_abandoned || (owner != 0 && at->owner != owner)))
         at = at->next;
     return at != NULL;
 }

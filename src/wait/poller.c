@@ -6,7 +6,7 @@
  * row is believed only after it has stayed the same for a TTL on this host's
  * own clock, whatever its time stamp says.
  */
-#include "locks/poller.h"
+#include "wait/poller.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +18,18 @@
 #include "base/thread.h"
 #include "lease/batch.h"
 #include "lease/observe.h"
-#include "locks/registry.h"
+#include "wait/entry.h"
 
-void lk_poller_init(struct lk_poller *poller, sqlock_registry *registry)
+void lk_poller_init(struct lk_poller *poller, struct lk_entries *all)
 {
     memset(poller, 0, sizeof *poller);
-    poller->registry = registry;
+    poller->all = all;
     (void)pthread_mutex_init(&poller->mutex, NULL);
 }
 
-static int64_t pause_ns(const sqlock_registry *registry)
+static int64_t pause_ns(const struct lk_entries *all)
 {
-    int64_t poll_us = (int64_t)registry->store.options.poll_ms * 1000;
+    int64_t poll_us = (int64_t)all->store->options.poll_ms * 1000;
 
     return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
@@ -58,7 +58,7 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
 {
     int64_t soon =
         sqlock_monotonic_ns() +
-        (int64_t)poller->registry->store.options.poll_ms * LK_NS_PER_MS / 2;
+        (int64_t)poller->all->store->options.poll_ms * LK_NS_PER_MS / 2;
     struct lk_waiter *waiter;
 
     batch->items = calloc(poller->count, sizeof *batch->items);
@@ -70,19 +70,18 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
             continue;
         /* A lock goes on living without its waiter no longer than that: pinned,
          * its key stays. */
-        waiter->subscription.lock->pins++;
-        batch->items[batch->count].owner = waiter->subscription.lock;
-        batch->items[batch->count++].lease.key = waiter->subscription.lock->key;
+        waiter->subscription.entry->references++;
+        batch->items[batch->count].owner = waiter->subscription.entry;
+        batch->items[batch->count++].lease.key =
+            waiter->subscription.entry->key;
     }
     lk_batch_sort(batch);
 }
 
-static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
+static void let_go(const struct lk_batch *batch)
 {
-    pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < batch->count; i++)
-        lk_lock_unpin(registry, batch->items[i].owner);
-    pthread_mutex_unlock(&registry->mutex);
+        lk_entry_drop(batch->items[i].owner);
 }
 
 /* Whether the row has another holder than at the first look. */
@@ -107,41 +106,41 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
     DL_FOREACH_SAFE2(poller->subscriptions, waiter, next, subscription.next)
     {
         const struct lk_row *row =
-            lk_batch_row(batch, rows, waiter->subscription.lock->key);
+            lk_batch_row(batch, rows, waiter->subscription.entry->key);
         int64_t left_ns;
 
         if (row == NULL)
             continue; /* not looked at */
         left_ns = rc < 0 ? 0
-                         : lk_row_blocked_ns(&poller->registry->store,
+                         : lk_row_blocked_ns(poller->all->store,
                                              &waiter->subscription.seen, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             tell(poller, waiter, rc, err);
         else
             waiter->subscription.due_ns =
                 sqlock_monotonic_ns() +
-                lk_sooner(pause_ns(poller->registry), left_ns);
+                lk_sooner(pause_ns(poller->all), left_ns);
     }
 }
 
 /* Called with the mutex held, which is let go during the statement. */
 static void look(struct lk_poller *poller)
 {
-    sqlock_registry *registry = poller->registry;
+    struct lk_entries *all = poller->all;
     struct lk_batch batch = {0};
     struct lk_row *rows = NULL;
     sqlock_error err = {0};
     int rc = SQLOCK_EBUSY;
 
-    pthread_mutex_lock(&registry->mutex);
+    pthread_mutex_lock(&all->mutex);
     gather(poller, &batch);
-    pthread_mutex_unlock(&registry->mutex);
+    pthread_mutex_unlock(&all->mutex);
     pthread_mutex_unlock(&poller->mutex);
     if (batch.count > 0)
         rows = calloc(batch.count, sizeof *rows);
     if (rows != NULL) {
-        batch.deadline_ns = lk_store_deadline(&registry->store);
-        rc = lk_batch_read(&registry->store, &batch, rows, &err);
+        batch.deadline_ns = lk_store_deadline(all->store);
+        rc = lk_batch_read(all->store, &batch, rows, &err);
     }
     if (rc != SQLOCK_EBUSY) {
         pthread_mutex_lock(&poller->mutex);
@@ -151,7 +150,7 @@ static void look(struct lk_poller *poller)
         /* Out of memory, or cut short: look again a little later. */
         lk_sleep_until(sqlock_monotonic_ns() + 10 * LK_NS_PER_MS);
     }
-    unpin(registry, &batch);
+    let_go(&batch);
     free(rows);
     free(batch.items);
     pthread_mutex_lock(&poller->mutex);
@@ -223,7 +222,7 @@ void lk_poller_stop(struct lk_poller *poller)
     }
 }
 
-int lk_poller_begin(struct lk_poller *poller, sqlock_lock *lock,
+int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
                     struct lk_waiter *waiter, sqlock_error *err)
 {
     int rc = 0;
@@ -235,7 +234,7 @@ int lk_poller_begin(struct lk_poller *poller, sqlock_lock *lock,
     if (!poller->is_running)
         rc = start(poller, err);
     if (rc == 0) {
-        waiter->subscription.lock = lock;
+        waiter->subscription.entry = entry;
         waiter->subscription.due_ns = 0;
         waiter->subscription.holder[0] = '\0';
         waiter->subscription.is_listed = true;

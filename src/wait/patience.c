@@ -4,11 +4,11 @@
  * the caller's time is over, with pauses that grow.  What stays wrong until
  * somebody puts it right ends the wait at once.
  */
-#include "locks/patience.h"
+#include "wait/patience.h"
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "locks/entry.h"
+#include "wait/entry.h"
 
 /* A row, a file or a table that others fight for.  EBUSY is not the lock's, and
  * ETIMEDOUT is a claim that outlived its lease. */
@@ -22,7 +22,7 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
+bool lk_patience_pause(struct lk_patience *patience, struct lk_entry *entry,
                        struct lk_waiter *self, int rc)
 {
     struct lk_retry *retry = &patience->retry;
@@ -32,13 +32,13 @@ bool lk_patience_pause(struct lk_patience *patience, sqlock_lock *lock,
     if (retry->failures == 0) {
         lk_retry_begin(retry, &policy, self->deadline_ns);
         /* A file that cannot be written is promoted by nobody. */
-        if (lock->store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
+        if (entry->store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
             retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
     }
     if (!lk_retry_decide(retry, rc))
         return false;
     self->paused_until_ns = retry->resume_ns;
-    lk_note_outage(lock, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);
+    lk_note_outage(entry, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);
     return true;
 }
 
@@ -58,12 +58,12 @@ int lk_patience_await(struct lk_waiter *self, sqlock_error *err)
     return rc;
 }
 
-void lk_patience_end(struct lk_patience *patience, sqlock_lock *lock)
+void lk_patience_end(struct lk_patience *patience, struct lk_entry *entry)
 {
     if (patience->retry.failures == 0)
         return;
     lk_retry_reset(&patience->retry);
-    lk_note_outage(lock, 0);
+    lk_note_outage(entry, 0);
 }
 
 int lk_patience_result(const struct lk_waiter *self,

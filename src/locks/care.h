@@ -1,0 +1,19 @@
+/*
+ * care.h - what the registry's threads do for a held lock: renew it, and tell
+ * of its end
+ */
+#ifndef LK_CARE_H
+#define LK_CARE_H
+
+#include "locks/registry.h"
+
+/* Watching and renewing, as the acquisition asked for whose grant it is.
+ * 0, ERESOURCE. */
+int lk_begin_care(sqlock_lock *lock, uint64_t grant,
+                  const sqlock_acquire_options *options, sqlock_error *err);
+
+/* No renewal of that grant (0: of any) begins after it, and no callback
+ * runs. */
+void lk_end_care(sqlock_lock *lock, uint64_t grant);
+
+#endif

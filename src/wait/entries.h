@@ -1,0 +1,43 @@
+/*
+ * entries.h - the locks of a store that this process is at, and the threads
+ * that serve those who wait for them
+ *
+ * Order of mutexes: canceller, poller, entries, entry, waiter.  None is held
+ * during I/O.
+ */
+#ifndef LK_ENTRIES_H
+#define LK_ENTRIES_H
+
+#include <pthread.h>
+
+#include "lease/store.h"
+#include "wait/cancel.h"
+#include "wait/poller.h"
+
+struct lk_entry;
+
+struct lk_entries {
+    struct lk_store *store;
+    struct lk_poller poller;
+    struct lk_canceller canceller;
+    pthread_mutex_t mutex; /* of what follows */
+    struct lk_entry *by_key;
+};
+
+void lk_entries_init(struct lk_entries *all, struct lk_store *store);
+
+/* End the threads, once or more.  No wait begins after it. */
+void lk_entries_stop(struct lk_entries *all);
+
+/* Free all that is left: nobody refers to an entry any more. */
+void lk_entries_clear(struct lk_entries *all);
+
+/* The entry of a key, made where there is none, with one reference more; NULL:
+ * out of memory. */
+struct lk_entry *lk_entry_of(struct lk_entries *all, const char *key,
+                             const char *name);
+
+/* One reference less; the last one frees the entry. */
+void lk_entry_drop(struct lk_entry *entry);
+
+#endif

@@ -1,0 +1,96 @@
+/*
+ * overdue.c - see overdue.h
+ *
+ * The holder may have ended, or hang, or come back late: then it finds what was
+ * set aside for it, and is told the truth by the release of its own CLIENT_ID.
+ */
+#include "wait/overdue.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/owner.h"
+#include "lease/queue.h"
+#include "wait/entry.h"
+
+/* Nobody says when a guard ends, or that the signal has been given. */
+#define AGAIN_NS (1000 * LK_NS_PER_MS)
+
+bool lk_is_overdue(const struct lk_entry *entry)
+{
+    return entry->phase == LK_OCCUPIED && entry->guards == 0 &&
+           entry->store->options.ownership != SQLOCK_OWNED_BY_REGISTRY &&
+           lk_remaining_ns(entry) == 0 && !entry->is_to_be_told;
+}
+
+int64_t lk_overdue_at(const struct lk_entry *entry)
+{
+    int64_t left_ns = AGAIN_NS;
+
+    if (entry->phase == LK_OCCUPIED && lk_remaining_ns(entry) > 0)
+        left_ns = lk_sooner(left_ns, lk_remaining_ns(entry));
+    return sqlock_monotonic_ns() + left_ns;
+}
+
+bool lk_set_aside(struct lk_entry *entry)
+{
+    struct lk_overdue *overdue = calloc(1, sizeof *overdue);
+
+    if (overdue == NULL)
+        return false;
+    overdue->owner = entry->owner;
+    overdue->grant = entry->grant;
+    overdue->hold_count = entry->hold_count;
+    overdue->is_left_behind = entry->is_left_behind;
+    overdue->lost = entry->lost != 0 ? entry->lost : SQLOCK_EEXPIRED;
+    lk_copy_lease(entry, &overdue->lease);
+    entry->place_aside = overdue->lease.place;
+    overdue->lease.place = (struct lk_place){0};
+    LL_PREPEND(entry->overdue, overdue);
+    entry->is_aside = true;
+    entry->phase = LK_FREE;
+    entry->hold_count = 0;
+    entry->handoffs = 0;
+    entry->lost = 0;
+    entry->token = 0;
+    return true;
+}
+
+void lk_clear_aside(struct lk_entry *entry)
+{
+    struct lk_place place;
+
+    if (!entry->is_aside)
+        return;
+    entry->is_aside = false;
+    place = entry->place_aside;
+    (void)lk_queue_end(entry->store, entry->key, &place, false, false);
+}
+
+struct lk_overdue *lk_overdue_of(const struct lk_entry *entry, uint64_t owner)
+{
+    struct lk_overdue *overdue;
+
+    LL_SEARCH_SCALAR(entry->overdue, overdue, owner, owner);
+    return overdue;
+}
+
+void lk_overdue_end(struct lk_entry *entry, struct lk_overdue *overdue)
+{
+    LL_DELETE(entry->overdue, overdue);
+    free(overdue);
+}
+
+bool lk_is_missed(const struct lk_entry *entry, uint64_t owner)
+{
+    const struct lk_overdue *overdue;
+
+    LL_FOREACH(entry->overdue, overdue)
+    {
+        if ((owner == 0 || overdue->owner == owner) &&
+            !overdue->is_left_behind && !lk_has_ended(overdue->owner))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,82 @@
+/*
+ * renewal.c - see renewal.h
+ */
+#include "wait/renewal.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "lease/lease.h"
+#include "wait/entry.h"
+
+void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
+                      uint32_t ttl_ms)
+{
+    struct lk_renewal *other;
+
+    if (entry->cap_ms != 0 && ttl_ms > entry->cap_ms)
+        ttl_ms = entry->cap_ms;
+    renewal->old_ttl_ms = entry->ttl_ms;
+    renewal->until_ns =
+        lk_believe_until(entry->store, lk_boottime_ns(), ttl_ms);
+    renewal->others_ns = LK_NEVER;
+    DL_FOREACH(entry->renewals, other)
+    {
+        other->others_ns = lk_sooner(other->others_ns, renewal->until_ns);
+        renewal->others_ns = lk_sooner(renewal->others_ns, other->until_ns);
+    }
+    DL_APPEND2(entry->renewals, renewal, previous, next);
+    entry->deadline_boot_ns =
+        lk_sooner(entry->deadline_boot_ns, renewal->until_ns);
+}
+
+/* A statement about the lease with that TTL, sent last at that moment, may
+ * still be on its way; 0: there is none. */
+static void cap(struct lk_entry *entry, uint32_t cap_ms, int64_t sent_boot_ns)
+{
+    int64_t latest;
+
+    if (cap_ms == 0)
+        return;
+    if (entry->cap_ms == 0 || cap_ms < entry->cap_ms)
+        entry->cap_ms = cap_ms;
+    if (entry->ttl_ms > entry->cap_ms)
+        entry->ttl_ms = entry->cap_ms;
+    latest = lk_believe_until(entry->store, sent_boot_ns, entry->cap_ms);
+    entry->deadline_boot_ns = lk_sooner(entry->deadline_boot_ns, latest);
+}
+
+/* Alone, its copy knows, whatever came of it: also that nothing was changed.
+ * Beside others it only knows what it has done itself. */
+static void believe(struct lk_entry *entry, const struct lk_renewal *renewal,
+                    const struct lk_lease *lease, int rc)
+{
+    if (renewal->others_ns == LK_NEVER)
+        entry->deadline_boot_ns = lease->deadline_boot_ns;
+    else if (rc == 0)
+        entry->deadline_boot_ns =
+            lk_sooner(lease->deadline_boot_ns, renewal->others_ns);
+    if (rc == 0 && lease->ttl_ms != renewal->old_ttl_ms)
+        entry->ttl_ms = lease->ttl_ms;
+}
+
+bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
+                    const struct lk_lease *lease, int rc, int64_t sent_boot_ns)
+{
+    if (strcmp(entry->client_id, lease->client_id) != 0)
+        return false;
+    DL_DELETE2(entry->renewals, renewal, previous, next);
+    if (entry->phase != LK_OCCUPIED)
+        return false;
+    if (entry->lost == 0)
+        believe(entry, renewal, lease, rc);
+    if (sent_boot_ns != 0)
+        cap(entry, lease->cap_ms, sent_boot_ns);
+    /* One beside it may have got no answer. */
+    cap(entry, entry->cap_ms, lk_boottime_ns());
+    if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
+        entry->lost != SQLOCK_ELOST)
+        entry->lost = rc;
+    return true;
+}
