@@ -412,8 +412,9 @@ SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
 /**
  * End every wait for the lock that is under way in this registry (by handle: of
  * this handle), from any thread but not from a signal handler (see
- * sqlock_acquire_options.cancel_fd).  A claim that is on its way is let finish: who gets the lock all the same is
- * told 0.  Waits that begin later are not concerned.
+ * sqlock_acquire_options.cancel_fd).  A claim that is on its way is let finish:
+ * who gets the lock all the same is told 0.  Waits that begin later are not
+ * concerned.
  *
  * @return 0, EINVAL, EFORK
  */
