@@ -42,8 +42,33 @@ void sqlock_result_clear(sqlock_result *result)
     memset(result, 0, sizeof *result);
 }
 
+/* The memory of the rows before is used again: to a list of many pages, new
+ * pages from the kernel each time are a good part of the cost. */
+static void empty(struct memory *memory)
+{
+    struct block *last = memory->blocks;
+
+    memory->filled = 0;
+    if (last == NULL)
+        return;
+    while (last->next != NULL) {
+        struct block *next = last->next;
+
+        last->next = next->next;
+        free(next);
+    }
+    last->used = 0;
+}
+
 int sqlock_result_start(sqlock_result *result, size_t columns)
 {
+    if (result->memory != NULL) {
+        empty(result->memory);
+        result->columns = columns;
+        result->rows = 0;
+        result->affected = 0;
+        return 0;
+    }
     sqlock_result_clear(result);
     result->memory = calloc(1, sizeof(struct memory));
     if (result->memory == NULL)

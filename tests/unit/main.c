@@ -9,8 +9,8 @@ static const struct suite *const suites[] = {
     &suite_key,         &suite_error,  &suite_text,      &suite_url,
     &suite_url_secrets, &suite_clock,  &suite_table,     &suite_options,
     &suite_statement,   &suite_driver, &suite_arguments, &suite_checks,
-    &suite_pool,        &suite_json,   &suite_epoch,     &suite_golden,
-    &suite_outage,      &suite_retry,
+    &suite_pool,        &suite_json,   &suite_result,    &suite_epoch,
+    &suite_golden,      &suite_outage, &suite_retry,
 };
 
 int main(int argc, char **argv)

@@ -10,6 +10,7 @@ extern const struct suite suite_key;
 extern const struct suite suite_error;
 extern const struct suite suite_text;
 extern const struct suite suite_json;
+extern const struct suite suite_result;
 extern const struct suite suite_url;
 extern const struct suite suite_url_secrets;
 extern const struct suite suite_clock;
