@@ -3,6 +3,7 @@
  */
 #include "admin/info.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,21 @@
 #include "lease/skew.h"
 
 #define INFO_COLUMNS 8
+#define TEXTS_SIZE 65536
+
+/* Names and holders, one behind the other: two allocations for each of a
+ * million rows take as long as reading them. */
+struct texts {
+    struct texts *next;
+    size_t used, size;
+    char bytes[];
+};
+
+/* What a caller has of it is `rows`. */
+struct lk_info_list {
+    struct texts *texts;
+    sqlock_info rows[];
+};
 
 static int64_t integer_of(const sqlock_value *cell)
 {
@@ -47,15 +63,43 @@ static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
     return LK_INFO_PEER;
 }
 
-static int copy_text(char **out, const char *text)
+static struct texts *texts_new(struct texts *next, size_t least)
 {
-    if (text == NULL)
-        return 0;
-    *out = strdup(text);
-    return *out != NULL ? 0 : SQLOCK_ENOMEM;
+    size_t size = next == NULL ? 256 : TEXTS_SIZE;
+    struct texts *texts;
+
+    if (size < least)
+        size = least;
+    texts = malloc(sizeof *texts + size);
+    if (texts == NULL)
+        return NULL;
+    texts->next = next;
+    texts->used = 0;
+    texts->size = size;
+    return texts;
 }
 
-static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
+static int copy_text(struct lk_info_list *list, char **out, const char *text)
+{
+    struct texts *texts = list->texts;
+    size_t size;
+
+    if (text == NULL)
+        return 0;
+    size = strlen(text) + 1;
+    if (texts == NULL || texts->size - texts->used < size) {
+        texts = texts_new(texts, size);
+        if (texts == NULL)
+            return SQLOCK_ENOMEM;
+        list->texts = texts;
+    }
+    *out = memcpy(texts->bytes + texts->used, text, size);
+    texts->used += size;
+    return 0;
+}
+
+static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
+                           const sqlock_value *cells,
                            const struct lk_store *store)
 {
     int64_t remaining_us = integer_of(&cells[3]);
@@ -76,22 +120,33 @@ static int info_from_cells(sqlock_info *out, const sqlock_value *cells,
         out->remaining_ms = remaining_us / 1000;
     }
     out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
-    rc = copy_text(&out->name,
+    rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     if (rc == 0)
-        rc = copy_text(&out->holder, holder_of(out, &cells[7], store->layout));
+        rc = copy_text(list, &out->holder,
+                       holder_of(out, &cells[7], store->layout));
     return rc;
+}
+
+static struct lk_info_list *list_of(sqlock_info *rows)
+{
+    return rows == NULL
+               ? NULL
+               : (void *)((char *)rows - offsetof(struct lk_info_list, rows));
 }
 
 void sqlock_info_free(sqlock_info *rows, size_t count)
 {
-    if (rows == NULL)
-        return;
-    for (size_t i = 0; i < count; i++) {
-        free(rows[i].name);
-        free(rows[i].holder);
+    struct lk_info_list *list = list_of(rows);
+
+    (void)count;
+    while (list != NULL && list->texts != NULL) {
+        struct texts *next = list->texts->next;
+
+        free(list->texts);
+        list->texts = next;
     }
-    free(rows);
+    free(list);
 }
 
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
@@ -110,23 +165,82 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
 int lk_info_append(const struct lk_store *store, sqlock_info **rows,
                    size_t *count, const sqlock_result *page, sqlock_error *err)
 {
-    sqlock_info *grown;
+    struct lk_info_list *grown;
 
     if (page->rows == 0)
         return 0;
     if (page->columns < INFO_COLUMNS)
         return lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");
-    grown = realloc(*rows, (*count + page->rows) * sizeof *grown);
+    grown = realloc(list_of(*rows),
+                    sizeof *grown + (*count + page->rows) * sizeof **rows);
     if (grown == NULL)
         return lk_error_nomem(err);
-    *rows = grown;
+    if (*rows == NULL)
+        grown->texts = NULL;
+    *rows = grown->rows;
     for (size_t row = 0; row < page->rows; row++) {
-        int rc = info_from_cells(&grown[*count],
+        int rc = info_from_cells(grown, &grown->rows[*count],
                                  &page->cells[row * page->columns], store);
 
         (*count)++;
         if (rc < 0)
             return lk_error_nomem(err);
     }
+    return 0;
+}
+
+/* --- in order --- */
+
+/* A row by the first bytes of its key: of a million, that is as good as all of
+ * it. */
+struct place {
+    uint64_t first;
+    const sqlock_info *row;
+};
+
+static uint64_t first_of(const char *key)
+{
+    uint64_t first = 0;
+
+    for (size_t i = 0; i < sizeof first; i++)
+        first = (first << 8) | (unsigned char)key[i];
+    return first;
+}
+
+static int compare(const void *one, const void *other)
+{
+    const struct place *a = one;
+    const struct place *b = other;
+
+    if (a->first != b->first)
+        return a->first < b->first ? -1 : 1;
+    return strcmp(a->row->key, b->row->key);
+}
+
+int lk_info_sort(sqlock_info **rows, size_t count, sqlock_error *err)
+{
+    struct lk_info_list *list = list_of(*rows);
+    struct lk_info_list *sorted;
+    struct place *places;
+
+    if (list == NULL)
+        return 0;
+    places = calloc(count, sizeof *places);
+    sorted = malloc(sizeof *sorted + count * sizeof **rows);
+    if (places == NULL || sorted == NULL) {
+        free(places);
+        free(sorted);
+        return lk_error_nomem(err);
+    }
+    for (size_t i = 0; i < count; i++)
+        places[i] = (struct place){.first = first_of(list->rows[i].key),
+                                   .row = &list->rows[i]};
+    qsort(places, count, sizeof *places, compare);
+    sorted->texts = list->texts;
+    for (size_t i = 0; i < count; i++)
+        sorted->rows[i] = *places[i].row;
+    free(places);
+    free(list);
+    *rows = sorted->rows;
     return 0;
 }

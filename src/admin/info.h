@@ -18,4 +18,7 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
 int lk_info_append(const struct lk_store *store, sqlock_info **rows,
                    size_t *count, const sqlock_result *page, sqlock_error *err);
 
+/* Put all rows in the order of their keys.  0, ENOMEM. */
+int lk_info_sort(sqlock_info **rows, size_t count, sqlock_error *err);
+
 #endif

@@ -85,8 +85,8 @@ static int read_within(struct lk_transaction *transaction, struct list *list,
             rc = lk_info_append(list->store, &list->rows, &list->count, &page,
                                 err);
         page_rows = page.rows;
-        sqlock_result_clear(&page);
     } while (rc == 0 && page_rows > 0);
+    sqlock_result_clear(&page);
     return rc;
 }
 
@@ -127,56 +127,6 @@ static int read_at_once(struct list *list, sqlock_error *err)
     return lk_db_of_reading(rc, err);
 }
 
-/* --- in order --- */
-
-/* A row by the first bytes of its key: of a million, that is as good as all of
- * it. */
-struct place {
-    uint64_t first;
-    const sqlock_info *row;
-};
-
-static uint64_t first_of(const char *key)
-{
-    uint64_t first = 0;
-
-    for (size_t i = 0; i < sizeof first; i++)
-        first = (first << 8) | (unsigned char)key[i];
-    return first;
-}
-
-static int compare(const void *one, const void *other)
-{
-    const struct place *a = one;
-    const struct place *b = other;
-
-    if (a->first != b->first)
-        return a->first < b->first ? -1 : 1;
-    return strcmp(a->row->key, b->row->key);
-}
-
-static int sort(struct list *list, sqlock_error *err)
-{
-    struct place *places = calloc(list->count, sizeof *places);
-    sqlock_info *sorted = calloc(list->count, sizeof *sorted);
-
-    if (places == NULL || sorted == NULL) {
-        free(places);
-        free(sorted);
-        return lk_error_nomem(err);
-    }
-    for (size_t i = 0; i < list->count; i++)
-        places[i] = (struct place){.first = first_of(list->rows[i].key),
-                                   .row = &list->rows[i]};
-    qsort(places, list->count, sizeof *places, compare);
-    for (size_t i = 0; i < list->count; i++)
-        sorted[i] = *places[i].row;
-    free(places);
-    free(list->rows);
-    list->rows = sorted;
-    return 0;
-}
-
 static bool goes_by_key(const struct lk_store *store)
 {
     return store->statements[SQLOCK_SQL_LIST_BEGIN].text == NULL;
@@ -199,8 +149,8 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
         rc = read_by_key(&list, err);
     } else {
         rc = read_at_once(&list, err);
-        if (rc == 0 && list.count > 0)
-            rc = sort(&list, err);
+        if (rc == 0)
+            rc = lk_info_sort(&list.rows, list.count, err);
     }
     if (rc < 0) {
         sqlock_info_free(list.rows, list.count);

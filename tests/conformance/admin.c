@@ -131,7 +131,7 @@ static void check_stranger(const struct fixture *f, const sqlock_info *info)
         assert_null(info->holder);
 }
 
-#define MANY 1100 /* more than a page */
+#define MANY 5100 /* more than a page */
 
 static void put_many(struct fixture *f, const char *region)
 {

@@ -228,7 +228,7 @@ const sqlock_dialect lk_pg_dialect = {
             .with = (const sqlock_fragment[]){
                 {"in_us", "(date_part('epoch', {it}) * 1000000)::bigint"},
                 {NULL, NULL}}},
-        [SQLOCK_SQL_LIST] = {.text = "FETCH FORWARD 1000 FROM sqlock_list",
+        [SQLOCK_SQL_LIST] = {.text = "FETCH FORWARD 5000 FROM sqlock_list",
             .is_planned_anew = true},
         /* A page has some 32 rows, and the table may be partitioned. */
         [SQLOCK_SQL_REAP_BOUND] = {.text =
