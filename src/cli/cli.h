@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <popt.h>
 
@@ -205,11 +206,33 @@ int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
  *  UTF-8 escaped; to be freed.  NULL: out of memory. */
 char *cli_escape(const char *text);
 
+/** Whether @p text is the same when escaped, and a column a byte. */
+bool cli_is_plain(const char *text);
+
 /** How many columns escaped text takes on a terminal. */
 size_t cli_width(const char *text);
 
 /** At most so many columns of escaped text, the cut marked; to be freed. */
 char *cli_cut(const char *text, size_t width);
+
+/* Room for a number, a time or a duration as text. */
+#define CLI_NUMBER_SIZE 40
+#define CLI_COLUMNS_MAX 8
+
+/* One row of a table.  A million of them are printed in a second or two: what
+ * need not be copied is not, and nothing is allocated for a number. */
+typedef struct cli_row {
+    const char *cells[CLI_COLUMNS_MAX]; /* escaped; NULL prints as "-" */
+    char numbers[CLI_COLUMNS_MAX][CLI_NUMBER_SIZE]; /* room for such cells */
+    char *escaped[CLI_COLUMNS_MAX]; /* texts that had to be; cli_row_clear() */
+} cli_row;
+
+/** Show @p text, which must outlive the row, escaped.  @return false: out of
+ *  memory */
+bool cli_row_text(cli_row *row, size_t column, const char *text);
+
+/** Empty the row. */
+void cli_row_clear(cli_row *row);
 
 /* A table of text cells, whose rows are asked for twice: how wide they are, and
  * to be printed. */
@@ -222,9 +245,9 @@ typedef struct cli_table {
                             first one first; ends with `columns` */
     size_t rows;
     const void *context;
-    /* The cells of a row of the context, all NULL before, which prints as "-";
-     * to be freed.  @return false: out of memory */
-    bool (*fill)(char **cells, const void *context, size_t row);
+    /* The cells of a row of the context; empty before.  @return false: out of
+     * memory */
+    bool (*fill)(cli_row *row, const void *context, size_t number);
 } cli_table;
 
 /** @return CLI_OK, or an exit status, having said why */
@@ -237,14 +260,19 @@ void cli_print_wrapped(const char *text, size_t indent);
 /** Whether stdout may be coloured. */
 bool cli_has_colour(void);
 
-/** Printed forms of a row's parts; to be freed, NULL: nothing to show. */
-char *cli_time_text(int64_t at_us, bool exact);
-char *cli_duration_text(int64_t ms);
-char *cli_number_text(int64_t number);
+/** Printed forms of a row's parts, written to @p out, which is returned, or
+ *  NULL: nothing to show. */
+const char *cli_time_text(char out[CLI_NUMBER_SIZE], int64_t at_us, bool exact);
+const char *cli_duration_text(char out[CLI_NUMBER_SIZE], int64_t ms);
+const char *cli_number_text(char out[CLI_NUMBER_SIZE], int64_t number);
 const char *cli_state_name(sqlock_state state);
 
+/** Write one row to @p out, which is the caller's alone, as a JSON object on
+ *  one line.  @return false: out of memory */
+bool cli_info_write(FILE *out, const sqlock_info *row);
+
 struct json_t;
-/** One row as a JSON object; NULL: out of memory. */
+/** The same as a value; NULL: out of memory. */
 struct json_t *cli_info_json(const sqlock_info *row);
 struct json_t *cli_json_text(const char *text);
 

@@ -16,15 +16,10 @@ static void print_text(const char *label, const char *text)
     free(escaped);
 }
 
-static void print_owned(const char *label, char *text)
-{
-    print_text(label, text);
-    free(text);
-}
-
 static void print_row(const char *region, const sqlock_info *row)
 {
     bool is_held = row->state == SQLOCK_HELD;
+    char number[CLI_NUMBER_SIZE];
 
     print_text("name", row->name);
     print_text("key", row->key);
@@ -32,11 +27,12 @@ static void print_row(const char *region, const sqlock_info *row)
     print_text("state", cli_state_name(row->state));
     print_text("holder", row->holder);
     print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
-    print_owned("token", row->token != 0 ? cli_number_text(row->token) : NULL);
-    print_owned("acquired", cli_time_text(row->acquired_at_us, true));
-    print_owned("expires", cli_time_text(row->expires_at_us, true));
-    print_owned("remaining",
-                is_held ? cli_duration_text(row->remaining_ms) : NULL);
+    print_text("token",
+               row->token != 0 ? cli_number_text(number, row->token) : NULL);
+    print_text("acquired", cli_time_text(number, row->acquired_at_us, true));
+    print_text("expires", cli_time_text(number, row->expires_at_us, true));
+    print_text("remaining",
+               is_held ? cli_duration_text(number, row->remaining_ms) : NULL);
 }
 
 static int run_show(cli *app)

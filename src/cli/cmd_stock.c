@@ -235,14 +235,13 @@ static int print_json_list(const sqlock_stock_item *items, size_t count)
     return cli_print_json(json_pack("{s:o}", "items", all));
 }
 
-static bool fill_row(char **cells, const void *context, size_t row)
+static bool fill_row(cli_row *row, const void *context, size_t number)
 {
-    const sqlock_stock_item *item = (const sqlock_stock_item *)context + row;
+    const sqlock_stock_item *item = (const sqlock_stock_item *)context + number;
 
-    cells[0] = cli_escape(item->name);
     if (item->quantity >= 0)
-        cells[1] = cli_number_text(item->quantity);
-    return cells[0] != NULL;
+        row->cells[1] = cli_number_text(row->numbers[1], item->quantity);
+    return cli_row_text(row, 0, item->name);
 }
 
 static int print_list(const sqlock_stock_item *items, size_t count)
@@ -314,7 +313,7 @@ static int run_look(const struct till *till)
     sqlock_stock_state state = SQLOCK_STOCK_RESERVED;
     sqlock_error err = {0};
     int64_t remaining_ms = 0;
-    char *text;
+    char remaining[CLI_NUMBER_SIZE];
     int rc;
 
     if (till->count != 1)
@@ -327,11 +326,11 @@ static int run_look(const struct till *till)
         return cli_print_json(json_pack(
             "{s:o, s:s, s:I}", "order", cli_json_text(till->args[0]), "state",
             names[state], "remaining_ms", (json_int_t)remaining_ms));
-    text =
-        state == SQLOCK_STOCK_RESERVED ? cli_duration_text(remaining_ms) : NULL;
-    printf("%s%s%s\n", names[state], text != NULL ? " " : "",
-           text != NULL ? text : "");
-    free(text);
+    if (state == SQLOCK_STOCK_RESERVED)
+        printf("%s %s\n", names[state],
+               cli_duration_text(remaining, remaining_ms));
+    else
+        puts(names[state]);
     return CLI_OK;
 }
 

@@ -97,15 +97,13 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
 {
     const char *prefix = is_waiting ? "waiting: " : "";
     sqlock_info *row = NULL;
-    char *remaining = NULL;
+    char remaining[CLI_NUMBER_SIZE];
     int rc;
 
     rc = sqlock_show(registry, options->name, &row, NULL);
     if (rc == 0 && row->state == SQLOCK_HELD) {
-        remaining = cli_duration_text(row->remaining_ms);
         say_who(prefix, options->name, row,
-                remaining != NULL ? remaining : "a while");
-        free(remaining);
+                cli_duration_text(remaining, row->remaining_ms));
     } else {
         run_note("%s\"%s\" is held by another owner", prefix, options->name);
     }

@@ -13,7 +13,6 @@
 #define GAP 2
 #define ENOUGH 16 /* columns that a cut cell should keep, and */
 #define LEAST 8   /* must keep */
-#define COLUMNS_MAX 8
 
 bool cli_has_colour(void)
 {
@@ -93,6 +92,29 @@ static void print_spaces(size_t count)
         (void)putchar_unlocked(' ');
 }
 
+/* --- a row --- */
+
+bool cli_row_text(cli_row *row, size_t column, const char *text)
+{
+    row->cells[column] = text;
+    if (cli_is_plain(text))
+        return true;
+    row->escaped[column] = cli_escape(text);
+    row->cells[column] = row->escaped[column];
+    return row->cells[column] != NULL;
+}
+
+void cli_row_clear(cli_row *row)
+{
+    for (size_t i = 0; i < CLI_COLUMNS_MAX; i++) {
+        free(row->escaped[i]);
+        row->escaped[i] = NULL;
+        row->cells[i] = NULL;
+    }
+}
+
+/* --- the table --- */
+
 static void print_cell(const cli_table *table, size_t column, const char *text,
                        size_t limit, bool is_last)
 {
@@ -149,29 +171,26 @@ static void measure_line(const cli_table *table, const char *const *cells,
 /* Measure all rows, or print them.  False: out of memory. */
 static bool go_through(const cli_table *table, size_t *widths, bool is_printed)
 {
-    char *cells[COLUMNS_MAX];
+    cli_row row = {.cells = {NULL}};
     bool is_whole = true;
-    size_t row;
-    size_t i;
+    size_t number;
 
-    for (row = 0; is_whole && row < table->rows; row++) {
-        memset(cells, 0, sizeof cells);
-        is_whole = table->fill(cells, table->context, row);
+    for (number = 0; is_whole && number < table->rows; number++) {
+        is_whole = table->fill(&row, table->context, number);
         if (is_whole && is_printed) {
-            print_line(table, (const char *const *)cells, widths);
+            print_line(table, row.cells, widths);
             (void)putchar_unlocked('\n');
         } else if (is_whole) {
-            measure_line(table, (const char *const *)cells, widths);
+            measure_line(table, row.cells, widths);
         }
-        for (i = 0; i < table->columns; i++)
-            free(cells[i]);
+        cli_row_clear(&row);
     }
     return is_whole;
 }
 
 int cli_table_print(const cli_table *table)
 {
-    size_t widths[COLUMNS_MAX] = {0};
+    size_t widths[CLI_COLUMNS_MAX] = {0};
     size_t limit = terminal_width();
     bool is_whole;
 

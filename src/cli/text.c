@@ -47,6 +47,11 @@ static size_t plain_length(const char *text)
     return length;
 }
 
+bool cli_is_plain(const char *text)
+{
+    return text[plain_length(text)] == '\0';
+}
+
 char *cli_escape(const char *text)
 {
     /* The longest escape of one byte is "\xff"; of two, "\u{9f}"; of three,

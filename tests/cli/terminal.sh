@@ -71,7 +71,7 @@ checks() {
 # Names are data: a terminal must not obey them (F79).
 escapes() {
     local name=$'red\033[31m\nline\ttab\u009b\u202e\u200bend'
-    local shown='red\x1b[31m\x0aline\x09tab\u{9b}\u{202e}\u{200b}end'
+    local key i shown='red\x1b[31m\x0aline\x09tab\u{9b}\u{202e}\u{200b}end'
     run run "$name" -- true
     run ls
     has "ls escapes what a terminal would obey" "$out" "$shown "
@@ -81,6 +81,19 @@ escapes() {
     run show "$name" --json
     is "JSON keeps the name" "$(json name <<<"$out")" "$name"
     is "in ASCII" "$(LC_ALL=C grep -c '[^ -~]' <<<"$out")" 0
+    run run 'a "quoted" \ name' -- true
+    run ls --json
+    has "ls --json does, too" "$(json locks <<<"$out")" "5"
+    is "and a quoted one" "$(for i in 0 1 2 3 4; do
+        json "locks.$i.name" <<<"$out"
+    done | grep -cxF 'a "quoted" \ name')" 1
+    is "in ASCII" "$(LC_ALL=C grep -c '[^ -~]' <<<"$out")" 0
+    for i in 0 1 2 3 4; do
+        key=$(json "locks.$i.key" <<<"$out")
+        is "show says the same of $key" \
+            "$(sq show --rule raw "$key" --json | tr -d ' \n')" \
+            "$(grep -F "$key" <<<"$out" | tr -d ' \n' | sed 's/,$//')"
+    done
     run show "no $name"
     is_one_line "messages escape it"
     has "in the same way" "$err" "$shown"
