@@ -2,7 +2,7 @@
 #
 # Variables a user may set, on the command line or in the environment:
 #   CC CFLAGS CPPFLAGS LDFLAGS    ours come first, so that yours win
-#   PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DESTDIR
+#   PREFIX BINDIR LIBDIR INCLUDEDIR MANDIR DATADIR DOCDIR DESTDIR
 #   DRIVERS="sqlite postgres mysql"            what is compiled in
 #   MYSQL_CLIENT=auto|libmariadb|mysqlclient   client library of mysql:// URLs
 #   MYSQL_CLIENT_TREE=DIR  libmysqlclient of a tree that
@@ -21,6 +21,7 @@ LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR ?= $(PREFIX)/share/man
 DATADIR ?= $(PREFIX)/share
+DOCDIR ?= $(DATADIR)/doc/sqlock
 DRIVERS ?= sqlite postgres mysql
 MYSQL_CLIENT ?= auto
 MYSQL_CLIENT_TREE ?=
@@ -241,6 +242,7 @@ SUPPORT_OBJ := $(SUPPORT_SRC:%.c=$B/obj/%.o)
 STATIC := $B/lib/libsqlock.a
 SHARED := $B/lib/libsqlock.so.$(VERSION)
 PC := $B/lib/pkgconfig/sqlock.pc
+CMAKE := $B/lib/cmake/sqlock-config.cmake $B/lib/cmake/sqlock-config-version.cmake
 CLI := $(if $(CLI_SRC),$B/bin/sqlock)
 EXAMPLES := $(EXAMPLE_NAMES:%=$B/bin/examples/%)
 TESTS := $(SUITE_NAMES:%=$B/tests/%)
@@ -248,7 +250,7 @@ TESTS := $(SUITE_NAMES:%=$B/tests/%)
 # ------------------------------------------------------------------ targets
 
 .PHONY: all
-all: $(STATIC) $(SHARED) $(PC) $(CLI) $(EXAMPLES) ## Libraries, command, examples
+all: $(STATIC) $(SHARED) $(PC) $(CMAKE) $(CLI) $(EXAMPLES) ## Libraries, command, examples
 .DEFAULT_GOAL := all
 
 .PHONY: tests-build
@@ -341,6 +343,58 @@ $(PC): $B/.install Makefile
 	'Libs: -L$${libdir} -lsqlock' 'Libs.private: $(strip $(call \
 	LIBRARIES,$(filter-out $(REQUIRED),$(MODULES))) -pthread)' \
 	'Cflags: -I$${includedir}' >$@
+
+# For find_package(sqlock): sqlock::sqlock, and sqlock::static with all that it
+# needs.  Folders are found from the file's own, so that a prefix can be moved;
+# from its real one, since /lib may be a link to /usr/lib.
+CMAKE_DIR = $(LIBDIR)/cmake/sqlock
+from_cmake = $(shell realpath -m -s --relative-to='$(CMAKE_DIR)' '$(1)')
+CMAKE_LIBS = $(patsubst -l%,%,$(filter -l%,$(DEP_LIBS)) $(TREE_SO))
+define CMAKE_CONFIG
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+get_filename_component(_sqlock_here "$${CMAKE_CURRENT_LIST_DIR}" REALPATH)
+get_filename_component(_sqlock_lib
+  "$${_sqlock_here}/$(call from_cmake,$(LIBDIR))" ABSOLUTE)
+get_filename_component(_sqlock_include
+  "$${_sqlock_here}/$(call from_cmake,$(INCLUDEDIR))" ABSOLUTE)
+set(sqlock_DRIVERS $(ENABLED))
+if(NOT TARGET sqlock::sqlock)
+  add_library(sqlock::sqlock SHARED IMPORTED)
+  set_target_properties(sqlock::sqlock PROPERTIES
+    IMPORTED_LOCATION "$${_sqlock_lib}/$(notdir $(SHARED))"
+    IMPORTED_SONAME "$(SONAME)"
+    INTERFACE_INCLUDE_DIRECTORIES "$${_sqlock_include}")
+  add_library(sqlock::static STATIC IMPORTED)
+  set_target_properties(sqlock::static PROPERTIES
+    IMPORTED_LOCATION "$${_sqlock_lib}/libsqlock.a"
+    INTERFACE_INCLUDE_DIRECTORIES "$${_sqlock_include}"
+    INTERFACE_LINK_LIBRARIES "$(subst $(space),;,$(CMAKE_LIBS));Threads::Threads")
+endif()
+unset(_sqlock_here)
+unset(_sqlock_lib)
+unset(_sqlock_include)
+endef
+# Before 1.0 each minor release may break the interface, as SOVERSION says.
+define CMAKE_VERSION
+set(PACKAGE_VERSION "$(VERSION)")
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION OR
+    NOT "$${PACKAGE_FIND_VERSION_MAJOR}" STREQUAL "$(MAJOR)"$(if \
+$(filter 0,$(MAJOR)), OR
+    NOT "$${PACKAGE_FIND_VERSION_MINOR}" STREQUAL "$(MINOR)"))
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+  if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+    set(PACKAGE_VERSION_EXACT TRUE)
+  endif()
+endif()
+endef
+export CMAKE_CONFIG CMAKE_VERSION
+$B/lib/cmake/sqlock-config.cmake: $B/.install Makefile
+	$(call say,CMAKE,$@)mkdir -p $(@D) && printf '%s\n' "$$CMAKE_CONFIG" >$@
+$B/lib/cmake/sqlock-config-version.cmake: $B/.install Makefile
+	$(call say,CMAKE,$@)mkdir -p $(@D) && printf '%s\n' "$$CMAKE_VERSION" >$@
 
 $B/bin/sqlock: $(CLI_OBJ) $(STATIC) $B/.link
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(CLI_OBJ) \
@@ -538,7 +592,9 @@ lint-manuals:
 # ------------------------------------------------------------------ install
 
 D = $(DESTDIR)
-PUBLIC := $(wildcard include/*.h)
+PUBLIC := $(wildcard include/*.h include/*.hpp include/*/*.h)
+EXAMPLE_FILES := $(shell find src/examples -type f)
+MIGRATE := src/examples/migration/migrate.sh
 SQL_FILES := $(wildcard sql/*/*.sql)
 MANUALS := $(wildcard src/man/*.[1-9])
 MANUAL_DIR = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))
@@ -546,16 +602,22 @@ BASH_COMPLETION := $(DATADIR)/bash-completion/completions/sqlock
 ZSH_COMPLETION := $(DATADIR)/zsh/site-functions/_sqlock
 .PHONY: install uninstall
 install: all ## Into PREFIX (/usr/local), below DESTDIR
-	$(QUIET)install -d $(D)$(LIBDIR)/pkgconfig $(D)$(INCLUDEDIR) $(D)$(BINDIR)
-	$(QUIET)install -m 644 $(PUBLIC) $(D)$(INCLUDEDIR)
+	$(QUIET)install -d $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKE_DIR) $(D)$(BINDIR)
+	$(QUIET)for f in $(PUBLIC:include/%=%); do \
+		install -D -m 644 include/$$f $(D)$(INCLUDEDIR)/$$f || exit 1; done
 	$(QUIET)install -m 644 $(STATIC) $(D)$(LIBDIR)
 	$(QUIET)install -m 755 $(SHARED) $(D)$(LIBDIR)
 	$(QUIET)ln -sf $(notdir $(SHARED)) $(D)$(LIBDIR)/$(SONAME)
 	$(QUIET)ln -sf $(SONAME) $(D)$(LIBDIR)/libsqlock.so
 	$(QUIET)install -m 644 $(PC) $(D)$(LIBDIR)/pkgconfig
+	$(QUIET)install -m 644 $(CMAKE) $(D)$(CMAKE_DIR)
 	$(QUIET)$(if $(CLI),install -m 755 $(CLI) $(D)$(BINDIR))
 	$(QUIET)for f in $(SQL_FILES); do \
 		install -D -m 644 $$f $(D)$(DATADIR)/sqlock/$$f || exit 1; done
+	$(QUIET)for f in $(patsubst src/%,%,$(filter-out $(MIGRATE), \
+		$(EXAMPLE_FILES))); do \
+		install -D -m 644 src/$$f $(D)$(DOCDIR)/$$f || exit 1; done
+	$(QUIET)install -D -m 755 $(MIGRATE) $(D)$(DATADIR)/sqlock/migrate.sh
 	$(QUIET)$(foreach m,$(MANUALS),install -D -m 644 $(m) \
 		$(D)$(call MANUAL_DIR,$(m))/$(notdir $(m)) &&) true
 	$(QUIET)install -D -m 644 src/cli/completion/sqlock.bash \
@@ -583,7 +645,10 @@ TELL_PLACES = $(if $(findstring s,$(SHORT_FLAGS)),:,printf '%s\n' \
 	"  library   $(LIBDIR)/$(SONAME)$$hint" \
 	'  headers   $(INCLUDEDIR)' \
 	"  flags     $(LIBDIR)/pkgconfig/sqlock.pc$$path" \
+	'  CMake     $(CMAKE_DIR)' \
 	'  schemas   $(DATADIR)/sqlock/sql' \
+	'  scripts   $(DATADIR)/sqlock/migrate.sh' \
+	'  examples  $(DOCDIR)/examples' \
 	'  manuals   $(MANDIR)')
 
 uninstall: ## Remove what install put there
@@ -593,7 +658,9 @@ uninstall: ## Remove what install put there
 		$(D)$(LIBDIR)/pkgconfig/sqlock.pc $(D)$(BINDIR)/sqlock \
 		$(foreach m,$(MANUALS),$(D)$(call MANUAL_DIR,$(m))/$(notdir $(m))) \
 		$(D)$(BASH_COMPLETION) $(D)$(ZSH_COMPLETION)
-	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock
+	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock $(D)$(CMAKE_DIR) \
+		$(D)$(DOCDIR)/examples
+	$(QUIET)rmdir $(D)$(DOCDIR) $(D)$(INCLUDEDIR)/sqlock 2>/dev/null || true
 
 .PHONY: clean
 clean: ## Remove everything that was built

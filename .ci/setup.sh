@@ -113,6 +113,8 @@ probe_test() {
     module cmocka libcmocka-dev
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
+    # Who uses the installed library may use CMake.
+    have cmake || need cmake
     have pgrep || need procps
     # A database's own command, for upgrade scripts, too; the manuals; the
     # completions.

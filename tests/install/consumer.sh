@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # consumer.sh: install into an empty root, and build a program there with
-# pkg-config alone, in C and C++, against the shared and the static library.
+# pkg-config alone, in C and C++, against the shared and the static library, and
+# again with CMake.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${SQLOCK_BUILD:-build}
@@ -47,6 +48,17 @@ check "nothing is installed outside the prefix" \
 for file in man/man1/sqlock.1 man/man1/sqlock-run.1 man/man3/sqlock.3 \
     bash-completion/completions/sqlock zsh/site-functions/_sqlock; do
     check "share/$file is installed" test -s "$root/opt/sqlock/share/$file"
+done
+while read -r file; do
+    [ "${file##*/}" = migrate.sh ] ||
+        check "$file is installed" cmp "src/$file" \
+            "$root/opt/sqlock/share/doc/sqlock/$file"
+done < <(cd src && find examples -type f)
+check "migrate.sh is installed, to be run" \
+    test -x "$root/opt/sqlock/share/sqlock/migrate.sh"
+for header in include/*.h include/*.hpp; do
+    [ ! -e "$header" ] ||
+        check "$header is installed" cmp "$header" "$root/opt/sqlock/$header"
 done
 check "no installed text names the staging directory" \
     bash -c '! grep -rIl -e "$1" "$2"' - "$work" "$root"
@@ -99,6 +111,44 @@ check "a C++ program builds against the static library" \
     $(pkg-config --static --cflags --libs sqlock)
 check "it runs on SQLite" ./static++ sqlite:static++.db
 mv away/libsqlock.so* "$lib"/
+
+# LIBDIR is none that CMake looks into by itself.
+mkdir "$work/cmake"
+cp app.c "$work/cmake"
+cat >"$work/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.13)
+project(app C)
+find_package(sqlock ${WANTED} REQUIRED)
+add_executable(with_shared app.c)
+target_link_libraries(with_shared sqlock::sqlock)
+add_executable(with_static app.c)
+target_link_libraries(with_static sqlock::static)
+END
+with_cmake() { # VERSION
+    rm -rf "$work/cmade"
+    cmake -S "$work/cmake" -B "$work/cmade" -DWANTED="$1" \
+        -Dsqlock_DIR="$lib/cmake/sqlock" && cmake --build "$work/cmade"
+}
+finds_no() { # VERSION
+    ! with_cmake "$1" && grep -q 'version: 0' "$work/out"
+}
+if command -v cmake >/dev/null; then
+    version=$(pkg-config --modversion sqlock)
+    check "CMake refuses a later version" finds_no "$version.1"
+    check "and another minor one, before 1.0" finds_no 0.0
+    check "CMake builds with the version that is there" with_cmake "$version"
+    check "the program runs with the shared library" \
+        "$work/cmade/with_shared" sqlite:cmake.db
+    check "which it needs by its soname" bash -c \
+        'readelf -d "$1" | grep -q "NEEDED.*libsqlock\.so\.[0-9.]*\]"' - \
+        "$work/cmade/with_shared"
+    mv "$lib"/libsqlock.so* away/
+    check "and the other with the static one" \
+        "$work/cmade/with_static" sqlite:cmake.db
+    mv away/libsqlock.so* "$lib"/
+else
+    echo "skip - CMake: cmake is not installed"
+fi
 
 cd - >/dev/null || exit 1
 command=$root/opt/sqlock/bin/sqlock
