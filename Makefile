@@ -58,10 +58,12 @@ SONAME := libsqlock.so.$(SOVERSION)
 GOALS := $(or $(MAKECMDGOALS),all)
 # These compile nothing themselves and need no library to be there.
 COMPILES := $(filter-out clean help setup format format-check uninstall asan \
-	tsan valgrind campaign test-mysql,$(GOALS))
+	tsan valgrind campaign test-mysql dist deb,$(GOALS))
 DRY_RUN := $(findstring n,$(SHORT_FLAGS))
 
-SETUP_LEVELS ?= build test
+SETUP_LEVELS ?= build test package
+INSTALLS := $(if $(filter undefined,$(origin SUITES)),yes,$(filter install, \
+	$(SUITES)))
 LEVELS := $(sort \
 	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
 	$(if $(filter demo,$(GOALS)),build) \
@@ -69,6 +71,8 @@ LEVELS := $(sort \
 	$(if $(filter test check tests-build asan tsan valgrind bench \
 		test-mysql test-spring docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
+	$(if $(filter deb abi abi-record,$(GOALS)),build test package) \
+	$(if $(filter test check,$(GOALS)),$(if $(INSTALLS),package)) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter format format-check,$(GOALS)),format) \
 	$(if $(filter valgrind,$(GOALS)),valgrind))
@@ -661,6 +665,35 @@ uninstall: ## Remove what install put there
 	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock $(D)$(CMAKE_DIR) \
 		$(D)$(DOCDIR)/examples
 	$(QUIET)rmdir $(D)$(DOCDIR) $(D)$(INCLUDEDIR)/sqlock 2>/dev/null || true
+
+# ------------------------------------------------------------------ packages
+
+# What git tracks, or, outside of git, all but what was built; with the time of
+# the last commit, in one order, and without whose the files are: whoever makes
+# the archive gets the same bytes, also from an archive unpacked.
+DIST := $B/sqlock-$(VERSION).tar.xz
+.PHONY: dist deb
+dist: ## The sources, the same bytes each time: build/sqlock-VERSION.tar.xz
+	$(call say,DIST,$(DIST))mkdir -p $B && export LC_ALL=C && \
+	if git ls-files --error-unmatch Makefile >/dev/null 2>&1; then \
+		files='git ls-files -z' time=`git log -1 --format=%ct`; \
+	else \
+		files="find . -type f ! -path './$(BUILD)/*' -printf '%P\\0'"; \
+		time=`stat -c %Y CHANGELOG.md`; \
+	fi && eval "$$files" | sort -z | tar --create --format=gnu --owner=root:0 \
+		--group=root:0 --numeric-owner --mode=u=rwX,go=rX \
+		--mtime=@$${SOURCE_DATE_EPOCH:-$$time} --no-recursion \
+		--transform='s,^,sqlock-$(VERSION)/,' --null --files-from=- \
+		>$(DIST).tar && xz -9 -T1 <$(DIST).tar >$(DIST).new && \
+	rm $(DIST).tar && mv $(DIST).new $(DIST)
+deb: dist ## Debian packages, checked by lintian: build/deb/*.deb
+	$(call say,DEB,$B/deb)bash .debian/build.sh $(DIST) $B/deb
+
+.PHONY: abi abi-record
+abi: $(SHARED) $(PC) ## The binary interface is the recorded one, or has grown
+	@SQLOCK_BUILD=$B bash tests/install/abi.sh
+abi-record: $(SHARED) $(PC) ## Record it, after a change that is meant
+	@SQLOCK_BUILD=$B bash tests/install/abi.sh --record
 
 .PHONY: clean
 clean: ## Remove everything that was built

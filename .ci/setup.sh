@@ -6,7 +6,7 @@
 # No package here starts a service or makes a user: PostgreSQL's server and
 # PgBouncer would do both, so these are unpacked under build/ instead.
 #
-# Levels: build test lint format clang valgrind chart matrix
+# Levels: build test package lint format clang valgrind chart matrix
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -141,6 +141,17 @@ probe_test() {
     fi
 }
 
+# Debian packages are built, looked over, and tried in a Debian with nothing
+# else; the library's binary interface is compared with the recorded one.
+probe_package() {
+    have dpkg-buildpackage || need dpkg-dev
+    have dh || need debhelper
+    have lintian || need lintian
+    have abidiff || need abigail-tools
+    have mmdebstrap || need mmdebstrap
+    have xz || need xz-utils
+}
+
 # One major version formats and checks alike everywhere.
 probe_format() {
     have clang-format-14 ||
@@ -178,7 +189,7 @@ probe() {
     missing=()
     for level in "$@"; do
         case $level in
-        build | test | lint | format | clang | valgrind | chart | matrix)
+        build | test | package | lint | format | clang | valgrind | chart | matrix)
             "probe_$level"
             ;;
         *)
