@@ -588,8 +588,8 @@ lint-rules:
 # SC2034: variables of a script that others source; SC2104: `sqlock break`.
 lint-scripts:
 	$(call say,SHELL,scripts)shellcheck --external-sources \
-	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci tests docker src \
-	-name '*.sh') src/cli/completion/sqlock.bash .ci/run
+	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci .debian tests docker \
+	src -name '*.sh') src/cli/completion/sqlock.bash .ci/run
 lint-manuals:
 	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS)
 

@@ -187,6 +187,24 @@ for file in "${sources[@]}"; do
         echo "$file:1: does not open with a comment"
 done >>"$breaches"
 
+# ---------------------------------------------- symbols of the package ----
+
+# A function that is declared is listed for the Debian package, with the
+# version that it came with; its build would fail later.
+for list in .debian/libsqlock*.symbols; do
+    [ -e "$list" ] || continue
+    comm -3 <(find include -name '*.h' -printf '#include "%p"\n' |
+        ${CC:-cc} -E -P -Iinclude -I. -x c - | tr '\n' ' ' |
+        tr ';{}' '\n\n\n' | grep -v '\<typedef\>' | grep visibility |
+        sed 's/__attribute__ *(([^()]*\(([^()]*)\)*[^()]*))//g' |
+        grep -oE '\<sqlock_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u) \
+        <(sed -n 's/^ \(.*\)@Base .*/\1/p' "$list" | sort -u) |
+        while read -r name; do
+            echo "$list:1: $name() is here or in a header, not in both" \
+                "(make abi-record)"
+        done
+done >>"$breaches"
+
 [ ! -s "$breaches" ] || {
     cat "$breaches"
     exit 1
