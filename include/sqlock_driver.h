@@ -216,6 +216,13 @@ typedef enum sqlock_statement_kind {
     /* In a transaction before LIST, which then gives what the table is now.
      * None: LIST goes by key. */
     SQLOCK_SQL_LIST_BEGIN,
+
+    /* Not sent by us but shown, with literals in the place of parameters, for
+     * transactions in programs of their own: an error unless the lease of
+     * {1}{2} is {3}'s, with the token {8} where the layout keeps tokens, and is
+     * not over; nobody can change it then until the transaction ends.  May wait
+     * for a row lock.  None: no lease is guarded there. */
+    SQLOCK_SQL_GUARD,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 

@@ -285,6 +285,13 @@ DECLARE sqlock_list NO SCROLL CURSOR
   FROM "int_lock"
   WHERE REGION = $1;
 
+-- guard in another program, parameters as literals
+SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
+    ' || count(*) AS integer) END AS GUARDED
+  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
+    CLIENT_ID = $3 AND FENCE = $4 AND EXPIRED_AFTER >= (clock_timestamp() AT
+    TIME ZONE 'UTC') FOR SHARE) AS LEASE;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,
     LOCK_NAME)
@@ -655,6 +662,13 @@ DECLARE sqlock_list NO SCROLL CURSOR
   FROM "int_lock"
   WHERE REGION = $1;
 
+-- guard in another program, parameters as literals
+SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
+    ' || count(*) AS integer) END AS GUARDED
+  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
+    CLIENT_ID = $3 AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
+    FOR SHARE) AS LEASE;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
   VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'), (clock_timestamp() AT
@@ -959,6 +973,13 @@ DECLARE sqlock_list NO SCROLL CURSOR
     NULL
   FROM "int_lock"
   WHERE REGION = $2;
+
+-- guard in another program, parameters as literals
+SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
+    ' || count(*) AS integer) END AS GUARDED
+  FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
+    CLIENT_ID = $3 AND (CREATED_DATE + ($4) * interval '1 microsecond') >=
+    (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE) AS LEASE;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)

@@ -163,6 +163,14 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     ?)
   RETURNING FENCE, sqlock_enqueue(?);
 
+-- guard in another program, parameters as literals
+INSERT INTO "INT_LOCK" (LOCK_KEY)
+  SELECT json_extract('{}', 'sqlock: the lease is over')
+  WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
+    AND CLIENT_ID = ? AND FENCE = ? AND EXPIRED_AFTER >=
+    (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000
+    + 1000));
+
 -- guard
 UPDATE "INT_LOCK"
   SET CLIENT_ID = CLIENT_ID
@@ -317,6 +325,13 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
     ?)
   RETURNING CREATED_DATE;
 
+-- guard in another program, parameters as literals
+INSERT INTO "INT_LOCK" (LOCK_KEY)
+  SELECT json_extract('{}', 'sqlock: the lease is over')
+  WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
+    AND CLIENT_ID = ? AND EXPIRED_AFTER >= (CAST(round((julianday('now') -
+    2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000));
+
 -- guard
 UPDATE "INT_LOCK"
   SET CLIENT_ID = CLIENT_ID
@@ -459,6 +474,13 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
     ((L.CREATED_DATE + ?) < sqlock_now() AND L.CLIENT_ID = ? AND
     (L.CREATED_DATE + ?) = ?)
   RETURNING sqlock_now();
+
+-- guard in another program, parameters as literals
+INSERT INTO "INT_LOCK" (LOCK_KEY)
+  SELECT json_extract('{}', 'sqlock: the lease is over')
+  WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
+    AND CLIENT_ID = ? AND (CREATED_DATE + ?) >= (CAST(round((julianday('now') -
+    2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000));
 
 -- guard
 UPDATE "INT_LOCK"

@@ -73,6 +73,10 @@ typedef struct cli_command {
 
 extern const cli_command cli_init;
 extern const cli_command cli_run;
+extern const cli_command cli_acquire;
+extern const cli_command cli_renew;
+extern const cli_command cli_release;
+extern const cli_command cli_guard_sql;
 extern const cli_command cli_ls;
 extern const cli_command cli_show;
 extern const cli_command cli_break;

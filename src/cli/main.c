@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 static const cli_command *const commands[] = {
-    &cli_init, &cli_run, &cli_ls,    &cli_show,   &cli_break,
-    &cli_reap, &cli_key, &cli_stock, &cli_doctor,
+    &cli_init,      &cli_run,   &cli_acquire, &cli_renew, &cli_release,
+    &cli_guard_sql, &cli_ls,    &cli_show,    &cli_break, &cli_reap,
+    &cli_key,       &cli_stock, &cli_doctor,
 };
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
@@ -71,7 +72,7 @@ static void print_help(const cli *app)
            "       sqlock help [COMMAND]\n"
            "Locks kept in the SQL database an application already has.\n\n");
     for (i = 0; i < COMMANDS; i++)
-        printf("  %-6s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
     fputs(program_help, stdout);
 }
 

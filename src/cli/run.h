@@ -105,6 +105,7 @@ typedef struct run_lease_news {
     int64_t token;
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
+    char lease[SQLOCK_LEASE_ID_SIZE];
     char tag[SQLOCK_TAG_SIZE]; /* of the command's sessions, or "" */
     int result;         /* when over: of acquiring, or else of releasing */
     bool was_held;      /* there is, or was, something to release */
@@ -249,6 +250,7 @@ typedef struct run_message {
     int64_t token;       /* START */
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
+    char lease[SQLOCK_LEASE_ID_SIZE];
     char tag[SQLOCK_TAG_SIZE];
 } run_message;
 
@@ -287,7 +289,7 @@ typedef struct run_child {
 
 /* What the command gets in its environment. */
 typedef struct run_environment {
-    char *set[6];   /* owned */
+    char *set[7];   /* owned */
     char **entries; /* these, and the caller's; NULL at the end */
 } run_environment;
 

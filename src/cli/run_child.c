@@ -27,13 +27,14 @@ enum {
     SET_REGION,
     SET_TOKEN,
     SET_CLIENT_ID,
+    SET_LEASE,
     SET_TAG,
     SET_COUNT
 };
 
 static const char *const set_names[SET_COUNT] = {
-    "SQLOCK_KEY",   "SQLOCK_NAME",      "SQLOCK_REGION",
-    "SQLOCK_TOKEN", "SQLOCK_CLIENT_ID", "PGAPPNAME"};
+    "SQLOCK_KEY",       "SQLOCK_NAME",  "SQLOCK_REGION", "SQLOCK_TOKEN",
+    "SQLOCK_CLIENT_ID", "SQLOCK_LEASE", "PGAPPNAME"};
 
 static bool is_variable(const char *entry, const char *name)
 {
@@ -84,6 +85,7 @@ bool run_environment_init(run_environment *made, const run_options *options,
     texts[SET_REGION] = options->registry.region;
     texts[SET_TOKEN] = token;
     texts[SET_CLIENT_ID] = start->client_id;
+    texts[SET_LEASE] = start->lease;
     texts[SET_TAG] = start->tag;
     while (environ[count] != NULL)
         count++;

@@ -277,6 +277,8 @@ static void *lease_main(void *argument)
         news.deadline_ns = deadline_of(lock);
         news.token = sqlock_token(lock);
         sqlock_client_id(lock, news.client_id);
+        (void)!sqlock_lease_id(news.lease, lock,
+                               lease->options->registry.ttl_ms, NULL);
         sqlock_session_tag(lock, news.tag);
         (void)strncpy(news.key, sqlock_key(lock), sizeof news.key - 1);
         publish(lease, &news);

@@ -89,6 +89,7 @@ static void order(const run_state *run, run_word word, int number)
 
     memcpy(message.key, run->news.key, sizeof message.key);
     memcpy(message.client_id, run->news.client_id, sizeof message.client_id);
+    memcpy(message.lease, run->news.lease, sizeof message.lease);
     memcpy(message.tag, run->news.tag, sizeof message.tag);
     run_link_send(run->link_fd, &message);
 }

@@ -44,6 +44,10 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
         "UPDATE {table} SET {grant} WHERE {row} AND {is_others}{in_turn}"
         "{returning {token}}"},
     [SQLOCK_SQL_AFTER_RESTORE] = {.text = "{restored}"},
+    /* What fails depends on the rows that were found: nothing fails before. */
+    [SQLOCK_SQL_GUARD] = {.text =
+        "SELECT CASE count(*) WHEN 1 THEN 1 ELSE {guard_failure} END "
+        "AS GUARDED FROM {guarded_row}"},
 };
 
 const char *const lk_tx_templates[SQLOCK_TX_KINDS] = {
@@ -90,6 +94,8 @@ const sqlock_fragment lk_lock_fragments[] = {
     {"first_created", "CREATED_DATE"},
     {"last_end", "{ends}"}, /* of a released lease: when it was */
     {"us_until", "{in_us {it} - {now}}"},
+
+    {"is_guarded", "{row} AND CLIENT_ID = {3}{has_token} AND {ends} >= {now}"},
 
     {"released", ""},
     {"broken_now", ""},

@@ -179,6 +179,26 @@ ls --url nonsense://host/db
 ls --table-prefix a;b
 ls --region x#tx
 help nonsense
+acquire
+acquire one two
+acquire --ttl 0.5 one
+acquire --wait x one
+acquire --wait 1 -n one
+acquire --for x one
+acquire --for 0 one
+acquire --for 99999999 one
+renew
+renew nonsense
+renew a:1:30000:
+renew a:x:30000:key
+renew a:1:30000
+renew a:1:0:key
+renew a:1:30000:key --ttl x
+release
+release nonsense
+release a:99999999999999999999:30000:key
+guard-sql
+guard-sql nonsense
 END
     for words in show break key run; do
         run "$words" "" --reason why
@@ -237,7 +257,8 @@ without_dashes() {
 
 help() {
     local command
-    for command in init run ls show break reap key doctor; do
+    for command in init run acquire renew release guard-sql ls show break \
+        reap key doctor; do
         run "$command" --help
         is "$command --help" "$status" 0
         like "$command --help is on stdout" "$out" "Usage: sqlock $command*"

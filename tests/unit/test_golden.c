@@ -50,6 +50,7 @@ static const char *const kinds[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_AFTER_RESTORE] = "after a restore",
     [SQLOCK_SQL_CLAIM_OBSERVED] = "claim what was observed",
     [SQLOCK_SQL_LIST_BEGIN] = "before list",
+    [SQLOCK_SQL_GUARD] = "guard in another program, parameters as literals",
 };
 
 static const char *const tx_kinds[SQLOCK_TX_KINDS] = {

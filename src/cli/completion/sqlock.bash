@@ -6,7 +6,7 @@
 # shellcheck shell=bash
 
 _sqlock_commands() { # SQLOCK
-    "$1" --help 2>/dev/null | sed -n 's/^  \([a-z]\{1,\}\)  *[a-z].*/\1/p'
+    "$1" --help 2>/dev/null | sed -n 's/^  \([a-z][a-z-]*\)  *[a-z].*/\1/p'
 }
 
 # The options that a help text describes: "--wait VALUE" or "--json".
@@ -100,7 +100,7 @@ _sqlock() {
                 "$(_sqlock_commands "$sqlock") help" -- "$word")
         else
             case $command:$arguments in
-            show:0 | break:0 | run:0)
+            show:0 | break:0 | run:0 | acquire:0)
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
                 ;;

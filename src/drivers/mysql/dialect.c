@@ -54,6 +54,10 @@ static const sqlock_fragment fragments[] = {
     {"delete_between", "{delete_unlocked {it}}"},
     {"unless_there", "ON DUPLICATE KEY UPDATE LOCK_KEY = LOCK_KEY"},
     {"share_free", LK_MYSQL_SHARE_FREE},
+    {"guarded_row", "{table} WHERE {is_guarded} LOCK IN SHARE MODE"},
+    /* Out of range, which is an error in any mode and shows the text. */
+    {"guard_failure", "exp(1e9 * (2 - count(*)) * "
+                      "length('sqlock: the lease is over'))"},
 
     /* Nobody has it, or its lease ended before now. */
     {"over", "(CLIENT_ID IS NULL OR {ends} < {now})"},

@@ -78,6 +78,10 @@ static const sqlock_fragment fragments[] = {
 
     {"unless_there", "ON CONFLICT (LOCK_KEY, REGION) DO NOTHING"},
     {"share_free", LK_PG_SHARE_FREE},
+    {"guarded_row", "(SELECT 1 FROM {table} WHERE {is_guarded} FOR SHARE) "
+                    "AS LEASE"},
+    {"guard_failure", "CAST('sqlock: the lease is over, rows: ' || count(*) "
+                      "AS integer)"},
     /* A reap goes from page to page: by key, each row would be on another one,
      * which is read and written for it.  Bounds are numbers of pages.  That is
      * in no order of keys, in which others lock rows, and so must wait for

@@ -57,6 +57,12 @@ static const sqlock_fragment spring[] = {
 #define SERVER                                                                 \
     "SELECT sqlock_readonly(), {now_us}, 'SQLite ' || sqlite_version()"
 
+/* Of programs that have no sqlock_now(); the millisecond that has begun is
+ * over, so that no lease is taken for longer than it is. */
+#define PLAIN_NOW                                                              \
+    "(CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) "    \
+    "* 1000 + 1000)"
+
 /* Only the main database is ever looked at: nothing attaches another. */
 #define DESCRIBE                                                               \
     "SELECT upper(c.name), lower(c.type), "                                    \
@@ -111,6 +117,15 @@ const sqlock_dialect lk_dialect_sqlite = {
         {
             [SQLOCK_SQL_SERVER] = {.text = SERVER},
             [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+            /* An INSERT has the file's write lock from its start.  A path that
+             * is none is an error that shows it. */
+            [SQLOCK_SQL_GUARD] =
+                {.text = "INSERT INTO {table} (LOCK_KEY) SELECT "
+                         "json_extract('{}', 'sqlock: the lease is over') "
+                         "WHERE NOT EXISTS "
+                         "(SELECT 1 FROM {table} WHERE {is_guarded})",
+                 .with = (const sqlock_fragment[]){{"now", PLAIN_NOW},
+                                                   {NULL, NULL}}},
             [SQLOCK_SQL_RENEW_MANY] =
                 {.text = "UPDATE {table} AS t SET {lease {of_item t}} "
                          "FROM {items} WHERE {is_own_item} "

@@ -1,0 +1,247 @@
+/*
+ * lease_id.c - a lease named in another process than the one that acquired it
+ *
+ * The id has what the statements about a lease want: CLIENT_ID, token, TTL and
+ * LOCK_KEY, which may contain any character and comes last.  Region and table
+ * are those of the registry.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/lease.h"
+
+/* The lease that an id names; its texts are in here. */
+struct named_lease {
+    struct lk_lease lease;
+    char key[SQLOCK_KEY_SIZE];
+};
+
+/* --- the id --- */
+
+/* A number in decimal, and the ':' behind it. */
+static int read_number(const char **at, int64_t *number)
+{
+    const char *digit;
+
+    *number = 0;
+    for (digit = *at; *digit >= '0' && *digit <= '9'; digit++) {
+        if (*number > (INT64_MAX - 9) / 10)
+            return SQLOCK_EINVAL;
+        *number = *number * 10 + (*digit - '0');
+    }
+    if (digit == *at || *digit != ':')
+        return SQLOCK_EINVAL;
+    *at = digit + 1;
+    return 0;
+}
+
+static int parse(struct named_lease *out, const char *id)
+{
+    size_t length = strcspn(id, ":");
+    const char *at = id + length + 1;
+    uint32_t longest_ms = LK_TTL_MAX_MS;
+    int64_t ttl_ms;
+
+    memset(out, 0, sizeof *out);
+    if (length == 0 || length >= SQLOCK_KEY_SIZE || id[length] == '\0' ||
+        read_number(&at, &out->lease.token) < 0 ||
+        read_number(&at, &ttl_ms) < 0 || ttl_ms < LK_TTL_MIN_MS ||
+        ttl_ms > longest_ms || *at == '\0' || strlen(at) >= SQLOCK_KEY_SIZE)
+        return SQLOCK_EINVAL;
+    memcpy(out->lease.client_id, id, length);
+    out->lease.ttl_ms = (uint32_t)ttl_ms;
+    (void)snprintf(out->key, sizeof out->key, "%s", at);
+    out->lease.key = out->key;
+    out->lease.asked_ns = sqlock_monotonic_ns();
+    return 0;
+}
+
+static int find(struct named_lease *out, struct lk_store **store,
+                sqlock_registry *registry, const char *id, sqlock_error *err)
+{
+    int rc = lk_store_of(registry, store, err);
+
+    if (rc < 0)
+        return rc;
+    if (id == NULL || parse(out, id) < 0)
+        return lk_error(err, SQLOCK_EINVAL, "that is not the id of a lease");
+    return 0;
+}
+
+int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
+                    uint32_t ttl_ms, sqlock_error *err)
+{
+    char client_id[SQLOCK_KEY_SIZE];
+
+    if (id == NULL || lock == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no lock, or no place for the id");
+    id[0] = '\0';
+    if (ttl_ms < LK_TTL_MIN_MS || ttl_ms > LK_TTL_MAX_MS)
+        return lk_error(err, SQLOCK_EINVAL, "ttl_ms is %u", ttl_ms);
+    sqlock_client_id(lock, client_id);
+    if (client_id[0] == '\0')
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "only a lock that is held has a lease");
+    (void)snprintf(id, SQLOCK_LEASE_ID_SIZE, "%s:%" PRId64 ":%u:%s", client_id,
+                   sqlock_token(lock), ttl_ms, sqlock_key(lock));
+    return 0;
+}
+
+/* --- renewing and releasing --- */
+
+int sqlock_lease_renew(sqlock_registry *registry, const char *id,
+                       uint32_t ttl_ms, int64_t *remaining_ms,
+                       sqlock_error *err)
+{
+    struct named_lease named;
+    struct lk_store *store;
+    uint32_t wanted_ms;
+    int64_t left_ns;
+    int rc;
+
+    if (remaining_ms != NULL)
+        *remaining_ms = 0;
+    rc = find(&named, &store, registry, id, err);
+    if (rc == 0)
+        rc = lk_ttl_check(&store->options, &wanted_ms, ttl_ms,
+                          named.lease.ttl_ms, err);
+    if (rc < 0)
+        return rc;
+    named.lease.deadline_boot_ns = INT64_MAX; /* not known */
+    rc = lk_lease_renew(store, &named.lease, wanted_ms, err);
+    if (rc < 0)
+        return rc;
+    left_ns = named.lease.deadline_boot_ns - lk_boottime_ns();
+    if (left_ns <= 0)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the renewal took longer than the lease");
+    if (remaining_ms != NULL)
+        *remaining_ms = left_ns / LK_NS_PER_MS;
+    return 0;
+}
+
+/* Until when its holder could believe, by the row. */
+static int read_deadline(struct lk_store *store, struct lk_lease *lease,
+                         sqlock_error *err)
+{
+    int64_t asked_ns = lk_boottime_ns();
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(store, lease->key, lk_store_deadline(store), &row, err);
+    if (rc < 0)
+        return rc;
+    if (strcmp(row.client_id, lease->client_id) != 0)
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease is over: it was released or lost, and "
+                        "another owner may have had the lock");
+    lease->deadline_boot_ns = asked_ns + row.remaining_us * LK_NS_PER_US;
+    return 0;
+}
+
+int sqlock_lease_release(sqlock_registry *registry, const char *id,
+                         sqlock_error *err)
+{
+    struct named_lease named;
+    struct lk_store *store;
+    int rc;
+
+    rc = find(&named, &store, registry, id, err);
+    if (rc == 0)
+        rc = read_deadline(store, &named.lease, err);
+    return rc < 0 ? rc : lk_lease_release(store, &named.lease, err);
+}
+
+/* --- the guard, as text --- */
+
+/* Quotes are doubled.  What a backslash means depends on the session. */
+static int write_literal(FILE *out, const sqlock_value *value,
+                         sqlock_error *err)
+{
+    const char *at;
+
+    if (value->type == SQLOCK_INT64) {
+        (void)fprintf(out, "%" PRId64, value->integer);
+        return 0;
+    }
+    (void)fputc('\'', out);
+    for (at = value->text; *at != '\0'; at++) {
+        if (*at == '\\' || (unsigned char)*at < ' ')
+            return lk_error(err, SQLOCK_ENOTSUP,
+                            "a region or key with a backslash or a control "
+                            "character cannot be written as a literal");
+        if (*at == '\'')
+            (void)fputc('\'', out);
+        (void)fputc(*at, out);
+    }
+    (void)fputc('\'', out);
+    return 0;
+}
+
+/* The statement with literals in the place of its parameters: each is '?', or
+ * '$' and a number. */
+static int write_statement(FILE *out, const struct lk_statement *statement,
+                           const struct lk_arguments *arguments,
+                           sqlock_error *err)
+{
+    const char *at = statement->sent.text;
+    sqlock_value values[LK_PLACES_MAX];
+    size_t place = 0;
+    int rc = 0;
+
+    lk_statement_order(statement, arguments, values);
+    while (rc == 0 && *at != '\0') {
+        if (*at == '?') {
+            rc = write_literal(out, &values[place++], err);
+            at++;
+        } else if (*at == '$' && at[1] >= '1' && at[1] <= '9') {
+            /* Fewer than ten. */
+            rc = write_literal(out, &values[at[1] - '1'], err);
+            at += 2;
+        } else {
+            (void)fputc(*at++, out);
+        }
+    }
+    return rc;
+}
+
+int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
+                            const char *id, sqlock_error *err)
+{
+    const struct lk_statement *statement;
+    struct lk_arguments arguments;
+    struct named_lease named;
+    struct lk_store *store;
+    size_t size = 0;
+    FILE *stream;
+    int rc;
+
+    if (text == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+    *text = NULL;
+    rc = find(&named, &store, registry, id, err);
+    if (rc < 0)
+        return rc;
+    statement = &store->statements[SQLOCK_SQL_GUARD];
+    if (statement->sent.text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "this driver has no guard for other programs");
+    lk_store_arguments(store, named.key, &arguments);
+    lk_argument_text(&arguments, SQLOCK_P_CLIENT, named.lease.client_id);
+    lk_argument_integer(&arguments, SQLOCK_P_TOKEN, named.lease.token);
+    stream = open_memstream(text, &size);
+    if (stream == NULL)
+        return lk_error_nomem(err);
+    rc = write_statement(stream, statement, &arguments, err);
+    if (fclose(stream) != 0 && rc == 0)
+        rc = lk_error_nomem(err);
+    if (rc < 0) {
+        free(*text);
+        *text = NULL;
+    }
+    return rc;
+}

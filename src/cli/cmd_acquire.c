@@ -1,0 +1,381 @@
+/*
+ * cmd_acquire.c - `sqlock acquire`: take a lock for whoever asked, which is no
+ * child of ours: a shell script, another language.  What is left behind is the
+ * lease, named by its id; with --for, a helper too, which renews the lease
+ * until a process ends.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define TTL_DEFAULT_MS ((int64_t)30000)
+#define TTL_LEAST_MS ((int64_t)1000)
+#define TTL_MOST_MS ((int64_t)7 * 86400000)
+
+enum { WAIT, TTL, FOR, VALUES };
+
+static char *values[VALUES];
+static int is_impatient;
+static int is_fail_fast;
+
+static const struct poptOption options_table[] = {
+    {"wait", 'w', POPT_ARG_STRING, NULL, CLI_OWN + WAIT, NULL, NULL},
+    {"no-wait", 'n', POPT_ARG_NONE, &is_impatient, 0, NULL, NULL},
+    {"fail-fast", 0, POPT_ARG_NONE, &is_fail_fast, 0, NULL, NULL},
+    {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN + TTL, NULL, NULL},
+    {"for", 0, POPT_ARG_STRING, NULL, CLI_OWN + FOR, NULL, NULL},
+    POPT_TABLEEND};
+
+/* What is told of the lease; a message from the helper to us. */
+typedef struct told {
+    char id[SQLOCK_LEASE_ID_SIZE];
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE];
+    int64_t token;
+} told;
+
+/* A lock and what it takes to have it. */
+typedef struct holding {
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+    int lost_fd;
+} holding;
+
+/* --------------------------------------------------------------- options -- */
+
+static int read_time(int which, const char *name, int64_t least, int64_t most,
+                     int64_t *ms)
+{
+    if (values[which] == NULL ||
+        (cli_parse_duration(values[which], ms) && *ms >= least && *ms <= most))
+        return CLI_OK;
+    cli_error("acquire: %s must be a time from %gs to %gs", name,
+              (double)least / 1000, (double)most / 1000);
+    return CLI_USAGE;
+}
+
+static int read_options(const cli *app, run_options *options)
+{
+    int64_t ttl_ms = TTL_DEFAULT_MS;
+    int status = cli_want_name(app, "NAME");
+
+    if (status != CLI_OK)
+        return status;
+    if (is_impatient && values[WAIT] != NULL) {
+        cli_error("acquire: --wait and --no-wait exclude each other");
+        return CLI_USAGE;
+    }
+    options->name = app->args[0];
+    options->is_fail_fast = is_fail_fast != 0;
+    options->wait_ms = is_impatient ? 0 : SQLOCK_FOREVER;
+    options->url = cli_url(app);
+    if (options->url == NULL)
+        return CLI_USAGE;
+    status = cli_registry_options(app, &options->registry);
+    if (status == CLI_OK)
+        status = read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms);
+    if (status == CLI_OK)
+        status = read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms);
+    options->registry.ttl_ms = (uint32_t)ttl_ms;
+    options->registry.holder_note = "acquire";
+    options->registry.pool_size = 2;
+    return status;
+}
+
+/* A descriptor of the process that --for names, -1 without the option. */
+static int open_process(int *pid_fd)
+{
+    int64_t pid = 0;
+
+    *pid_fd = -1;
+    if (values[FOR] == NULL)
+        return CLI_OK;
+    if (!cli_parse_int64(values[FOR], &pid) || pid < 1 || pid > INT32_MAX) {
+        cli_error("acquire: --for must be the number of a process");
+        return CLI_USAGE;
+    }
+    *pid_fd = pidfd_open((pid_t)pid, 0);
+    if (*pid_fd >= 0)
+        return CLI_OK;
+    cli_error("acquire: --for %s: %s", values[FOR], strerror(errno));
+    return errno == ESRCH ? CLI_USAGE : CLI_SYSTEM;
+}
+
+/* ---------------------------------------------------------------- taking -- */
+
+static int take(const run_options *options, holding *held)
+{
+    sqlock_error err = {0};
+    run_wait wait;
+    int status;
+    int rc;
+
+    run_wait_begin(&wait, options);
+    do {
+        rc = sqlock_registry_open(&held->registry, options->url,
+                                  &options->registry, &err);
+    } while (rc < 0 && run_wait_goes_on(&wait, rc, &err));
+    if (rc == 0)
+        rc = sqlock_obtain(&held->lock, held->registry, options->name, &err);
+    if (rc == 0)
+        rc = sqlock_lost_fd(&held->lost_fd, held->lock, &err);
+    if (rc == 0)
+        rc = run_wait_acquire(&wait, held->registry, held->lock, &err);
+    if (rc == 0)
+        return CLI_OK;
+    status = cli_status_of(rc);
+    if (status == CLI_BUSY)
+        run_wait_say_holder(options, held->registry, false);
+    else
+        (void)cli_fail(&err);
+    return status;
+}
+
+static int describe(const run_options *options, const holding *held, told *out)
+{
+    sqlock_error err = {0};
+    int rc;
+
+    memset(out, 0, sizeof *out);
+    rc = sqlock_lease_id(out->id, held->lock, options->registry.ttl_ms, &err);
+    if (rc < 0)
+        return cli_fail(&err);
+    sqlock_client_id(held->lock, out->client_id);
+    out->token = sqlock_token(held->lock);
+    (void)snprintf(out->key, sizeof out->key, "%s", sqlock_key(held->lock));
+    return CLI_OK;
+}
+
+static int print(const cli *app, const told *lease)
+{
+    int status = CLI_OK;
+
+    if (!app->json)
+        puts(lease->id);
+    else
+        status = cli_print_json(
+            json_pack("{s:s, s:o, s:s, s:s, s:I, s:s}", "lease", lease->id,
+                      "name", cli_json_text(app->args[0]), "region",
+                      cli_region(app), "key", lease->key, "token",
+                      (json_int_t)lease->token, "client_id", lease->client_id));
+    if (status == CLI_OK && (fflush(stdout) != 0 || ferror(stdout))) {
+        cli_error("cannot write the output: %s", strerror(errno));
+        status = CLI_OUTPUT;
+    }
+    return status;
+}
+
+/* Without a helper: the lease stays when this process ends without giving it
+ * back. */
+static int acquire(const cli *app, const run_options *options)
+{
+    holding held = {.lost_fd = -1};
+    told lease;
+    int status = take(options, &held);
+
+    if (status == CLI_OK)
+        status = describe(options, &held, &lease);
+    if (status == CLI_OK)
+        status = print(app, &lease);
+    if (status == CLI_OK)
+        _exit(CLI_OK);
+    (void)sqlock_registry_close(held.registry, NULL);
+    return status;
+}
+
+/* ---------------------------------------------------------------- helper -- */
+
+enum { LINK_FD = 3, PROCESS_FD, FREE_FD };
+
+/* Whoever reads what our caller prints waits for the end of all who have its
+ * descriptors: of those only the messages stay, until the lock is held. */
+static bool keep_files(int link_fd, int pid_fd)
+{
+    int link = fcntl(link_fd, F_DUPFD_CLOEXEC, FREE_FD);
+    int process = fcntl(pid_fd, F_DUPFD_CLOEXEC, FREE_FD);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    return link >= 0 && process >= 0 && null >= 0 &&
+           dup3(link, LINK_FD, O_CLOEXEC) >= 0 &&
+           dup3(process, PROCESS_FD, O_CLOEXEC) >= 0 &&
+           dup2(null, STDIN_FILENO) >= 0 && dup2(null, STDOUT_FILENO) >= 0 &&
+           close_range(FREE_FD, ~0U, 0) == 0;
+}
+
+/* A process of its own from here on: no terminal, nobody's child. */
+static void leave_caller(void)
+{
+    (void)prctl(PR_SET_PDEATHSIG, 0);
+    (void)setsid();
+    (void)dup2(STDIN_FILENO, STDERR_FILENO);
+    cli_rename("lock-helper");
+}
+
+/* Until the process ends, we are told to, or the lease is lost. */
+static void hold(const holding *held)
+{
+    struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},
+                             {.fd = held->lost_fd, .events = POLLIN},
+                             {.fd = -1, .events = POLLIN}};
+    sigset_t ends;
+
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGHUP);
+    files[2].fd = signalfd(-1, &ends, SFD_CLOEXEC);
+    while (poll(files, sizeof files / sizeof files[0], -1) < 0 &&
+           errno == EINTR)
+        continue;
+}
+
+static void block_signals(void)
+{
+    sigset_t ends;
+
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigaddset(&ends, SIGHUP);
+    (void)sigaddset(&ends, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &ends, NULL);
+}
+
+static _Noreturn void be_helper(const run_options *options, int link_fd,
+                                int pid_fd, pid_t parent)
+{
+    holding held = {.lost_fd = -1};
+    told lease;
+    int status = CLI_SYSTEM;
+
+    /* A wait ends with the process that waits. */
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(CLI_SYSTEM);
+    if (keep_files(link_fd, pid_fd))
+        status = take(options, &held);
+    else
+        cli_error("cannot prepare a process: %s", strerror(errno));
+    if (status == CLI_OK)
+        status = describe(options, &held, &lease);
+    if (status == CLI_OK) {
+        block_signals();
+        leave_caller();
+        if (write(LINK_FD, &lease, sizeof lease) == (ssize_t)sizeof lease) {
+            (void)close(LINK_FD);
+            hold(&held);
+        }
+    }
+    (void)sqlock_registry_close(held.registry, NULL);
+    _exit(status);
+}
+
+static int status_of(pid_t pid)
+{
+    int status;
+
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_SYSTEM;
+}
+
+static int acquire_for(const cli *app, const run_options *options, int pid_fd)
+{
+    told lease;
+    ssize_t got;
+    int link[2];
+    pid_t parent = getpid();
+    pid_t pid;
+    int status;
+
+    if (pipe2(link, O_CLOEXEC) != 0) {
+        cli_error("pipe: %s", strerror(errno));
+        return CLI_SYSTEM;
+    }
+    pid = fork();
+    if (pid == 0)
+        be_helper(options, link[1], pid_fd, parent);
+    (void)close(link[1]);
+    if (pid < 0) {
+        cli_error("cannot start a process: %s", strerror(errno));
+        return CLI_SYSTEM;
+    }
+    do {
+        got = read(link[0], &lease, sizeof lease);
+    } while (got < 0 && errno == EINTR);
+    if (got != (ssize_t)sizeof lease)
+        return status_of(pid);
+    status = print(app, &lease);
+    if (status != CLI_OK)
+        (void)kill(pid, SIGTERM); /* nobody knows the id */
+    return status;
+}
+
+static int run_acquire(cli *app)
+{
+    run_options options = {.name = NULL};
+    int status = read_options(app, &options);
+    int pid_fd;
+
+    if (status == CLI_OK)
+        status = open_process(&pid_fd);
+    if (status != CLI_OK)
+        return status;
+    if (pid_fd < 0)
+        return acquire(app, &options);
+    cli_forget_variable("SQLOCK_URL"); /* options.url is a copy */
+    return acquire_for(app, &options, pid_fd);
+}
+
+const cli_command cli_acquire = {
+    .name = "acquire",
+    .summary = "take a lock and leave it to whoever has the lease's id",
+    .help =
+        "Usage: sqlock acquire [OPTIONS] NAME\n"
+        "Wait for the lock NAME and print the id of the lease, which `renew`, "
+        "`release`\n"
+        "and `guard-sql` take.  The lock is held until it is released, or the "
+        "lease runs\n"
+        "out; with --for, until a process ends.\n"
+        "\n"
+        "  -w, --wait TIME       give up after this time; without it, wait as "
+        "long as it\n"
+        "                        takes: for a holder, and for a database that "
+        "does not\n"
+        "                        answer\n"
+        "  -n, --no-wait         give up at once\n"
+        "      --fail-fast       give up at the first error of the database\n"
+        "  -t, --ttl TIME        lease length, from 1 second; 30\n"
+        "      --for PID         renew the lease in the background and give it "
+        "back when\n"
+        "                        this process ends\n"
+        "\n"
+        "In a shell script:\n"
+        "  lease=$(sqlock acquire --wait 60 --for $$ nightly) || exit\n"
+        "  ...\n"
+        "  sqlock release \"$lease\" || echo \"the lock was lost\" >&2\n"
+        "\n"
+        "Exit status: 0 the lock is held; 64 usage; 69 database unreachable or "
+        "in error;\n"
+        "71 out of a system resource; 74 output failed; 75 lock not to be had "
+        "in time;\n"
+        "77 no permission.\n"
+        "JSON: { lease, name, region, key, token, client_id }.\n",
+    .options = options_table,
+    .values = values,
+    .value_count = VALUES,
+    .run = run_acquire,
+};

@@ -1,0 +1,150 @@
+/*
+ * cmd_lease.c - `sqlock renew`, `release` and `guard-sql`: what is done with
+ * the id of a lease, by a process that did not acquire it.
+ */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+static char *values[1];
+
+static const struct poptOption renew_options[] = {
+    {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL}, POPT_TABLEEND};
+
+/* The id is the one argument.  @return CLI_OK or an exit status, having said
+ * why; the registry is open then */
+static int begin(const cli *app, sqlock_registry **registry)
+{
+    int status = cli_want_name(app, "LEASE");
+
+    return status == CLI_OK ? cli_open(app, registry) : status;
+}
+
+static int read_ttl(uint32_t *ttl_ms)
+{
+    int64_t given = 0;
+
+    if (values[0] != NULL && (!cli_parse_duration(values[0], &given) ||
+                              given < 1000 || given > (int64_t)7 * 86400000)) {
+        cli_error("renew: --ttl must be a time from 1s to 7d");
+        return CLI_USAGE;
+    }
+    *ttl_ms = (uint32_t)given;
+    return CLI_OK;
+}
+
+static int run_renew(cli *app)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    int64_t remaining_ms;
+    uint32_t ttl_ms;
+    int status = read_ttl(&ttl_ms);
+
+    if (status == CLI_OK)
+        status = begin(app, &registry);
+    if (status != CLI_OK)
+        return status;
+    if (sqlock_lease_renew(registry, app->args[0], ttl_ms, &remaining_ms,
+                           &err) < 0)
+        status = cli_fail(&err);
+    else if (app->json)
+        status = cli_print_json(
+            json_pack("{s:I}", "remaining_ms", (json_int_t)remaining_ms));
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+static int run_release(cli *app)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    int status = begin(app, &registry);
+
+    if (status != CLI_OK)
+        return status;
+    if (sqlock_lease_release(registry, app->args[0], &err) < 0)
+        status = cli_fail(&err);
+    else if (app->json)
+        status = cli_print_json(json_pack("{s:b}", "released", 1));
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+static int run_guard_sql(cli *app)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    char *text = NULL;
+    int status = begin(app, &registry);
+
+    if (status != CLI_OK)
+        return status;
+    if (sqlock_lease_guard_text(&text, registry, app->args[0], &err) < 0)
+        status = cli_fail(&err);
+    else if (app->json)
+        status = cli_print_json(json_pack("{s:o}", "sql", cli_json_text(text)));
+    else
+        printf("%s;\n", text);
+    sqlock_free(text);
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+const cli_command cli_renew = {
+    .name = "renew",
+    .summary = "let a lease begin anew, by its id",
+    .help = "Usage: sqlock renew [--ttl TIME] LEASE\n"
+            "Let the lease begin anew whose id `sqlock acquire` has printed.\n"
+            "\n"
+            "  -t, --ttl TIME        lease length; that of the id\n"
+            "\n"
+            "Exit status: 0 renewed; 76 the lease is lost or has run out; "
+            "others as of\n"
+            "every command.\n"
+            "JSON: { remaining_ms }.\n",
+    .options = renew_options,
+    .values = values,
+    .value_count = 1,
+    .run = run_renew,
+};
+
+const cli_command cli_release = {
+    .name = "release",
+    .summary = "give a lock back, by the id of its lease",
+    .help = "Usage: sqlock release LEASE\n"
+            "Give back the lock whose lease has the id that `sqlock acquire` "
+            "has printed.\n"
+            "\n"
+            "Exit status: 0 released; 76 the lease was lost or had run out "
+            "before; others\n"
+            "as of every command.\n"
+            "JSON: { released }.\n",
+    .run = run_release,
+};
+
+const cli_command cli_guard_sql = {
+    .name = "guard-sql",
+    .summary = "print the SQL that guards a lease in a transaction",
+    .help =
+        "Usage: sqlock guard-sql LEASE\n"
+        "Print a statement to be sent first in a transaction of another "
+        "program: it is\n"
+        "an error unless the lease is still its holder's, and nobody takes the "
+        "lock over\n"
+        "before the transaction ends.  LEASE is the id that `sqlock acquire` "
+        "has printed,\n"
+        "or SQLOCK_LEASE in the command of `sqlock run`.\n"
+        "\n"
+        "  { echo 'BEGIN;'; sqlock guard-sql \"$lease\"; cat changes.sql\n"
+        "    echo 'COMMIT;'; } | psql -v ON_ERROR_STOP=1 shop\n"
+        "\n"
+        "The program must end at an error: psql -v ON_ERROR_STOP=1, sqlite3 "
+        "-bail, mysql\n"
+        "without --force.  On Galera the statement holds on one node only.\n"
+        "JSON: { sql }.\n",
+    .run = run_guard_sql,
+};

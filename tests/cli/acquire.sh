@@ -1,0 +1,268 @@
+#!/usr/bin/env bash
+# acquire.sh: a lock for whoever is no child of ours, by the id of its lease: a
+# script that takes it, renews it, guards its changes by it and gives it back.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+
+taken() { # WHAT OPTION...: the id is left in $lease
+    local what=$1
+    shift
+    run acquire "$@"
+    lease=$out
+    is "$what" "$status" 0
+}
+
+by_id() { # LAYOUT
+    local token client
+    taken "$1: acquire" --ttl 20 script
+    like "$1: the id is one word" "$lease" "????????-*:*[0-9]:20000:*"
+    is "$1: and one line" "$(wc -l <<<"$lease")" 1
+    run show script --json
+    is "$1: the lock is held when the command has ended" \
+        "$(json state <<<"$out")" held
+    client=$(json client_id <<<"$out")
+    is "$1: by the client id of the lease" "${lease%%:*}" "$client"
+    run acquire -n script
+    is "$1: nobody else gets it" "$status/$out" "75/"
+    is_one_line "$1: and it is said by whom it is held"
+    run renew "$lease" --ttl 40 --json
+    token=$(json remaining_ms <<<"$out")
+    is "$1: renew: exit status" "$status" 0
+    [ "$token" -gt 20000 ] && [ "$token" -le 40000 ]
+    is "$1: renew --ttl: the time left" "$?" 0
+    run renew "$lease"
+    is "$1: renew prints nothing" "$status/$out/$err" "0//"
+    token=$(sq show script --json | json remaining_ms)
+    [ "$token" -le 20000 ]
+    is "$1: without --ttl it is that of the id" "$?" 0
+    run release "$lease"
+    is "$1: release" "$status/$out/$err" "0//"
+    run run -n script true
+    is "$1: then the lock is free" "$status" 0
+    run release "$lease"
+    is "$1: release again: lost" "$status" 76
+    is_one_line "$1: release again: it is said"
+    run renew "$lease"
+    is "$1: renew afterwards: lost" "$status" 76
+    is_one_line "$1: renew afterwards: it is said"
+
+    run acquire --json script
+    is "$1: acquire --json" "$(json <<<"$out")" \
+        "lease:string name:string region:string key:string token:integer client_id:string"
+    is "$1: its key" "$(json key <<<"$out")" "$(sq key script)"
+    run release "$(json lease <<<"$out")" --json
+    is "$1: release --json" "$(json released <<<"$out")" true
+}
+
+ran_out() {
+    taken "a lease of a second" --ttl 1 short
+    until_true is_expired short
+    run renew "$lease"
+    is "a lease that has run out is not renewed" "$status" 76
+    has "and it is said" "$err" "ran out"
+    run release "$lease"
+    is "its release tells that, too" "$status" 76
+    has "in its own words" "$err" "had run out before the release"
+    taken "another one of a second" --ttl 1 short
+    until_true is_expired short
+    run run -n short true
+    is "the next one gets the lock" "$status" 0
+    run release "$lease"
+    is "and the first one is told that it lost it" "$status" 76
+}
+is_expired() { # NAME
+    [ "$(sq show "$1" --json | json state)" = expired ]
+}
+
+# --for: held while that process lives, however long.
+for_process() {
+    local process helper
+    sleep 600 &
+    process=$!
+    helper "$process"
+    taken "acquire --for" --ttl 1 --for "$process" long
+    is "nothing is said" "$err" ""
+    sleep 2.5
+    run show long --json
+    is "the lease is renewed behind the command's back" \
+        "$(json state <<<"$out")" held
+    is "it is the same" "$(json client_id <<<"$out")" "${lease%%:*}"
+    helper=$(helper_of long)
+    is "by a process of that name" "$(cat "/proc/$helper/comm")" lock-helper
+    is "which shows no URL" "$(tr -d ' \0' <"/proc/$helper/cmdline")" \
+        lock-helper
+    kill -KILL "$process"
+    wait "$process" 2>/dev/null
+    run run -w 30 long true
+    is "the process ends: the lock is free" "$status" 0
+    until_true is_gone "$helper"
+    is "its helper has given it back" "$?" 0
+
+    sleep 600 &
+    process=$!
+    helper "$process"
+    taken "acquire --for once more" --for "$process" --ttl 4 long
+    helper=$(helper_of long)
+    run release "$lease"
+    is "release before the process's end" "$status" 0
+    until_true is_gone "$helper"
+    is "the helper ends with the lease" "$?" 0
+    taken "acquire a third time" --for "$process" --ttl 20 long
+    kill -TERM "$(helper_of long)"
+    run run -w 2 long true
+    is "a helper that is told to end gives the lock back" "$status" 0
+    kill "$process"
+
+    run acquire --for $$ -n --url sqlite:/nowhere/at/all long
+    is "an error of the helper's is the command's" "$status" 69
+    is_one_line "and said once"
+}
+helper_of() { # NAME: HOLDER is "host pid program note"
+    sq show "$1" --json | json holder | awk '{ print $2 }'
+}
+
+in_a_script() {
+    out=$(sh -c 'lease=$("$1" --table-prefix "$2" acquire -w 60 --for $$ body) ||
+            exit 1
+        "$1" --table-prefix "$2" show body --json
+        "$1" --table-prefix "$2" release "$lease"' \
+        sh "$SQLOCK" "$prefix" 2>"$dir/err")
+    is "the body of a script" "$?/$(json state <<<"$out")" "0/held"
+    sh -c '"$1" --table-prefix "$2" acquire -w 60 --for $$ body >/dev/null
+        exit 3' sh "$SQLOCK" "$prefix"
+    is "a script that ends without releasing" "$?" 3
+    run run -w 20 body true
+    is "leaves the lock to the next one" "$status" 0
+    out=$(sq acquire body >/dev/full 2>"$dir/err")
+    is "an id that cannot be told" "$?" 74
+    run run -n body true
+    is "is no lease" "$status" 0
+    "$SQLOCK" --table-prefix "$prefix" acquire --for $$ body >/dev/full \
+        2>"$dir/err"
+    is "nor is it with a helper" "$?" 74
+    run run -w 20 body true
+    is "which gives the lock back" "$status" 0
+}
+
+# A waiter is ended with all that it has started.
+waiting() {
+    local waiter
+    hold patience
+    "$SQLOCK" --table-prefix "$prefix" -v acquire --for $$ patience \
+        >"$dir/out" 2>"$dir/waiting" &
+    waiter=$!
+    helper "$waiter"
+    until_true grep -q waiting "$dir/waiting"
+    is "a waiter waits" "$?" 0
+    kill -KILL "$waiter"
+    wait "$waiter" 2>/dev/null
+    let_go
+    run run -w 20 patience true
+    is "a waiter that is killed gets no lock" "$status" 0
+    is "nor has it printed one" "$(cat "$dir/out")" ""
+}
+
+# In the client of the database, as an operator would write it.
+client() { # reads SQL; $dir/err has what it says
+    case $database in
+    sqlite) sqlite3 -bail "${SQLOCK_URL#sqlite:}" ;;
+    postgres) psql -qAtX -v ON_ERROR_STOP=1 "$SQLOCK_URL" ;;
+    mysql)
+        local part=${SQLOCK_URL#*://}
+        local user=${part%%:*} place=${part#*@}
+        part=${part#*:}
+        MYSQL_PWD=${part%%@*} mysql --no-defaults -u "$user" --protocol=tcp \
+            -h "${place%%:*}" -P "$(sed 's/[^:]*:\([0-9]*\).*/\1/' <<<"$place")" \
+            -N -B "$(sed 's,.*/\([^?]*\).*,\1,' <<<"$place")"
+        ;;
+    esac 2>"$dir/err"
+}
+guarded() { # LAYOUT
+    local table=cli_guarded_$$
+    taken "$1: a lease to guard" --ttl 60 guarded
+    run guard-sql "$lease"
+    is "$1: guard-sql" "$status" 0
+    is "$1: is one statement" "$(grep -c ';$' <<<"$out")" 1
+    echo "DROP TABLE IF EXISTS $table; CREATE TABLE $table (n integer);" | client
+    { echo "BEGIN;"; sq guard-sql "$lease"
+        echo "INSERT INTO $table VALUES (1); COMMIT;"; } | client >/dev/null
+    is "$1: a transaction with the guard" "$?" 0
+    is "$1: is committed" "$(echo "SELECT count(*) FROM $table;" | client)" 1
+    is "$1: and the lease is as it was" \
+        "$(sq show guarded --json | json client_id)" "${lease%%:*}"
+    run release "$lease"
+    { echo "BEGIN;"; sq guard-sql "$lease"
+        echo "INSERT INTO $table VALUES (2); COMMIT;"; } | client >/dev/null
+    isnt_zero "$1: after the release it is an error" "$?"
+    has "$1: that says why" "$(cat "$dir/err")" "sqlock: the lease is over"
+    is "$1: and nothing is committed" \
+        "$(echo "SELECT count(*) FROM $table;" | client)" 1
+    taken "$1: a short lease" --ttl 1 guarded
+    until_true is_expired guarded
+    { echo "BEGIN;"; sq guard-sql "$lease"
+        echo "INSERT INTO $table VALUES (3); COMMIT;"; } | client >/dev/null
+    isnt_zero "$1: nor is a lease that has run out good" "$?"
+    is "$1: to commit anything" \
+        "$(echo "SELECT count(*) FROM $table;" | client)" 1
+    echo "DROP TABLE $table;" | client
+    run run -w 20 guarded sh -c 'echo "$SQLOCK_LEASE $SQLOCK_CLIENT_ID"'
+    is "$1: the command of run has an id, too" "${out%%:*}" "${out##* }"
+    run guard-sql "${out%% *}"
+    is "$1: that can be guarded" "$status" 0
+    run guard-sql "a:1:30000:it's"
+    has "$1: quotes are doubled" "$out" "'it''s'"
+    run guard-sql 'a:1:30000:back\slash'
+    is "$1: a backslash is refused" "$status" 64
+    is_one_line "$1: and it is said"
+}
+isnt_zero() { # WHAT GOT
+    if [ "$2" -ne 0 ]; then
+        ok "$1"
+    else
+        not_ok "$1" "it is 0"
+    fi
+}
+
+# Nobody takes the lock over while a guarded transaction is open.
+until_commit() {
+    local pid
+    taken "a lease that runs out under its transaction" --ttl 2 open
+    mkfifo "$dir/sql.$database"
+    client <"$dir/sql.$database" >"$dir/out" &
+    pid=$!
+    helper "$pid"
+    exec 9>"$dir/sql.$database"
+    { echo "BEGIN;"; sq guard-sql "$lease"; echo "SELECT 'here';"; } >&9
+    until_true grep -q here "$dir/out"
+    is "its client is in a transaction" "$?" 0
+    run run -w 4 open true
+    isnt_zero "the lock does not pass on" "$status"
+    echo "COMMIT;" >&9
+    exec 9>&-
+    wait "$pid"
+    run run -w 20 open true
+    is "before the commit" "$status" 0
+}
+
+for one in $(databases); do
+    for layout in sqlock spring7 spring6; do
+        use "$one" "$layout" || continue
+        [ "$layout" != spring6 ] || export SQLOCK_PEER_TTL=30
+        by_id "$layout"
+        guarded "$layout"
+        unset SQLOCK_PEER_TTL
+    done
+    use "$one" || continue
+    ran_out
+    for_process
+    in_a_script
+    waiting
+    case $one in
+    # The client of MySQL prints when it ends.
+    postgres | sqlite) until_commit ;;
+    esac
+done
+database=
+skip_missing
+done_testing

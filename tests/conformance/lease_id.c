@@ -1,0 +1,105 @@
+/*
+ * lease_id.c - leases that are renewed, released and guarded by their id, from
+ * another registry than the one that acquired them
+ */
+#include "conformance.h"
+
+#include <string.h>
+
+#define OTHER_TTL_MS 120000
+
+static void hold_with_id(struct fixture *f, sqlock_lock *lock,
+                         char id[SQLOCK_LEASE_ID_SIZE])
+{
+    int rc;
+
+    lock_take(lock, LONG_TTL_MS);
+    rc = sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err);
+    assert_lock_ok(rc, &f->err);
+}
+
+static void test_a_lease_is_renewed_and_released_by_its_id(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *first = fixture_registry(f, &options);
+    sqlock_registry *second = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(first, f->name);
+    char id[SQLOCK_LEASE_ID_SIZE];
+    int64_t left_ms = 0;
+    int rc;
+
+    hold_with_id(f, lock, id);
+    assert_true(check_one_line(id));
+    rc = sqlock_lease_renew(second, id, 0, &left_ms, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(left_ms > LONG_TTL_MS && left_ms <= OTHER_TTL_MS);
+    rc = sqlock_lease_renew(second, id, LONG_TTL_MS, &left_ms, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(left_ms > 0 && left_ms <= LONG_TTL_MS);
+    assert_lock_ok(sqlock_lease_release(second, id, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_lease_release(second, id, &f->err),
+                &f->err);
+    rc = sqlock_lease_renew(second, id, 0, &left_ms, &f->err);
+    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_int_equal(left_ms, 0);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    rc = sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err);
+    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    registry_end(second);
+    registry_end(first);
+}
+
+/* The id of a lease never reaches the next holder's. */
+static void test_an_old_id_leaves_the_next_lease_alone(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    char id[SQLOCK_LEASE_ID_SIZE];
+
+    hold_with_id(f, lock, id);
+    lock_give(lock);
+    lock_take(lock, LONG_TTL_MS);
+    assert_code(SQLOCK_ELOST, sqlock_lease_release(registry, id, &f->err),
+                &f->err);
+    assert_code(SQLOCK_ELOST,
+                sqlock_lease_renew(registry, id, 0, NULL, &f->err), &f->err);
+    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    lock_give(lock);
+    registry_end(registry);
+}
+
+static void test_what_is_no_id_is_refused(void **state)
+{
+    static const char *const ids[] = {
+        "",          "key",         "a:1:30000:",   "a:1:30000",
+        ":1:30000:", "a::30000:k",  "a:-1:30000:k", "a:1:0:k",
+        "a:1:x:k",   "a:1:30000x:", "a:1: 30000:k", NULL,
+    };
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    char *text = NULL;
+
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+        assert_code(SQLOCK_EINVAL,
+                    sqlock_lease_release(registry, ids[i], &f->err), &f->err);
+        assert_code(SQLOCK_EINVAL,
+                    sqlock_lease_renew(registry, ids[i], 0, NULL, &f->err),
+                    &f->err);
+        assert_code(SQLOCK_EINVAL,
+                    sqlock_lease_guard_text(&text, registry, ids[i], &f->err),
+                    &f->err);
+        assert_null(text);
+    }
+    registry_end(registry);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_lease_is_renewed_and_released_by_its_id),
+    TEST(test_an_old_id_leaves_the_next_lease_alone),
+    TEST(test_what_is_no_id_is_refused),
+};
+const struct topic topic_lease_id = TOPIC(tests);
