@@ -457,7 +457,7 @@ statements: $B/tests/unit ## Write sql/*/statements.sql: what is sent
 
 # Words of make's own that name the same build in another variant.
 AGAIN = $(MAKE) --no-print-directory SETUP=no
-# SAN_SUITES="tx keeper" chooses others for asan and tsan.
+# SAN_SUITES="tx renewer" chooses others for asan and tsan.
 SAN_SUITES ?=
 SANITIZED = unit drivers conformance
 VALGRIND ?= valgrind -q --leak-check=full --errors-for-leak-kinds=definite \
@@ -474,7 +474,7 @@ valgrind: ## Unit suite under valgrind
 campaign: ## Stress, failover and Galera suites at full length (hours)
 	@bash tests/servers/fetch.sh mariadb-10
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
-	SUITES='stress tx fault keeper waiting command failover galera stock' test
+	SUITES='stress tx fault renewer waiting command failover galera stock' test
 
 export ASAN_OPTIONS ?= detect_leaks=1:strict_string_checks=1:handle_segv=2
 export UBSAN_OPTIONS ?= print_stacktrace=1

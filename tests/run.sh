@@ -324,7 +324,7 @@ fi
 # ------------------------------------------------------------------ the run --
 
 # What takes longest comes first, so that no lane ends long before the others.
-longest=' fault conformance waiting keeper tx '
+longest=' fault conformance waiting renewer tx '
 items=() programs=0 empty=0
 add() { # NAME
     items+=("$1")

@@ -133,7 +133,7 @@ static int use_the_pool(struct worker *worker)
 }
 
 /* One connection for all calls, and all of them are waiting for it. */
-static void test_F35_the_keeper_does_not_wait_for_a_pool_of_one(void **state)
+static void test_F35_the_renewer_does_not_wait_for_a_pool_of_one(void **state)
 {
     bool has_rows = stage.fixture.database->bit != ON_SQLITE;
     struct crowd crowd = {0};
@@ -292,7 +292,7 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
 
 static const struct test tests[] = {
     TEST_ON(test_F5_a_lease_outlives_its_renewals_sessions, ON_SERVERS, 0),
-    TEST_ON(test_F35_the_keeper_does_not_wait_for_a_pool_of_one, ON_ALL, 0),
+    TEST_ON(test_F35_the_renewer_does_not_wait_for_a_pool_of_one, ON_ALL, 0),
     TEST_ON(test_F17_a_child_that_ends_leaves_the_kept_lock_alone, ON_ALL, 0),
     TEST_STOPPING(test_F42_a_short_stop_costs_no_kept_lock, ON_SERVERS),
     TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,

@@ -2,7 +2,7 @@
  * order.c - calls about many locks never wait for each other crosswise, and one
  * that waits is served
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include "support/tap.h"
 #include "support/workers.h"
@@ -56,7 +56,7 @@ static void check_sets(struct fixture *f, bool one_registry, unsigned workers,
             size_t which = i == 0 ? 0 : i + (k / 2) * 2;
 
             sets.locks[k][place] =
-                keep_lock(f, one_registry || k % 2 == 0 ? f->a : f->b, which);
+                nth_lock(f, one_registry || k % 2 == 0 ? f->a : f->b, which);
         }
     workers_start(&crew, workers, take_sets, &sets);
     workers_join(&crew);
@@ -105,14 +105,14 @@ static int wait_for_all(struct worker *worker)
 
 static void check_wait(struct fixture *f, int64_t wait_ms, bool is_granting)
 {
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
-    sqlock_lock *busy = keep_lock(f, f->b, SET / 2);
+    sqlock_lock *busy = nth_lock(f, f->b, SET / 2);
     struct wait wait = {.wait_ms = wait_ms};
     struct worker worker;
 
     for (size_t i = 0; i < SET; i++)
-        wait.locks[i] = keep_lock(f, tapped, i);
+        wait.locks[i] = nth_lock(f, tapped, i);
     lock_take(busy, LONG_TTL_MS);
     worker_start(&worker, wait_for_all, &wait);
     if (is_granting) {

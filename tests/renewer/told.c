@@ -2,7 +2,7 @@
  * told.c - the holder of a lease that is over is told so: once, in time, by
  * callback and by descriptor, and never once the lock is released
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
@@ -49,13 +49,13 @@ static void check_broken(struct fixture *f, bool now)
     int rc = sqlock_lost_fd(&fd, lock, &f->err);
 
     assert_lock_ok(rc, &f->err);
-    keep_take(lock, KEPT_MS, &told);
-    keep_await_renewals(lock, 2);
-    assert_false(keep_is_readable(fd));
+    take_renewed(lock, RENEWED_MS, &told);
+    await_renewals(lock, 2);
+    assert_false(is_readable(fd));
     break_lease(f, lock, now);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&told.code), SQLOCK_ELOST);
-    assert_true(keep_is_readable(fd));
+    assert_true(is_readable(fd));
     expect_sticky(f, lock, SQLOCK_ELOST);
     rc = sqlock_release(lock, &f->err);
     assert_code(SQLOCK_ELOST, rc, &f->err);
@@ -64,7 +64,7 @@ static void check_broken(struct fixture *f, bool now)
     /* Again: the lock is as good as new. */
     rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_false(keep_is_readable(fd));
+    assert_false(is_readable(fd));
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
     assert_int_equal(atomic_load(&told.times), 1);
@@ -87,7 +87,7 @@ static void test_a_deleted_row_is_told_lost(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
 
-    keep_take(lock, LONG_TTL_MS / 10, &told);
+    take_renewed(lock, LONG_TTL_MS / 10, &told);
     assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
                              f->table, sqlock_key(lock)),
                      1);
@@ -104,14 +104,14 @@ static void test_F7_an_expired_lease_is_told_and_not_revived(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = keep_options(TTL_MS, &told);
+    sqlock_acquire_options options = renewed_options(TTL_MS, &told);
     int64_t deadline;
     int rc;
 
     options.auto_renew = false;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
-    deadline = keep_deadline(lock);
+    deadline = lock_deadline(lock);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&told.code), SQLOCK_EEXPIRED);
     assert_true(atomic_load(&told.at_ns) >= deadline);
@@ -127,7 +127,7 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = keep_options(KEPT_MS, &told);
+    sqlock_acquire_options options = renewed_options(RENEWED_MS, &told);
     int64_t first;
     int64_t second;
     int rc;
@@ -135,16 +135,16 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     options.auto_renew = false;
     rc = sqlock_acquire(lock, 0, &options, &f->err);
     assert_lock_ok(rc, &f->err);
-    first = keep_deadline(lock);
-    rc = sqlock_renew(lock, 3 * KEPT_MS, &f->err);
+    first = lock_deadline(lock);
+    rc = sqlock_renew(lock, 3 * RENEWED_MS, &f->err);
     assert_lock_ok(rc, &f->err);
-    second = keep_deadline(lock);
+    second = lock_deadline(lock);
     assert_less(first, second);
     /* and one that shortens it brings it on */
     rc = sqlock_renew(lock, TTL_MS, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    assert_true(atomic_load(&told.at_ns) >= keep_deadline(lock));
+    assert_true(atomic_load(&told.at_ns) >= lock_deadline(lock));
     assert_less(atomic_load(&told.at_ns), second);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
@@ -155,21 +155,21 @@ static void test_it_is_told_once(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *later = keep_lock(f, f->a, 1);
+    sqlock_lock *later = nth_lock(f, f->a, 1);
     struct told told = {0};
     struct told later_told = {0};
     int fd = -1;
     int rc;
 
-    keep_take(lock, KEPT_MS, &told);
+    take_renewed(lock, RENEWED_MS, &told);
     break_lease(f, lock, true);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     rc = sqlock_lost_fd(&fd, lock, &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
+    assert_becomes_true(is_readable(fd), PATIENCE_MS);
     assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
     /* Whoever tells has gone over all of them once more. */
-    keep_take(later, KEPT_MS, &later_told);
+    take_renewed(later, RENEWED_MS, &later_told);
     (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
                   sqlock_key(later));
     assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
@@ -185,10 +185,10 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_lock *later = keep_lock(f, f->a, 1);
+    sqlock_lock *later = nth_lock(f, f->a, 1);
     struct told told = {0};
     struct told later_told = {0};
-    sqlock_acquire_options options = keep_options(KEPT_MS, &told);
+    sqlock_acquire_options options = renewed_options(RENEWED_MS, &told);
     int fd = -1;
     int rc;
 
@@ -204,7 +204,7 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&told.times), 0);
-    assert_false(keep_is_readable(fd));
+    assert_false(is_readable(fd));
     assert_code(SQLOCK_EEXPIRED, sqlock_release(later, &f->err), &f->err);
     lock_drop(lock);
     lock_drop(later);
@@ -257,7 +257,7 @@ static void test_no_callback_runs_after_the_release(void **state)
         if (rc == SQLOCK_ETIMEDOUT) /* it took longer than the lease */
             continue;
         assert_lock_ok(rc, &f->err);
-        at = keep_deadline(lock) + skew;
+        at = lock_deadline(lock) + skew;
         while (lk_boottime_ns() < at)
             ;
         rc = sqlock_release(lock, &f->err);
@@ -287,13 +287,13 @@ static void test_a_descriptor_asked_for_after_the_loss(void **state)
     assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
     rc = sqlock_lost_fd(&fd, lock, &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
+    assert_becomes_true(is_readable(fd), PATIENCE_MS);
     rc = sqlock_lost_fd(&again, lock, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_int_equal(fd, again);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_take(lock, 0);
-    assert_false(keep_is_readable(fd));
+    assert_false(is_readable(fd));
     lock_give(lock);
     lock_drop(lock);
 }
@@ -309,8 +309,8 @@ static void test_a_descriptor_asked_for_while_it_is_held(void **state)
     lock_take(lock, TTL_MS);
     rc = sqlock_lost_fd(&fd, lock, &f->err);
     assert_lock_ok(rc, &f->err);
-    deadline = keep_deadline(lock);
-    assert_becomes_true(keep_is_readable(fd), PATIENCE_MS);
+    deadline = lock_deadline(lock);
+    assert_becomes_true(is_readable(fd), PATIENCE_MS);
     assert_true(lk_boottime_ns() >= deadline);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);

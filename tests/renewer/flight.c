@@ -5,7 +5,7 @@
  * The renewal is held up on its way to the database; meanwhile the lock gets
  * another holder; then the renewal arrives.
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
@@ -53,7 +53,7 @@ struct trip {
 
 static void begin(struct fixture *f, struct trip *trip)
 {
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
 
     memset(trip, 0, sizeof *trip);
     trip->tapped = fixture_tapped(f, &options);
@@ -62,7 +62,7 @@ static void begin(struct fixture *f, struct trip *trip)
     trip->flight.renewal = census_text(trip->tapped, SQLOCK_SQL_RENEW_MANY);
     atomic_store(&trip->flight.is_contended, true);
     tap_hooks(take_off, land, &trip->flight);
-    keep_take(trip->old, 5 * TTL_MS, &trip->told);
+    take_renewed(trip->old, 5 * TTL_MS, &trip->told);
     assert_becomes_true(atomic_load(&trip->flight.is_up), PATIENCE_MS);
 }
 
@@ -125,13 +125,13 @@ static void test_F4_a_renewal_in_flight_over_a_new_acquisition(void **state)
     begin(f, &trip);
     lock_give(trip.old);
     lock_take(trip.old, LONG_TTL_MS);
-    deadline = keep_deadline(trip.old);
+    deadline = lock_deadline(trip.old);
     trip.row = fixture_row(f, f->name);
     atomic_store(&trip.flight.may_land, true);
     assert_becomes_true(atomic_load(&trip.flight.has_landed), PATIENCE_MS);
     assert_true(fixture_row(f, f->name).expires_us == trip.row.expires_us);
     assert_true(sqlock_is_held(trip.old));
-    assert_true(keep_deadline(trip.old) == deadline);
+    assert_true(lock_deadline(trip.old) == deadline);
     assert_int_equal(atomic_load(&trip.told.times), 0);
     lock_give(trip.old);
     lock_drop(trip.next);

@@ -3,7 +3,7 @@
  * gather behind one are committed together, and nobody waits for the file on
  * behalf of the others
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -94,14 +94,14 @@ static int take_own(struct worker *worker)
 static sqlock_registry *gather(struct gathering *g, struct fixture *f,
                                unsigned count, bool takes_file)
 {
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
 
     memset(g, 0, sizeof *g);
     g->f = f;
     g->takes_file = takes_file;
     for (size_t i = 0; i < count; i++)
-        g->locks[i] = keep_lock(f, tapped, i);
+        g->locks[i] = nth_lock(f, tapped, i);
     tap_reset();
     tap_hooks(hold_up, take_file, g);
     workers_start(&g->workers, count, take_own, g);
@@ -113,7 +113,7 @@ static void test_writes_that_gather_are_committed_together(void **state)
     struct fixture *f = *state;
     struct gathering g;
     char name[96];
-    sqlock_lock *other = lock_obtain(f->b, keep_name(f, name, TAKEN));
+    sqlock_lock *other = lock_obtain(f->b, nth_name(f, name, TAKEN));
     sqlock_registry *tapped;
 
     lock_take(other, 0);
@@ -126,7 +126,7 @@ static void test_writes_that_gather_are_committed_together(void **state)
     /* Each has an outcome of its own. */
     for (unsigned i = 0; i < QUEUE_FIRST; i++) {
         assert_int_equal(g.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
-        assert_true(fixture_row(f, keep_name(f, name, i)).fence ==
+        assert_true(fixture_row(f, nth_name(f, name, i)).fence ==
                     (i == TAKEN ? sqlock_token(other) : g.tokens[i]));
     }
     tap_reset();
@@ -267,7 +267,7 @@ static void start_writer(struct queue *queue, size_t i, int64_t timeout_ms)
 static void write_all(struct queue *queue, struct fixture *f, enum late late,
                       int64_t late_timeout_ms)
 {
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
 
     memset(queue, 0, sizeof *queue);
     queue->registry = fixture_tapped(f, &options);
@@ -276,7 +276,7 @@ static void write_all(struct queue *queue, struct fixture *f, enum late late,
         struct writer *writer = &queue->writers[i];
 
         writer->queue = queue;
-        writer->lock = keep_lock(f, queue->registry, i);
+        writer->lock = nth_lock(f, queue->registry, i);
         lock_take(writer->lock, 0);
         sqlock_client_id(writer->lock, writer->client);
     }

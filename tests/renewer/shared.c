@@ -1,7 +1,7 @@
 /*
- * shared.c - see keeper.h
+ * shared.c - see renewer.h
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ void told_note(void *context, sqlock_lock *lock, int code)
     (void)atomic_fetch_add(&told->times, 1);
 }
 
-sqlock_options keeper_options(const struct fixture *fixture)
+sqlock_options renewer_options(const struct fixture *fixture)
 {
     sqlock_options options = fixture_options(fixture);
 
@@ -29,7 +29,7 @@ sqlock_options keeper_options(const struct fixture *fixture)
     return options;
 }
 
-sqlock_acquire_options keep_options(uint32_t ttl_ms, struct told *told)
+sqlock_acquire_options renewed_options(uint32_t ttl_ms, struct told *told)
 {
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
 
@@ -42,17 +42,17 @@ sqlock_acquire_options keep_options(uint32_t ttl_ms, struct told *told)
     return options;
 }
 
-void keep_take_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
-                  const char *file, int line)
+void take_renewed_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
+                     const char *file, int line)
 {
-    sqlock_acquire_options options = keep_options(ttl_ms, told);
+    sqlock_acquire_options options = renewed_options(ttl_ms, told);
     sqlock_error err = {0};
     int rc = sqlock_acquire(lock, 0, &options, &err);
 
     check_code(0, rc, &err, file, line);
 }
 
-int64_t keep_deadline(sqlock_lock *lock)
+int64_t lock_deadline(sqlock_lock *lock)
 {
     int64_t deadline;
 
@@ -65,21 +65,21 @@ int64_t keep_deadline(sqlock_lock *lock)
 static bool has_moved(sqlock_lock *lock, int64_t from)
 {
     assert_true(sqlock_is_held(lock));
-    return keep_deadline(lock) > from;
+    return lock_deadline(lock) > from;
 }
 
-void keep_await_renewals(sqlock_lock *lock, unsigned count)
+void await_renewals(sqlock_lock *lock, unsigned count)
 {
     unsigned i;
 
     for (i = 0; i < count; i++) {
-        int64_t before = keep_deadline(lock);
+        int64_t before = lock_deadline(lock);
 
         assert_becomes_true(has_moved(lock, before), PATIENCE_MS);
     }
 }
 
-int64_t keep_make_due(sqlock_lock *lock)
+int64_t make_due(sqlock_lock *lock)
 {
     int64_t before;
 
@@ -92,32 +92,32 @@ int64_t keep_make_due(sqlock_lock *lock)
     return before;
 }
 
-void keep_renewal_now(sqlock_lock *lock)
+void renew_now(sqlock_lock *lock)
 {
-    int64_t before = keep_make_due(lock);
+    int64_t before = make_due(lock);
 
     assert_becomes_true(has_moved(lock, before), PATIENCE_MS);
 }
 
-bool keep_is_readable(int fd)
+bool is_readable(int fd)
 {
     struct pollfd ask = {.fd = fd, .events = POLLIN};
 
     return poll(&ask, 1, 0) == 1;
 }
 
-const char *keep_name(const struct fixture *fixture, char out[96], size_t i)
+const char *nth_name(const struct fixture *fixture, char out[96], size_t i)
 {
     (void)snprintf(out, 96, "%s/%zu", fixture->name, i);
     return out;
 }
 
-sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
-                       size_t i)
+sqlock_lock *nth_lock(struct fixture *fixture, sqlock_registry *registry,
+                      size_t i)
 {
     char name[96];
 
-    return lock_obtain(registry, keep_name(fixture, name, i));
+    return lock_obtain(registry, nth_name(fixture, name, i));
 }
 
 const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind)

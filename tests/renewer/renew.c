@@ -1,18 +1,18 @@
 /*
- * renew.c - a lease is kept when that is asked for, as long as it is asked for,
- * and many leases at the cost of one statement
+ * renew.c - a lease is renewed when and as long as that is asked for, and many
+ * leases at the cost of one statement
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "support/tap.h"
 
-static void test_a_lease_is_not_kept_unless_asked_for(void **state)
+static void test_a_lease_is_not_renewed_unless_asked_for(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
     size_t threads = check_entries("/proc/self/task");
@@ -21,12 +21,12 @@ static void test_a_lease_is_not_kept_unless_asked_for(void **state)
 
     lock_take(lock, TTL_MS);
     assert_int_equal(tap_count(TAP_EXECUTE), 1);
-    deadline = keep_deadline(lock);
+    deadline = lock_deadline(lock);
     row = fixture_row(f, f->name);
     assert_int_equal(check_entries("/proc/self/task"), threads);
     fixture_await_expiry(f, f->name);
     assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
-    assert_true(keep_deadline(lock) == deadline);
+    assert_true(lock_deadline(lock) == deadline);
     assert_int_equal(tap_count(TAP_EXECUTE), 1);
     assert_false(sqlock_is_held(lock));
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
@@ -37,11 +37,11 @@ static void test_a_lease_is_not_kept_unless_asked_for(void **state)
 static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
 {
     assert_true(sqlock_is_held(lock));
-    assert_true(sqlock_remaining_ms(lock) <= KEPT_MS);
+    assert_true(sqlock_remaining_ms(lock) <= RENEWED_MS);
     return fixture_row(f, f->name).expires_us > us;
 }
 
-static void test_a_kept_lease_outlives_its_ttl_many_times(void **state)
+static void test_a_renewed_lease_outlives_its_ttl_many_times(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
@@ -51,11 +51,11 @@ static void test_a_kept_lease_outlives_its_ttl_many_times(void **state)
     int64_t token;
     int rc;
 
-    keep_take(lock, KEPT_MS, &told);
+    take_renewed(lock, RENEWED_MS, &told);
     token = sqlock_token(lock);
     first = fixture_row(f, f->name);
     assert_becomes_true(
-        row_ends_after(f, lock, first.expires_us + KEPT_MS * 3 / 2 * 1000),
+        row_ends_after(f, lock, first.expires_us + RENEWED_MS * 3 / 2 * 1000),
         PATIENCE_MS);
     rc = lock_try(other, 0, 0, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
@@ -74,21 +74,21 @@ static void test_a_kept_lease_outlives_its_ttl_many_times(void **state)
 static void test_one_statement_renews_all(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *locks[SOME];
     struct census census = {0};
     size_t i;
 
     for (i = 0; i < SOME; i++) {
-        locks[i] = keep_lock(f, tapped, i);
-        keep_take(locks[i], KEPT_MS, NULL);
+        locks[i] = nth_lock(f, tapped, i);
+        take_renewed(locks[i], RENEWED_MS, NULL);
     }
     /* Those that were taken last went along early. */
-    keep_await_renewals(locks[SOME - 1], 2);
+    await_renewals(locks[SOME - 1], 2);
     census_begin(&census, tapped);
     for (i = 0; i < SOME; i++)
-        keep_await_renewals(locks[i], i == 0 ? 5 : 0);
+        await_renewals(locks[i], i == 0 ? 5 : 0);
     assert_becomes_true(atomic_load(&census.renewals) >= 5, PATIENCE_MS);
     assert_int_equal(atomic_load(&census.least), SOME);
     for (i = 0; i < SOME; i++)
@@ -110,23 +110,23 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
-    sqlock_lock *brief = keep_lock(f, tapped, 0);
-    sqlock_lock *lasting = keep_lock(f, tapped, 1);
+    sqlock_lock *brief = nth_lock(f, tapped, 0);
+    sqlock_lock *lasting = nth_lock(f, tapped, 1);
     struct census census = {.key = sqlock_key(lasting)};
     char name[96];
     int64_t ends;
 
-    keep_take(brief, BRIEF_MS, NULL);
-    keep_take(lasting, 5 * BRIEF_MS, NULL);
-    ends = fixture_row(f, keep_name(f, name, 1)).expires_us;
+    take_renewed(brief, BRIEF_MS, NULL);
+    take_renewed(lasting, 5 * BRIEF_MS, NULL);
+    ends = fixture_row(f, nth_name(f, name, 1)).expires_us;
     census_begin(&census, tapped);
-    keep_await_renewals(lasting, 2);
+    await_renewals(lasting, 2);
     assert_true(atomic_load(&census.renewals) >
                 2 * atomic_load(&census.with_key));
     assert_true(sqlock_is_held(brief));
     assert_true(fixture_row(f, name).expires_us > ends);
     /* Each by its own TTL: the row says so. */
-    keep_name(f, name, 0);
+    nth_name(f, name, 0);
     assert_true(fixture_row(f, name).expires_us <
                 sql_now_us(&f->sql) + BRIEF_MS * 1000);
     lock_give(brief);
@@ -141,21 +141,21 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 /* The pause after an hour's lease is longer than that of a brief one: neither
  * one that comes after its renewal nor one that was not due then waits for
  * it. */
-static void test_a_brief_lease_is_kept_beside_one_of_an_hour(void **state)
+static void test_a_brief_lease_is_renewed_beside_one_of_an_hour(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_registry(f, &options);
-    sqlock_lock *brief = keep_lock(f, registry, 0);
-    sqlock_lock *lasting = keep_lock(f, registry, 1);
+    sqlock_lock *brief = nth_lock(f, registry, 0);
+    sqlock_lock *lasting = nth_lock(f, registry, 1);
     struct told told = {0};
 
-    keep_take(lasting, HOUR_MS, NULL);
-    keep_renewal_now(lasting);
-    keep_take(brief, KEPT_MS, &told);
-    keep_await_renewals(brief, 2);
-    keep_renewal_now(lasting);
-    keep_await_renewals(brief, 2);
+    take_renewed(lasting, HOUR_MS, NULL);
+    renew_now(lasting);
+    take_renewed(brief, RENEWED_MS, &told);
+    await_renewals(brief, 2);
+    renew_now(lasting);
+    await_renewals(brief, 2);
     assert_int_equal(atomic_load(&told.times), 0);
     lock_give(brief);
     lock_give(lasting);
@@ -164,8 +164,8 @@ static void test_a_brief_lease_is_kept_beside_one_of_an_hour(void **state)
     registry_end(registry);
 }
 
-/* Its keeper does not wait for when it was due before. */
-static void test_a_kept_lease_is_renewed_for_a_shorter_time(void **state)
+/* Its renewer does not wait for when it was due before. */
+static void test_a_renewed_lease_gets_a_shorter_time(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
@@ -173,11 +173,11 @@ static void test_a_kept_lease_is_renewed_for_a_shorter_time(void **state)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int rc;
 
-    keep_take(lock, HOUR_MS, NULL);
-    keep_renewal_now(lock);
-    rc = sqlock_renew(lock, KEPT_MS, &f->err);
+    take_renewed(lock, HOUR_MS, NULL);
+    renew_now(lock);
+    rc = sqlock_renew(lock, RENEWED_MS, &f->err);
     assert_lock_ok(rc, &f->err);
-    keep_await_renewals(lock, 2);
+    await_renewals(lock, 2);
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);
@@ -186,26 +186,26 @@ static void test_a_kept_lease_is_renewed_for_a_shorter_time(void **state)
 static void test_F4_nothing_is_renewed_after_its_release(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
-    sqlock_lock *given = keep_lock(f, tapped, 0);
-    sqlock_lock *kept = keep_lock(f, tapped, 1);
+    sqlock_lock *given = nth_lock(f, tapped, 0);
+    sqlock_lock *renewed = nth_lock(f, tapped, 1);
     struct census census = {.key = sqlock_key(given)};
 
-    keep_take(given, KEPT_MS, NULL);
-    keep_take(kept, KEPT_MS, NULL);
+    take_renewed(given, RENEWED_MS, NULL);
+    take_renewed(renewed, RENEWED_MS, NULL);
     census_begin(&census, tapped);
-    keep_await_renewals(given, 2);
+    await_renewals(given, 2);
     assert_true(atomic_load(&census.with_key) >= 2);
     lock_give(given);
     census_begin(&census, tapped);
-    keep_await_renewals(kept, 6);
+    await_renewals(renewed, 6);
     /* One may have been gathered before the release and sent after it. */
     assert_true(atomic_load(&census.with_key) <= 1);
     assert_int_equal(sqlock_remaining_ms(given), 0);
-    lock_give(kept);
+    lock_give(renewed);
     lock_drop(given);
-    lock_drop(kept);
+    lock_drop(renewed);
     registry_end(tapped);
 }
 
@@ -214,7 +214,7 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = keep_options(KEPT_MS, &told);
+    sqlock_acquire_options options = renewed_options(RENEWED_MS, &told);
     struct row first;
     struct row last;
     int rc;
@@ -241,60 +241,60 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
 static void test_the_period_can_be_chosen(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *registry;
     sqlock_lock *lock;
     int64_t first;
     int rc;
 
-    options.ttl_ms = KEPT_MS;
-    options.renew_period_ms = KEPT_MS / 3 + 1;
+    options.ttl_ms = RENEWED_MS;
+    options.renew_period_ms = RENEWED_MS / 3 + 1;
     rc = sqlock_registry_open(&registry, f->url, &options, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_null(registry);
-    options.renew_period_ms = KEPT_MS / 10;
+    options.renew_period_ms = RENEWED_MS / 10;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
-    keep_take(lock, 2 * KEPT_MS, NULL);
-    first = keep_deadline(lock);
-    keep_await_renewals(lock, 10);
+    take_renewed(lock, 2 * RENEWED_MS, NULL);
+    first = lock_deadline(lock);
+    await_renewals(lock, 10);
     assert_less(lk_boottime_ns(), first);
     lock_give(lock);
     /* Longer than a third of this lease: then the default holds. */
-    keep_take(lock, KEPT_MS / 4, NULL);
-    keep_await_renewals(lock, 3);
+    take_renewed(lock, RENEWED_MS / 4, NULL);
+    await_renewals(lock, 3);
     assert_code_of(0, SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
     registry_end(registry);
 }
 
-static void test_a_lock_is_kept_again_after_its_release(void **state)
+static void test_a_lock_is_renewed_again_after_its_release(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int i;
 
     for (i = 0; i < 3; i++) {
-        keep_take(lock, KEPT_MS, NULL);
-        keep_await_renewals(lock, 2);
+        take_renewed(lock, RENEWED_MS, NULL);
+        await_renewals(lock, 2);
         lock_give(lock);
     }
-    lock_take(lock, TTL_MS); /* and not kept when it is not asked for */
+    lock_take(lock, TTL_MS); /* and not renewed when it is not asked for */
     fixture_await_expiry(f, f->name);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_a_lease_is_not_kept_unless_asked_for, ON_ALL, IN_ALL),
-    TEST_ON(test_a_kept_lease_outlives_its_ttl_many_times, ON_ALL, IN_ALL),
+    TEST_ON(test_a_lease_is_not_renewed_unless_asked_for, ON_ALL, IN_ALL),
+    TEST_ON(test_a_renewed_lease_outlives_its_ttl_many_times, ON_ALL, IN_ALL),
     TEST(test_one_statement_renews_all),
     TEST(test_each_lease_is_renewed_by_its_own_ttl),
-    TEST(test_a_brief_lease_is_kept_beside_one_of_an_hour),
-    TEST(test_a_kept_lease_is_renewed_for_a_shorter_time),
+    TEST(test_a_brief_lease_is_renewed_beside_one_of_an_hour),
+    TEST(test_a_renewed_lease_gets_a_shorter_time),
     TEST(test_F4_nothing_is_renewed_after_its_release),
     TEST(test_a_maximum_hold_time_ends_renewals),
     TEST(test_the_period_can_be_chosen),
-    TEST(test_a_lock_is_kept_again_after_its_release),
+    TEST(test_a_lock_is_renewed_again_after_its_release),
 };
-const struct topic topic_keep = TOPIC(tests);
+const struct topic topic_renew = TOPIC(tests);

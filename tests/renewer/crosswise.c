@@ -3,7 +3,7 @@
  * who waits keeps none of the others from anybody, and what could not be given
  * back is told as it is
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
@@ -14,8 +14,8 @@
 static void obtain_two(struct fixture *f, sqlock_registry *registry,
                        sqlock_lock **locks)
 {
-    locks[0] = keep_lock(f, registry, 0);
-    locks[1] = keep_lock(f, registry, 1);
+    locks[0] = nth_lock(f, registry, 0);
+    locks[1] = nth_lock(f, registry, 1);
     if (strcmp(sqlock_key(locks[0]), sqlock_key(locks[1])) > 0) {
         sqlock_lock *second = locks[0];
 

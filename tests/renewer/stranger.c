@@ -5,7 +5,7 @@
  * lost in time, the others stay.  SQLite locks the file: while a stranger has
  * it nothing at all can be renewed, and all are told in time.
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@
 
 #define LEASES 100
 #define VICTIM 37
-#define TTL KEPT_MS
+#define TTL RENEWED_MS
 
 struct crowd {
     sqlock_lock *locks[LEASES];
@@ -24,9 +24,9 @@ struct crowd {
 static void take_all(struct fixture *f, struct crowd *crowd)
 {
     for (size_t i = 0; i < LEASES; i++) {
-        crowd->locks[i] = keep_lock(f, f->a, i);
+        crowd->locks[i] = nth_lock(f, f->a, i);
         atomic_store(&crowd->told[i].times, 0);
-        keep_take(crowd->locks[i], TTL, &crowd->told[i]);
+        take_renewed(crowd->locks[i], TTL, &crowd->told[i]);
     }
 }
 
@@ -85,13 +85,13 @@ static void test_one_row_that_a_stranger_has_locked(void **state)
     int64_t since;
 
     take_all(f, &crowd);
-    keep_await_renewals(crowd.locks[LEASES - 1], 2);
+    await_renewals(crowd.locks[LEASES - 1], 2);
     open_stranger(f, &sql);
     (void)sql_run(&sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
                   f->table, sqlock_key(crowd.locks[VICTIM]));
     since = lk_boottime_ns();
     assert_becomes_true(atomic_load(&told->times) > 0, PATIENCE_MS);
-    deadline = keep_deadline(crowd.locks[VICTIM]);
+    deadline = lock_deadline(crowd.locks[VICTIM]);
     assert_true(atomic_load(&told->at_ns) >= deadline);
     assert_less(atomic_load(&told->at_ns), deadline + LATE_MAX_NS);
     assert_int_equal(atomic_load(&told->code), SQLOCK_EEXPIRED);
@@ -115,15 +115,15 @@ static void test_a_row_that_is_locked_for_a_moment(void **state)
     struct sql sql;
     int64_t until;
 
-    keep_take(lock, TTL, &told);
-    keep_await_renewals(lock, 1);
+    take_renewed(lock, TTL, &told);
+    await_renewals(lock, 1);
     open_stranger(f, &sql);
     (void)sql_run(&sql, "UPDATE %s SET FENCE = FENCE + 0 WHERE LOCK_KEY = '%s'",
                   f->table, sqlock_key(lock));
     until = lk_boottime_ns() + TTL / 3 * LK_NS_PER_MS;
     assert_becomes_true(lk_boottime_ns() >= until, PATIENCE_MS);
     end_stranger(&sql);
-    keep_await_renewals(lock, 2);
+    await_renewals(lock, 2);
     assert_int_equal(atomic_load(&told.times), 0);
     lock_give(lock);
     lock_drop(lock);
@@ -140,7 +140,7 @@ static void test_a_file_that_a_stranger_has_locked(void **state)
     open_stranger(f, &sql);
     assert_becomes_true(count_held(&crowd) == 0, PATIENCE_MS);
     for (size_t i = 0; i < LEASES; i++) {
-        int64_t deadline = keep_deadline(crowd.locks[i]);
+        int64_t deadline = lock_deadline(crowd.locks[i]);
 
         assert_becomes_true(atomic_load(&crowd.told[i].times) > 0, PATIENCE_MS);
         assert_int_equal(atomic_load(&crowd.told[i].code), SQLOCK_EEXPIRED);

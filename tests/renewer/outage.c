@@ -2,7 +2,7 @@
  * outage.c - renewals go on while the application uses every connection (F35)
  * and while theirs break again and again (F5)
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include "support/server.h"
 #include "support/tap.h"
@@ -47,7 +47,7 @@ static int show_row(struct worker *worker)
 static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     struct jam jam = {0};
     struct told told = {0};
     struct worker worker;
@@ -58,13 +58,13 @@ static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
     options.pool_size = 1;
     tapped = fixture_tapped(f, &options);
     lock = lock_obtain(tapped, f->name);
-    keep_take(lock, KEPT_MS, &told);
+    take_renewed(lock, RENEWED_MS, &told);
     jam.text = census_text(tapped, SQLOCK_SQL_READ);
     tap_hooks(stay, NULL, &jam);
     worker_start(&worker, show_row, tapped);
     assert_becomes_true(atomic_load(&jam.is_in), PATIENCE_MS);
     ends = fixture_row(f, f->name).expires_us;
-    assert_becomes_true(row_ends_after(f, lock, ends + KEPT_MS * 1000),
+    assert_becomes_true(row_ends_after(f, lock, ends + RENEWED_MS * 1000),
                         PATIENCE_MS);
     assert_false(atomic_load(&jam.is_over));
     atomic_store(&jam.is_over, true);
@@ -121,14 +121,14 @@ static int cut_after(void *context, const struct tap_event *event, int rc)
 
 static void check_breakage(struct fixture *f, struct breakage *breakage)
 {
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
     struct told told = {0};
     int64_t ends;
 
     breakage->renewal = census_text(tapped, SQLOCK_SQL_RENEW_MANY);
-    keep_take(lock, KEPT_MS, &told);
+    take_renewed(lock, RENEWED_MS, &told);
     ends = fixture_row(f, f->name).expires_us;
     tap_hooks(cut_before, cut_after, breakage);
     assert_becomes_true(row_ends_after(f, lock, ends + 6 * TTL_MS * 1000),

@@ -2,7 +2,7 @@
  * many.c - several locks in one call: what is taken, renewed and released, and
  * what is said of each
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <sys/resource.h>
 
@@ -20,7 +20,7 @@ static void obtain_some(struct fixture *f, sqlock_registry *registry,
                         struct some *some)
 {
     for (size_t i = 0; i < SOME; i++) {
-        some->locks[i] = keep_lock(f, registry, i);
+        some->locks[i] = nth_lock(f, registry, i);
         some->results[i] = 1;
     }
 }
@@ -86,9 +86,9 @@ static void test_all_are_taken_and_given_back(void **state)
 static void test_all_or_nothing(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *busy = keep_lock(f, f->b, TAKEN);
+    sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
     struct some mine;
-    sqlock_acquire_options options = keep_options(TTL_MS, NULL);
+    sqlock_acquire_options options = renewed_options(TTL_MS, NULL);
     int rc;
 
     obtain_some(f, f->a, &mine);
@@ -99,7 +99,7 @@ static void test_all_or_nothing(void **state)
     assert_int_equal(mine.results[TAKEN], SQLOCK_EBUSY);
     for (size_t i = 0; i < SOME; i++) {
         char name[96];
-        struct row row = fixture_row(f, keep_name(f, name, i));
+        struct row row = fixture_row(f, nth_name(f, name, i));
 
         assert_true(mine.results[i] < 0);
         assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
@@ -118,7 +118,7 @@ static void test_all_or_nothing(void **state)
 static void test_partial_takes_what_is_free(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *busy = keep_lock(f, f->b, TAKEN);
+    sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     struct some mine;
     int rc;
@@ -149,7 +149,7 @@ static void test_partial_takes_what_is_free(void **state)
 static void test_a_lock_that_is_owned_counts_one_more(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *busy = keep_lock(f, f->b, TAKEN);
+    sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
     struct some mine;
     int64_t token;
     int rc;
@@ -194,12 +194,12 @@ static void test_renewing_many_tells_the_one_that_is_lost(void **state)
     obtain_some(f, f->a, &mine);
     take_some(f, &mine);
     for (size_t i = 0; i < SOME; i++)
-        before[i] = keep_deadline(mine.locks[i]);
+        before[i] = lock_deadline(mine.locks[i]);
     rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < SOME; i++) {
         assert_int_equal(mine.results[i], 0);
-        assert_less(before[i], keep_deadline(mine.locks[i]));
+        assert_less(before[i], lock_deadline(mine.locks[i]));
     }
     lose_one(f, &mine);
     for (int round = 0; round < 2; round++) { /* it stays so */
@@ -220,7 +220,7 @@ static void test_renewing_many_tells_the_one_that_is_lost(void **state)
 static void test_releasing_many_tells_the_one_that_was_lost(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *next = keep_lock(f, f->b, TAKEN);
+    sqlock_lock *next = nth_lock(f, f->b, TAKEN);
     struct some mine;
     char name[96];
     struct row row;
@@ -230,7 +230,7 @@ static void test_releasing_many_tells_the_one_that_was_lost(void **state)
     take_some(f, &mine);
     lose_one(f, &mine);
     lock_take(next, LONG_TTL_MS); /* somebody else has it by now */
-    row = fixture_row(f, keep_name(f, name, TAKEN));
+    row = fixture_row(f, nth_name(f, name, TAKEN));
     rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
     assert_code(SQLOCK_ELOST, rc, &f->err);
     for (size_t i = 0; i < SOME; i++) {
@@ -257,7 +257,7 @@ static void test_leases_that_ran_out_are_told_so(void **state)
     rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < SOME; i++)
-        fixture_await_expiry(f, keep_name(f, name, i));
+        fixture_await_expiry(f, nth_name(f, name, i));
     rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
     assert_code(SQLOCK_EEXPIRED, rc, &f->err);
     rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, NULL, &f->err);
@@ -286,7 +286,7 @@ static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
 static void test_what_is_refused(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     static sqlock_lock *crowd[SQLOCK_MANY_MAX + 1];
     struct some mine;
@@ -297,10 +297,10 @@ static void test_what_is_refused(void **state)
     tap_reset();
     odd[0] = mine.locks[0];
     odd[1] = mine.locks[1];
-    odd[2] = keep_lock(f, tapped, 0); /* the same handle by the same name */
+    odd[2] = nth_lock(f, tapped, 0); /* the same handle by the same name */
     expect_refused(f, odd, 3);
     lock_drop(odd[2]);
-    odd[2] = keep_lock(f, f->a, 2);
+    odd[2] = nth_lock(f, f->a, 2);
     expect_refused(f, odd, 3);
     lock_drop(odd[2]);
     odd[2] = NULL;
@@ -322,7 +322,7 @@ static void test_what_is_refused(void **state)
 static void test_one_statement_for_all(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     struct some mine;
 
@@ -355,7 +355,7 @@ static int dawdle(void *context, const struct tap_event *event, int rc)
 static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
     sqlock_registry *tapped = fixture_tapped(f, &options);
     const char *claim = census_text(tapped, SQLOCK_SQL_CLAIM_MANY);
@@ -378,7 +378,7 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
     for (size_t i = 0; i < SOME; i++) {
         assert_true(mine.results[i] < 0);
         assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
-        assert_string_equal(fixture_row(f, keep_name(f, name, i)).client, "");
+        assert_string_equal(fixture_row(f, nth_name(f, name, i)).client, "");
     }
     how.partial = true;
     rc = sqlock_acquire_many(mine.locks, SOME, 0, &how, mine.results, &f->err);
@@ -394,7 +394,7 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
 static int acquire_without_descriptors(struct fixture *f, struct some *some,
                                        bool is_partial)
 {
-    sqlock_acquire_options how = keep_options(LONG_TTL_MS, NULL);
+    sqlock_acquire_options how = renewed_options(LONG_TTL_MS, NULL);
     struct rlimit before;
     struct rlimit none;
     int rc;
@@ -418,7 +418,7 @@ static void check_only_first_is_held(struct fixture *f, struct some *some,
     assert_int_equal(sqlock_hold_count(some->locks[0]), times);
     assert_true(sqlock_is_held(some->locks[0]));
     for (size_t i = 1; i < SOME; i++) {
-        struct row row = fixture_row(f, keep_name(f, name, i));
+        struct row row = fixture_row(f, nth_name(f, name, i));
 
         assert_int_equal(sqlock_hold_count(some->locks[i]), 0);
         assert_int_equal(some->results[i], SQLOCK_ERESOURCE);
@@ -426,10 +426,10 @@ static void check_only_first_is_held(struct fixture *f, struct some *some,
     }
 }
 
-static void test_what_cannot_be_kept_is_not_held(void **state)
+static void test_what_cannot_be_renewed_is_not_held(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *third = fixture_registry(f, &options);
     struct some some;
     int rc;
@@ -461,7 +461,7 @@ static const struct test tests[] = {
     TEST_ON(test_releasing_many_tells_the_one_that_was_lost, ON_ALL, IN_ALL),
     TEST_ON(test_leases_that_ran_out_are_told_so, ON_ALL, IN_ALL),
     TEST(test_what_is_refused),
-    TEST_ON(test_what_cannot_be_kept_is_not_held, ON_ALL, IN_ALL),
+    TEST_ON(test_what_cannot_be_renewed_is_not_held, ON_ALL, IN_ALL),
     TEST(test_one_statement_for_all),
     TEST(test_a_claim_that_outlasts_its_leases_is_given_back),
 };

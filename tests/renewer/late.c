@@ -5,7 +5,7 @@
  * The earliest of many signals is compared with the earliest timer, the late
  * ones with late ones: a busy machine delays now this thread and now that one.
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -36,21 +36,21 @@ static int sleep_until(struct worker *worker)
     return 0;
 }
 
-/* Some kept without a database that answers in time would be the fault suite's;
- * here leases just run out, a few milliseconds apart. */
+/* Leases run out a few milliseconds apart.  The loss of renewed ones for want
+ * of a database that answers in time is a test of the fault suite. */
 static void run_round(struct fixture *f, struct sample *samples)
 {
     for (size_t i = 0; i < LEASES; i++) {
         struct sample *sample = &samples[i];
         sqlock_acquire_options options =
-            keep_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
+            renewed_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
         int rc;
 
         options.auto_renew = false;
         atomic_store(&sample->told.times, 0);
         rc = sqlock_acquire(sample->lock, 0, &options, &f->err);
         assert_lock_ok(rc, &f->err);
-        sample->deadline_ns = keep_deadline(sample->lock);
+        sample->deadline_ns = lock_deadline(sample->lock);
         worker_start(&sample->timer, sleep_until, sample);
     }
     for (size_t i = 0; i < LEASES; i++) {
@@ -98,7 +98,7 @@ static void test_F3_how_late_a_loss_is_told(void **state)
     size_t count = 0;
 
     for (size_t i = 0; i < LEASES; i++)
-        samples[i].lock = keep_lock(f, f->a, i);
+        samples[i].lock = nth_lock(f, f->a, i);
     for (unsigned round = 0; round < rounds; round++) {
         run_round(f, samples);
         for (size_t i = 0; i < LEASES; i++) {

@@ -1,10 +1,10 @@
 /*
- * keeper.h - what the tests of this suite share
+ * renewer.h - what the tests of this suite share
  *
  * A test runs once for each database and table layout that it names.
  */
-#ifndef TESTS_KEEPER_H
-#define TESTS_KEEPER_H
+#ifndef TESTS_RENEWER_H
+#define TESTS_RENEWER_H
 
 #include <stdatomic.h>
 
@@ -15,13 +15,13 @@
 
 /* Of leases that are to stay, however busy the machine is; and how often they
  * are renewed, so that no test waits long for it. */
-#define KEPT_MS (4000 * SLOWNESS)
+#define RENEWED_MS (4000 * SLOWNESS)
 #define PERIOD_MS (150 * SLOWNESS)
 
 /* How late a loss may be told on a machine that others use, too. */
 #define LATE_MAX_NS INT64_C(2000000000)
 
-extern const struct topic topic_keep;
+extern const struct topic topic_renew;
 extern const struct topic topic_told;
 extern const struct topic topic_outage;
 extern const struct topic topic_stranger;
@@ -41,10 +41,10 @@ extern const struct topic topic_doubt;
 extern const struct topic topic_absent;
 extern const struct topic topic_crosswise;
 
-/* ------------------------------------------------------------------ keeping */
+/* ------------------------------------------------------------------ renewal */
 
 /* The options of the fixture's registries, with that period. */
-sqlock_options keeper_options(const struct fixture *fixture);
+sqlock_options renewer_options(const struct fixture *fixture);
 
 /* What on_lost was told; all zero before. */
 struct told {
@@ -54,34 +54,34 @@ struct told {
 };
 void told_note(void *context, sqlock_lock *lock, int code);
 
-/* Keep it, and tell of its loss; told may be NULL. */
-sqlock_acquire_options keep_options(uint32_t ttl_ms, struct told *told);
+/* Renew it, and tell of its loss; told may be NULL. */
+sqlock_acquire_options renewed_options(uint32_t ttl_ms, struct told *told);
 
-/* Take it at once and keep it; a failure fails the test. */
-#define keep_take(lock, ttl_ms, told)                                          \
-    keep_take_at((lock), (ttl_ms), (told), __FILE__, __LINE__)
-void keep_take_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
-                  const char *file, int line);
+/* Take it at once and renew it; a failure fails the test. */
+#define take_renewed(lock, ttl_ms, told)                                       \
+    take_renewed_at((lock), (ttl_ms), (told), __FILE__, __LINE__)
+void take_renewed_at(sqlock_lock *lock, uint32_t ttl_ms, struct told *told,
+                     const char *file, int line);
 
 /* When its holder stops believing, whoever asks. */
-int64_t keep_deadline(sqlock_lock *lock);
+int64_t lock_deadline(sqlock_lock *lock);
 
 /* Ask until its deadline has moved so many times; it must stay held. */
-void keep_await_renewals(sqlock_lock *lock, unsigned count);
+void await_renewals(sqlock_lock *lock, unsigned count);
 
-/* As if it had been renewed last a quarter of its TTL ago: its keeper, which is
- * woken, believes less for a moment, never too much.  Its deadline until then;
- * and wait until it has moved. */
-int64_t keep_make_due(sqlock_lock *lock);
-void keep_renewal_now(sqlock_lock *lock);
+/* Make a renewal due now, as if the last one were a quarter of the TTL ago, and
+ * wake the renewer: it believes less for a moment, never too much.  make_due()
+ * returns the deadline until then, renew_now() waits until it has moved. */
+int64_t make_due(sqlock_lock *lock);
+void renew_now(sqlock_lock *lock);
 
 /* Whether poll(2) finds it readable. */
-bool keep_is_readable(int fd);
+bool is_readable(int fd);
 
 /* Lock number i of a test, by the registry. */
-sqlock_lock *keep_lock(struct fixture *fixture, sqlock_registry *registry,
-                       size_t i);
-const char *keep_name(const struct fixture *fixture, char out[96], size_t i);
+sqlock_lock *nth_lock(struct fixture *fixture, sqlock_registry *registry,
+                      size_t i);
+const char *nth_name(const struct fixture *fixture, char out[96], size_t i);
 
 /* --------------------------------------------------------------- the census */
 

@@ -3,7 +3,7 @@
  * each way to get or renew a lease, however late the answer comes, and as long
  * as renewals pass the row over
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include "base/clock.h"
 #include "locks/registry.h"
@@ -37,7 +37,7 @@ static int64_t row_ends_by(struct fixture *f, const char *name)
 
 /* The row is read last: a renewal in between can only move its end out. */
 #define expect_margin(f, lock, name, margin_ms)                                \
-    assert_less(keep_deadline(lock) + (margin_ms)*LK_NS_PER_MS,                \
+    assert_less(lock_deadline(lock) + (margin_ms)*LK_NS_PER_MS,                \
                 row_ends_by((f), (name)))
 
 /* Every answer is late, so a deadline that is not counted from before its
@@ -54,7 +54,7 @@ static int answer_late(void *context, const struct tap_event *event, int rc)
 
 static sqlock_registry *late_registry(struct fixture *f)
 {
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *registry;
 
     options.margin_ms = MARGIN_MS;
@@ -69,26 +69,26 @@ static void test_one_lease_keeps_its_margin(void **state)
     sqlock_registry *registry = late_registry(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
 
-    lock_take(lock, KEPT_MS);
+    lock_take(lock, RENEWED_MS);
     expect_margin(f, lock, f->name, MARGIN_MS);
     assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
     expect_margin(f, lock, f->name, MARGIN_MS);
-    assert_lock_ok(sqlock_renew(lock, 2 * KEPT_MS, &f->err), &f->err);
+    assert_lock_ok(sqlock_renew(lock, 2 * RENEWED_MS, &f->err), &f->err);
     expect_margin(f, lock, f->name, MARGIN_MS);
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);
 }
 
-static void test_a_lease_that_is_kept_keeps_its_margin(void **state)
+static void test_a_renewed_lease_keeps_its_margin(void **state)
 {
     struct fixture *f = *state;
     sqlock_registry *registry = late_registry(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
 
-    keep_take(lock, KEPT_MS, NULL);
+    take_renewed(lock, RENEWED_MS, NULL);
     for (int i = 0; i < 3; i++) {
-        keep_await_renewals(lock, 1);
+        await_renewals(lock, 1);
         expect_margin(f, lock, f->name, MARGIN_MS);
     }
     lock_give(lock);
@@ -105,17 +105,17 @@ static void test_many_leases_keep_their_margin(void **state)
     char name[96];
     int rc;
 
-    options.ttl_ms = KEPT_MS;
+    options.ttl_ms = RENEWED_MS;
     for (size_t i = 0; i < MANY; i++)
-        locks[i] = keep_lock(f, registry, i);
+        locks[i] = nth_lock(f, registry, i);
     rc = sqlock_acquire_many(locks, MANY, 0, &options, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < MANY; i++)
-        expect_margin(f, locks[i], keep_name(f, name, i), MARGIN_MS);
+        expect_margin(f, locks[i], nth_name(f, name, i), MARGIN_MS);
     rc = sqlock_renew_many(locks, MANY, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < MANY; i++)
-        expect_margin(f, locks[i], keep_name(f, name, i), MARGIN_MS);
+        expect_margin(f, locks[i], nth_name(f, name, i), MARGIN_MS);
     rc = sqlock_release_many(locks, MANY, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     registry_end(registry);
@@ -158,17 +158,17 @@ static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
     struct sql sql;
     int64_t last;
 
-    keep_take(lock, KEPT_MS, &told); /* its margin is a twentieth */
+    take_renewed(lock, RENEWED_MS, &told); /* its margin is a twentieth */
     open_stranger(f, &sql, lock);
     /* One that was carried out before may not have been answered yet. */
     assert_becomes_true(is_alone(lock), PATIENCE_MS);
-    last = keep_deadline(lock);
+    last = lock_deadline(lock);
     while (atomic_load(&told.times) == 0) {
-        int64_t deadline = keep_deadline(lock);
+        int64_t deadline = lock_deadline(lock);
 
         assert_true(deadline <= last);
         last = deadline;
-        expect_margin(f, lock, f->name, KEPT_MS / 20);
+        expect_margin(f, lock, f->name, RENEWED_MS / 20);
     }
     end_stranger(&sql);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
@@ -186,26 +186,26 @@ static void test_a_renewal_that_was_passed_over_is_told(void **state)
     int rc;
 
     for (size_t i = 0; i < MANY; i++) {
-        locks[i] = keep_lock(f, f->a, i);
+        locks[i] = nth_lock(f, f->a, i);
         lock_take(locks[i], LONG_TTL_MS);
     }
     open_stranger(f, &sql, locks[1]);
     for (size_t i = 0; i < MANY; i++)
-        before[i] = keep_deadline(locks[i]);
+        before[i] = lock_deadline(locks[i]);
     rc = sqlock_renew_many(locks, MANY, results, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
     for (size_t i = 0; i < MANY; i++) {
         assert_int_equal(results[i], i == 1 ? SQLOCK_EBUSY : 0);
-        assert_true(keep_deadline(locks[i]) == before[i] ||
-                    (i != 1 && keep_deadline(locks[i]) > before[i]));
+        assert_true(lock_deadline(locks[i]) == before[i] ||
+                    (i != 1 && lock_deadline(locks[i]) > before[i]));
     }
     rc = sqlock_renew(locks[1], 0, &f->err);
     assert_code(SQLOCK_EBUSY, rc, &f->err);
-    assert_true(keep_deadline(locks[1]) == before[1]);
+    assert_true(lock_deadline(locks[1]) == before[1]);
     end_stranger(&sql);
     rc = sqlock_renew_many(locks, MANY, results, &f->err);
     assert_lock_ok(rc, &f->err);
-    assert_less(before[1], keep_deadline(locks[1]));
+    assert_less(before[1], lock_deadline(locks[1]));
     for (size_t i = 0; i < MANY; i++) {
         lock_give(locks[i]);
         lock_drop(locks[i]);
@@ -234,18 +234,18 @@ static void test_a_lease_within_the_margin_is_refused(void **state)
     rc = sqlock_acquire_many(&lock, 1, 0, &how, NULL, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_false(fixture_row(f, f->name).exists);
-    lock_take(lock, KEPT_MS);
-    deadline = keep_deadline(lock);
+    lock_take(lock, RENEWED_MS);
+    deadline = lock_deadline(lock);
     rc = sqlock_renew(lock, 399, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
-    assert_true(keep_deadline(lock) == deadline);
+    assert_true(lock_deadline(lock) == deadline);
     lock_give(lock);
     registry_end(registry);
 }
 
 static const struct test tests[] = {
     TEST_ON(test_one_lease_keeps_its_margin, ON_ALL, IN_ALL),
-    TEST_ON(test_a_lease_that_is_kept_keeps_its_margin, ON_ALL, IN_ALL),
+    TEST_ON(test_a_renewed_lease_keeps_its_margin, ON_ALL, IN_ALL),
     TEST_ON(test_many_leases_keep_their_margin, ON_ALL, IN_ALL),
     TEST_ON(test_a_lease_that_is_passed_over_keeps_its_margin, ON_SERVERS,
             IN_ALL),

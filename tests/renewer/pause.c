@@ -4,10 +4,10 @@
  * the time it has left before each write does not
  *
  * The holder is this program again, run as
- *     keeper --paused DATABASE PREFIX NAME TTL asks|blind
+ *     renewer --paused DATABASE PREFIX NAME TTL asks|blind
  * It takes the lock, reads a counter, stops itself, and goes on to write.
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -80,7 +80,7 @@ static pid_t start_holder(struct fixture *f, const char *how)
     pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        (void)execl(path, "keeper", "--paused", f->database->name, f->prefix,
+        (void)execl(path, "renewer", "--paused", f->database->name, f->prefix,
                     f->name, ttl, how, (char *)NULL);
         _exit(WENT_WRONG);
     }

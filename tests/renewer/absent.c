@@ -2,7 +2,7 @@
  * absent.c - a thread that has ended, or hangs, while it holds a lock: its
  * lease runs out, for the others of its process as for everybody else
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include "support/workers.h"
 
@@ -54,7 +54,7 @@ static void test_a_thread_that_ended_does_not_keep_its_process_out(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct absent absent = {.options = keep_options(TTL_MS, NULL),
+    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
                             .ends = true};
     struct worker worker;
     int rc;
@@ -72,12 +72,12 @@ static void test_a_thread_that_ended_does_not_keep_its_process_out(void **state)
 }
 
 /* Told of the loss first, by a renewal that stops with the thread. */
-static void test_what_a_thread_kept_ends_with_it(void **state)
+static void test_what_a_thread_renewed_ends_with_it(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    struct absent absent = {.options = keep_options(KEPT_MS, &told),
+    struct absent absent = {.options = renewed_options(RENEWED_MS, &told),
                             .ends = true};
     struct worker worker;
     int rc;
@@ -94,8 +94,8 @@ static void test_what_a_thread_kept_ends_with_it(void **state)
 static void test_what_a_registry_keeps_outlives_its_thread(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
-    struct absent absent = {.options = keep_options(KEPT_MS, NULL),
+    sqlock_options options = renewer_options(f);
+    struct absent absent = {.options = renewed_options(RENEWED_MS, NULL),
                             .ends = true};
     sqlock_registry *registry;
     struct worker worker;
@@ -105,7 +105,7 @@ static void test_what_a_registry_keeps_outlives_its_thread(void **state)
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     start_absent(&absent, &worker, lock);
-    keep_await_renewals(lock, 3);
+    await_renewals(lock, 3);
     lock_give(lock);
     registry_end(registry);
 }
@@ -115,7 +115,8 @@ static void test_a_thread_that_comes_back_is_told(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct absent absent = {.options = keep_options(TTL_MS, NULL), .times = 2};
+    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
+                            .times = 2};
     struct worker worker;
     char client[SQLOCK_KEY_SIZE];
     int rc;
@@ -142,7 +143,7 @@ static void test_a_thread_that_comes_back_to_its_lock(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct absent absent = {.options = keep_options(TTL_MS, NULL)};
+    struct absent absent = {.options = renewed_options(TTL_MS, NULL)};
     struct worker worker;
 
     absent.options.auto_renew = false;
@@ -160,8 +161,8 @@ static void test_requests_go_past_an_absent_holder(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_acquire_options options = keep_options(TTL_MS, NULL);
-    struct absent absent = {.options = keep_options(TTL_MS, NULL),
+    sqlock_acquire_options options = renewed_options(TTL_MS, NULL);
+    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
                             .ends = true};
     sqlock_request *first;
     sqlock_request *second;
@@ -193,8 +194,8 @@ static void test_requests_go_past_an_absent_holder(void **state)
 static void test_many_go_past_an_absent_holder(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *locks[2] = {keep_lock(f, f->a, 0), keep_lock(f, f->a, 1)};
-    struct absent absent = {.options = keep_options(TTL_MS, NULL),
+    sqlock_lock *locks[2] = {nth_lock(f, f->a, 0), nth_lock(f, f->a, 1)};
+    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
                             .ends = true};
     struct worker worker;
     int rc;
@@ -212,7 +213,7 @@ static void test_many_go_past_an_absent_holder(void **state)
 static const struct test tests[] = {
     TEST_ON(test_a_thread_that_ended_does_not_keep_its_process_out, ON_ALL,
             IN_ALL),
-    TEST(test_what_a_thread_kept_ends_with_it),
+    TEST(test_what_a_thread_renewed_ends_with_it),
     TEST(test_what_a_registry_keeps_outlives_its_thread),
     TEST_ON(test_a_thread_that_comes_back_is_told, ON_ALL, IN_ALL),
     TEST(test_a_thread_that_comes_back_to_its_lock),

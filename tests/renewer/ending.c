@@ -1,7 +1,7 @@
 /*
- * ending.c - what is left of kept leases and their registries: nothing
+ * ending.c - what is left of renewed leases and their registries: nothing
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include "support/tap.h"
 #include "support/workers.h"
@@ -33,10 +33,10 @@ static int spy_before(void *context, const struct tap_event *event)
     return 0;
 }
 
-static void test_close_releases_what_is_kept(void **state)
+static void test_close_releases_what_is_renewed(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *third = fixture_registry(f, &options);
     struct told told = {0};
     sqlock_lock *other;
@@ -44,11 +44,11 @@ static void test_close_releases_what_is_kept(void **state)
     size_t i;
 
     for (i = 0; i < KEPT; i++)
-        keep_take(keep_lock(f, third, i), LONG_TTL_MS, &told);
+        take_renewed(nth_lock(f, third, i), LONG_TTL_MS, &told);
     registry_end(third);
     for (i = 0; i < KEPT; i++) {
-        assert_true(is_free(f, keep_name(f, name, i)));
-        other = lock_obtain(f->b, keep_name(f, name, i));
+        assert_true(is_free(f, nth_name(f, name, i)));
+        other = lock_obtain(f->b, nth_name(f, name, i));
         lock_take(other, 0);
         lock_give(other);
         lock_drop(other);
@@ -61,30 +61,30 @@ static void test_close_releases_what_is_kept(void **state)
 static void test_close_releases_all_in_one_statement(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     const char *release = census_text(tapped, SQLOCK_SQL_RELEASE_MANY);
     struct spy spy = {.text = release};
     char name[96];
 
     for (size_t i = 0; i < MANY; i++)
-        lock_take(keep_lock(f, tapped, i), LONG_TTL_MS);
+        lock_take(nth_lock(f, tapped, i), LONG_TTL_MS);
     (void)sql_run(&f->sql,
                   "UPDATE %s SET CLIENT_ID = 'thief' WHERE LOCK_KEY = '%s'",
-                  f->table, sqlock_key(keep_lock(f, tapped, STOLEN)));
+                  f->table, sqlock_key(nth_lock(f, tapped, STOLEN)));
     tap_reset();
     tap_hooks(spy_before, NULL, &spy);
     assert_code(SQLOCK_ELOST, sqlock_registry_close(tapped, &f->err), &f->err);
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(atomic_load(&spy.times), 1);
     for (size_t i = 0; i < MANY; i++)
-        assert_true(is_free(f, keep_name(f, name, i)) == (i != STOLEN));
+        assert_true(is_free(f, nth_name(f, name, i)) == (i != STOLEN));
 }
 
 static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     size_t threads = 0;
     size_t fds = 0;
     int i;
@@ -96,9 +96,9 @@ static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
         int rc = sqlock_lost_fd(&fd, lock, &f->err);
 
         assert_lock_ok(rc, &f->err);
-        keep_take(lock, KEPT_MS, NULL);
+        take_renewed(lock, RENEWED_MS, NULL);
         if (i % 50 == 0)
-            keep_await_renewals(lock, 1);
+            await_renewals(lock, 1);
         registry_end(registry);
         if (i > 0)
             continue; /* the first one warms up */
@@ -163,7 +163,7 @@ static int rush_about(struct worker *worker)
     for (unsigned i = 0;
          i < rush->rounds && sqlock_monotonic_ns() < rush->end_ns; i++) {
         size_t which = (worker->index + i) % LOCKS;
-        sqlock_acquire_options options = keep_options(10 * TTL_MS, NULL);
+        sqlock_acquire_options options = renewed_options(10 * TTL_MS, NULL);
         int rc = sqlock_acquire(rush->locks[which], 20, &options, &worker->err);
 
         (void)atomic_fetch_add(&rush->tried, 1);
@@ -188,28 +188,28 @@ static int rush_about(struct worker *worker)
  * that were given back stay as they are. */
 static void expect_still_rows(struct fixture *f, sqlock_registry *registry)
 {
-    sqlock_lock *kept = lock_obtain(registry, f->name);
+    sqlock_lock *renewed = lock_obtain(registry, f->name);
     struct row rows[LOCKS];
     char name[96];
 
-    keep_take(kept, KEPT_MS, NULL);
+    take_renewed(renewed, RENEWED_MS, NULL);
     for (size_t i = 0; i < LOCKS; i++)
-        rows[i] = fixture_row(f, keep_name(f, name, i));
-    keep_await_renewals(kept, 10);
+        rows[i] = fixture_row(f, nth_name(f, name, i));
+    await_renewals(renewed, 10);
     for (size_t i = 0; i < LOCKS; i++) {
-        struct row row = fixture_row(f, keep_name(f, name, i));
+        struct row row = fixture_row(f, nth_name(f, name, i));
 
         assert_true(row.expires_us == rows[i].expires_us);
         assert_string_equal(row.client, rows[i].client);
     }
-    lock_give(kept);
-    lock_drop(kept);
+    lock_give(renewed);
+    lock_drop(renewed);
 }
 
 static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = keeper_options(f);
+    sqlock_options options = renewer_options(f);
     size_t threads = check_entries("/proc/self/task");
     size_t fds = check_entries("/proc/self/fd");
     struct rush rush = {.rounds = check_scale(1000, 100000) / WORKERS,
@@ -225,7 +225,7 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
     options.statement_timeout_ms = 2000;
     tapped = fixture_tapped(f, &options);
     for (i = 0; i < LOCKS; i++)
-        rush.locks[i] = keep_lock(f, tapped, i);
+        rush.locks[i] = nth_lock(f, tapped, i);
     tap_hooks(break_before, break_after, &rush);
     workers_start(&workers, WORKERS, rush_about, &rush);
     workers_join(&workers);
@@ -250,7 +250,7 @@ static void test_F4_interrupted_loops_leave_nothing_behind(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_close_releases_what_is_kept, ON_ALL, IN_ALL),
+    TEST_ON(test_close_releases_what_is_renewed, ON_ALL, IN_ALL),
     TEST_ON(test_close_releases_all_in_one_statement, ON_ALL, IN_ALL),
     TEST(test_200_registries_leave_no_thread_and_no_descriptor),
     TEST(test_F4_interrupted_loops_leave_nothing_behind),

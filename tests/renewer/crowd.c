@@ -2,7 +2,7 @@
  * crowd.c - one process holds ten thousand locks: one statement a period, on a
  * handful of connections
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <stdlib.h>
 
@@ -50,12 +50,12 @@ static bool are_all_held(sqlock_lock *const *locks)
     return true;
 }
 
-static void test_ten_thousand_locks_are_kept_together(void **state)
+static void test_ten_thousand_locks_are_renewed_together(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     struct told told = {0};
-    sqlock_acquire_options how = keep_options(CROWD_TTL_MS, &told);
+    sqlock_acquire_options how = renewed_options(CROWD_TTL_MS, &told);
     sqlock_lock **locks = calloc(QUEUE_FIRST, sizeof *locks);
     int *results = calloc(QUEUE_FIRST, sizeof *results);
     struct census census = {0};
@@ -69,22 +69,22 @@ static void test_ten_thousand_locks_are_kept_together(void **state)
     options.statement_timeout_ms = 5000 * SLOWNESS;
     tapped = fixture_tapped(f, &options);
     for (size_t i = 0; i < QUEUE_FIRST; i++)
-        locks[i] = keep_lock(f, tapped, i);
+        locks[i] = nth_lock(f, tapped, i);
     rc = sqlock_acquire_many(locks, QUEUE_FIRST, 0, &how, results, &f->err);
     assert_lock_ok(rc, &f->err);
     /* On a slow machine the first come up for renewal while the last are still
      * being listed; from the next time on all of them go together. */
-    keep_await_renewals(locks[0], 1);
-    keep_await_renewals(locks[QUEUE_FIRST - 1], 1);
+    await_renewals(locks[0], 1);
+    await_renewals(locks[QUEUE_FIRST - 1], 1);
     census_begin(&census, tapped);
-    first = keep_deadline(locks[0]);
+    first = lock_deadline(locks[0]);
     assert_becomes_true(atomic_load(&census.renewals) >= PERIODS,
                         3 * PATIENCE_MS);
-    keep_await_renewals(locks[QUEUE_FIRST - 1], 1);
+    await_renewals(locks[QUEUE_FIRST - 1], 1);
     /* So few have brought it so far, though each may be tried again. */
     assert_true(atomic_load(&census.renewals) <= 2 * (PERIODS + 1));
     assert_less(first + PERIOD_NS * (PERIODS - 1),
-                keep_deadline(locks[QUEUE_FIRST - 1]));
+                lock_deadline(locks[QUEUE_FIRST - 1]));
     assert_true(are_all_held(locks));
     assert_int_equal(atomic_load(&told.times), 0);
     assert_int_equal(atomic_load(&census.least), QUEUE_FIRST);
@@ -101,6 +101,6 @@ static void test_ten_thousand_locks_are_kept_together(void **state)
 }
 
 static const struct test tests[] = {
-    TEST(test_ten_thousand_locks_are_kept_together),
+    TEST(test_ten_thousand_locks_are_renewed_together),
 };
 const struct topic topic_crowd = TOPIC(tests);

@@ -1,14 +1,14 @@
 /*
- * main.c - the suite of kept leases, the signal of their loss, and many locks
- * at a time, on every database (see support/suite_main.h)
+ * main.c - the suite of background renewal, of how a loss is told, and of many
+ * locks at a time, on every database (see support/suite_main.h)
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
 static const struct topic *const topics[] = {
     &topic_crowd, &topic_order,  &topic_ending,    &topic_flight,
-    &topic_keep,  &topic_told,   &topic_stranger,  &topic_outage,
+    &topic_renew, &topic_told,   &topic_stranger,  &topic_outage,
     &topic_steal, &topic_clock,  &topic_many,      &topic_pause,
     &topic_late,  &topic_group,  &topic_overlap,   &topic_margin,
     &topic_doubt, &topic_absent, &topic_crosswise, NULL,
@@ -16,7 +16,7 @@ static const struct topic *const topics[] = {
 
 static void open_registries(struct fixture *fixture)
 {
-    sqlock_options options = keeper_options(fixture);
+    sqlock_options options = renewer_options(fixture);
 
     registry_end(fixture->a);
     registry_end(fixture->b);
@@ -25,7 +25,7 @@ static void open_registries(struct fixture *fixture)
 }
 
 static const struct suite_main suite = {
-    .name = "keeper",
+    .name = "renewer",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 4,

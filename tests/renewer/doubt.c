@@ -3,7 +3,7 @@
  * doubt: told as what they are, and their rows freed in the background, long
  * before their leases are over (F38, F39, F42)
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,7 @@ static void test_many_releases_that_could_not_be_sent(void **state)
     char name[96];
 
     for (size_t i = 0; i < MANY; i++) {
-        locks[i] = keep_lock(f, registry, i);
+        locks[i] = nth_lock(f, registry, i);
         lock_take(locks[i], LONG_TTL_MS);
     }
     tap_hooks(trouble_before, trouble_after, &trouble);
@@ -160,7 +160,7 @@ static void test_many_releases_that_could_not_be_sent(void **state)
     atomic_store(&trouble.times, 0);
     for (size_t i = 0; i < MANY; i++) {
         assert_int_equal(results[i], SQLOCK_EUNREACHABLE);
-        expect_freed(f, keep_name(f, name, i));
+        expect_freed(f, nth_name(f, name, i));
     }
     registry_end(registry);
 }
@@ -355,7 +355,7 @@ static void test_a_claim_in_doubt_costs_no_other_acquire(void **state)
     options.ttl_ms = LONG_TTL_MS;
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
-    other = keep_lock(f, registry, 1);
+    other = nth_lock(f, registry, 1);
     hanging.claim = census_text(registry, SQLOCK_SQL_CLAIM);
     hanging.release = census_text(registry, SQLOCK_SQL_RELEASE);
     lock_take(theirs, LONG_TTL_MS);
@@ -417,7 +417,7 @@ static void begin_requests(struct fixture *f, sqlock_registry *registry,
                            sqlock_request **requests)
 {
     for (size_t i = 0; i < REQUESTS; i++) {
-        sqlock_lock *lock = keep_lock(f, registry, i);
+        sqlock_lock *lock = nth_lock(f, registry, i);
         int rc =
             sqlock_request_acquire(&requests[i], lock, 0, NULL, -1, &f->err);
 
@@ -458,7 +458,7 @@ static void test_closing_shares_an_outage(void **state)
     unsigned before;
     int rc;
 
-    keep_take(held, LONG_TTL_MS, NULL);
+    take_renewed(held, LONG_TTL_MS, NULL);
     tap_hooks(stay_dark, NULL, &darkness);
     atomic_store(&darkness.is_dark, true);
     begin_requests(f, registry, requests);

@@ -2,7 +2,7 @@
  * steal.c - observe before steal: a peer whose clock is not known is believed
  * by what its row does, not by what its time stamps say
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
@@ -174,8 +174,8 @@ static void test_many_locks_are_observed_as_well(void **state)
 
     options.ttl_ms = LONG_TTL_MS;
     for (i = 0; i < 3; i++)
-        locks[i] = keep_lock(f, registry, i);
-    start_peer(f, &peer, &worker, keep_name(f, name, 1));
+        locks[i] = nth_lock(f, registry, i);
+    start_peer(f, &peer, &worker, nth_name(f, name, 1));
     rc = sqlock_acquire_many(locks, 3, 3 * PEERS_TTL_MS, &options, results,
                              &f->err);
     assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);

@@ -7,7 +7,7 @@
  * it.  The renewer renews when a test says so; no lease is over before its
  * test.
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <string.h>
 
@@ -92,7 +92,7 @@ static void open_scene(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     scene->tapped = fixture_tapped(f, &options);
     scene->lock = lock_obtain(scene->tapped, f->name);
-    keep_take(scene->lock, ttl_ms, NULL);
+    take_renewed(scene->lock, ttl_ms, NULL);
 }
 
 /* All are let go, and the truth is told. */
@@ -157,14 +157,14 @@ static void renew(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
 /* ---------------------------------------------------------------- the tests */
 
 /* It is older than what the application has asked for since. */
-static void test_the_keepers_answer_comes_last(void **state)
+static void test_the_renewers_answer_comes_last(void **state)
 {
     struct fixture *f = *state;
     struct scene scene;
 
     open_scene(f, &scene, LONG_MS);
     watch_for(&scene, SQLOCK_SQL_RENEW_MANY, AFTER);
-    (void)keep_make_due(scene.lock);
+    (void)make_due(scene.lock);
     assert_becomes_true(atomic_load(&scene.traffic.is_up), PATIENCE_MS);
     renew(f, &scene, SHORT_MS);
     expect_truth(f, scene.lock);
@@ -173,14 +173,14 @@ static void test_the_keepers_answer_comes_last(void **state)
 
 /* The renewer's renewal has shortened the row behind it; the one after makes up
  * for that. */
-static void test_a_longer_renewal_is_answered_after_the_keepers(void **state)
+static void test_a_longer_renewal_is_answered_after_the_renewers(void **state)
 {
     struct fixture *f = *state;
     struct scene scene;
 
     open_scene(f, &scene, SHORT_MS);
     renew_beside(&scene, renew_once, LONG_MS, AFTER);
-    keep_renewal_now(scene.lock);
+    renew_now(scene.lock);
     expect_truth(f, scene.lock);
     atomic_store(&scene.traffic.may_go, true);
     worker_join(&scene.worker);
@@ -235,7 +235,7 @@ static void test_a_shorter_renewal_that_has_not_arrived_yet(void **state)
 
     open_scene(f, &scene, LONG_MS);
     renew_beside(&scene, renew_once, SHORT_MS, BEFORE);
-    keep_renewal_now(scene.lock);
+    renew_now(scene.lock);
     assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
     renew(f, &scene, LONG_MS);
     assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
@@ -249,8 +249,8 @@ static int refuse(void *context, const struct tap_event *event)
     return event->text == traffic->slow ? SQLOCK_EDATABASE : 0;
 }
 
-/* Nothing has become of it: the lease is as it was.  Not one that is kept: its
- * keeper may be at it meanwhile, and does not know. */
+/* Nothing has become of it: the lease is as it was.  Not a lease with
+ * auto_renew: the renewer may be at it meanwhile, and does not know. */
 static void test_a_shorter_renewal_that_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -270,8 +270,8 @@ static void test_a_shorter_renewal_that_is_refused(void **state)
 
 /* SQLite's writes of a registry go one after another. */
 static const struct test tests[] = {
-    TEST_ON(test_the_keepers_answer_comes_last, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_a_longer_renewal_is_answered_after_the_keepers, ON_SERVERS,
+    TEST_ON(test_the_renewers_answer_comes_last, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_a_longer_renewal_is_answered_after_the_renewers, ON_SERVERS,
             IN_SQLOCK),
     TEST_ON(test_one_of_many_is_answered_after_a_shorter_one, ON_SERVERS,
             IN_SQLOCK),

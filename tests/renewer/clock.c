@@ -5,7 +5,7 @@
  * End to end, the step is in the answers to renewals: a driver around the real
  * one shifts the time that they say.  Nothing else of them is touched.
  */
-#include "keeper.h"
+#include "renewer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,15 +173,15 @@ static void check_step(struct fixture *f, int64_t step_us)
     options.log_context = &log;
     (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
     registry = fixture_registry_at(f, url, &options);
-    plain = keep_lock(f, registry, 0);
-    fenced = keep_lock(f, registry, 1);
-    how = keep_options(5 * TTL_MS, &fenced_told);
+    plain = nth_lock(f, registry, 0);
+    fenced = nth_lock(f, registry, 1);
+    how = renewed_options(5 * TTL_MS, &fenced_told);
     how.fenced = true;
     renewal = registry->store.statements[SQLOCK_SQL_RENEW_MANY].sent.text;
-    keep_take(plain, 5 * TTL_MS, &plain_told);
+    take_renewed(plain, 5 * TTL_MS, &plain_told);
     rc = sqlock_acquire(fenced, 0, &how, &f->err);
     assert_lock_ok(rc, &f->err);
-    keep_await_renewals(plain, 2);
+    await_renewals(plain, 2);
     assert_int_equal(atomic_load(&log.lines), 0);
     atomic_store(&shift_us, step_us);
     assert_becomes_true(atomic_load(&plain_told.times) > 0, PATIENCE_MS);
@@ -190,14 +190,14 @@ static void check_step(struct fixture *f, int64_t step_us)
     assert_int_equal(atomic_load(&log.lines), 1);
     assert_contains(log.last, "clock");
     assert_true(check_one_line(log.last));
-    keep_await_renewals(fenced, 3);
+    await_renewals(fenced, 3);
     assert_int_equal(atomic_load(&fenced_told.times), 0);
     assert_int_equal(atomic_load(&log.lines), 1);
     assert_code(SQLOCK_ELOST, sqlock_release(plain, &f->err), &f->err);
     lock_give(fenced);
     /* Its new time is its time. */
-    keep_take(plain, 5 * TTL_MS, &plain_told);
-    keep_await_renewals(plain, 2);
+    take_renewed(plain, 5 * TTL_MS, &plain_told);
+    await_renewals(plain, 2);
     lock_give(plain);
     lock_drop(plain);
     lock_drop(fenced);
@@ -234,10 +234,10 @@ static void test_F16_a_small_step_is_borne(void **state)
     registry = fixture_registry_at(f, url, &options);
     renewal = registry->store.statements[SQLOCK_SQL_RENEW_MANY].sent.text;
     lock = lock_obtain(registry, f->name);
-    keep_take(lock, 5 * TTL_MS, &told);
-    keep_await_renewals(lock, 2);
+    take_renewed(lock, 5 * TTL_MS, &told);
+    await_renewals(lock, 2);
     atomic_store(&shift_us, TTL_MS * 1000 / 4);
-    keep_await_renewals(lock, 3);
+    await_renewals(lock, 3);
     assert_int_equal(atomic_load(&log.lines), 0);
     assert_int_equal(atomic_load(&told.times), 0);
     lock_give(lock);
