@@ -190,7 +190,7 @@ ALL_LDFLAGS := $(LINK) -pie $(LDFLAGS)
 SO_LDFLAGS := $(LINK) $(if $(SAN),,-Wl,-z,defs) -shared \
 	-Wl,-soname,$(SONAME) $(LDFLAGS)
 CLI_LIBS := -lpopt -ljansson
-TEST_LIBS := -lcmocka -ljansson -lm
+TEST_LIBS := -lcmocka -ljansson -lpopt -lm
 
 # libmysqlclient of a tree that fetch-mysql.sh has unpacked, run by that tree's
 # own C library: RPATH must win over the host's path, RUNPATH would not.
@@ -452,7 +452,7 @@ check: test
 
 .PHONY: statements
 statements: $B/tests/unit ## Write sql/*/statements.sql: what is sent
-	@SQLOCK_WRITE_STATEMENTS=1 $B/tests/unit 'test_statements_*' \
+	@SQLOCK_WRITE_STATEMENTS=1 $B/tests/unit -t 'test_statements_*' \
 		>$B/statements.log 2>&1 || { cat $B/statements.log; exit 1; }
 
 # Words of make's own that name the same build in another variant.
@@ -470,7 +470,8 @@ asan: ## Unit, driver, conformance and exhaust suites under ASan and UBSan
 tsan: ## Unit, driver and conformance suites under ThreadSanitizer
 	+@$(AGAIN) SAN=thread SUITES='$(or $(SAN_SUITES),$(SANITIZED))' test
 valgrind: ## Unit suite under valgrind
-	+@WRAP='$(VALGRIND)' $(AGAIN) SUITES=unit test
+	+@WRAP='$(VALGRIND)' SUITE_ARGS=--alone SUITE_SCRIPTS=no $(AGAIN) \
+	SUITES=unit test
 campaign: ## Stress, failover and Galera suites at full length (hours)
 	@bash tests/servers/fetch.sh mariadb-10
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \

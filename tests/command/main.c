@@ -12,6 +12,7 @@ static const struct topic *const topics[] = {&topic_ending, &topic_outage,
 
 static const struct suite_main suite = {
     .name = "command",
+    .about = "`sqlock run` when servers, holders and supervisors end or stop",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 3,

@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/group.h"
+#include "support/lanes.h"
+#include "support/program.h"
+
 #define TESTS_MAX 400
 
 static struct CMUnitTest tests[TESTS_MAX];
@@ -42,6 +46,12 @@ static void add(const char *name, CMUnitTestFunction function)
 
 static int run_on(const struct database *database)
 {
+    struct group group = {
+        .name = database->name,
+        .tests = tests,
+        .open = suite_open,
+        .close = suite_close,
+    };
     int failures;
 
     subject.database = database;
@@ -68,8 +78,8 @@ static int run_on(const struct database *database)
         add_race_tests(add);
         add_many_tests(add);
     }
-    failures = _cmocka_run_group_tests(database->name, tests, count, suite_open,
-                                       suite_close);
+    group.count = count;
+    failures = group_run(&group);
     for (size_t i = 0; i < count; i++) {
         /* Ours, from asprintf(). */
         void *name;
@@ -80,19 +90,25 @@ static int run_on(const struct database *database)
     return failures;
 }
 
-int main(void)
+static int run_lane(const struct lane *lane)
 {
-    int failures = 0;
+    return run_on(lane->database);
+}
 
-    for (size_t i = 0; i < DATABASES; i++) {
-        if (database_url(&databases[i]) != NULL) {
-            failures += run_on(&databases[i]);
-        } else {
-            print_message("skipped: %s: SQLOCK_TEST_%s_URL is not set\n",
-                          databases[i].name, databases[i].variable);
-            if (check_skips_fail())
-                failures++;
-        }
-    }
-    return failures == 0 ? 0 : 1;
+int main(int argc, char **argv)
+{
+    static const struct program program = {
+        .name = "drivers",
+        .about = "the contract of sqlock_driver.h, on each driver",
+        .databases = ON_ALL,
+    };
+    static const struct lanes lanes = {.count = 1, .run = run_lane};
+
+    program_read(&program, argc, argv);
+    if (!program_lists())
+        return lanes_run(&lanes);
+    for (size_t i = 0; i < DATABASES; i++)
+        if (program_wants_database(&databases[i]))
+            (void)run_on(&databases[i]);
+    return 0;
 }

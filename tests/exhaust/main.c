@@ -17,6 +17,7 @@ static void begin(struct fixture *fixture)
 
 static const struct suite_main suite = {
     .name = "exhaust",
+    .about = "what comes of memory, threads and descriptors that are not there",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 3,

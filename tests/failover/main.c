@@ -15,6 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/group.h"
+#include "support/program.h"
+
 #define ENOUGH 40 /* writes before and after, over all */
 
 static pid_t writers[WRITERS];
@@ -189,9 +192,26 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_F57_acknowledged_writes_are_there),
         cmocka_unit_test(test_F57_no_write_comes_after_its_successors),
     };
+    static const struct program program = {
+        .name = "failover",
+        .about = "one failover of PostgreSQL under guarded writes",
+        .arguments = "[sync|async]",
+    };
+    static const struct group group = {
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+        .open = set_up,
+        .close = tear_down,
+        .is_sequence = true,
+    };
+    const char *kind;
 
-    cluster_choose(argc < 2 || strcmp(argv[argc - 1], "async") != 0);
-    print_message("failover to the %s standby\n",
-                  cluster_is_synchronous() ? "synchronous" : "asynchronous");
-    return cmocka_run_group_tests(tests, set_up, tear_down) == 0 ? 0 : 1;
+    program_read(&program, argc, argv);
+    kind = program_arguments()[0];
+    cluster_choose(kind == NULL || strcmp(kind, "async") != 0);
+    if (!program_lists())
+        print_message("failover to the %s standby\n", cluster_is_synchronous()
+                                                          ? "synchronous"
+                                                          : "asynchronous");
+    return group_run(&group) == 0 ? 0 : 1;
 }

@@ -2,7 +2,7 @@
  * main.c - faults of networks, servers, files and processes, on every database
  * that the environment names
  *
- *     fault [-t PATTERN] [-j LANES] [-c CLOCK] [postgres] [mysql] [sqlite]
+ *     fault [-j LANES] [-c CLOCK] [of program.h]... [postgres] [mysql] [sqlite]
  *
  * What stops a server runs first and alone; then the rest in lanes (see
  * support/lanes.h), each with a lock table and a proxy.  With -c only the tests
@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "support/group.h"
+#include "support/program.h"
 
 #define CELLS_MAX 512
 
@@ -39,12 +42,6 @@ static struct suite_main suite = {
 static const struct lane *lane;
 static size_t fds; /* open when it began */
 static size_t threads;
-
-static int open_lane(void **state)
-{
-    (void)state;
-    return stage_open(lane->database);
-}
 
 /* Everything is closed: nothing is left of it. */
 static void test_no_descriptor_and_no_thread_is_left(void **state)
@@ -88,21 +85,27 @@ static void start_own_threads(void)
         (void)pthread_join(thread, NULL);
 }
 
+static int open_lane(void **state)
+{
+    (void)state;
+    start_own_threads();
+    fds = check_entries("/proc/self/fd");
+    threads = check_entries("/proc/self/task");
+    return stage_open(lane->database);
+}
+
 static int run_lane(const struct lane *this_lane)
 {
     static struct cell cells[CELLS_MAX];
     static struct CMUnitTest tests[CELLS_MAX + TESTS_MAX + 1];
     unsigned turn = 0;
     char name[96];
+    struct group group = {.name = name, .tests = tests, .open = open_lane};
     size_t count;
 
     lane = this_lane;
     (void)snprintf(name, sizeof name, "fault %s%s %u", lane->database->name,
                    lane->stops_server ? " (stopped)" : "", lane->number + 1);
-    print_message("%s\n", name);
-    start_own_threads();
-    fds = check_entries("/proc/self/fd");
-    threads = check_entries("/proc/self/task");
     count = add_cells(tests, cells);
     count +=
         suite_collect(&tests[count], &suite, lane, SQLOCK_LAYOUT_SQLOCK, &turn);
@@ -114,7 +117,8 @@ static int run_lane(const struct lane *this_lane)
         .name = "test_no_descriptor_and_no_thread_is_left",
         .test_func = test_no_descriptor_and_no_thread_is_left,
     };
-    return _cmocka_run_group_tests(name, tests, count, open_lane, NULL);
+    group.count = count;
+    return group_run(&group);
 }
 
 /* ------------------------------------------------------ the one database -- */
@@ -162,6 +166,13 @@ static void test_no_session_is_left(void **state)
     assert_becomes_true(count_sessions() <= census.sessions, PATIENCE_MS);
 }
 
+/* In this process, which has to know the first count at the end. */
+static bool counts_sessions_of(const struct database *database)
+{
+    return database->bit != ON_SQLITE &&
+           program_wants("test_no_session_is_left");
+}
+
 static int count_before(const struct database *database)
 {
     static const struct CMUnitTest before[] = {
@@ -169,10 +180,10 @@ static int count_before(const struct database *database)
     };
 
     census.database = database;
-    return database->bit == ON_SQLITE
-               ? 0
-               : cmocka_run_group_tests_name(database->name, before,
-                                             open_census, close_census);
+    return counts_sessions_of(database)
+               ? cmocka_run_group_tests_name(database->name, before,
+                                             open_census, close_census)
+               : 0;
 }
 
 static int count_after(const struct database *database)
@@ -181,10 +192,10 @@ static int count_after(const struct database *database)
         cmocka_unit_test(test_no_session_is_left),
     };
 
-    return database->bit == ON_SQLITE
-               ? 0
-               : cmocka_run_group_tests_name(database->name, after, open_census,
-                                             close_census);
+    return counts_sessions_of(database)
+               ? cmocka_run_group_tests_name(database->name, after, open_census,
+                                             close_census)
+               : 0;
 }
 
 /* ----------------------------------------------------------- the program -- */
@@ -198,32 +209,55 @@ static const struct lanes with_everything = {
 };
 static const struct lanes with_clock = {.count = 1, .run = run_lane};
 
+/* Of all databases, each once. */
+static void list_tests(void)
+{
+    for (size_t i = 0; i < DATABASES; i++)
+        for (int stops = 0; stops < 2; stops++) {
+            const struct lane one = {
+                .database = &databases[i], .of = 1, .stops_server = stops != 0};
+
+            if (program_wants_database(&databases[i]))
+                (void)run_lane(&one);
+        }
+}
+
 int main(int argc, char **argv)
 {
+    static int lane_count;
+    static const struct poptOption options[] = {
+        {"lanes", 'j', POPT_ARG_INT, &lane_count, 0,
+         "Spread the tests of each database over so many processes", "N"},
+        {"clock", 'c', POPT_ARG_STRING, &clock_file, 0,
+         "Run the tests of a server's clock, which this file sets", "FILE"},
+        POPT_TABLEEND,
+    };
+    static const struct program program = {
+        .name = "fault",
+        .about = "each operation under each fault of network, server and "
+                 "process",
+        .databases = ON_ALL,
+        .options = options,
+    };
+    static const struct suite *const histories[] = {&suite_history};
     struct lanes lanes = with_everything;
     int failed = 0;
-    int option;
 
     if (argc > 2 && strcmp(argv[1], "--holder") == 0)
         return holder_main(argv);
-    while ((option = getopt(argc, argv, "t:j:c:")) != -1) {
-        if (option == 't')
-            cmocka_set_test_filter(optarg);
-        else if (option == 'j')
-            lanes.count = (unsigned)strtoul(optarg, NULL, 10);
-        else if (option == 'c')
-            clock_file = optarg;
-        else
-            return 2;
-    }
+    program_read(&program, argc, argv);
+    if (lane_count != 0)
+        lanes.count = (unsigned)lane_count;
     if (clock_file != NULL) {
         suite.topics = clock_topics;
         lanes = with_clock;
     } else {
-        failed =
-            _cmocka_run_group_tests(suite_history.name, suite_history.tests,
-                                    suite_history.count, NULL, NULL);
+        failed = group_run_suites(histories, 1);
     }
-    failed += lanes_run(&lanes, argv + optind, argc - optind);
+    if (program_lists()) {
+        list_tests();
+        return 0;
+    }
+    failed += lanes_run(&lanes);
     return failed == 0 ? 0 : 1;
 }

@@ -18,7 +18,9 @@
 #include <mysql.h>
 
 #include "support/database.h"
+#include "support/group.h"
 #include "support/login.h"
+#include "support/program.h"
 
 #define PREFIX "gr_"
 #define MEMBERS 3
@@ -427,7 +429,7 @@ static void test_a_member_that_leaves_grants_nothing(void **state)
     (void)sqlock_registry_close(registry, &err);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_primary_grants),
@@ -438,10 +440,21 @@ int main(void)
         cmocka_unit_test(test_a_connection_outside_the_group_is_not_adopted),
         cmocka_unit_test(test_a_member_that_leaves_grants_nothing),
     };
+    static const struct program program = {
+        .name = "group",
+        .about = "what members of a MySQL group grant",
+    };
+    static const struct group group = {
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+        .open = set_up,
+        .is_sequence = true,
+    };
 
-    if (database_url(mysql) == NULL) {
+    program_read(&program, argc, argv);
+    if (!program_lists() && database_url(mysql) == NULL) {
         print_message("skipped: no group of MySQL here\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, set_up, NULL) == 0 ? 0 : 1;
+    return group_run(&group) == 0 ? 0 : 1;
 }

@@ -53,7 +53,7 @@ names() { # WHAT EXPECTED LINE...
     fi
 }
 
-unset SKIPS_FAIL
+unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS V
 counts "what passes" 0 "1 passed, 0 failed, 0 skipped" "echo ok - it"
 counts "a skip that is said, with 77, is no failure" \
     0 "1 passed, 0 failed, 1 skipped" "echo ok - it" "echo skip - it; exit 77"

@@ -8,6 +8,7 @@ static const struct topic *const topics[] = {&topic_form, &topic_driver, NULL};
 
 static const struct suite_main suite = {
     .name = "polling",
+    .about = "waiting on a server that has nothing to wake a waiter with",
     .topics = topics,
     .layouts = IN_ALL,
     .lanes = 1,

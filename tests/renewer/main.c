@@ -26,6 +26,8 @@ static void open_registries(struct fixture *fixture)
 
 static const struct suite_main suite = {
     .name = "renewer",
+    .about =
+        "renewal in the background, how a loss is told, many locks at a time",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 4,

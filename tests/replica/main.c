@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "support/database.h"
+#include "support/group.h"
+#include "support/program.h"
 
 #define PREFIX "re_"
 #define TTL_MS 120000 /* nothing runs out while the story lasts */
@@ -192,7 +194,7 @@ static void test_F57_the_old_holder_is_told(void **state)
     assert_true(sqlock_registry_close(source.registry, &err) < 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_F59_no_decision_comes_from_a_replica),
@@ -200,10 +202,21 @@ int main(void)
         cmocka_unit_test(test_F57_the_promoted_replica_goes_on),
         cmocka_unit_test(test_F57_the_old_holder_is_told),
     };
+    static const struct program program = {
+        .name = "replica",
+        .about = "one failover of Oracle's MySQL to its replica",
+    };
+    static const struct group group = {
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+        .open = set_up,
+        .is_sequence = true,
+    };
 
-    if (database_url(mysql) == NULL) {
+    program_read(&program, argc, argv);
+    if (!program_lists() && database_url(mysql) == NULL) {
         print_message("skipped: no MySQL with a replica here\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, set_up, NULL) == 0 ? 0 : 1;
+    return group_run(&group) == 0 ? 0 : 1;
 }

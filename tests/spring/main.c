@@ -17,7 +17,9 @@ static const struct topic *const topics[] = {
 
 static const struct suite_main suite = {
     .name = "spring",
+    .about = "Spring's own JdbcLockRegistry beside ours",
     .topics = topics,
+    .databases = ON_SERVERS, /* no Spring service can share a SQLite file */
     .layouts = IN_ALL,
     .lanes = 1,
     .test_seconds = 900,
@@ -27,13 +29,7 @@ static const struct suite_main suite = {
 
 int main(int argc, char **argv)
 {
-    static char postgres[] = "postgres";
-    static char mysql[] = "mysql";
-    char *servers[] = {argv[0], postgres, mysql, NULL};
-
     if (argc > 5 && strcmp(argv[1], HOLDER_FACE) == 0)
         return holder_main(argv + 2);
-    if (argc == 1) /* not SQLite, which no Spring service can share */
-        return suite_main(&suite, 3, servers);
     return suite_main(&suite, argc, argv);
 }

@@ -13,6 +13,7 @@ static const struct topic *const topics[] = {
 
 static const struct suite_main suite = {
     .name = "stock",
+    .about = "stock that many take from: exact counts, nothing oversold",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 1,
@@ -28,6 +29,7 @@ static const struct topic *const limping_topics[] = {&topic_limping, NULL};
 /* Of which three tests fail (limping.sh). */
 static const struct suite_main limping = {
     .name = "limping",
+    .about = "tests that fail, for limping.sh",
     .topics = limping_topics,
     .layouts = IN_SQLOCK,
     .lanes = 1,

@@ -1,8 +1,7 @@
 /*
  * main.c - processes and long loops: counts are exact, tokens rise over all of
  * them, nobody is let in twice
- *
- *     stress [-t PATTERN] [postgres] [mysql] [sqlite]
+ * (see support/program.h)
  *
  * SQLOCK_SCALE=campaign makes the loops as long as the promises say.
  */
@@ -16,6 +15,10 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "support/group.h"
+#include "support/lanes.h"
+#include "support/program.h"
 
 static const struct database *current;
 
@@ -321,12 +324,6 @@ static void test_a_killed_holder_blocks_no_longer_than_its_lease(void **state)
     yard_close(&yard);
 }
 
-static void test_database_is_named(void **state)
-{
-    (void)state;
-    skip_or_fail("SQLOCK_TEST_%s_URL is not set", current->variable);
-}
-
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_two_processes_count_exactly),
     cmocka_unit_test(test_two_processes_count_exactly_on_springs_tables),
@@ -337,43 +334,29 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_a_killed_holder_blocks_no_longer_than_its_lease),
 };
 
-static const struct CMUnitTest missing[] = {
-    cmocka_unit_test(test_database_is_named),
-};
-
-static bool is_contended(const struct database *database, char **names,
-                         int count)
+static int run_lane(const struct lane *lane)
 {
-    int i;
+    const struct group group = {
+        .name = lane->database->name,
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+    };
 
-    for (i = 0; i < count; i++)
-        if (strcmp(names[i], database->name) == 0)
-            return true;
-    return count == 0;
+    current = lane->database;
+    return group_run(&group);
 }
 
 int main(int argc, char **argv)
 {
-    int failed = 0;
-    int option;
-    size_t i;
+    static const struct program program = {
+        .name = "stress",
+        .about = "long loops of several processes: counts are exact",
+        .databases = ON_ALL,
+    };
+    static const struct lanes lanes = {.count = 1, .run = run_lane};
 
-    while ((option = getopt(argc, argv, "t:")) != -1) {
-        if (option != 't')
-            return 2;
-        cmocka_set_test_filter(optarg);
-    }
-    for (i = 0; i < DATABASES; i++) {
-        current = &databases[i];
-        if (!is_contended(current, argv + optind, argc - optind))
-            continue;
-        print_message("stress %s\n", current->name);
-        if (database_url(current) == NULL)
-            failed +=
-                cmocka_run_group_tests_name(current->name, missing, NULL, NULL);
-        else
-            failed +=
-                cmocka_run_group_tests_name(current->name, tests, NULL, NULL);
-    }
-    return failed == 0 ? 0 : 1;
+    program_read(&program, argc, argv);
+    if (program_lists())
+        return run_lane(&(struct lane){.database = &databases[0]});
+    return lanes_run(&lanes);
 }

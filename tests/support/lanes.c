@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "program.h"
 #include "server.h"
 
 /* A process of our own, its output in a file. */
@@ -145,7 +146,7 @@ static int run_missing(const struct database *database)
     };
 
     missing_database = database;
-    return cmocka_run_group_tests_name(database->name, tests, NULL, NULL);
+    return _cmocka_run_group_tests(database->name, tests, 1, NULL, NULL);
 }
 
 /* A file of the lane's own: SQLite has one writer at a time. */
@@ -194,29 +195,21 @@ static int run_database(const struct database *database)
     return failed;
 }
 
-static size_t choose(const struct database **chosen, char **names, int count)
-{
-    size_t number = 0;
-
-    for (size_t i = 0; i < DATABASES; i++) {
-        bool wanted = count == 0;
-
-        for (int k = 0; k < count; k++)
-            wanted = wanted || strcmp(names[k], databases[i].name) == 0;
-        if (wanted)
-            chosen[number++] = &databases[i];
-    }
-    return number;
-}
-
-int lanes_run(const struct lanes *lanes, char **names, int count)
+int lanes_run(const struct lanes *lanes)
 {
     const struct database *chosen[DATABASES];
     struct child children[DATABASES];
-    size_t number = choose(chosen, names, count);
+    size_t number = 0;
 
-    if (lanes->count < 1 || lanes->count > LANES_MAX || number == 0)
+    for (size_t i = 0; i < DATABASES; i++)
+        if (program_wants_database(&databases[i]))
+            chosen[number++] = &databases[i];
+    if (lanes->count < 1 || lanes->count > LANES_MAX)
         return 2;
+    if (number == 0) {
+        print_message("skipped: none of its databases is asked for\n");
+        return 77;
+    }
     running = lanes;
     catch_signals();
     if (number == 1)

@@ -29,9 +29,10 @@ struct lanes {
     int (*after)(const struct database *database);
 };
 
-/* Run on the databases of these names, or, given none, on all; the program's
- * exit status.  A database that the environment does not name is one skipped
- * test.  An alarm is taken for a test that hangs, and ends its process. */
-int lanes_run(const struct lanes *lanes, char **names, int count);
+/* Run on the databases that the command line asks for (program.h); the
+ * program's exit status.  A database that the environment does not name is one
+ * skipped test.  An alarm is taken for a test that hangs, and ends its
+ * process. */
+int lanes_run(const struct lanes *lanes);
 
 #endif

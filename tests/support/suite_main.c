@@ -3,22 +3,20 @@
  */
 #include "suite_main.h"
 
-#include <fnmatch.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "group.h"
+#include "program.h"
 #include "server.h"
 #include "tap.h"
 
 static const struct suite_main *suite;
-static const char *only_layout;
-static const char *only_tests; /* a pattern */
+static char *only_layout;
+static int lane_count;
 
 /* What the group that is to run now works on. */
 static const struct lane *group_lane;
@@ -26,20 +24,23 @@ static sqlock_layout group_layout;
 static struct fixture fixture;
 static const struct test *running;
 
-static int open_group(void)
+static int open_group(void **state)
 {
     int rc = fixture_open(&fixture, group_lane->database, group_layout);
 
+    (void)state;
     if (rc == 0 && suite->open != NULL)
         suite->open(&fixture);
     return rc;
 }
 
-static void close_group(void)
+static int close_group(void **state)
 {
+    (void)state;
     if (suite->close != NULL)
         suite->close(&fixture);
     fixture_close(&fixture);
+    return 0;
 }
 
 /* A test of rows where the database refuses to lock any says so and is over;
@@ -120,100 +121,23 @@ static void prepare(struct CMUnitTest *tests, size_t count)
     }
 }
 
-/* --- the process of a group --- */
-
-/* A test that failed may have left a transaction open, a row locked, threads
- * that wait: the process ends with it, as they do, and those behind it run in
- * another one, with a fixture of its own. */
-struct group {
-    struct CMUnitTest *tests;
-    size_t count;
-    size_t *begun; /* shared with the process */
-};
-
-/* In the process: from the first that has not run on. */
-static void run_rest(const struct group *group)
-{
-    if (open_group() != 0) {
-        printf("[  FAILED  ] GROUP SETUP\n");
-        (void)fflush(NULL);
-        _exit(1);
-    }
-    while (*group->begun < group->count) {
-        struct CMUnitTest *test = &group->tests[(*group->begun)++];
-
-        if (_cmocka_run_group_tests(test->name, test, 1, NULL, NULL) != 0) {
-            (void)fflush(NULL);
-            _exit(1);
-        }
-    }
-    close_group();
-    exit(0);
-}
-
-/* How many failed: 0 or 1. */
-static int run_process(const struct group *group)
-{
-    pid_t parent = getpid();
-    int status = -1;
-    pid_t pid;
-
-    (void)fflush(NULL);
-    pid = fork();
-    if (pid == 0) {
-        if (prctl(PR_SET_PDEATHSIG, SIGTERM) < 0 || getppid() != parent)
-            _exit(98);
-        run_rest(group);
-    }
-    if (pid > 0)
-        (void)waitpid(pid, &status, 0);
-    if (pid > 0 && WIFSIGNALED(status) && *group->begun > 0)
-        print_message("[  FAILED  ] the test was ended by signal %d, %s\n",
-                      WTERMSIG(status), strsignal(WTERMSIG(status)));
-    return status != 0;
-}
-
-static int run_group(struct CMUnitTest *tests, size_t count)
-{
-    struct group group = {.tests = tests, .count = count};
-    int failed = 0;
-    size_t before;
-
-    group.begun = mmap(NULL, sizeof *group.begun, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (group.begun == MAP_FAILED)
-        abort();
-    do {
-        before = *group.begun;
-        failed += run_process(&group);
-    } while (*group.begun<count && * group.begun> before);
-    (void)munmap(group.begun, sizeof *group.begun);
-    return failed;
-}
-
-/* Those that the command line asks for come first; how many. */
-static size_t choose(struct CMUnitTest *tests, size_t count)
-{
-    size_t chosen = 0;
-
-    for (size_t i = 0; i < count; i++)
-        if (only_tests == NULL || fnmatch(only_tests, tests[i].name, 0) == 0)
-            tests[chosen++] = tests[i];
-    return chosen;
-}
-
 static int run_layout(unsigned *turn)
 {
     static struct CMUnitTest tests[TESTS_MAX];
-    size_t count = suite_collect(tests, suite, group_lane, group_layout, turn);
+    char name[128];
+    const struct group group = {
+        .name = name,
+        .tests = tests,
+        .count = suite_collect(tests, suite, group_lane, group_layout, turn),
+        .open = open_group,
+        .close = close_group,
+    };
 
-    count = choose(tests, count);
-    if (count == 0)
-        return 0;
-    prepare(tests, count);
-    print_message("%s %s %s %u\n", suite->name, group_lane->database->name,
-                  layout_name(group_layout), group_lane->number + 1);
-    return run_group(tests, count);
+    (void)snprintf(name, sizeof name, "%s %s %s %u", suite->name,
+                   group_lane->database->name, layout_name(group_layout),
+                   group_lane->number + 1);
+    prepare(tests, group.count);
+    return group_run(&group);
 }
 
 static int run_lane(const struct lane *lane)
@@ -231,25 +155,57 @@ static int run_lane(const struct lane *lane)
     return failed;
 }
 
+static void list_tests(void)
+{
+    for (const struct topic *const *topic = suite->topics; *topic != NULL;
+         topic++)
+        for (size_t i = 0; i < (*topic)->count; i++)
+            if (program_wants((*topic)->tests[i].name))
+                printf("%s\n", (*topic)->tests[i].name);
+}
+
+/* Whether the command line asks for the layout by its name. */
+static bool is_layout(const char *name)
+{
+    for (int layout = 0; layout < SQLOCK_LAYOUTS; layout++)
+        if (strcmp(name, layout_name((sqlock_layout)layout)) == 0)
+            return true;
+    return false;
+}
+
 int suite_main(const struct suite_main *main_suite, int argc, char **argv)
 {
+    static const struct poptOption options[] = {
+        {"layout", 'l', POPT_ARG_STRING, &only_layout, 0,
+         "Use tables of this layout only: sqlock, spring7 or spring6",
+         "LAYOUT"},
+        {"lanes", 'j', POPT_ARG_INT, &lane_count, 0,
+         "Spread the tests of each database over so many processes", "N"},
+        POPT_TABLEEND,
+    };
+    struct program program = {
+        .name = main_suite->name,
+        .about = main_suite->about,
+        .databases =
+            main_suite->databases != 0 ? main_suite->databases : ON_ALL,
+        .options = options,
+    };
     struct lanes lanes = {
-        .count = main_suite->lanes,
         .stops_servers = main_suite->stops_servers,
         .run = run_lane,
     };
-    int option;
 
     suite = main_suite;
-    while ((option = getopt(argc, argv, "t:l:j:")) != -1) {
-        if (option == 't')
-            only_tests = optarg;
-        else if (option == 'l')
-            only_layout = optarg;
-        else if (option == 'j')
-            lanes.count = (unsigned)strtoul(optarg, NULL, 10);
-        else
-            return 2;
+    program_read(&program, argc, argv);
+    lanes.count = lane_count != 0 ? (unsigned)lane_count : main_suite->lanes;
+    if (only_layout != NULL && !is_layout(only_layout)) {
+        (void)fprintf(stderr, "%s: there is no layout %s\n", suite->name,
+                      only_layout);
+        return 2;
     }
-    return lanes_run(&lanes, argv + optind, argc - optind);
+    if (program_lists()) {
+        list_tests();
+        return 0;
+    }
+    return lanes_run(&lanes);
 }

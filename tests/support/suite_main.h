@@ -2,7 +2,7 @@
  * suite_main.h - the main program of a suite whose tests each run once on every
  * database and table layout that they name
  *
- *     SUITE [-t PATTERN] [-l LAYOUT] [-j LANES] [postgres] [mysql] [sqlite]
+ *     SUITE [-l LAYOUT] [-j LANES] [OPTION]... [postgres] [mysql] [sqlite]
  *
  * Databases run side by side, and the tests of each in lanes (lanes.h) with a
  * lock table of their own.
@@ -34,8 +34,10 @@ struct topic {
     {.name = #function_, .function = (function_),                              \
      .databases = (databases_), .layouts = (layouts_)}
 #define TEST_STOPPING(function_, databases_)                                   \
+    TEST_STOPPING_IN(function_, databases_, 0)
+#define TEST_STOPPING_IN(function_, databases_, layouts_)                      \
     {.name = #function_, .function = (function_),                              \
-     .databases = (databases_), .stops_server = true}
+     .databases = (databases_), .layouts = (layouts_), .stops_server = true}
 #define TEST_OF_ROWS(function_, databases_, layouts_)                          \
     {.name = #function_, .function = (function_),                              \
      .databases = (databases_), .layouts = (layouts_), .locks_rows = true}
@@ -47,7 +49,9 @@ struct topic {
 
 struct suite_main {
     const char *name;
+    const char *about;                 /* see program.h */
     const struct topic *const *topics; /* ends with NULL */
+    unsigned databases;                /* ON_...: it has tests on; 0: all */
     unsigned layouts;                  /* of a TEST() */
     unsigned lanes;                    /* for each database */
     bool stops_servers;                /* there are TEST_STOPPING() */

@@ -311,6 +311,7 @@ static const struct topic *const topics[] = {&topic, NULL};
 
 static const struct suite_main suite = {
     .name = "tls",
+    .about = "connections that are to be encrypted and verified",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 1,

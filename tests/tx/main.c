@@ -15,6 +15,7 @@ static const struct topic *const topics[] = {
 
 static const struct suite_main suite = {
     .name = "tx",
+    .about = "transactions on the application's own tables",
     .topics = topics,
     .layouts = IN_SQLOCK,
     .lanes = 2,

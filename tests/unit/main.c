@@ -1,9 +1,10 @@
 /*
- * main.c - runs the unit tests; they need no database
- *
- * An argument is a pattern of test names (with * and ?).
+ * main.c - runs the unit tests; they need no database (see support/program.h)
  */
 #include "unit.h"
+
+#include "support/group.h"
+#include "support/program.h"
 
 static const struct suite *const suites[] = {
     &suite_key,         &suite_error,  &suite_text,      &suite_url,
@@ -15,13 +16,12 @@ static const struct suite *const suites[] = {
 
 int main(int argc, char **argv)
 {
-    int failed = 0;
-    size_t i;
+    static const struct program program = {
+        .name = "unit",
+        .about = "functions of src that need no database",
+    };
 
-    if (argc > 1)
-        cmocka_set_test_filter(argv[1]);
-    for (i = 0; i < sizeof suites / sizeof *suites; i++)
-        failed += _cmocka_run_group_tests(suites[i]->name, suites[i]->tests,
-                                          suites[i]->count, NULL, NULL);
-    return failed == 0 ? 0 : 1;
+    program_read(&program, argc, argv);
+    return group_run_suites(suites, sizeof suites / sizeof *suites) == 0 ? 0
+                                                                         : 1;
 }

@@ -8,27 +8,8 @@
 #ifndef TESTS_WAITING_SUITE_H
 #define TESTS_WAITING_SUITE_H
 
-#include "support/fixture.h"
+#include "support/suite_main.h"
 #include "support/workers.h"
-
-struct test {
-    const char *name;
-    CMUnitTestFunction function;
-    unsigned databases; /* ON_... */
-    unsigned layouts;   /* IN_... */
-};
-
-struct topic {
-    const struct test *tests;
-    size_t count;
-};
-
-/* clang-format off */
-#define TEST(function_) { #function_, function_, ON_ALL, IN_SQLOCK }
-#define TEST_ON(function_, databases_, layouts_)                               \
-    { #function_, function_, (databases_), (layouts_) }
-#define TOPIC(tests_) { (tests_), sizeof(tests_) / sizeof(tests_)[0] }
-/* clang-format on */
 
 extern const struct topic topic_handoff;
 extern const struct topic topic_cancel;

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# programs.sh: every test program answers --help, lists its tests, chooses among
+# them, and refuses what it does not know.  They need no database for that.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=${SQLOCK_BUILD:-build}
+status=0
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@"; then
+        echo "ok - $what"
+    else
+        echo "not ok - $what"
+        status=1
+    fi
+}
+
+says_usage() { # PROGRAM
+    [[ $("$1" --help 2>&1) == [Uu]"sage: ${1##*/} "* ]]
+}
+lists() { # PROGRAM
+    [ -n "$("$1" --list)" ] && ! "$1" --list | grep -q '^\['
+}
+# What a word, a pattern and a word of no test choose.
+chooses() { # PROGRAM
+    local first
+    first=$("$1" --list | tail -n 1)
+    "$1" --list -t "$first" | grep -qxF "$first" &&
+        "$1" --list -t "*${first: -9}" | grep -qxF "$first" &&
+        [ -z "$("$1" --list -t 'no such test')" ]
+}
+refuses() { # PROGRAM
+    local out
+    out=$("$1" --no-such-option 2>&1) && return 1
+    [[ $out == *--no-such-option*--help* ]] || return 1
+    [ "${1##*/}" = failover ] || ! "$1" no-such-database >/dev/null 2>&1
+}
+
+for main in tests/*/main.c; do
+    name=${main#tests/}
+    name=${name%/main.c}
+    program=$build/tests/$name
+    [ -x "$program" ] || continue # only some suites are built
+    check "$name: --help" says_usage "$program"
+    check "$name: a wrong option is refused" refuses "$program"
+    [ "$name" != bench ] || continue # it has no tests
+    check "$name: --list" lists "$program"
+    check "$name: -t" chooses "$program"
+done
+exit $status
