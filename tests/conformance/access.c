@@ -360,7 +360,8 @@ static const struct test tests[] = {
     TEST_ON(test_no_privilege_to_write_is_no_access, ON_SERVERS, IN_ALL),
     TEST_ON(test_the_least_rights_are_enough, ON_SERVERS, IN_ALL),
     TEST_ON(test_F59_a_read_only_login_is_refused, ON_POSTGRES, IN_SQLOCK),
-    TEST_ON(test_F59_a_read_only_server_is_refused, ON_MYSQL, IN_SQLOCK),
+    TEST_STOPPING_IN(test_F59_a_read_only_server_is_refused, ON_MYSQL,
+                     IN_SQLOCK),
     TEST_ON(test_files_that_cannot_be_opened, ON_SQLITE, IN_SQLOCK),
     TEST_ON(test_F59_a_read_only_file_is_refused, ON_SQLITE, IN_SQLOCK),
 };

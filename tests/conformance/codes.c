@@ -281,6 +281,9 @@ static const struct contract_call of_administration[] = {
      .databases = ON_ALL,
      .call = call_reap,
      .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+};
+
+static const struct contract_call of_records[] = {
     {.name = "sqlock_once_check",
      .databases = ON_ALL,
      .prepare = make_done_table,
@@ -294,6 +297,9 @@ static const struct contract_call of_administration[] = {
      .call = call_done_record,
      .finish = drop_done_table,
      .codes = RECORD_CODES},
+};
+
+static const struct contract_call of_databases[] = {
     {.name = "sqlock_schema_create",
      .databases = ON_ALL,
      .call = call_create,
@@ -322,6 +328,17 @@ static void test_administration_keeps_to_its_codes(void **state)
 {
     contract_check(*state, of_administration,
                    sizeof of_administration / sizeof *of_administration);
+}
+
+static void test_records_keep_to_their_codes(void **state)
+{
+    contract_check(*state, of_records, sizeof of_records / sizeof *of_records);
+}
+
+static void test_calls_about_databases_keep_to_their_codes(void **state)
+{
+    contract_check(*state, of_databases,
+                   sizeof of_databases / sizeof *of_databases);
 }
 
 /* ------------------------------------------------- what a server answers -- */
@@ -455,5 +472,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_refusal_is_told_when_time_is_up, ON_ALL, IN_SQLOCK),
     TEST_ON(test_locks_keep_to_their_codes, ON_ALL, IN_SQLOCK),
     TEST_ON(test_administration_keeps_to_its_codes, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_records_keep_to_their_codes, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_calls_about_databases_keep_to_their_codes, ON_ALL, IN_SQLOCK),
 };
 const struct topic topic_codes = TOPIC(tests);

@@ -367,13 +367,14 @@ static void test_F57_a_promotion_is_noticed_and_told(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_F42_calls_on_a_stopped_server_return, ON_SERVERS, IN_ALL),
-    TEST_ON(test_F42_what_was_given_up_leaves_no_lock_behind, ON_SERVERS,
-            IN_ALL),
-    TEST_ON(test_F42_opening_on_a_stopped_server_returns, ON_SERVERS,
-            IN_SQLOCK),
-    TEST_ON(test_F42_closing_on_a_stopped_server_returns, ON_SERVERS,
-            IN_SQLOCK),
+    TEST_STOPPING_IN(test_F42_calls_on_a_stopped_server_return, ON_SERVERS,
+                     IN_ALL),
+    TEST_STOPPING_IN(test_F42_what_was_given_up_leaves_no_lock_behind,
+                     ON_SERVERS, IN_ALL),
+    TEST_STOPPING_IN(test_F42_opening_on_a_stopped_server_returns, ON_SERVERS,
+                     IN_SQLOCK),
+    TEST_STOPPING_IN(test_F42_closing_on_a_stopped_server_returns, ON_SERVERS,
+                     IN_SQLOCK),
     TEST_ON(test_F42_a_locked_file_does_not_hang_anybody, ON_SQLITE, IN_ALL),
     TEST_ON(test_F41_a_session_ended_between_calls_is_not_seen, ON_SERVERS,
             IN_ALL),

@@ -17,9 +17,11 @@ static const struct topic *const topics[] = {
 /* In one lane: some stop the server, and one may not hinder the other. */
 static const struct suite_main suite = {
     .name = "conformance",
+    .about = "what sqlock.h says, on each database and table layout",
     .topics = topics,
     .layouts = IN_ALL,
-    .lanes = 1,
+    .lanes = 3,
+    .stops_servers = true,
     .test_seconds = TEST_SECONDS,
     .campaign_seconds = TEST_SECONDS,
 };

@@ -324,7 +324,7 @@ static const struct test tests[] = {
     TEST_ON(test_F30_tokens_rise_past_a_claim_behind_a_peer, ON_POSTGRES,
             HAS_EXPIRY),
     TEST(test_token_stays_while_held),
-    TEST_ON(test_F30_tokens_and_leases_outlive_a_server_restart, ON_SERVERS,
-            IN_SQLOCK),
+    TEST_STOPPING_IN(test_F30_tokens_and_leases_outlive_a_server_restart,
+                     ON_SERVERS, IN_SQLOCK),
 };
 const struct topic topic_tokens = TOPIC(tests);
