@@ -437,11 +437,12 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance tx stress bench failover galera replica group spring, \
 	$(SUITE_NAMES)) \
-	cli grants migration upgrade install demo readme
+	cli cpp grants migration upgrade install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
-NEEDS_ALL := $(if $(filter cli command grants migration install demo readme tx spring, \
+NEEDS_ALL := $(if $(filter cli command cpp grants migration install demo readme \
+	tx spring, \
 	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
@@ -551,7 +552,8 @@ CLANG_FORMAT ?= $(firstword $(shell command -v clang-format-14 clang-format) \
 	clang-format)
 CLANG_TIDY ?= $(firstword $(shell command -v clang-tidy-14 clang-tidy) \
 	clang-tidy)
-FORMATTED = $(shell find include src tests -name '*.[ch]')
+FORMATTED = $(shell find include src tests -name '*.[ch]' -o -name '*.cc' \
+	-o -name '*.hpp')
 
 .PHONY: format format-check
 format: ## Format the sources

@@ -143,7 +143,7 @@ SQLOCK_API const char *sqlock_driver_info(size_t index);
 /* ------------------------------------------------------------- registry -- */
 
 /* Wait as long as it takes. */
-#define SQLOCK_FOREVER ((int64_t)-1)
+#define SQLOCK_FOREVER (-INT64_C(1))
 
 /* Who owns a held lock. */
 typedef enum sqlock_ownership {

@@ -1,0 +1,799 @@
+/*
+ * sqlock.hpp - sqlock.h for C++17 and later, header only
+ *
+ *     auto registry = sqlock::registry::open("postgresql://...");
+ *     sqlock::mutex invoices(registry, "invoices");
+ *
+ *     std::unique_lock held(invoices, 5s);         as with any timed mutex
+ *     std::scoped_lock both(invoices, customers);  in any order
+ *     auto lease = registry.acquire("invoices", 5s);
+ *     lease.token(), lease.remaining(), lease.check() ...
+ *
+ * Errors    A function throws sqlock::error; called with std::nothrow first it
+ *           gives a sqlock::result, which holds a value or a sqlock::failure,
+ *           as std::expected does.  Under -fno-exceptions the former end the
+ *           program.  New codes may appear: treat unknown ones as "not held".
+ * Owners    A mutex is one owner: whichever thread locks it, no other one has
+ *           it until it is unlocked, nor has any other mutex of that name, in
+ *           this process or another.  It is not recursive.
+ * Leases    A mutex is held until it is unlocked or its lease is over, which is
+ *           renewed in the background (acquire_options::auto_renew) but can be
+ *           lost: ask held() or check() before each side effect, or be told by
+ *           on_lost.  See sqlock.h for what is promised.
+ * Time      Durations are of std::chrono and rounded up to milliseconds.
+ * Lifetime  Everything here can be moved and not copied.  A mutex keeps its
+ *           registry open; a lease does so with its mutex, if it has made it,
+ *           and must not outlive it otherwise.
+ * The rest  Transactions, stock and administration are as in C: native_handle()
+ *           gives what they take.
+ */
+#ifndef SQLOCK_HPP
+#define SQLOCK_HPP
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <variant>
+
+#include "sqlock.h"
+
+namespace sqlock
+{
+
+using milliseconds = std::chrono::milliseconds;
+
+/* Wait as long as it takes; so does any time of more than a century. */
+inline constexpr milliseconds forever = milliseconds::max();
+
+/* Who owns a held lock, unless registry_options say otherwise. */
+inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
+
+/* ---------------------------------------------------------------- errors -- */
+
+/** What went wrong; code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
+struct failure {
+    int code = 0;
+    int native = 0;       /* error number of the client library, or 0 */
+    std::string sqlstate; /* "" when the database gave none */
+    std::string message;  /* one line without any password */
+
+    failure() = default;
+    explicit failure(const sqlock_error &error)
+        : code(error.code), native(error.native), sqlstate(error.sqlstate),
+          message(error.message)
+    {
+    }
+    explicit failure(int result)
+        : code(result), message(sqlock_strerror(result))
+    {
+    }
+};
+
+/** A failure as an exception. */
+class error : public std::runtime_error
+{
+  public:
+    explicit error(failure why)
+        : std::runtime_error(why.message),
+          why_(std::make_shared<const failure>(std::move(why)))
+    {
+    }
+    int code() const noexcept
+    {
+        return why_->code;
+    }
+    const failure &why() const noexcept
+    {
+        return *why_;
+    }
+
+  private:
+    std::shared_ptr<const failure> why_; /* copies do not throw */
+};
+
+namespace detail
+{
+
+[[noreturn]] inline void raise(const failure &why)
+{
+#if defined(__cpp_exceptions)
+    throw error(why);
+#else
+    std::fprintf(stderr, "sqlock: %s\n", why.message.c_str());
+    std::abort();
+#endif
+}
+
+} /* namespace detail */
+
+/** A value, or why there is none. */
+template <class T> class [[nodiscard]] result
+{
+  public:
+    result(T value) : state_(std::in_place_index<0>, std::move(value))
+    {
+    }
+    result(failure why) : state_(std::in_place_index<1>, std::move(why))
+    {
+    }
+
+    bool has_value() const noexcept
+    {
+        return state_.index() == 0;
+    }
+    explicit operator bool() const noexcept
+    {
+        return has_value();
+    }
+
+    /* For what is there; error() for what is not. */
+    T &operator*() &
+    {
+        return *std::get_if<0>(&state_);
+    }
+    T &&operator*() &&
+    {
+        return std::move(*std::get_if<0>(&state_));
+    }
+    T *operator->()
+    {
+        return std::get_if<0>(&state_);
+    }
+    const failure &error() const
+    {
+        return *std::get_if<1>(&state_);
+    }
+
+    /* Or throw. */
+    T &value() &
+    {
+        if (!has_value())
+            detail::raise(error());
+        return **this;
+    }
+    T &&value() &&
+    {
+        return std::move(value());
+    }
+
+  private:
+    std::variant<T, failure> state_;
+};
+
+template <> class [[nodiscard]] result<void>
+{
+  public:
+    result() = default;
+    result(failure why) : why_(std::make_unique<const failure>(std::move(why)))
+    {
+    }
+
+    bool has_value() const noexcept
+    {
+        return why_ == nullptr;
+    }
+    explicit operator bool() const noexcept
+    {
+        return has_value();
+    }
+    const failure &error() const
+    {
+        return *why_;
+    }
+    void value() const
+    {
+        if (!has_value())
+            detail::raise(error());
+    }
+
+  private:
+    std::unique_ptr<const failure> why_;
+};
+
+namespace detail
+{
+
+/* What a function of sqlock.h gave, with the text that came with it. */
+inline result<void> result_of(int code, const sqlock_error &why)
+{
+    if (code == 0)
+        return {};
+    return why.code == code ? failure(why) : failure(code);
+}
+
+/* Never less than was asked for. */
+template <class Rep, class Period>
+std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
+{
+    if (time <= time.zero())
+        return 0;
+    /* As seconds of double, which no time overflows. */
+    if (std::chrono::duration<double>(time) > std::chrono::hours(24 * 36525))
+        return SQLOCK_FOREVER;
+    return std::chrono::ceil<milliseconds>(time).count();
+}
+
+/* What an option holds; too much stays too much. */
+inline std::uint32_t to_option(milliseconds time)
+{
+    if (time.count() <= 0)
+        return 0;
+    return time.count() < UINT32_MAX ? static_cast<std::uint32_t>(time.count())
+                                     : UINT32_MAX;
+}
+
+} /* namespace detail */
+
+/* --------------------------------------------------------------- options -- */
+
+/** As sqlock_options; zero and "" mean the default. */
+struct registry_options {
+    std::string region;
+    std::string table_prefix;
+    std::string holder_note;
+    milliseconds ttl{0};
+    milliseconds margin{0};
+    milliseconds connect_timeout{0};
+    milliseconds statement_timeout{0};
+    milliseconds poll{0};
+    unsigned pool_size = 0;
+    sqlock_ownership ownership = default_ownership;
+    std::function<void(const char *line)> log; /* from any thread */
+
+    /** The same for C, valid as long as this object: for the options that are
+     *  not above, and for functions of sqlock.h that take options. */
+    sqlock_options native() const
+    {
+        sqlock_options out = SQLOCK_OPTIONS_INIT;
+
+        out.region = region.empty() ? nullptr : region.c_str();
+        out.table_prefix =
+            table_prefix.empty() ? nullptr : table_prefix.c_str();
+        out.holder_note = holder_note.empty() ? nullptr : holder_note.c_str();
+        out.ttl_ms = detail::to_option(ttl);
+        out.margin_ms = detail::to_option(margin);
+        out.connect_timeout_ms = detail::to_option(connect_timeout);
+        out.statement_timeout_ms = detail::to_option(statement_timeout);
+        out.poll_ms = detail::to_option(poll);
+        out.pool_size = pool_size;
+        out.ownership = ownership;
+        return out;
+    }
+};
+
+/** As sqlock_acquire_options, but what is acquired is renewed. */
+struct acquire_options {
+    milliseconds ttl{0};
+    milliseconds max_hold{0}; /* with auto_renew; 0: no limit */
+    bool auto_renew = true;
+    bool fenced = false;
+    bool fail_fast = false;
+    /* Called once, with SQLOCK_ELOST or SQLOCK_EEXPIRED, by a thread of the
+     * library: it should be short, must not throw, and must not lock, unlock or
+     * renew. */
+    std::function<void(int code)> on_lost;
+};
+
+/* ----------------------------------------------------------------- mutex -- */
+
+class lease;
+class registry;
+
+/** A lock by its name, for std::unique_lock, std::scoped_lock and the like. */
+class mutex
+{
+  public:
+    mutex(const registry &of, const std::string &name,
+          acquire_options options = {});
+    /** Unlocks it where it is locked. */
+    ~mutex() = default;
+    /** One that was moved from can be assigned to, and nothing else. */
+    mutex(mutex &&) noexcept = default;
+    mutex &operator=(mutex &&) noexcept = default;
+
+    /* Those of TimedLockable: false where others have it for as long, and an
+     * exception where it cannot be found out. */
+    void lock()
+    {
+        take(SQLOCK_FOREVER).value();
+    }
+    bool try_lock()
+    {
+        return got(take(0));
+    }
+    template <class Rep, class Period>
+    bool try_lock_for(std::chrono::duration<Rep, Period> wait)
+    {
+        return got(take(detail::to_ms(wait)));
+    }
+    template <class Clock, class Duration>
+    bool try_lock_until(std::chrono::time_point<Clock, Duration> until)
+    {
+        return try_lock_for(until - Clock::now());
+    }
+    /** Never throws, because destructors call it: unlocked() tells what came of
+     *  it. */
+    void unlock() noexcept
+    {
+        give_back();
+    }
+
+    /** What the last unlock() gave: SQLOCK_ELOST where another owner has had
+     *  the lock, SQLOCK_EEXPIRED where the lease had run out, 0 where neither
+     *  was. */
+    int unlocked() const noexcept
+    {
+        return state_->given_back;
+    }
+
+    /** Lock it, and have it unlocked by the lease's destructor. */
+    template <class Rep, class Period>
+    lease acquire(std::chrono::duration<Rep, Period> wait);
+    template <class Rep, class Period>
+    result<lease> acquire(const std::nothrow_t &,
+                          std::chrono::duration<Rep, Period> wait);
+
+    /** End each wait for the lock in this registry. */
+    void cancel()
+    {
+        {
+            std::lock_guard<std::mutex> hold(state_->inner);
+            state_->cancelled++;
+        }
+        state_->turn.notify_all();
+        (void)sqlock_cancel(handle(), nullptr);
+    }
+
+    /** Let the lease begin anew, with @p ttl or the one it was acquired
+     *  with. */
+    void renew(milliseconds ttl = milliseconds{0})
+    {
+        renew(std::nothrow, ttl).value();
+    }
+    result<void> renew(const std::nothrow_t &,
+                       milliseconds ttl = milliseconds{0})
+    {
+        sqlock_error why = {};
+        int code = sqlock_renew(handle(), detail::to_option(ttl), &why);
+
+        return detail::result_of(code, why);
+    }
+
+    /* Without I/O; see the functions of sqlock.h. */
+    bool held() const
+    {
+        return sqlock_is_held(handle());
+    }
+    milliseconds remaining() const
+    {
+        return milliseconds{sqlock_remaining_ms(handle())};
+    }
+    std::int64_t token() const
+    {
+        return sqlock_token(handle());
+    }
+    std::string client_id() const
+    {
+        char id[SQLOCK_KEY_SIZE];
+
+        sqlock_client_id(handle(), id);
+        return id;
+    }
+    std::string name() const
+    {
+        return sqlock_name(handle());
+    }
+    std::string key() const
+    {
+        return sqlock_key(handle());
+    }
+
+    sqlock_lock *native_handle() const
+    {
+        return handle();
+    }
+
+  private:
+    friend class registry;
+
+    /* At one address however often the mutex is moved. */
+    struct state {
+        std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
+        sqlock_lock *lock = nullptr;
+        acquire_options options;
+        std::mutex inner; /* of what follows */
+        std::condition_variable turn;
+        bool taken = false;
+        unsigned cancelled = 0;
+        std::atomic<int> given_back{0};
+
+        state() = default;
+        state(const state &) = delete;
+        state &operator=(const state &) = delete;
+        ~state()
+        {
+            if (taken)
+                given_back = sqlock_release(lock, nullptr);
+            (void)sqlock_drop(lock, nullptr);
+        }
+    };
+    std::unique_ptr<state> state_;
+
+    explicit mutex(std::unique_ptr<state> made) : state_(std::move(made))
+    {
+    }
+    static result<mutex> obtain(const registry &of, const std::string &name,
+                                acquire_options options);
+
+    sqlock_lock *handle() const
+    {
+        return state_->lock;
+    }
+
+    static bool got(const result<void> &came)
+    {
+        if (came)
+            return true;
+        if (came.error().code != SQLOCK_EBUSY &&
+            came.error().code != SQLOCK_ETIMEDOUT)
+            detail::raise(came.error());
+        return false;
+    }
+
+    static void lost(void *context, sqlock_lock *, int code)
+    {
+        static_cast<const state *>(context)->options.on_lost(code);
+    }
+
+    /* Our turn among the threads that share this mutex, then the lock. */
+    result<void> take(std::int64_t wait_ms)
+    {
+        const auto begun = std::chrono::steady_clock::now();
+        result<void> came = await_turn(wait_ms);
+
+        if (!came)
+            return came;
+        if (wait_ms > 0) {
+            const std::int64_t gone =
+                std::chrono::duration_cast<milliseconds>(
+                    std::chrono::steady_clock::now() - begun)
+                    .count();
+            wait_ms = gone < wait_ms ? wait_ms - gone : 0;
+        }
+        came = claim(wait_ms);
+        if (!came)
+            pass_turn();
+        return came;
+    }
+
+    result<void> claim(std::int64_t wait_ms)
+    {
+        sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
+        const acquire_options &options = state_->options;
+        sqlock_error why = {};
+
+        how.ttl_ms = detail::to_option(options.ttl);
+        how.max_hold_ms = detail::to_option(options.max_hold);
+        how.auto_renew = options.auto_renew;
+        how.fenced = options.fenced;
+        how.fail_fast = options.fail_fast;
+        if (options.on_lost) {
+            how.on_lost = lost;
+            how.lost_context = state_.get();
+        }
+        int code = sqlock_acquire(handle(), wait_ms, &how, &why);
+        return detail::result_of(code, why);
+    }
+
+    result<void> await_turn(std::int64_t wait_ms)
+    {
+        std::unique_lock<std::mutex> hold(state_->inner);
+        const unsigned before = state_->cancelled;
+        const auto ours = [&] {
+            return !state_->taken || state_->cancelled != before;
+        };
+
+        if (wait_ms < 0)
+            state_->turn.wait(hold, ours);
+        else if (!state_->turn.wait_for(hold, milliseconds(wait_ms), ours))
+            return failure(wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT);
+        if (state_->taken)
+            return failure(SQLOCK_ECANCELED);
+        state_->taken = true;
+        return {};
+    }
+
+    void pass_turn() noexcept
+    {
+        {
+            std::lock_guard<std::mutex> hold(state_->inner);
+            state_->taken = false;
+        }
+        state_->turn.notify_one();
+    }
+
+    friend class lease;
+    int give_back(sqlock_error *why = nullptr) noexcept
+    {
+        const int code = sqlock_release(handle(), why);
+
+        state_->given_back = code;
+        pass_turn();
+        return code;
+    }
+};
+
+/* ----------------------------------------------------------------- lease -- */
+
+/** A mutex that is locked, and unlocked with the end of this object. */
+class [[nodiscard]] lease
+{
+  public:
+    lease(lease &&other) noexcept
+        : own_(std::move(other.own_)),
+          mutex_(std::exchange(other.mutex_, nullptr))
+    {
+    }
+    lease &operator=(lease &&other) noexcept
+    {
+        if (this != &other) {
+            end();
+            own_ = std::move(other.own_);
+            mutex_ = std::exchange(other.mutex_, nullptr);
+        }
+        return *this;
+    }
+    ~lease()
+    {
+        end();
+    }
+
+    /** Whether it is ours still; no I/O. */
+    bool held() const
+    {
+        return mutex_ != nullptr && mutex_->held();
+    }
+    explicit operator bool() const
+    {
+        return held();
+    }
+
+    /** Throw unless it is ours still: for before each side effect. */
+    void check() const
+    {
+        if (!held())
+            detail::raise(failure(SQLOCK_EEXPIRED));
+    }
+
+    milliseconds remaining() const
+    {
+        return mutex_ != nullptr ? mutex_->remaining() : milliseconds{0};
+    }
+    std::int64_t token() const
+    {
+        return mutex_ != nullptr ? mutex_->token() : 0;
+    }
+
+    void renew(milliseconds ttl = milliseconds{0})
+    {
+        renew(std::nothrow, ttl).value();
+    }
+    result<void> renew(const std::nothrow_t &,
+                       milliseconds ttl = milliseconds{0})
+    {
+        if (mutex_ == nullptr)
+            return failure(SQLOCK_EOWNER);
+        return mutex_->renew(std::nothrow, ttl);
+    }
+
+    /** Unlock it now, and be told whether it was ours until here. */
+    void release()
+    {
+        release(std::nothrow).value();
+    }
+    result<void> release(const std::nothrow_t &)
+    {
+        sqlock_error why = {};
+
+        if (mutex_ == nullptr)
+            return failure(SQLOCK_EOWNER);
+        const int code = mutex_->give_back(&why);
+        mutex_ = nullptr;
+        own_.reset();
+        return detail::result_of(code, why);
+    }
+
+    /** The mutex, for functions of sqlock.h; NULL once released. */
+    sqlock_lock *native_handle() const
+    {
+        return mutex_ != nullptr ? mutex_->native_handle() : nullptr;
+    }
+
+  private:
+    friend class mutex;
+    friend class registry;
+
+    std::unique_ptr<mutex> own_; /* where nobody else has it */
+    mutex *mutex_;               /* NULL: released, or moved from */
+
+    explicit lease(mutex *locked) : mutex_(locked)
+    {
+    }
+
+    void end() noexcept
+    {
+        if (mutex_ != nullptr)
+            mutex_->unlock();
+        mutex_ = nullptr;
+        own_.reset();
+    }
+};
+
+/* -------------------------------------------------------------- registry -- */
+
+/** A table of locks, opened. */
+class registry
+{
+  public:
+    static registry open(const std::string &url,
+                         const registry_options &options = {})
+    {
+        return open(std::nothrow, url, options).value();
+    }
+    static result<registry> open(const std::nothrow_t &, const std::string &url,
+                                 const registry_options &options = {})
+    {
+        sqlock_options how = options.native();
+        closer close;
+        sqlock_registry *opened = nullptr;
+        sqlock_error why = {};
+
+        if (options.log) {
+            close.log = std::make_shared<log_function>(options.log);
+            how.log = [](void *context, const char *line) {
+                (*static_cast<log_function *>(context))(line);
+            };
+            how.log_context = close.log.get();
+        }
+        int code = sqlock_registry_open(&opened, url.c_str(), &how, &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return registry(
+            std::shared_ptr<sqlock_registry>(opened, std::move(close)));
+    }
+
+    registry(registry &&) noexcept = default;
+    registry &operator=(registry &&) noexcept = default;
+    registry(const registry &) = delete;
+    registry &operator=(const registry &) = delete;
+
+    /** A mutex of that name, which is not locked. */
+    sqlock::mutex mutex(const std::string &name,
+                        acquire_options options = {}) const
+    {
+        return sqlock::mutex(*this, name, std::move(options));
+    }
+
+    /** Lock that name, and have it unlocked by the lease's destructor. */
+    template <class Rep, class Period>
+    lease acquire(const std::string &name,
+                  std::chrono::duration<Rep, Period> wait,
+                  acquire_options options = {}) const
+    {
+        return acquire(std::nothrow, name, wait, std::move(options)).value();
+    }
+    template <class Rep, class Period>
+    result<lease> acquire(const std::nothrow_t &, const std::string &name,
+                          std::chrono::duration<Rep, Period> wait,
+                          acquire_options options = {}) const
+    {
+        auto made = sqlock::mutex::obtain(*this, name, std::move(options));
+        if (!made)
+            return made.error();
+        auto own = std::make_unique<sqlock::mutex>(*std::move(made));
+        auto got = own->acquire(std::nothrow, wait);
+        if (got)
+            got->own_ = std::move(own);
+        return got;
+    }
+
+    sqlock_layout layout() const
+    {
+        return sqlock_registry_layout(handle_.get());
+    }
+    sqlock_registry *native_handle() const
+    {
+        return handle_.get();
+    }
+
+  private:
+    friend class sqlock::mutex;
+    using log_function = std::function<void(const char *)>;
+
+    struct closer {
+        std::shared_ptr<log_function> log; /* longer than what calls it */
+
+        void operator()(sqlock_registry *opened) const noexcept
+        {
+            (void)sqlock_registry_close(opened, nullptr);
+        }
+    };
+    std::shared_ptr<sqlock_registry> handle_; /* of ours and of all mutexes */
+
+    explicit registry(std::shared_ptr<sqlock_registry> opened)
+        : handle_(std::move(opened))
+    {
+    }
+};
+
+/** Create the lock table where it does not exist yet. */
+inline result<void> create_schema(const std::nothrow_t &,
+                                  const std::string &url,
+                                  const registry_options &options = {})
+{
+    const sqlock_options how = options.native();
+    sqlock_error why = {};
+    int code =
+        sqlock_schema_create(url.c_str(), &how, SQLOCK_LAYOUT_SQLOCK, &why);
+
+    return detail::result_of(code, why);
+}
+inline void create_schema(const std::string &url,
+                          const registry_options &options = {})
+{
+    create_schema(std::nothrow, url, options).value();
+}
+
+/* ---------------------------------------------- of mutex, out of its class -- */
+
+inline result<mutex> mutex::obtain(const registry &of, const std::string &name,
+                                   acquire_options options)
+{
+    auto made = std::make_unique<state>();
+    sqlock_error why = {};
+
+    made->owner = of.handle_;
+    made->options = std::move(options);
+    int code = sqlock_obtain(&made->lock, of.handle_.get(), name.c_str(), &why);
+    if (code != 0)
+        return detail::result_of(code, why).error();
+    return mutex(std::move(made));
+}
+
+inline mutex::mutex(const registry &of, const std::string &name,
+                    acquire_options options)
+    : mutex(obtain(of, name, std::move(options)).value())
+{
+}
+
+template <class Rep, class Period>
+result<lease> mutex::acquire(const std::nothrow_t &,
+                             std::chrono::duration<Rep, Period> wait)
+{
+    result<void> came = take(detail::to_ms(wait));
+
+    if (!came)
+        return came.error();
+    return lease(this);
+}
+
+template <class Rep, class Period>
+lease mutex::acquire(std::chrono::duration<Rep, Period> wait)
+{
+    return acquire(std::nothrow, wait).value();
+}
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_HPP */
