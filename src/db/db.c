@@ -240,8 +240,16 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
         err);
 }
 
-/* Results after which this run is sent again.  It waits for a row's lock once
- * more only while there is time for such a wait. */
+/* A server that waits for a row's lock when the statement's time is over leaves
+ * its outcome unknown; SQLite ends the wait for its file's lock in time. */
+static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
+{
+    return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0 ||
+           lk_after_ms(sqlock_monotonic_ns(),
+                       db->pool.options.lock_timeout_ms) < run->deadline_ns;
+}
+
+/* Results after which this run is sent again. */
 static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
 {
     unsigned classes = LK_RETRY_CONFLICT | LK_RETRY_FULL;
@@ -251,10 +259,7 @@ static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
         classes |= LK_RETRY_UNREACHABLE;
     if (run->is_repeatable)
         classes |= LK_RETRY_UNCERTAIN;
-    if (is_read ||
-        (run->waits_for_row &&
-         lk_after_ms(sqlock_monotonic_ns(), db->pool.options.lock_timeout_ms) <
-             run->deadline_ns))
+    if (is_read || (run->waits_for_row && has_time_to_wait(db, run)))
         classes |= LK_RETRY_BUSY;
     return classes;
 }

@@ -11,7 +11,8 @@ static const struct topic *const topics[] = {
     &topic_renew, &topic_told,   &topic_stranger,  &topic_outage,
     &topic_steal, &topic_clock,  &topic_many,      &topic_pause,
     &topic_late,  &topic_group,  &topic_overlap,   &topic_margin,
-    &topic_doubt, &topic_absent, &topic_crosswise, NULL,
+    &topic_doubt, &topic_absent, &topic_crosswise, &topic_writer,
+    NULL,
 };
 
 static void open_registries(struct fixture *fixture)

@@ -40,6 +40,7 @@ extern const struct topic topic_margin;
 extern const struct topic topic_doubt;
 extern const struct topic topic_absent;
 extern const struct topic topic_crosswise;
+extern const struct topic topic_writer;
 
 /* ------------------------------------------------------------------ renewal */
 
