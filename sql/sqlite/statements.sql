@@ -165,7 +165,7 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 
 -- guard in another program, parameters as literals
 INSERT INTO "INT_LOCK" (LOCK_KEY)
-  SELECT json_extract('{}', 'sqlock: the lease is over')
+  SELECT json_extract('[]', 'sqlock: the lease is over')
   WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
     AND CLIENT_ID = ? AND FENCE = ? AND EXPIRED_AFTER >=
     (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) * 1000
@@ -327,7 +327,7 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 
 -- guard in another program, parameters as literals
 INSERT INTO "INT_LOCK" (LOCK_KEY)
-  SELECT json_extract('{}', 'sqlock: the lease is over')
+  SELECT json_extract('[]', 'sqlock: the lease is over')
   WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
     AND CLIENT_ID = ? AND EXPIRED_AFTER >= (CAST(round((julianday('now') -
     2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000));
@@ -477,7 +477,7 @@ INSERT INTO "INT_LOCK" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE)
 
 -- guard in another program, parameters as literals
 INSERT INTO "INT_LOCK" (LOCK_KEY)
-  SELECT json_extract('{}', 'sqlock: the lease is over')
+  SELECT json_extract('[]', 'sqlock: the lease is over')
   WHERE NOT EXISTS (SELECT 1 FROM "INT_LOCK" WHERE LOCK_KEY = ? AND REGION = ?
     AND CLIENT_ID = ? AND (CREATED_DATE + ?) >= (CAST(round((julianday('now') -
     2440587.5) * 86400000.0) AS INTEGER) * 1000 + 1000));

@@ -121,7 +121,7 @@ const sqlock_dialect lk_dialect_sqlite = {
              * is none is an error that shows it. */
             [SQLOCK_SQL_GUARD] =
                 {.text = "INSERT INTO {table} (LOCK_KEY) SELECT "
-                         "json_extract('{}', 'sqlock: the lease is over') "
+                         "json_extract('[]', 'sqlock: the lease is over') "
                          "WHERE NOT EXISTS "
                          "(SELECT 1 FROM {table} WHERE {is_guarded})",
                  .with = (const sqlock_fragment[]){{"now", PLAIN_NOW},
