@@ -39,13 +39,16 @@ struct lk_sqlite {
     pthread_mutex_t guard;
     atomic_bool can_be_aborted; /* the mutex exists */
     bool is_in_call;            /* under the guard */
-    pthread_cond_t changed;     /* a wait in the queue is over, or aborted */
+    pthread_cond_t changed;     /* a wait is over, or aborted */
     bool is_bell_over;          /* under the guard: the helper has an answer */
     int queue_errno;            /* which is this */
     int queue_file;             /* queue.c */
     int queue_file_errno;       /* why it could not be opened last */
     bool has_queue_file;
-    atomic_bool is_aborted; /* written under the guard: the call in flight,
+    struct lk_sqlite_file *file; /* turn.c; NULL: it takes no turns */
+    struct lk_sqlite *behind;    /* whose turn is after this one's */
+    bool has_turn;               /* under the guard, by who called it */
+    atomic_bool is_aborted;      /* written under the guard: the call in flight,
                                    or for good */
 };
 
@@ -64,6 +67,14 @@ bool lk_sqlite_call_nap(struct lk_sqlite *c);
 int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
                   const sqlock_value *parameters, size_t count,
                   sqlock_result *result, sqlock_error *err);
+
+/* turn.c: take turns with the other connections of this process to the file,
+ * from open to close; a turn within a call.  One that was not to be had in time
+ * is given back like any other: SQLite then says whether the file is free. */
+void lk_sqlite_turn_open(struct lk_sqlite *c);
+void lk_sqlite_turn_close(struct lk_sqlite *c);
+void lk_sqlite_turn_take(struct lk_sqlite *c);
+void lk_sqlite_turn_give(struct lk_sqlite *c);
 
 /* failure.c: what SQLite's last error on the connection means.  To be called
  * before anything else is done with it. */

@@ -90,6 +90,7 @@ static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
     if (lk_sqlite_add_functions(c) != SQLITE_OK)
         return lk_sqlite_failure(c, err);
     lk_sqlite_call_install(c);
+    lk_sqlite_turn_open(c);
     return 0;
 }
 
@@ -187,6 +188,7 @@ static void sqlite_close(void *connection)
     if (!atomic_load(&c->can_be_aborted))
         return;
     lk_sqlite_queue_close(c);
+    lk_sqlite_turn_close(c);
     (void)pthread_mutex_lock(&c->guard);
     c->db = NULL;
     (void)pthread_mutex_unlock(&c->guard);

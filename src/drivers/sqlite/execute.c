@@ -151,6 +151,14 @@ static bool only_reads(sqlite3_stmt *prepared)
            sqlite3_column_count(prepared) > 0;
 }
 
+/* Whether it is to take the file's write lock.  An application that lent its
+ * connection waits as it likes. */
+static bool takes_lock(const struct lk_sqlite *c, sqlite3_stmt *prepared)
+{
+    return !c->is_adopted && sqlite3_get_autocommit(c->db) != 0 &&
+           !sqlite3_stmt_readonly(prepared);
+}
+
 static int collect(struct lk_sqlite *c, sqlite3_stmt *prepared,
                    sqlock_result *result, sqlock_error *err)
 {
@@ -171,6 +179,20 @@ static int collect(struct lk_sqlite *c, sqlite3_stmt *prepared,
         return 0;
     return only_reads(prepared) ? lk_sqlite_failure_to_read(c, err)
                                 : lk_sqlite_failure(c, err);
+}
+
+static int collect_in_turn(struct lk_sqlite *c, sqlite3_stmt *prepared,
+                           sqlock_result *result, sqlock_error *err)
+{
+    bool is_in_turn = takes_lock(c, prepared);
+    int rc;
+
+    if (is_in_turn)
+        lk_sqlite_turn_take(c);
+    rc = collect(c, prepared, result, err);
+    if (is_in_turn)
+        lk_sqlite_turn_give(c);
+    return rc;
 }
 
 static int push_insert_id(struct lk_sqlite *c, sqlock_result *result)
@@ -212,7 +234,7 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
         goto out;
     c->running = prepared;
     if (prepared != NULL)
-        rc = collect(c, prepared, &rows, err);
+        rc = collect_in_turn(c, prepared, &rows, err);
     c->running = NULL;
     if (rc < 0)
         goto out;

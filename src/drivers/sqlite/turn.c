@@ -1,0 +1,152 @@
+/*
+ * turn.c - the order in which connections of one process write to one file
+ *
+ * SQLite has no queue for its write lock: who meets another writer naps and
+ * tries again.  On a busy machine each nap is as long as the wait for a
+ * processor, and the file is often another's by then, so that one of hundreds
+ * of connections may have no luck for seconds.  Hence the connections of a
+ * process take turns: the first naps, the others sleep until they are called.
+ * Between processes it stays a matter of luck, but of few.
+ *
+ * A turn is for one statement that takes the lock, not for the transaction that
+ * it may begin: statements within one need no turn, so nobody waits for whom it
+ * keeps waiting.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "drivers/sqlite/connection.h"
+
+struct lk_sqlite_file {
+    struct lk_sqlite_file *next;
+    dev_t device;
+    ino_t number;
+    size_t users;                   /* connections */
+    struct lk_sqlite *first, *last; /* who writes, and who waits to */
+};
+
+/* Of all files; held for an instant.  Taken before a connection's guard. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct lk_sqlite_file *files;
+
+/* With the mutex held.  NULL: out of memory. */
+static struct lk_sqlite_file *find(const struct stat *status)
+{
+    struct lk_sqlite_file *file = files;
+
+    while (file != NULL &&
+           (file->device != status->st_dev || file->number != status->st_ino))
+        file = file->next;
+    if (file != NULL)
+        return file;
+    file = calloc(1, sizeof *file);
+    if (file == NULL)
+        return NULL;
+    file->device = status->st_dev;
+    file->number = status->st_ino;
+    file->next = files;
+    files = file;
+    return file;
+}
+
+void lk_sqlite_turn_open(struct lk_sqlite *c)
+{
+    const char *path = sqlite3_db_filename(c->db, "main");
+    struct stat status;
+
+    if (path == NULL || stat(path, &status) < 0)
+        return;
+    (void)pthread_mutex_lock(&mutex);
+    c->file = find(&status);
+    if (c->file != NULL)
+        c->file->users++;
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+void lk_sqlite_turn_close(struct lk_sqlite *c)
+{
+    struct lk_sqlite_file **at = &files;
+
+    if (c->file == NULL)
+        return;
+    (void)pthread_mutex_lock(&mutex);
+    if (--c->file->users == 0) {
+        while (*at != c->file)
+            at = &(*at)->next;
+        *at = c->file->next;
+        free(c->file);
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    c->file = NULL;
+}
+
+/* With the mutex held: the one behind is called. */
+static void pass_on(struct lk_sqlite_file *file)
+{
+    struct lk_sqlite *next = file->first->behind;
+
+    file->first = next;
+    if (next == NULL) {
+        file->last = NULL;
+        return;
+    }
+    (void)pthread_mutex_lock(&next->guard);
+    next->has_turn = true;
+    (void)pthread_cond_signal(&next->changed);
+    (void)pthread_mutex_unlock(&next->guard);
+}
+
+static void sleep_until_called(struct lk_sqlite *c)
+{
+    struct timespec at = lk_timespec(c->give_up_ns);
+    int rc = 0;
+
+    (void)pthread_mutex_lock(&c->guard);
+    while (!c->has_turn && !atomic_load(&c->is_aborted) && rc != ETIMEDOUT)
+        rc = pthread_cond_timedwait(&c->changed, &c->guard, &at);
+    (void)pthread_mutex_unlock(&c->guard);
+}
+
+void lk_sqlite_turn_take(struct lk_sqlite *c)
+{
+    struct lk_sqlite_file *file = c->file;
+    bool is_first;
+
+    if (file == NULL)
+        return;
+    c->behind = NULL;
+    c->has_turn = false;
+    (void)pthread_mutex_lock(&mutex);
+    is_first = file->first == NULL;
+    if (is_first)
+        file->first = c;
+    else
+        file->last->behind = c;
+    file->last = c;
+    (void)pthread_mutex_unlock(&mutex);
+    if (!is_first)
+        sleep_until_called(c);
+}
+
+void lk_sqlite_turn_give(struct lk_sqlite *c)
+{
+    struct lk_sqlite_file *file = c->file;
+    struct lk_sqlite *before;
+
+    if (file == NULL)
+        return;
+    (void)pthread_mutex_lock(&mutex);
+    if (file->first == c) {
+        pass_on(file);
+    } else { /* it was not called in time */
+        before = file->first;
+        while (before->behind != c)
+            before = before->behind;
+        before->behind = c->behind;
+        if (file->last == c)
+            file->last = before;
+    }
+    (void)pthread_mutex_unlock(&mutex);
+}

@@ -1,0 +1,165 @@
+/*
+ * test_sqlite_turns.c - connections of one process that write to one file take
+ * turns: one of them tries, the others sleep until it has written
+ */
+#include "drivers/suite.h"
+
+#ifdef SQLOCK_WITH_SQLITE
+
+#include <stdatomic.h>
+
+#include <sqlite3.h>
+
+#define TABLE "taken_in_turns"
+#define WRITERS 4
+#define PAUSE_MS 200 /* enough for all to have begun, as a rule */
+#define SHORT_MS 50
+
+struct writer {
+    struct session session;
+    struct worker worker;
+};
+
+struct crowd {
+    struct writer writers[WRITERS];
+    atomic_int begun; /* statements that have begun and not ended */
+    atomic_int most;
+};
+
+/* SQLite calls it when a statement begins, before it asks for the lock. */
+static int on_begin(unsigned event, void *context, void *statement, void *text)
+{
+    struct crowd *crowd = context;
+    int begun = atomic_fetch_add(&crowd->begun, 1) + 1;
+
+    (void)event;
+    (void)statement;
+    (void)text;
+    if (begun > atomic_load(&crowd->most))
+        atomic_store(&crowd->most, begun);
+    return 0;
+}
+
+/* SQLite calls it when the statement is written and the lock not yet given
+ * back. */
+static int on_commit(void *context)
+{
+    struct crowd *crowd = context;
+
+    atomic_fetch_sub(&crowd->begun, 1);
+    return 0;
+}
+
+/* Afresh, whatever a test before has left. */
+static void make_table(struct test *test)
+{
+    session_run(&test->a, "DROP TABLE IF EXISTS " TABLE);
+    session_run(&test->a, "CREATE TABLE " TABLE " (i INTEGER)");
+}
+
+static int insert(struct session *session, int64_t deadline_ns)
+{
+    const sqlock_statement statement = {
+        .text = "INSERT INTO " TABLE " VALUES (1)", .id = 1};
+
+    return session_send(session, &statement, NULL, 0, deadline_ns);
+}
+
+static int write_once(struct worker *worker)
+{
+    struct writer *writer = worker->context;
+
+    worker_expect(worker, 0,
+                  insert(&writer->session, check_deadline_ns(DEADLINE_MS)));
+    return 0;
+}
+
+static void start(struct crowd *crowd, size_t i)
+{
+    struct writer *writer = &crowd->writers[i];
+    sqlite3 *db;
+
+    session_open(&writer->session);
+    db = subject.driver->native(writer->session.connection);
+    (void)sqlite3_trace_v2(db, SQLITE_TRACE_STMT, on_begin, crowd);
+    (void)sqlite3_commit_hook(db, on_commit, crowd);
+    worker_start(&writer->worker, write_once, writer);
+}
+
+static void end(struct crowd *crowd, size_t i)
+{
+    struct writer *writer = &crowd->writers[i];
+
+    worker_join(&writer->worker);
+    session_close(&writer->session);
+}
+
+static void await_begun(struct crowd *crowd)
+{
+    int64_t until = check_deadline_ns(DEADLINE_MS);
+
+    while (atomic_load(&crowd->begun) == 0)
+        assert_true(check_pause(until));
+}
+
+static void test_one_writer_tries_at_a_time(void **state)
+{
+    struct test *test = *state;
+    struct crowd crowd = {.begun = 0};
+    int64_t pause_ns;
+
+    make_table(test);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    for (size_t i = 0; i < WRITERS; i++)
+        start(&crowd, i);
+    await_begun(&crowd);
+    pause_ns = check_deadline_ns(PAUSE_MS);
+    while (check_pause(pause_ns))
+        continue;
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    for (size_t i = 0; i < WRITERS; i++)
+        end(&crowd, i);
+    assert_int_equal(atomic_load(&crowd.most), 1);
+    assert_int_equal(session_integer(&test->a, "SELECT count(*) FROM " TABLE),
+                     WRITERS);
+    session_run(&test->a, "DROP TABLE " TABLE);
+}
+
+static void test_a_writer_whose_turn_does_not_come_goes(void **state)
+{
+    struct test *test = *state;
+    struct crowd crowd = {.begun = 0};
+
+    make_table(test);
+    assert_lock_ok(session_begin(&test->a), &test->a.err);
+    start(&crowd, 0);
+    await_begun(&crowd);
+    for (int i = 0; i < 3; i++) {
+        int rc = insert(&test->b, check_deadline_ns(SHORT_MS));
+
+        assert_true(rc == SQLOCK_EBUSY || rc == SQLOCK_ECANCELED);
+    }
+    assert_lock_ok(session_rollback(&test->a), &test->a.err);
+    end(&crowd, 0);
+    assert_lock_ok(insert(&test->b, check_deadline_ns(DEADLINE_MS)),
+                   &test->b.err);
+    assert_int_equal(session_integer(&test->a, "SELECT count(*) FROM " TABLE),
+                     2);
+    session_run(&test->a, "DROP TABLE " TABLE);
+}
+
+void add_sqlite_turn_tests(add_fn add)
+{
+    add("one_writer_tries_at_a_time", test_one_writer_tries_at_a_time);
+    add("a_writer_whose_turn_does_not_come_goes",
+        test_a_writer_whose_turn_does_not_come_goes);
+}
+
+#else
+
+void add_sqlite_turn_tests(add_fn add)
+{
+    (void)add;
+}
+
+#endif
