@@ -8,6 +8,7 @@
 #   MYSQL_CLIENT_TREE=DIR  libmysqlclient of a tree that
 #                          tests/servers/fetch-mysql.sh has unpacked
 #   SAN=address,undefined|thread  WERROR=1  V=1  SETUP=no  BUILD=DIR
+#   SUITES="unit cli"  T=PATTERN               which tests `make test` runs
 
 SHORT_FLAGS := $(firstword -$(MAKEFLAGS))
 .DELETE_ON_ERROR:
@@ -68,7 +69,7 @@ LEVELS := $(sort \
 	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
 	$(if $(filter demo,$(GOALS)),build) \
 	$(if $(filter chart,$(GOALS)),build test chart) \
-	$(if $(filter test check tests-build asan tsan valgrind bench \
+	$(if $(filter test check quick tests-build asan tsan valgrind bench \
 		test-mysql test-spring docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
 	$(if $(filter deb abi abi-record,$(GOALS)),build test package) \
@@ -446,10 +447,18 @@ NEEDS_ALL := $(if $(filter cli command cpp grants migration install demo readme 
 	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
 
-.PHONY: test check
-test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" chooses
-	+@exec env $(RUN) bash tests/run.sh $(SUITES)
+.PHONY: test check quick
+test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" and T=PATTERN choose
+	+@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') \
+	bash tests/run.sh $(SUITES)
 check: test
+
+# What a change breaks first, without a server.
+QUICK := unit drivers conformance
+quick: $(QUICK:%=$B/tests/%) ## Unit, drivers and conformance on SQLite, in under a minute
+	+@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') SQLOCK_TEST_SERVERS= \
+	SQLOCK_TEST_DATABASES=sqlite SQLOCK_TEST_LANES=8 SUITE_SCRIPTS=no \
+	bash tests/run.sh $(QUICK)
 
 .PHONY: statements
 statements: $B/tests/unit ## Write sql/*/statements.sql: what is sent

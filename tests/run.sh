@@ -4,7 +4,9 @@
 # A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts
 # tests/SUITE/*.sh.  They run in lanes side by side, since tests mostly wait;
 # each lane has database servers of its own, started by tests/servers/with.sh,
-# because some suites stop theirs.  The last line says
+# because some suites stop theirs.  A lane takes programs one at a time; one lane
+# begins with scripts, a few at a time.  Every 30 s the run says what it is at.
+# The last line says
 #     N passed, N failed, N skipped
 # and the exit status is 0 only if something ran, nothing failed, no suite ran
 # nothing, and, under SKIPS_FAIL=1, nothing was skipped.
@@ -20,11 +22,13 @@
 # test by its exit status.  Exit status 77 is a skip, with or without a line.
 #
 # Environment: SQLOCK_BUILD (build), WRAP='valgrind ...' (before each program),
-# SUITE_SECONDS (limit of each program or script, 1800), SUITE_LANES (2; 1 at
-# campaign scale and where a server is given), SUITE_JOBS (scripts at a time in a
-# lane, 3), SQLOCK_SCALE (test or campaign), SKIPS_FAIL, V=1 (show all output),
-# SUITE_ARGS (of each program), SUITE_LOGS (a folder, $SQLOCK_BUILD/log),
-# SUITE_SCRIPTS=no (programs only).
+# SUITE_SECONDS (limit of each program or script, 1800), SUITE_LANES (of programs,
+# 3; 1 and none of scripts at campaign scale and where a server is given),
+# SUITE_JOBS (scripts at a time in a lane, 3), SQLOCK_SCALE (test or campaign),
+# SKIPS_FAIL, V=1 (show all output), SUITE_ARGS (of each program), SUITE_LOGS (a
+# folder, $SQLOCK_BUILD/log), SUITE_SCRIPTS=no (programs only), SUITE_TELL (how
+# often to say what is running, 30 s), SUITE_TESTS (run the tests whose names
+# match, and the scripts: a pattern, or a word that occurs in them).
 # Scripts find the command in $SQLOCK and first on PATH, and the root of the
 # sources as their working directory.
 set -u
@@ -36,6 +40,7 @@ case $build in
 *) build=$PWD/$build ;;
 esac
 : "${SUITE_SECONDS:=1800}" "${SUITE_JOBS:=3}" "${SKIPS_FAIL:=}" "${WRAP:=}" "${V:=}"
+: "${SUITE_TESTS:=}" "${SUITE_TELL:=30}"
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 export PATH=$build/bin:$PATH
@@ -44,6 +49,13 @@ export LC_ALL=C.UTF-8
 unset LANGUAGE
 # Nor on what the user has configured.
 export XDG_CONFIG_HOME=/nonexistent
+# Nor on the options of the make that called: -s would silence what the tests of
+# `make install` read.  Its variables stay, they say which build this is.
+case ${MAKEFLAGS:-} in
+*'-- '*) export MAKEFLAGS="-- ${MAKEFLAGS#*-- }" ;;
+*) unset MAKEFLAGS ;;
+esac
+unset MFLAGS
 
 [ $# -gt 0 ] || {
     echo "usage: run.sh SUITE..." >&2
@@ -212,6 +224,13 @@ show_failure() { # LOG STATUS
     echo "----"
 }
 
+# How far the run has come: "3 of 20".
+progress() {
+    local ended
+    ended=$(compgen -G "$scratch/*.counts" | wc -l)
+    echo "$ended of $(<"$scratch/total")"
+}
+
 # Run one program or script under the time limit, in a process group of its own
 # that is ended with it; leave its row of the table and its counts in files.
 run_one() { # NUMBER NAME COMMAND...
@@ -224,12 +243,15 @@ run_one() { # NUMBER NAME COMMAND...
     mkdir -p "$SQLOCK_TEST_DIR"
     : "${SQLOCK_TEST_SQLITE_URL:=sqlite:$SQLOCK_TEST_DIR/test.db}"
     export SQLOCK_TEST_DIR SQLOCK_TEST_SQLITE_URL
+    echo "$name" >"$scratch/$number.running"
     trap 'kill -TERM "$pid" 2>/dev/null; wait "$pid"; exit 143' TERM INT
     timeout -k 10 "$SUITE_SECONDS" "$@" >"$log" 2>&1 </dev/null &
     pid=$!
     wait "$pid"
     status=$?
     read -r p f s < <(count "$log" "$status")
+    rm -f "$scratch/$number.running"
+    echo "$p $f $s" >"$scratch/$number.counts"
     {
         [ "$V" != 1 ] || cat "$log"
         if [ "$f" -gt 0 ]; then
@@ -240,13 +262,12 @@ run_one() { # NUMBER NAME COMMAND...
             grep -E '^(skipped:|skip )' "$log" | sort | uniq -c | sort -rn |
                 head -n 5
         fi
-        printf '  %-24s %d passed, %d failed, %d skipped (%d s)\n' "$name" \
-            "$p" "$f" "$s" $((SECONDS - began))
+        printf '  %-24s %d passed, %d failed, %d skipped (%d s), %s\n' \
+            "$name" "$p" "$f" "$s" $((SECONDS - began)) "$(progress)"
     } >"$scratch/$number.text"
     cat "$scratch/$number.text"
     printf '%-26s %7d %7d %7d %6ds\n' "$name" "$p" "$f" "$s" \
         $((SECONDS - began)) >"$scratch/$number.row"
-    echo "$p $f $s" >"$scratch/$number.counts"
     rm -rf "$SQLOCK_TEST_DIR"
 }
 
@@ -275,29 +296,27 @@ esac
 
 # ------------------------------------------------------------------- a lane --
 
-# The next line of the queue: NUMBER NAME; 1 when there is none left.
-next_of_queue() {
+# The next line of a queue, NUMBER NAME; 1 when there is none left.
+next_of() { # programs|scripts
     local line
     exec {lock}>"$scratch/lock"
     flock "$lock"
-    IFS= read -r line <"$scratch/queue"
-    sed -i 1d "$scratch/queue"
+    IFS= read -r line <"$scratch/$1"
+    sed -i 1d "$scratch/$1"
     exec {lock}>&-
     read -r number name <<<"$line"
     [ -n "$line" ]
 }
 
 run_program() {
-    local with=()
-    if [ "$SQLOCK_SCALE" = campaign ]; then
+    local with=() chosen=()
+    [ "$SQLOCK_SCALE" != campaign ] ||
         echo "  $name is running: tail -f $logs/$name.log"
-    elif [ -t 1 ]; then
-        printf '  %s ...\r' "$name"
-    fi
+    [ -z "$SUITE_TESTS" ] || chosen=(-t "$SUITE_TESTS")
     [ ! -e "tests/$name/with.sh" ] || with=(bash "tests/$name/with.sh")
     # shellcheck disable=SC2086 # a command and its arguments
     run_one "$number" "$name" "${with[@]}" $WRAP "$build/tests/$name" \
-        ${SUITE_ARGS:-} &
+        "${chosen[@]}" ${SUITE_ARGS:-} &
     wait
 }
 
@@ -308,29 +327,53 @@ run_script() {
     run_one "$number" "$name" bash "tests/$name.sh" &
 }
 
-# A program runs alone in its lane: it may stop the servers.  Scripts, which
-# follow all programs, mostly wait, and none is in the way of another.
-if [ -n "$queue" ]; then
-    while next_of_queue; do
-        case $name in
-        */*) run_script ;;
-        *) run_program ;;
+# A program runs alone in its lane: it may stop the servers.  Scripts mostly
+# wait, and none is in the way of another.
+run_queue() { # programs|scripts
+    while next_of "$1"; do
+        case $1 in
+        programs) run_program ;;
+        scripts) run_script ;;
         esac
     done
     wait
+}
+
+# A lane helps with what is left of the others' queue.
+if [ -n "$queue" ]; then
+    for kind in $SUITE_QUEUES; do
+        run_queue "$kind"
+    done
     exit 0
 fi
 
 # ------------------------------------------------------------------ the run --
 
 # What takes longest comes first, so that no lane ends long before the others.
-longest=' fault conformance waiting renewer tx '
-items=() programs=0 empty=0
-add() { # NAME
-    items+=("$1")
-    echo "${#items[@]} $1" >>"$scratch/queue"
+longest=' fault renewer conformance exhaust waiting stock tx command '
+items=() programs=0 scripts=0 empty=0
+: >"$scratch/programs"
+: >"$scratch/scripts"
+add() { # programs|scripts NAME
+    items+=("$2")
+    echo "${#items[@]} $2" >>"$scratch/$1"
 }
-: >"$scratch/queue"
+# Whether a program has tests that are asked for.
+has_tests() { # SUITE
+    [ -z "$SUITE_TESTS" ] ||
+        [ -n "$("$build/tests/$1" --list -t "$SUITE_TESTS" 2>/dev/null)" ]
+}
+# Whether a script is asked for, by the rule of the programs.
+is_chosen() { # NAME
+    case $SUITE_TESTS in
+    '') true ;;
+    *[*?[]*)
+        # shellcheck disable=SC2053 # a pattern
+        [[ $1 == $SUITE_TESTS ]]
+        ;;
+    *) [[ $1 == *"$SUITE_TESTS"* ]] ;;
+    esac
+}
 for suite in $longest "$@"; do
     case " $* " in
     *" $suite "*) ;;
@@ -339,7 +382,8 @@ for suite in $longest "$@"; do
     case " ${items[*]} " in
     *" $suite "*) continue ;;
     esac
-    [ ! -x "$build/tests/$suite" ] || add "$suite"
+    [ -x "$build/tests/$suite" ] && has_tests "$suite" || continue
+    add programs "$suite"
 done
 programs=${#items[@]}
 for suite in "$@"; do
@@ -348,7 +392,9 @@ for suite in "$@"; do
         lib.sh | common.sh | with.sh | '*.sh') continue ;;
         esac
         name=${script#tests/}
-        [ "${SUITE_SCRIPTS:-}" = no ] || add "${name%.sh}"
+        name=${name%.sh}
+        [ "${SUITE_SCRIPTS:-}" = no ] || ! is_chosen "$name" ||
+            add scripts "$name"
     done
     if [ ! -x "$build/tests/$suite" ] &&
         ! compgen -G "tests/$suite/*.sh" >/dev/null; then
@@ -356,13 +402,23 @@ for suite in "$@"; do
         empty=$((empty + 1))
     fi
 done
+scripts=$((${#items[@]} - programs))
+echo "${#items[@]}" >"$scratch/total"
+[ ${#items[@]} -gt 0 ] || [ -z "$SUITE_TESTS" ] ||
+    echo "  no test and no script matches \"$SUITE_TESTS\""
 
-if [ -z "${SUITE_LANES:-}" ]; then
-    SUITE_LANES=2
-    [ "$programs" -ge 2 ] && [ "$SQLOCK_SCALE" != campaign ] &&
-        [ -z "${SQLOCK_TEST_POSTGRES_URL:-}${SQLOCK_TEST_MYSQL_URL:-}" ] ||
-        SUITE_LANES=1
+# Servers that are given are for one at a time to use.
+lanes=()
+if [ "$SQLOCK_SCALE" != campaign ] &&
+    [ -z "${SQLOCK_TEST_POSTGRES_URL:-}${SQLOCK_TEST_MYSQL_URL:-}" ]; then
+    : "${SUITE_LANES:=3}"
+    [ "$scripts" -eq 0 ] || lanes=('scripts programs')
 fi
+: "${SUITE_LANES:=1}"
+for ((i = 0; i < SUITE_LANES && i < programs; i++)); do
+    lanes+=('programs scripts')
+done
+[ ${#lanes[@]} -gt 0 ] || lanes=('programs scripts')
 
 # These use no server.
 with=()
@@ -372,11 +428,32 @@ for suite in "$@"; do
     *) with=(bash tests/servers/with.sh) ;;
     esac
 done
-for ((i = 0; i < SUITE_LANES; i++)); do
-    SUITE_QUEUE=$scratch SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
+pids=()
+for queues in "${lanes[@]}"; do
+    SUITE_QUEUE=$scratch SUITE_QUEUES=$queues \
+        SQLOCK_TEST_SQLITE_URL=${SQLOCK_TEST_SQLITE_URL-} \
         "${with[@]}" bash tests/run.sh "$@" &
+    pids+=($!)
 done
-wait
+
+# Say from time to time what is running.  A pipe that nobody writes to is waited
+# at, for a sleep would outlive this run when it is ended.
+tell() {
+    local names
+    exec {never}<> <(:)
+    until read -rt "$SUITE_TELL" -u "$never"; do
+        names=$(cat "$scratch"/*.running 2>/dev/null | sort | paste -sd ,)
+        echo "  $(progress) suites have ended after $SECONDS s;" \
+            "running: ${names//,/, }"
+    done
+}
+tell &
+teller=$!
+wait "${pids[@]}"
+{
+    kill "$teller"
+    wait "$teller"
+} 2>/dev/null
 
 passed=0 failed=0 skipped=0
 printf '\n%-26s %7s %7s %7s %7s\n' suite passed failed skipped seconds

@@ -53,7 +53,7 @@ names() { # WHAT EXPECTED LINE...
     fi
 }
 
-unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS V
+unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS SUITE_TESTS SUITE_TELL V
 counts "what passes" 0 "1 passed, 0 failed, 0 skipped" "echo ok - it"
 counts "a skip that is said, with 77, is no failure" \
     0 "1 passed, 0 failed, 1 skipped" "echo ok - it" "echo skip - it; exit 77"
@@ -69,6 +69,31 @@ counts "a failure is one" \
     1 "0 passed, 1 failed, 1 skipped" "echo not ok - it; echo skip - it; exit 77"
 counts "an exit status is a failure that nothing was said of" \
     1 "1 passed, 1 failed, 0 skipped" "echo ok - it; exit 1"
+
+# Without -s make says what it runs.
+cat >"$work/makefile" <<'EOF'
+all: ; echo $(A)
+EOF
+MAKEFLAGS='s -j2 -- A=1' counts "makes in tests are not silent for make -s" \
+    0 "1 passed, 0 failed, 0 skipped" \
+    "[ \"\$(${MAKE:-make} --no-print-directory -f $work/makefile)\" = \"\$(printf 'echo 1\n1')\" ] && echo ok - it"
+
+SUITE_TESTS='*/[13]' counts "a pattern chooses scripts" \
+    0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "exit 1" "echo ok - c"
+SUITE_TESTS=2 counts "so does a word" \
+    1 "0 passed, 1 failed, 0 skipped" "echo ok - a" "exit 1" "echo ok - c"
+SUITE_TESTS=z counts "a choice of nothing is no success" \
+    1 "0 passed, 0 failed, 0 skipped" "echo ok - a"
+SUITE_TELL=0.2 SUITE_JOBS=1 counts "a run goes on while it is told" \
+    0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "sleep 1; echo ok - b"
+if grep -q '^  1 of 2 suites have ended after [0-9]* s; running: install/2$' \
+    "$work/out"; then
+    echo "ok - what is running is told from time to time"
+else
+    sed 's/^/# /' "$work/out"
+    echo "not ok - what is running is told from time to time"
+    status=1
+fi
 
 begins="echo '[ RUN      ] test_a'"
 fails="echo '[  FAILED  ] test_a'; exit 1"
@@ -106,6 +131,27 @@ names "one that ends before any test, with its last lines" \
     exit status 3
         cannot begin" \
     "echo cannot begin; exit 3"
+# Lists its tests, and says which of them it was to run.
+cat >"$work/build/tests/unit" <<'EOF'
+#!/usr/bin/env bash
+case "$*" in
+'--list -t some') echo test_some ;;
+'--list -t '*) ;;
+*) echo "ok - $*" ;;
+esac
+EOF
+for chosen in some none; do
+    SQLOCK_BUILD=$work/build SUITE_TESTS=$chosen \
+        bash "$work/tests/run.sh" unit >"$work/out.$chosen" 2>&1
+done
+if grep -qx 'ok - -t some' "$work/build/log/unit.log" &&
+    grep -qx '  no test and no script matches "none"' "$work/out.none"; then
+    echo "ok - a program without such a test is left out"
+else
+    sed 's/^/# /' "$work"/out.*
+    echo "not ok - a program without such a test is left out"
+    status=1
+fi
 names "a line of a script is named, with what follows it" \
     "  unit
     not ok - it

@@ -82,8 +82,12 @@ sqlock_capabilities fixture_gives(struct fixture *fixture)
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
 
     if (fixture->gives.size == 0) {
-        int rc = sqlock_capabilities_of(fixture->url, &options, &found,
-                                        &fixture->err);
+        int rc;
+
+        /* SQLite's second transaction waits so long for the first one. */
+        options.statement_timeout_ms = 2000 * SLOWNESS;
+        rc = sqlock_capabilities_of(fixture->url, &options, &found,
+                                    &fixture->err);
 
         assert_lock_ok(rc, &fixture->err);
         fixture->gives = found;

@@ -173,6 +173,15 @@ static bool is_layout(const char *name)
     return false;
 }
 
+static unsigned count_lanes(void)
+{
+    const char *given = getenv("SQLOCK_TEST_LANES");
+
+    if (lane_count != 0)
+        return (unsigned)lane_count;
+    return given != NULL ? (unsigned)strtoul(given, NULL, 10) : suite->lanes;
+}
+
 int suite_main(const struct suite_main *main_suite, int argc, char **argv)
 {
     static const struct poptOption options[] = {
@@ -197,7 +206,7 @@ int suite_main(const struct suite_main *main_suite, int argc, char **argv)
 
     suite = main_suite;
     program_read(&program, argc, argv);
-    lanes.count = lane_count != 0 ? (unsigned)lane_count : main_suite->lanes;
+    lanes.count = count_lanes();
     if (only_layout != NULL && !is_layout(only_layout)) {
         (void)fprintf(stderr, "%s: there is no layout %s\n", suite->name,
                       only_layout);

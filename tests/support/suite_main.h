@@ -5,7 +5,7 @@
  *     SUITE [-l LAYOUT] [-j LANES] [OPTION]... [postgres] [mysql] [sqlite]
  *
  * Databases run side by side, and the tests of each in lanes (lanes.h) with a
- * lock table of their own.
+ * lock table of their own: as many as -j or SQLOCK_TEST_LANES says.
  */
 #ifndef TESTS_SUITE_MAIN_H
 #define TESTS_SUITE_MAIN_H
