@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # rules.sh: the house's rules that no compiler checks: which way includes point,
-# calls that are not made, how long files and lines get.  Prints each breach as
-# file:line: what; exit status 1 if there is any.
+# calls that are not made, how long files and lines get, which codes stand for
+# scenarios of failure.  Prints each breach as file:line: what; exit status 1 if
+# there is any.
 #
 # A comment "lint: allow NAME" on the line lets one call of NAME through; it has
 # to say why.
@@ -180,6 +181,51 @@ for file in "${all[@]}"; do
     done ;;
     esac
 done >>"$breaches"
+
+# ----------------------------------------------------------- scenarios ----
+
+# F42 is a failure scenario of tests/SCENARIOS.md, with the files that test it;
+# nobody outside knows these codes.
+scenarios=tests/SCENARIOS.md
+code='(\<|test_)F[0-9]{1,3}(\>|_)'
+grep -rnE "$code" include | while IFS=: read -r file line text; do
+    echo "$file:$line: a scenario's code in a public header"
+done >>"$breaches"
+if [ -e "$scenarios" ]; then
+    grep -rnoE --include='*.[ch]' --include='*.sh' "$code" src tests |
+        grep -v '^tests/lint/' | sed -E 's/:(test_)?(F[0-9]+)_?$/:\2/' |
+        awk -F '|' -v scenarios="$scenarios" '
+        FILENAME == scenarios {
+            if ($2 ~ /^ F[0-9]+ $/) {
+                gsub(/ /, "", $2)
+                line[$2] = FNR
+                files[$2] = $4
+                sub(/ $/, "", files[$2])
+            }
+            next
+        }
+        { used[$3] = 1 }
+        !($3 in line) {
+            print $1 ":" $2 ": " $3 " is not in " scenarios
+            next
+        }
+        $1 ~ /^tests\/.*\.(c|sh)$/ &&
+        index(files[$3] ",", " " substr($1, 7) ",") == 0 &&
+        !told[$1 $3]++ {
+            print scenarios ":" line[$3] ": " $3 " is in " $1 ", too"
+        }
+        END {
+            for (one in line) {
+                if (!(one in used))
+                    print scenarios ":" line[one] ": nothing refers to " one
+                n = split(files[one], list, /[ ,]+/)
+                for (i = 1; i <= n; i++)
+                    if (list[i] != "" &&
+                        (getline text <("tests/" list[i])) <= 0)
+                        print scenarios ":" line[one] ": no " list[i]
+            }
+        }' "$scenarios" FS=: -
+fi >>"$breaches"
 
 # A .c file opens with what it is for.
 for file in "${sources[@]}"; do

@@ -1,6 +1,6 @@
 /*
  * test_findings.c - the drivers' rules about settings, against what servers say
- * whose locks would not keep their promises (F58 to F61, F63, F65)
+ * whose locks would not keep their promises (F58, F59, F60, F61, F63, F65)
  */
 #include "unit.h"
 
