@@ -1165,6 +1165,11 @@ typedef struct sqlock_info {
                              clock, or by a peer for longer than peer_ttl_ms: by
                              so much the clock of its holder is ahead, at least;
                              0: nothing is known against it */
+    int64_t held_ms;      /* since it was acquired; 0 when free */
+    char *region;         /* sqlock_find(); else NULL */
+    int32_t waiters;      /* sqlock_find() with `waiters`; -1: not known */
+    char *waiter_names;   /* likewise: who they are, as far as the database
+                             knows, with ", " between; else NULL */
 } sqlock_info;
 
 /**
@@ -1185,7 +1190,45 @@ SQLOCK_MUSTUSE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
 SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
                                sqlock_info **row, sqlock_error *err);
 
-/** Free what sqlock_list() or sqlock_show() gave.  NULL is allowed. */
+typedef enum sqlock_sort {
+    SQLOCK_SORT_NAME = 0,  /* by name, or LOCK_KEY where none is known */
+    SQLOCK_SORT_HELD,      /* held for longest first */
+    SQLOCK_SORT_REMAINING, /* least time left first */
+    SQLOCK_SORT_TOKEN      /* latest token first */
+} sqlock_sort;
+
+/** Which locks sqlock_find() is to find.  Zero means the default in every
+ *  field; begin with SQLOCK_FIND_INIT. */
+typedef struct sqlock_find_options {
+    size_t size;         /* sizeof(sqlock_find_options) */
+    const char *pattern; /* of the name, or LOCK_KEY where none is known: '*'
+                            stands for any characters, '?' for one; at most 255
+                            bytes.  SQLite ignores the case of ASCII letters.
+                            NULL: all */
+    bool free_too;       /* rows that nobody holds, too */
+    bool all_regions;    /* but those of names that transactions lock */
+    bool waiters;        /* count who waits in the database: PostgreSQL tells
+                            it */
+    uint32_t limit;      /* rows at most; 0: all */
+    sqlock_sort sort;    /* then by name, then by region */
+} sqlock_find_options;
+#define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
+
+/**
+ * The locks that are held or expired, as @p options say, ordered and limited by
+ * the database.
+ *
+ * @param options NULL for the defaults
+ * @param[out] rows to be given to sqlock_info_free() with @p count
+ * @return as sqlock_list()
+ */
+SQLOCK_MUSTUSE int sqlock_find(sqlock_registry *registry,
+                               const sqlock_find_options *options,
+                               sqlock_info **rows, size_t *count,
+                               sqlock_error *err);
+
+/** Free what sqlock_list(), sqlock_find() or sqlock_show() gave.  NULL is
+ *  allowed. */
 SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
 /** Which holder sqlock_break() is to end, as sqlock_show() and sqlock_list()

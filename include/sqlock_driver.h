@@ -223,6 +223,16 @@ typedef enum sqlock_statement_kind {
      * not over; nobody can change it then until the transaction ends.  May wait
      * for a row lock.  None: no lease is guarded there. */
     SQLOCK_SQL_GUARD,
+
+    /* Info rows, with a ninth column REGION: of region {2} (null: all but those
+     * whose names end with "#tx"), without free ones unless {8} is not 0, whose
+     * name, or LOCK_KEY where it has none, is LIKE {6} with the escape '!'
+     * (null: all); by {9}, "name", "held", "ttl" or "token", {4} at most. */
+    SQLOCK_SQL_FIND,
+    /* No parameters.  A row for each session that waits in a wait queue: the
+     * queue's number, integer, and what the session is called, text.  None: the
+     * database does not tell. */
+    SQLOCK_SQL_WAITERS,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 

@@ -292,6 +292,43 @@ SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
     CLIENT_ID = $3 AND FENCE = $4 AND EXPIRED_AFTER >= (clock_timestamp() AT
     TIME ZONE 'UTC') FOR SHARE) AS LEASE;
 
+-- find
+SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
+    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
+    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
+    LOCK_NAME, HOLDER, REGION
+  FROM "int_lock"
+  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
+    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
+    NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar ESCAPE '!')
+  ORDER BY CASE WHEN $4::varchar = 'held' THEN (extract(epoch FROM
+    CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
+    (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END)) *
+    1000000)::bigint END, CASE WHEN $4::varchar = 'token' THEN -FENCE END,
+    coalesce(LOCK_NAME, LOCK_KEY), REGION
+  LIMIT $5;
+
+-- who waits
+SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
+    concat_ws(' ', coalesce(host(A.client_addr), 'local'),
+    nullif(A.application_name, ''), 'pid ' || L.pid)
+  FROM pg_locks AS L
+  LEFT
+  JOIN pg_stat_activity AS A
+  ON A.pid = L.pid
+  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND L.database = (SELECT oid
+    FROM pg_database WHERE datname = current_database()) AND CASE
+    L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
+    'ShareLock' END;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,
     LOCK_NAME)
@@ -669,6 +706,38 @@ SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
     CLIENT_ID = $3 AND EXPIRED_AFTER >= (clock_timestamp() AT TIME ZONE 'UTC')
     FOR SHARE) AS LEASE;
 
+-- find
+SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
+    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1, (extract(epoch
+    FROM EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC')) *
+    1000000)::bigint) ELSE (extract(epoch FROM EXPIRED_AFTER -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL, REGION
+  FROM "int_lock"
+  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
+    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
+    NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!')
+  ORDER BY CASE WHEN $4::varchar = 'held' THEN (extract(epoch FROM
+    CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
+    (extract(epoch FROM EXPIRED_AFTER) * 1000000)::bigint END, CASE WHEN
+    $4::varchar = 'token' THEN -(extract(epoch FROM CREATED_DATE) *
+    1000000)::bigint END, LOCK_KEY, REGION
+  LIMIT $5;
+
+-- who waits
+SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
+    concat_ws(' ', coalesce(host(A.client_addr), 'local'),
+    nullif(A.application_name, ''), 'pid ' || L.pid)
+  FROM pg_locks AS L
+  LEFT
+  JOIN pg_stat_activity AS A
+  ON A.pid = L.pid
+  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND L.database = (SELECT oid
+    FROM pg_database WHERE datname = current_database()) AND CASE
+    L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
+    'ShareLock' END;
+
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
   VALUES ($1, $2, (clock_timestamp() AT TIME ZONE 'UTC'), (clock_timestamp() AT
@@ -980,6 +1049,39 @@ SELECT CASE count(*) WHEN 1 THEN 1 ELSE CAST('sqlock: the lease is over, rows:
   FROM (SELECT 1 FROM "int_lock" WHERE LOCK_KEY = $1 AND REGION = $2 AND
     CLIENT_ID = $3 AND (CREATED_DATE + ($4) * interval '1 microsecond') >=
     (clock_timestamp() AT TIME ZONE 'UTC') FOR SHARE) AS LEASE;
+
+-- find
+SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
+    least(-1, (extract(epoch FROM (CREATED_DATE + ($1) * interval '1
+    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
+    ELSE (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (extract(epoch FROM CREATED_DATE) * 1000000)::bigint, (extract(epoch FROM
+    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
+    NULL, REGION
+  FROM "int_lock"
+  WHERE (REGION = $2::varchar OR ($2::varchar IS NULL AND REGION NOT LIKE
+    '%#tx')) AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($4::varchar IS
+    NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!')
+  ORDER BY CASE WHEN $5::varchar = 'held' THEN (extract(epoch FROM
+    CREATED_DATE) * 1000000)::bigint END, CASE WHEN $5::varchar = 'ttl' THEN
+    (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond')) *
+    1000000)::bigint END, CASE WHEN $5::varchar = 'token' THEN -NULL::bigint
+    END, LOCK_KEY, REGION
+  LIMIT $6;
+
+-- who waits
+SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
+    concat_ws(' ', coalesce(host(A.client_addr), 'local'),
+    nullif(A.application_name, ''), 'pid ' || L.pid)
+  FROM pg_locks AS L
+  LEFT
+  JOIN pg_stat_activity AS A
+  ON A.pid = L.pid
+  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND L.database = (SELECT oid
+    FROM pg_database WHERE datname = current_database()) AND CASE
+    L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
+    'ShareLock' END;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)

@@ -4,6 +4,7 @@
 #include "admin/info.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,7 +100,7 @@ static int copy_text(struct lk_info_list *list, char **out, const char *text)
 }
 
 static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
-                           const sqlock_value *cells,
+                           const sqlock_value *cells, size_t columns,
                            const struct lk_store *store)
 {
     int64_t remaining_us = integer_of(&cells[3]);
@@ -119,12 +120,22 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
+    /* By the clock that the remaining time was told by. */
+    if (out->state != SQLOCK_FREE)
+        out->held_ms =
+            (out->expires_at_us - remaining_us - out->acquired_at_us) / 1000;
+    if (out->held_ms < 0)
+        out->held_ms = 0;
+    out->waiters = -1;
     out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
     rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
     if (rc == 0)
         rc = copy_text(list, &out->holder,
                        holder_of(out, &cells[7], store->layout));
+    if (rc == 0 && columns > INFO_COLUMNS &&
+        cells[INFO_COLUMNS].type == SQLOCK_TEXT)
+        rc = copy_text(list, &out->region, cells[INFO_COLUMNS].text);
     return rc;
 }
 
@@ -147,6 +158,21 @@ void sqlock_info_free(sqlock_info *rows, size_t count)
         list->texts = next;
     }
     free(list);
+}
+
+int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name)
+{
+    const char *before = row->waiter_names;
+    char *joined = NULL;
+    int rc;
+
+    if (before == NULL)
+        return copy_text(list_of(rows), &row->waiter_names, name);
+    if (asprintf(&joined, "%s, %s", before, name) < 0)
+        return SQLOCK_ENOMEM;
+    rc = copy_text(list_of(rows), &row->waiter_names, joined);
+    free(joined);
+    return rc;
 }
 
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
@@ -180,7 +206,8 @@ int lk_info_append(const struct lk_store *store, sqlock_info **rows,
     *rows = grown->rows;
     for (size_t row = 0; row < page->rows; row++) {
         int rc = info_from_cells(grown, &grown->rows[*count],
-                                 &page->cells[row * page->columns], store);
+                                 &page->cells[row * page->columns],
+                                 page->columns, store);
 
         (*count)++;
         if (rc < 0)

@@ -21,4 +21,7 @@ int lk_info_append(const struct lk_store *store, sqlock_info **rows,
 /* Put all rows in the order of their keys.  0, ENOMEM. */
 int lk_info_sort(sqlock_info **rows, size_t count, sqlock_error *err);
 
+/* One more who waits for a row of the list.  0, ENOMEM. */
+int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name);
+
 #endif

@@ -78,6 +78,7 @@ extern const cli_command cli_renew;
 extern const cli_command cli_release;
 extern const cli_command cli_guard_sql;
 extern const cli_command cli_ls;
+extern const cli_command cli_top;
 extern const cli_command cli_show;
 extern const cli_command cli_break;
 extern const cli_command cli_reap;
@@ -229,6 +230,7 @@ typedef struct cli_row {
     const char *cells[CLI_COLUMNS_MAX]; /* escaped; NULL prints as "-" */
     char numbers[CLI_COLUMNS_MAX][CLI_NUMBER_SIZE]; /* room for such cells */
     char *escaped[CLI_COLUMNS_MAX]; /* texts that had to be; cli_row_clear() */
+    const char *colours[CLI_COLUMNS_MAX]; /* of a terminal; NULL: none */
 } cli_row;
 
 /** Show @p text, which must outlive the row, escaped.  @return false: out of
@@ -264,12 +266,39 @@ void cli_print_wrapped(const char *text, size_t indent);
 /** Whether stdout may be coloured. */
 bool cli_has_colour(void);
 
+/** Whether stdout is a screen that can be painted anew. */
+bool cli_has_screen(void);
+
 /** Printed forms of a row's parts, written to @p out, which is returned, or
  *  NULL: nothing to show. */
 const char *cli_time_text(char out[CLI_NUMBER_SIZE], int64_t at_us, bool exact);
 const char *cli_duration_text(char out[CLI_NUMBER_SIZE], int64_t ms);
 const char *cli_number_text(char out[CLI_NUMBER_SIZE], int64_t number);
 const char *cli_state_name(sqlock_state state);
+
+/** What a terminal is sent to colour a state; NULL: nothing. */
+const char *cli_state_colour(sqlock_state state);
+
+/** "name", "held", "ttl", "token".  @return false: none of them */
+bool cli_parse_sort(const char *text, sqlock_sort *sort);
+
+/** A number from 1 to UINT32_MAX.  @return false: not one */
+bool cli_parse_count(const char *text, uint32_t *count);
+
+/** The columns and lines of the terminal that stdout is; 0: it is none. */
+void cli_terminal_size(size_t *columns, size_t *lines);
+
+/* What a table of locks shows. */
+typedef struct cli_locks {
+    const sqlock_info *rows;
+    size_t count;
+    bool has_regions; /* a column for them */
+    bool has_names;   /* of who waits, in place of how many */
+} cli_locks;
+
+/** Print them as a table.  @return CLI_OK, or an exit status, having said
+ *  why */
+int cli_locks_print(const cli_locks *locks);
 
 /** Write one row to @p out, which is the caller's alone, as a JSON object on
  *  one line.  @return false: out of memory */

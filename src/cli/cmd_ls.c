@@ -9,43 +9,59 @@
 
 #include <jansson.h>
 
-enum { NAME, STATE, HOLDER, SINCE, REMAINING, TOKEN, COLUMNS };
+enum { SORT, LIMIT, VALUES };
 
-static bool fill_row(cli_row *row, const void *context, size_t number)
+static char *values[VALUES];
+static int is_all;
+static int has_regions;
+static int has_names;
+
+static const struct poptOption options_table[] = {
+    {"all", 'a', POPT_ARG_NONE, &is_all, 0, NULL, NULL},
+    {"regions", 0, POPT_ARG_NONE, &has_regions, 0, NULL, NULL},
+    {"sort", 0, POPT_ARG_STRING, NULL, CLI_OWN + SORT, NULL, NULL},
+    {"limit", 0, POPT_ARG_STRING, NULL, CLI_OWN + LIMIT, NULL, NULL},
+    {"waiters", 0, POPT_ARG_NONE, &has_names, 0, NULL, NULL},
+    POPT_TABLEEND};
+
+static int read_options(const cli *app, sqlock_find_options *options)
 {
-    const sqlock_info *info = (const sqlock_info *)context + number;
+    *options = (sqlock_find_options)SQLOCK_FIND_INIT;
+    options->free_too = is_all != 0;
+    options->all_regions = has_regions != 0;
+    options->waiters = true;
+    if (app->count > 1)
+        return cli_want_args(app, 1, "PATTERN");
+    if (app->count == 1)
+        options->pattern = app->args[0];
+    if (values[SORT] != NULL && !cli_parse_sort(values[SORT], &options->sort)) {
+        cli_error("ls: --sort must be name, held, ttl or token");
+        return CLI_USAGE;
+    }
+    if (values[LIMIT] != NULL &&
+        !cli_parse_count(values[LIMIT], &options->limit)) {
+        cli_error("ls: --limit must be a number above 0");
+        return CLI_USAGE;
+    }
+    return CLI_OK;
+}
 
-    row->cells[STATE] = cli_state_name(info->state);
-    if (info->state != SQLOCK_FREE)
-        row->cells[SINCE] =
-            cli_time_text(row->numbers[SINCE], info->acquired_at_us, false);
-    if (info->state == SQLOCK_HELD)
-        row->cells[REMAINING] =
-            cli_duration_text(row->numbers[REMAINING], info->remaining_ms);
-    if (info->token != 0)
-        row->cells[TOKEN] = cli_number_text(row->numbers[TOKEN], info->token);
-    return cli_row_text(row, NAME,
-                        info->name != NULL ? info->name : info->key) &&
-           (info->holder == NULL || cli_row_text(row, HOLDER, info->holder));
+/* All rows of a region may be a million: they come in pages, by key. */
+static bool wants_all(const sqlock_find_options *options)
+{
+    return options->free_too && options->pattern == NULL &&
+           !options->all_regions && values[SORT] == NULL &&
+           options->limit == 0 && !has_names;
 }
 
 static int print_rows(const sqlock_info *rows, size_t count)
 {
-    static const char *const heads[COLUMNS] = {"NAME",  "STATE",     "HOLDER",
-                                               "SINCE", "REMAINING", "TOKEN"};
-    static const size_t spare[] = {TOKEN, SINCE, HOLDER, REMAINING, COLUMNS};
-    const cli_table table = {
-        .heads = heads,
-        .columns = COLUMNS,
-        .flexible = 1U << NAME | 1U << HOLDER,
-        .right = 1U << REMAINING | 1U << TOKEN,
-        .spare = spare,
-        .rows = count,
-        .context = rows,
-        .fill = fill_row,
-    };
+    const cli_locks locks = {.rows = rows,
+                             .count = count,
+                             .has_regions = has_regions != 0,
+                             .has_names = has_names != 0};
 
-    return cli_table_print(&table);
+    return cli_locks_print(&locks);
 }
 
 /* In ASCII, as cli_print_json(). */
@@ -117,6 +133,7 @@ static void buffer_output(void)
 
 static int run_ls(cli *app)
 {
+    sqlock_find_options options;
     sqlock_registry *registry = NULL;
     sqlock_info *rows = NULL;
     sqlock_error err = {0};
@@ -124,14 +141,16 @@ static int run_ls(cli *app)
     int status;
     int rc;
 
-    status = cli_want_args(app, 0, "");
+    status = read_options(app, &options);
     if (status != CLI_OK)
         return status;
     status = cli_open(app, &registry);
     if (status != CLI_OK)
         return status;
     buffer_output();
-    rc = sqlock_list(registry, &rows, &count, &err);
+    rc = wants_all(&options)
+             ? sqlock_list(registry, &rows, &count, &err)
+             : sqlock_find(registry, &options, &rows, &count, &err);
     if (rc < 0)
         status = cli_fail(&err);
     else if (app->json)
@@ -147,27 +166,48 @@ static int run_ls(cli *app)
 
 const cli_command cli_ls = {
     .name = "ls",
-    .summary = "list the locks of the region",
+    .summary = "list the locks that are held or expired",
     .help =
-        "Usage: sqlock ls [--json]\n"
-        "List the locks of the region, by key: name (or LOCK_KEY, where no "
-        "name is\n"
-        "known), state, holder, since when (UTC), time left, fencing token.\n"
+        "Usage: sqlock ls [OPTIONS] [PATTERN]\n"
+        "List the locks of the region that are held or expired, by name: name "
+        "(or\n"
+        "LOCK_KEY, where no name is known), state, how long it is held, the "
+        "time left,\n"
+        "how many wait for it, its holder (host, process, program, user and "
+        "command),\n"
+        "its fencing token.\n"
         "\n"
+        "  -a, --all             free ones, too; without other options, by "
+        "key\n"
+        "      --regions         of all regions\n"
+        "      --sort BY         name; held: for longest first; ttl: least "
+        "time left\n"
+        "                        first; token: latest first\n"
+        "      --limit N         so many at most\n"
+        "      --waiters         who waits, in place of how many\n"
+        "\n"
+        "PATTERN is one of names: * stands for any characters, ? for one.\n"
         "States: held; expired (its holder did not release it: the next one "
         "may take\n"
         "it); free (the row keeps the last token).  Cut to the width of a "
         "terminal,\n"
-        "a narrow one does without tokens and times; whole when stdout is "
+        "where a narrow one does without some columns; whole when stdout is "
         "none.\n"
+        "Who waits is known where the database tells it: PostgreSQL; and not "
+        "of those who\n"
+        "look at the row from time to time.\n"
         "\n"
         "Written by a clock that is ahead of the database's: said on stderr.\n"
         "\n"
         "JSON: { region, layout, locks: [ { key, name, state, holder, "
         "client_id,\n"
-        "token, acquired_at, expires_at, remaining_ms, ahead_ms } ] }, null "
-        "where not\n"
-        "known.  ahead_ms: how far the clock of its holder is ahead, at least; "
-        "0.\n",
+        "token, acquired_at, expires_at, remaining_ms, ahead_ms, held_ms, "
+        "waiters,\n"
+        "waiter_names, region } ] }, null where not known.  ahead_ms: how far "
+        "the clock\n"
+        "of its holder is ahead, at least; 0.\n",
+    .options = options_table,
+    .values = values,
+    .value_count = VALUES,
     .run = run_ls,
 };

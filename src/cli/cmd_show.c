@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -14,6 +15,19 @@ static void print_text(const char *label, const char *text)
 
     printf("%-10s %s\n", label, escaped != NULL ? escaped : "-");
     free(escaped);
+}
+
+/* How the last lease came to its end; NULL: it has not. */
+static const char *end_of(const sqlock_info *row)
+{
+    static const char broken[] = "broken by ";
+
+    if (row->state == SQLOCK_HELD)
+        return NULL;
+    if (row->holder != NULL &&
+        strncmp(row->holder, broken, sizeof broken - 1) == 0)
+        return "broken";
+    return row->state == SQLOCK_EXPIRED ? "expired, not released" : "released";
 }
 
 static void print_row(const char *region, const sqlock_info *row)
@@ -33,6 +47,21 @@ static void print_row(const char *region, const sqlock_info *row)
     print_text("expires", cli_time_text(number, row->expires_at_us, true));
     print_text("remaining",
                is_held ? cli_duration_text(number, row->remaining_ms) : NULL);
+    if (is_held)
+        print_text("held for", cli_duration_text(number, row->held_ms));
+    else
+        print_text("ended", end_of(row));
+}
+
+static int print_json(const sqlock_info *row)
+{
+    json_t *value = cli_info_json(row);
+    const char *end = end_of(row);
+
+    if (value != NULL)
+        (void)json_object_set_new(value, "ended",
+                                  end != NULL ? json_string(end) : json_null());
+    return cli_print_json(value);
 }
 
 static int run_show(cli *app)
@@ -56,7 +85,7 @@ static int run_show(cli *app)
     } else if (rc < 0) {
         status = cli_fail(&err);
     } else if (app->json) {
-        status = cli_print_json(cli_info_json(row));
+        status = print_json(row);
     } else {
         print_row(cli_region(app), row);
     }
@@ -68,12 +97,14 @@ static int run_show(cli *app)
 const cli_command cli_show = {
     .name = "show",
     .summary = "show one lock",
-    .help = "Usage: sqlock show KEY [--json]\n"
-            "Show all that is known of the lock KEY (a name, or a LOCK_KEY as "
-            "`ls` shows\n"
-            "it).  Exit status 1: there is no such lock.\n"
-            "\n"
-            "JSON: { key, name, state, holder, client_id, token, acquired_at,\n"
-            "expires_at, remaining_ms, ahead_ms }, null where not known.\n",
+    .help =
+        "Usage: sqlock show KEY [--json]\n"
+        "Show all that is known of the lock KEY (a name, or a LOCK_KEY as "
+        "`ls` shows\n"
+        "it).  Exit status 1: there is no such lock.\n"
+        "\n"
+        "JSON: { key, name, state, holder, client_id, token, acquired_at,\n"
+        "expires_at, remaining_ms, ahead_ms, held_ms, ended }, null where not "
+        "known.\n",
     .run = run_show,
 };

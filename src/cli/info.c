@@ -13,6 +13,18 @@
 
 #include "base/json.h"
 
+const char *cli_state_colour(sqlock_state state)
+{
+    switch (state) {
+    case SQLOCK_HELD:
+        return "\033[32m";
+    case SQLOCK_EXPIRED:
+        return "\033[31m";
+    default:
+        return NULL;
+    }
+}
+
 const char *cli_state_name(sqlock_state state)
 {
     switch (state) {
@@ -200,6 +212,14 @@ bool cli_info_write(FILE *out, const sqlock_info *row)
                             cli_time_text(time, row->expires_at_us, true));
     write_number(out, ", \"remaining_ms\": ", row->remaining_ms);
     write_number(out, ", \"ahead_ms\": ", row->ahead_ms);
+    write_number(out, ", \"held_ms\": ", row->held_ms);
+    if (row->waiters >= 0)
+        write_number(out, ", \"waiters\": ", row->waiters);
+    else
+        (void)fputs_unlocked(", \"waiters\": null", out);
+    is_whole = is_whole &&
+               write_member(out, ", \"waiter_names\": ", row->waiter_names) &&
+               write_member(out, ", \"region\": ", row->region);
     (void)fputs_unlocked("}", out);
     return is_whole;
 }

@@ -116,3 +116,30 @@ bool cli_parse_rule(const char *text, sqlock_key_rule *rule)
     }
     return false;
 }
+
+bool cli_parse_sort(const char *text, sqlock_sort *sort)
+{
+    static const char *const names[] = {"name", "held", "ttl", "token"};
+    static const sqlock_sort sorts[] = {SQLOCK_SORT_NAME, SQLOCK_SORT_HELD,
+                                        SQLOCK_SORT_REMAINING,
+                                        SQLOCK_SORT_TOKEN};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], text) == 0) {
+            *sort = sorts[i];
+            return true;
+        }
+    }
+    return false;
+}
+
+bool cli_parse_count(const char *text, uint32_t *count)
+{
+    int64_t number;
+
+    if (!cli_parse_int64(text, &number) || number < 1 || number > UINT32_MAX)
+        return false;
+    *count = (uint32_t)number;
+    return true;
+}

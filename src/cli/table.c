@@ -14,23 +14,39 @@
 #define ENOUGH 16 /* columns that a cut cell should keep, and */
 #define LEAST 8   /* must keep */
 
-bool cli_has_colour(void)
+bool cli_has_screen(void)
 {
     const char *terminal = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && terminal != NULL &&
+           strcmp(terminal, "dumb") != 0;
+}
+
+bool cli_has_colour(void)
+{
     const char *no_colour = getenv("NO_COLOR");
 
-    return isatty(STDOUT_FILENO) && (no_colour == NULL || *no_colour == '\0') &&
-           terminal != NULL && strcmp(terminal, "dumb") != 0;
+    return cli_has_screen() && (no_colour == NULL || *no_colour == '\0');
+}
+
+void cli_terminal_size(size_t *columns, size_t *lines)
+{
+    struct winsize size = {0};
+
+    if (isatty(STDOUT_FILENO))
+        (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    *columns = size.ws_col;
+    *lines = size.ws_row;
 }
 
 /* 0: no limit. */
 static size_t terminal_width(void)
 {
-    struct winsize size = {0};
+    size_t columns;
+    size_t lines;
 
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0)
-        return 0;
-    return size.ws_col;
+    cli_terminal_size(&columns, &lines);
+    return columns;
 }
 
 /* The width of all that is shown: columns of width 0 are left out. */
@@ -110,13 +126,14 @@ void cli_row_clear(cli_row *row)
         free(row->escaped[i]);
         row->escaped[i] = NULL;
         row->cells[i] = NULL;
+        row->colours[i] = NULL;
     }
 }
 
 /* --- the table --- */
 
 static void print_cell(const cli_table *table, size_t column, const char *text,
-                       size_t limit, bool is_last)
+                       const char *colour, size_t limit, bool is_last)
 {
     bool is_right = (table->right & (1U << column)) != 0;
     size_t width = cli_width(text);
@@ -125,14 +142,18 @@ static void print_cell(const cli_table *table, size_t column, const char *text,
 
     if (is_right)
         print_spaces(pad);
+    if (colour != NULL)
+        (void)fputs_unlocked(colour, stdout);
     (void)fputs_unlocked(cut != NULL ? cut : text, stdout);
+    if (colour != NULL)
+        (void)fputs_unlocked("\033[0m", stdout);
     if (!is_last)
         print_spaces(is_right ? GAP : pad + GAP);
     free(cut);
 }
 
 static void print_line(const cli_table *table, const char *const *cells,
-                       const size_t *widths)
+                       const char *const *colours, const size_t *widths)
 {
     size_t last = table->columns;
     size_t i;
@@ -141,7 +162,8 @@ static void print_line(const cli_table *table, const char *const *cells,
         last--;
     for (i = 0; i < last; i++) {
         if (widths[i] > 0)
-            print_cell(table, i, cells[i] != NULL ? cells[i] : "-", widths[i],
+            print_cell(table, i, cells[i] != NULL ? cells[i] : "-",
+                       colours != NULL ? colours[i] : NULL, widths[i],
                        i + 1 == last);
     }
 }
@@ -151,7 +173,7 @@ static void print_heads(const cli_table *table, const size_t *widths)
     bool has_colour = cli_has_colour();
 
     fputs(has_colour ? "\033[1m" : "", stdout);
-    print_line(table, table->heads, widths);
+    print_line(table, table->heads, NULL, widths);
     fputs(has_colour ? "\033[0m\n" : "\n", stdout);
 }
 
@@ -172,13 +194,15 @@ static void measure_line(const cli_table *table, const char *const *cells,
 static bool go_through(const cli_table *table, size_t *widths, bool is_printed)
 {
     cli_row row = {.cells = {NULL}};
+    bool has_colour = cli_has_colour();
     bool is_whole = true;
     size_t number;
 
     for (number = 0; is_whole && number < table->rows; number++) {
         is_whole = table->fill(&row, table->context, number);
         if (is_whole && is_printed) {
-            print_line(table, row.cells, widths);
+            print_line(table, row.cells, has_colour ? row.colours : NULL,
+                       widths);
             (void)putchar_unlocked('\n');
         } else if (is_whole) {
             measure_line(table, row.cells, widths);

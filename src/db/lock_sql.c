@@ -44,6 +44,17 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
         "UPDATE {table} SET {grant} WHERE {row} AND {is_others}{in_turn}"
         "{returning {token}}"},
     [SQLOCK_SQL_AFTER_RESTORE] = {.text = "{restored}"},
+    [SQLOCK_SQL_FIND] = {.text =
+        "{info}, REGION FROM {table} WHERE (REGION = {text {2}} OR "
+        "({text {2}} IS NULL AND REGION NOT LIKE '%#tx')) AND "
+        "({number {8}} <> 0 OR {held CLIENT_ID} IS NOT NULL) AND "
+        "({text {6}} IS NULL OR "
+        "{shown_name} LIKE {text {6}} ESCAPE '!') "
+        "ORDER BY CASE WHEN {text {9}} = 'held' "
+        "THEN {in_us {first_created}} END, "
+        "CASE WHEN {text {9}} = 'ttl' THEN {in_us {last_end}} END, "
+        "CASE WHEN {text {9}} = 'token' THEN -{token_read} END, "
+        "{shown_name}, REGION LIMIT {4}", .is_planned_anew = true},
     /* What fails depends on the rows that were found: nothing fails before. */
     [SQLOCK_SQL_GUARD] = {.text =
         "SELECT CASE count(*) WHEN 1 THEN 1 ELSE {guard_failure} END "
@@ -109,6 +120,7 @@ const sqlock_fragment lk_lock_fragments[] = {
     {"greatest", "greatest"},
     {"least", "least"},
     {"text", "{it}"},
+    {"number", "{it}"},
     {NULL, NULL},
 };
 
@@ -119,6 +131,7 @@ static const sqlock_fragment ours[] = {
     {"token", "FENCE"},
     {"token_read", "FENCE"},
     {"names", "LOCK_NAME, {held HOLDER}"},
+    {"shown_name", "coalesce(LOCK_NAME, LOCK_KEY)"},
     {"raise", "FENCE = {raised FENCE}"},
 
     {"claim_columns", "CREATED_DATE, EXPIRED_AFTER, FENCE, LOCK_NAME, HOLDER"},
@@ -158,6 +171,7 @@ static const sqlock_fragment spring7[] = {
     {"token", "{in_us CREATED_DATE}"},
     {"token_read", "{in_us CREATED_DATE}"},
     {"names", "NULL, NULL"},
+    {"shown_name", "LOCK_KEY"},
     {"raised_date", "{greatest}(CREATED_DATE + {us 1}, {now})"},
 
     {"claim_columns", "CREATED_DATE, EXPIRED_AFTER"},
@@ -192,6 +206,7 @@ static const sqlock_fragment spring6[] = {
     {"token", "{now_us}"}, /* kept nowhere */
     {"token_read", "NULL"},
     {"names", "NULL, NULL"},
+    {"shown_name", "LOCK_KEY"},
 
     {"claim_columns", "CREATED_DATE"},
     {"claim_values", "{later {4} - {5}}"},

@@ -212,7 +212,13 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
 /* Two keys of one number notify for each other: time lost, no more. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key)
 {
-    const char *const parts[] = {store->table.quoted, store->region, key};
+    return lk_queue_number_in(store, store->region, key);
+}
+
+int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
+                           const char *key)
+{
+    const char *const parts[] = {store->table.quoted, region, key};
     uint64_t hash = LK_HASH_NOTHING;
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -240,6 +246,7 @@ int64_t lk_store_deadline(const struct lk_store *store)
 static bool is_write_statement(sqlock_statement_kind kind)
 {
     return kind != SQLOCK_SQL_READ && kind != SQLOCK_SQL_LIST &&
+           kind != SQLOCK_SQL_FIND && kind != SQLOCK_SQL_WAITERS &&
            kind != SQLOCK_SQL_REAP_BOUND && kind != SQLOCK_SQL_READ_MANY;
 }
 

@@ -78,6 +78,10 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
 /* The number of a key's wait queue: of table, region and key. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key);
 
+/* Likewise of another region of the table. */
+int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
+                           const char *key);
+
 /* The arguments that every statement about a key of this store has. */
 void lk_store_arguments(const struct lk_store *store, const char *key,
                         struct lk_arguments *out);

@@ -6,7 +6,8 @@ tool json jansson
 
 members='key:string name:NAME state:string holder:string client_id:string'
 members+=' token:TOKEN acquired_at:string expires_at:string'
-members+=' remaining_ms:integer ahead_ms:integer'
+members+=' remaining_ms:integer ahead_ms:integer held_ms:integer'
+members+=' waiters:null waiter_names:null region:null ended:null'
 
 init_commands() { # LAYOUT
     local other=spring7
@@ -42,7 +43,7 @@ look_commands() { # LAYOUT
     is "$1: ls names the region" "$(json region <<<"$out")" "$region"
     run ls
     is "$1: ls of nothing prints the heads" \
-        "$(tr -s ' ' <<<"$out")" "NAME STATE HOLDER SINCE REMAINING TOKEN"
+        "$(tr -s ' ' <<<"$out")" "NAME STATE HELD FOR TTL WAITING HOLDER TOKEN"
     run show nothing
     is "$1: show of an unknown lock" "$status" 1
     is "$1: prints no data" "$out" ""
@@ -126,6 +127,8 @@ run_command() { # LAYOUT
     run show job --json
     if [ "$1" = sqlock ]; then
         is "$1: the row is free" "$(json state <<<"$out")" free
+        is "$1: show tells how its lease ended" "$(json ended <<<"$out")" \
+            released
         is "$1: nobody holds it" "$(json client_id <<<"$out")" null
     else
         is "$1: the row is gone" "$status" 1
@@ -143,11 +146,11 @@ reap_command() { # LAYOUT
     let_go
     is "$1: the holder was not disturbed" "$status" 143
     until_true reaps_all ||
-        not_ok "$1: reap removes what is free" "$(sq ls)"
+        not_ok "$1: reap removes what is free" "$(sq ls --all)"
     ok "$1: reap removes what is free"
 }
 reaps_all() {
-    sq reap --older-than 0 && [ "$(sq ls --json | json locks)" = 0 ]
+    sq reap --older-than 0 && [ "$(sq ls --all --json | json locks)" = 0 ]
 }
 
 for one in $(databases); do

@@ -35,6 +35,8 @@ in_bash() {
     is "layouts" "$offered" "spring6 spring7 sqlock"
     offers init --layout spring7 --pri
     is "an option behind a value" "$offered" --print
+    offers ls --sort h
+    is "orders" "$offered" held
     offers --rule l
     is "rules" "$offered" legacy
     offers run --ttl ''

@@ -134,7 +134,13 @@ usage() {
 nonsense
 --url
 --json
-ls one
+ls one two
+ls --sort size
+ls --limit 0
+ls --limit x
+top one
+top --delay 0
+top --count 0
 ls --token 1
 show
 show one two
@@ -257,7 +263,7 @@ without_dashes() {
 
 help() {
     local command
-    for command in init run acquire renew release guard-sql ls show break \
+    for command in init run acquire renew release guard-sql ls top show break \
         reap key doctor; do
         run "$command" --help
         is "$command --help" "$status" 0
@@ -278,7 +284,7 @@ help() {
     is "help needs no configuration" "$status" 0
     run --help
     is "--help" "$status" 0
-    like "--help names the commands" "$out" "*init*run*ls*show*break*reap*key*"
+    like "--help names the commands" "$out" "*init*run*ls*show*top*break*reap*key*"
     like "--help warns of --url" "$out" "*password out of --url*"
     run --version
     is "--version" "$status" 0

@@ -470,7 +470,50 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
     registry_end(registry);
 }
 
+/* What the database chooses: the taken ones alone, ordered and limited. */
+static void test_held_locks_are_found_in_order(void **state)
+{
+    struct fixture *f = *state;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_info *rows;
+    size_t count;
+    int rc;
+
+    fixture_put_row(f, "first-key", region, "somebody", -9000, 60000000);
+    lock_take(lock, LONG_TTL_MS);
+    options.sort = SQLOCK_SORT_HELD;
+    rc = sqlock_find(registry, &options, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 2);
+    assert_string_equal(rows[0].key, "first-key");
+    assert_true(rows[0].held_ms > 0);
+    assert_string_equal(rows[1].key, sqlock_key(lock));
+    assert_string_equal(rows[1].region, region);
+    assert_int_equal(rows[1].waiters, -1);
+    sqlock_info_free(rows, count);
+    options.limit = 1;
+    rc = sqlock_find(registry, &options, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 1);
+    sqlock_info_free(rows, count);
+    lock_give(lock);
+    rc = sqlock_find(registry, NULL, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 1);
+    sqlock_info_free(rows, count);
+    options.sort = (sqlock_sort)9;
+    assert_code(SQLOCK_EINVAL,
+                sqlock_find(registry, &options, &rows, &count, &f->err),
+                &f->err);
+    assert_null(rows);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
+    TEST(test_held_locks_are_found_in_order),
     TEST(test_an_empty_region_lists_nothing),
     TEST(test_a_held_lock_is_shown),
     TEST(test_free_and_expired_locks_are_told_apart),

@@ -34,7 +34,7 @@ _sqlock_actions() { # SQLOCK COMMAND
 
 # Names that need no quotes.
 _sqlock_locks() { # SQLOCK OPTION...
-    timeout 2 "$@" --quiet ls 2>/dev/null |
+    timeout 2 "$@" --quiet ls --all 2>/dev/null |
         awk 'NR > 1 && $1 ~ /^[A-Za-z0-9_.,\/@%+-]+$/ &&
             $2 ~ /^(held|free|expired)$/ { print $1 }'
 }
@@ -89,6 +89,7 @@ _sqlock() {
     options=$(_sqlock_options "$sqlock" "$command")
     case $previous in
     --layout) mapfile -t COMPREPLY < <(compgen -W 'sqlock spring7 spring6' -- "$word") ;;
+    --sort) mapfile -t COMPREPLY < <(compgen -W 'name held ttl token' -- "$word") ;;
     --rule) mapfile -t COMPREPLY < <(compgen -W 'current legacy raw' -- "$word") ;;
     *)
         if grep -qx -e "$previous VALUE" <<<"$options"; then
@@ -100,7 +101,7 @@ _sqlock() {
                 "$(_sqlock_commands "$sqlock") help" -- "$word")
         else
             case $command:$arguments in
-            show:0 | break:0 | run:0 | acquire:0)
+            show:0 | break:0 | run:0 | acquire:0 | ls:0)
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_locks "$sqlock" "${where[@]}")" -- "$word")
                 ;;

@@ -24,6 +24,7 @@ static const sqlock_fragment fragments[] = {
     {"us", "({it}) * interval '1 microsecond'"},
     {"in_us", "(extract(epoch FROM {it}) * 1000000)::bigint"},
     {"text", "{it}::varchar"},
+    {"number", "{it}::bigint"},
 
     /* Losing a release in a crash leaves a row that runs out, so it need not
      * wait for the disk, nor for a standby.  The setting ends with the
@@ -223,6 +224,18 @@ const sqlock_dialect lk_pg_dialect = {
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
         /* Nor does a list go by key: a cursor keeps the rows that move
          * meanwhile from being missed, or told twice. */
+        /* Who waits for the queue lock itself, or listens (queue.c). */
+        [SQLOCK_SQL_WAITERS] = {.text =
+            "SELECT ((L.classid::bigint << 32) | L.objid::bigint) "
+            "- L.objid::bigint % 2, concat_ws(' ', "
+            "coalesce(host(A.client_addr), 'local'), "
+            "nullif(A.application_name, ''), 'pid ' || L.pid) "
+            "FROM pg_locks AS L LEFT JOIN pg_stat_activity AS A "
+            "ON A.pid = L.pid WHERE L.locktype = 'advisory' "
+            "AND L.objsubid = 1 AND L.database = (SELECT oid FROM pg_database "
+            "WHERE datname = current_database()) "
+            "AND CASE L.objid::bigint % 2 WHEN 0 THEN NOT L.granted "
+            "ELSE L.granted AND L.mode = 'ShareLock' END"},
         [SQLOCK_SQL_LIST_BEGIN] = {.text =
             "DECLARE sqlock_list NO SCROLL CURSOR FOR {info} FROM {table} "
             "WHERE REGION = {2}", .is_planned_anew = true,

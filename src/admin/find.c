@@ -1,0 +1,191 @@
+/*
+ * find.c - locks chosen, ordered and limited by the database, and who waits for
+ * them, as far as the database knows
+ *
+ * Who waits in the process that holds a lock, or looks at the row from time to
+ * time, is known to nobody else.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "admin/info.h"
+#include "base/error.h"
+#include "base/hash.h"
+#include "base/text.h"
+
+#define PATTERN_MAX 255 /* characters of a name, as the column has them */
+
+static const char *const orders[] = {
+    [SQLOCK_SORT_NAME] = "name",
+    [SQLOCK_SORT_HELD] = "held",
+    [SQLOCK_SORT_REMAINING] = "ttl",
+    [SQLOCK_SORT_TOKEN] = "token",
+};
+#define ORDERS (sizeof orders / sizeof *orders)
+
+/* --- what is asked for --- */
+
+static int check(const sqlock_find_options *options, sqlock_error *err)
+{
+    const char *pattern = options->pattern;
+
+    if (options->size != sizeof *options)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "begin sqlock_find_options with SQLOCK_FIND_INIT");
+    if ((size_t)options->sort >= ORDERS)
+        return lk_error(err, SQLOCK_EINVAL, "there is no such order");
+    if (pattern != NULL &&
+        (strlen(pattern) > PATTERN_MAX || !lk_utf8_is_valid(pattern)))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "a pattern is UTF-8 of at most %d bytes", PATTERN_MAX);
+    return 0;
+}
+
+/* A pattern of the shell's as one of LIKE's, whose escape is '!'. */
+static void like_of(const char *pattern, char out[2 * PATTERN_MAX + 1])
+{
+    for (; *pattern != '\0'; pattern++) {
+        if (*pattern == '*' || *pattern == '?') {
+            *out++ = *pattern == '*' ? '%' : '_';
+            continue;
+        }
+        if (*pattern == '%' || *pattern == '_' || *pattern == '!')
+            *out++ = '!';
+        *out++ = *pattern;
+    }
+    *out = '\0';
+}
+
+static void fill(const struct lk_store *store,
+                 const sqlock_find_options *options,
+                 char like[2 * PATTERN_MAX + 1], struct lk_arguments *out)
+{
+    lk_store_arguments(store, "", out);
+    if (options->all_regions)
+        lk_argument_text(out, SQLOCK_P_REGION, NULL);
+    lk_argument_integer(out, SQLOCK_P_DURATION_US,
+                        options->limit != 0 ? options->limit : INT64_MAX);
+    if (options->pattern != NULL) {
+        like_of(options->pattern, like);
+        lk_argument_text(out, SQLOCK_P_NAME, like);
+    }
+    lk_argument_integer(out, SQLOCK_P_TOKEN, options->free_too);
+    lk_argument_text(out, SQLOCK_P_OTHER, orders[options->sort]);
+}
+
+/* --- who waits --- */
+
+/* A row by the number of its wait queue. */
+struct queue {
+    int64_t number;
+    sqlock_info *row;
+};
+
+static int by_number(const void *one, const void *other)
+{
+    const struct queue *a = one;
+    const struct queue *b = other;
+
+    return (a->number > b->number) - (a->number < b->number);
+}
+
+static struct queue *queues_of(const struct lk_store *store, sqlock_info *rows,
+                               size_t count)
+{
+    struct queue *queues = calloc(count, sizeof *queues);
+
+    for (size_t i = 0; queues != NULL && i < count; i++) {
+        const char *region =
+            rows[i].region != NULL ? rows[i].region : store->region;
+
+        queues[i].number = lk_queue_number_in(store, region, rows[i].key);
+        queues[i].row = &rows[i];
+        rows[i].waiters = 0;
+    }
+    if (queues != NULL)
+        qsort(queues, count, sizeof *queues, by_number);
+    return queues;
+}
+
+static int count_waiters(sqlock_info *rows, struct queue *queues, size_t count,
+                         const sqlock_result *result, sqlock_error *err)
+{
+    for (size_t row = 0; row < result->rows; row++) {
+        const sqlock_value *cells = &result->cells[row * result->columns];
+        struct queue key = {.number = cells[0].integer};
+        struct queue *found =
+            bsearch(&key, queues, count, sizeof key, by_number);
+
+        if (found == NULL)
+            continue;
+        found->row->waiters++;
+        if (cells[1].type == SQLOCK_TEXT &&
+            lk_info_add_waiter(rows, found->row, cells[1].text) < 0)
+            return lk_error_nomem(err);
+    }
+    return 0;
+}
+
+/* What a database does not tell, or not to us, stays unknown. */
+static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
+                       sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    struct queue *queues;
+    int rc;
+
+    if (count == 0 || store->statements[SQLOCK_SQL_WAITERS].text == NULL)
+        return 0;
+    lk_store_arguments(store, "", &arguments);
+    rc = lk_info_read(store, SQLOCK_SQL_WAITERS, &arguments, &result, err);
+    if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA || rc == SQLOCK_EDATABASE)
+        return 0;
+    queues = rc == 0 ? queues_of(store, rows, count) : NULL;
+    if (rc == 0)
+        rc = queues != NULL ? count_waiters(rows, queues, count, &result, err)
+                            : lk_error_nomem(err);
+    free(queues);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* --- */
+
+int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
+                sqlock_info **rows, size_t *count, sqlock_error *err)
+{
+    const sqlock_find_options defaults = SQLOCK_FIND_INIT;
+    const sqlock_find_options *chosen = options != NULL ? options : &defaults;
+    char like[2 * PATTERN_MAX + 1];
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    struct lk_store *store;
+    int rc;
+
+    if (rows == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+    *rows = NULL;
+    *count = 0;
+    rc = lk_store_of(registry, &store, err);
+    if (rc == 0)
+        rc = check(chosen, err);
+    if (rc < 0)
+        return rc;
+    if (store->statements[SQLOCK_SQL_FIND].text == NULL)
+        return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
+    fill(store, chosen, like, &arguments);
+    rc = lk_info_read(store, SQLOCK_SQL_FIND, &arguments, &result, err);
+    if (rc == 0)
+        rc = lk_info_append(store, rows, count, &result, err);
+    sqlock_result_clear(&result);
+    if (rc == 0 && chosen->waiters)
+        rc = add_waiters(store, *rows, *count, err);
+    if (rc < 0) {
+        sqlock_info_free(*rows, *count);
+        *rows = NULL;
+        *count = 0;
+    }
+    return rc;
+}

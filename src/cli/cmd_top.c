@@ -1,0 +1,402 @@
+/*
+ * cmd_top.c - `sqlock top`: the locks that are held, again and again: a screen
+ * that is painted anew on a terminal, blocks of lines elsewhere.
+ *
+ * What goes on between two looks is told by what they differ in: a lock that
+ * changes hands twice in between has changed hands once.
+ */
+#include "cli.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#define LOOKED_AT_MAX 10000 /* rows: what a look may cost */
+#define ROWS_DEFAULT 20     /* shown where there is no terminal */
+#define HEAD_LINES 4        /* above the rows on a screen, and one below */
+
+enum { DELAY, COUNT, VALUES };
+
+static char *values[VALUES];
+static int has_regions;
+
+static const struct poptOption options_table[] = {
+    {"delay", 'd', POPT_ARG_STRING, NULL, CLI_OWN + DELAY, NULL, NULL},
+    {"count", 'n', POPT_ARG_STRING, NULL, CLI_OWN + COUNT, NULL, NULL},
+    {"regions", 0, POPT_ARG_NONE, &has_regions, 0, NULL, NULL},
+    POPT_TABLEEND};
+
+/* What one look has found, held for longest first. */
+typedef struct look {
+    sqlock_info *rows;
+    size_t count;
+    const sqlock_info **by_key; /* the same, in order of region and key */
+    int64_t at_ns;
+} look;
+
+/* What is told of a look and the one before. */
+typedef struct totals {
+    size_t held;
+    size_t expired;
+    int64_t waiting; /* -1: not known */
+    double seconds;  /* since the look before; 0: there was none */
+    size_t changes;  /* of holder */
+    size_t renewals;
+    size_t losses; /* leases that ended without a release */
+} totals;
+
+typedef struct top_view {
+    const cli *app;
+    bool is_screen;
+    bool may_read; /* keys */
+    struct termios before;
+    int64_t delay_ms;
+    uint32_t left; /* looks; 0: without end */
+} top_view;
+
+static volatile sig_atomic_t has_ended;
+
+/* ----------------------------------------------------------------- looks -- */
+
+static int by_key(const void *one, const void *other)
+{
+    const sqlock_info *a = *(const sqlock_info *const *)one;
+    const sqlock_info *b = *(const sqlock_info *const *)other;
+    int order = strcmp(a->key, b->key);
+
+    if (order == 0 && a->region != NULL && b->region != NULL)
+        order = strcmp(a->region, b->region);
+    return order;
+}
+
+static void clear(look *seen)
+{
+    sqlock_info_free(seen->rows, seen->count);
+    free(seen->by_key);
+    *seen = (look){.rows = NULL};
+}
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int take_look(sqlock_registry *registry, look *seen, sqlock_error *err)
+{
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    size_t i;
+    int rc;
+
+    *seen = (look){.at_ns = now_ns()};
+    options.sort = SQLOCK_SORT_HELD;
+    options.limit = LOOKED_AT_MAX;
+    options.all_regions = has_regions != 0;
+    options.waiters = true;
+    rc = sqlock_find(registry, &options, &seen->rows, &seen->count, err);
+    if (rc < 0)
+        return rc;
+    seen->by_key = calloc(seen->count + 1, sizeof *seen->by_key);
+    if (seen->by_key == NULL) {
+        clear(seen);
+        *err = (sqlock_error){.code = SQLOCK_ENOMEM};
+        return SQLOCK_ENOMEM;
+    }
+    for (i = 0; i < seen->count; i++)
+        seen->by_key[i] = &seen->rows[i];
+    qsort(seen->by_key, seen->count, sizeof *seen->by_key, by_key);
+    return 0;
+}
+
+static bool is_broken(const sqlock_info *row)
+{
+    return row->holder != NULL && strncmp(row->holder, "broken by ", 10) == 0;
+}
+
+/* A row that was there before, too. */
+static void compare(totals *sum, const sqlock_info *before,
+                    const sqlock_info *now)
+{
+    if (strcmp(before->client_id, now->client_id) != 0) {
+        if (is_broken(now))
+            sum->losses++;
+        else
+            sum->changes++;
+    } else if (before->state == SQLOCK_HELD && now->state == SQLOCK_EXPIRED) {
+        sum->losses++;
+    } else if (now->expires_at_us > before->expires_at_us) {
+        sum->renewals++;
+    }
+}
+
+static totals sum_up(const look *before, const look *now)
+{
+    totals sum = {.waiting = -1};
+    size_t at = 0;
+    size_t i;
+    int order;
+
+    if (before->at_ns != 0)
+        sum.seconds = (double)(now->at_ns - before->at_ns) / 1e9;
+    for (i = 0; i < now->count; i++) {
+        const sqlock_info *row = now->by_key[i];
+
+        sum.held += row->state == SQLOCK_HELD;
+        sum.expired += row->state == SQLOCK_EXPIRED;
+        if (row->waiters >= 0)
+            sum.waiting = (sum.waiting < 0 ? 0 : sum.waiting) + row->waiters;
+        order = 1;
+        while (at < before->count && order > 0) {
+            order = by_key(&row, &before->by_key[at]);
+            if (order == 0)
+                compare(&sum, before->by_key[at], row);
+            at += order >= 0;
+        }
+        /* One that was free before has changed hands, too. */
+        if (order != 0 && before->at_ns != 0)
+            sum.changes++;
+    }
+    return sum;
+}
+
+/* ---------------------------------------------------------------- output -- */
+
+static void print_totals(const top_view *view, const totals *sum)
+{
+    char now[32] = "";
+    struct timespec clock;
+    struct tm utc;
+
+    (void)clock_gettime(CLOCK_REALTIME, &clock);
+    if (gmtime_r(&clock.tv_sec, &utc) != NULL)
+        (void)strftime(now, sizeof now, "%H:%M:%SZ", &utc);
+    printf("sqlock top  %s%s  %s  every %gs%s\n", has_regions ? "" : "region ",
+           has_regions ? "all regions" : cli_region(view->app), now,
+           (double)view->delay_ms / 1000, view->may_read ? "  q quits" : "");
+    printf("held %zu  expired %zu  waiting ", sum->held, sum->expired);
+    if (sum->waiting >= 0)
+        printf("%lld", (long long)sum->waiting);
+    else
+        fputs("-", stdout);
+    if (sum->seconds > 0)
+        printf("  hand-overs %.1f/s  renewals %.1f/s  lost %zu\n\n",
+               (double)sum->changes / sum->seconds,
+               (double)sum->renewals / sum->seconds, sum->losses);
+    else
+        fputs("  hand-overs -  renewals -  lost -\n\n", stdout);
+}
+
+static int print_json(const top_view *view, const look *seen, const totals *sum)
+{
+    json_t *locks = json_array();
+    json_t *value;
+    char *text;
+    size_t i;
+
+    (void)view;
+    for (i = 0; i < seen->count && i < ROWS_DEFAULT; i++)
+        (void)json_array_append_new(locks, cli_info_json(&seen->rows[i]));
+    value = json_pack(
+        "{s:I, s:I, s:o, s:f, s:I, s:I, s:I, s:o}", "held",
+        (json_int_t)sum->held, "expired", (json_int_t)sum->expired, "waiting",
+        sum->waiting >= 0 ? json_integer(sum->waiting) : json_null(), "seconds",
+        sum->seconds, "handovers", (json_int_t)sum->changes, "renewals",
+        (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "locks",
+        locks);
+    text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
+                         : NULL;
+    json_decref(value);
+    if (text != NULL)
+        puts(text);
+    free(text);
+    return text != NULL ? CLI_OK : CLI_SYSTEM;
+}
+
+static int print_look(const top_view *view, const look *seen, const totals *sum)
+{
+    cli_locks locks = {.rows = seen->rows,
+                       .count = seen->count,
+                       .has_regions = has_regions != 0};
+    size_t columns;
+    size_t lines;
+    int status;
+
+    if (view->app->json)
+        return print_json(view, seen, sum);
+    cli_terminal_size(&columns, &lines);
+    if (!view->is_screen || lines <= HEAD_LINES + 1)
+        lines = ROWS_DEFAULT + HEAD_LINES + 1;
+    if (locks.count > lines - HEAD_LINES - 1)
+        locks.count = lines - HEAD_LINES - 1;
+    if (view->is_screen)
+        fputs("\033[H\033[2J", stdout);
+    print_totals(view, sum);
+    status = cli_locks_print(&locks);
+    if (!view->is_screen)
+        putchar('\n');
+    return status;
+}
+
+/* -------------------------------------------------------------- terminal -- */
+
+static void end(int number)
+{
+    (void)number;
+    has_ended = 1;
+}
+
+static void begin_view(top_view *view)
+{
+    struct sigaction ending = {.sa_handler = end};
+    struct termios quiet;
+
+    (void)sigaction(SIGINT, &ending, NULL);
+    (void)sigaction(SIGTERM, &ending, NULL);
+    (void)sigaction(SIGHUP, &ending, NULL);
+    view->is_screen = cli_has_screen() && !view->app->json;
+    view->may_read = view->is_screen && isatty(STDIN_FILENO) &&
+                     tcgetattr(STDIN_FILENO, &view->before) == 0;
+    if (view->may_read) {
+        quiet = view->before;
+        quiet.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+        quiet.c_cc[VSUSP] = _POSIX_VDISABLE;
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &quiet);
+    }
+    /* The screen of before comes back at the end. */
+    if (view->is_screen)
+        fputs("\033[?1049h\033[?25l", stdout);
+}
+
+static void end_view(const top_view *view)
+{
+    if (view->is_screen)
+        fputs("\033[?25h\033[?1049l", stdout);
+    if (view->may_read)
+        (void)tcsetattr(STDIN_FILENO, TCSANOW, &view->before);
+}
+
+/* Until the next look, or the end. */
+static void rest(const top_view *view)
+{
+    struct pollfd keys = {.fd = view->may_read ? STDIN_FILENO : -1,
+                          .events = POLLIN};
+    int64_t until_ns = now_ns() + view->delay_ms * 1000000;
+    int64_t left_ms = view->delay_ms;
+    char key;
+
+    while (!has_ended && left_ms > 0) {
+        if (poll(&keys, 1, (int)left_ms) > 0) {
+            if (read(STDIN_FILENO, &key, 1) != 1)
+                keys.fd = -1;
+            else if (key == 'q' || key == 'Q')
+                has_ended = 1;
+            else if (key == ' ')
+                return;
+        }
+        left_ms = (until_ns - now_ns() + 999999) / 1000000;
+    }
+}
+
+/* ------------------------------------------------------------------ run -- */
+
+/* An outage is told, and looked beyond, unless it is there from the start. */
+static int look_on(top_view *view, sqlock_registry *registry)
+{
+    look before = {.rows = NULL};
+    sqlock_error err = {0};
+    int status = CLI_OK;
+
+    while (status == CLI_OK && !has_ended) {
+        look now;
+        totals sum;
+
+        if (take_look(registry, &now, &err) < 0) {
+            status = cli_fail(&err);
+            if (before.at_ns != 0)
+                status = CLI_OK;
+        } else {
+            sum = sum_up(&before, &now);
+            status = print_look(view, &now, &sum);
+            clear(&before);
+            before = now;
+        }
+        if (fflush(stdout) != 0 || (view->left != 0 && --view->left == 0))
+            break;
+        if (status == CLI_OK)
+            rest(view);
+    }
+    clear(&before);
+    return status;
+}
+
+static int read_options(top_view *view)
+{
+    view->delay_ms = 1000;
+    if (values[DELAY] != NULL &&
+        (!cli_parse_duration(values[DELAY], &view->delay_ms) ||
+         view->delay_ms < 100 || view->delay_ms > 3600000)) {
+        cli_error("top: --delay must be a time from 0.1s to 1h");
+        return CLI_USAGE;
+    }
+    if (values[COUNT] != NULL && !cli_parse_count(values[COUNT], &view->left)) {
+        cli_error("top: --count must be a number above 0");
+        return CLI_USAGE;
+    }
+    return cli_want_args(view->app, 0, "");
+}
+
+static int run_top(cli *app)
+{
+    top_view view = {.app = app};
+    sqlock_registry *registry = NULL;
+    int status = read_options(&view);
+
+    if (status == CLI_OK)
+        status = cli_open(app, &registry);
+    if (status != CLI_OK)
+        return status;
+    begin_view(&view);
+    status = look_on(&view, registry);
+    end_view(&view);
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+const cli_command cli_top = {
+    .name = "top",
+    .summary = "show the locks that are held, again and again",
+    .help =
+        "Usage: sqlock top [OPTIONS]\n"
+        "Show how many locks are held, expired and waited for, what goes on "
+        "between two\n"
+        "looks (hand-overs, renewals, leases lost), and the locks that are "
+        "held for\n"
+        "longest.  On a terminal the screen is painted anew, q or ^C quits; "
+        "elsewhere\n"
+        "each look is a block of lines.\n"
+        "\n"
+        "  -d, --delay TIME      between two looks; 1 second\n"
+        "  -n, --count N         so many looks; without it, until it is ended\n"
+        "      --regions         of all regions\n"
+        "\n"
+        "A look costs the database a read of the table, and of 10,000 locks at "
+        "most.  A\n"
+        "lock that changes hands twice between two looks is counted once.\n"
+        "JSON, a line for each look: { held, expired, waiting, seconds, "
+        "handovers,\n"
+        "renewals, lost, locks }.\n",
+    .options = options_table,
+    .values = values,
+    .value_count = VALUES,
+    .run = run_top,
+};

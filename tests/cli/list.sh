@@ -1,0 +1,203 @@
+#!/usr/bin/env bash
+# list.sh: what `ls` shows of many locks, in which order, who waits for them, and
+# what `top` shows of them again and again.
+# shellcheck source=tests/cli/lib.sh
+. "$(dirname "$0")/lib.sh"
+tool json jansson
+tool pty
+export TERM=xterm
+
+leases=()
+take() { # NAME TTL [OPTION...]
+    local name=$1 ttl=$2
+    shift 2
+    leases+=("$(sq "$@" acquire -n --ttl "$ttl" "$name" 2>>"$dir/err")")
+}
+names() { # OPTION...: of `ls`, in its order
+    sq ls "$@" 2>"$dir/err" | awk 'NR > 1 { print $1 }' | paste -sd ' '
+}
+give_all() {
+    local one
+    for one in "${leases[@]}"; do
+        sq release "$one" 2>/dev/null || sq --region "$region.2" release "$one"
+    done
+    leases=()
+} 2>/dev/null
+is_expired() { # NAME
+    [ "$(sq show "$1" --json | json state)" = expired ]
+}
+
+chosen() {
+    run run free_one true
+    take beta 60
+    take "alpha" 30
+    take gamma 600
+    take al_ha 40
+    take other 60 --region "$region.2"
+    is "by name, free ones are not there" "$(names)" "al_ha alpha beta gamma"
+    is "--all has them" "$(names --all --sort name)" \
+        "al_ha alpha beta free_one gamma"
+    is "--all alone, too" "$(names --all | wc -w)" 5
+    is "--sort held: for longest first" "$(names --sort held)" \
+        "beta alpha gamma al_ha"
+    is "--sort ttl: least time left first" "$(names --sort ttl)" \
+        "alpha al_ha beta gamma"
+    is "--sort token: latest first" "$(names --sort token)" \
+        "al_ha gamma alpha beta"
+    is "--limit" "$(names --limit 2)" "al_ha alpha"
+    is "--limit and --sort" "$(names --sort held --limit 1)" beta
+    is "a pattern" "$(names 'al*')" "al_ha alpha"
+    is "of one character" "$(names 'al?ha')" "al_ha alpha"
+    is "LIKE's own characters mean themselves" "$(names 'al_ha')" al_ha
+    is "and so do these" "$(names '%')" ""
+    is "and those of the escape" "$(names '!')" ""
+    is "a pattern is the whole name" "$(names 'alph')" ""
+    is "a quote is no end of it" "$(names "a'b")" ""
+    is "--all and a pattern" "$(names --all 'free*')" free_one
+    run ls --regions --json
+    has "--regions has those of others" "$out" "\"region\": \"$region.2\""
+    has "and our own" "$out" "\"region\": \"$region\""
+    run ls --regions other
+    like "and a column for them" "$out" "*REGION*other*$region.2*"
+    run ls --json beta
+    is "JSON tells how long" "$(json locks.0.held_ms <<<"$out" |
+        grep -c '^[0-9]*$')" 1
+    run ls beta
+    like "a holder is told with its note" "$out" "*acquire*"
+    give_all
+    is "nothing is held" "$(names)" ""
+    run ls --all --sort name free_one
+    like "a free one has no time" "$out" "*free_one  free *-  *-  *"
+}
+
+states() {
+    take short 1
+    take long 60
+    until_true is_expired short
+    run ls
+    like "an expired lock is shown" "$out" "*short  expired *"
+    out=$("$dir/pty" 120 "$SQLOCK" --table-prefix "$prefix" ls)
+    has "red on a terminal" "$out" $'\033[31mexpired\033[0m'
+    has "and a held one green" "$out" $'\033[32mheld\033[0m'
+    run show short
+    like "show tells that it was not released" "$out" \
+        "*ended      expired, not released*"
+    run show long
+    like "and how long one is held" "$out" "*held for   *s"
+    sq -q break long --token "$(sq show long --json | json token)" \
+        --reason "a test" --now 2>/dev/null
+    run show long
+    like "show tells of a break" "$out" "*ended      broken*"
+    like "and by whom, and why" "$out" "*broken by *: a test*"
+    give_all
+}
+
+waiting() {
+    hold queue --ttl 20
+    "$SQLOCK" --table-prefix "$prefix" run queue true 2>"$dir/err" &
+    helper "$!"
+    if [ "$database" = postgres ]; then
+        until_true one_waits
+        is "one waits" "$?" 0
+        run ls --waiters queue
+        like "--waiters: who" "$out" "*sqlock pid *"
+        run ls --json queue
+        like "JSON tells it, too" "$(json locks.0.waiter_names <<<"$out")" \
+            "*sqlock pid *"
+    else
+        run ls --json queue
+        is "who waits is not known there" "$(json locks.0.waiters <<<"$out")" null
+    fi
+    let_go
+}
+one_waits() {
+    [ "$(sq ls --json queue | json locks.0.waiters)" = 1 ]
+}
+
+too_long() { # COLUMNS
+    local LC_ALL=C.UTF-8 line
+    while IFS= read -r line; do
+        [ "${#line}" -le "$1" ] || echo "$line"
+    done
+}
+
+tops() {
+    local top
+    take first 60
+    take second 60
+    run top -n 2 -d 0.1
+    is "top ends after its looks" "$status" 0
+    is "each is a block of lines" "$(grep -c '^sqlock top' <<<"$out")" 2
+    like "with what is held" "$out" "*held 2  expired 0  *first *held*"
+    has "the first has no rates yet" "$out" "hand-overs -"
+    has "the second has" "$out" "hand-overs 0.0/s  renewals 0.0/s  lost 0"
+    is "no colour and no cursor in a pipe" "$(grep -c $'\033' <<<"$out")" 0
+    run top -n 1 --json
+    is "JSON: a line for each look" "$(json held <<<"$out")" 2
+    is "with the locks" "$(json locks <<<"$out")" 2
+
+    "$SQLOCK" --table-prefix "$prefix" top --json -d 0.2 >"$dir/top" \
+        2>"$dir/err" &
+    top=$!
+    helper "$top"
+    until_true test -s "$dir/top"
+    sq renew "${leases[0]}"
+    sq release "${leases[1]}"
+    take second 60
+    until_true grep -q '"renewals":1' "$dir/top"
+    is "a renewal is seen" "$?" 0
+    until_true grep -q '"handovers":1' "$dir/top"
+    is "and a lock that changes hands" "$?" 0
+    sq -q break first --client-id "$(sq show first --json | json client_id)" \
+        --reason test 2>/dev/null
+    until_true grep -q '"lost":1' "$dir/top"
+    is "and a lease that is lost" "$?" 0
+    kill -TERM "$top"
+    wait "$top"
+    is "TERM ends it cleanly" "$?" 0
+
+    out=$("$dir/pty" 80 -e "held 2" -s 'q' "$SQLOCK" \
+        --table-prefix "$prefix" top)
+    is "q quits" "$?" 0
+    has "the screen of before comes back" "$out" $'\033[?1049l'
+    has "and the cursor" "$out" $'\033[?25h'
+    out=$(tr -d '\r' <<<"$out" | sed 's/\x1b\[[0-9?]*[a-zA-Z]//g')
+    is "at most 80 columns" "$(too_long 80 <<<"$out")" ""
+    out=$("$dir/pty" 80 -e "held 2" -s '^C' "$SQLOCK" \
+        --table-prefix "$prefix" top)
+    is "^C quits, too" "$?" 0
+    SQLOCK_URL=sqlite:/nowhere/at/all.db run top
+    is "no database" "$status" 69
+    is_one_line "is said"
+    give_all
+}
+
+for one in $(databases); do
+    use "$one" || continue
+    chosen
+    states
+    tops
+    waiting
+done
+
+# Where names are not kept, keys are.
+for one in $(databases); do
+    for layout in spring7 spring6; do
+        use "$one" "$layout" || continue
+        database=$one/$layout
+        [ "$layout" = spring7 ] || export SQLOCK_PEER_TTL=30
+        take name 30
+        is "ls has the key" "$(names)" "$(sq key name)"
+        is "and a pattern finds it" "$(names "$(sq key name | cut -c 1-8)*")" \
+            "$(sq key name)"
+        for order in held ttl token; do
+            is "--sort $order" "$(names --sort "$order")" "$(sq key name)"
+        done
+        give_all
+        is "released is gone" "$(names --all --sort name)" ""
+        unset SQLOCK_PEER_TTL
+    done
+done
+database=
+skip_missing
+done_testing
