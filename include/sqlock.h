@@ -254,7 +254,9 @@ typedef struct sqlock_options {
  * waiting=poll in a URL of PostgreSQL or MySQL sends nothing that takes part
  * in a wait queue of the database: no advisory lock, NOTIFY or GET_LOCK; for
  * servers and engines of their protocols that have none.  Waiters look at the
- * row every poll_ms.  Tokens of our layout then rise as long as the row stays:
+ * row every poll_ms; a process whose threads hand the lock to each other leaves
+ * it free for a poll at times, so that the others get it, too, with as long a
+ * poll_ms.  Tokens of our layout then rise as long as the row stays:
  * a claim that the server delays while a Spring peer takes and deletes the row
  * gets an older one.  On Spring's layouts tokens may come in the wrong order.
  *

@@ -44,6 +44,9 @@ struct lk_entry {
     struct {               /* Spring services that want it, too: peers.h */
         int64_t share_ns;  /* how long it is ours in turn; 0: none was seen */
         int64_t used_ns;   /* of that */
+        int64_t poll_share_ns; /* where no wait queue tells who waits: how long
+                                  it is ours until the next look; 0: not
+                                  reckoned yet */
     } peers;
     /* while it is occupied */
     uint64_t owner;

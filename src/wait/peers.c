@@ -20,6 +20,18 @@
  * service's take, so that turns are shared and not time alone. */
 #define TURN_NS (4 * LK_NS_PER_MS)
 
+/* Of a process without a wait queue, whose leases count as long as they are,
+ * and at the least as long as their round trips take. */
+#define POLL_TURN_NS (100 * LK_NS_PER_US)
+#define POLL_SHARE_NS (300 * LK_NS_PER_MS)
+#define POLL_SHARE_MAX_NS (4800 * LK_NS_PER_MS)
+
+static bool only_polls(const struct lk_entry *entry)
+{
+    return entry->store->db.driver->wait_queue == NULL &&
+           entry->peers.share_ns == 0;
+}
+
 static void see(struct lk_entry *entry)
 {
     entry->peers.share_ns = SHARE_NS;
@@ -46,28 +58,60 @@ void lk_peers_charge(struct lk_entry *entry)
 {
     int64_t held_ns = lk_boottime_ns() - entry->acquired_boot_ns;
 
-    if (entry->peers.share_ns > 0)
+    if (only_polls(entry))
+        entry->peers.used_ns += lk_later(held_ns, POLL_TURN_NS);
+    else if (entry->peers.share_ns > 0)
         entry->peers.used_ns += held_ns > TURN_NS ? held_ns : TURN_NS;
 }
 
 bool lk_peers_are_due(const struct lk_entry *entry)
 {
-    return entry->peers.share_ns > 0 &&
-           entry->peers.used_ns >= entry->peers.share_ns;
+    int64_t share_ns = entry->peers.share_ns;
+
+    if (only_polls(entry))
+        share_ns = lk_later(entry->peers.poll_share_ns, POLL_SHARE_NS);
+    return share_ns > 0 && entry->peers.used_ns >= share_ns;
+}
+
+/* A poll of the others, which is up to a fourth longer than its option. */
+static int64_t poll_pause_ns(const struct lk_entry *entry)
+{
+    return (int64_t)entry->store->options.poll_ms * LK_NS_PER_MS * 3 / 2;
+}
+
+/* Nobody came in a pause: twice as long until the next. */
+static void share_longer(struct lk_entry *entry, bool is_polling)
+{
+    int64_t *share_ns =
+        is_polling ? &entry->peers.poll_share_ns : &entry->peers.share_ns;
+
+    if (is_polling)
+        *share_ns = lk_sooner(lk_later(*share_ns, POLL_SHARE_NS) * 2,
+                              POLL_SHARE_MAX_NS);
+    else
+        *share_ns = *share_ns < SHARE_MAX_NS ? *share_ns * 2 : 0;
 }
 
 int lk_peers_wait(struct lk_entry *entry, struct lk_waiter *self,
                   sqlock_error *err)
 {
     struct lk_store *store = entry->store;
+    bool is_polling = only_polls(entry);
+    int64_t pause_ns = is_polling ? poll_pause_ns(entry) : PAUSE_NS;
+    struct lk_row before = {.token = 0};
     struct lk_row row;
-    int rc;
+    int rc = 0;
 
     entry->peers.used_ns = 0;
-    entry->peers.share_ns =
-        entry->peers.share_ns < SHARE_MAX_NS ? entry->peers.share_ns * 2 : 0;
+    share_longer(entry, is_polling);
+    /* Another process may come and go in the pause: the token tells. */
+    if (is_polling)
+        rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &before,
+                           err);
+    if (rc < 0)
+        return rc;
     rc = lk_waiter_sleep(
-        self, lk_sooner(sqlock_monotonic_ns() + PAUSE_NS, self->deadline_ns),
+        self, lk_sooner(sqlock_monotonic_ns() + pause_ns, self->deadline_ns),
         err);
     if (rc < 0)
         return rc;
@@ -75,5 +119,7 @@ int lk_peers_wait(struct lk_entry *entry, struct lk_waiter *self,
     /* A service deletes the row; our releases leave it. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
         see(entry);
+    if (rc == 0 && row.exists && (row.is_taken || row.token != before.token))
+        entry->peers.poll_share_ns = POLL_SHARE_NS;
     return rc;
 }

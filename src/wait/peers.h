@@ -1,10 +1,14 @@
 /*
- * peers.h - leaving a chance to Spring services that want the same lock
+ * peers.h - leaving a chance to Spring services that want the same lock, and
+ * without a wait queue to other processes of ours
  *
  * A service asks every 100 ms and hears of no release; our own waiters hear of
  * each, and hand the lock on.  So where a service has been seen to hold a lock,
  * ours leave it free for one pause of a service's after each so long that they
- * have had it.  Without a service nothing is ever left.
+ * have had it.  Without a service nothing is ever left, but with waiting=poll,
+ * where other processes of ours wait like services and are not seen: there the
+ * lock is left free for a poll after each 300 ms of leases, and while nobody
+ * comes after up to 4.8 s.
  */
 #ifndef LK_PEERS_H
 #define LK_PEERS_H

@@ -207,7 +207,72 @@ static void test_the_url_chooses_the_form(void **state)
     assert_int_equal(gives.leases, SQLOCK_SUPPORT_FULL);
 }
 
+/* --- turns --- */
+
+#define HOT 3
+
+struct hot {
+    sqlock_lock *lock;
+    atomic_uint grants;
+    atomic_bool is_over;
+};
+
+static int hold_again_and_again(struct worker *worker)
+{
+    struct hot *hot = worker->context;
+
+    while (!atomic_load(&hot->is_over)) {
+        worker_expect(worker, 0,
+                      sqlock_acquire(hot->lock, 60000, NULL, &worker->err));
+        atomic_fetch_add(&hot->grants, 1);
+        worker_expect(worker, 0, sqlock_release(hot->lock, &worker->err));
+    }
+    return 0;
+}
+
+static void await_grants(struct hot *hot, unsigned grants)
+{
+    int64_t until = check_deadline_ns(60000);
+
+    while (atomic_load(&hot->grants) < grants)
+        assert_true(check_pause(until));
+}
+
+/* Threads of one process hand a lock to each other all the time.  Another one
+ * has it within a second's use and a poll. */
+static void test_another_process_has_its_turn(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_lock *other = lock_obtain(f->b, f->name);
+    sqlock_registry *registry;
+    struct workers workers;
+    struct hot hot = {.is_over = false};
+
+    options.handoff_limit = 1000000000;
+    registry = fixture_registry(f, &options);
+    hot.lock = lock_obtain(registry, f->name);
+    workers_start(&workers, HOT, hold_again_and_again, &hot);
+    for (int i = 0; i < 3; i++) {
+        int rc;
+
+        await_grants(&hot, atomic_load(&hot.grants) + 50);
+        rc = sqlock_acquire(other, 30000, NULL, &f->err);
+        if (rc == 0)
+            lock_give(other);
+        if (rc < 0)
+            atomic_store(&hot.is_over, true);
+        assert_lock_ok(rc, &f->err);
+    }
+    atomic_store(&hot.is_over, true);
+    workers_join(&workers);
+    lock_drop(other);
+    lock_drop(hot.lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
+    TEST_ON(test_another_process_has_its_turn, ON_SERVERS, IN_SQLOCK),
     TEST_ON(test_nothing_of_a_queue_is_sent, ON_SERVERS, IN_ALL),
     TEST_ON(test_the_queue_is_out_of_reach, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_tokens_rise_from_holder_to_holder, ON_SERVERS, IN_SQLOCK),
