@@ -70,7 +70,7 @@ ask() { # SQL
 
 forget() { # what was applied, for the next ones
     local table
-    for table in migration_log migrated_customer migrated_note migrated_step; do
+    for table in migration_log migration_file migrated_customer migrated_note migrated_step; do
         ask "DROP TABLE IF EXISTS $table"
     done
 }
@@ -341,6 +341,72 @@ late() {
     rm -f "$dir"/out.*
 }
 
+# What is recorded of files, and what is said of them.
+files() {
+    local rest
+    forget
+    mkdir -p "$dir/files" "$dir/empty"
+    echo "CREATE TABLE migrated_note (a INTEGER);" >"$dir/files/001_note.sql"
+    echo "CREATE TABLE migrated_step (a INTEGER);" >"$dir/files/002_step.sql"
+    said() { # ARGUMENT...: of the script; its exit status is in $rest
+        SQLOCK_URL=$url MIGRATE_TTL=$TTL "$script" "$@" "${client[@]}" \
+            >"$dir/out.files" 2>&1 9>&-
+        rest=$?
+        cat "$dir/out.files"
+    }
+    said status "$dir/files" >/dev/null
+    ok "status: before anything is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+        "1: 001_note.sql: pending 002_step.sql: pending"
+    ok "status: makes no table" \
+        "$(ask 'SELECT COUNT(*) FROM migration_log' | wc -l)" 0
+    said "$dir/files" >/dev/null
+    ok "files: all is applied" "$rest" 0
+    said status "$dir/files" >/dev/null
+    ok "status: all is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+        "0: 001_note.sql: applied 002_step.sql: applied"
+    echo "-- changed" >>"$dir/files/001_note.sql"
+    said status "$dir/files" >/dev/null
+    ok "status: a changed file" "$rest: $(head -n 1 "$dir/out.files")" \
+        "1: 001_note.sql: changed since it was applied"
+    echo "DROP TABLE migrated_note;" >"$dir/files/003_drop.sql"
+    said "$dir/files" >/dev/null
+    ok "a changed file is refused" "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: 001_note.sql: it has changed since it was applied; --accept takes it as it is"
+    ok "and nothing behind it is applied" "$(count_done)" 2
+    said --accept "$dir/files" >/dev/null
+    ok "--accept takes it" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+        "0: 001_note.sql: accepted as it is now 003_drop.sql: applied"
+    said "$dir/files" >/dev/null
+    ok "and then it is as ever" "$rest: $(cat "$dir/out.files")" "0: "
+    ask "UPDATE migration_log SET state = 1 WHERE version = 2"
+    said status "$dir/files" >/dev/null
+    ok "status: one that was begun" "$(sed -n 2p "$dir/out.files")" \
+        "002_step.sql: begun by $(id -un)@$(uname -n), not done"
+    echo "DROP TABLE migrated_step; CREATE TABLE migrated_step (a INTEGER);" \
+        >"$dir/files/002_step.sql"
+    MIGRATE_DEPLOYER=somebody@else said "$dir/files" >/dev/null
+    ok "one that another has begun" "$(head -n 1 "$dir/out.files")" \
+        "002_step.sql: begun by $(id -un)@$(uname -n) and not done, running it again"
+    ask "UPDATE migration_log SET state = 1 WHERE version = 2"
+    MIGRATE_DEPLOYER=somebody@else said "$dir/files" >/dev/null
+    ok "one that we have begun ourselves" "$(head -n 1 "$dir/out.files")" \
+        "002_step.sql: begun before and not done, running it again"
+    ask "DELETE FROM migration_file"
+    said "$dir/files" >/dev/null
+    ok "files that were applied without a checksum are taken as they are" \
+        "$rest: $(cat "$dir/out.files")" "0: "
+    ok "and have one now" "$(ask 'SELECT COUNT(*) FROM migration_file')" 3
+    said "$dir/empty" >/dev/null
+    ok "an empty folder is said to be one" "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: $dir/empty: there is no file NNN_name.sql in it"
+    said "$dir/nowhere" >/dev/null
+    ok "and one that is not there" "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: $dir/nowhere: there is no such folder"
+    said --nonsense "$dir/files" >/dev/null
+    ok "an option that there is not" "$rest" 64
+    rm -f "$dir"/out.*
+}
+
 mistakes() {
     forget
     mkdir -p "$dir/wrong" "$dir/none"
@@ -391,6 +457,7 @@ migrations_on() { # VARIABLE
     stopped
     stopped_script
     late
+    files
     mistakes
     forget
     [ "$failures" -eq 0 ]

@@ -178,7 +178,7 @@ static int apply(const struct deployment *deployment,
         return rc < 0 ? -1 : 0;
     }
     if (state == BEGUN)
-        (void)printf("%s: begun by another deployer, running it again\n",
+        (void)printf("%s: begun before and not done, running it again\n",
                      migration->name);
     if (runs_inside(deployment, migration))
         rc = apply_inside(deployment, tx, migration);

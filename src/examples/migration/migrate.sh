@@ -1,10 +1,14 @@
 #!/bin/sh
-# migrate.sh FOLDER CLIENT [ARGUMENT...]: apply a folder of numbered SQL
-# migrations, each once and in order, however many of us start at once and
-# whichever of us dies.
+# migrate.sh [--accept] FOLDER CLIENT [ARGUMENT...]: apply a folder of numbered
+# SQL migrations, each once and in order, however many of us start at once and
+# whichever of us dies.  A file that has changed since it was applied is refused,
+# unless --accept says that it is all right.
+# migrate.sh status FOLDER CLIENT [ARGUMENT...]: tell of each file whether it is
+# applied, pending, begun or changed; exit status 0: all of them are applied.
 #
-# The database is $SQLOCK_URL, and `sqlock init` has been there.  CLIENT reads SQL from its standard input, stops
-# at the first error and prints rows without heads:
+# The database is $SQLOCK_URL, and `sqlock init` has been there.  CLIENT reads SQL
+# from its standard input, stops at the first error and prints rows without
+# heads:
 #     psql -X -q -A -t -v ON_ERROR_STOP=1 -d shop
 #     mariadb --batch --skip-column-names shop
 #     sqlite3 -bail -cmd '.timeout 10000' shop.db
@@ -22,11 +26,29 @@
 # have to be written so that this does no harm.
 set -eu
 
-usage="usage: SQLOCK_URL=... migrate.sh FOLDER CLIENT [ARGUMENT...]"
+usage="usage: SQLOCK_URL=... migrate.sh [--accept | status] FOLDER CLIENT [ARGUMENT...]"
+what=apply
+case ${1:-} in
+--accept | status)
+    what=$1
+    shift
+    ;;
+-*) set -- ;;
+esac
 [ $# -ge 2 ] || {
     echo "$usage" >&2
     exit 64
 }
+fail() { # WHY
+    echo "migrate.sh: $1" >&2
+    exit 1
+}
+[ -d "$1" ] || fail "$1: there is no such folder"
+has_files=
+for file in "$1"/[0-9][0-9][0-9]_*.sql; do
+    [ ! -e "$file" ] || has_files=yes
+done
+[ -n "$has_files" ] || fail "$1: there is no file NNN_name.sql in it"
 
 # First we are called by the user, then by `sqlock run`.
 if [ -z "${MIGRATE_KIND:-}" ]; then
@@ -40,7 +62,10 @@ if [ -z "${MIGRATE_KIND:-}" ]; then
         ;;
     esac
     export MIGRATE_KIND
-    exec sqlock run --ttl "${MIGRATE_TTL:-30}" migration -- "$0" "$@"
+    if [ "$what" != status ]; then
+        [ "$what" = apply ] || set -- "$what" "$@"
+        exec sqlock run --ttl "${MIGRATE_TTL:-30}" migration "$0" "$@"
+    fi
 fi
 
 folder=$1
@@ -51,8 +76,55 @@ quoted() { # TEXT
     printf "'%s'" "$(printf '%s' "$1" | sed "s/'/''/g")"
 }
 
+deployer=${MIGRATE_DEPLOYER:-$(id -un)@$(uname -n)}
+
+version_of() { # NAME
+    printf '%s' "$1" | sed 's/^0*\([0-9]\{1,3\}\)_.*/\1/'
+}
+checksum_of() { # FILE
+    sha256sum <"$1" | cut -d ' ' -f 1
+}
+ask() { # CLIENT...: of migration $version; $column and $source say what
+    echo "SELECT $column FROM $source WHERE version = $version;" | "$@"
+}
+# Sets state, checksum and who to what is recorded.
+look_up() { # CLIENT...
+    column=state source=migration_log
+    state=$(ask "$@")
+    source=migration_file
+    column=checksum
+    checksum=$(ask "$@")
+    column=deployer
+    who=$(ask "$@")
+}
+
+# Without a table nothing is applied; nothing is made to find out.
+if [ "$what" = status ]; then
+    status=0
+    echo "SELECT 1;" | "$@" >/dev/null || exit 1
+    for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
+        name=${file##*/}
+        version=$(version_of "$name")
+        look_up "$@" 2>/dev/null || :
+        case $state in
+        2)
+            word=applied
+            [ -z "$checksum" ] || [ "$checksum" = "$(checksum_of "$file")" ] ||
+                word="changed since it was applied"
+            ;;
+        1) word="begun by ${who:-a deployer}, not done" ;;
+        *) word=pending ;;
+        esac
+        [ "$word" = applied ] || status=1
+        echo "$name: $word"
+    done
+    exit $status
+fi
+
+quiet=
 case $MIGRATE_KIND in
 postgres)
+    quiet="SET client_min_messages = warning;" # of tables that are there
     begin="BEGIN;"
     now="clock_timestamp() AT TIME ZONE 'UTC'"
     share="FOR SHARE"
@@ -83,6 +155,12 @@ record() { # VERSION NAME STATE
     echo "DELETE FROM migration_log WHERE version = $1;"
     echo "INSERT INTO migration_log (version, name, state, token)"
     echo "    VALUES ($1, $(quoted "$2"), $3, $token);"
+    record_file "$1" "$sum"
+}
+record_file() { # VERSION CHECKSUM
+    echo "DELETE FROM migration_file WHERE version = $1;"
+    echo "INSERT INTO migration_file (version, checksum, deployer)"
+    echo "    VALUES ($1, '$2', $(quoted "$deployer"));"
 }
 
 runs_inside() { # FILE
@@ -113,17 +191,41 @@ apply() { # FILE VERSION NAME
     fi
 }
 
-echo "CREATE TABLE IF NOT EXISTS migration_log (version INTEGER PRIMARY KEY,
-    name VARCHAR(255) NOT NULL, state INTEGER NOT NULL, token BIGINT NOT NULL);" |
+# What the C example does not know is in a table of its own.
+echo "$quiet CREATE TABLE IF NOT EXISTS migration_log (version INTEGER PRIMARY KEY,
+    name VARCHAR(255) NOT NULL, state INTEGER NOT NULL, token BIGINT NOT NULL);
+CREATE TABLE IF NOT EXISTS migration_file (version INTEGER PRIMARY KEY,
+    checksum VARCHAR(64) NOT NULL, deployer VARCHAR(255) NOT NULL);" |
     "$@"
+
+# Before anything is applied.
 for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
     name=${file##*/}
-    version=$(printf '%s' "$name" | sed 's/^0*\([0-9]\{1,3\}\)_.*/\1/')
-    state=$(echo "SELECT state FROM migration_log WHERE version = $version;" |
-        "$@")
+    version=$(version_of "$name")
+    sum=$(checksum_of "$file")
+    look_up "$@"
+    if [ "$state" != 2 ] || [ "$checksum" = "$sum" ]; then
+        continue
+    fi
+    if [ -n "$checksum" ] && [ "$what" != --accept ]; then
+        fail "$name: it has changed since it was applied; --accept takes it as it is"
+    fi
+    # One that was applied without a record of its checksum has it now.
+    { echo "$begin"; record_file "$version" "$sum"; echo "COMMIT;"; } | "$@"
+    [ -z "$checksum" ] || echo "$name: accepted as it is now"
+done
+
+for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
+    name=${file##*/}
+    version=$(version_of "$name")
+    sum=$(checksum_of "$file")
+    look_up "$@"
     [ "$state" != 2 ] || continue
-    [ "$state" != 1 ] ||
-        echo "$name: begun by another deployer, running it again"
+    if [ "$state" = 1 ] && [ "$who" = "$deployer" ]; then
+        echo "$name: begun before and not done, running it again"
+    elif [ "$state" = 1 ]; then
+        echo "$name: begun by ${who:-a deployer} and not done, running it again"
+    fi
     apply "$file" "$version" "$name" | "$@"
     echo "$name: applied"
 done
