@@ -68,7 +68,7 @@ INSTALLS := $(if $(filter undefined,$(origin SUITES)),yes,$(filter install, \
 LEVELS := $(sort \
 	$(if $(filter setup,$(GOALS)),$(SETUP_LEVELS)) \
 	$(if $(filter demo,$(GOALS)),build) \
-	$(if $(filter chart,$(GOALS)),build test chart) \
+	$(if $(filter chart picture,$(GOALS)),build test chart) \
 	$(if $(filter test check quick tests-build asan tsan valgrind bench \
 		test-mysql test-spring docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
@@ -497,7 +497,7 @@ headers: ## Each public header compiles alone as C99, C11 and C++11
 exports: $(SHARED) $(STATIC) ## The exported symbols are the headers'
 	@SQLOCK_BUILD=$B CC='$(CC)' bash tests/install/exports.sh
 
-.PHONY: demo bench chart
+.PHONY: demo bench chart picture
 DEMO := $B/bin/examples/stock_deduction
 demo: $(DEMO) ## Sell stock in every way; URL=... names a server
 	@$(DEMO) $(if $(URL),--url '$(URL)') $(DEMO_FLAGS)
@@ -513,6 +513,9 @@ CHART_FLAGS ?= --seconds 0.4 --repeats 5
 CHARTED := $(patsubst %,$(CHART_DIR)/%.json,stock-curve stock-ways waiting)
 chart: $(CHARTED) ## Measure (takes 25 minutes) and draw, build/chart/*.svg
 	@bash tests/bench/chart.sh $(CHART_DIR) $^
+picture: $(CHART_DIR)/waiting.json ## Measure and draw the picture of README
+	@bash tests/bench/chart.sh $(CHART_DIR) $^
+	@cp $(CHART_DIR)/waiting-postgres.svg src/man/waiting.svg
 $(CHART_DIR)/stock-curve.json: BENCH_FLAGS := --clients 2,4,8,16,32,64,128,200 \
 	--cases sale,pessimistic,conditional,buckets,coalesced $(CHART_FLAGS)
 $(CHART_DIR)/stock-ways.json: BENCH_FLAGS := --clients 1,4,16,64,64p \

@@ -15,6 +15,10 @@ shift
 mkdir -p "$to" || exit 1
 status=0
 drawn=0
+# On a dark screen a picture is dark, too, with its own ground in either case.
+dark='<style>@media (prefers-color-scheme: dark) { '
+dark+='rect[fill="#ffffff"] { fill: #161b22 } text { fill: #d0d7de } '
+dark+='[color="black"] { color: #d0d7de } .gridline { stroke: #373e47 } }</style>'
 
 for rows in "$charts"/*.jq; do
     name=$(basename "$rows" .jq)
@@ -33,7 +37,8 @@ for rows in "$charts"/*.jq; do
         # A missing cell says nothing; a picture of nothing is no chart.
         if gnuplot -e "data='$data'; columns=$columns; server='$server'" \
             "$charts/style.gp" "$charts/$name.gp" >"$picture.new"; then
-            mv "$picture.new" "$picture"
+            sed "s|^<title>Gnuplot</title>|$dark|" "$picture.new" >"$picture"
+            rm "$picture.new"
             echo "  $picture"
             drawn=$((drawn + 1))
         else

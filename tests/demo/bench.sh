@@ -52,6 +52,10 @@ if command -v gnuplot >/dev/null && command -v jq >/dev/null; then
         bash tests/bench/chart.sh "$dir/chart" "$dir/bench.json"
     ok "a curve" grep -q '>coalesced<' "$dir/chart/stock-curve-sqlite.svg"
     ok "and bars" grep -q '>2 processes<' "$dir/chart/stock-ways-sqlite.svg"
+    ok "bars of callers with order rows, too" \
+        grep -q '>4 threads<' "$dir/chart/stock-matrix-sqlite.svg"
+    ok "legible on a dark screen" \
+        grep -q 'prefers-color-scheme: dark' "$dir/chart/stock-curve-sqlite.svg"
     ok "none of a database without results" \
         test ! -e "$dir/chart/stock-curve-mysql.svg"
     echo '{"results": [], "servers": []}' >"$dir/empty.json"

@@ -1,5 +1,6 @@
 # Deductions of one hot item as multiples of FOR UPDATE: a line for each kind of
-# callers that ran with and without order rows, a column for each way to sell.
+# callers that ran with and without order rows, first all of those without, then
+# all of those with; a column for each way to sell.
 [.[].results[] | select(.database == $database)] as $all |
 ["pessimistic", "optimistic", "conditional", "buckets", "coalesced" |
  select(. as $way | any($all[]; .case == $way + "+order"))] as $ways |
@@ -9,8 +10,9 @@
 if $ways == [] or ($kinds | length) < 4 then empty else
     ["callers"] + $ways,
     ($kinds[] as $kind |
-     ["\($kind.clients)\(if $kind.processes then " proc." else "" end)\(
-        if $kind.suffix == "" then "" else "\\n+order" end)"] +
+     ["\($kind.clients) \(if $kind.processes then "process" else "thread" end
+        )\(if $kind.clients == 1 then "" elif $kind.processes then "es"
+        else "s" end)"] +
      [$ways[] as $way |
       first(($all[] | select(.case == $way + $kind.suffix and
                              .clients == $kind.clients and

@@ -6,8 +6,8 @@ def most($processes):
 def turns($way; $processes; $count):
     first(($all[] | select(.case == $way and .clients == $count and
                            .processes == $processes) | .turns_per_s), "?");
-[["row-queue", "FOR UPDATE"], ["handoff", "sqlock"],
- ["poller", "every 100 ms"], ["thread-queue", "threads, UPDATE"]
+[["row-queue", "row lock, FOR UPDATE"], ["handoff", "sqlock"],
+ ["poller", "polling, 100 ms"], ["thread-queue", "thread mutex, UPDATE"]
  | select(.[0] as $way | any($all[]; .case == $way))] as $ways |
 [[false, "threads"], [true, "processes"] | . as [$processes, $word] |
  most($processes) as $count | select($count != null) |
