@@ -145,6 +145,8 @@ probe_test() {
 # else; the library's binary interface is compared with the recorded one.
 probe_package() {
     have dpkg-buildpackage || need dpkg-dev
+    # What a package may take for granted when it is built.
+    dpkg-query -s build-essential >/dev/null 2>&1 || need build-essential
     have dh || need debhelper
     have lintian || need lintian
     have abidiff || need abigail-tools
