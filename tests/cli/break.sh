@@ -47,7 +47,7 @@ in_order() { # LAYOUT
 audit() { # LAYOUT
     local expected="broken by $me: it hangs" token
     [ "$1" = sqlock ] || expected=null
-    hold audit -t 8
+    hold audit -t 16
     token=$(sq show audit --json | json token)
     run break audit "$(whose audit "$1")" --reason "it hangs" --json
     is "$1: break --json" "$(json <<<"$out")" \

@@ -94,7 +94,7 @@ static bool try_call(struct contract *c, const struct contract_call *call)
         c->locks[i] = lock_obtain(c->registry, c->f->name);
         if (call->is_held)
             assert_becomes_true(lock_try(c->locks[i], 0, 0, &c->f->err) == 0,
-                                PATIENCE_MS);
+                                4 * PATIENCE_MS); /* STATEMENT_MS is short */
     }
     if (call->prepare != NULL)
         call->prepare(c);
