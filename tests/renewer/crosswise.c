@@ -90,6 +90,7 @@ test_who_waits_for_another_process_leaves_the_other_free(void **state)
     sqlock_registry *registry;
     sqlock_lock *theirs[2];
     struct worker worker;
+    int rc;
 
     options.poll_ms = 3600000;
     registry = fixture_registry(f, &options);
@@ -98,7 +99,10 @@ test_who_waits_for_another_process_leaves_the_other_free(void **state)
     for (int i = 0; i < 2; i++) {
         lock_take(theirs[1 - i], LONG_TTL_MS);
         start_both(&both, &worker);
-        lock_take(both.locks[i], LONG_TTL_MS); /* by another thread, at once */
+        /* By another thread, while it waits: it tries both for a moment. */
+        rc = lock_try(both.locks[i], PATIENCE_MS, LONG_TTL_MS, &f->err);
+        assert_lock_ok(rc, &f->err);
+        assert_int_equal(atomic_load(&both.rc), 1);
         lock_give(both.locks[i]);
         lock_give(theirs[1 - i]);
         worker_join(&worker);

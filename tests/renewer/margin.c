@@ -37,8 +37,12 @@ static int64_t row_ends_by(struct fixture *f, const char *name)
 
 /* The row is read last: a renewal in between can only move its end out. */
 #define expect_margin(f, lock, name, margin_ms)                                \
-    assert_less(lock_deadline(lock) + (margin_ms)*LK_NS_PER_MS,                \
-                row_ends_by((f), (name)))
+    do {                                                                       \
+        int64_t deadline_ns_ = lock_deadline(lock);                            \
+                                                                               \
+        assert_less(deadline_ns_ + (margin_ms)*LK_NS_PER_MS,                   \
+                    row_ends_by((f), (name)));                                 \
+    } while (0)
 
 /* Every answer is late, so a deadline that is not counted from before its
  * statement was sent comes out too long. */
