@@ -11,8 +11,8 @@
 #include "support/peer.h"
 #include "support/proxy.h"
 
-/* An attempt of a second, so that several of them fail. */
-static const char *const patient[] = {"-t", "2", "-w", "300", NULL};
+/* Attempts of three seconds: as long as a busy machine needs to connect. */
+static const char *const patient[] = {"-t", "6", "-w", "300", NULL};
 static const char *const hasty[] = {"-t",  "2",           "-w",
                                     "300", "--fail-fast", NULL};
 

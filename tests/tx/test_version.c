@@ -283,7 +283,7 @@ static int write_often(struct worker *worker)
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
 
     options.attempts = 100000;
-    options.deadline_ms = 60000;
+    options.deadline_ms = 20 * PATIENCE_MS; /* many attempts, and slow ones */
     options.pessimistic_after = counters->pessimistic ? 3 : 0;
     for (unsigned i = 0; i < counters->updates; i++) {
         sqlock_retry_stats stats;
