@@ -12,7 +12,6 @@
 #include <utlist.h>
 
 #include "base/clock.h"
-#include "base/thread.h"
 #include "lease/batch.h"
 #include "locks/registry.h"
 #include "wait/renewal.h"
@@ -23,13 +22,6 @@
 
 /* A renewal for which there was no memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
-
-void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
-{
-    memset(renewer, 0, sizeof *renewer);
-    renewer->registry = registry;
-    (void)pthread_mutex_init(&renewer->mutex, NULL);
-}
 
 /* With the entry's mutex held: whether the lease is the one to be renewed. */
 static bool is_current(const sqlock_lock *lock)
@@ -248,83 +240,50 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     lk_expiry_wake(&registry->expiry);
 }
 
-static bool is_stopping(struct lk_renewer *renewer)
+/* The handler: renew what is due, and say when the next one is. */
+static int64_t renew_due(void *owner)
 {
-    bool stopping;
+    struct lk_renewer *renewer = owner;
+    struct lk_batch batch = {0};
+    int64_t now = lk_boottime_ns();
+    int64_t next;
 
-    pthread_mutex_lock(&renewer->mutex);
-    stopping = renewer->is_stopping;
-    pthread_mutex_unlock(&renewer->mutex);
-    return stopping;
+    if (now < renewer->not_before_ns)
+        return renewer->not_before_ns;
+    next = gather(renewer, &batch);
+    if (batch.count > 0) {
+        renew(renewer, &batch);
+        next = 0; /* those that did not go with it */
+    } else if (next <= now) {
+        renewer->not_before_ns = now + RETRY_NS;
+        next = renewer->not_before_ns;
+    }
+    free(batch.items);
+    return next;
 }
 
-static void *renew_leases(void *argument)
+void lk_renewer_init(struct lk_renewer *renewer, sqlock_registry *registry)
 {
-    struct lk_renewer *renewer = argument;
-    int64_t not_before = 0; /* while there is no memory, for any of them */
-
-    while (!is_stopping(renewer)) {
-        struct lk_batch batch = {0};
-        int64_t now = lk_boottime_ns();
-        int64_t wake;
-
-        if (now < not_before) {
-            lk_alarm_sleep(&renewer->alarm, not_before);
-            continue;
-        }
-        wake = gather(renewer, &batch);
-        if (batch.count > 0)
-            renew(renewer, &batch);
-        else if (wake <= now)
-            not_before = now + RETRY_NS;
-        else
-            lk_alarm_sleep(&renewer->alarm, wake);
-        free(batch.items);
-    }
-    return NULL;
-}
-
-/* Called with the mutex held. */
-static int start(struct lk_renewer *renewer, sqlock_error *err)
-{
-    int rc;
-
-    rc = lk_alarm_open(&renewer->alarm, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_thread_start(&renewer->thread, renew_leases, renewer, err);
-    if (rc < 0) {
-        lk_alarm_close(&renewer->alarm);
-        return rc;
-    }
-    renewer->is_running = true;
-    return 0;
+    memset(renewer, 0, sizeof *renewer);
+    renewer->registry = registry;
+    (void)pthread_mutex_init(&renewer->mutex, NULL);
+    lk_service_init(&renewer->service);
+    lk_handler_init(&renewer->handler, &renewer->service, renew_due, NULL,
+                    renewer);
 }
 
 void lk_renewer_stop(struct lk_renewer *renewer)
 {
-    bool was_running;
-
-    pthread_mutex_lock(&renewer->mutex);
-    was_running = renewer->is_running;
-    renewer->is_running = false;
-    renewer->is_stopping = true;
-    pthread_mutex_unlock(&renewer->mutex);
-    if (was_running) {
-        lk_alarm_poke(&renewer->alarm);
-        pthread_join(renewer->thread, NULL);
-        lk_alarm_close(&renewer->alarm);
-    }
+    lk_service_stop(&renewer->service);
 }
 
 int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
                    uint64_t grant, sqlock_error *err)
 {
-    int rc = 0;
+    int rc;
 
     pthread_mutex_lock(&renewer->mutex);
-    if (!renewer->is_running)
-        rc = start(renewer, err);
+    rc = lk_handler_start(&renewer->handler, err);
     if (rc == 0) {
         pthread_mutex_lock(&lock->entry->mutex);
         lock->renewing.grant = grant;
@@ -338,16 +297,13 @@ int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
     }
     pthread_mutex_unlock(&renewer->mutex);
     if (rc == 0)
-        lk_alarm_poke(&renewer->alarm);
+        lk_handler_wake(&renewer->handler);
     return rc;
 }
 
 void lk_renewer_wake(struct lk_renewer *renewer)
 {
-    pthread_mutex_lock(&renewer->mutex);
-    if (renewer->is_running)
-        lk_alarm_poke(&renewer->alarm);
-    pthread_mutex_unlock(&renewer->mutex);
+    lk_handler_wake(&renewer->handler);
 }
 
 void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock,

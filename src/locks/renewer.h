@@ -1,12 +1,13 @@
 /*
- * renewer.h - the thread that renews leases in the background
+ * renewer.h - renewing leases in the background, in a thread that does nothing
+ * else: a renewal never waits behind another statement
  */
 #ifndef LK_RENEWER_H
 #define LK_RENEWER_H
 
 #include <pthread.h>
 
-#include "base/alarm.h"
+#include "base/service.h"
 #include "lease/dbclock.h"
 #include "wait/renewal.h"
 #include "sqlock.h"
@@ -25,14 +26,13 @@ struct lk_renewing {
 
 struct lk_renewer {
     struct sqlock_registry *registry;
-    pthread_mutex_t mutex;
-    pthread_t thread;
-    struct lk_alarm alarm;
+    struct lk_service service; /* of the handler alone */
+    struct lk_handler handler;
+    pthread_mutex_t mutex; /* of the list */
     struct sqlock_lock *renewing;
     size_t count;
-    struct lk_dbclock clock; /* the thread's own */
-    bool is_running;
-    bool is_stopping;
+    struct lk_dbclock clock; /* the handler's own */
+    int64_t not_before_ns;   /* likewise: there was no memory */
 };
 
 void lk_renewer_init(struct lk_renewer *renewer,

@@ -11,7 +11,7 @@ static const struct suite *const suites[] = {
     &suite_url_secrets, &suite_clock,  &suite_table,     &suite_options,
     &suite_statement,   &suite_driver, &suite_arguments, &suite_checks,
     &suite_pool,        &suite_json,   &suite_result,    &suite_epoch,
-    &suite_golden,      &suite_outage, &suite_retry,
+    &suite_golden,      &suite_outage, &suite_retry,     &suite_service,
 };
 
 int main(int argc, char **argv)

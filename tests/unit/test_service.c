@@ -1,0 +1,388 @@
+/*
+ * test_service.c - the thread of a service: what it runs, when, and when not
+ * any more
+ */
+#include "unit.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/service.h"
+#include "sqlock_driver.h"
+
+#define TASKS "/proc/self/task"
+#define RUNS_MAX 64
+
+/* The handlers of one scene write here whose turn it was. */
+struct scene {
+    struct lk_service service;
+    struct probe {
+        struct scene *scene;
+        struct lk_handler handler;
+        int64_t next_ns;       /* what its run returns */
+        atomic_bool is_held;   /* its run does not end before that is false */
+        atomic_uint runs;      /* begun */
+        atomic_bool is_inside; /* its run, or its descriptor's */
+        atomic_int fd;         /* that was ready last; -1 */
+        atomic_uint readies;
+        bool stops_itself;
+    } a, b;
+    char order[RUNS_MAX];
+    atomic_uint turns;
+    size_t threads; /* before it was there */
+};
+
+static void note_turn(struct probe *probe)
+{
+    unsigned turn = atomic_load(&probe->scene->turns);
+
+    if (turn < RUNS_MAX)
+        probe->scene->order[turn] = probe == &probe->scene->a ? 'a' : 'b';
+    atomic_fetch_add(&probe->scene->turns, 1);
+}
+
+static int64_t run_probe(void *owner)
+{
+    struct probe *probe = owner;
+
+    atomic_store(&probe->is_inside, true);
+    note_turn(probe);
+    atomic_fetch_add(&probe->runs, 1);
+    while (atomic_load(&probe->is_held))
+        (void)check_pause(INT64_MAX);
+    if (probe->stops_itself)
+        lk_handler_stop(&probe->handler);
+    atomic_store(&probe->is_inside, false);
+    return probe->next_ns;
+}
+
+static void ready_probe(void *owner, int fd)
+{
+    struct probe *probe = owner;
+
+    atomic_store(&probe->is_inside, true);
+    atomic_store(&probe->fd, fd);
+    atomic_fetch_add(&probe->readies, 1);
+    while (atomic_load(&probe->is_held))
+        (void)check_pause(INT64_MAX);
+    atomic_store(&probe->is_inside, false);
+}
+
+static void init_probe(struct scene *scene, struct probe *probe)
+{
+    probe->scene = scene;
+    probe->next_ns = LK_NEVER;
+    probe->fd = -1;
+    lk_handler_init(&probe->handler, &scene->service, run_probe, ready_probe,
+                    probe);
+}
+
+static int open_scene(void **state)
+{
+    struct scene *scene = calloc(1, sizeof *scene);
+
+    assert_non_null(scene);
+    scene->threads = check_entries(TASKS);
+    lk_service_init(&scene->service);
+    init_probe(scene, &scene->a);
+    init_probe(scene, &scene->b);
+    *state = scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    struct scene *scene = *state;
+
+    atomic_store(&scene->a.is_held, false);
+    atomic_store(&scene->b.is_held, false);
+    lk_service_stop(&scene->service);
+    lk_service_stop(&scene->service); /* nothing */
+    assert_becomes_true(check_entries(TASKS) <= scene->threads, PATIENCE_MS);
+    free(scene);
+    return 0;
+}
+
+static void start(struct probe *probe)
+{
+    sqlock_error err = {0};
+    int rc = lk_handler_start(&probe->handler, &err);
+
+    assert_lock_ok(rc, &err);
+}
+
+/* Whether the thread sleeps in the kernel until somebody wakes it. */
+static void await_sleep(struct scene *scene)
+{
+    int64_t wakes_ns;
+
+    do {
+        (void)check_pause(INT64_MAX);
+        pthread_mutex_lock(&scene->service.mutex);
+        wakes_ns = scene->service.wakes_ns;
+        pthread_mutex_unlock(&scene->service.mutex);
+    } while (wakes_ns == 0);
+}
+
+static void test_no_thread_before_the_first_handler(void **state)
+{
+    struct scene *scene = *state;
+
+    lk_handler_wake(&scene->a.handler);
+    assert_int_equal(check_entries(TASKS), scene->threads);
+    start(&scene->a);
+    start(&scene->a);
+    start(&scene->b);
+    assert_int_equal(check_entries(TASKS), scene->threads + 1);
+    await_sleep(scene);
+    assert_int_equal(atomic_load(&scene->turns), 0); /* nobody has woken it */
+}
+
+static void test_a_handler_runs_when_it_is_woken(void **state)
+{
+    struct scene *scene = *state;
+
+    start(&scene->a);
+    for (unsigned n = 1; n <= 3; n++) {
+        await_sleep(scene);
+        lk_handler_wake(&scene->a.handler);
+        assert_becomes_true(atomic_load(&scene->a.runs) == n, PATIENCE_MS);
+    }
+}
+
+static void test_a_wake_during_a_run_is_another_run(void **state)
+{
+    struct scene *scene = *state;
+
+    start(&scene->a);
+    atomic_store(&scene->a.is_held, true);
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
+    lk_handler_wake(&scene->a.handler);
+    lk_handler_wake(&scene->a.handler);
+    atomic_store(&scene->a.is_held, false);
+    assert_becomes_true(atomic_load(&scene->a.runs) == 2, PATIENCE_MS);
+    await_sleep(scene);
+    assert_int_equal(atomic_load(&scene->a.runs), 2);
+}
+
+static void test_handlers_run_in_turns(void **state)
+{
+    struct scene *scene = *state;
+
+    start(&scene->a);
+    start(&scene->b);
+    atomic_store(&scene->a.is_held, true);
+    scene->a.next_ns = 0; /* each is always due */
+    scene->b.next_ns = 0;
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
+    lk_handler_wake(&scene->b.handler);
+    atomic_store(&scene->a.is_held, false);
+    assert_becomes_true(atomic_load(&scene->turns) >= 8, PATIENCE_MS);
+    assert_memory_equal(scene->order, "abababab", 8);
+}
+
+static void test_a_handler_runs_at_its_time(void **state)
+{
+    struct scene *scene = *state;
+    int64_t at_ns = lk_boottime_ns() + 20 * LK_NS_PER_MS;
+
+    start(&scene->a);
+    await_sleep(scene);
+    lk_handler_wake_at(&scene->a.handler, at_ns + 3600 * 1000 * LK_NS_PER_MS);
+    lk_handler_wake_at(&scene->a.handler, at_ns);
+    assert_becomes_true(atomic_load(&scene->a.runs) > 0, PATIENCE_MS);
+    assert_true(lk_boottime_ns() >= at_ns);
+    await_sleep(scene);
+    scene->a.next_ns = lk_boottime_ns() + 20 * LK_NS_PER_MS;
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.runs) >= 3, PATIENCE_MS);
+    assert_true(lk_boottime_ns() >= scene->a.next_ns);
+}
+
+static void *stop_a(void *argument)
+{
+    struct scene *scene = argument;
+
+    lk_handler_stop(&scene->a.handler);
+    return atomic_load(&scene->a.is_inside) ? argument : NULL;
+}
+
+static void test_a_stopped_handler_is_not_running(void **state)
+{
+    struct scene *scene = *state;
+    pthread_t thread;
+    void *was_inside = scene;
+
+    start(&scene->a);
+    start(&scene->b);
+    atomic_store(&scene->a.is_held, true);
+    scene->a.next_ns = 0;
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.is_inside), PATIENCE_MS);
+    assert_int_equal(pthread_create(&thread, NULL, stop_a, scene), 0);
+    for (int i = 0; i < 20; i++)
+        (void)check_pause(INT64_MAX); /* it waits meanwhile */
+    atomic_store(&scene->a.is_held, false);
+    assert_int_equal(pthread_join(thread, &was_inside), 0);
+    assert_null(was_inside);
+    assert_int_equal(atomic_load(&scene->a.runs), 1);
+    lk_handler_wake(&scene->a.handler); /* nothing */
+    lk_handler_wake(&scene->b.handler);
+    assert_becomes_true(atomic_load(&scene->b.runs) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&scene->a.runs), 1);
+}
+
+static void test_a_handler_stops_itself(void **state)
+{
+    struct scene *scene = *state;
+
+    start(&scene->a);
+    scene->a.stops_itself = true;
+    scene->a.next_ns = 0;
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.runs) == 1, PATIENCE_MS);
+    start(&scene->b);
+    lk_handler_wake(&scene->b.handler);
+    assert_becomes_true(atomic_load(&scene->b.runs) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&scene->a.runs), 1);
+    start(&scene->a); /* again */
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.runs) == 2, PATIENCE_MS);
+}
+
+static int open_eventfd(void)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+    assert_true(fd >= 0);
+    return fd;
+}
+
+static void make_readable(int fd)
+{
+    uint64_t one = 1;
+
+    assert_int_equal(write(fd, &one, sizeof one), sizeof one);
+}
+
+static void watch(struct probe *probe, int fd)
+{
+    sqlock_error err = {0};
+    int rc = lk_handler_watch(&probe->handler, fd, &err);
+
+    assert_lock_ok(rc, &err);
+}
+
+static void test_a_ready_descriptor_is_told_once(void **state)
+{
+    struct scene *scene = *state;
+    struct probe *a = &scene->a;
+    int first = open_eventfd();
+    int second = open_eventfd();
+
+    start(a);
+    watch(a, first);
+    watch(a, second);
+    watch(a, second); /* nothing */
+    make_readable(second);
+    assert_becomes_true(atomic_load(&a->readies) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&a->fd), second);
+    await_sleep(scene); /* although it is readable yet */
+    assert_int_equal(atomic_load(&a->readies), 1);
+    watch(a, second);
+    assert_becomes_true(atomic_load(&a->readies) == 2, PATIENCE_MS);
+    lk_handler_unwatch(&a->handler, first);
+    make_readable(first);
+    lk_handler_wake(&a->handler);
+    assert_becomes_true(atomic_load(&a->runs) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&a->readies), 2);
+    (void)close(first);
+    (void)close(second);
+}
+
+/* It does not wait for handlers that are always due. */
+static void test_descriptors_are_served_between_runs(void **state)
+{
+    struct scene *scene = *state;
+    int fd = open_eventfd();
+
+    start(&scene->a);
+    start(&scene->b);
+    scene->b.next_ns = 0;
+    lk_handler_wake(&scene->b.handler);
+    assert_becomes_true(atomic_load(&scene->b.runs) > 0, PATIENCE_MS);
+    watch(&scene->a, fd);
+    make_readable(fd);
+    assert_becomes_true(atomic_load(&scene->a.readies) == 1, PATIENCE_MS);
+    (void)close(fd);
+}
+
+static void test_what_is_ready_is_not_told_to_who_has_stopped(void **state)
+{
+    struct scene *scene = *state;
+    int fd = open_eventfd();
+
+    start(&scene->a);
+    start(&scene->b);
+    watch(&scene->a, fd);
+    atomic_store(&scene->b.is_held, true);
+    lk_handler_wake(&scene->b.handler);
+    assert_becomes_true(atomic_load(&scene->b.is_inside), PATIENCE_MS);
+    make_readable(fd);
+    lk_handler_stop(&scene->a.handler);
+    atomic_store(&scene->b.is_held, false);
+    await_sleep(scene);
+    assert_int_equal(atomic_load(&scene->a.readies), 0);
+    (void)close(fd);
+}
+
+static void test_a_stopped_service_runs_nothing(void **state)
+{
+    struct scene *scene = *state;
+    sqlock_error err = {0};
+    int rc;
+
+    start(&scene->a);
+    scene->a.next_ns = 0;
+    lk_handler_wake(&scene->a.handler);
+    assert_becomes_true(atomic_load(&scene->a.runs) > 0, PATIENCE_MS);
+    lk_service_stop(&scene->service);
+    assert_false(atomic_load(&scene->a.is_inside));
+    assert_becomes_true(check_entries(TASKS) <= scene->threads, PATIENCE_MS);
+    lk_handler_wake(&scene->a.handler);
+    lk_handler_stop(&scene->a.handler);
+    rc = lk_handler_start(&scene->b.handler, &err);
+    assert_code(SQLOCK_ERESOURCE, rc, &err);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test_setup_teardown(test_no_thread_before_the_first_handler,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_a_handler_runs_when_it_is_woken,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_a_wake_during_a_run_is_another_run,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_handlers_run_in_turns, open_scene,
+                                    close_scene),
+    cmocka_unit_test_setup_teardown(test_a_handler_runs_at_its_time, open_scene,
+                                    close_scene),
+    cmocka_unit_test_setup_teardown(test_a_stopped_handler_is_not_running,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_a_handler_stops_itself, open_scene,
+                                    close_scene),
+    cmocka_unit_test_setup_teardown(test_a_ready_descriptor_is_told_once,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(test_descriptors_are_served_between_runs,
+                                    open_scene, close_scene),
+    cmocka_unit_test_setup_teardown(
+        test_what_is_ready_is_not_told_to_who_has_stopped, open_scene,
+        close_scene),
+    cmocka_unit_test_setup_teardown(test_a_stopped_service_runs_nothing,
+                                    open_scene, close_scene),
+};
+const struct suite suite_service = SUITE("service", tests);
