@@ -13,15 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/thread.h"
 #include "locks/registry.h"
-
-void lk_expiry_init(struct lk_expiry *expiry)
-{
-    memset(expiry, 0, sizeof *expiry);
-    (void)pthread_mutex_init(&expiry->mutex, NULL);
-    (void)pthread_cond_init(&expiry->idle, NULL);
-}
 
 static void raise_lost_fd(sqlock_lock *lock)
 {
@@ -118,57 +110,34 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
     pthread_cond_broadcast(&expiry->idle);
 }
 
-static void *watch_leases(void *argument)
+/* The handler: tell of one, so that no other handler waits for more than one
+ * callback; or say when the next lease ends. */
+static int64_t tell_of_one(void *owner)
 {
-    struct lk_expiry *expiry = argument;
+    struct lk_expiry *expiry = owner;
+    struct message message = {0};
+    int64_t next;
 
     pthread_mutex_lock(&expiry->mutex);
-    while (!expiry->is_stopping) {
-        struct message message = {0};
-        int64_t soonest;
-
-        /* The list may change during a call, so each look starts over. */
-        while (take_one_over(expiry, &message, &soonest))
-            tell(expiry, &message);
-        pthread_mutex_unlock(&expiry->mutex);
-        lk_alarm_sleep(&expiry->alarm, soonest);
-        pthread_mutex_lock(&expiry->mutex);
+    if (take_one_over(expiry, &message, &next)) {
+        tell(expiry, &message);
+        next = 0;
     }
     pthread_mutex_unlock(&expiry->mutex);
-    return NULL;
+    return next;
 }
 
-/* Called with the mutex held. */
-static int start(struct lk_expiry *expiry, sqlock_error *err)
+void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events)
 {
-    int rc;
-
-    rc = lk_alarm_open(&expiry->alarm, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_thread_start(&expiry->thread, watch_leases, expiry, err);
-    if (rc < 0) {
-        lk_alarm_close(&expiry->alarm);
-        return rc;
-    }
-    expiry->is_running = true;
-    return 0;
+    memset(expiry, 0, sizeof *expiry);
+    (void)pthread_mutex_init(&expiry->mutex, NULL);
+    (void)pthread_cond_init(&expiry->idle, NULL);
+    lk_handler_init(&expiry->handler, events, tell_of_one, NULL, expiry);
 }
 
 void lk_expiry_stop(struct lk_expiry *expiry)
 {
-    bool was_running;
-
-    pthread_mutex_lock(&expiry->mutex);
-    was_running = expiry->is_running;
-    expiry->is_running = false;
-    expiry->is_stopping = true;
-    pthread_mutex_unlock(&expiry->mutex);
-    if (was_running) {
-        lk_alarm_poke(&expiry->alarm);
-        pthread_join(expiry->thread, NULL);
-        lk_alarm_close(&expiry->alarm);
-    }
+    lk_handler_stop(&expiry->handler);
 }
 
 /* Released meanwhile, it would stay on the list, and might be freed there. */
@@ -185,11 +154,10 @@ static bool is_still_held(sqlock_lock *lock, uint64_t grant)
 int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
                     sqlock_error *err)
 {
-    int rc = 0;
+    int rc;
 
     pthread_mutex_lock(&expiry->mutex);
-    if (!expiry->is_running)
-        rc = start(expiry, err);
+    rc = lk_handler_start(&expiry->handler, err);
     if (rc == 0 && is_still_held(lock, grant)) {
         lock->expiring.grant = grant;
         if (!lock->expiring.is_listed)
@@ -199,7 +167,7 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
     }
     pthread_mutex_unlock(&expiry->mutex);
     if (rc == 0)
-        lk_alarm_poke(&expiry->alarm);
+        lk_handler_wake(&expiry->handler);
     return rc;
 }
 
@@ -219,13 +187,7 @@ void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
 
 void lk_expiry_wake(struct lk_expiry *expiry)
 {
-    bool is_running;
-
-    pthread_mutex_lock(&expiry->mutex);
-    is_running = expiry->is_running;
-    pthread_mutex_unlock(&expiry->mutex);
-    if (is_running)
-        lk_alarm_poke(&expiry->alarm);
+    lk_handler_wake(&expiry->handler);
 }
 
 /* With the mutex held: whether the holder has it by this handle. */

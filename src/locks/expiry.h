@@ -1,13 +1,13 @@
 /*
- * expiry.h - the thread that says in time that a lease is over: no I/O, no
- * waiting for anybody who does I/O (F1, F3)
+ * expiry.h - telling in time that a lease is over, in a thread that does no I/O
+ * and waits for nobody who does (F1, F3)
  */
 #ifndef LK_EXPIRY_H
 #define LK_EXPIRY_H
 
 #include <pthread.h>
 
-#include "base/alarm.h"
+#include "base/service.h"
 #include "sqlock.h"
 
 /* A lock's place in the expiry's list; embedded in the lock. */
@@ -20,15 +20,13 @@ struct lk_expiring {
 struct lk_expiry {
     pthread_mutex_t mutex; /* before a lock's; never held in a callback */
     pthread_cond_t idle;   /* no callback is running any more */
-    pthread_t thread;
-    struct lk_alarm alarm;
+    struct lk_handler handler;
     struct sqlock_lock *expiring;
     struct sqlock_lock *calling; /* whose callback is running */
-    bool is_running;
-    bool is_stopping;
 };
 
-void lk_expiry_init(struct lk_expiry *expiry);
+/* Callbacks run in the thread of that service. */
+void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events);
 void lk_expiry_stop(struct lk_expiry *expiry); /* once or more */
 
 /* Begin and end to watch the lease of a grant (to end: 0, whichever); end it

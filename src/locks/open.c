@@ -45,9 +45,9 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
         return lk_error_nomem(err);
     lk_store_init(&registry->store);
     (void)pthread_mutex_init(&registry->mutex, NULL);
-    lk_expiry_init(&registry->expiry);
-    lk_renewer_init(&registry->renewer, registry);
     lk_entries_init(&registry->entries, &registry->store);
+    lk_expiry_init(&registry->expiry, &registry->entries.events);
+    lk_renewer_init(&registry->renewer, registry);
     lk_executor_init(&registry->executor);
     rc = lk_store_open(&registry->store, url, options, err);
     if (rc < 0) {

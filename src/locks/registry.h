@@ -6,7 +6,8 @@
  * as whom it is used.
  *
  * Order of mutexes: renewer, expiry, registry, those of src/wait (entries.h),
- * then executor and resolver.  None is held during I/O.
+ * then executor and resolver, at last a service's (base/service.h).  None is
+ * held during I/O.
  */
 #ifndef LK_REGISTRY_H
 #define LK_REGISTRY_H

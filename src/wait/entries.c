@@ -13,6 +13,7 @@ void lk_entries_init(struct lk_entries *all, struct lk_store *store)
 {
     memset(all, 0, sizeof *all);
     all->store = store;
+    lk_service_init(&all->events);
     (void)pthread_mutex_init(&all->mutex, NULL);
     lk_poller_init(&all->poller, all);
     lk_canceller_init(&all->canceller, all);
@@ -22,6 +23,7 @@ void lk_entries_stop(struct lk_entries *all)
 {
     lk_poller_stop(&all->poller); /* it has references */
     lk_canceller_stop(&all->canceller);
+    lk_service_stop(&all->events);
 }
 
 static void free_entry(struct lk_entry *entry)

@@ -18,6 +18,9 @@ struct lk_entry;
 
 struct lk_entries {
     struct lk_store *store;
+    /* Tells of events in time: leases that are over (src/locks) and cancelled
+     * waits.  It does no I/O and waits for the application's callbacks only. */
+    struct lk_service events;
     struct lk_poller poller;
     struct lk_canceller canceller;
     pthread_mutex_t mutex; /* of what follows */
