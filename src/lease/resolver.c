@@ -16,7 +16,6 @@
 
 #include "base/clock.h"
 #include "base/retry.h"
-#include "base/thread.h"
 #include "lease/lease.h"
 
 /* Pauses of a row, and of all rows after a failure of the database. */
@@ -39,13 +38,6 @@ struct lk_doubt {
     int64_t arrives_by_ns; /* nothing of it arrives later; 0: it has */
     int64_t over_ns;       /* its row has run out by then */
 };
-
-void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store)
-{
-    memset(resolver, 0, sizeof *resolver);
-    resolver->store = store;
-    (void)pthread_mutex_init(&resolver->mutex, NULL);
-}
 
 /* --- one of them, without the mutex --- */
 
@@ -134,51 +126,44 @@ static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
     return rc;
 }
 
-static void *resolve_doubts(void *argument)
+/* The handler: one statement, or none, and when the next one is due. */
+static int64_t resolve_due(void *owner)
 {
-    struct lk_resolver *resolver = argument;
+    struct lk_resolver *resolver = owner;
+    struct lk_doubt *doubt;
+    int64_t due;
 
     pthread_mutex_lock(&resolver->mutex);
-    while (!resolver->is_stopping) {
-        struct lk_doubt *doubt = first_due(resolver);
-        int64_t due = due_at(resolver, doubt);
-
-        if (due <= lk_boottime_ns()) {
-            (void)resolve_one(resolver, doubt);
-            continue;
-        }
-        pthread_mutex_unlock(&resolver->mutex);
-        lk_alarm_sleep(&resolver->alarm, due);
-        pthread_mutex_lock(&resolver->mutex);
+    doubt = first_due(resolver);
+    due = due_at(resolver, doubt);
+    if (due <= lk_boottime_ns()) {
+        (void)resolve_one(resolver, doubt);
+        due = due_at(resolver, first_due(resolver));
     }
     pthread_mutex_unlock(&resolver->mutex);
-    return NULL;
-}
-
-static bool start(struct lk_resolver *resolver)
-{
-    if (resolver->is_running)
-        return true;
-    if (lk_alarm_open(&resolver->alarm, NULL) < 0)
-        return false;
-    resolver->is_running =
-        lk_thread_start(&resolver->thread, resolve_doubts, resolver, NULL) == 0;
-    if (!resolver->is_running)
-        lk_alarm_close(&resolver->alarm);
-    return resolver->is_running;
+    return due;
 }
 
 /* --- from outside --- */
+
+void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store)
+{
+    memset(resolver, 0, sizeof *resolver);
+    resolver->store = store;
+    (void)pthread_mutex_init(&resolver->mutex, NULL);
+    lk_handler_init(&resolver->handler, &store->background, resolve_due, NULL,
+                    resolver);
+}
 
 static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_added;
 
     pthread_mutex_lock(&resolver->mutex);
-    is_added = !resolver->is_stopping && start(resolver);
+    is_added = lk_handler_start(&resolver->handler, NULL) == 0;
     if (is_added) {
         LL_APPEND(resolver->doubts, doubt);
-        lk_alarm_poke(&resolver->alarm);
+        lk_handler_wake_at(&resolver->handler, doubt->due_ns);
     }
     pthread_mutex_unlock(&resolver->mutex);
     if (!is_added)
@@ -225,27 +210,10 @@ void lk_resolver_add_release(struct lk_store *store,
     add(&store->resolver, doubt);
 }
 
-static void end_thread(struct lk_resolver *resolver)
-{
-    bool was_running;
-
-    pthread_mutex_lock(&resolver->mutex);
-    was_running = resolver->is_running;
-    resolver->is_running = false;
-    resolver->is_stopping = true;
-    pthread_mutex_unlock(&resolver->mutex);
-    if (!was_running)
-        return;
-    lk_alarm_poke(&resolver->alarm);
-    pthread_join(resolver->thread, NULL);
-    lk_alarm_close(&resolver->alarm);
-}
-
-void lk_resolver_stop(struct lk_resolver *resolver)
+void lk_resolver_clear(struct lk_resolver *resolver)
 {
     bool is_outage = false;
 
-    end_thread(resolver);
     while (resolver->doubts != NULL) {
         struct lk_doubt *doubt = resolver->doubts;
         int rc = 0;

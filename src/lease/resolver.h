@@ -11,7 +11,7 @@
 
 #include <pthread.h>
 
-#include "base/alarm.h"
+#include "base/service.h"
 #include "sqlock.h"
 
 struct lk_doubt;
@@ -20,21 +20,18 @@ struct lk_store;
 
 struct lk_resolver {
     struct lk_store *store;
-    pthread_mutex_t mutex; /* of what follows; none is taken behind it */
-    pthread_t thread;      /* from the first doubt on */
-    struct lk_alarm alarm;
+    pthread_mutex_t mutex; /* of what follows */
+    struct lk_handler handler;
     struct lk_doubt *doubts;
     int64_t not_before_ns; /* CLOCK_BOOTTIME: the database did not answer */
     uint32_t failures;     /* of the database, in a row */
-    bool is_running;
-    bool is_stopping;
 };
 
 void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store);
 
-/* End the thread, try each that is left once more, and forget them; once or
- * more. */
-void lk_resolver_stop(struct lk_resolver *resolver);
+/* Try each that is left once more and forget them, once or more; the store's
+ * service has been stopped. */
+void lk_resolver_clear(struct lk_resolver *resolver);
 
 /* A claim that was sent last at that moment may have been carried out, or may
  * yet be.  Out of memory or threads, its row runs out by itself. */

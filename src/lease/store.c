@@ -175,12 +175,14 @@ void lk_store_init(struct lk_store *store)
     memset(store, 0, sizeof *store);
     store->pid = getpid();
     (void)pthread_mutex_init(&store->mutex, NULL);
+    lk_service_init(&store->background);
     lk_resolver_init(&store->resolver, store);
 }
 
 void lk_store_clear(struct lk_store *store)
 {
-    lk_resolver_stop(&store->resolver);
+    lk_service_stop(&store->background);
+    lk_resolver_clear(&store->resolver);
     for (size_t kind = 0; kind < SQLOCK_SQL_KINDS; kind++)
         lk_statement_clear(&store->statements[kind]);
     if (store->db.driver != NULL)

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/service.h"
 #include "db/db.h"
 #include "db/table.h"
 #include "lease/options.h"
@@ -45,6 +46,9 @@ struct lk_store {
     struct lk_table table;
     struct lk_db db;
     struct lk_statement statements[SQLOCK_SQL_KINDS];
+    /* Runs statements that no call waits for, one at a time and in turns: those
+     * of the resolver, and those of the poller (src/wait). */
+    struct lk_service background;
     struct lk_resolver resolver;
     /* When the last statement began that had all its time in vain, 0 once one
      * was answered; and when closing began, or 0.  CLOCK_MONOTONIC. */
