@@ -1,12 +1,14 @@
 /*
  * watchdog.h - one thread that calls `abort` on the calls of drivers that
- * cannot keep a deadline by themselves
+ * cannot keep a deadline by themselves, and does nothing else: no callback of
+ * the application and no statement puts a deadline off
  */
 #ifndef LK_WATCHDOG_H
 #define LK_WATCHDOG_H
 
 #include <pthread.h>
 
+#include "base/service.h"
 #include "sqlock_driver.h"
 
 /* One call that is watched; embedded in whatever makes the call. */
@@ -18,13 +20,15 @@ struct lk_watch {
 
 struct lk_watchdog {
     const sqlock_driver *driver;
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t changed;
+    enum lk_watchdog_state {
+        LK_WATCHDOG_NONE,    /* the driver keeps its deadlines; or stopped */
+        LK_WATCHDOG_WATCHING /* the service's thread is there */
+    } state;
+    struct lk_service service;
+    struct lk_handler handler;
+    pthread_mutex_t mutex; /* of what follows */
     struct lk_watch *watches;
-    int64_t wakes_at_ns; /* when the thread looks next */
-    bool is_running;
-    bool is_stopping;
+    int64_t looks_at_ns; /* when the handler looks next, CLOCK_MONOTONIC */
 };
 
 /* Does nothing, cheaply, for a driver that keeps deadlines itself.
