@@ -10,22 +10,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "base/thread.h"
 #include "lease/batch.h"
 #include "lease/observe.h"
 #include "wait/entry.h"
 
-void lk_poller_init(struct lk_poller *poller, struct lk_entries *all)
-{
-    memset(poller, 0, sizeof *poller);
-    poller->all = all;
-    (void)pthread_mutex_init(&poller->mutex, NULL);
-}
+/* Before the next look where one came to nothing. */
+#define AGAIN_NS (10 * LK_NS_PER_MS)
 
 static int64_t pause_ns(const struct lk_entries *all)
 {
@@ -148,7 +142,7 @@ static void look(struct lk_poller *poller)
         pthread_mutex_unlock(&poller->mutex);
     } else {
         /* Out of memory, or cut short: look again a little later. */
-        lk_sleep_until(sqlock_monotonic_ns() + 10 * LK_NS_PER_MS);
+        poller->not_before_ns = lk_boottime_ns() + AGAIN_NS;
     }
     let_go(&batch);
     free(rows);
@@ -167,72 +161,52 @@ static int64_t first_due(const struct lk_poller *poller)
     return due;
 }
 
-static void *poll_rows(void *argument)
+/* The handler: one look, or none, and when the next one is due. */
+static int64_t look_when_due(void *owner)
 {
-    struct lk_poller *poller = argument;
+    struct lk_poller *poller = owner;
+    int64_t due;
+    int64_t left;
 
+    if (lk_boottime_ns() < poller->not_before_ns)
+        return poller->not_before_ns;
     pthread_mutex_lock(&poller->mutex);
-    while (!poller->is_stopping) {
-        int64_t due = first_due(poller);
-        int64_t left = due - sqlock_monotonic_ns();
-
-        if (due != LK_NEVER && left <= 0) {
-            look(poller);
-            continue;
-        }
-        pthread_mutex_unlock(&poller->mutex);
-        lk_alarm_sleep(&poller->alarm,
-                       due == LK_NEVER ? LK_NEVER : lk_boottime_ns() + left);
-        pthread_mutex_lock(&poller->mutex);
+    due = first_due(poller);
+    if (due <= sqlock_monotonic_ns()) {
+        look(poller);
+        due = first_due(poller);
     }
     pthread_mutex_unlock(&poller->mutex);
-    return NULL;
+    if (due == LK_NEVER)
+        return LK_NEVER;
+    left = due - sqlock_monotonic_ns();
+    return lk_boottime_ns() + (left > 0 ? left : 0);
 }
 
-/* Called with the mutex held. */
-static int start(struct lk_poller *poller, sqlock_error *err)
+void lk_poller_init(struct lk_poller *poller, struct lk_entries *all)
 {
-    int rc;
-
-    rc = lk_alarm_open(&poller->alarm, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_thread_start(&poller->thread, poll_rows, poller, err);
-    if (rc < 0) {
-        lk_alarm_close(&poller->alarm);
-        return rc;
-    }
-    poller->is_running = true;
-    return 0;
+    memset(poller, 0, sizeof *poller);
+    poller->all = all;
+    (void)pthread_mutex_init(&poller->mutex, NULL);
+    lk_handler_init(&poller->handler, &all->store->background, look_when_due,
+                    NULL, poller);
 }
 
 void lk_poller_stop(struct lk_poller *poller)
 {
-    bool was_running;
-
-    pthread_mutex_lock(&poller->mutex);
-    was_running = poller->is_running;
-    poller->is_running = false;
-    poller->is_stopping = true;
-    pthread_mutex_unlock(&poller->mutex);
-    if (was_running) {
-        lk_alarm_poke(&poller->alarm);
-        pthread_join(poller->thread, NULL);
-        lk_alarm_close(&poller->alarm);
-    }
+    lk_handler_stop(&poller->handler);
 }
 
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
                     struct lk_waiter *waiter, sqlock_error *err)
 {
-    int rc = 0;
+    int rc;
 
     pthread_mutex_lock(&waiter->mutex);
     waiter->is_told = false;
     pthread_mutex_unlock(&waiter->mutex);
     pthread_mutex_lock(&poller->mutex);
-    if (!poller->is_running)
-        rc = start(poller, err);
+    rc = lk_handler_start(&poller->handler, err);
     if (rc == 0) {
         waiter->subscription.entry = entry;
         waiter->subscription.due_ns = 0;
@@ -244,7 +218,7 @@ int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
     }
     pthread_mutex_unlock(&poller->mutex);
     if (rc == 0)
-        lk_alarm_poke(&poller->alarm);
+        lk_handler_wake(&poller->handler);
     return rc;
 }
 

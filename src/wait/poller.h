@@ -1,6 +1,6 @@
 /*
- * poller.h - the thread that looks at the rows that a process waits for, all of
- * them in one statement, without locking anything
+ * poller.h - looking at the rows that a process waits for, all of them in one
+ * statement, without locking anything, in the store's background service
  */
 #ifndef LK_POLLER_H
 #define LK_POLLER_H
@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "base/alarm.h"
+#include "base/service.h"
 #include "sqlock.h"
 
 struct lk_entry;
@@ -18,12 +18,10 @@ struct lk_entries;
 struct lk_poller {
     struct lk_entries *all;
     pthread_mutex_t mutex; /* before a waiter's */
-    pthread_t thread;
-    struct lk_alarm alarm;
+    struct lk_handler handler;
     struct lk_waiter *subscriptions;
     size_t count;
-    bool is_running;
-    bool is_stopping;
+    int64_t not_before_ns; /* CLOCK_BOOTTIME: the last look came to nothing */
 };
 
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
