@@ -53,7 +53,8 @@ struct lk_handler {
     struct lk_service *service;
     void *owner; /* what both functions are called with */
     /* Returns when to run next (CLOCK_BOOTTIME), at the latest: it is run
-     * sooner when it was woken during the run.  LK_NEVER: when woken. */
+     * sooner when it was woken during the run.  LK_NEVER: when woken.  NULL:
+     * nobody wakes it. */
     int64_t (*run)(void *owner);
     /* A descriptor is readable, hung up or broken; or NULL: it has none. */
     void (*ready)(void *owner, int fd);

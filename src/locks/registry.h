@@ -5,6 +5,17 @@
  * serve them.  A lock is a handle of an entry: what its holder asked for, and
  * as whom it is used.
  *
+ * Its threads, beside the executor's, are three services (base/service.h), each
+ * started when it is first of use:
+ *
+ *   renewals    the renewer alone, whose statement waits for no other
+ *   events      expiry and cancellation: no I/O, and no wait but for on_lost, a
+ *               callback of the application (entries.events)
+ *   background  poller and resolver, one statement of each in turn
+ *               (store.background)
+ *
+ * and one that calls `abort`, where the driver keeps no deadlines (db.dog).
+ *
  * Order of mutexes: renewer, expiry, registry, those of src/wait (entries.h),
  * then executor and resolver, at last a service's (base/service.h).  None is
  * held during I/O.

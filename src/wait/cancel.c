@@ -6,18 +6,13 @@
  */
 #include "wait/cancel.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/thread.h"
 #include "wait/entry.h"
 
 /* Called with the waiter's mutex held. */
@@ -103,17 +98,6 @@ struct lk_cancel_fd {
     UT_hash_handle hh;
 };
 
-#define EVENTS_AT_ONCE 64
-
-void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all)
-{
-    memset(canceller, 0, sizeof *canceller);
-    canceller->all = all;
-    canceller->epoll = -1;
-    canceller->stop = -1;
-    (void)pthread_mutex_init(&canceller->mutex, NULL);
-}
-
 /* Whatever it is ready for ends poll() at once: also that nobody can write to
  * it any more, or that it is closed. */
 static bool is_ready(int fd)
@@ -130,8 +114,7 @@ static void forget_unused(struct lk_canceller *canceller,
 {
     if (watched->waiters != NULL)
         return;
-    /* Fails where the caller has closed it. */
-    (void)epoll_ctl(canceller->epoll, EPOLL_CTL_DEL, watched->fd, NULL);
+    lk_handler_unwatch(&canceller->handler, watched->fd);
     HASH_DEL(canceller->watched, watched);
     free(watched);
 }
@@ -163,79 +146,28 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
     }
 }
 
-static void *watch_descriptors(void *argument)
+/* The handler: a descriptor is ready. */
+static void cancel_waiters(void *owner, int fd)
 {
-    struct lk_canceller *canceller = argument;
-    struct epoll_event events[EVENTS_AT_ONCE];
+    struct lk_canceller *canceller = owner;
 
     pthread_mutex_lock(&canceller->mutex);
-    while (!canceller->is_stopping) {
-        int count;
-
-        pthread_mutex_unlock(&canceller->mutex);
-        count = epoll_wait(canceller->epoll, events, EVENTS_AT_ONCE, -1);
-        pthread_mutex_lock(&canceller->mutex);
-        for (int i = 0; i < count; i++)
-            cancel_all_of(canceller, events[i].data.fd);
-    }
+    cancel_all_of(canceller, fd);
     pthread_mutex_unlock(&canceller->mutex);
-    return NULL;
 }
 
-static int no_descriptor(sqlock_error *err)
+void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all)
 {
-    return lk_error(err, SQLOCK_ERESOURCE,
-                    "cannot watch descriptors that cancel waits: %s",
-                    strerror(errno));
-}
-
-/* Called with the mutex held. */
-static void close_descriptors(struct lk_canceller *canceller)
-{
-    if (canceller->epoll >= 0)
-        (void)close(canceller->epoll);
-    if (canceller->stop >= 0)
-        (void)close(canceller->stop);
-    canceller->epoll = -1;
-    canceller->stop = -1;
-}
-
-/* Called with the mutex held. */
-static int start(struct lk_canceller *canceller, sqlock_error *err)
-{
-    struct epoll_event event = {.events = EPOLLIN};
-    int rc = 0;
-
-    canceller->epoll = epoll_create1(EPOLL_CLOEXEC);
-    canceller->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    event.data.fd = canceller->stop;
-    if (canceller->epoll < 0 || canceller->stop < 0 ||
-        epoll_ctl(canceller->epoll, EPOLL_CTL_ADD, canceller->stop, &event) < 0)
-        rc = no_descriptor(err);
-    if (rc == 0)
-        rc = lk_thread_start(&canceller->thread, watch_descriptors, canceller,
-                             err);
-    canceller->is_running = rc == 0;
-    if (rc < 0)
-        close_descriptors(canceller);
-    return rc;
+    memset(canceller, 0, sizeof *canceller);
+    canceller->all = all;
+    (void)pthread_mutex_init(&canceller->mutex, NULL);
+    lk_handler_init(&canceller->handler, &all->events, NULL, cancel_waiters,
+                    canceller);
 }
 
 void lk_canceller_stop(struct lk_canceller *canceller)
 {
-    uint64_t one = 1;
-    bool was_running;
-
-    pthread_mutex_lock(&canceller->mutex);
-    was_running = canceller->is_running;
-    canceller->is_running = false;
-    canceller->is_stopping = true;
-    pthread_mutex_unlock(&canceller->mutex);
-    if (was_running) {
-        (void)!write(canceller->stop, &one, sizeof one);
-        pthread_join(canceller->thread, NULL);
-        close_descriptors(canceller);
-    }
+    lk_handler_stop(&canceller->handler);
 }
 
 /* Called with the mutex held: the descriptor's entry, made where there is none.
@@ -259,30 +191,18 @@ static struct lk_cancel_fd *entry_of(struct lk_canceller *canceller, int fd)
     return watched;
 }
 
-/* Called with the mutex held, for a descriptor that is not ready: once it is,
- * the thread is told.  The number may have been another file's before, which is
- * closed. */
-static int subscribe(const struct lk_canceller *canceller, int fd)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-
-    if (epoll_ctl(canceller->epoll, EPOLL_CTL_ADD, fd, &event) == 0 ||
-        errno == EEXIST)
-        return 0;
-    return -1;
-}
-
 /* Called with the mutex held. */
 static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
                 int fd, sqlock_error *err)
 {
     struct lk_cancel_fd *watched = entry_of(canceller, fd);
+    int rc;
 
     if (watched == NULL)
         return lk_error_nomem(err);
-    if (subscribe(canceller, fd) < 0) {
-        int rc = no_descriptor(err);
-
+    /* The number may have been another file's before, which is closed. */
+    rc = lk_handler_watch(&canceller->handler, fd, err);
+    if (rc < 0) {
         forget_unused(canceller, watched);
         return rc;
     }
@@ -294,7 +214,7 @@ static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err)
 {
-    int rc = 0;
+    int rc;
 
     if (fd <= 0)
         return 0;
@@ -304,8 +224,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
     }
     waiter->has_cancel_fd = true;
     pthread_mutex_lock(&canceller->mutex);
-    if (!canceller->is_running)
-        rc = start(canceller, err);
+    rc = lk_handler_start(&canceller->handler, err);
     if (rc == 0)
         rc = list(canceller, waiter, fd, err);
     pthread_mutex_unlock(&canceller->mutex);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/service.h"
 #include "sqlock.h"
 
 struct lk_cancel_fd;
@@ -23,17 +24,13 @@ struct lk_concern {
     struct lk_waiter *waiter;
 };
 
-/* The thread that watches the callers' descriptors; it does no I/O but that. */
+/* Watches the callers' descriptors in the entries' events service. */
 struct lk_canceller {
     struct lk_entries *all;
     pthread_mutex_t mutex; /* before a lock's */
-    pthread_t thread;
-    int epoll;                    /* what it sleeps on; -1 */
-    int stop;                     /* an eventfd that ends it; -1 */
+    struct lk_handler handler;
     struct lk_cancel_fd *watched; /* by descriptor */
     struct lk_concern *concerns;
-    bool is_running;
-    bool is_stopping;
 };
 
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);

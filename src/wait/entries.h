@@ -1,6 +1,6 @@
 /*
- * entries.h - the locks of a store that this process is at, and the threads
- * that serve those who wait for them
+ * entries.h - the locks of a store that this process is at, and what serves
+ * those who wait for them
  *
  * Order of mutexes: canceller, poller, entries, entry, waiter.  None is held
  * during I/O.

@@ -217,6 +217,16 @@ static bool poll_fails(const void *caller)
     return true;
 }
 
+int exhaust_epoll_wait(int epoll, struct epoll_event *events, int count,
+                       int timeout_ms);
+int exhaust_epoll_wait(int epoll, struct epoll_event *events, int count,
+                       int timeout_ms)
+{
+    if (poll_fails(__builtin_return_address(0)))
+        return -1;
+    return epoll_wait(epoll, events, count, timeout_ms);
+}
+
 int exhaust_poll(struct pollfd *waits, nfds_t count, int timeout_ms);
 int exhaust_poll(struct pollfd *waits, nfds_t count, int timeout_ms)
 {
