@@ -342,9 +342,9 @@ SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
  * Called once when a lease is over before it was released: code is ELOST or
  * EEXPIRED.  No later than 50 ms after the holder's own deadline, whatever the
  * database does.  It runs on a thread of the library and delays the signals of
- * other locks, so it should be short; it may query the lock, and must not
- * acquire, renew, release or drop it.  sqlock_release() waits until it has
- * returned.
+ * other locks and the cancelling of waits by a descriptor, so it should be
+ * short; it may query the lock, and must not acquire, renew, release or drop
+ * it.  sqlock_release() waits until it has returned.
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 

@@ -41,6 +41,7 @@ extern const struct topic topic_doubt;
 extern const struct topic topic_absent;
 extern const struct topic topic_crosswise;
 extern const struct topic topic_writer;
+extern const struct topic topic_threads;
 
 /* ------------------------------------------------------------------ renewal */
 

@@ -1,0 +1,122 @@
+/*
+ * threads.c - how many threads a registry has that does everything in the
+ * background that there is to do
+ */
+#include "renewer.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "lease/lease.h"
+#include "locks/registry.h"
+#include "support/workers.h"
+
+#define TASKS "/proc/self/task"
+
+/* renewals, events, background; see locks/registry.h */
+#define SERVICES 3
+
+struct wait {
+    sqlock_lock *lock;
+    int cancel_fd;
+};
+
+static int wait_until_cancelled(struct worker *worker)
+{
+    const struct wait *wait = worker->context;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+
+    options.cancel_fd = wait->cancel_fd;
+    worker_expect(
+        worker, SQLOCK_ECANCELED,
+        sqlock_acquire(wait->lock, SQLOCK_FOREVER, &options, &worker->err));
+    return 0;
+}
+
+/* A release that has to be sent again. */
+static void leave_a_doubt(sqlock_registry *registry, const sqlock_lock *lock)
+{
+    struct lk_lease lease = {.key = lock->entry->key, .ttl_ms = LONG_TTL_MS};
+
+    memset(lease.client_id, '0', sizeof lease.client_id - 1);
+    lease.deadline_boot_ns = lk_after_ms(lk_boottime_ns(), LONG_TTL_MS);
+    lk_resolver_add_release(&registry->store, &lease);
+}
+
+static bool is_resolved(sqlock_registry *registry)
+{
+    struct lk_resolver *resolver = &registry->store.resolver;
+    bool is_empty;
+
+    pthread_mutex_lock(&resolver->mutex);
+    is_empty = resolver->doubts == NULL;
+    pthread_mutex_unlock(&resolver->mutex);
+    return is_empty;
+}
+
+static bool is_started(const struct lk_handler *handler)
+{
+    bool is_there;
+
+    pthread_mutex_lock(&handler->service->mutex);
+    is_there = handler->number != 0;
+    pthread_mutex_unlock(&handler->service->mutex);
+    return is_there;
+}
+
+/* Those that the driver asks for: to end a call at its deadline, and SQLite's
+ * own, which waits for a byte of a file. */
+static size_t threads_of_driver(const sqlock_registry *registry)
+{
+    const sqlock_driver *driver = registry->store.db.driver;
+    bool keeps_deadline =
+        (driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) != 0;
+
+    return keeps_deadline && strcmp(driver->name, "sqlite") != 0 ? 0 : 1;
+}
+
+static void test_a_registry_has_three_service_threads(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = renewer_options(f);
+    sqlock_lock *other = nth_lock(f, f->b, 1);
+    size_t threads = check_entries(TASKS);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *kept = nth_lock(f, registry, 0);
+    struct wait wait = {.lock = nth_lock(f, registry, 1)};
+    struct worker waiter;
+    uint64_t one = 1;
+    int rc;
+
+    lock_take(other, LONG_TTL_MS);
+    take_renewed(kept, RENEWED_MS, NULL);
+    wait.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    assert_true(wait.cancel_fd > 0);
+    worker_start(&waiter, wait_until_cancelled, &wait);
+    leave_a_doubt(registry, kept);
+    await_renewals(kept, 2);
+    assert_becomes_true(is_resolved(registry), PATIENCE_MS);
+    assert_becomes_true(is_started(&registry->entries.canceller.handler),
+                        PATIENCE_MS);
+    /* By the wait itself only where nothing notifies it. */
+    rc = lk_handler_start(&registry->entries.poller.handler, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(is_started(&registry->expiry.handler));
+    assert_true(is_started(&registry->renewer.handler));
+    assert_true(check_entries(TASKS) <=
+                threads + 1 + SERVICES + threads_of_driver(registry));
+    assert_int_equal(write(wait.cancel_fd, &one, sizeof one), sizeof one);
+    worker_join(&waiter);
+    lock_give(other);
+    registry_end(registry);
+    assert_becomes_true(check_entries(TASKS) <= threads, PATIENCE_MS);
+    (void)close(wait.cancel_fd);
+}
+
+static const struct test tests[] = {
+    TEST(test_a_registry_has_three_service_threads),
+};
+const struct topic topic_threads = TOPIC(tests);
