@@ -5,6 +5,7 @@
 #include "unit.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -80,11 +81,33 @@ static void init_probe(struct scene *scene, struct probe *probe)
                     probe);
 }
 
+static void *note_tid(void *argument)
+{
+    pid_t *tid = argument;
+
+    *tid = gettid();
+    return NULL;
+}
+
+/* A sanitizer may have a thread of its own once there was another one. */
+static void have_had_a_thread(void)
+{
+    pthread_t thread;
+    char path[64];
+    pid_t tid;
+
+    assert_int_equal(pthread_create(&thread, NULL, note_tid, &tid), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)snprintf(path, sizeof path, TASKS "/%ld", (long)tid);
+    assert_becomes_true(access(path, F_OK) != 0, PATIENCE_MS);
+}
+
 static int open_scene(void **state)
 {
     struct scene *scene = calloc(1, sizeof *scene);
 
     assert_non_null(scene);
+    have_had_a_thread();
     scene->threads = check_entries(TASKS);
     lk_service_init(&scene->service);
     init_probe(scene, &scene->a);
