@@ -45,7 +45,7 @@ options() {
 same() { # MANUAL HELP
     diff "$1" "$2" && [ -s "$1" ]
 }
-for command in $("$SQLOCK" --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'); do
+for command in $("$SQLOCK" --help | sed -n 's/^  \([a-z-]*\)  *[a-z].*/\1/p'); do
     "$SQLOCK" "$command" --help >"$work/$command.help"
     [ "$command" = run ] || cat "$work/$command.help" >>"$work/help"
     check "sqlock.1 has $command" grep -Eq "^ {5}$command( |$)" \
