@@ -1092,6 +1092,37 @@ SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
  */
 SQLOCK_MUSTUSE int sqlock_once_record(sqlock_lock *lock, sqlock_error *err);
 
+/** One record. */
+typedef struct sqlock_once_info {
+    char key[SQLOCK_KEY_SIZE];
+    char client_id[SQLOCK_KEY_SIZE]; /* of the lease under which it was done */
+    int64_t token;                   /* likewise */
+    int64_t done_at_us;
+    char *name; /* NULL where not known */
+} sqlock_once_info;
+
+/**
+ * The records of the registry's region, by name; or that of @p name alone.
+ *
+ * @param name NULL: all
+ * @param[out] rows to be given to sqlock_once_free() with @p count, which may
+ *             be 0
+ * @return 0; ESCHEMA: there is no such table; or as sqlock_show()
+ */
+SQLOCK_MUSTUSE int sqlock_once_list(sqlock_registry *registry, const char *name,
+                                    sqlock_once_info **rows, size_t *count,
+                                    sqlock_error *err);
+
+/** Free what sqlock_once_list() gave.  NULL is allowed. */
+SQLOCK_API void sqlock_once_free(sqlock_once_info *rows, size_t count);
+
+/**
+ * Remove a record, so that it may be done again.
+ * @return 0; ENOTFOUND: there is none; ESCHEMA; or as sqlock_break()
+ */
+SQLOCK_MUSTUSE int sqlock_once_forget(sqlock_registry *registry,
+                                      const char *name, sqlock_error *err);
+
 /** As sqlock_schema_text(), for this table. */
 SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
                                            const sqlock_options *options,

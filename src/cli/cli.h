@@ -84,6 +84,7 @@ extern const cli_command cli_break;
 extern const cli_command cli_reap;
 extern const cli_command cli_key;
 extern const cli_command cli_stock;
+extern const cli_command cli_once;
 extern const cli_command cli_doctor;
 
 /* ----------------------------------------------------------- arguments -- */

@@ -43,37 +43,97 @@ static int print_schema(const cli *app, const char *url,
     return status;
 }
 
+/* Whether the table of --once is there, as far as its lock table lets us see;
+ * nothing depends on it. */
+static bool has_once(const char *url, const sqlock_options *options)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_once_info *rows = NULL;
+    size_t count = 0;
+    bool is_there;
+
+    if (sqlock_registry_open(&registry, url, options, NULL) < 0)
+        return false;
+    is_there = sqlock_once_list(registry, "", &rows, &count, NULL) == 0;
+    sqlock_once_free(rows, count);
+    (void)sqlock_registry_close(registry, NULL);
+    return is_there;
+}
+
+/* Whether somebody who is no sqlock has a lock of the region. */
+static bool has_peers(const char *url, const sqlock_options *options)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_info *rows = NULL;
+    size_t count = 0;
+    bool is_found = false;
+    size_t i;
+
+    if (sqlock_registry_open(&registry, url, options, NULL) < 0)
+        return false;
+    if (sqlock_find(registry, NULL, &rows, &count, NULL) == 0) {
+        for (i = 0; i < count && !is_found; i++)
+            is_found =
+                rows[i].holder != NULL && strcmp(rows[i].holder, "peer") == 0;
+    }
+    sqlock_info_free(rows, count);
+    (void)sqlock_registry_close(registry, NULL);
+    return is_found;
+}
+
+/* Where Spring is in use, or is meant to be. */
+static void warn_of_spring(const char *url, const sqlock_options *options,
+                           sqlock_layout layout, bool was_there)
+{
+    static const char text[] =
+        "Spring Integration before 7 must not use this table: two could hold "
+        "one lock; for it, use --layout spring6";
+
+    if (layout == SQLOCK_LAYOUT_SPRING7 ||
+        (layout == SQLOCK_LAYOUT_SQLOCK && was_there &&
+         has_peers(url, options)))
+        cli_note("%s", text);
+    else if (layout == SQLOCK_LAYOUT_SQLOCK)
+        cli_info("%s", text);
+}
+
 static int create_once(const cli *app, const char *url,
                        const sqlock_options *options)
 {
     sqlock_error err = {0};
+    bool was_there;
     int rc;
 
+    was_there = has_once(url, options);
     rc = sqlock_once_schema_create(url, options, &err);
     if (rc < 0)
         return cli_fail(&err);
-    cli_note("the table of what was done once is there");
-    return app->json ? cli_print_json(json_object()) : CLI_OK;
+    cli_note("the table of what was done once %s",
+             was_there ? "was there" : "was created");
+    if (!app->json)
+        return CLI_OK;
+    return cli_print_json(json_pack("{s:b}", "created", !was_there));
 }
 
 static int create_schema(const cli *app, const char *url,
                          const sqlock_options *options, sqlock_layout layout)
 {
     sqlock_error err = {0};
+    bool was_there;
     int rc;
 
+    was_there = sqlock_schema_check(url, options, NULL, NULL) == 0;
     rc = sqlock_schema_create(url, options, layout, &err);
     if (rc < 0)
         return cli_fail(&err);
-    cli_note("the lock table is there, in the layout %s",
-             cli_layout_name(layout));
-    if (layout != SQLOCK_LAYOUT_SPRING6)
-        cli_note("Spring Integration before 7 must not use this table: two "
-                 "could hold one lock; for it, use --layout spring6");
+    cli_note("the lock table %s, in the layout %s",
+             was_there ? "was there" : "was created", cli_layout_name(layout));
+    warn_of_spring(url, options, layout, was_there);
     if (!app->json)
         return CLI_OK;
-    return cli_print_json(
-        json_pack("{s:s}", "layout", cli_layout_name(layout)));
+    return cli_print_json(json_pack("{s:s, s:b}", "layout",
+                                    cli_layout_name(layout), "created",
+                                    !was_there));
 }
 
 static int run_init(cli *app)
@@ -132,7 +192,7 @@ const cli_command cli_init = {
         "                 with any layout\n"
         "\n"
         "Exit status 1: the table is there, in another layout.\n"
-        "JSON: { layout }, with --print { layout, sql }.\n",
+        "JSON: { layout, created }, with --print { layout, sql }.\n",
     .options = init_options,
     .values = values,
     .value_count = 1,

@@ -303,7 +303,12 @@ static void report_outcome_of_waiting(run_state *run)
     run->phase = DONE;
     run->status = cli_status_of(run->news.result);
     if (run->status == CLI_OK) {
-        cli_info("\"%s\" has been done before", run->options->name);
+        if (isatty(STDERR_FILENO))
+            cli_note("\"%s\" has been done before: nothing is run; see `sqlock "
+                     "once show`",
+                     run->options->name);
+        else
+            cli_info("\"%s\" has been done before", run->options->name);
         run->report->cause = "done";
         return;
     }

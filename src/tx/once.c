@@ -262,3 +262,142 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         *err = own;
     return rc;
 }
+
+/* --- looking and forgetting --- */
+
+static int64_t number_of(const sqlock_value *cell)
+{
+    return cell->type == SQLOCK_INT64 ? cell->integer : 0;
+}
+
+static void copy_key(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
+{
+    (void)snprintf(out, SQLOCK_KEY_SIZE, "%s",
+                   cell->type == SQLOCK_TEXT ? cell->text : "");
+}
+
+static int copy_rows(const sqlock_result *result, sqlock_once_info **out,
+                     size_t *count, sqlock_error *err)
+{
+    sqlock_once_info *rows = calloc(result->rows + 1, sizeof *rows);
+
+    if (rows == NULL)
+        return lk_error_nomem(err);
+    *out = rows;
+    for (; *count < result->rows; ++*count) {
+        const sqlock_value *cells = &result->cells[*count * result->columns];
+        sqlock_once_info *row = &rows[*count];
+
+        copy_key(row->key, &cells[0]);
+        copy_key(row->client_id, &cells[1]);
+        row->token = number_of(&cells[2]);
+        row->done_at_us = number_of(&cells[3]);
+        if (cells[4].type != SQLOCK_TEXT)
+            continue;
+        row->name = strdup(cells[4].text);
+        if (row->name == NULL)
+            return lk_error_nomem(err);
+    }
+    return 0;
+}
+
+/* A statement on the table of what was done; the result is to be cleared. */
+static int run_once(struct lk_store *store, const char *text,
+                    const struct lk_arguments *arguments, bool is_write,
+                    sqlock_result *result, sqlock_error *err)
+{
+    const sqlock_template template = {.text = text};
+    struct lk_statement statement = {.text = NULL};
+    struct lk_run run = {.statement = &statement,
+                         .arguments = arguments,
+                         .deadline_ns = lk_store_deadline(store),
+                         .is_repeatable = true,
+                         .is_write = is_write};
+    struct lk_table table;
+    int rc;
+
+    rc = find_table(&table, &store->options, store->db.driver, err);
+    if (rc < 0)
+        return rc;
+    rc = lk_statement_render(&statement, store->db.driver->dialect, &template,
+                             table.quoted, 0);
+    if (rc < 0)
+        rc = lk_error(err, rc, "%s", sqlock_strerror(rc));
+    if (rc == 0)
+        rc = lk_db_run(&store->db, &run, result, err);
+    if (rc == SQLOCK_ESCHEMA)
+        rc = lk_error(err, rc,
+                      "there is no table %s in this database: create it with "
+                      "`sqlock init --once`",
+                      table.plain);
+    lk_statement_clear(&statement);
+    return rc;
+}
+
+int sqlock_once_list(sqlock_registry *registry, const char *name,
+                     sqlock_once_info **rows, size_t *count, sqlock_error *err)
+{
+    static const char text[] =
+        "SELECT LOCK_KEY, CLIENT_ID, FENCE, {in_us DONE_DATE}, LOCK_NAME "
+        "FROM {table} WHERE REGION = {text {2}} AND ({text {1}} IS NULL OR "
+        "LOCK_KEY = {text {1}}) ORDER BY coalesce(LOCK_NAME, LOCK_KEY)";
+    struct lk_arguments arguments;
+    char key[SQLOCK_KEY_SIZE] = "";
+    sqlock_result result = {0};
+    struct lk_store *store;
+    int rc;
+
+    if (rows == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+    *rows = NULL;
+    *count = 0;
+    rc = lk_store_of(registry, &store, err);
+    if (rc == 0 && name != NULL)
+        rc = sqlock_key_of(key, name, store->options.key_rule, err);
+    if (rc < 0)
+        return rc;
+    lk_store_arguments(store, key, &arguments);
+    if (name == NULL)
+        lk_argument_text(&arguments, SQLOCK_P_KEY, NULL);
+    rc = run_once(store, text, &arguments, false, &result, err);
+    if (rc == 0)
+        rc = copy_rows(&result, rows, count, err);
+    sqlock_result_clear(&result);
+    if (rc < 0) {
+        sqlock_once_free(*rows, *count);
+        *rows = NULL;
+        *count = 0;
+    }
+    return rc;
+}
+
+void sqlock_once_free(sqlock_once_info *rows, size_t count)
+{
+    for (size_t i = 0; rows != NULL && i < count; i++)
+        free(rows[i].name);
+    free(rows);
+}
+
+int sqlock_once_forget(sqlock_registry *registry, const char *name,
+                       sqlock_error *err)
+{
+    static const char text[] =
+        "DELETE FROM {table} WHERE LOCK_KEY = {1} AND REGION = {2}";
+    struct lk_arguments arguments;
+    char key[SQLOCK_KEY_SIZE] = "";
+    sqlock_result result = {0};
+    struct lk_store *store;
+    int rc;
+
+    rc = lk_store_of(registry, &store, err);
+    if (rc == 0)
+        rc = sqlock_key_of(key, name, store->options.key_rule, err);
+    if (rc < 0)
+        return rc;
+    lk_store_arguments(store, key, &arguments);
+    rc = run_once(store, text, &arguments, true, &result, err);
+    if (rc == 0 && result.affected == 0)
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no record of that");
+    sqlock_result_clear(&result);
+    return rc;
+}

@@ -20,6 +20,13 @@ init_commands() { # LAYOUT
     is_one_line "$1: and says so"
     run init --layout "$1" --json
     is "$1: init --json" "$(json layout <<<"$out")" "$1"
+    is "$1: init: it was there" "$(json created <<<"$out")" false
+    has "$1: init: it says so" "$err" "the lock table was there"
+    case $1:$err in
+    spring7:*"Spring Integration before 7"*) ok "$1: init warns of old Springs" ;;
+    spring7:*) not_ok "$1: init warns of old Springs" "$err" ;;
+    *) is_one_line "$1: init warns of nothing that is not there" ;;
+    esac
 
     run init --print --layout "$1"
     is "$1: init --print" "$status" 0

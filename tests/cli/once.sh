@@ -4,6 +4,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
+tool pty
 preload late
 preload unread
 
@@ -35,6 +36,38 @@ recorded() {
     is "another key is another thing" "$status/$out" "0/it runs"
     run run --region "$region.2" --once job -- echo "it runs"
     is "and so is another region" "$status/$out" "0/it runs"
+}
+
+looked_at() {
+    run once show job --json
+    is "once show" "$status" 0
+    is "its members" "$(json <<<"$out")" \
+        "name:string key:string done_at:string token:integer client_id:string"
+    is "its key" "$(json key <<<"$out")" "$(sq key job)"
+    like "when it was done" "$(json done_at <<<"$out")" \
+        "$(date -u +%Y)-??-??T??:??:??.??????Z"
+    run once list
+    is "once list: by name" "$(awk '{ print $1 }' <<<"$out" | paste -sd ' ')" \
+        "NAME job other"
+    run once ls --json
+    is "once list --json" "$(json records <<<"$out")" 2
+    run once show nothing
+    is "once show of nothing" "$status" 1
+    is_one_line "is said"
+    run once forget job
+    is "once forget" "$status/$out/$err" "0//"
+    run run --once job -- echo "it runs"
+    is "what is forgotten is done again" "$status/$out" "0/it runs"
+    run once forget nothing
+    is "once forget of nothing" "$status" 1
+    is_one_line "is said, too"
+    run -v run --once job -- echo "it runs"
+    has "--verbose tells what is not done" "$err" '"job" has been done before'
+    run run --once job -- echo "it runs"
+    is "nothing is said in a script" "$err" ""
+    out=$("$dir/pty" 200 "$SQLOCK" --table-prefix "$prefix" run --once job true)
+    has "a terminal is told what is not done" "$out" \
+        '"job" has been done before: nothing is run'
 }
 
 # Ten at once: those that have waited find the record of the first.
@@ -130,6 +163,7 @@ for one in $(databases); do
         use "$one" "$layout" || continue
         database=$one/$layout
         recorded
+        looked_at
         ten
         [ "$layout" != sqlock ] || lost
     done

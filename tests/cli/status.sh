@@ -205,6 +205,11 @@ release nonsense
 release a:99999999999999999999:30000:key
 guard-sql
 guard-sql nonsense
+once
+once nonsense
+once show
+once list one
+once forget
 END
     for words in show break key run; do
         run "$words" "" --reason why
@@ -264,7 +269,7 @@ without_dashes() {
 help() {
     local command
     for command in init run acquire renew release guard-sql ls top show break \
-        reap key doctor; do
+        reap key once doctor; do
         run "$command" --help
         is "$command --help" "$status" 0
         like "$command --help is on stdout" "$out" "Usage: sqlock $command*"
@@ -338,6 +343,8 @@ END
     like "no such file: and what to do" "$err" "*$dir/slip.db*sqlock init*"
     SQLOCK_URL=sqlite:$dir/slip.db run init
     is "no such file: init makes it" "$status" 0
+    has "no such file: init says that it was created" "$err" \
+        "the lock table was created"
 }
 
 denied() { # URL

@@ -110,6 +110,9 @@ _sqlock() {
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_commands "$sqlock")" -- "$word")
                 ;;
+            once:0)
+                mapfile -t COMPREPLY < <(compgen -W 'list show forget' -- "$word")
+                ;;
             stock:0)
                 mapfile -t COMPREPLY < <(compgen -W \
                     "$(_sqlock_actions "$sqlock" stock)" -- "$word")
