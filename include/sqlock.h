@@ -694,10 +694,9 @@ SQLOCK_API int sqlock_request_abandon(sqlock_request *request,
  * its default settings 10,000 fit, for more at a time raise its
  * max_locks_per_transaction (else ERESOURCE, and none is taken).  All or
  * nothing, unless `partial` is set: then those that are free are taken, and
- * @p wait_ms must be 0.  A lock that is owned already counts one more.  An
- * error of the database ends the wait, with or without `fail_fast`.  While it
- * waits for one of them, the call keeps none of the others from anybody;
- * sqlock_cancel() of any of them ends the wait.
+ * @p wait_ms must be 0.  A lock that is owned already counts one more.  While
+ * it waits for one of them, first come, first served, the call keeps none of
+ * the others from anybody; sqlock_cancel() of any of them ends the wait.
  *
  * @param[out] results of each lock, as sqlock_acquire() gives them; may be NULL
  * @return 0 when all were taken; EBUSY, ETIMEDOUT (with `partial`, EBUSY: at

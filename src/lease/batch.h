@@ -58,7 +58,9 @@ const struct lk_row *lk_batch_row(const struct lk_batch *batch,
  * says what became of it, as in lease.h; or why it did not answer.
  *
  * Claim: fresh CLIENT_IDs.  EBUSY; ETIMEDOUT: ours, but over already.  After
- * EUNCERTAIN, and after a release that failed, the resolver goes on.
+ * EUNCERTAIN, and after a release that failed, the resolver goes on; not so of
+ * a single one, which is in doubt then as lk_lease_claim() leaves it, and which
+ * gives ETIMEDOUT itself, given back.
  * Renew: with each lease's own TTL.  EBUSY (a row that a transaction has locked
  * is passed over: its deadline stays), EEXPIRED, ELOST.
  * Release: EEXPIRED, ELOST.

@@ -35,16 +35,16 @@ int lk_end_give_back(sqlock_lock *lock, int begun, struct lk_lease *lease,
                : lk_end_lease(lock->entry, lease, lost, err);
 }
 
-int lk_take(sqlock_lock *lock, struct lk_acquisition *a, int entry,
-            sqlock_error *err)
+int lk_take(sqlock_lock *lock, struct lk_acquisition *a, sqlock_error *err)
 {
-    int rc = lk_acquisition_go_on(a, entry, err);
+    const struct lk_part *part = a->parts;
+    int rc = lk_acquisition_run(a, err);
 
-    if (rc != 0 || a->self.grant == 0)
+    if (rc != 0 || part->state != LK_PART_HELD)
         return rc;
-    rc = lk_begin_care(lock, a->self.grant, &a->options, err);
+    rc = lk_begin_care(lock, part->grant, &a->options, err);
     if (rc < 0) /* not held as it was asked for */
-        (void)lk_give_back(lock, a->self.owner, NULL);
+        (void)lk_give_back(lock, part->owner, NULL);
     return rc;
 }
 
@@ -55,11 +55,13 @@ int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
     int rc = lk_lock_check(lock, err);
 
     if (rc == 0)
-        rc = lk_acquisition_begin(&a, lock->entry, lk_caller(lock), wait_ms,
+        rc = lk_acquisition_begin(&a, &lock->registry->entries, 1, wait_ms,
                                   options, err);
     if (rc < 0)
         return rc;
-    rc = lk_take(lock, &a, lk_acquisition_enter(&a, err), err);
+    lk_acquisition_add(&a, 0, lock->entry, lk_caller(lock));
+    (void)lk_acquisition_enter(&a, err);
+    rc = lk_take(lock, &a, err);
     lk_acquisition_end(&a);
     return rc;
 }

@@ -8,9 +8,9 @@
 #include "locks/registry.h"
 #include "wait/acquisition.h"
 
-/* An acquisition goes on, as lk_acquisition_go_on(), and is cared for. */
-int lk_take(sqlock_lock *lock, struct lk_acquisition *a, int entry,
-            sqlock_error *err);
+/* An acquisition of that lock goes on, as lk_acquisition_run(); what it is
+ * granted is cared for. */
+int lk_take(sqlock_lock *lock, struct lk_acquisition *a, sqlock_error *err);
 
 /* Undo one acquire of that owner's; as sqlock_release(). */
 int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err);

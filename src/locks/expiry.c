@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/registry.h"
+#include "wait/turn.h"
 
 static void raise_lost_fd(sqlock_lock *lock)
 {
@@ -63,7 +64,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
             entry->lost = SQLOCK_EEXPIRED;
         raise_lost_fd(lock);
         entry->is_to_be_told = false;
-        lk_fifo_wake_first(&entry->fifo); /* it may have the lock now */
+        lk_wake_first(entry); /* it may have the lock now */
         message->lock = lock;
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;

@@ -1,23 +1,41 @@
 /*
  * many.c - several locks in one call.  Statements touch rows in the order of
- * their keys.  Who waits for one of the locks has neither the turns nor the
- * rows of the others meanwhile: nobody waits crosswise.
+ * their keys.
  */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/error.h"
+#include "lease/batch.h"
 #include "locks/acquire.h"
 #include "locks/care.h"
-#include "locks/many.h"
+
+/* A lock of the call, and what became of it. */
+struct one {
+    sqlock_lock *lock;
+    size_t place; /* in the caller's array */
+    int rc;
+    /* of a release */
+    int begun; /* as lk_begin_give_back() */
+    int lost;
+    /* of a renewal */
+    struct lk_renewal renewal;
+};
+
+struct call {
+    sqlock_registry *registry;
+    struct one *ones; /* by key */
+    size_t count;
+    struct lk_batch batch; /* what is sent; owners are of `ones` */
+    int *results;
+};
 
 static int by_key(const void *a, const void *b)
 {
-    const struct lk_part *left = a;
-    const struct lk_part *right = b;
+    const struct one *left = a;
+    const struct one *right = b;
 
-    return strcmp(left->entry->key, right->entry->key);
+    return strcmp(left->lock->entry->key, right->lock->entry->key);
 }
 
 static int check_locks(sqlock_lock *const *locks, size_t count,
@@ -38,7 +56,7 @@ static int check_locks(sqlock_lock *const *locks, size_t count,
     return 0;
 }
 
-static int begin_call(struct lk_many *call, sqlock_lock *const *locks,
+static int begin_call(struct call *call, sqlock_lock *const *locks,
                       size_t count, int *results, sqlock_error *err)
 {
     int rc;
@@ -49,110 +67,66 @@ static int begin_call(struct lk_many *call, sqlock_lock *const *locks,
         return rc;
     call->registry = locks[0]->registry;
     call->count = count;
-    call->parts = calloc(count, sizeof *call->parts);
+    call->ones = calloc(count, sizeof *call->ones);
     call->batch.items = calloc(count, sizeof *call->batch.items);
-    if (call->parts == NULL || call->batch.items == NULL)
+    if (call->ones == NULL || call->batch.items == NULL)
         return lk_error_nomem(err);
     for (size_t i = 0; i < count; i++) {
-        call->parts[i].lock = locks[i];
-        call->parts[i].entry = locks[i]->entry;
-        call->parts[i].place = i;
+        call->ones[i].lock = locks[i];
+        call->ones[i].place = i;
     }
-    qsort(call->parts, count, sizeof *call->parts, by_key);
+    qsort(call->ones, count, sizeof *call->ones, by_key);
     for (size_t i = 1; i < count; i++)
-        if (call->parts[i].entry == call->parts[i - 1].entry)
+        if (call->ones[i].lock->entry == call->ones[i - 1].lock->entry)
             return lk_error(err, SQLOCK_EINVAL, "a lock is given twice");
     call->results = results;
     return 0;
 }
 
-/* Free the call; the first part that failed decides where nothing else has. */
-static int end_call(struct lk_many *call, int rc, sqlock_error *err)
+/* Free the call; the first lock that failed decides where nothing else has. */
+static int end_call(struct call *call, int rc, sqlock_error *err)
 {
-    for (size_t i = 0; call->parts != NULL && i < call->count; i++) {
-        const struct lk_part *part = &call->parts[i];
-        int result = rc < 0 && part->rc == 0 ? rc : part->rc;
+    size_t count = call->ones != NULL ? call->count : 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const struct one *one = &call->ones[i];
 
         if (call->results != NULL)
-            call->results[part->place] = result;
+            call->results[one->place] = rc < 0 && one->rc == 0 ? rc : one->rc;
     }
-    for (size_t i = 0; rc == 0 && call->parts != NULL && i < call->count; i++) {
-        rc = call->parts[i].rc;
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = call->ones[i].rc;
         if (rc < 0)
-            rc = lk_error(err, rc, "%s: %s", call->parts[i].entry->key,
+            rc = lk_error(err, rc, "%s: %s", call->ones[i].lock->entry->key,
                           sqlock_strerror(rc));
     }
-    free(call->parts);
+    free(call->ones);
     free(call->batch.items);
     return rc;
 }
 
-void lk_many_add(struct lk_many *call, struct lk_part *part,
-                 const struct lk_lease *lease)
+static void add(struct call *call, struct one *one,
+                const struct lk_lease *lease)
 {
-    struct lk_item *item = &call->batch.items[call->batch.count++];
-
-    memset(item, 0, sizeof *item);
-    item->lease = *lease;
-    item->owner = part;
+    call->batch.items[call->batch.count++] =
+        (struct lk_item){.lease = *lease, .owner = one};
 }
 
-/* --- acquiring --- */
-
-/* Turns become leases, or are given up. */
-static void settle_claims(struct lk_many *call,
-                          const sqlock_acquire_options *options)
-{
-    for (size_t i = 0; i < call->batch.count; i++) {
-        const struct lk_item *item = &call->batch.items[i];
-        struct lk_part *part = item->owner;
-
-        part->rc = item->rc;
-        pthread_mutex_lock(&part->entry->mutex);
-        if (item->rc == 0)
-            part->grant = lk_hold(part->entry, &item->lease, options,
-                                  lk_caller(part->lock));
-        else
-            lk_leave(part->entry);
-        pthread_mutex_unlock(&part->entry->mutex);
-        part->is_mine = item->rc == 0;
-    }
-}
-
-/* Watching and renewing: with `partial`, of each for itself. */
-static int begin_care(struct lk_many *call,
-                      const sqlock_acquire_options *options, sqlock_error *err)
-{
-    int result = 0;
-
-    for (size_t i = 0; i < call->count; i++) {
-        struct lk_part *part = &call->parts[i];
-
-        if (!part->is_mine)
-            continue;
-        part->rc = lk_begin_care(part->lock, part->grant, options,
-                                 result == 0 ? err : NULL);
-        if (result == 0)
-            result = part->rc;
-    }
-    return result;
-}
+/* --- releasing --- */
 
 /* Count one less, or put it into the batch to be given back. */
-static void begin_release(struct lk_many *call, struct lk_part *part)
+static void begin_release(struct call *call, struct one *one)
 {
     struct lk_lease lease;
-    int rc = lk_begin_give_back(part->lock, lk_caller(part->lock), &lease,
-                                &part->lost, NULL);
 
-    part->rc = rc < 0 ? rc : 0;
-    if (rc <= 0)
-        return;
-    part->is_overdue = rc == LK_RELEASE_OVERDUE;
-    lk_many_add(call, part, &lease);
+    one->begun = lk_begin_give_back(one->lock, lk_caller(one->lock), &lease,
+                                    &one->lost, NULL);
+    one->rc = one->begun < 0 ? one->begun : 0;
+    if (one->begun > 0)
+        add(call, one, &lease);
 }
 
-static void end_release(struct lk_many *call, sqlock_error *err)
+static void end_release(struct call *call, sqlock_error *err)
 {
     int rc = 0;
 
@@ -160,102 +134,124 @@ static void end_release(struct lk_many *call, sqlock_error *err)
     if (call->batch.count > 0)
         rc = lk_batch_release(&call->registry->store, &call->batch, err);
     for (size_t i = 0; i < call->batch.count; i++) {
-        struct lk_part *part = call->batch.items[i].owner;
+        struct one *one = call->batch.items[i].owner;
 
-        part->rc = rc < 0 ? rc : call->batch.items[i].rc;
-        if (part->lost == SQLOCK_ELOST ||
-            (part->lost == SQLOCK_EEXPIRED && part->rc == 0))
-            part->rc = part->lost;
-        if (!part->is_overdue)
-            lk_end_release(part->entry);
+        one->rc = rc < 0 ? rc : call->batch.items[i].rc;
+        if (one->lost == SQLOCK_ELOST ||
+            (one->lost == SQLOCK_EEXPIRED && one->rc == 0))
+            one->rc = one->lost;
+        if (one->begun != LK_RELEASE_OVERDUE)
+            lk_end_release(one->lock->entry);
     }
 }
-
-/* What cannot be held as it was asked for is not held at all; rc is why. */
-static void give_back(struct lk_many *call, bool is_partial, int rc)
-{
-    call->batch.count = 0;
-    for (size_t i = 0; i < call->count; i++) {
-        struct lk_part *part = &call->parts[i];
-
-        if (part->is_mine ? part->rc < 0 || !is_partial
-                          : part->is_nested && !is_partial)
-            begin_release(call, part);
-    }
-    end_release(call, NULL);
-    for (size_t i = 0; i < call->batch.count; i++)
-        ((struct lk_part *)call->batch.items[i].owner)->rc = rc;
-}
-
-int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
-                        int64_t wait_ms, const sqlock_acquire_options *options,
-                        int *results, sqlock_error *err)
-{
-    sqlock_acquire_options complete = {0};
-    struct lk_waiter self;
-    struct lk_many call;
-    int rc;
-
-    rc = begin_call(&call, locks, count, results, err);
-    if (rc == 0)
-        rc = lk_check_acquire(&locks[0]->registry->store, wait_ms, options,
-                              &complete, err);
-    if (rc == 0 && complete.partial && wait_ms != 0)
-        rc = lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
-    if (rc < 0)
-        return end_call(&call, rc, err);
-
-    call.options = &complete;
-    lk_waiter_init(&self, wait_ms, NULL);
-    lk_waiter_init(&call.probe, 0, NULL);
-    self.owner = lk_caller(locks[0]);
-    call.probe.owner = self.owner;
-    rc = lk_canceller_watch(&call.registry->entries.canceller, &self,
-                            complete.cancel_fd, err);
-    if (rc == 0)
-        rc = lk_many_take(&call, &self, err);
-    lk_canceller_forget(&call.registry->entries.canceller, &self);
-    if (rc < 0)
-        lk_many_step_back(&call, NULL);
-    else
-        settle_claims(&call, &complete);
-    lk_waiter_clear(&self); /* it is at none of them any more */
-    lk_waiter_clear(&call.probe);
-    if (rc < 0)
-        return end_call(&call, rc, err);
-    rc = begin_care(&call, &complete, err);
-    if (rc < 0)
-        give_back(&call, complete.partial, rc);
-    return end_call(&call, complete.partial ? 0 : rc, err);
-}
-
-/* --- releasing --- */
 
 int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
                         sqlock_error *err)
 {
-    struct lk_many call;
+    struct call call;
     int rc;
 
     rc = begin_call(&call, locks, count, results, err);
     if (rc < 0)
         return end_call(&call, rc, err);
     for (size_t i = 0; i < count; i++)
-        begin_release(&call, &call.parts[i]);
+        begin_release(&call, &call.ones[i]);
     end_release(&call, err);
     return end_call(&call, 0, err);
+}
+
+/* --- acquiring --- */
+
+/* Watching and renewing: with `partial`, of each for itself. */
+static int begin_care(struct call *call, const struct lk_acquisition *a,
+                      sqlock_error *err)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < call->count; i++) {
+        struct one *one = &call->ones[i];
+
+        if (a->parts[i].state != LK_PART_HELD)
+            continue;
+        one->rc = lk_begin_care(one->lock, a->parts[i].grant, &a->options,
+                                result == 0 ? err : NULL);
+        if (result == 0)
+            result = one->rc;
+    }
+    return result;
+}
+
+/* What cannot be held as it was asked for is not held at all; rc is why. */
+static void give_back(struct call *call, const struct lk_acquisition *a, int rc)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        struct one *one = &call->ones[i];
+        bool is_held = a->parts[i].state == LK_PART_HELD;
+        bool is_nested = a->parts[i].state == LK_PART_NESTED;
+
+        if (is_held ? one->rc < 0 || !a->is_partial
+                    : is_nested && !a->is_partial)
+            begin_release(call, one);
+    }
+    end_release(call, NULL);
+    for (size_t i = 0; i < call->batch.count; i++)
+        ((struct one *)call->batch.items[i].owner)->rc = rc;
+}
+
+static int acquire_all(struct call *call, int64_t wait_ms,
+                       const sqlock_acquire_options *options, sqlock_error *err)
+{
+    struct lk_acquisition a;
+    int rc = lk_acquisition_begin(&a, &call->registry->entries, call->count,
+                                  wait_ms, options, err);
+
+    if (rc < 0)
+        return rc;
+    if (a.options.partial && wait_ms != 0) {
+        lk_acquisition_end(&a);
+        return lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
+    }
+    a.is_partial = a.options.partial;
+    for (size_t i = 0; i < call->count; i++)
+        lk_acquisition_add(&a, i, call->ones[i].lock->entry,
+                           lk_caller(call->ones[i].lock));
+    (void)lk_acquisition_enter(&a, err);
+    rc = lk_acquisition_run(&a, err);
+    for (size_t i = 0; i < call->count; i++)
+        call->ones[i].rc = a.parts[i].rc;
+    if (rc == 0)
+        rc = begin_care(call, &a, err);
+    if (rc < 0 && a.rc == 0)
+        give_back(call, &a, rc);
+    if (a.is_partial && a.rc == 0)
+        rc = 0;
+    lk_acquisition_end(&a);
+    return rc;
+}
+
+int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
+                        int64_t wait_ms, const sqlock_acquire_options *options,
+                        int *results, sqlock_error *err)
+{
+    struct call call;
+    int rc;
+
+    rc = begin_call(&call, locks, count, results, err);
+    if (rc == 0)
+        rc = acquire_all(&call, wait_ms, options, err);
+    return end_call(&call, rc, err);
 }
 
 /* --- renewing --- */
 
 static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 {
-    struct lk_part *part = item->owner;
-    struct lk_entry *entry = part->entry;
+    struct one *one = item->owner;
+    struct lk_entry *entry = one->lock->entry;
 
-    part->rc = item->rc;
+    one->rc = item->rc;
     pthread_mutex_lock(&entry->mutex);
-    (void)lk_renewal_end(entry, &part->renewal, &item->lease, item->rc,
+    (void)lk_renewal_end(entry, &one->renewal, &item->lease, item->rc,
                          sent_boot_ns);
     pthread_mutex_unlock(&entry->mutex);
 }
@@ -263,21 +259,21 @@ static void settle_renewal(const struct lk_item *item, int64_t sent_boot_ns)
 int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
                       sqlock_error *err)
 {
-    struct lk_many call;
+    struct call call;
     int rc;
 
     rc = begin_call(&call, locks, count, results, err);
     if (rc < 0)
         return end_call(&call, rc, err);
     for (size_t i = 0; i < count; i++) {
-        struct lk_part *part = &call.parts[i];
+        struct one *one = &call.ones[i];
         struct lk_lease lease;
         uint32_t ttl_ms = 0;
 
-        part->rc = lk_begin_renew(part->entry, lk_caller(part->lock), &ttl_ms,
-                                  &part->renewal, &lease, NULL);
-        if (part->rc == 0)
-            lk_many_add(&call, part, &lease);
+        one->rc = lk_begin_renew(one->lock->entry, lk_caller(one->lock),
+                                 &ttl_ms, &one->renewal, &lease, NULL);
+        if (one->rc == 0)
+            add(&call, one, &lease);
     }
     call.batch.deadline_ns = lk_store_deadline(&call.registry->store);
     if (call.batch.count > 0)

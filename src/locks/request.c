@@ -26,11 +26,9 @@ struct sqlock_request {
 
     /* of who runs it */
     struct lk_acquisition a;
-    int entry; /* as lk_enter() gave it at first */
-    bool is_entered;
     struct lk_lease lease; /* in place of `a`, of a release */
     int lost;
-    int begun; /* as lk_begin_give_back() gave it */
+    int begun; /* of a release, as lk_begin_give_back() gave it */
 
     pthread_mutex_t mutex; /* before all others */
     bool is_release;       /* never changes */
@@ -108,8 +106,6 @@ static void destroy(sqlock_request *request)
 {
     sqlock_registry *registry = request->lock->registry;
 
-    if (!request->is_release)
-        lk_acquisition_end(&request->a);
     pthread_mutex_lock(&registry->mutex);
     DL_DELETE2(registry->requests, request, previous, next);
     lk_lock_unpin(registry, request->lock);
@@ -127,10 +123,9 @@ static void finish(sqlock_request *request, int rc)
     bool is_abandoned;
     uint64_t one = 1;
 
-    if (!request->is_release)
-        lk_canceller_forget(&request->lock->registry->entries.canceller,
-                            &request->a.self);
     pthread_mutex_lock(&request->mutex);
+    if (!request->is_release && !request->is_over)
+        lk_acquisition_end(&request->a);
     lk_executor_settle(executor_of(request), &request->task);
     request->rc = rc;
     request->is_over = true;
@@ -141,20 +136,8 @@ static void finish(sqlock_request *request, int rc)
     if (!is_abandoned)
         return;
     if (rc == 0 && !request->is_release)
-        (void)lk_give_back(request->lock, request->a.self.owner, NULL);
+        (void)lk_give_back(request->lock, request->a.one.owner, NULL);
     destroy(request);
-}
-
-static int go_on(sqlock_request *request)
-{
-    struct lk_acquisition *a = &request->a;
-    int entry = request->entry;
-
-    if (request->is_entered) /* suspended: with the turn, or in the queue */
-        entry = a->has_turn ? LK_ENTRY_CLAIM
-                            : lk_enter_on(a->entry, &a->self, &request->err);
-    request->is_entered = true;
-    return lk_take(request->lock, a, entry, &request->err);
 }
 
 static bool run(struct lk_task *task, bool may_wait)
@@ -171,10 +154,9 @@ static bool run(struct lk_task *task, bool may_wait)
         rc = lk_end_give_back(request->lock, request->begun, &request->lease,
                               request->lost, &request->err);
     else
-        rc = go_on(request);
+        rc = lk_take(request->lock, &request->a, &request->err);
     if (rc == LK_SUSPENDED) {
-        task->due_ns =
-            lk_suspended_until(request->lock->entry, &request->a.self);
+        task->due_ns = request->a.self.until_ns;
         return true;
     }
     finish(request, rc);
@@ -193,19 +175,21 @@ static void start(sqlock_request *request, bool is_ready)
     lk_executor_suspend(executor, &request->task);
 }
 
-/* All that can be done at once: it is in the queue of its process, if there is
- * one, before the call returns. */
+/* All that can be done at once: it is in the FIFO of its lock, if there is one,
+ * before the call returns. */
 static int begin(sqlock_request *request, int64_t wait_ms,
-                 const sqlock_acquire_options *options, sqlock_error *err)
+                 const sqlock_acquire_options *options, bool *is_ready,
+                 sqlock_error *err)
 {
     struct lk_acquisition *a = &request->a;
-    const sqlock_lock *lock = request->lock;
-    int rc = lk_acquisition_begin(
-        a, lock->entry, lock->owner != 0 ? lock->owner : lk_owner_id(), wait_ms,
-        options, err);
+    sqlock_lock *lock = request->lock;
+    int rc = lk_acquisition_begin(a, &lock->registry->entries, 1, wait_ms,
+                                  options, err);
 
     if (rc < 0)
         return rc;
+    lk_acquisition_add(a, 0, lock->entry,
+                       lock->owner != 0 ? lock->owner : lk_owner_id());
     a->self.asked_ns = wait_ms == 0 ? sqlock_monotonic_ns() : 0;
     a->self.on_wake = wake;
     rc = enroll(request, a->self.deadline_ns, err);
@@ -213,11 +197,9 @@ static int begin(sqlock_request *request, int64_t wait_ms,
         lk_acquisition_end(a);
         return rc;
     }
-    request->entry = lk_acquisition_enter(a, &request->err);
-    request->is_entered = request->entry == LK_ENTRY_SUSPENDED;
-    if (request->is_entered)
-        request->task.due_ns =
-            lk_suspended_until(request->lock->entry, &a->self);
+    *is_ready = lk_acquisition_enter(a, &request->err);
+    if (!*is_ready)
+        request->task.due_ns = a->self.until_ns;
     return 0;
 }
 
@@ -227,6 +209,7 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
                            sqlock_error *err)
 {
     sqlock_request *request;
+    bool is_ready = true;
     int rc;
 
     if (out == NULL)
@@ -238,13 +221,13 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
     request = create(lock, done_fd);
     if (request == NULL)
         return lk_error_nomem(err);
-    rc = begin(request, wait_ms, options, err);
+    rc = begin(request, wait_ms, options, &is_ready, err);
     if (rc < 0) {
         free(request);
         return rc;
     }
     *out = request;
-    start(request, !request->is_entered);
+    start(request, is_ready);
     return 0;
 }
 
@@ -298,7 +281,7 @@ static sqlock_request_state state_of(sqlock_request *request)
         return SQLOCK_REQUEST_FREE;
     entry = request->lock->entry;
     pthread_mutex_lock(&entry->mutex);
-    state = lk_is_owned_by(entry, request->a.self.owner) &&
+    state = lk_is_owned_by(entry, request->a.one.owner) &&
                     lk_remaining_ns(entry) > 0
                 ? SQLOCK_REQUEST_HELD
                 : SQLOCK_REQUEST_LOST;
@@ -325,12 +308,12 @@ static int take_over(sqlock_request *request, sqlock_error *err)
     int rc = 0;
 
     pthread_mutex_lock(&entry->mutex);
-    if (lk_is_owned_by(entry, request->a.self.owner) &&
+    if (lk_is_owned_by(entry, request->a.one.owner) &&
         entry->lost == SQLOCK_ELOST)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the lease was lost before the request was finished");
     else if (lk_remaining_ns(entry) == 0 ||
-             !lk_is_owned_by(entry, request->a.self.owner))
+             !lk_is_owned_by(entry, request->a.one.owner))
         rc = lk_error(err, SQLOCK_EEXPIRED,
                       "the lease ran out before the request was finished");
     else
@@ -346,15 +329,13 @@ static void abandon(sqlock_request *request)
     sqlock_lock *lock = request->lock;
     bool has_gone;
 
-    if (!request->is_release)
-        lk_canceller_forget(&lock->registry->entries.canceller, self);
     pthread_mutex_lock(&request->mutex);
     request->is_abandoned = true;
     request->done_fd = -1;
     if (request->is_release)
         lk_abandon_release(lock->entry, &request->lease);
     else
-        lk_abandon_entry(lock->entry, self);
+        lk_abandon_part(&request->a.one);
     has_gone = request->is_over && (request->is_release || request->rc < 0);
     if (request->is_over && !has_gone)
         lk_executor_wake(&lock->registry->executor, &request->task);

@@ -1,103 +1,363 @@
 /*
- * acquisition.c - see acquisition.h
+ * acquisition.c - the states of an acquisition (README.md)
  *
- * A thread goes through an acquisition in one go, asleep where there is nothing
- * to do; a request leaves it there, suspended, and goes on later.  While the
- * database is away, both make attempt after attempt (patience.c).
+ * It waits for one of its locks at a time, and has neither the turns nor the
+ * rows of the others meanwhile: nobody waits crosswise.  With one lock there
+ * are no others, and the same steps are those of a single acquisition.
  */
 #include "wait/acquisition.h"
 
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "wait/claim.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
-#include "wait/wait.h"
+#include "wait/row.h"
+#include "wait/turn.h"
+
+/* What a step returns when another one follows at once. */
+#define GO_ON 2
 
 /* After one that met others who wait, or overtook them, so many acquisitions go
  * to their queue first: a releaser does not overtake those it has just
  * woken. */
 #define QUEUE_FIRST 16
 
-/* Before the first claim: what is known to be taken is waited for. */
-static int wait_first(struct lk_acquisition *a, sqlock_error *err)
-{
-    struct lk_entry *entry = a->entry;
-    int rc = 0;
+/* The states that may follow each, as README.md draws them. */
+#define TO(state) (1U << (state))
+static const unsigned followers[] = {
+    [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_DEFERRING) |
+                    TO(LK_CLAIMING) | TO(LK_OVER),
+    [LK_QUEUED] = TO(LK_ENTERING) | TO(LK_OVER),
+    [LK_DEFERRING] =
+        TO(LK_CLAIMING) | TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_YIELDING] = TO(LK_CLAIMING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_CLAIMING] =
+        TO(LK_YIELDING) | TO(LK_WAITING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_WAITING] =
+        TO(LK_ENTERING) | TO(LK_POLLING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_POLLING] = TO(LK_ENTERING) | TO(LK_PAUSED) | TO(LK_OVER),
+    [LK_PAUSED] = TO(LK_ENTERING) | TO(LK_OVER),
+};
 
-    if (entry->store->options.observe_before_steal)
-        return lk_wait_for_row(entry, &a->self, err);
-    /* Peers have their chance while others of ours wait behind this one. */
-    if ((entry->queue_first > 0 || lk_peers_are_due(entry)) &&
-        a->self.wait_ms != 0 && lk_queue_is_there(&a->wait)) {
-        if (entry->queue_first > 0)
-            entry->queue_first--;
-        rc = lk_queue_await(&a->wait, err);
-        if (rc == 0 && !a->wait.has_turn) {
-            entry->is_queue_stalled = true;
-            entry->queue_first = 0;
-        }
-    }
+static int go_to(struct lk_acquisition *a, enum lk_acquisition_state state)
+{
+    assert(followers[a->state] & TO(state));
+    a->state = state;
+    return GO_ON;
+}
+
+static int end(struct lk_acquisition *a, int rc)
+{
+    a->rc = rc;
+    (void)go_to(a, LK_OVER);
     return rc;
 }
 
-/* Who overtook others who wait goes behind them the next time; not behind one
- * who has the queue lock for other reasons. */
-static void note_contention(const struct lk_acquisition *a)
+static bool may_wait(const struct lk_acquisition *a)
 {
-    struct lk_entry *entry = a->entry;
-
-    if (!a->lease.is_contended)
-        entry->is_queue_stalled = false;
-    else if (!a->wait.has_turn && !entry->is_queue_stalled)
-        entry->queue_first = QUEUE_FIRST;
+    return a->self.wait_ms != 0;
 }
 
-/* Where nobody waits for the thread, or none at all, peers get their chance
- * from the others. */
-static bool may_pause(const struct lk_acquisition *a)
+/* --- the wait in the database's queue, for the first one --- */
+
+static struct lk_queue_wait *queue_wait(struct lk_acquisition *a)
 {
-    return a->self.wait_ms != 0 && !a->self.may_not_block;
+    if (a->wait.part == NULL)
+        lk_queue_begin(&a->wait, a->first);
+    return &a->wait;
 }
 
-static int claim_in_turn(struct lk_acquisition *a, sqlock_error *err)
+/* With that result: the queue lock goes with the lease, if the part got one. */
+static void leave_queue(struct lk_acquisition *a, int rc)
 {
-    struct lk_entry *entry = a->entry;
-    struct lk_waiter *self = &a->self;
-    bool was_refused = false;
-    int rc = self->is_polling ? lk_wait_for_row(entry, self, err)
-                              : wait_first(a, err);
+    struct lk_part *part = a->wait.part;
+    bool is_granted = rc == 0 && part != NULL && part->rc == 0;
 
-    while (rc == 0) {
-        lk_peers_note(entry, &self->subscription.seen);
-        if (self->wait_ms != 0 && lk_waiter_is_cancelled(self))
-            return lk_canceled(err);
-        if (may_pause(a) && lk_peers_are_due(entry)) {
-            rc = lk_peers_wait(entry, self, err);
-            if (rc < 0)
-                return rc;
-        }
-        rc = lk_lease_claim(entry->store, &a->lease, err);
-        if (rc == 0) {
-            note_contention(a);
-            lk_peers_granted(entry, &a->lease, was_refused);
-        }
-        if (rc != SQLOCK_EBUSY || self->wait_ms == 0)
-            return rc;
-        lk_patience_end(&a->patience, entry);
-        was_refused = true;
-        lk_queue_refused(&a->wait);
-        entry->queue_first = QUEUE_FIRST;
-        /* A row that a transaction keeps locked may look free all the time. */
-        if (sqlock_monotonic_ns() >= self->deadline_ns)
-            return lk_not_in_time(self->wait_ms, err);
-        rc = lk_queue_await(&a->wait, err);
+    if (part == NULL)
+        return;
+    lk_queue_finish(&a->wait, &part->lease.place,
+                    rc == 0 && !is_granted ? SQLOCK_EBUSY : rc);
+    a->wait.part = NULL;
+}
+
+/* --- between two attempts --- */
+
+/* Of all locks only what it waits for is kept. */
+static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
+{
+    if (a->wait.part != NULL && a->wait.part != kept)
+        leave_queue(a, SQLOCK_EBUSY);
+    a->first = kept;
+    for (size_t i = 0; i < a->count; i++)
+        if (&a->parts[i] != kept)
+            lk_step_back(&a->parts[i]);
+}
+
+static struct lk_part *one_with_turn(struct lk_acquisition *a)
+{
+    if (a->first->state == LK_PART_TURN)
+        return a->first;
+    return a->batch.count > 0 ? a->batch.items[0].owner : a->first;
+}
+
+/* The attempt failed by the database, or by its own end. */
+static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
+{
+    struct lk_part *part = one_with_turn(a);
+
+    leave_queue(a, rc);
+    a->until_ns = lk_patience_pause(&a->patience, part, rc);
+    if (a->until_ns == 0) {
+        rc = lk_patience_result(part, rc, err);
+        a->first->rc = rc;
+        return end(a, rc);
     }
+    keep_only(a, part);
+    a->attempts = 0;
+    lk_waiter_prepare(&a->self);
+    return go_to(a, LK_PAUSED);
+}
+
+/* The row of that one is taken. */
+static int refused(struct lk_acquisition *a, struct lk_part *part,
+                   sqlock_error *err)
+{
+    part->rc = SQLOCK_EBUSY;
+    if (!may_wait(a))
+        return end(a, lk_not_in_time(0, err));
+    lk_patience_end(&a->patience, part);
+    keep_only(a, part);
+    a->refusals++;
+    part->entry->queue_first = QUEUE_FIRST;
+    /* A row that a transaction keeps locked may look free all the time. */
+    if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
+        part->rc = SQLOCK_ETIMEDOUT;
+        return end(a, lk_not_in_time(a->self.wait_ms, err));
+    }
+    lk_queue_refused(queue_wait(a));
+    return go_to(a, LK_WAITING);
+}
+
+/* --- the turns --- */
+
+/* Those that it does not have yet, without waiting for any.  GO_ON: another one
+ * is to be waited for; 0: it has all. */
+static int enter_others(struct lk_acquisition *a, sqlock_error *err)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        struct lk_part *part = &a->parts[i];
+        enum lk_part_state state;
+
+        if (part->state != LK_PART_OUTSIDE || part->rc < 0)
+            continue;
+        part->rc = lk_enter(part, false, &state, err);
+        if (part->rc < 0 && !a->is_partial)
+            return end(a, part->rc);
+        if (part->rc == 0 && state == LK_PART_OUTSIDE) {
+            keep_only(a, part);
+            return go_to(a, LK_ENTERING);
+        }
+    }
+    return 0;
+}
+
+static int enter(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *first = a->first;
+    enum lk_part_state state;
+    int rc;
+
+    for (size_t i = 0; i < a->count; i++)
+        a->parts[i].rc = 0;
+    if (first->state == LK_PART_OUTSIDE) {
+        first->rc = lk_enter(first, may_wait(a), &state, err);
+        if (first->rc < 0 && !a->is_partial)
+            return end(a, first->rc);
+        if (state == LK_PART_QUEUED)
+            return go_to(a, LK_QUEUED);
+    }
+    rc = enter_others(a, err);
+    if (rc != 0)
+        return rc;
+    lk_claim_collect(a);
+    if (a->batch.count == 0) /* all nested */
+        return end(a, 0);
+    return go_to(a, a->attempts++ == 0 ? LK_DEFERRING : LK_CLAIMING);
+}
+
+static int await_turn(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *first = a->first;
+    enum lk_part_state state;
+    int rc = lk_await_turn(first, &state, err);
+
+    if (rc == LK_SUSPENDED)
+        return rc;
+    if (rc < 0)
+        first->rc = rc;
+    if (rc < 0)
+        return end(a, rc);
+    return state == LK_PART_HELD ? end(a, 0) : go_to(a, LK_ENTERING);
+}
+
+/* --- before the claim --- */
+
+/* After LK_QUEUE_POLL and the like. */
+static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
+{
+    int rc =
+        lk_row_begin_poll(a->first,
+                          how == LK_QUEUE_POLL_CHANGE ? LK_POLL_UNTIL_CHANGED
+                                                      : LK_POLL_UNTIL_FREE,
+                          err);
+
+    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
+}
+
+/* Peers have their chance while others of ours wait behind this one. */
+static bool must_defer(struct lk_acquisition *a)
+{
+    const struct lk_entry *entry = a->first->entry;
+
+    return a->count == 1 && may_wait(a) &&
+           (entry->queue_first > 0 || lk_peers_are_due(entry)) &&
+           lk_queue_is_there(queue_wait(a));
+}
+
+/* What is known to be wanted by others is waited for first. */
+static int defer(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_entry *entry = a->first->entry;
+    int rc;
+
+    if (a->store->options.observe_before_steal && may_wait(a) && a->count == 1)
+        return poll_row(a, LK_QUEUE_POLL, err);
+    if (!must_defer(a))
+        return go_to(a, LK_CLAIMING);
+    if (entry->queue_first > 0)
+        entry->queue_first--;
+    rc = lk_queue_await(queue_wait(a), err);
+    if (rc < 0)
+        return failed(a, rc, err);
+    if (a->wait.place != LK_QUEUE_FIRST) {
+        entry->is_queue_stalled = true;
+        entry->queue_first = 0;
+    }
+    return rc == 0 ? go_to(a, LK_CLAIMING) : poll_row(a, rc, err);
+}
+
+/* Where nobody waits for the turn, or it cannot be waited for, peers get their
+ * chance from the others. */
+static bool must_yield(const struct lk_acquisition *a)
+{
+    return a->count == 1 && may_wait(a) && !a->self.may_not_block &&
+           lk_peers_are_due(a->first->entry);
+}
+
+static int yield(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc;
+
+    if (lk_waiter_park(&a->self, a->until_ns) != 0)
+        return LK_SUSPENDED;
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    rc = lk_peers_end_pause(a->first->entry, err);
+    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_CLAIMING);
+}
+
+/* --- the claim, and the waits for the row --- */
+
+static int claim(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_part *taken = NULL;
+    int rc;
+
+    lk_peers_note(a->first->entry, &a->first->seen);
+    if (may_wait(a) && lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    if (must_yield(a)) {
+        rc = lk_peers_begin_pause(a->first->entry, &a->until_ns, err);
+        if (rc < 0)
+            return failed(a, rc, err);
+        a->until_ns = lk_sooner(a->until_ns, a->self.deadline_ns);
+        lk_waiter_prepare(&a->self);
+        return go_to(a, LK_YIELDING);
+    }
+    rc = lk_claim_all(a, &taken, err);
+    if (taken != NULL && rc == 0)
+        return refused(a, taken, err);
+    if (rc < 0)
+        return failed(a, rc, err);
+    lk_claim_note_contention(a, QUEUE_FIRST);
+    leave_queue(a, 0);
+    lk_claim_hold(a);
+    return end(a, 0);
+}
+
+static int await_row(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_queue_await(queue_wait(a), err);
+
+    if (rc < 0)
+        return failed(a, rc, err);
+    return rc == 0 ? go_to(a, LK_ENTERING) : poll_row(a, rc, err);
+}
+
+static int await_poll(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = lk_row_await_poll(a->first, err);
+
+    if (rc == LK_SUSPENDED)
+        return rc;
+    return rc < 0 ? failed(a, rc, err) : go_to(a, LK_ENTERING);
+}
+
+static int pause_over(struct lk_acquisition *a, sqlock_error *err)
+{
+    if (lk_waiter_park(&a->self, a->until_ns) != 0)
+        return LK_SUSPENDED;
+    if (lk_waiter_is_cancelled(&a->self))
+        return failed(a, lk_canceled(err), err);
+    return go_to(a, LK_ENTERING);
+}
+
+static int over(struct lk_acquisition *a, sqlock_error *err)
+{
+    (void)err;
+    return a->rc;
+}
+
+static int step(struct lk_acquisition *a, sqlock_error *err)
+{
+    static int (*const steps[])(struct lk_acquisition *, sqlock_error *) = {
+        [LK_ENTERING] = enter,     [LK_QUEUED] = await_turn,
+        [LK_DEFERRING] = defer,    [LK_YIELDING] = yield,
+        [LK_CLAIMING] = claim,     [LK_WAITING] = await_row,
+        [LK_POLLING] = await_poll, [LK_PAUSED] = pause_over,
+        [LK_OVER] = over,
+    };
+
+    return steps[a->state](a, err);
+}
+
+int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc;
+
+    do
+        rc = step(a, err);
+    while (rc == GO_ON);
     return rc;
 }
 
-/* The options of this call in `complete`, its TTL filled in. */
+/* --- its beginning and end --- */
+
 int lk_check_acquire(const struct lk_store *store, int64_t wait_ms,
                      const sqlock_acquire_options *options,
                      sqlock_acquire_options *complete, sqlock_error *err)
@@ -121,100 +381,73 @@ int lk_check_acquire(const struct lk_store *store, int64_t wait_ms,
                         store->options.ttl_ms, err);
 }
 
-/* Attempt by attempt while the database is away, as long as the caller
- * waits. */
-static int claim_patiently(struct lk_acquisition *a, sqlock_error *err)
-{
-    for (;;) {
-        int rc = lk_patience_await(&a->self, err);
-
-        if (rc == 0)
-            rc = claim_in_turn(a, err);
-        if (rc == LK_SUSPENDED)
-            return rc;
-        lk_queue_finish(&a->wait, &a->lease.place, rc);
-        if (!lk_patience_pause(&a->patience, a->entry, &a->self, rc))
-            return lk_patience_result(&a->self, &a->lease, rc, err);
-        lk_queue_begin(&a->wait, a->entry, &a->self);
-    }
-}
-
-/* The lock's phase is LK_BUSY, for the caller: take the row. */
-static int take(struct lk_acquisition *a, sqlock_error *err)
-{
-    struct lk_entry *entry = a->entry;
-    int rc;
-
-    if (!a->has_turn) { /* it begins */
-        a->has_turn = true;
-        lk_clear_aside(entry);
-        a->lease = (struct lk_lease){
-            .key = entry->key,
-            .name = entry->name,
-            .ttl_ms = a->options.ttl_ms,
-            .is_left_free = entry->is_left_free,
-            .asked_ns = a->self.asked_ns,
-        };
-        if (entry->store->options.observe_before_steal)
-            a->lease.observed = &a->self.subscription.seen;
-        lk_queue_begin(&a->wait, entry, &a->self);
-    }
-    rc = claim_patiently(a, err);
-    if (rc == LK_SUSPENDED)
-        return rc;
-
-    a->has_turn = false;
-    if (a->lease.is_in_doubt)
-        lk_resolver_add_claim(entry->store, &a->lease, lk_boottime_ns());
-    entry->is_left_free = false;
-    pthread_mutex_lock(&entry->mutex);
-    if (rc == 0)
-        a->self.grant = lk_hold(entry, &a->lease, &a->options, a->self.owner);
-    else
-        lk_leave(entry);
-    pthread_mutex_unlock(&entry->mutex);
-    return rc;
-}
-
-int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entry *entry,
-                         uint64_t owner, int64_t wait_ms,
+int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
+                         size_t count, int64_t wait_ms,
                          const sqlock_acquire_options *options,
                          sqlock_error *err)
 {
     int rc;
 
     memset(a, 0, sizeof *a);
-    rc = lk_check_acquire(entry->store, wait_ms, options, &a->options, err);
+    rc = lk_check_acquire(entries->store, wait_ms, options, &a->options, err);
     if (rc < 0)
         return rc;
-    a->entry = entry;
+    a->store = entries->store;
+    a->entries = entries;
+    a->count = count;
+    a->parts = &a->one;
+    a->batch.items = &a->one_item;
+    if (count > 1) {
+        a->parts = calloc(count, sizeof *a->parts);
+        a->batch.items = calloc(count, sizeof *a->batch.items);
+    }
+    if (a->parts == NULL || a->batch.items == NULL) {
+        free(a->parts);
+        free(a->batch.items);
+        return lk_error_nomem(err);
+    }
+    a->first = a->parts;
     lk_waiter_init(&a->self, wait_ms, &a->options);
-    a->self.owner = owner;
     return 0;
 }
 
-int lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
+void lk_acquisition_add(struct lk_acquisition *a, size_t i,
+                        struct lk_entry *entry, uint64_t owner)
 {
-    int rc = lk_canceller_watch(&a->entry->all->canceller, &a->self,
-                                a->options.cancel_fd, err);
-
-    return rc < 0 ? rc : lk_enter(a->entry, &a->self, err);
+    lk_part_begin(&a->parts[i], entry, owner, &a->self);
+    a->parts[i].may_be_given = a->count == 1;
 }
 
-/* rc as lk_enter() and lk_enter_on() give it. */
-int lk_acquisition_go_on(struct lk_acquisition *a, int rc, sqlock_error *err)
+bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
 {
+    int rc = lk_canceller_watch(&a->entries->canceller, &a->self,
+                                a->options.cancel_fd, err);
+
     if (rc < 0)
-        return rc;
-    if (rc == LK_ENTRY_AGAIN)
-        return 0;
-    if (rc == LK_ENTRY_SUSPENDED)
-        return LK_SUSPENDED;
-    return rc == LK_ENTRY_CLAIM ? take(a, err) : 0;
+        (void)end(a, rc);
+    else
+        (void)step(a, err);
+    if (a->state == LK_QUEUED && a->self.on_wake != NULL)
+        (void)step(a, err); /* when to look at the holder */
+    return a->state != LK_QUEUED;
 }
 
 void lk_acquisition_end(struct lk_acquisition *a)
 {
-    lk_canceller_forget(&a->entry->all->canceller, &a->self);
+    leave_queue(a, a->rc);
+    lk_canceller_forget(&a->entries->canceller, &a->self);
+    for (size_t i = 0; i < a->count; i++) {
+        struct lk_part *part = &a->parts[i];
+
+        if (part->lease.is_in_doubt)
+            lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
+        if (a->rc < 0 && part->state == LK_PART_NESTED)
+            lk_step_back(part);
+        lk_part_end(part);
+    }
+    if (a->parts != &a->one) {
+        free(a->parts);
+        free(a->batch.items);
+    }
     lk_waiter_clear(&a->self);
 }

@@ -1,38 +1,78 @@
 /*
- * acquisition.h - one acquisition, from its call to the grant
+ * acquisition.h - acquiring one lock or many, from the call to the grant
+ *
+ * A thread runs an acquisition to its end, asleep where there is nothing to do;
+ * a request leaves it where a thread would sleep, and runs it again when it is
+ * woken.
  */
 #ifndef LK_ACQUISITION_H
 #define LK_ACQUISITION_H
 
-#include "lease/lease.h"
+#include "lease/batch.h"
 #include "wait/entry.h"
 #include "wait/patience.h"
 #include "wait/queue_wait.h"
 
-struct lk_acquisition {
-    struct lk_entry *entry;
-    struct lk_waiter self;
-    sqlock_acquire_options options; /* complete */
-    struct lk_lease lease;          /* while it claims */
-    struct lk_queue_wait wait;
-    struct lk_patience patience;
-    bool has_turn; /* at the lock, to claim it */
+/* What an acquisition does next; README.md has the picture. */
+enum lk_acquisition_state {
+    LK_ENTERING,  /* get the turns at all its locks; waits for the first one */
+    LK_QUEUED,    /* in the FIFO of the first one */
+    LK_DEFERRING, /* with all turns: let those go first who wait in the
+                     database */
+    LK_YIELDING,  /* with all turns: leave the row free for Spring services */
+    LK_CLAIMING,  /* with all turns: claim all rows in one statement */
+    LK_WAITING,   /* with the first one's turn, for its row: in the database's
+                     queue */
+    LK_POLLING,   /* the same, and the poller reads the row */
+    LK_PAUSED,    /* with the first one's turn: the database is away */
+    LK_OVER       /* granted, or failed: rc */
 };
 
-/* Nothing is asked for yet, for that owner.  EINVAL: not to be ended. */
-int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entry *entry,
-                         uint64_t owner, int64_t wait_ms,
+struct lk_acquisition {
+    enum lk_acquisition_state state;
+    struct lk_store *store;
+    struct lk_entries *entries;
+    struct lk_waiter self;
+    sqlock_acquire_options options; /* complete */
+    struct lk_part *parts;          /* by key */
+    size_t count;
+    bool is_partial;           /* those that are free are enough */
+    struct lk_part *first;     /* the one that it waits for */
+    struct lk_batch batch;     /* of the parts with a turn */
+    struct lk_queue_wait wait; /* where wait.part is not NULL */
+    struct lk_patience patience;
+    int64_t until_ns;   /* of a pause, CLOCK_MONOTONIC */
+    unsigned attempts;  /* since it began, or since the last pause */
+    unsigned refusals;  /* of claims, because a row was taken */
+    int rc;             /* once it is over */
+    struct lk_part one; /* of a single one, and its item */
+    struct lk_item one_item;
+};
+
+/* An acquisition of that many locks, whose parts are to be begun by
+ * lk_acquisition_add(), sorted by key.  EINVAL, ENOMEM: nothing is to be
+ * ended. */
+int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
+                         size_t count, int64_t wait_ms,
                          const sqlock_acquire_options *options,
                          sqlock_error *err);
+void lk_acquisition_add(struct lk_acquisition *a, size_t i,
+                        struct lk_entry *entry, uint64_t owner);
 
-/* From here on it may be cancelled.  As lk_enter(); ERESOURCE. */
-int lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
+/* Come to the end of the first lock's FIFO, or get its turn, without waiting:
+ * true if there is more to do at once.  From here on it may be cancelled. */
+bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
 
-/* After that entry of it (entry.h): as sqlock_acquire(); LK_SUSPENDED: again
- * when it is woken, after lk_enter_on() or, with the turn, after
- * LK_ENTRY_CLAIM.  Of a lease that it was granted, self.grant is the grant. */
-int lk_acquisition_go_on(struct lk_acquisition *a, int entry,
-                         sqlock_error *err);
+/* Until it is over: as sqlock_acquire_many(), each part's rc says what became
+ * of it; LK_SUSPENDED: run it again when it is woken, or at self.until_ns. */
+int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
+
+/* What it has not used is given up.  Its waiter is gone after it. */
 void lk_acquisition_end(struct lk_acquisition *a);
+
+/* An acquire call's options, completed.  EINVAL. */
+int lk_check_acquire(const struct lk_store *store, int64_t wait_ms,
+                     const sqlock_acquire_options *options,
+                     sqlock_acquire_options *complete, sqlock_error *err);
 
 #endif

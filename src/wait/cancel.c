@@ -15,78 +15,29 @@
 #include "base/hash.h"
 #include "wait/entry.h"
 
-/* Called with the waiter's mutex held. */
-static void wake(struct lk_entries *all, struct lk_waiter *waiter)
-{
-    waiter->is_cancelled = true;
-    lk_waiter_wake(waiter);
-    if (waiter->waits_on != NULL)
-        all->store->db.driver->abort(waiter->waits_on->state);
-}
-
 void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter)
 {
-    struct lk_entry *entry;
-
     pthread_mutex_lock(&waiter->mutex);
-    wake(all, waiter);
-    entry = waiter->queued_at;
+    waiter->is_cancelled = true;
+    pthread_cond_signal(&waiter->woken);
+    if (waiter->on_wake != NULL)
+        waiter->on_wake(waiter);
+    if (waiter->waits_on != NULL)
+        all->store->db.driver->abort(waiter->waits_on->state);
     pthread_mutex_unlock(&waiter->mutex);
-    if (entry == NULL)
-        return;
-    pthread_mutex_lock(&entry->mutex);
-    if (waiter->is_queued) {
-        lk_fifo_unlink(&entry->fifo, waiter);
-        lk_fifo_wake(waiter, LK_WAKE_CANCELED);
-    }
-    pthread_mutex_unlock(&entry->mutex);
-}
-
-void lk_concern_add(struct lk_canceller *canceller, struct lk_concern *concern,
-                    struct lk_entry *entry, struct lk_waiter *waiter)
-{
-    pthread_mutex_lock(&canceller->mutex);
-    concern->entry = entry;
-    concern->waiter = waiter;
-    DL_APPEND2(canceller->concerns, concern, previous, next);
-    pthread_mutex_unlock(&canceller->mutex);
-}
-
-void lk_concern_remove(struct lk_canceller *canceller,
-                       struct lk_concern *concern)
-{
-    pthread_mutex_lock(&canceller->mutex);
-    DL_DELETE2(canceller->concerns, concern, previous, next);
-    pthread_mutex_unlock(&canceller->mutex);
-}
-
-/* Those who wait for several locks, and at another one now. */
-static void cancel_concerned(struct lk_entry *entry, uint64_t owner)
-{
-    struct lk_canceller *canceller = &entry->all->canceller;
-    struct lk_concern *concern;
-
-    pthread_mutex_lock(&canceller->mutex);
-    DL_FOREACH(canceller->concerns, concern)
-    {
-        if (concern->entry == entry &&
-            (owner == 0 || concern->waiter->owner == owner))
-            lk_waiter_cancel(canceller->all, concern->waiter);
-    }
-    pthread_mutex_unlock(&canceller->mutex);
 }
 
 void lk_entry_cancel(struct lk_entry *entry, uint64_t owner)
 {
+    struct lk_part *part;
+
     pthread_mutex_lock(&entry->mutex);
-    lk_fifo_wake_all(&entry->fifo, owner, LK_WAKE_CANCELED);
-    if (entry->turn != NULL && (owner == 0 || entry->turn->owner == owner)) {
-        pthread_mutex_lock(&entry->turn->mutex);
-        wake(entry->all, entry->turn);
-        pthread_mutex_unlock(&entry->turn->mutex);
+    DL_FOREACH2(entry->parts, part, next)
+    {
+        if (owner == 0 || part->owner == owner)
+            lk_waiter_cancel(entry->all, part->waiter);
     }
     pthread_mutex_unlock(&entry->mutex);
-    cancel_concerned(entry, owner);
 }
 
 /* --- descriptors --- */
@@ -222,7 +173,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
         lk_waiter_cancel(canceller->all, waiter);
         return 0;
     }
-    waiter->has_cancel_fd = true;
+    waiter->cancel_fd = fd;
     pthread_mutex_lock(&canceller->mutex);
     rc = lk_handler_start(&canceller->handler, err);
     if (rc == 0)
@@ -234,7 +185,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter)
 {
-    if (!waiter->has_cancel_fd)
+    if (waiter->cancel_fd < 0)
         return;
     pthread_mutex_lock(&canceller->mutex);
     if (waiter->cancel.watched != NULL)

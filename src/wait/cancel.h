@@ -16,21 +16,12 @@ struct lk_waiter;
 struct lk_entry;
 struct lk_entries;
 
-/* A lock that a waiter is about, wherever it waits; under the canceller's
- * mutex. */
-struct lk_concern {
-    struct lk_concern *next, *previous;
-    struct lk_entry *entry;
-    struct lk_waiter *waiter;
-};
-
 /* Watches the callers' descriptors in the entries' events service. */
 struct lk_canceller {
     struct lk_entries *all;
     pthread_mutex_t mutex; /* before a lock's */
     struct lk_handler handler;
     struct lk_cancel_fd *watched; /* by descriptor */
-    struct lk_concern *concerns;
 };
 
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
@@ -44,18 +35,11 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter);
 
-/* From here on, until it is forgotten, whoever cancels that lock cancels the
- * waiter. */
-void lk_concern_add(struct lk_canceller *canceller, struct lk_concern *concern,
-                    struct lk_entry *entry, struct lk_waiter *waiter);
-void lk_concern_remove(struct lk_canceller *canceller,
-                       struct lk_concern *concern);
-
-/* From any thread, with no entry's mutex held: every wait for it of that owner,
- * or (0) of all, ends with ECANCELED. */
+/* From any thread: every wait for that lock of that owner, or (0) of all, ends
+ * with ECANCELED, wherever it is.  A statement that writes is let finish. */
 void lk_entry_cancel(struct lk_entry *entry, uint64_t owner);
 
-/* Likewise: that one's wait ends. */
+/* That one's wait ends so. */
 void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter);
 
 #endif

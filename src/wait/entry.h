@@ -11,13 +11,41 @@
 #include "base/hash.h"
 #include "lease/lease.h"
 #include "wait/entries.h"
-#include "wait/fifo.h"
 #include "wait/renewal.h"
+#include "wait/waiter.h"
 
 enum lk_phase {
     LK_FREE,     /* nobody of this process is at it */
     LK_BUSY,     /* somebody is claiming or releasing it */
     LK_OCCUPIED, /* acquired and not yet released, whatever the lease says */
+};
+
+/* Where one part of an acquisition stands at its entry. */
+enum lk_part_state {
+    LK_PART_OUTSIDE, /* not in the FIFO: it waits elsewhere, or not yet */
+    LK_PART_QUEUED,  /* in the FIFO */
+    LK_PART_CHOSEN,  /* a holder hands its lease off to it */
+    LK_PART_TURN,    /* it is this one's turn, to claim the row */
+    LK_PART_NESTED,  /* held before by the same owner: counted once more */
+    LK_PART_HELD     /* it has the lease */
+};
+
+/* One lock of an acquisition.  While the acquisition is under way it is in the
+ * entry's list, so that whoever cancels the lock finds it. */
+struct lk_part {
+    struct lk_entry *entry;
+    struct lk_waiter *waiter;
+    uint64_t owner;    /* that will have it */
+    bool may_be_given; /* a lease by a hand-off */
+    /* under the entry's mutex */
+    struct lk_part *next, *previous;
+    bool is_listed;
+    enum lk_part_state state;
+    uint64_t grant; /* by which it got the lease */
+    /* of the acquisition */
+    int rc;
+    struct lk_lease lease;   /* while it claims */
+    struct lk_observed seen; /* of the row */
 };
 
 struct lk_entry {
@@ -29,12 +57,13 @@ struct lk_entry {
     uint32_t references; /* under the entries' mutex */
 
     pthread_mutex_t mutex; /* of what follows */
-    struct lk_fifo fifo;
-    struct lk_waiter *turn; /* whose it is while it claims; NULL */
+    struct lk_part *parts; /* all that are at it; those in the FIFO in order */
+    struct lk_part *turn;  /* whose it is while it claims; NULL */
     int outage; /* what its attempts give while the database is away; 0 */
     enum lk_phase phase;
     uint32_t handoffs;   /* between waiters of this process, in a row */
-    bool is_left_behind; /* whoever is at it: an abandoned request */
+    bool is_left_behind; /* the holder, or who releases it, is a request that
+                            was abandoned */
     /* read and set by whose turn it is */
     bool is_left_free; /* the row, by us */
     uint32_t
@@ -47,6 +76,7 @@ struct lk_entry {
         int64_t poll_share_ns; /* where no wait queue tells who waits: how long
                                   it is ours until the next look; 0: not
                                   reckoned yet */
+        int64_t token;         /* of the row, when a pause of ours began */
     } peers;
     /* while it is occupied */
     uint64_t owner;
@@ -72,47 +102,27 @@ struct lk_entry {
     struct lk_place place_aside;
 };
 
+/* All that follows with the entry's mutex held, unless it says otherwise. */
+
 /* Whether that one has it. */
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner);
 
 /* How long the holder may still believe; 0 when lost or over. */
 int64_t lk_remaining_ns(const struct lk_entry *entry);
 
-/* Whether one of them, or (0) anybody, is at the entry, waits or may come back
- * to it; requests that were abandoned are not counted.  Without the mutex. */
-bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
+void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out);
 
-enum lk_entering {
-    LK_ENTRY_AGAIN,    /* nested: counted, nothing to send */
-    LK_ENTRY_CLAIM,    /* the lock's phase is LK_BUSY, for the caller */
-    LK_ENTRY_GRANTED,  /* handed off by the holder: it is the caller's */
-    LK_ENTRY_SUSPENDED /* in the queue, to be woken by a call */
-};
+/* The part's turn became a lease, or that of a hand-off. */
+void lk_hold(struct lk_part *part, const struct lk_lease *lease);
 
-/* Wait for the threads that came before.  lk_entry, or as sqlock_acquire(). */
-int lk_enter(struct lk_entry *entry, struct lk_waiter *self, sqlock_error *err);
-
-/* The same for who was suspended and has been woken, or whose deadline has
- * come. */
-int lk_enter_on(struct lk_entry *entry, struct lk_waiter *self,
-                sqlock_error *err);
-
-/* When who is suspended is to go on unless it is woken before, CLOCK_MONOTONIC.
- * Who is being served is called in any case: no deadline ends that. */
-int64_t lk_suspended_until(struct lk_entry *entry,
-                           const struct lk_waiter *self);
-
-/* With the mutex held: the caller's turn is over; the first one that waits is
- * next. */
+/* Whose turn it was is done with it; the first one that waits is next. */
 void lk_leave(struct lk_entry *entry);
 
-/* With the mutex held: the caller's turn became a lease.  Its grant. */
-uint64_t lk_hold(struct lk_entry *entry, const struct lk_lease *lease,
-                 const sqlock_acquire_options *options, uint64_t owner);
+/* Without the mutex, all that follows. */
 
-/* Whose turn it is has met an outage of the database, which waiters of this
- * process share: what it was told; 0: it is over. */
-void lk_note_outage(struct lk_entry *entry, int rc);
+/* Whether that owner, or (0) anybody, is at the entry, or may come back to it;
+ * requests that were abandoned are not counted. */
+bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
 
 /* What lk_begin_release() gives of a lease that was set aside (overdue.h): it
  * is to be released, and the lock is another's by now. */
@@ -126,16 +136,15 @@ int lk_begin_release(struct lk_entry *entry, uint64_t owner,
                      sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
-/* In place of a release: who is next, to be served by the caller, who has the
- * lock's turn; NULL: release it.  Then it holds what it was given, or (NULL)
- * has the turn itself. */
-struct lk_waiter *lk_begin_hand_off(struct lk_entry *entry);
-void lk_end_hand_off(struct lk_entry *entry, struct lk_waiter *next,
-                     const struct lk_lease *lease);
+/* In place of the end of a release: who is next, to be served by the caller,
+ * who has the turn; NULL: release the row.  Then that one holds what it was
+ * given, or (NULL) has the turn itself. */
+struct lk_part *lk_begin_hand_off(struct lk_entry *entry);
+void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 
 /* Nobody waits any more for the request that acquires, or that releases this
  * lease: whatever it is at, it does not keep the lock in use. */
-void lk_abandon_entry(struct lk_entry *entry, struct lk_waiter *self);
+void lk_abandon_part(struct lk_part *part);
 void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease);
 
 /* That owner's lease to renew, with that TTL (0: its own, which is filled in),
@@ -144,15 +153,7 @@ int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t *ttl_ms,
                    struct lk_renewal *renewal, struct lk_lease *lease,
                    sqlock_error *err);
 
-/* With the mutex held. */
-void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out);
-
 /* EOWNER. */
 int lk_not_owner(sqlock_error *err);
-
-/* An acquire call's options, completed.  EINVAL. */
-int lk_check_acquire(const struct lk_store *store, int64_t wait_ms,
-                     const sqlock_acquire_options *options,
-                     sqlock_acquire_options *complete, sqlock_error *err);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "wait/entry.h"
+#include "wait/turn.h"
 
 /* A row, a file or a table that others fight for.  EBUSY is not the lock's, and
  * ETIMEDOUT is a claim that outlived its lease. */
@@ -22,13 +22,15 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-bool lk_patience_pause(struct lk_patience *patience, struct lk_entry *entry,
-                       struct lk_waiter *self, int rc)
+int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
+                          int rc)
 {
+    const struct lk_waiter *self = part->waiter;
+    struct lk_entry *entry = part->entry;
     struct lk_retry *retry = &patience->retry;
 
     if (self->wait_ms == 0 || self->options->fail_fast)
-        return false;
+        return 0;
     if (retry->failures == 0) {
         lk_retry_begin(retry, &policy, self->deadline_ns);
         /* A file that cannot be written is promoted by nobody. */
@@ -36,45 +38,28 @@ bool lk_patience_pause(struct lk_patience *patience, struct lk_entry *entry,
             retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
     }
     if (!lk_retry_decide(retry, rc))
-        return false;
-    self->paused_until_ns = retry->resume_ns;
-    lk_note_outage(entry, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);
-    return true;
-}
-
-int lk_patience_await(struct lk_waiter *self, sqlock_error *err)
-{
-    int rc = 0;
-
-    if (self->paused_until_ns == 0)
         return 0;
-    if (self->on_wake == NULL)
-        rc = lk_waiter_sleep(self, self->paused_until_ns, err);
-    else if (lk_waiter_is_cancelled(self))
-        rc = lk_canceled(err);
-    else if (sqlock_monotonic_ns() < self->paused_until_ns)
-        return LK_SUSPENDED;
-    self->paused_until_ns = 0;
-    return rc;
+    lk_note_outage(entry, lk_retry_admits(OF_OTHERS, rc) ? 0 : rc);
+    return retry->resume_ns;
 }
 
-void lk_patience_end(struct lk_patience *patience, struct lk_entry *entry)
+void lk_patience_end(struct lk_patience *patience, struct lk_part *part)
 {
     if (patience->retry.failures == 0)
         return;
     lk_retry_reset(&patience->retry);
-    lk_note_outage(entry, 0);
+    lk_note_outage(part->entry, 0);
 }
 
-int lk_patience_result(const struct lk_waiter *self,
-                       const struct lk_lease *lease, int rc, sqlock_error *err)
+int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err)
 {
-    if (rc == SQLOCK_ERETRY || (rc == SQLOCK_EBUSY && self->wait_ms != 0))
-        return lk_error(err,
-                        self->wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT,
+    int64_t wait_ms = part->waiter->wait_ms;
+
+    if (rc == SQLOCK_ERETRY || (rc == SQLOCK_EBUSY && wait_ms != 0))
+        return lk_error(err, wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT,
                         "the claim met other transactions until its time was "
                         "over");
-    if (!lease->is_in_doubt || rc == SQLOCK_EUNCERTAIN ||
+    if (!part->lease.is_in_doubt || rc == SQLOCK_EUNCERTAIN ||
         rc == SQLOCK_ECANCELED)
         return rc;
     return lk_error(err, SQLOCK_EUNCERTAIN,

@@ -14,22 +14,17 @@ struct lk_patience {
     struct lk_retry retry;
 };
 
-/* An attempt gave rc: the next one is due at self->paused_until_ns, no later
- * than the deadline.  False: rc is the result of the wait. */
-bool lk_patience_pause(struct lk_patience *patience, struct lk_entry *entry,
-                       struct lk_waiter *self, int rc);
-
-/* Until the pause is over: 0, ECANCELED; LK_SUSPENDED, at once, to who is woken
- * by a call. */
-int lk_patience_await(struct lk_waiter *self, sqlock_error *err);
+/* An attempt at that part gave rc: when the next one is due, CLOCK_MONOTONIC,
+ * no later than the deadline; 0: rc is the result of the wait. */
+int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
+                          int rc);
 
 /* The database has answered. */
-void lk_patience_end(struct lk_patience *patience, struct lk_entry *entry);
+void lk_patience_end(struct lk_patience *patience, struct lk_part *part);
 
 /* What the wait ends with, its last attempt having given rc: a claim in doubt
  * is told as such, and a conflict that went on until the end is a lock that was
  * not to be had. */
-int lk_patience_result(const struct lk_waiter *self,
-                       const struct lk_lease *lease, int rc, sqlock_error *err);
+int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err);
 
 #endif

@@ -92,34 +92,38 @@ static void share_longer(struct lk_entry *entry, bool is_polling)
         *share_ns = *share_ns < SHARE_MAX_NS ? *share_ns * 2 : 0;
 }
 
-int lk_peers_wait(struct lk_entry *entry, struct lk_waiter *self,
-                  sqlock_error *err)
+int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
+                         sqlock_error *err)
 {
     struct lk_store *store = entry->store;
     bool is_polling = only_polls(entry);
-    int64_t pause_ns = is_polling ? poll_pause_ns(entry) : PAUSE_NS;
-    struct lk_row before = {.token = 0};
-    struct lk_row row;
+    struct lk_row row = {.token = 0};
     int rc = 0;
 
     entry->peers.used_ns = 0;
     share_longer(entry, is_polling);
     /* Another process may come and go in the pause: the token tells. */
     if (is_polling)
-        rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &before,
+        rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &row,
                            err);
-    if (rc < 0)
-        return rc;
-    rc = lk_waiter_sleep(
-        self, lk_sooner(sqlock_monotonic_ns() + pause_ns, self->deadline_ns),
-        err);
-    if (rc < 0)
-        return rc;
+    entry->peers.token = row.token;
+    *until_ns =
+        sqlock_monotonic_ns() + (is_polling ? poll_pause_ns(entry) : PAUSE_NS);
+    return rc;
+}
+
+int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err)
+{
+    struct lk_store *store = entry->store;
+    struct lk_row row;
+    int rc;
+
     rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &row, err);
     /* A service deletes the row; our releases leave it. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
         see(entry);
-    if (rc == 0 && row.exists && (row.is_taken || row.token != before.token))
+    if (rc == 0 && row.exists &&
+        (row.is_taken || row.token != entry->peers.token))
         entry->peers.poll_share_ns = POLL_SHARE_NS;
     return rc;
 }

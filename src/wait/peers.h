@@ -32,9 +32,10 @@ void lk_peers_charge(struct lk_entry *entry);
 /* Whether the lock is to be left free before the next claim of ours. */
 bool lk_peers_are_due(const struct lk_entry *entry);
 
-/* Leave it free for a pause, at most until the waiter's deadline.  0;
- * ECANCELED, or as lk_lease_read(). */
-int lk_peers_wait(struct lk_entry *entry, struct lk_waiter *self,
-                  sqlock_error *err);
+/* Leave it free until that point of CLOCK_MONOTONIC, and see then whether
+ * another took it: 0, or as lk_lease_read(). */
+int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
+                         sqlock_error *err);
+int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err);
 
 #endif

@@ -28,22 +28,25 @@ static int64_t pause_ns(const struct lk_entries *all)
     return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
 
-/* Called with the mutex held: the waiter is told, and not looked out for any
- * more. */
-static void tell(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
-                 const sqlock_error *err)
+/* Called with the mutex held. */
+static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
 {
     DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
                subscription.next);
     poller->count--;
-    waiter->subscription.is_listed = false;
-    pthread_mutex_lock(&waiter->mutex);
-    waiter->is_told = true;
-    waiter->told_rc = rc;
+    waiter->subscription.entry = NULL;
+}
+
+/* Called with the mutex held: the waiter is told, and its row is not read any
+ * more. */
+static void tell(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
+                 const sqlock_error *err)
+{
+    unlist(poller, waiter);
+    waiter->row_rc = rc;
     if (rc < 0)
-        waiter->told = *err;
-    lk_waiter_wake(waiter);
-    pthread_mutex_unlock(&waiter->mutex);
+        waiter->row_err = *err;
+    lk_waiter_wake(waiter, LK_WAKE_ROW);
 }
 
 /* The keys that are due, or nearly so; sorted, each once.  Called with the
@@ -82,7 +85,7 @@ static void let_go(const struct lk_batch *batch)
 static bool has_changed(struct lk_subscription *subscription,
                         const struct lk_row *row)
 {
-    if (!subscription->tells_change)
+    if (subscription->until != LK_POLL_UNTIL_CHANGED)
         return false;
     if (subscription->holder[0] == '\0')
         memcpy(subscription->holder, row->client_id,
@@ -107,7 +110,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
             continue; /* not looked at */
         left_ns = rc < 0 ? 0
                          : lk_row_blocked_ns(poller->all->store,
-                                             &waiter->subscription.seen, row);
+                                             waiter->subscription.seen, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
             tell(poller, waiter, rc, err);
         else
@@ -198,20 +201,17 @@ void lk_poller_stop(struct lk_poller *poller)
 }
 
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
-                    struct lk_waiter *waiter, sqlock_error *err)
+                    struct lk_waiter *waiter, enum lk_poll_until until,
+                    struct lk_observed *seen, sqlock_error *err)
 {
     int rc;
 
-    pthread_mutex_lock(&waiter->mutex);
-    waiter->is_told = false;
-    pthread_mutex_unlock(&waiter->mutex);
+    lk_waiter_prepare(waiter);
     pthread_mutex_lock(&poller->mutex);
     rc = lk_handler_start(&poller->handler, err);
     if (rc == 0) {
-        waiter->subscription.entry = entry;
-        waiter->subscription.due_ns = 0;
-        waiter->subscription.holder[0] = '\0';
-        waiter->subscription.is_listed = true;
+        waiter->subscription = (struct lk_subscription){
+            .entry = entry, .until = until, .seen = seen};
         DL_APPEND2(poller->subscriptions, waiter, subscription.previous,
                    subscription.next);
         poller->count++;
@@ -225,11 +225,7 @@ int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
 void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter)
 {
     pthread_mutex_lock(&poller->mutex);
-    if (waiter->subscription.is_listed) {
-        DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
-                   subscription.next);
-        poller->count--;
-        waiter->subscription.is_listed = false;
-    }
+    if (waiter->subscription.entry != NULL)
+        unlist(poller, waiter);
     pthread_mutex_unlock(&poller->mutex);
 }

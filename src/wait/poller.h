@@ -10,9 +10,9 @@
 
 #include "base/service.h"
 #include "sqlock.h"
+#include "wait/waiter.h"
 
 struct lk_entry;
-struct lk_waiter;
 struct lk_entries;
 
 struct lk_poller {
@@ -27,10 +27,12 @@ struct lk_poller {
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 void lk_poller_stop(struct lk_poller *poller); /* once or more */
 
-/* From now on look at the lock's row, until it may be claimed or a look fails:
- * the waiter is told then, once.  To be ended in any case.  0, ERESOURCE. */
+/* From now on read the lock's row, until it is as asked for or cannot be read:
+ * the waiter is woken then, once, and `seen` tells what was observed of it.  To
+ * be ended in any case.  0, ERESOURCE. */
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
-                    struct lk_waiter *waiter, sqlock_error *err);
+                    struct lk_waiter *waiter, enum lk_poll_until until,
+                    struct lk_observed *seen, sqlock_error *err);
 void lk_poller_end(struct lk_poller *poller, struct lk_waiter *waiter);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * queue_wait.c - waiting in a queue.
+ * queue_wait.c - waiting in the database's queue
  *
- * At first in the queue, for a second: whoever gets it
+ * At first in the queue, for a second: the waiter that gets the queue lock
  * claims, keeps it as long as the lease, and gives it to the next by the
  * release.  After that the row tells how long the lease is: the wait goes on
- * until its end, listening or in the queue, and nothing is sent meanwhile.  A
+ * until its end, subscribed or in the queue, and nothing is sent meanwhile.  A
  * row that is free behind a queue lock that did not come is claimed without it.
  */
 #include "wait/queue_wait.h"
@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/observe.h"
-#include "wait/wait.h"
+#include "wait/row.h"
 
 #define FIRST_MS 1000
 
@@ -22,40 +22,43 @@
 #define QUICK_LOOKS 7
 #define FIRST_LOOK_NS 500000
 
-void lk_queue_begin(struct lk_queue_wait *wait, struct lk_entry *entry,
-                    struct lk_waiter *self)
+void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part)
 {
-    const struct lk_store *store = entry->store;
+    const struct lk_store *store = part->entry->store;
 
     memset(wait, 0, sizeof *wait);
-    wait->entry = entry;
-    wait->self = self;
-    wait->number = lk_queue_number(store, entry->key);
-    wait->is_off = lk_wait_queue_of(store) == NULL ||
-                   store->options.observe_before_steal ||
-                   store->options.waiting == SQLOCK_WAITING_POLL;
+    wait->part = part;
+    wait->number = lk_queue_number(store, part->entry->key);
+    if (lk_wait_queue_of(store) == NULL ||
+        store->options.observe_before_steal ||
+        store->options.waiting == SQLOCK_WAITING_POLL)
+        wait->way = LK_QUEUE_OFF;
+}
+
+static struct lk_store *store_of(const struct lk_queue_wait *wait)
+{
+    return wait->part->entry->store;
 }
 
 static int64_t statement_deadline(const struct lk_queue_wait *wait)
 {
-    return lk_wait_statement_deadline(wait->entry->store, wait->self);
+    return lk_wait_statement_deadline(store_of(wait), wait->part->waiter);
 }
 
 /* For opening a connection: as long as there is time for it. */
 static int64_t open_until(const struct lk_queue_wait *wait)
 {
     int64_t statement_ns = statement_deadline(wait);
-    int64_t wait_ns = wait->self->deadline_ns;
+    int64_t wait_ns = wait->part->waiter->deadline_ns;
 
     return wait_ns > statement_ns ? wait_ns : statement_ns;
 }
 
 static int leave(struct lk_queue_wait *wait)
 {
-    struct lk_store *store = wait->entry->store;
+    struct lk_store *store = store_of(wait);
 
-    wait->has_turn = false;
-    wait->is_subscribed = false;
+    wait->place = LK_QUEUE_NOWHERE;
     return lk_queue_call(store, wait->connection,
                          lk_wait_queue_of(store)->leave, wait->number,
                          statement_deadline(wait));
@@ -70,10 +73,9 @@ static void drop(struct lk_queue_wait *wait)
     struct lk_connection *connection = wait->connection;
 
     wait->connection = NULL;
-    wait->has_turn = false;
-    wait->is_subscribed = false;
+    wait->place = LK_QUEUE_NOWHERE;
     if (connection != NULL)
-        lk_pool_discard(&wait->entry->store->db.waiting, connection);
+        lk_pool_discard(&store_of(wait)->db.waiting, connection);
 }
 
 /* The wait goes on without. */
@@ -81,34 +83,34 @@ static void turn_off(struct lk_queue_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
 
-    wait->is_off = true;
+    wait->way = LK_QUEUE_OFF;
     if (connection == NULL)
         return;
-    if ((wait->has_turn || wait->is_subscribed) && leave(wait) < 0) {
+    if (wait->place != LK_QUEUE_NOWHERE && leave(wait) < 0) {
         drop(wait);
         return;
     }
     wait->connection = NULL;
-    lk_queue_put_back(&wait->entry->store->db.waiting, connection);
+    lk_queue_put_back(&store_of(wait)->db.waiting, connection);
 }
 
 bool lk_queue_is_there(struct lk_queue_wait *wait)
 {
-    struct lk_store *store = wait->entry->store;
+    struct lk_store *store = store_of(wait);
 
-    if (wait->self->may_not_block)
+    if (wait->part->waiter->may_not_block)
         return false;
-    if (wait->is_off || wait->connection != NULL)
-        return !wait->is_off;
+    if (wait->way == LK_QUEUE_OFF || wait->connection != NULL)
+        return wait->way != LK_QUEUE_OFF;
     if (lk_pool_try(&store->db.waiting, open_until(wait), &wait->connection,
                     NULL) < 0) {
         wait->connection = NULL;
-        wait->is_off = true;
+        wait->way = LK_QUEUE_OFF;
     } else if (!lk_queue_has_own_sessions(store, wait->connection,
                                           statement_deadline(wait))) {
         turn_off(wait);
     }
-    return !wait->is_off;
+    return wait->way != LK_QUEUE_OFF;
 }
 
 /* Block in the database, where a cancellation finds it.  0; EBUSY: not until
@@ -116,14 +118,14 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
 static int block(struct lk_queue_wait *wait, lk_queue_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
-    struct lk_store *store = wait->entry->store;
-    struct lk_waiter *self = wait->self;
+    struct lk_store *store = store_of(wait);
+    struct lk_waiter *self = wait->part->waiter;
     struct lk_connection *connection = wait->connection;
     bool cancelled;
     int rc = SQLOCK_ECANCELED;
 
     if (connection == NULL) {
-        wait->is_off = true;
+        wait->way = LK_QUEUE_OFF;
         return SQLOCK_EUNREACHABLE;
     }
     lk_watchdog_arm(
@@ -150,7 +152,7 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
     if (rc < 0 && rc != SQLOCK_EBUSY) {
         /* ECANCELED of the statement is no cancellation of the wait. */
         drop(wait);
-        wait->is_off = true;
+        wait->way = LK_QUEUE_OFF;
         rc = SQLOCK_EUNREACHABLE;
     }
     return rc;
@@ -160,20 +162,21 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
 static int queue(struct lk_queue_wait *wait, int64_t until_ns,
                  sqlock_error *err)
 {
-    struct lk_store *store = wait->entry->store;
+    struct lk_store *store = store_of(wait);
     int rc;
 
-    if (wait->is_subscribed && leave(wait) < 0) {
+    if (wait->place == LK_QUEUE_SUBSCRIBED && leave(wait) < 0) {
         drop(wait);
-        wait->is_off = true;
+        wait->way = LK_QUEUE_OFF;
         return SQLOCK_EUNREACHABLE;
     }
     rc = block(wait, lk_wait_queue_of(store)->enqueue, until_ns, err);
-    wait->has_turn = rc == 0;
+    if (rc == 0)
+        wait->place = LK_QUEUE_FIRST;
     /* Some count in whole seconds. */
     if (rc == SQLOCK_EBUSY &&
         lk_waiter_sleep(
-            wait->self,
+            wait->part->waiter,
             lk_sooner(until_ns, sqlock_monotonic_ns() + 1000 * LK_NS_PER_MS),
             err) < 0)
         rc = SQLOCK_ECANCELED;
@@ -182,16 +185,17 @@ static int queue(struct lk_queue_wait *wait, int64_t until_ns,
 
 static int subscribe(struct lk_queue_wait *wait)
 {
-    struct lk_store *store = wait->entry->store;
+    struct lk_store *store = store_of(wait);
     int rc;
 
     if (wait->connection == NULL ||
-        lk_wait_queue_of(store)->subscribe == NULL || wait->is_subscribed)
+        lk_wait_queue_of(store)->subscribe == NULL ||
+        wait->place == LK_QUEUE_SUBSCRIBED)
         return 0;
     rc = lk_queue_call(store, wait->connection,
                        lk_wait_queue_of(store)->subscribe, wait->number,
                        statement_deadline(wait));
-    wait->is_subscribed = true;
+    wait->place = LK_QUEUE_SUBSCRIBED;
     if (rc < 0)
         turn_off(wait);
     return rc;
@@ -201,46 +205,51 @@ static int subscribe(struct lk_queue_wait *wait)
 static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
                      sqlock_error *err)
 {
-    struct lk_store *store = wait->entry->store;
+    struct lk_store *store = store_of(wait);
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, wait->entry->key, statement_deadline(wait), &row,
-                       err);
+    rc = lk_lease_read(store, wait->part->entry->key, statement_deadline(wait),
+                       &row, err);
     if (rc == SQLOCK_EBUSY) /* a limit of time */
         turn_off(wait);
     if (rc < 0)
         return rc;
-    *left_ns = lk_row_blocked_ns(store, &wait->self->subscription.seen, &row);
+    *left_ns = lk_row_blocked_ns(store, &wait->part->seen, &row);
     if (*left_ns > 0 && !row.is_sqlocks)
-        wait->may_look = true; /* a peer does not notify */
+        wait->is_silent = true; /* a peer does not notify */
     return 0;
 }
 
-/* By looking at the row: for good, or as long as it has the holder it has now,
- * who will not notify. */
-static int await_by_looking(struct lk_queue_wait *wait, sqlock_error *err)
+/* For good, or as long as the row has the holder that it has now. */
+static int poll_row(struct lk_queue_wait *wait)
 {
-    wait->self->subscription.tells_change = wait->may_look && !wait->is_off;
-    wait->may_look = false;
-    return lk_wait_for_row(wait->entry, wait->self, err);
+    bool is_once = wait->is_silent && wait->way != LK_QUEUE_OFF;
+
+    wait->is_silent = false;
+    return is_once ? LK_QUEUE_POLL_CHANGE : LK_QUEUE_POLL;
+}
+
+static bool is_to_be_polled(const struct lk_queue_wait *wait)
+{
+    return wait->way == LK_QUEUE_OFF || wait->is_silent;
 }
 
 /* Until the lease's end, as often as it is renewed. */
-static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
+static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
 {
-    struct lk_waiter *self = wait->self;
-    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(wait->entry->store);
+    struct lk_waiter *self = wait->part->waiter;
+    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(store_of(wait));
     int rc = 0;
 
-    while (rc == 0 && !wait->is_off && !wait->may_look) {
+    while (rc == 0 && !is_to_be_polled(wait)) {
         int64_t left_ns = 0;
         int64_t until_ns;
 
         if (subscribe(wait) < 0)
             break;
         rc = read_left(wait, &left_ns, err);
-        if (rc < 0 || left_ns == 0 || wait->may_look)
+        if (rc < 0 || left_ns == 0 || wait->is_silent)
             break;
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
@@ -249,35 +258,37 @@ static int await_slowly(struct lk_queue_wait *wait, sqlock_error *err)
         rc = wait_queue->subscribe != NULL
                  ? block(wait, wait_queue->await, until_ns, err)
                  : queue(wait, until_ns, err);
-        if (rc == 0) {
-            wait->is_slow = wait->has_turn;
+        if (rc == 0) { /* notified: to the queue, with the others */
+            if (wait->place != LK_QUEUE_FIRST)
+                wait->way = LK_QUEUE_SHORT;
             return 0;
         }
         if (rc == SQLOCK_EBUSY)
             rc = 0;
     }
-    if (rc < 0 && !wait->is_off)
+    if (rc < 0 && wait->way != LK_QUEUE_OFF)
         return rc;
-    return wait->is_off || wait->may_look ? await_by_looking(wait, err) : 0;
+    return is_to_be_polled(wait) ? poll_row(wait) : 0;
 }
 
-/* For this wait the queue is of no use any more: nobody would give it up. */
-static void give_up_turn(struct lk_queue_wait *wait)
+/* For this wait the queue lock is of no use any more: nobody would give it
+ * up. */
+static void give_up_queue_lock(struct lk_queue_wait *wait)
 {
-    wait->is_slow = true;
-    wait->may_look = lk_wait_queue_of(wait->entry->store)->subscribe == NULL;
+    wait->way = LK_QUEUE_LONG;
+    wait->is_silent = lk_wait_queue_of(store_of(wait))->subscribe == NULL;
     if (leave(wait) < 0) {
         drop(wait);
-        wait->is_off = true;
+        wait->way = LK_QUEUE_OFF;
     }
 }
 
-/* The turn is ours, and the row is not free: somebody was quicker, without the
- * queue lock, and as a rule not for long.  0: claim, or the turn was given
- * up. */
-static int await_with_turn(struct lk_queue_wait *wait, sqlock_error *err)
+/* The queue lock is ours, and the row is not free: somebody was quicker,
+ * without the queue lock, and as a rule not for long.  0: claim, or the queue
+ * lock was given up. */
+static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
 {
-    struct lk_waiter *self = wait->self;
+    struct lk_waiter *self = wait->part->waiter;
     int64_t left_ns = 1;
     int rc = 0;
 
@@ -295,38 +306,47 @@ static int await_with_turn(struct lk_queue_wait *wait, sqlock_error *err)
             rc = read_left(wait, &left_ns, err);
     }
     if (rc == 0 && left_ns > 0)
-        give_up_turn(wait);
+        give_up_queue_lock(wait);
     return rc;
+}
+
+/* In the queue, no longer than a second.  EBUSY: the lock is held for long. */
+static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
+{
+    int64_t until_ns = lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),
+                                 wait->part->waiter->deadline_ns);
+    int rc = queue(wait, until_ns, err);
+
+    if (rc == 0 || rc == SQLOCK_ECANCELED)
+        return rc;
+    if (wait->way != LK_QUEUE_OFF)
+        wait->way = LK_QUEUE_LONG;
+    return SQLOCK_EBUSY;
 }
 
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err)
 {
-    struct lk_waiter *self = wait->self;
     int rc;
 
-    if (wait->has_turn) {
-        rc = await_with_turn(wait, err);
-        if ((rc < 0 && !wait->is_off) || wait->has_turn)
+    if (wait->place == LK_QUEUE_FIRST) {
+        rc = await_as_first(wait, err);
+        if ((rc < 0 && wait->way != LK_QUEUE_OFF) ||
+            wait->place == LK_QUEUE_FIRST)
             return rc;
     }
     for (;;) {
-        if (wait->may_look || !lk_queue_is_there(wait))
-            return await_by_looking(wait, err);
-        if (!wait->is_slow) {
-            rc = queue(wait,
-                       lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),
-                                 self->deadline_ns),
-                       err);
+        if (wait->is_silent || !lk_queue_is_there(wait))
+            return poll_row(wait);
+        if (wait->way == LK_QUEUE_SHORT) {
+            rc = await_short(wait, err);
             if (rc == 0 || rc == SQLOCK_ECANCELED)
                 return rc;
-            wait->is_slow = true;
-            if (wait->is_off)
+            if (wait->way == LK_QUEUE_OFF)
                 continue;
         }
-        rc = await_slowly(wait, err);
-        if (rc < 0 || wait->is_slow || wait->has_turn)
+        rc = await_long(wait, err);
+        if (rc != 0 || wait->way != LK_QUEUE_SHORT)
             return rc;
-        /* Notified while it listened: to the queue, with the others. */
     }
 }
 
@@ -337,10 +357,10 @@ void lk_queue_refused(struct lk_queue_wait *wait)
 
 void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place, int rc)
 {
-    if (rc == 0 && wait->has_turn) {
+    if (rc == 0 && wait->place == LK_QUEUE_FIRST) {
         place->connection = wait->connection;
         place->session = 0;
-        lk_pool_keep(&wait->entry->store->db.waiting, wait->connection);
+        lk_pool_keep(&store_of(wait)->db.waiting, wait->connection);
     } else if (lk_is_outage(rc)) {
         drop(wait);
     } else {

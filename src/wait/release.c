@@ -11,13 +11,13 @@
 /* From this lease to that of the thread that is next, in one statement: true
  * when it was done, or *rc says that the release is done all the same. */
 static bool hand_off_lease(struct lk_entry *entry, const struct lk_lease *lease,
-                           const struct lk_waiter *next, struct lk_lease *given,
+                           const struct lk_part *next, struct lk_lease *given,
                            int *rc, sqlock_error *err)
 {
     memset(given, 0, sizeof *given);
     given->key = entry->key;
     given->name = entry->name;
-    given->ttl_ms = next->options->ttl_ms;
+    given->ttl_ms = next->waiter->options->ttl_ms;
     *rc = lk_lease_hand_off(entry->store, lease, given, err);
     return *rc == 0 || *rc == SQLOCK_ETIMEDOUT;
 }
@@ -50,7 +50,7 @@ static int release_row(struct lk_entry *entry, struct lk_lease *lease, int lost,
 /* As a hand-off left it; the lock goes to the next thread whatever the result.
  */
 static int hand_off(struct lk_entry *entry, struct lk_lease *lease,
-                    struct lk_waiter *next, sqlock_error *err)
+                    struct lk_part *next, sqlock_error *err)
 {
     struct lk_lease given;
     int handed;
@@ -64,14 +64,14 @@ static int hand_off(struct lk_entry *entry, struct lk_lease *lease,
                           "the connection broke under the release, and the row "
                           "does not say whether the lock had been lost before");
     }
-    lk_end_hand_off(entry, next, handed == 0 ? &given : NULL);
+    lk_end_hand_off(next, handed == 0 ? &given : NULL);
     return rc;
 }
 
 int lk_end_lease(struct lk_entry *entry, struct lk_lease *lease, int lost,
                  sqlock_error *err)
 {
-    struct lk_waiter *next;
+    struct lk_part *next;
     int rc;
 
     lk_peers_charge(entry);

@@ -1,5 +1,5 @@
 /*
- * waiter.c - who wants a lock: asleep until woken, told or cancelled.
+ * waiter.c - asleep, or suspended, until woken or cancelled
  */
 #include "wait/waiter.h"
 
@@ -15,7 +15,6 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options)
 {
     memset(waiter, 0, sizeof *waiter);
-    lk_condition_init(&waiter->fifo_woken);
     lk_condition_init(&waiter->woken);
     (void)pthread_mutex_init(&waiter->mutex, NULL);
     waiter->wait_ms = wait_ms;
@@ -23,29 +22,69 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     waiter->options = options;
+    waiter->cancel_fd = -1;
 }
 
 void lk_waiter_clear(struct lk_waiter *waiter)
 {
     (void)pthread_mutex_destroy(&waiter->mutex);
     (void)pthread_cond_destroy(&waiter->woken);
-    (void)pthread_cond_destroy(&waiter->fifo_woken);
 }
 
-void lk_waiter_wake(struct lk_waiter *waiter)
+void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason)
 {
+    pthread_mutex_lock(&waiter->mutex);
+    waiter->reason = reason;
     pthread_cond_signal(&waiter->woken);
     if (waiter->on_wake != NULL)
         waiter->on_wake(waiter);
+    pthread_mutex_unlock(&waiter->mutex);
 }
 
-int lk_waiter_wait(struct lk_waiter *self, int64_t until_ns)
+void lk_waiter_prepare(struct lk_waiter *self)
+{
+    pthread_mutex_lock(&self->mutex);
+    self->reason = LK_WAKE_NONE;
+    pthread_mutex_unlock(&self->mutex);
+}
+
+/* Called with the mutex held.  False: the time is over. */
+static bool wait_until(struct lk_waiter *self, int64_t until_ns)
 {
     struct timespec at = lk_timespec(until_ns);
 
     if (until_ns == LK_NEVER)
-        return pthread_cond_wait(&self->woken, &self->mutex);
-    return pthread_cond_timedwait(&self->woken, &self->mutex, &at);
+        return pthread_cond_wait(&self->woken, &self->mutex) == 0;
+    return pthread_cond_timedwait(&self->woken, &self->mutex, &at) != ETIMEDOUT;
+}
+
+static int park(struct lk_waiter *self, int64_t until_ns, bool hears_cancel)
+{
+    int rc = 0;
+
+    pthread_mutex_lock(&self->mutex);
+    while (rc == 0 && self->reason == LK_WAKE_NONE &&
+           !(hears_cancel && self->is_cancelled) &&
+           (until_ns == LK_NEVER || sqlock_monotonic_ns() < until_ns)) {
+        if (self->on_wake == NULL) {
+            (void)wait_until(self, until_ns);
+            continue;
+        }
+        self->until_ns = until_ns;
+        rc = LK_SUSPENDED;
+    }
+    pthread_mutex_unlock(&self->mutex);
+    return rc;
+}
+
+int lk_waiter_park(struct lk_waiter *self, int64_t until_ns)
+{
+    return park(self, until_ns, true);
+}
+
+int lk_waiter_park_through(struct lk_waiter *self)
+{
+    return park(self, LK_NEVER, false);
 }
 
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
@@ -53,27 +92,37 @@ int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns, sqlock_error *err)
     bool cancelled;
 
     pthread_mutex_lock(&self->mutex);
-    while (!self->is_cancelled && lk_waiter_wait(self, until_ns) != ETIMEDOUT)
+    while (!self->is_cancelled && wait_until(self, until_ns))
         ;
     cancelled = self->is_cancelled;
     pthread_mutex_unlock(&self->mutex);
     return cancelled ? lk_canceled(err) : 0;
 }
 
+enum lk_wake_reason lk_waiter_reason(struct lk_waiter *self)
+{
+    enum lk_wake_reason reason;
+
+    pthread_mutex_lock(&self->mutex);
+    reason = self->reason;
+    pthread_mutex_unlock(&self->mutex);
+    return reason;
+}
+
+bool lk_waiter_is_cancelled(struct lk_waiter *self)
+{
+    bool cancelled;
+
+    pthread_mutex_lock(&self->mutex);
+    cancelled = self->is_cancelled;
+    pthread_mutex_unlock(&self->mutex);
+    return cancelled;
+}
+
 int lk_canceled(sqlock_error *err)
 {
     return lk_error(err, SQLOCK_ECANCELED,
                     "the wait for the lock was cancelled");
-}
-
-bool lk_waiter_is_cancelled(struct lk_waiter *waiter)
-{
-    bool cancelled;
-
-    pthread_mutex_lock(&waiter->mutex);
-    cancelled = waiter->is_cancelled;
-    pthread_mutex_unlock(&waiter->mutex);
-    return cancelled;
 }
 
 int lk_not_in_time(int64_t wait_ms, sqlock_error *err)

@@ -108,6 +108,35 @@ static void outlast(struct fixture *f, int code)
     close_scene(&scene);
 }
 
+/* As a wait for one does, and told apart from a lock that is taken. */
+static void test_a_wait_for_many_outlasts_an_outage(void **state)
+{
+    sqlock_lock *locks[2];
+    struct scene scene;
+    int rc;
+
+    open_scene(&scene, *state);
+    locks[0] = scene.lock;
+    locks[1] = lock_obtain(scene.registry, "outage, another");
+    scene.next.many = locks;
+    scene.next.many_count = 2;
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
+    nap();
+    assert_int_equal(atomic_load(&scene.next.rc), 1);
+    assert_becomes_true(fault_times() > 1, PATIENCE_MS);
+    fault_heal();
+    expect_grant(&scene);
+    /* The thread has the other one still. */
+    locks[1] = lock_obtain(scene.registry, "outage, a third");
+    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
+    rc = sqlock_acquire_many(locks, 2, 0, NULL, NULL, &scene.f->err);
+    assert_code(SQLOCK_EUNREACHABLE, rc, &scene.f->err);
+    fault_heal();
+    lock_drop(locks[1]);
+    close_scene(&scene);
+}
+
 static void test_a_wait_outlasts_an_outage(void **state)
 {
     outlast(*state, SQLOCK_EUNREACHABLE);
@@ -366,6 +395,7 @@ static void test_a_wait_outlasts_a_standby(void **state)
 
 static const struct test tests[] = {
     TEST(test_a_wait_outlasts_an_outage),
+    TEST(test_a_wait_for_many_outlasts_an_outage),
     TEST(test_a_wait_outlasts_a_lack_of_resources),
     TEST(test_a_wait_outlasts_conflicts),
     TEST(test_a_wait_outlasts_a_busy_database),

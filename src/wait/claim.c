@@ -1,0 +1,214 @@
+/*
+ * claim.c - see claim.h
+ */
+#include "wait/claim.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "wait/overdue.h"
+#include "wait/peers.h"
+#include "wait/row.h"
+#include "wait/turn.h"
+
+/* A claim in doubt goes on with its CLIENT_ID, any other begins anew. */
+static void prepare(const struct lk_acquisition *a, struct lk_part *part)
+{
+    struct lk_entry *entry = part->entry;
+
+    lk_clear_aside(entry);
+    if (!part->lease.is_in_doubt)
+        part->lease = (struct lk_lease){
+            .key = entry->key,
+            .name = entry->name,
+            .ttl_ms = a->options.ttl_ms,
+            .is_left_free = entry->is_left_free,
+            .asked_ns = a->self.asked_ns,
+        };
+    if (a->store->options.observe_before_steal)
+        part->lease.observed = &part->seen;
+}
+
+void lk_claim_collect(struct lk_acquisition *a)
+{
+    a->batch.count = 0;
+    for (size_t i = 0; i < a->count; i++) {
+        struct lk_part *part = &a->parts[i];
+
+        if (part->state != LK_PART_TURN)
+            continue;
+        prepare(a, part);
+        a->batch.items[a->batch.count++] =
+            (struct lk_item){.lease = part->lease, .owner = part};
+    }
+}
+
+/* What became of each, for its part. */
+static void copy_back(const struct lk_acquisition *a, int rc)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+
+        part->lease = a->batch.items[i].lease;
+        part->rc = rc < 0 ? 0 : a->batch.items[i].rc;
+        part->entry->is_left_free = false;
+    }
+}
+
+/* Give back what a claim that was not complete has got.  What cannot be is told
+ * as uncertain, and is freed in the background. */
+static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
+{
+    struct lk_batch granted = {0};
+    int rc = 0;
+
+    granted.items = calloc(a->batch.count, sizeof *granted.items);
+    if (granted.items == NULL)
+        rc = SQLOCK_ENOMEM; /* they run out by themselves */
+    for (size_t i = 0; rc == 0 && i < a->batch.count; i++)
+        if (a->batch.items[i].rc == 0 ||
+            a->batch.items[i].rc == SQLOCK_ETIMEDOUT)
+            granted.items[granted.count++] = a->batch.items[i];
+    granted.deadline_ns = lk_store_deadline(a->store);
+    if (granted.count > 0)
+        rc = lk_batch_release(a->store, &granted, NULL);
+    for (size_t i = 0; rc < 0 && i < granted.count; i++)
+        ((struct lk_part *)granted.items[i].owner)->rc = SQLOCK_EUNCERTAIN;
+    free(granted.items);
+    if (rc < 0)
+        rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                      "not all of the locks were to be had, and those that "
+                      "were could not be given back: they will be free when "
+                      "the database answers, or when their leases are over");
+    return rc;
+}
+
+/* Whether the answer took longer than one of the leases. */
+static bool is_too_late(const struct lk_acquisition *a)
+{
+    int64_t now = lk_boottime_ns();
+
+    for (size_t i = 0; i < a->batch.count; i++) {
+        const struct lk_item *item = &a->batch.items[i];
+
+        if (item->rc == SQLOCK_ETIMEDOUT ||
+            (item->rc == 0 && item->lease.deadline_boot_ns <= now))
+            return true;
+    }
+    return false;
+}
+
+static struct lk_part *first_taken(const struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++)
+        if (a->batch.items[i].rc != 0)
+            return a->batch.items[i].owner;
+    return NULL;
+}
+
+/* Of the items those that may be claimed; the turns of the others are given
+ * up. */
+static void take_out_blocked(struct lk_acquisition *a)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+
+        if (part->rc == 0)
+            a->batch.items[count++] = a->batch.items[i];
+        else
+            lk_step_back(part);
+    }
+    a->batch.count = count;
+}
+
+/* Observe before steal.  A single one that waits was told by the poller. */
+static int observe(struct lk_acquisition *a, struct lk_part **taken,
+                   sqlock_error *err)
+{
+    int rc;
+
+    if (!a->store->options.observe_before_steal ||
+        (a->count == 1 && a->self.wait_ms != 0))
+        return 0;
+    rc = lk_rows_look(a->store, &a->batch, taken, err);
+    if (rc == 0 && a->is_partial) {
+        take_out_blocked(a);
+        *taken = NULL;
+    }
+    return rc;
+}
+
+static int too_late(struct lk_acquisition *a, sqlock_error *err)
+{
+    int rc = undo_grants(a, err);
+
+    return rc < 0 ? rc
+                  : lk_error(err, SQLOCK_ETIMEDOUT,
+                             "the claim took longer than its leases: raise "
+                             "ttl_ms");
+}
+
+int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
+                 sqlock_error *err)
+{
+    int rc = observe(a, taken, err);
+
+    if (rc < 0 || *taken != NULL || a->batch.count == 0)
+        return rc;
+    a->batch.deadline_ns = lk_store_deadline(a->store);
+    rc = lk_batch_claim(a->store, &a->batch, err);
+    copy_back(a, rc);
+    if (rc == 0 && is_too_late(a))
+        return too_late(a, err);
+    if (rc == 0)
+        *taken = first_taken(a);
+    /* Of those that were refused together, a row lock was in the way of one. */
+    if (rc == SQLOCK_EBUSY) {
+        *taken = a->batch.items[0].owner;
+        return 0;
+    }
+    if (rc < 0 || *taken == NULL)
+        return rc;
+    if (a->is_partial) {
+        *taken = NULL;
+        return 0;
+    }
+    return undo_grants(a, err);
+}
+
+void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        const struct lk_part *part = a->batch.items[i].owner;
+        struct lk_entry *entry = part->entry;
+        bool was_first =
+            a->wait.part == part && a->wait.place == LK_QUEUE_FIRST;
+
+        /* Not behind one that has the queue lock for other reasons. */
+        if (!part->lease.is_contended)
+            entry->is_queue_stalled = false;
+        else if (!was_first && !entry->is_queue_stalled)
+            entry->queue_first = times;
+        if (part->rc == 0)
+            lk_peers_granted(entry, &part->lease, a->refusals > 0);
+    }
+}
+
+void lk_claim_hold(struct lk_acquisition *a)
+{
+    for (size_t i = 0; i < a->batch.count; i++) {
+        struct lk_part *part = a->batch.items[i].owner;
+        struct lk_entry *entry = part->entry;
+
+        if (part->rc < 0) {
+            lk_step_back(part);
+            continue;
+        }
+        pthread_mutex_lock(&entry->mutex);
+        lk_hold(part, &part->lease);
+        pthread_mutex_unlock(&entry->mutex);
+    }
+}

@@ -1,0 +1,89 @@
+/*
+ * row.c - see row.h.  Nothing here locks a row.
+ */
+#include "wait/row.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/observe.h"
+
+int64_t lk_wait_statement_deadline(const struct lk_store *store,
+                                   const struct lk_waiter *self)
+{
+    uint32_t statement_ms = store->options.statement_timeout_ms;
+
+    if (self->wait_ms == 0) /* it only looks, whenever that is */
+        return lk_store_deadline(store);
+    return lk_sooner(lk_store_deadline(store),
+                     lk_after_ms(self->deadline_ns, statement_ms));
+}
+
+int lk_row_look(struct lk_part *part, int64_t *left_ns, sqlock_error *err)
+{
+    struct lk_store *store = part->entry->store;
+    struct lk_row row;
+    int rc;
+
+    rc = lk_lease_read(store, part->entry->key,
+                       lk_wait_statement_deadline(store, part->waiter), &row,
+                       err);
+    if (rc == 0)
+        *left_ns = lk_row_blocked_ns(store, &part->seen, &row);
+    return rc;
+}
+
+int lk_rows_look(struct lk_store *store, struct lk_batch *batch,
+                 struct lk_part **blocked, sqlock_error *err)
+{
+    struct lk_row *rows = calloc(batch->count, sizeof *rows);
+    int rc;
+
+    *blocked = NULL;
+    if (rows == NULL)
+        return lk_error_nomem(err);
+    batch->deadline_ns = lk_store_deadline(store);
+    rc = lk_batch_read(store, batch, rows, err);
+    /* All are observed, also behind the first that is taken: what was seen of
+     * one is not old when another may be claimed. */
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_part *part = batch->items[i].owner;
+
+        part->rc = lk_row_blocked_ns(store, &part->seen, &rows[i]) > 0
+                       ? SQLOCK_EBUSY
+                       : 0;
+        if (part->rc < 0 && *blocked == NULL)
+            *blocked = part;
+    }
+    free(rows);
+    return rc;
+}
+
+int lk_row_begin_poll(struct lk_part *part, enum lk_poll_until until,
+                      sqlock_error *err)
+{
+    return lk_poller_begin(&part->entry->all->poller, part->entry, part->waiter,
+                           until, &part->seen, err);
+}
+
+int lk_row_await_poll(struct lk_part *part, sqlock_error *err)
+{
+    struct lk_waiter *self = part->waiter;
+    int64_t left_ns = 0;
+    int rc;
+
+    if (lk_waiter_park(self, self->deadline_ns) != 0)
+        return LK_SUSPENDED;
+    lk_poller_end(&part->entry->all->poller, self);
+    if (lk_waiter_is_cancelled(self))
+        return lk_canceled(err);
+    if (lk_waiter_reason(self) == LK_WAKE_ROW) {
+        if (self->row_rc < 0 && err != NULL)
+            *err = self->row_err;
+        return self->row_rc;
+    }
+    /* Once more, at the end: what became free since it was read last. */
+    rc = lk_row_look(part, &left_ns, err);
+    return rc == 0 && left_ns > 0 ? lk_not_in_time(self->wait_ms, err) : rc;
+}

@@ -1,0 +1,272 @@
+/*
+ * turn.c - see turn.h.  No I/O in here.
+ */
+#include "wait/turn.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "wait/overdue.h"
+
+void lk_part_begin(struct lk_part *part, struct lk_entry *entry, uint64_t owner,
+                   struct lk_waiter *waiter)
+{
+    memset(part, 0, sizeof *part);
+    part->entry = entry;
+    part->owner = owner;
+    part->waiter = waiter;
+}
+
+/* All static functions here are called with the entry's mutex held. */
+
+static void list(struct lk_part *part)
+{
+    DL_APPEND2(part->entry->parts, part, previous, next);
+    part->is_listed = true;
+}
+
+static void unlist(struct lk_part *part)
+{
+    if (part->is_listed)
+        DL_DELETE2(part->entry->parts, part, previous, next);
+    part->is_listed = false;
+}
+
+struct lk_part *lk_first_queued(const struct lk_entry *entry)
+{
+    struct lk_part *part;
+
+    DL_FOREACH2(entry->parts, part, next)
+    {
+        if (part->state == LK_PART_QUEUED &&
+            !lk_waiter_is_cancelled(part->waiter))
+            return part;
+    }
+    return NULL;
+}
+
+void lk_wake_first(const struct lk_entry *entry)
+{
+    struct lk_part *first = lk_first_queued(entry);
+
+    if (first != NULL)
+        lk_waiter_wake(first->waiter, LK_WAKE_LOOK);
+}
+
+void lk_call(struct lk_part *part, enum lk_part_state state,
+             enum lk_wake_reason reason)
+{
+    part->state = state;
+    lk_waiter_wake(part->waiter, reason);
+}
+
+static int twice(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EINUSE,
+                    "this handle holds the lock or waits for it already: "
+                    "obtain one for each owner");
+}
+
+/* Whether a handle that owns is used by two at a time. */
+static bool is_used_twice(const struct lk_part *self)
+{
+    const struct lk_entry *entry = self->entry;
+    const struct lk_part *part;
+
+    if (entry->store->options.ownership != SQLOCK_OWNED_BY_HANDLE)
+        return false;
+    if (lk_is_owned_by(entry, self->owner))
+        return true;
+    DL_FOREACH2(entry->parts, part, next)
+    {
+        if (part != self && part->owner == self->owner)
+            return true;
+    }
+    return false;
+}
+
+static int enter_again(struct lk_part *part, sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+
+    if (entry->lost == SQLOCK_ELOST)
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease of this lock is lost: release it first");
+    if (lk_remaining_ns(entry) == 0)
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease of this lock ran out: release it first");
+    if (entry->hold_count == UINT32_MAX)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock has been acquired too often");
+    entry->hold_count++;
+    entry->is_left_behind = entry->is_left_behind && part->waiter->is_abandoned;
+    part->state = LK_PART_NESTED;
+    return 0;
+}
+
+static void take_turn(struct lk_part *part)
+{
+    part->entry->phase = LK_BUSY;
+    part->entry->turn = part;
+    part->state = LK_PART_TURN;
+}
+
+static int not_in_time(const struct lk_part *part, sqlock_error *err)
+{
+    const struct lk_entry *entry = part->entry;
+
+    if (entry->outage == 0)
+        return lk_not_in_time(part->waiter->wait_ms, err);
+    return lk_error(err, entry->outage,
+                    "%s: another thread of this process waits for it, with the "
+                    "turn at this lock",
+                    sqlock_strerror(entry->outage));
+}
+
+/* At the end of the FIFO. */
+static void queue(struct lk_part *part)
+{
+    lk_waiter_prepare(part->waiter);
+    unlist(part);
+    list(part);
+    part->state = LK_PART_QUEUED;
+}
+
+static int enter(struct lk_part *part, bool may_queue, sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+    const struct lk_waiter *self = part->waiter;
+    const struct lk_overdue *overdue = lk_overdue_of(entry, part->owner);
+
+    if (is_used_twice(part))
+        return twice(err);
+    if (lk_is_owned_by(entry, part->owner))
+        return enter_again(part, err);
+    if (overdue != NULL)
+        return lk_error(err, overdue->lost,
+                        "the lease of this lock is over: release it first");
+    if (lk_first_queued(entry) == NULL && lk_is_overdue(entry))
+        (void)lk_set_aside(entry);
+    if (entry->phase == LK_FREE)
+        take_turn(part);
+    else if (self->wait_ms == 0 ||
+             (entry->outage != 0 && self->options->fail_fast))
+        return not_in_time(part, err);
+    else if (may_queue)
+        queue(part);
+    return 0;
+}
+
+int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
+             sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+    int rc;
+
+    pthread_mutex_lock(&entry->mutex);
+    if (!part->is_listed)
+        list(part);
+    rc = enter(part, may_queue, err);
+    *state = part->state;
+    pthread_mutex_unlock(&entry->mutex);
+    return rc;
+}
+
+/* Out of the FIFO by itself: past a holder whose lease is over, cancelled, or
+ * because its time is over.  LK_SUSPENDED: none of them, it stays. */
+static int leave_queue(struct lk_part *part, sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+    int rc = 0;
+
+    if (lk_waiter_is_cancelled(part->waiter))
+        rc = lk_canceled(err);
+    else if (lk_first_queued(entry) == part && lk_is_overdue(entry) &&
+             lk_set_aside(entry))
+        take_turn(part);
+    else if (sqlock_monotonic_ns() >= part->waiter->deadline_ns)
+        rc = not_in_time(part, err);
+    else
+        return LK_SUSPENDED;
+    if (rc < 0)
+        part->state = LK_PART_OUTSIDE;
+    return rc;
+}
+
+int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
+                  sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+    struct lk_waiter *self = part->waiter;
+    int rc = LK_SUSPENDED;
+
+    for (;;) {
+        int64_t until_ns;
+
+        pthread_mutex_lock(&entry->mutex);
+        if (part->state == LK_PART_QUEUED)
+            rc = leave_queue(part, err);
+        else if (part->state != LK_PART_CHOSEN)
+            rc = 0;
+        *state = part->state;
+        until_ns = lk_sooner(self->deadline_ns, lk_overdue_at(entry));
+        if (rc == LK_SUSPENDED && *state == LK_PART_QUEUED)
+            lk_waiter_prepare(self);
+        pthread_mutex_unlock(&entry->mutex);
+        if (rc != LK_SUSPENDED)
+            return rc;
+        if ((*state == LK_PART_CHOSEN ? lk_waiter_park_through(self)
+                                      : lk_waiter_park(self, until_ns)) != 0)
+            return LK_SUSPENDED;
+    }
+}
+
+static void step_back(struct lk_part *part)
+{
+    struct lk_entry *entry = part->entry;
+
+    if (part->state == LK_PART_TURN)
+        lk_leave(entry);
+    else if (part->state == LK_PART_NESTED)
+        entry->hold_count--;
+    part->state = LK_PART_OUTSIDE;
+}
+
+void lk_step_back(struct lk_part *part)
+{
+    pthread_mutex_lock(&part->entry->mutex);
+    step_back(part);
+    pthread_mutex_unlock(&part->entry->mutex);
+}
+
+void lk_part_end(struct lk_part *part)
+{
+    struct lk_entry *entry = part->entry;
+
+    if (entry == NULL)
+        return;
+    pthread_mutex_lock(&entry->mutex);
+    if (part->state == LK_PART_TURN)
+        step_back(part);
+    unlist(part);
+    pthread_mutex_unlock(&entry->mutex);
+}
+
+void lk_note_outage(struct lk_entry *entry, int rc)
+{
+    struct lk_part *part;
+
+    if (rc == SQLOCK_EUNCERTAIN) /* nothing of the others was sent */
+        rc = SQLOCK_EUNREACHABLE;
+    pthread_mutex_lock(&entry->mutex);
+    entry->outage = rc;
+    DL_FOREACH2(entry->parts, part, next)
+    {
+        if (rc != 0 && part->state == LK_PART_QUEUED &&
+            part->waiter->options->fail_fast)
+            lk_call(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
+    }
+    pthread_mutex_unlock(&entry->mutex);
+}
