@@ -43,19 +43,20 @@ static void set_timer(struct lk_service *service, int64_t at_ns)
     service->wakes_ns = at_ns;
 }
 
-/* Call it without the mutex: whether it is there after it.  Stopped in its own
- * run, it may have been freed. */
-static bool call(struct lk_service *service, struct lk_handler *handler,
-                 const int *fd, int64_t *next_ns)
+/* Around a call of the handler, which is made without the mutex. */
+static void begin_call(struct lk_service *service, struct lk_handler *handler)
+{
+    service->running = handler;
+    pthread_mutex_unlock(&service->mutex);
+}
+
+/* Whether the handler is there after it.  Stopped in its own run, it may have
+ * been freed. */
+static bool end_call(struct lk_service *service,
+                     const struct lk_handler *handler)
 {
     bool is_there;
 
-    service->running = handler;
-    pthread_mutex_unlock(&service->mutex);
-    if (fd != NULL)
-        handler->ready(handler->owner, *fd);
-    else
-        *next_ns = handler->run(handler->owner);
     pthread_mutex_lock(&service->mutex);
     is_there = service->running == handler;
     service->running = NULL;
@@ -65,13 +66,15 @@ static bool call(struct lk_service *service, struct lk_handler *handler,
 
 static void run_due(struct lk_service *service, struct lk_handler *handler)
 {
-    int64_t next_ns = LK_NEVER;
+    int64_t next_ns;
 
     handler->due_ns = LK_NEVER;
     /* Each in its turn. */
     DL_DELETE2(service->listed, handler, previous, next);
     DL_APPEND2(service->listed, handler, previous, next);
-    if (call(service, handler, NULL, &next_ns))
+    begin_call(service, handler);
+    next_ns = handler->run(handler->owner);
+    if (end_call(service, handler))
         handler->due_ns = lk_sooner(handler->due_ns, next_ns);
 }
 
@@ -113,8 +116,11 @@ static void tell_ready(struct lk_service *service, uint64_t tag)
         return;
     }
     DL_SEARCH_SCALAR(service->listed, handler, number, number);
-    if (handler != NULL)
-        (void)call(service, handler, &fd, NULL);
+    if (handler == NULL)
+        return;
+    begin_call(service, handler);
+    handler->ready(handler->owner, fd);
+    (void)end_call(service, handler);
 }
 
 /* Wait for events, or only look for those that are there. */
