@@ -166,9 +166,9 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
     int rc;
 
     pthread_mutex_lock(&entry->mutex);
+    rc = enter(part, may_queue, err);
     if (!part->is_listed)
         list(part);
-    rc = enter(part, may_queue, err);
     *state = part->state;
     pthread_mutex_unlock(&entry->mutex);
     return rc;
