@@ -104,9 +104,8 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     return 0;
 }
 
-void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock)
+void lk_lock_unpin(sqlock_lock *lock)
 {
-    (void)registry;
     if (--lock->pins == 0 && lock->references == 0)
         lk_lock_free(lock);
 }
@@ -124,7 +123,7 @@ static void retire(sqlock_registry *registry, sqlock_lock *lock)
     pthread_mutex_unlock(&registry->mutex);
     lk_end_care(lock, 0);
     pthread_mutex_lock(&registry->mutex);
-    lk_lock_unpin(registry, lock);
+    lk_lock_unpin(lock);
 }
 
 int sqlock_drop(sqlock_lock *lock, sqlock_error *err)

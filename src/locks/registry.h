@@ -82,7 +82,7 @@ uint64_t lk_caller(const sqlock_lock *lock);
 
 /* Called with the registry's mutex held: one pin less; the last one frees a
  * lock that nobody refers to. */
-void lk_lock_unpin(sqlock_registry *registry, sqlock_lock *lock);
+void lk_lock_unpin(sqlock_lock *lock);
 
 /* Free the lock's memory; nobody may refer to it. */
 void lk_lock_free(sqlock_lock *lock);

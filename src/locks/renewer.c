@@ -186,7 +186,7 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
 {
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < batch->count; i++)
-        lk_lock_unpin(registry, batch->items[i].owner);
+        lk_lock_unpin(batch->items[i].owner);
     pthread_mutex_unlock(&registry->mutex);
 }
 

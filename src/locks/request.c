@@ -108,7 +108,7 @@ static void destroy(sqlock_request *request)
 
     pthread_mutex_lock(&registry->mutex);
     DL_DELETE2(registry->requests, request, previous, next);
-    lk_lock_unpin(registry, request->lock);
+    lk_lock_unpin(request->lock);
     pthread_mutex_unlock(&registry->mutex);
     (void)pthread_mutex_destroy(&request->mutex);
     free(request);
