@@ -358,9 +358,10 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- its beginning and end --- */
 
-int lk_check_acquire(const struct lk_store *store, int64_t wait_ms,
-                     const sqlock_acquire_options *options,
-                     sqlock_acquire_options *complete, sqlock_error *err)
+/* The call's options, completed.  EINVAL. */
+static int check(const struct lk_store *store, int64_t wait_ms,
+                 const sqlock_acquire_options *options,
+                 sqlock_acquire_options *complete, sqlock_error *err)
 {
     memset(complete, 0, sizeof *complete);
     if (wait_ms < SQLOCK_FOREVER)
@@ -389,7 +390,7 @@ int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
     int rc;
 
     memset(a, 0, sizeof *a);
-    rc = lk_check_acquire(entries->store, wait_ms, options, &a->options, err);
+    rc = check(entries->store, wait_ms, options, &a->options, err);
     if (rc < 0)
         return rc;
     a->store = entries->store;

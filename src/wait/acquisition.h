@@ -70,9 +70,4 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
 /* What it has not used is given up.  Its waiter is gone after it. */
 void lk_acquisition_end(struct lk_acquisition *a);
 
-/* An acquire call's options, completed.  EINVAL. */
-int lk_check_acquire(const struct lk_store *store, int64_t wait_ms,
-                     const sqlock_acquire_options *options,
-                     sqlock_acquire_options *complete, sqlock_error *err);
-
 #endif

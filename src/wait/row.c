@@ -20,7 +20,9 @@ int64_t lk_wait_statement_deadline(const struct lk_store *store,
                      lk_after_ms(self->deadline_ns, statement_ms));
 }
 
-int lk_row_look(struct lk_part *part, int64_t *left_ns, sqlock_error *err)
+/* Read the part's row now: how long it is not to be claimed; 0: it may be.  0,
+ * or as lk_lease_read(). */
+static int look(struct lk_part *part, int64_t *left_ns, sqlock_error *err)
 {
     struct lk_store *store = part->entry->store;
     struct lk_row row;
@@ -84,6 +86,6 @@ int lk_row_await_poll(struct lk_part *part, sqlock_error *err)
         return self->row_rc;
     }
     /* Once more, at the end: what became free since it was read last. */
-    rc = lk_row_look(part, &left_ns, err);
+    rc = look(part, &left_ns, err);
     return rc == 0 && left_ns > 0 ? lk_not_in_time(self->wait_ms, err) : rc;
 }

@@ -12,22 +12,18 @@
 int64_t lk_wait_statement_deadline(const struct lk_store *store,
                                    const struct lk_waiter *self);
 
-/* Read the part's row now: how long it is not to be claimed; 0: it may be.  0,
- * or as lk_lease_read(). */
-int lk_row_look(struct lk_part *part, int64_t *left_ns, sqlock_error *err);
-
 /* Read the rows of all items, whose owners are parts: the first one that may
  * not be claimed, or NULL.  0, or as lk_lease_read(). */
 int lk_rows_look(struct lk_store *store, struct lk_batch *batch,
                  struct lk_part **blocked, sqlock_error *err);
 
-/* Let the poller read the row until that, or until lk_row_end_poll().  0,
- * ERESOURCE. */
+/* Let the poller read the row until that, or until lk_row_await_poll() has
+ * ended.  0, ERESOURCE. */
 int lk_row_begin_poll(struct lk_part *part, enum lk_poll_until until,
                       sqlock_error *err);
 
-/* Until the poller has something to tell: 0: the row is as it should be;
- * ETIMEDOUT, ECANCELED, or as lk_lease_read(); LK_SUSPENDED. */
+/* Wait for that.  0: the row is as it should be; ETIMEDOUT, ECANCELED, or as
+ * lk_lease_read(); LK_SUSPENDED. */
 int lk_row_await_poll(struct lk_part *part, sqlock_error *err);
 
 #endif
