@@ -78,8 +78,8 @@ static void run_due(struct lk_service *service, struct lk_handler *handler)
         handler->due_ns = lk_sooner(handler->due_ns, next_ns);
 }
 
-/* The one that is due and was run least lately; or NULL, and when the first
- * will be. */
+/* The one that is due and was run longest ago; or NULL, and when the first will
+ * be. */
 static struct lk_handler *next_due(const struct lk_service *service,
                                    int64_t *soonest_ns)
 {

@@ -33,7 +33,7 @@ struct lk_task {
 };
 
 struct lk_executor {
-    pthread_mutex_t mutex; /* the last of all */
+    pthread_mutex_t mutex; /* behind those of src/wait; none within it */
     pthread_cond_t changed;
     pthread_cond_t emptied;
     pthread_t *threads;

@@ -1,7 +1,8 @@
 /*
- * expiry.c - sleeping until the soonest deadline of the watched leases, then
- * telling those who are over.  Renewals move deadlines forth without waking it:
- * it wakes at the old one, looks, and sleeps on.
+ * expiry.c - a handler that is due at the soonest deadline of the watched
+ * leases and tells the holders of those that are over.  Renewals move deadlines
+ * forth without waking it: it runs at the old one, and is due again at the new
+ * one.
  */
 #include "locks/expiry.h"
 

@@ -18,7 +18,7 @@ struct lk_expiring {
 };
 
 struct lk_expiry {
-    pthread_mutex_t mutex; /* before a lock's; never held in a callback */
+    pthread_mutex_t mutex; /* before an entry's; never held in a callback */
     pthread_cond_t idle;   /* no callback is running any more */
     struct lk_handler handler;
     struct sqlock_lock *expiring;

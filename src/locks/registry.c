@@ -1,6 +1,5 @@
 /*
- * registry.c - what every call on a registry needs: is it usable in this
- * process, and what is known of its table.
+ * registry.c - what a registry knows of its table and its server
  */
 #include "locks/registry.h"
 

@@ -2,8 +2,8 @@
  * stale_sessions.c - sessions that go on at the server under a lease that is
  * over: the client is gone, its statement is not (F74)
  *
- * Who works under a lease calls its sessions by the lease's tag; whoever has
- * the lock next asks for those with another token.
+ * A holder names its sessions by the tag of its lease; the next holder of the
+ * lock asks for those with another token.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -27,7 +27,7 @@
  * woken. */
 #define QUEUE_FIRST 16
 
-/* The states that may follow each, as README.md draws them. */
+/* The states that may follow each; README.md draws the usual ones. */
 #define TO(state) (1U << (state))
 static const unsigned followers[] = {
     [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_DEFERRING) |
@@ -207,7 +207,7 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- before the claim --- */
 
-/* After LK_QUEUE_POLL and the like. */
+/* As LK_QUEUE_POLL or LK_QUEUE_POLL_CHANGE says. */
 static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
 {
     int rc =

@@ -121,9 +121,9 @@ void lk_canceller_stop(struct lk_canceller *canceller)
     lk_handler_stop(&canceller->handler);
 }
 
-/* Called with the mutex held: the descriptor's entry, made where there is none.
- */
-static struct lk_cancel_fd *entry_of(struct lk_canceller *canceller, int fd)
+/* Called with the mutex held: what is known of the descriptor, made where there
+ * is nothing. */
+static struct lk_cancel_fd *watched_of(struct lk_canceller *canceller, int fd)
 {
     struct lk_cancel_fd *watched;
 
@@ -146,7 +146,7 @@ static struct lk_cancel_fd *entry_of(struct lk_canceller *canceller, int fd)
 static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
                 int fd, sqlock_error *err)
 {
-    struct lk_cancel_fd *watched = entry_of(canceller, fd);
+    struct lk_cancel_fd *watched = watched_of(canceller, fd);
     int rc;
 
     if (watched == NULL)

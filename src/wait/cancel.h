@@ -19,7 +19,7 @@ struct lk_entries;
 /* Watches the callers' descriptors in the entries' events service. */
 struct lk_canceller {
     struct lk_entries *all;
-    pthread_mutex_t mutex; /* before a lock's */
+    pthread_mutex_t mutex; /* before the others of src/wait (entries.h) */
     struct lk_handler handler;
     struct lk_cancel_fd *watched; /* by descriptor */
 };

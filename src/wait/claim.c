@@ -124,7 +124,7 @@ static void take_out_blocked(struct lk_acquisition *a)
     a->batch.count = count;
 }
 
-/* Observe before steal.  A single one that waits was told by the poller. */
+/* Observe before steal.  For a single one that waits the poller has done so. */
 static int observe(struct lk_acquisition *a, struct lk_part **taken,
                    sqlock_error *err)
 {

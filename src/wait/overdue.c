@@ -14,7 +14,8 @@
 #include "lease/queue.h"
 #include "wait/entry.h"
 
-/* Nobody says when a guard ends, or that the signal has been given. */
+/* Nobody wakes the waiters when a guard ends, or when a lease is lost that is
+ * not watched. */
 #define AGAIN_NS (1000 * LK_NS_PER_MS)
 
 bool lk_is_overdue(const struct lk_entry *entry)

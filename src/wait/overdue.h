@@ -2,7 +2,7 @@
  * overdue.h - leases that are over, and whose holders have not released them:
  * they do not keep the lock from the others of the process
  *
- * All with the lock's mutex held, unless it says otherwise.
+ * All with the entry's mutex held, unless it says otherwise.
  */
 #ifndef LK_OVERDUE_H
 #define LK_OVERDUE_H
@@ -10,7 +10,7 @@
 #include "lease/lease.h"
 #include "wait/entry.h"
 
-/* What its holder finds when it comes back; of the lock. */
+/* What its holder finds when it comes back; in the entry's list. */
 struct lk_overdue {
     struct lk_overdue *next;
     uint64_t owner;

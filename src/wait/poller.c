@@ -37,9 +37,9 @@ static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
     waiter->subscription.entry = NULL;
 }
 
-/* Called with the mutex held: the waiter is told, and its row is not read any
- * more. */
-static void tell(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
+/* Called with the mutex held: the waiter is woken with that result, and its row
+ * is not read any more. */
+static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
     unlist(poller, waiter);
@@ -65,8 +65,7 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     {
         if (waiter->subscription.due_ns > soon || batch->count == LK_BATCH_MAX)
             continue;
-        /* A lock goes on living without its waiter no longer than that: pinned,
-         * its key stays. */
+        /* The reference keeps the entry, and its key, when the waiter goes. */
         waiter->subscription.entry->references++;
         batch->items[batch->count].owner = waiter->subscription.entry;
         batch->items[batch->count++].lease.key =
@@ -112,7 +111,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
                          : lk_row_blocked_ns(poller->all->store,
                                              waiter->subscription.seen, row);
         if (left_ns == 0 || has_changed(&waiter->subscription, row))
-            tell(poller, waiter, rc, err);
+            wake(poller, waiter, rc, err);
         else
             waiter->subscription.due_ns =
                 sqlock_monotonic_ns() +

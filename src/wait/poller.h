@@ -17,7 +17,7 @@ struct lk_entries;
 
 struct lk_poller {
     struct lk_entries *all;
-    pthread_mutex_t mutex; /* before a waiter's */
+    pthread_mutex_t mutex; /* before the entries' and a waiter's */
     struct lk_handler handler;
     struct lk_waiter *subscriptions;
     size_t count;
@@ -27,7 +27,7 @@ struct lk_poller {
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 void lk_poller_stop(struct lk_poller *poller); /* once or more */
 
-/* From now on read the lock's row, until it is as asked for or cannot be read:
+/* From now on read the entry's row, until it is as asked for or cannot be read:
  * the waiter is woken then, once, and `seen` tells what was observed of it.  To
  * be ended in any case.  0, ERESOURCE. */
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,

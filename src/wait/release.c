@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "wait/peers.h"
 
-/* From this lease to that of the thread that is next, in one statement: true
+/* From this lease to that of the waiter that is next, in one statement: true
  * when it was done, or *rc says that the release is done all the same. */
 static bool hand_off_lease(struct lk_entry *entry, const struct lk_lease *lease,
                            const struct lk_part *next, struct lk_lease *given,
@@ -47,8 +47,7 @@ static int release_row(struct lk_entry *entry, struct lk_lease *lease, int lost,
     return rc;
 }
 
-/* As a hand-off left it; the lock goes to the next thread whatever the result.
- */
+/* To that waiter: the lock goes to it whatever the result. */
 static int hand_off(struct lk_entry *entry, struct lk_lease *lease,
                     struct lk_part *next, sqlock_error *err)
 {

@@ -17,7 +17,7 @@ struct lk_lease;
 struct lk_entry;
 
 /* One that is under way; whoever renews keeps it until it has ended.  Under the
- * lock's mutex. */
+ * entry's mutex. */
 struct lk_renewal {
     struct lk_renewal *next, *previous; /* of the same lease */
     uint32_t old_ttl_ms;
@@ -26,8 +26,9 @@ struct lk_renewal {
     int64_t others_ns; /* the soonest of those beside it; LK_NEVER: none */
 };
 
-/* Called with the lock's mutex held, by who has copied the lease and is about
- * to renew it with that TTL: what is believed may end sooner from here on. */
+/* Called with the entry's mutex held, by the one that has copied the lease and
+ * is about to renew it with that TTL: what is believed may end sooner from here
+ * on. */
 void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
 

@@ -31,7 +31,7 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
 void lk_step_back(struct lk_part *part);
 
 /* Whose turn it is has met an outage of the database, which waiters of this
- * process share: what it was told; 0: it is over. */
+ * process share: the result of its attempt; 0: it is over. */
 void lk_note_outage(struct lk_entry *entry, int rc);
 
 /* With the entry's mutex held: the first one in the FIFO that is not cancelled

@@ -28,7 +28,7 @@ enum lk_wake_reason {
     LK_WAKE_RETRY,   /* out of the FIFO, to enter anew */
     LK_WAKE_TURN,    /* it is this one's turn, and nobody else's */
     LK_WAKE_GRANTED, /* the lease was handed off to it */
-    LK_WAKE_ROW      /* the poller has something to tell: row_rc */
+    LK_WAKE_ROW      /* the poller has read the row: row_rc */
 };
 
 /* What ends a subscription at the poller. */
@@ -101,8 +101,7 @@ void lk_waiter_prepare(struct lk_waiter *self);
  * is true of. */
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns);
 
-/* The same where nothing but a wake-up counts: what it is to be told is under
- * way. */
+/* The same, but only a wake-up ends it: that is under way. */
 int lk_waiter_park_through(struct lk_waiter *self);
 
 /* Sleep until a point of CLOCK_MONOTONIC, a request as well; 0, ECANCELED. */
