@@ -44,8 +44,8 @@ static void suspend(struct lk_executor *executor, struct lk_task *task)
     DL_APPEND2(executor->suspended, task, previous, next);
     if (task->due_ns < executor->due_ns) {
         executor->due_ns = task->due_ns;
-        pthread_cond_signal(
-            &executor->changed); /* one that sleeps for longer */
+        /* A thread may sleep for longer. */
+        pthread_cond_signal(&executor->changed);
     }
 }
 

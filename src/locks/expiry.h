@@ -6,6 +6,7 @@
 #define LK_EXPIRY_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/service.h"
 #include "sqlock.h"

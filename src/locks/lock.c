@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/owner.h"
 #include "locks/care.h"
 #include "locks/registry.h"
 #include "wait/overdue.h"

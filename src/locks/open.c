@@ -1,20 +1,13 @@
 /*
  * open.c - opening a registry, and closing it with all that is held.
  */
-#include <errno.h>
-#include <limits.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/error.h"
-#include "base/text.h"
+#include "base/owner.h"
 #include "lease/batch.h"
 #include "locks/registry.h"
-#include "lease/layout.h"
 #include "locks/request.h"
 
 static void free_registry(sqlock_registry *registry)

@@ -3,16 +3,6 @@
  */
 #include "locks/registry.h"
 
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/clock.h"
-#include "base/error.h"
-#include "base/text.h"
-
 sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)
 {
     return registry != NULL ? registry->store.layout : SQLOCK_LAYOUT_SQLOCK;

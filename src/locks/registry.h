@@ -27,7 +27,6 @@
 #include <stddef.h>
 
 #include "base/hash.h"
-#include "base/owner.h"
 #include "lease/store.h"
 #include "locks/executor.h"
 #include "locks/expiry.h"

@@ -6,12 +6,12 @@
  */
 #include "locks/renewer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/owner.h"
 #include "lease/batch.h"
 #include "locks/registry.h"
 #include "wait/renewal.h"

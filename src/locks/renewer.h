@@ -6,11 +6,12 @@
 #define LK_RENEWER_H
 
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "base/service.h"
 #include "lease/dbclock.h"
-#include "wait/renewal.h"
 #include "sqlock.h"
+#include "wait/renewal.h"
 
 /* A lock's place in the renewer's list; embedded in the lock. */
 struct lk_renewing {

@@ -10,12 +10,12 @@
 
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/owner.h"
 #include "locks/acquire.h"
 #include "wait/release.h"
 

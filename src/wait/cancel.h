@@ -6,7 +6,6 @@
 #define LK_CANCEL_H
 
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "base/service.h"
 #include "sqlock.h"

@@ -6,7 +6,6 @@
  */
 #include "wait/patience.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "wait/turn.h"
 

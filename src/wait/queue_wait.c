@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/error.h"
 #include "lease/observe.h"
 #include "wait/row.h"
 
