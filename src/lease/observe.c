@@ -1,5 +1,5 @@
 /*
- * look.c - what a look at another process's row says: how long it is taken.
+ * observe.c - what reading another process's row says: how long it is taken.
  */
 #include "lease/observe.h"
 

@@ -1,5 +1,5 @@
 /*
- * look.h - what a look at another process's row says
+ * observe.h - what reading another process's row says
  */
 #ifndef LK_OBSERVE_H
 #define LK_OBSERVE_H

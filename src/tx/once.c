@@ -1,5 +1,5 @@
 /*
- * done.c - what was done once and for all: a table beside the lock table, which
+ * once.c - what was done once and for all: a table beside the lock table, which
  * no reaper touches
  *
  * A record is written in a transaction that guards the lease, so that only its
