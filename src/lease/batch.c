@@ -6,14 +6,12 @@
  */
 #include "lease/batch.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "db/transaction.h"
 #include "lease/skew.h"
 

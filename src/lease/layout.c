@@ -5,7 +5,6 @@
  */
 #include "lease/layout.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -3,7 +3,6 @@
  * URL, because a registry cannot be opened before the table is there.
  */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"

@@ -3,7 +3,6 @@
  */
 #include "stock/columns.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

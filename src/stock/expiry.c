@@ -4,8 +4,6 @@
  */
 #include "stock/stock.h"
 
-#include <string.h>
-
 #include "base/error.h"
 
 #define DUE_AT_A_TIME 100

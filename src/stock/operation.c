@@ -4,9 +4,6 @@
  */
 #include "stock/stock.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"

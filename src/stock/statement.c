@@ -4,7 +4,6 @@
  */
 #include "stock/stock.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"

@@ -2,7 +2,6 @@
  * version.c - compare-and-set on the application's tables: an update that says
  * in its own WHERE which version it was computed from (F33)
  */
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
  * and gets none: SQLite does not tell which were there before.  The clock is
  * SQLite's own, in ms.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
