@@ -41,7 +41,7 @@ struct lk_part {
     struct lk_part *next, *previous;
     bool is_listed;
     enum lk_part_state state;
-    uint64_t grant; /* by which it got the lease */
+    uint64_t grant; /* of the lease that it got, or counts once more */
     /* of the acquisition */
     int rc;
     struct lk_lease lease;   /* while it claims */

@@ -101,6 +101,7 @@ static int enter_again(struct lk_part *part, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL,
                         "the lock has been acquired too often");
     entry->hold_count++;
+    part->grant = entry->grant;
     entry->is_left_behind = entry->is_left_behind && part->waiter->is_abandoned;
     part->state = LK_PART_NESTED;
     return 0;
@@ -223,14 +224,24 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
     }
 }
 
-static void step_back(struct lk_part *part)
+/* Its lease may have run out since, and been set aside. */
+static void count_less(const struct lk_part *part)
 {
     struct lk_entry *entry = part->entry;
+    struct lk_overdue *overdue = lk_overdue_of(entry, part->owner);
 
-    if (part->state == LK_PART_TURN)
-        lk_leave(entry);
-    else if (part->state == LK_PART_NESTED)
+    if (entry->phase == LK_OCCUPIED && entry->grant == part->grant)
         entry->hold_count--;
+    else if (overdue != NULL && overdue->grant == part->grant)
+        overdue->hold_count--;
+}
+
+static void step_back(struct lk_part *part)
+{
+    if (part->state == LK_PART_TURN)
+        lk_leave(part->entry);
+    else if (part->state == LK_PART_NESTED)
+        count_less(part);
     part->state = LK_PART_OUTSIDE;
 }
 

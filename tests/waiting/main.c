@@ -9,7 +9,7 @@
 static const struct topic *const topics[] = {
     &topic_handoff, &topic_cancel,     &topic_queue,  &topic_crowd,
     &topic_request, &topic_standstill, &topic_hollow, &topic_stranger,
-    &topic_silence, &topic_outage,     NULL,
+    &topic_silence, &topic_outage,     &topic_late,   NULL,
 };
 
 /* One lane: tests look at who waits in the queues of the server. */

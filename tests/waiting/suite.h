@@ -21,6 +21,7 @@ extern const struct topic topic_hollow;
 extern const struct topic topic_stranger;
 extern const struct topic topic_silence;
 extern const struct topic topic_outage;
+extern const struct topic topic_late;
 
 /* Another process that holds ("--hold") the fixture's lock by now, or is about
  * to wait for it ("--wait"); and what it runs. */

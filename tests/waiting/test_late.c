@@ -1,0 +1,109 @@
+/*
+ * test_late.c - what holders do whose leases are another's by now: it does not
+ * change the lease of that one
+ */
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/tap.h"
+
+/* Of leases that are to run out. */
+#define TTL_MS (600 * SLOWNESS)
+
+/* --- counting once more --- */
+
+struct scene {
+    char key[SQLOCK_KEY_SIZE]; /* of the lock whose claim is late */
+    struct contender next;
+    atomic_uint times;
+};
+
+static bool names(const struct tap_event *event, const char *key)
+{
+    for (size_t i = 0; i < event->count; i++)
+        if (event->parameters[i].type == SQLOCK_TEXT &&
+            strcmp(event->parameters[i].text, key) == 0)
+            return true;
+    return false;
+}
+
+/* The claim is refused when the other lock has got its next holder. */
+static int refuse_late(void *context, const struct tap_event *event)
+{
+    struct scene *scene = context;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (event->call != TAP_EXECUTE || !names(event, scene->key))
+        return 0;
+    (void)atomic_fetch_add(&scene->times, 1);
+    while (atomic_load(&scene->next.rc) == 1 && check_pause(until))
+        ;
+    return SQLOCK_EBUSY;
+}
+
+static int acquire_twice_and_stay(struct worker *worker)
+{
+    struct contender *self = worker->context;
+    sqlock_lock *lock = self->lock;
+    int rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &worker->err);
+
+    worker_expect(worker, 0, rc);
+    worker_expect(worker, 0, sqlock_acquire(lock, 0, NULL, &worker->err));
+    atomic_store(&self->rc, rc);
+    while (!atomic_load(&self->may_release))
+        (void)check_pause(INT64_MAX);
+    worker_expect(worker, 2, (int)sqlock_hold_count(lock));
+    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+    if (!sqlock_is_held(lock))
+        return worker_fail(worker, "it was released once, and acquired twice");
+    worker_expect(worker, 0, sqlock_release(lock, &worker->err));
+    return 0;
+}
+
+/* A lock that is held, and one more: while the claim of that one is on its way,
+ * the lease of the first runs out, and another thread gets it.  The count that
+ * is undone is that of the old lease. */
+static void test_a_count_that_is_undone_is_not_the_next_holders(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct scene scene = {0};
+    sqlock_registry *tapped;
+    sqlock_lock *locks[2];
+    char name[96];
+    int rc;
+
+    options.statement_timeout_ms = PATIENCE_MS;
+    tapped = fixture_tapped(f, &options);
+    (void)snprintf(name, sizeof name, "%s, another", f->name);
+    locks[0] = lock_obtain(tapped, f->name);
+    locks[1] = lock_obtain(tapped, name);
+    (void)snprintf(scene.key, sizeof scene.key, "%s", sqlock_key(locks[1]));
+    lock_take(locks[0], TTL_MS);
+    scene.next.lock = locks[0];
+    atomic_store(&scene.next.rc, 1);
+    worker_start(&scene.next.worker, acquire_twice_and_stay, &scene.next);
+    tap_hooks(refuse_late, NULL, &scene);
+    rc = sqlock_acquire_many(locks, 2, 0, NULL, NULL, &f->err);
+    assert_true(rc < 0);
+    assert_true(atomic_load(&scene.times) > 0);
+    assert_int_equal(atomic_load(&scene.next.rc), 0);
+    assert_int_equal(sqlock_hold_count(locks[0]), 1);
+    atomic_store(&scene.next.may_release, true);
+    worker_join(&scene.next.worker);
+    assert_true(sqlock_release(locks[0], &f->err) < 0);
+    assert_int_equal(sqlock_hold_count(locks[0]), 0);
+    tap_reset();
+    lock_drop(locks[0]);
+    lock_drop(locks[1]);
+    registry_end(tapped);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_a_count_that_is_undone_is_not_the_next_holders, ON_SERVERS,
+            IN_SQLOCK),
+};
+
+const struct topic topic_late = TOPIC(tests);
