@@ -267,6 +267,17 @@ static int claim_one(struct lk_store *store, struct lk_item *item,
     return rc == SQLOCK_EBUSY ? 0 : rc;
 }
 
+/* A claim of one that is in doubt does not go on in one of many: it is freed
+ * in the background. */
+static void begin_anew(struct lk_store *store, struct lk_lease *lease)
+{
+    if (lease->is_in_doubt)
+        lk_resolver_add_claim(store, lease, lk_boottime_ns());
+    lease->is_in_doubt = false;
+    lease->cap_ms = 0;
+    lk_random_uuid(lease->client_id);
+}
+
 int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
@@ -279,7 +290,7 @@ int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
     if (batch->count > 0 && batch->items[0].lease.observed != NULL)
         return claim_each(store, batch, err);
     for (size_t i = 0; i < batch->count; i++)
-        lk_random_uuid(batch->items[i].lease.client_id);
+        begin_anew(store, &batch->items[i].lease);
     rc = lk_batch_run(store, SQLOCK_SQL_CLAIM_MANY, batch, false, &result, err);
     was_uncertain = rc == SQLOCK_EUNCERTAIN;
     if (was_uncertain) {

@@ -17,6 +17,7 @@
 struct scene {
     char key[SQLOCK_KEY_SIZE]; /* of the lock whose claim is late */
     struct contender next;
+    atomic_int code; /* what claims of it get; 0: they are sent */
     atomic_uint times;
 };
 
@@ -101,9 +102,83 @@ static void test_a_count_that_is_undone_is_not_the_next_holders(void **state)
     registry_end(tapped);
 }
 
+/* --- a claim in doubt --- */
+
+static int answer_with_code(void *context, const struct tap_event *event)
+{
+    struct scene *scene = context;
+    int code = atomic_load(&scene->code);
+
+    if (event->call != TAP_EXECUTE || code == 0 || !names(event, scene->key))
+        return 0;
+    (void)atomic_fetch_add(&scene->times, 1);
+    return code;
+}
+
+static int acquire_both(struct worker *worker)
+{
+    struct contender *self = worker->context;
+
+    worker_expect(worker, 0,
+                  sqlock_acquire_many(self->many, 2, SQLOCK_FOREVER, NULL, NULL,
+                                      &worker->err));
+    atomic_store(&self->rc, 0);
+    return 0;
+}
+
+/* A claim of one lock beside a held one is in doubt, and the held one is
+ * released by another thread of its owner, the registry: both are claimed then,
+ * and what is done about the doubt does not release the lease. */
+static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    struct scene scene = {0};
+    sqlock_registry *tapped;
+    sqlock_lock *locks[2];
+    sqlock_lock *beside;
+    char name[96];
+    int rc;
+
+    options.ownership = SQLOCK_OWNED_BY_REGISTRY;
+    tapped = fixture_tapped(f, &options);
+    (void)snprintf(name, sizeof name, "%s, another", f->name);
+    locks[0] = lock_obtain(tapped, f->name);
+    locks[1] = lock_obtain(tapped, name);
+    beside = lock_obtain(f->b, name);
+    (void)snprintf(scene.key, sizeof scene.key, "%s", sqlock_key(locks[1]));
+    lock_take(locks[0], 0);
+    atomic_store(&scene.code, SQLOCK_EUNCERTAIN);
+    tap_hooks(answer_with_code, NULL, &scene);
+    scene.next.many = locks;
+    atomic_store(&scene.next.rc, 1);
+    worker_start(&scene.next.worker, acquire_both, &scene.next);
+    /* Between two attempts it has not counted the held one. */
+    assert_becomes_true(atomic_load(&scene.times) > 1 &&
+                            sqlock_hold_count(locks[0]) == 1,
+                        PATIENCE_MS);
+    lock_give(locks[0]);
+    atomic_store(&scene.code, 0);
+    worker_join(&scene.next.worker);
+    assert_true(sqlock_is_held(locks[1]));
+    /* Time enough for the statements that free a claim in doubt. */
+    rc = lock_try(beside, 500 * SLOWNESS, 0, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    rc = sqlock_renew(locks[1], 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(locks[0]);
+    lock_give(locks[1]);
+    tap_reset();
+    lock_drop(beside);
+    lock_drop(locks[0]);
+    lock_drop(locks[1]);
+    registry_end(tapped);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_count_that_is_undone_is_not_the_next_holders, ON_SERVERS,
             IN_SQLOCK),
+    TEST_ON(test_a_doubt_does_not_end_the_claim_of_both, ON_ALL, IN_SQLOCK),
 };
 
 const struct topic topic_late = TOPIC(tests);
