@@ -36,11 +36,11 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
     if (is_watched)
         rc = lk_expiry_watch(&registry->expiry, lock, grant, err);
     else
-        lk_expiry_forget(&registry->expiry, lock, 0);
+        lk_expiry_unwatch(&registry->expiry, lock, grant);
     if (rc == 0 && options->auto_renew)
         rc = lk_renewer_add(&registry->renewer, lock, grant, err);
     else
-        lk_renewer_remove(&registry->renewer, lock, 0);
+        lk_renewer_remove(&registry->renewer, lock, grant);
     return rc;
 }
 

@@ -173,17 +173,31 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
     return rc;
 }
 
+/* Called with the expiry's mutex held. */
+static void unlist(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant)
+{
+    if (lock->expiring.is_listed &&
+        (grant == 0 || lock->expiring.grant <= grant)) {
+        DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
+        lock->expiring.is_listed = false;
+    }
+}
+
+void lk_expiry_unwatch(struct lk_expiry *expiry, sqlock_lock *lock,
+                       uint64_t grant)
+{
+    pthread_mutex_lock(&expiry->mutex);
+    unlist(expiry, lock, grant);
+    pthread_mutex_unlock(&expiry->mutex);
+}
+
 void lk_expiry_forget(struct lk_expiry *expiry, sqlock_lock *lock,
                       uint64_t grant)
 {
     pthread_mutex_lock(&expiry->mutex);
     while (expiry->calling == lock)
         pthread_cond_wait(&expiry->idle, &expiry->mutex);
-    if (lock->expiring.is_listed &&
-        (grant == 0 || grant == lock->expiring.grant)) {
-        DL_DELETE2(expiry->expiring, lock, expiring.previous, expiring.next);
-        lock->expiring.is_listed = false;
-    }
+    unlist(expiry, lock, grant);
     pthread_mutex_unlock(&expiry->mutex);
 }
 

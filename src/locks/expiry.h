@@ -30,14 +30,18 @@ struct lk_expiry {
 void lk_expiry_init(struct lk_expiry *expiry, struct lk_service *events);
 void lk_expiry_stop(struct lk_expiry *expiry); /* once or more */
 
-/* Begin and end to watch the lease of a grant (to end: 0, whichever); end it
- * before the lock is released.  Starting may fail with ERESOURCE.  After
- * lk_expiry_forget() returns, the lock's callback is not running and will not
- * be called for it. */
+/* Begin and end to watch the lease of a grant (to end: and of those before it;
+ * 0: whichever); end it before the lock is released.  Starting may fail with
+ * ERESOURCE.  After lk_expiry_forget() returns, the lock's callback is not
+ * running and will not be called for it. */
 int lk_expiry_watch(struct lk_expiry *expiry, struct sqlock_lock *lock,
                     uint64_t grant, sqlock_error *err);
 void lk_expiry_forget(struct lk_expiry *expiry, struct sqlock_lock *lock,
                       uint64_t grant);
+
+/* The same for one that is not to be watched: it waits for no callback. */
+void lk_expiry_unwatch(struct lk_expiry *expiry, struct sqlock_lock *lock,
+                       uint64_t grant);
 
 /* A watched lease was lost, or ends sooner than it did. */
 void lk_expiry_wake(struct lk_expiry *expiry);

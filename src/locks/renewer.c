@@ -277,20 +277,33 @@ void lk_renewer_stop(struct lk_renewer *renewer)
     lk_service_stop(&renewer->service);
 }
 
+/* False: the lease is over, and may be another's, which is renewed already. */
+static bool begin_grant(sqlock_lock *lock, uint64_t grant)
+{
+    const struct lk_entry *entry = lock->entry;
+    bool is_held;
+
+    pthread_mutex_lock(&lock->entry->mutex);
+    is_held = entry->phase == LK_OCCUPIED && entry->grant == grant;
+    if (is_held) {
+        lock->renewing.grant = grant;
+        lock->renewing.tried_ns = 0; /* that was the lease before it */
+    }
+    pthread_mutex_unlock(&lock->entry->mutex);
+    return is_held;
+}
+
 int lk_renewer_add(struct lk_renewer *renewer, sqlock_lock *lock,
                    uint64_t grant, sqlock_error *err)
 {
+    bool is_held = false;
     int rc;
 
     pthread_mutex_lock(&renewer->mutex);
     rc = lk_handler_start(&renewer->handler, err);
-    if (rc == 0) {
-        pthread_mutex_lock(&lock->entry->mutex);
-        lock->renewing.grant = grant;
-        lock->renewing.tried_ns = 0; /* that was the lease before it */
-        pthread_mutex_unlock(&lock->entry->mutex);
-    }
-    if (rc == 0 && !lock->renewing.is_listed) {
+    if (rc == 0)
+        is_held = begin_grant(lock, grant);
+    if (is_held && !lock->renewing.is_listed) {
         DL_APPEND2(renewer->renewing, lock, renewing.previous, renewing.next);
         lock->renewing.is_listed = true;
         renewer->count++;
@@ -311,7 +324,7 @@ void lk_renewer_remove(struct lk_renewer *renewer, sqlock_lock *lock,
 {
     pthread_mutex_lock(&renewer->mutex);
     if (lock->renewing.is_listed &&
-        (grant == 0 || grant == lock->renewing.grant)) {
+        (grant == 0 || lock->renewing.grant <= grant)) {
         DL_DELETE2(renewer->renewing, lock, renewing.previous, renewing.next);
         lock->renewing.is_listed = false;
         renewer->count--;

@@ -40,7 +40,8 @@ void lk_renewer_init(struct lk_renewer *renewer,
                      struct sqlock_registry *registry);
 void lk_renewer_stop(struct lk_renewer *renewer); /* once or more */
 
-/* Begin and end to renew the lease of a grant (to end: 0, whichever).  A
+/* Begin and end to renew the lease of a grant (to end: and of those before it;
+ * 0: whichever).  One that is over already is not begun with.  A
  * renewal that is in flight when it ends cannot hit anybody else's lease: it
  * carries the CLIENT_ID.  0, ERESOURCE. */
 int lk_renewer_add(struct lk_renewer *renewer, struct sqlock_lock *lock,

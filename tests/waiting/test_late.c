@@ -175,10 +175,73 @@ static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
     registry_end(tapped);
 }
 
+/* --- renewals --- */
+
+struct call {
+    atomic_uint times;
+    atomic_bool may_return;
+};
+
+static void linger(void *context, sqlock_lock *lock, int code)
+{
+    struct call *call = context;
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    (void)lock;
+    (void)code;
+    (void)atomic_fetch_add(&call->times, 1);
+    while (!atomic_load(&call->may_return) && check_pause(until))
+        ;
+}
+
+/* The second of three is granted the lock while the first one is told of its
+ * loss, and does not come to begin with it before its own lease is over: the
+ * third one's is renewed all the same. */
+static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct call call = {0};
+    sqlock_acquire_options first = SQLOCK_ACQUIRE_INIT;
+    sqlock_acquire_options second = SQLOCK_ACQUIRE_INIT;
+    sqlock_acquire_options third = SQLOCK_ACQUIRE_INIT;
+    struct contender two = {.options = &second};
+    struct contender three = {.options = &third};
+    int64_t expires_us;
+    int rc;
+
+    first.ttl_ms = TTL_MS;
+    first.on_lost = linger;
+    first.lost_context = &call;
+    second.ttl_ms = TTL_MS;
+    third.ttl_ms = 4000 * SLOWNESS;
+    third.auto_renew = true;
+    rc = sqlock_acquire(lock, 0, &first, &f->err);
+    assert_lock_ok(rc, &f->err);
+    contender_queue(&two, lock, SQLOCK_FOREVER);
+    contender_queue(&three, lock, SQLOCK_FOREVER);
+    assert_becomes_true(atomic_load(&call.times) > 0, PATIENCE_MS);
+    contender_await(&three);
+    atomic_store(&call.may_return, true);
+    contender_await(&two);
+    expires_us = fixture_row(f, f->name).expires_us;
+    assert_becomes_true(fixture_row(f, f->name).expires_us > expires_us,
+                        8000 * SLOWNESS);
+    expires_us = fixture_row(f, f->name).expires_us;
+    assert_becomes_true(fixture_row(f, f->name).expires_us > expires_us,
+                        8000 * SLOWNESS);
+    contender_end(&two, SQLOCK_ELOST);
+    contender_end(&three, 0);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_count_that_is_undone_is_not_the_next_holders, ON_SERVERS,
             IN_SQLOCK),
     TEST_ON(test_a_doubt_does_not_end_the_claim_of_both, ON_ALL, IN_SQLOCK),
+    TEST_ON(test_renewals_go_on_after_a_late_holder_comes_back, ON_ALL,
+            IN_SQLOCK),
 };
 
 const struct topic topic_late = TOPIC(tests);
