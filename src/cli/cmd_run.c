@@ -201,6 +201,57 @@ static void write_note(const char *command, char note[NOTE_MAX + 1])
     (void)snprintf(note, NOTE_MAX + 1, "%s", name);
 }
 
+/* The last part of a lease's id; "" where it is none. */
+static const char *key_of_lease(const char *lease)
+{
+    int colons;
+
+    for (colons = 0; colons < 3; colons++) {
+        lease += strcspn(lease, ":");
+        lease += *lease == ':';
+    }
+    return lease;
+}
+
+/* Waiting for a lock that is kept until this process ends would never end.  The
+ * row decides: the environment may tell of another table, or of a lease that is
+ * over.  A database that does not answer is left to the waiting. */
+static bool is_held_around(const run_options *options)
+{
+    const char *lease = getenv("SQLOCK_LEASE");
+    char key[SQLOCK_KEY_SIZE];
+    sqlock_registry *registry = NULL;
+    sqlock_info *row = NULL;
+    bool is_held = false;
+    size_t length;
+
+    if (lease == NULL ||
+        sqlock_key_of(key, options->name, options->registry.key_rule, NULL) <
+            0 ||
+        strcmp(key_of_lease(lease), key) != 0)
+        return false;
+    length = strcspn(lease, ":");
+    if (sqlock_registry_open(&registry, options->url, &options->registry,
+                             NULL) == 0 &&
+        sqlock_show(registry, options->name, &row, NULL) == 0)
+        is_held = row->state == SQLOCK_HELD &&
+                  strlen(row->client_id) == length &&
+                  strncmp(row->client_id, lease, length) == 0;
+    sqlock_info_free(row, row != NULL);
+    (void)sqlock_registry_close(registry, NULL);
+    return is_held;
+}
+
+static int check_nesting(const run_options *options)
+{
+    if (!is_held_around(options))
+        return CLI_OK;
+    cli_error("run: the lock \"%s\" is held by the `sqlock run` around this "
+              "command",
+              cli_shown(options->name));
+    return CLI_USAGE;
+}
+
 static int run_run(cli *app)
 {
     run_options options = {.name = NULL};
@@ -212,6 +263,8 @@ static int run_run(cli *app)
     if (!read_status_fd(&report))
         return CLI_USAGE;
     status = read_options(app, &options);
+    if (status == CLI_OK)
+        status = check_nesting(&options);
     if (status == CLI_OK) {
         write_note(values[SHELL_COMMAND] != NULL ? "sh" : options.command[0],
                    note);
@@ -275,6 +328,9 @@ const cli_command cli_run = {
         "untouched.  HUP, INT, QUIT, TERM, USR1, USR2 and TSTP are passed on "
         "to the\n"
         "group.\n"
+        "\n"
+        "A sqlock run within COMMAND that names the lock held around it is "
+        "refused.\n"
         "\n"
         "With PostgreSQL, PGAPPNAME is set, too, unless it was.  COMMAND is "
         "not started\n"

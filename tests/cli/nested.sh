@@ -23,10 +23,22 @@ same_table() {
         exec \"\$SQLOCK\" run innermost sh -c \"echo \\\$SQLOCK_NAME\""'
     is "run in run in run" "$status/$out" $'0/inner\ninnermost'
     is "all of them in one table" \
-        "$(sq ls --json | json locks)" 3
+        "$(sq ls --all --json | json locks)" 3
     [ -n "${SQLOCK_URL-}" ] || return
     within 'env | grep -c "^SQLOCK_URL="'
     is "the URL is passed on once" "$out" 1
+}
+
+itself() {
+    within 'timeout 20 "$SQLOCK" run -w 60 outer echo in'
+    is "the lock around it is refused" "$status" 64
+    is_one_line "and it is said"
+    has "which one" "$err" 'the lock "outer"'
+    within '"$SQLOCK" --region "$SQLOCK_REGION.2" run -n outer echo in'
+    is "in another region, it is another lock" "$status/$out" 0/in
+    out=$(SQLOCK_LEASE=$(sq run -w 60 outer -- sh -c 'echo "$SQLOCK_LEASE"') \
+        sq run -w 60 outer -- echo in 2>"$dir/err")
+    is "a lease that is over is no lock around us" "$?/$out" 0/in
 }
 
 settings() {
@@ -113,6 +125,7 @@ for one in $(databases); do
         ;;
     esac
     same_table
+    itself
     settings
     export XDG_CONFIG_HOME=/nonexistent
 done
