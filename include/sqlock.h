@@ -1223,7 +1223,8 @@ SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
                                sqlock_info **row, sqlock_error *err);
 
 typedef enum sqlock_sort {
-    SQLOCK_SORT_NAME = 0,  /* by name, or LOCK_KEY where none is known */
+    SQLOCK_SORT_NAME = 0,  /* by the bytes of the name, or of LOCK_KEY
+                              where none is known */
     SQLOCK_SORT_HELD,      /* held for longest first */
     SQLOCK_SORT_REMAINING, /* least time left first */
     SQLOCK_SORT_TOKEN      /* latest token first */
@@ -1247,8 +1248,9 @@ typedef struct sqlock_find_options {
 #define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
 
 /**
- * The locks that are held or expired, as @p options say, ordered and limited by
- * the database.
+ * The locks that are held or expired, as @p options say.  With a limit they are
+ * ordered and limited by the database, in one statement; without one they are
+ * read in pages, each within statement_timeout_ms, and ordered here.
  *
  * @param options NULL for the defaults
  * @param[out] rows to be given to sqlock_info_free() with @p count

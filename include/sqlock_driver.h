@@ -233,6 +233,13 @@ typedef enum sqlock_statement_kind {
      * queue's number, integer, and what the session is called, text.  None: the
      * database does not tell. */
     SQLOCK_SQL_WAITERS,
+
+    /* In a transaction before FIND_PAGE, with the parameters of FIND but {4}
+     * and {9}: the rows as they are now.  None: FIND_PAGE goes by key. */
+    SQLOCK_SQL_FIND_BEGIN,
+    /* The rows of FIND, {4} of them at most, behind LOCK_KEY {1} of region {9},
+     * by key and region; after FIND_BEGIN: the next ones, in any order. */
+    SQLOCK_SQL_FIND_PAGE,
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 

@@ -313,7 +313,7 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
     (extract(epoch FROM (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
     EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END)) *
     1000000)::bigint END, CASE WHEN $4::varchar = 'token' THEN -FENCE END,
-    coalesce(LOCK_NAME, LOCK_KEY), REGION
+    coalesce(LOCK_NAME, LOCK_KEY) COLLATE "C", REGION COLLATE "C"
   LIMIT $5;
 
 -- who waits
@@ -328,6 +328,29 @@ SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
     FROM pg_database WHERE datname = current_database()) AND CASE
     L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
     'ShareLock' END;
+
+-- before find all
+DECLARE sqlock_list NO SCROLL CURSOR
+  FOR
+  SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
+    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint) ELSE
+    (date_part('epoch', (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN
+    EXPIRED_AFTER + interval '18262 days 12 hours' ELSE EXPIRED_AFTER END) -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
+    (CASE WHEN EXPIRED_AFTER < '2000-01-01' THEN EXPIRED_AFTER + interval
+    '18262 days 12 hours' ELSE EXPIRED_AFTER END)) * 1000000)::bigint,
+    LOCK_NAME, HOLDER, REGION
+  FROM "int_lock"
+  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
+    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
+    NULL OR coalesce(LOCK_NAME, LOCK_KEY) LIKE $3::varchar ESCAPE '!');
+
+-- find all, in pages
+FETCH FORWARD 5000
+  FROM sqlock_list;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER,
@@ -722,7 +745,7 @@ SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
     CREATED_DATE) * 1000000)::bigint END, CASE WHEN $4::varchar = 'ttl' THEN
     (extract(epoch FROM EXPIRED_AFTER) * 1000000)::bigint END, CASE WHEN
     $4::varchar = 'token' THEN -(extract(epoch FROM CREATED_DATE) *
-    1000000)::bigint END, LOCK_KEY, REGION
+    1000000)::bigint END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
   LIMIT $5;
 
 -- who waits
@@ -737,6 +760,25 @@ SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
     FROM pg_database WHERE datname = current_database()) AND CASE
     L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
     'ShareLock' END;
+
+-- before find all
+DECLARE sqlock_list NO SCROLL CURSOR
+  FOR
+  SELECT LOCK_KEY, CLIENT_ID, (date_part('epoch', CREATED_DATE) *
+    1000000)::bigint, CASE WHEN CLIENT_ID IS NULL THEN least(-1,
+    (date_part('epoch', EXPIRED_AFTER - (clock_timestamp() AT TIME ZONE 'UTC'))
+    * 1000000)::bigint) ELSE (date_part('epoch', EXPIRED_AFTER -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
+    EXPIRED_AFTER) * 1000000)::bigint, NULL, NULL, REGION
+  FROM "int_lock"
+  WHERE (REGION = $1::varchar OR ($1::varchar IS NULL AND REGION NOT LIKE
+    '%#tx')) AND ($2::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($3::varchar IS
+    NULL OR LOCK_KEY LIKE $3::varchar ESCAPE '!');
+
+-- find all, in pages
+FETCH FORWARD 5000
+  FROM sqlock_list;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER)
@@ -1067,7 +1109,7 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
     CREATED_DATE) * 1000000)::bigint END, CASE WHEN $5::varchar = 'ttl' THEN
     (extract(epoch FROM (CREATED_DATE + ($1) * interval '1 microsecond')) *
     1000000)::bigint END, CASE WHEN $5::varchar = 'token' THEN -NULL::bigint
-    END, LOCK_KEY, REGION
+    END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
   LIMIT $6;
 
 -- who waits
@@ -1082,6 +1124,26 @@ SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
     FROM pg_database WHERE datname = current_database()) AND CASE
     L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
     'ShareLock' END;
+
+-- before find all
+DECLARE sqlock_list NO SCROLL CURSOR
+  FOR
+  SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
+    least(-1, (date_part('epoch', (CREATED_DATE + ($1) * interval '1
+    microsecond') - (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint)
+    ELSE (date_part('epoch', (CREATED_DATE + ($1) * interval '1 microsecond') -
+    (clock_timestamp() AT TIME ZONE 'UTC')) * 1000000)::bigint END,
+    (date_part('epoch', CREATED_DATE) * 1000000)::bigint, (date_part('epoch',
+    (CREATED_DATE + ($1) * interval '1 microsecond')) * 1000000)::bigint, NULL,
+    NULL, REGION
+  FROM "int_lock"
+  WHERE (REGION = $2::varchar OR ($2::varchar IS NULL AND REGION NOT LIKE
+    '%#tx')) AND ($3::bigint <> 0 OR CLIENT_ID IS NOT NULL) AND ($4::varchar IS
+    NULL OR LOCK_KEY LIKE $4::varchar ESCAPE '!');
+
+-- find all, in pages
+FETCH FORWARD 5000
+  FROM sqlock_list;
 
 -- make a name's row
 INSERT INTO "int_lock" (LOCK_KEY, REGION, CREATED_DATE)

@@ -101,7 +101,6 @@ static struct queue *queues_of(const struct lk_store *store, sqlock_info *rows,
 
         queues[i].number = lk_queue_number_in(store, region, rows[i].key);
         queues[i].row = &rows[i];
-        rows[i].waiters = 0;
     }
     if (queues != NULL)
         qsort(queues, count, sizeof *queues, by_number);
@@ -142,8 +141,10 @@ static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
     rc = lk_info_read(store, SQLOCK_SQL_WAITERS, &arguments, &result, err);
     if (rc == SQLOCK_EACCESS || rc == SQLOCK_ESCHEMA || rc == SQLOCK_EDATABASE)
         return 0;
-    queues = rc == 0 ? queues_of(store, rows, count) : NULL;
-    if (rc == 0)
+    for (size_t i = 0; rc == 0 && i < count; i++)
+        rows[i].waiters = 0;
+    queues = rc == 0 && result.rows > 0 ? queues_of(store, rows, count) : NULL;
+    if (rc == 0 && result.rows > 0)
         rc = queues != NULL ? count_waiters(rows, queues, count, &result, err)
                             : lk_error_nomem(err);
     free(queues);
@@ -153,6 +154,32 @@ static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
 
 /* --- */
 
+static int read_limited(struct lk_store *store,
+                        const struct lk_arguments *arguments,
+                        sqlock_info **rows, size_t *count, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc = lk_info_read(store, SQLOCK_SQL_FIND, arguments, &result, err);
+
+    if (rc == 0)
+        rc = lk_info_append(store, rows, count, &result, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* However many there are. */
+static int read_all(struct lk_store *store,
+                    const struct lk_arguments *arguments, sqlock_sort sort,
+                    sqlock_info **rows, size_t *count, sqlock_error *err)
+{
+    struct lk_info_query query = {.begin = SQLOCK_SQL_FIND_BEGIN,
+                                  .page = SQLOCK_SQL_FIND_PAGE,
+                                  .arguments = *arguments};
+    int rc = lk_info_read_pages(store, &query, rows, count, err);
+
+    return rc == 0 ? lk_info_sort(rows, *count, (int)sort, err) : rc;
+}
+
 int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
                 sqlock_info **rows, size_t *count, sqlock_error *err)
 {
@@ -160,7 +187,6 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
     const sqlock_find_options *chosen = options != NULL ? options : &defaults;
     char like[2 * PATTERN_MAX + 1];
     struct lk_arguments arguments;
-    sqlock_result result = {0};
     struct lk_store *store;
     int rc;
 
@@ -173,13 +199,13 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
         rc = check(chosen, err);
     if (rc < 0)
         return rc;
-    if (store->statements[SQLOCK_SQL_FIND].text == NULL)
+    if (store->statements[SQLOCK_SQL_FIND].text == NULL ||
+        store->statements[SQLOCK_SQL_FIND_PAGE].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
     fill(store, chosen, like, &arguments);
-    rc = lk_info_read(store, SQLOCK_SQL_FIND, &arguments, &result, err);
-    if (rc == 0)
-        rc = lk_info_append(store, rows, count, &result, err);
-    sqlock_result_clear(&result);
+    rc = chosen->limit != 0
+             ? read_limited(store, &arguments, rows, count, err)
+             : read_all(store, &arguments, chosen->sort, rows, count, err);
     if (rc == 0 && chosen->waiters)
         rc = add_waiters(store, *rows, *count, err);
     if (rc < 0) {

@@ -218,39 +218,100 @@ int lk_info_append(const struct lk_store *store, sqlock_info **rows,
 
 /* --- in order --- */
 
-/* A row by the first bytes of its key: of a million, that is as good as all of
- * it. */
+/* A row by its number in the order, then by its text: by the first bytes that
+ * are not the same in all rows, which of a million is as good as all of it. */
 struct place {
+    int64_t number;
     uint64_t first;
+    const char *text;
     const sqlock_info *row;
 };
 
-static uint64_t first_of(const char *key)
+static int64_t number_of(const sqlock_info *row, int order)
+{
+    switch (order) {
+    case SQLOCK_SORT_HELD:
+        return row->acquired_at_us;
+    case SQLOCK_SORT_REMAINING:
+        return row->expires_at_us;
+    case SQLOCK_SORT_TOKEN:
+        return INT64_MAX - (row->token > 0 ? row->token : 0);
+    default:
+        return 0;
+    }
+}
+
+static uint64_t first_of(const char *text)
 {
     uint64_t first = 0;
 
-    for (size_t i = 0; i < sizeof first; i++)
-        first = (first << 8) | (unsigned char)key[i];
+    for (size_t i = 0; i < sizeof first; i++) {
+        first = (first << 8) | (unsigned char)*text;
+        text += *text != '\0';
+    }
     return first;
+}
+
+static size_t shared_by(const struct place *places, size_t count)
+{
+    size_t shared = strlen(places[0].text);
+
+    for (size_t i = 1; i < count && shared > 0; i++) {
+        size_t same = 0;
+
+        while (same < shared && places[i].text[same] == places[0].text[same])
+            same++;
+        shared = same;
+    }
+    return shared;
+}
+
+static const char *region_of(const sqlock_info *row)
+{
+    return row->region != NULL ? row->region : "";
 }
 
 static int compare(const void *one, const void *other)
 {
     const struct place *a = one;
     const struct place *b = other;
+    int difference;
 
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
     if (a->first != b->first)
         return a->first < b->first ? -1 : 1;
-    return strcmp(a->row->key, b->row->key);
+    difference = strcmp(a->text, b->text);
+    return difference != 0 ? difference
+                           : strcmp(region_of(a->row), region_of(b->row));
 }
 
-int lk_info_sort(sqlock_info **rows, size_t count, sqlock_error *err)
+static void put_in_order(struct place *places, const sqlock_info *rows,
+                         size_t count, int order)
+{
+    size_t shared;
+
+    for (size_t i = 0; i < count; i++) {
+        const sqlock_info *row = &rows[i];
+        bool has_name = order != LK_INFO_BY_KEY && row->name != NULL;
+
+        places[i] = (struct place){.number = number_of(row, order),
+                                   .text = has_name ? row->name : row->key,
+                                   .row = row};
+    }
+    shared = shared_by(places, count);
+    for (size_t i = 0; i < count; i++)
+        places[i].first = first_of(places[i].text + shared);
+    qsort(places, count, sizeof *places, compare);
+}
+
+int lk_info_sort(sqlock_info **rows, size_t count, int order, sqlock_error *err)
 {
     struct lk_info_list *list = list_of(*rows);
     struct lk_info_list *sorted;
     struct place *places;
 
-    if (list == NULL)
+    if (list == NULL || count == 0)
         return 0;
     places = calloc(count, sizeof *places);
     sorted = malloc(sizeof *sorted + count * sizeof **rows);
@@ -259,10 +320,7 @@ int lk_info_sort(sqlock_info **rows, size_t count, sqlock_error *err)
         free(sorted);
         return lk_error_nomem(err);
     }
-    for (size_t i = 0; i < count; i++)
-        places[i] = (struct place){.first = first_of(list->rows[i].key),
-                                   .row = &list->rows[i]};
-    qsort(places, count, sizeof *places, compare);
+    put_in_order(places, list->rows, count, order);
     sorted->texts = list->texts;
     for (size_t i = 0; i < count; i++)
         sorted->rows[i] = *places[i].row;

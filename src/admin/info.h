@@ -18,8 +18,23 @@ int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
 int lk_info_append(const struct lk_store *store, sqlock_info **rows,
                    size_t *count, const sqlock_result *page, sqlock_error *err);
 
-/* Put all rows in the order of their keys.  0, ENOMEM. */
-int lk_info_sort(sqlock_info **rows, size_t count, sqlock_error *err);
+/* Statements that give rows in pages. */
+struct lk_info_query {
+    sqlock_statement_kind begin, page; /* LIST_BEGIN and LIST, or FIND's */
+    struct lk_arguments arguments;     /* but those of a page */
+};
+
+/* All rows of a query, in the order of their keys or in none.  What is to be
+ * given to sqlock_info_free() is set on success only. */
+int lk_info_read_pages(struct lk_store *store,
+                       const struct lk_info_query *query, sqlock_info **rows,
+                       size_t *count, sqlock_error *err);
+
+#define LK_INFO_BY_KEY (-1)
+
+/* Put all rows in an order: LK_INFO_BY_KEY or a sqlock_sort.  0, ENOMEM. */
+int lk_info_sort(sqlock_info **rows, size_t count, int order,
+                 sqlock_error *err);
 
 /* One more who waits for a row of the list.  0, ENOMEM. */
 int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name);

@@ -1,9 +1,10 @@
 /*
- * list.c - all locks of a region, by key.
+ * list.c - info rows in pages, and all locks of a region, by key.
  *
  * Where the database has rows by key on their way, they are read in pages by
- * key.  Where it has not (LIST_BEGIN), they are read as they lie there, in a
- * transaction, and are put in order here.
+ * key.  Where it has not (LIST_BEGIN, FIND_BEGIN), they are read as they lie
+ * there, in a transaction, and are put in order here.  Each page has a deadline
+ * of its own: a statement that gives a million rows ends at its time limit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 struct list {
     struct lk_store *store;
+    const struct lk_info_query *query;
     sqlock_info *rows;
     size_t count;
 };
@@ -24,9 +26,13 @@ struct list {
 static void arguments_of(const struct list *list,
                          struct lk_arguments *arguments)
 {
-    const char *last = list->count > 0 ? list->rows[list->count - 1].key : "";
+    const sqlock_info *last =
+        list->count > 0 ? &list->rows[list->count - 1] : NULL;
+    const char *region = last != NULL ? last->region : NULL;
 
-    lk_store_arguments(list->store, last, arguments);
+    *arguments = list->query->arguments;
+    lk_argument_text(arguments, SQLOCK_P_KEY, last != NULL ? last->key : "");
+    lk_argument_text(arguments, SQLOCK_P_OTHER, region != NULL ? region : "");
     lk_argument_integer(arguments, SQLOCK_P_DURATION_US, PAGE);
 }
 
@@ -42,7 +48,8 @@ static int read_by_key(struct list *list, sqlock_error *err)
         sqlock_result page = {0};
 
         arguments_of(list, &arguments);
-        rc = lk_info_read(list->store, SQLOCK_SQL_LIST, &arguments, &page, err);
+        rc = lk_info_read(list->store, list->query->page, &arguments, &page,
+                          err);
         if (rc == 0)
             rc = lk_info_append(list->store, &list->rows, &list->count, &page,
                                 err);
@@ -74,13 +81,13 @@ static int read_within(struct lk_transaction *transaction, struct list *list,
 {
     sqlock_result page = {0};
     size_t page_rows = 0;
-    int rc = run_within(transaction, list, SQLOCK_SQL_LIST_BEGIN, &page, err);
+    int rc = run_within(transaction, list, list->query->begin, &page, err);
 
     sqlock_result_clear(&page);
     if (rc < 0)
         return rc;
     do {
-        rc = run_within(transaction, list, SQLOCK_SQL_LIST, &page, err);
+        rc = run_within(transaction, list, list->query->page, &page, err);
         if (rc == 0)
             rc = lk_info_append(list->store, &list->rows, &list->count, &page,
                                 err);
@@ -127,31 +134,15 @@ static int read_at_once(struct list *list, sqlock_error *err)
     return lk_db_of_reading(rc, err);
 }
 
-static bool goes_by_key(const struct lk_store *store)
+int lk_info_read_pages(struct lk_store *store,
+                       const struct lk_info_query *query, sqlock_info **rows,
+                       size_t *count, sqlock_error *err)
 {
-    return store->statements[SQLOCK_SQL_LIST_BEGIN].text == NULL;
-}
+    struct list list = {.store = store, .query = query};
+    int rc = store->statements[query->begin].text == NULL
+                 ? read_by_key(&list, err)
+                 : read_at_once(&list, err);
 
-int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
-                sqlock_error *err)
-{
-    struct list list = {.rows = NULL};
-    int rc;
-
-    if (rows == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
-    *rows = NULL;
-    *count = 0;
-    rc = lk_store_of(registry, &list.store, err);
-    if (rc < 0)
-        return rc;
-    if (goes_by_key(list.store)) {
-        rc = read_by_key(&list, err);
-    } else {
-        rc = read_at_once(&list, err);
-        if (rc == 0)
-            rc = lk_info_sort(&list.rows, list.count, err);
-    }
     if (rc < 0) {
         sqlock_info_free(list.rows, list.count);
         return rc;
@@ -159,4 +150,33 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
     *rows = list.rows;
     *count = list.count;
     return 0;
+}
+
+/* --- */
+
+int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
+                sqlock_error *err)
+{
+    struct lk_info_query query = {.begin = SQLOCK_SQL_LIST_BEGIN,
+                                  .page = SQLOCK_SQL_LIST};
+    struct lk_store *store;
+    int rc;
+
+    if (rows == NULL || count == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+    *rows = NULL;
+    *count = 0;
+    rc = lk_store_of(registry, &store, err);
+    if (rc < 0)
+        return rc;
+    lk_store_arguments(store, "", &query.arguments);
+    rc = lk_info_read_pages(store, &query, rows, count, err);
+    if (rc == 0 && store->statements[SQLOCK_SQL_LIST_BEGIN].text != NULL)
+        rc = lk_info_sort(rows, *count, LK_INFO_BY_KEY, err);
+    if (rc < 0) {
+        sqlock_info_free(*rows, *count);
+        *rows = NULL;
+        *count = 0;
+    }
+    return rc;
 }

@@ -45,16 +45,15 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
         "{returning {token}}"},
     [SQLOCK_SQL_AFTER_RESTORE] = {.text = "{restored}"},
     [SQLOCK_SQL_FIND] = {.text =
-        "{info}, REGION FROM {table} WHERE (REGION = {text {2}} OR "
-        "({text {2}} IS NULL AND REGION NOT LIKE '%#tx')) AND "
-        "({number {8}} <> 0 OR {held CLIENT_ID} IS NOT NULL) AND "
-        "({text {6}} IS NULL OR "
-        "{shown_name} LIKE {text {6}} ESCAPE '!') "
-        "ORDER BY CASE WHEN {text {9}} = 'held' "
+        "{found} ORDER BY CASE WHEN {text {9}} = 'held' "
         "THEN {in_us {first_created}} END, "
         "CASE WHEN {text {9}} = 'ttl' THEN {in_us {last_end}} END, "
         "CASE WHEN {text {9}} = 'token' THEN -{token_read} END, "
-        "{shown_name}, REGION LIMIT {4}", .is_planned_anew = true},
+        "{by_bytes {shown_name}}, {by_bytes REGION} LIMIT {4}",
+        .is_planned_anew = true},
+    [SQLOCK_SQL_FIND_PAGE] = {.text =
+        "{found} AND LOCK_KEY >= {1} AND (LOCK_KEY > {1} OR REGION > {9}) "
+        "ORDER BY LOCK_KEY, REGION LIMIT {4}", .is_planned_anew = true},
     /* What fails depends on the rows that were found: nothing fails before. */
     [SQLOCK_SQL_GUARD] = {.text =
         "SELECT CASE count(*) WHEN 1 THEN 1 ELSE {guard_failure} END "
@@ -101,6 +100,12 @@ const sqlock_fragment lk_lock_fragments[] = {
              "THEN {least}(-1, {us_until {last_end}}) "
              "ELSE {us_until {last_end}} END, {in_us {first_created}}, "
              "{in_us {last_end}}, {names}"},
+    {"found", "{info}, REGION FROM {table} WHERE (REGION = {text {2}} OR "
+              "({text {2}} IS NULL AND REGION NOT LIKE '%#tx')) AND "
+              "({number {8}} <> 0 OR {held CLIENT_ID} IS NOT NULL) AND "
+              "({text {6}} IS NULL OR "
+              "{shown_name} LIKE {text {6}} ESCAPE '!')"},
+    {"by_bytes", "{it}"},
     {"held", "{it}"}, /* or null where the lease was released */
     {"first_created", "CREATED_DATE"},
     {"last_end", "{ends}"}, /* of a released lease: when it was */

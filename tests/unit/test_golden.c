@@ -51,6 +51,8 @@ static const char *const kinds[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_CLAIM_OBSERVED] = "claim what was observed",
     [SQLOCK_SQL_LIST_BEGIN] = "before list",
     [SQLOCK_SQL_FIND] = "find",
+    [SQLOCK_SQL_FIND_BEGIN] = "before find all",
+    [SQLOCK_SQL_FIND_PAGE] = "find all, in pages",
     [SQLOCK_SQL_WAITERS] = "who waits",
     [SQLOCK_SQL_GUARD] = "guard in another program, parameters as literals",
 };

@@ -25,6 +25,7 @@ static const sqlock_fragment fragments[] = {
     {"in_us", "(extract(epoch FROM {it}) * 1000000)::bigint"},
     {"text", "{it}::varchar"},
     {"number", "{it}::bigint"},
+    {"by_bytes", "{it} COLLATE \"C\""},
 
     /* Losing a release in a crash leaves a row that runs out, so it need not
      * wait for the disk, nor for a standby.  The setting ends with the
@@ -201,6 +202,12 @@ static const sqlock_column columns[] = {
 };
 
 /* clang-format off */
+/* Of a list, much of the time was arithmetic of extract()'s numerics.  Doubles
+ * give the same microseconds until the year 2041. */
+static const sqlock_fragment in_doubles[] = {
+    {"in_us", "(date_part('epoch', {it}) * 1000000)::bigint"},
+    {NULL, NULL}};
+
 const sqlock_dialect lk_pg_dialect = {
     .placeholder = SQLOCK_PLACEHOLDER_DOLLAR,
     .quote = '"',
@@ -239,14 +246,14 @@ const sqlock_dialect lk_pg_dialect = {
         [SQLOCK_SQL_LIST_BEGIN] = {.text =
             "DECLARE sqlock_list NO SCROLL CURSOR FOR {info} FROM {table} "
             "WHERE REGION = {2}", .is_planned_anew = true,
-            /* Of a list, much of the time was arithmetic of extract()'s
-             * numerics.  Doubles give the same microseconds until the year
-             * 2041. */
-            .with = (const sqlock_fragment[]){
-                {"in_us", "(date_part('epoch', {it}) * 1000000)::bigint"},
-                {NULL, NULL}}},
+            .with = in_doubles},
         [SQLOCK_SQL_LIST] = {.text = "FETCH FORWARD 5000 FROM sqlock_list",
             .is_planned_anew = true},
+        [SQLOCK_SQL_FIND_BEGIN] = {.text =
+            "DECLARE sqlock_list NO SCROLL CURSOR FOR {found}",
+            .is_planned_anew = true, .with = in_doubles},
+        [SQLOCK_SQL_FIND_PAGE] = {.text =
+            "FETCH FORWARD 5000 FROM sqlock_list", .is_planned_anew = true},
         /* A page has some 32 rows, and the table may be partitioned. */
         [SQLOCK_SQL_REAP_BOUND] = {.text =
             "SELECT CASE WHEN P.first < P.pages "

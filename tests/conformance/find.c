@@ -1,0 +1,164 @@
+/*
+ * find.c - locks found without a limit, however many there are
+ */
+#include "conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+#define MANY 5100 /* more than a page */
+
+static void put_many(struct fixture *f, const char *region)
+{
+    int i;
+
+    assert_int_equal(sql_begin(&f->sql), 0);
+    for (i = 0; i < MANY; i++) {
+        char key[SQLOCK_KEY_SIZE];
+
+        (void)snprintf(key, sizeof key, "row-%05d", (i * 7) % MANY);
+        fixture_put_row(f, key, region, "peer-client", -1000000, 60000000);
+    }
+    assert_int_equal(sql_commit(&f->sql), 0);
+}
+
+/* The real driver, which notes the longest answer: a statement has its time
+ * limit, so what one has to give must not grow with the table. */
+static struct {
+    const sqlock_driver *real;
+    sqlock_driver driver;
+    char schemes[64];
+    size_t longest;
+} noted;
+
+static int noted_check_url(const char *url, sqlock_error *err)
+{
+    return noted.real->check_url(url + strlen("noted+"), err);
+}
+
+static int noted_open(void *connection, const char *url,
+                      const sqlock_connect *how, sqlock_error *err)
+{
+    return noted.real->open(connection, url + strlen("noted+"), how, err);
+}
+
+static int noted_execute(void *connection, const sqlock_statement *statement,
+                         const sqlock_value *parameters, size_t count,
+                         int64_t deadline_ns, sqlock_result *result,
+                         sqlock_error *err)
+{
+    int rc = noted.real->execute(connection, statement, parameters, count,
+                                 deadline_ns, result, err);
+
+    if (rc == 0 && result->rows > noted.longest)
+        noted.longest = result->rows;
+    return rc;
+}
+
+static void note_answers(struct fixture *f)
+{
+    if (noted.real != NULL)
+        return;
+    assert_int_equal(lk_driver_find(&noted.real, f->url, &f->err), 0);
+    (void)snprintf(noted.schemes, sizeof noted.schemes, "noted+%.*s",
+                   (int)strcspn(f->url, ":"), f->url);
+    noted.driver = *noted.real;
+    noted.driver.name = "noted";
+    noted.driver.schemes = noted.schemes;
+    noted.driver.check_url = noted_check_url;
+    noted.driver.open = noted_open;
+    noted.driver.execute = noted_execute;
+    noted.driver.resolve_url = NULL;
+    assert_int_equal(sqlock_driver_register(&noted.driver, &f->err), 0);
+}
+
+static void check_same(const sqlock_info *one, const sqlock_info *other)
+{
+    assert_string_equal(one->key, other->key);
+    assert_string_equal(one->region, other->region);
+    assert_true(one->acquired_at_us == other->acquired_at_us);
+}
+
+/* In each order: as the database puts them where there is a limit. */
+static void test_all_locks_are_found_in_pages(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options how = fixture_options(f);
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    sqlock_registry *registry;
+    char region[64];
+    char url[1024];
+    int order;
+
+    note_answers(f);
+    (void)snprintf(region, sizeof region, "region-%u", f->serial);
+    (void)snprintf(url, sizeof url, "noted+%s", f->url);
+    how.region = region;
+    registry = fixture_registry_at(f, url, &how);
+    put_many(f, region);
+    for (order = SQLOCK_SORT_NAME; order <= SQLOCK_SORT_TOKEN; order++) {
+        sqlock_info *sorted;
+        sqlock_info *rows;
+        size_t count;
+        size_t i;
+
+        options.sort = (sqlock_sort)order;
+        options.limit = 2 * MANY;
+        assert_lock_ok(
+            sqlock_find(registry, &options, &sorted, &count, &f->err), &f->err);
+        assert_int_equal(count, MANY);
+        options.limit = 0;
+        noted.longest = 0;
+        assert_lock_ok(sqlock_find(registry, &options, &rows, &count, &f->err),
+                       &f->err);
+        assert_int_equal(count, MANY);
+        for (i = 0; i < count; i++)
+            check_same(&rows[i], &sorted[i]);
+        assert_true(noted.longest > 0);
+        assert_true(noted.longest < MANY);
+        sqlock_info_free(rows, count);
+        sqlock_info_free(sorted, count);
+    }
+    registry_end(registry);
+    (void)sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'", f->table,
+                  region);
+}
+
+/* A key in several regions at the end of a page is no reason to lose one. */
+static void test_pages_of_all_regions_lose_no_row(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    char regions[3][64];
+    sqlock_info *rows;
+    size_t found[3] = {0};
+    size_t count;
+    size_t i;
+
+    for (i = 0; i < 3; i++) {
+        (void)snprintf(regions[i], sizeof regions[i], "page-%u-%zu", f->serial,
+                       i);
+        put_many(f, regions[i]);
+    }
+    options.all_regions = true;
+    assert_lock_ok(sqlock_find(f->a, &options, &rows, &count, &f->err),
+                   &f->err);
+    for (i = 0; i < count; i++) {
+        for (size_t j = 0; j < 3; j++)
+            found[j] += strcmp(rows[i].region, regions[j]) == 0;
+    }
+    sqlock_info_free(rows, count);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(found[i], MANY);
+        (void)sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'", f->table,
+                      regions[i]);
+    }
+}
+
+static const struct test tests[] = {
+    TEST(test_all_locks_are_found_in_pages),
+    TEST(test_pages_of_all_regions_lose_no_row),
+};
+const struct topic topic_find = TOPIC(tests);
