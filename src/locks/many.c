@@ -284,5 +284,6 @@ int sqlock_renew_many(sqlock_lock *const *locks, size_t count, int *results,
         settle_renewal(&call.batch.items[i], call.batch.sent_boot_ns);
     }
     lk_expiry_wake(&call.registry->expiry);
+    lk_renewer_wake(&call.registry->renewer); /* due sooner, beside others */
     return end_call(&call, rc, err);
 }

@@ -114,7 +114,8 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     a->until_ns = lk_patience_pause(&a->patience, part, rc);
     if (a->until_ns == 0) {
         rc = lk_patience_result(part, rc, err);
-        a->first->rc = rc;
+        if (!a->is_partial || a->first->rc == 0)
+            a->first->rc = rc;
         return end(a, rc);
     }
     keep_only(a, part);
@@ -137,6 +138,7 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
     /* A row that a transaction keeps locked may look free all the time. */
     if (sqlock_monotonic_ns() >= a->self.deadline_ns) {
         part->rc = SQLOCK_ETIMEDOUT;
+        leave_queue(a, SQLOCK_ETIMEDOUT);
         return end(a, lk_not_in_time(a->self.wait_ms, err));
     }
     lk_queue_refused(queue_wait(a));

@@ -261,7 +261,7 @@ int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t *ttl_ms,
     int rc = 0;
 
     pthread_mutex_lock(&entry->mutex);
-    if (lk_overdue_of(entry, owner) != NULL)
+    if (!lk_is_owned_by(entry, owner) && lk_overdue_of(entry, owner) != NULL)
         rc = lk_error(err, lk_overdue_of(entry, owner)->lost,
                       "the lease of this lock is over: release it first");
     else if (!lk_is_owned_by(entry, owner))

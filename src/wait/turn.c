@@ -191,8 +191,11 @@ static int leave_queue(struct lk_part *part, sqlock_error *err)
         rc = not_in_time(part, err);
     else
         return LK_SUSPENDED;
-    if (rc < 0)
-        part->state = LK_PART_OUTSIDE;
+    if (rc == 0)
+        return 0;
+    part->state = LK_PART_OUTSIDE;
+    if (lk_is_overdue(entry)) /* it may have been this one that was woken */
+        lk_wake_first(entry);
     return rc;
 }
 

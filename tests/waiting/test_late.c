@@ -236,12 +236,38 @@ static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
     lock_drop(lock);
 }
 
+/* --- a holder that was late, and holds the next lease --- */
+
+static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_request *request = NULL;
+    int rc;
+
+    lock_take(lock, TTL_MS);
+    rc = sqlock_request_acquire(&request, lock, PATIENCE_MS, NULL, -1, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
+                        PATIENCE_MS);
+    rc = sqlock_request_finish(request, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_true(sqlock_is_held(lock));
+    rc = sqlock_renew(lock, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(lock);
+    assert_false(sqlock_is_held(lock));
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
     TEST_ON(test_a_count_that_is_undone_is_not_the_next_holders, ON_SERVERS,
             IN_SQLOCK),
     TEST_ON(test_a_doubt_does_not_end_the_claim_of_both, ON_ALL, IN_SQLOCK),
     TEST_ON(test_renewals_go_on_after_a_late_holder_comes_back, ON_ALL,
             IN_SQLOCK),
+    TEST(test_a_holder_that_was_late_renews_its_next_lease),
 };
 
 const struct topic topic_late = TOPIC(tests);
