@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -32,6 +33,11 @@ static int read_options(const cli *app, sqlock_find_options *options)
     options->waiters = true;
     if (app->count > 1)
         return cli_want_args(app, 1, "PATTERN");
+    /* It may have a password in it: it is not repeated. */
+    if (app->count == 1 && strstr(app->args[0], "://") != NULL) {
+        cli_error("ls: PATTERN is a database URL: give that with --url");
+        return CLI_USAGE;
+    }
     if (app->count == 1)
         options->pattern = app->args[0];
     if (values[SORT] != NULL && !cli_parse_sort(values[SORT], &options->sort)) {

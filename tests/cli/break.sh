@@ -69,7 +69,7 @@ audit() { # LAYOUT
         is "$1: a lock that was freed tells it, too" "$(json holder <<<"$out")" \
             "broken by $me (anna): again"
         is "$1: and is free" "$(json state <<<"$out")" free
-        run ls
+        run ls --all
         has "$1: ls tells it" "$out" "broken by $me (anna): again"
     else
         is "$1: the row is gone" "$status" 1
