@@ -123,12 +123,14 @@ static int look_at_settings(struct subject *subject, sqlock_error *err)
 
 /* --- what is in between --- */
 
-static int64_t session_number(struct subject *subject)
+static int64_t session_number(struct subject *subject,
+                              struct lk_connection *connection)
 {
     sqlock_result result = {0};
     int64_t number = 0;
-    int rc = ask(subject, subject->db.driver->dialect->checks->session, &result,
-                 NULL);
+    int rc = lk_db_ask(&subject->db, connection,
+                       subject->db.driver->dialect->checks->session,
+                       subject->deadline_ns, &result, NULL);
 
     if (rc == 0 && result.rows == 1 && result.cells[0].type == SQLOCK_INT64)
         number = result.cells[0].integer;
@@ -149,16 +151,12 @@ static void look_for_pooler(struct subject *subject)
 
     if (checks == NULL || checks->session == NULL)
         return;
-    before = session_number(subject);
+    before = session_number(subject, subject->connection);
     rc = lk_transaction_begin(&other, &subject->db, false, subject->deadline_ns,
                               NULL);
-    if (rc == 0) {
-        struct subject second = *subject;
-
-        second.connection = other.connection;
-        (void)session_number(&second);
-    }
-    after = session_number(subject);
+    if (rc == 0)
+        (void)session_number(subject, other.connection);
+    after = session_number(subject, subject->connection);
     if (rc == 0)
         lk_transaction_rollback(&other, subject->deadline_ns);
     if (before == 0 || after == 0 || rc < 0)
