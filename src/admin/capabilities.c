@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "lease/queue.h"
 #include "sqlock.h"
+#include "sqlock/tx.h"
 
 #define REGION "sqlock-doctor"
 #define NAME "capabilities"

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "lease/lease.h"
+#include "sqlock/lease.h"
 
 /* The lease that an id names; its texts are in here. */
 struct named_lease {

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 static int64_t read_clock(clockid_t clock)
 {

@@ -1,11 +1,11 @@
 /*
  * error.h - inside helpers around sqlock_error; sqlock_error_set() itself is
- * in sqlock_driver.h
+ * in sqlock/driver.h
  */
 #ifndef LK_ERROR_H
 #define LK_ERROR_H
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* Set-and-return for an error of our own, without a native code.  The code is
  * the macro's own value, so that a reader and an analyzer see what is returned;

@@ -11,7 +11,7 @@
 #include <uuid/uuid.h>
 
 #include "base/clock.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 static bool draw(void *out, size_t size)
 {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 void lk_retry_begin(struct lk_retry *retry,
                     const struct lk_retry_policy *policy, int64_t deadline_ns)

@@ -14,7 +14,7 @@
 #include <uriparser/Uri.h>
 
 #include "base/secret.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 static int out_of_memory(sqlock_error *err)
 {

@@ -15,6 +15,7 @@
 #include <popt.h>
 
 #include "sqlock.h"
+#include "sqlock/admin.h"
 
 /* Exit statuses; the texts are in status.c. */
 enum {

@@ -5,6 +5,7 @@
  * until a process ends.
  */
 #include "run.h"
+#include "sqlock/async.h"
 
 #include <errno.h>
 #include <fcntl.h>

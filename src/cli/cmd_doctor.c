@@ -3,6 +3,7 @@
  * change; and what is to be done after the database was restored.
  */
 #include "cli.h"
+#include "sqlock/doctor.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * does.
  */
 #include "cli.h"
+#include "sqlock/once.h"
 
 #include <stdio.h>
 #include <string.h>

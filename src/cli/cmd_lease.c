@@ -3,6 +3,7 @@
  * the id of a lease, by a process that did not acquire it.
  */
 #include "cli.h"
+#include "sqlock/lease.h"
 
 #include <inttypes.h>
 #include <stdio.h>

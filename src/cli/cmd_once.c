@@ -3,6 +3,7 @@
  * looked at, and forgotten so that it may be done again.
  */
 #include "cli.h"
+#include "sqlock/once.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /*
  * cmd_stock.c - `sqlock stock`: look at stock and change it, as programs do by
- * sqlock_stock.h.
+ * sqlock/stock.h.
  */
 #include "cli.h"
 
@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 
 enum {
     TABLE,

@@ -37,6 +37,7 @@
 #include <sys/types.h>
 
 #include "base/retry.h"
+#include "sqlock/lease.h"
 
 #define RUN_NS_PER_MS ((int64_t)1000000)
 

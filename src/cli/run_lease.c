@@ -6,6 +6,8 @@
  * command.  No transaction is open while the command runs.
  */
 #include "run.h"
+#include "sqlock/async.h"
+#include "sqlock/once.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include "db/pool.h"
 #include "db/statement.h"
 #include "db/watchdog.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 struct lk_db {
     const sqlock_driver *driver;

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* To be told of a change, by whoever opened the connection that found it. */
 typedef void (*lk_epoch_fn)(void *context, const char *before, const char *now);

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 #include "db/pool.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* One statement that waits for its turn; on its caller's stack. */
 struct lk_request {

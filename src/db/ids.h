@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* The dialect's statements have 1 to SQLOCK_SQL_KINDS, those of transactions
  * (enum lk_tx_kind) the next ones. */

@@ -3,7 +3,7 @@
  * common in all layouts and databases
  *
  * A dialect says how its database writes `now`, `later`, `in_us` and so on (see
- * sqlock_driver.h), and has a text of its own only where its SQL cannot do with
+ * sqlock/driver.h), and has a text of its own only where its SQL cannot do with
  * these.  How they look in the end is in sql/DATABASE/statements.sql.
  */
 #include "db/lock_sql.h"

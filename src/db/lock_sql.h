@@ -4,7 +4,7 @@
 #ifndef LK_LOCK_SQL_H
 #define LK_LOCK_SQL_H
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* By kind; text NULL: each dialect has its own, or none. */
 extern const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS];

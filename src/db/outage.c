@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* The longest pause is no longer than the shortest default of a statement's
  * time, so that each call has its try. */

@@ -12,7 +12,7 @@
 #include "db/epoch.h"
 #include "db/outage.h"
 #include "db/watchdog.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* The purpose of a connection that was taken. */
 enum lk_use {

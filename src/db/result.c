@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* A block has twice the size of the one before. */
 #define FIRST_BLOCK 1024

@@ -5,7 +5,7 @@
 #define LK_STATEMENT_H
 
 #include "db/template.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define LK_PLACES_MAX 40
 

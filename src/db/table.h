@@ -5,7 +5,7 @@
 #ifndef LK_TABLE_H
 #define LK_TABLE_H
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define LK_IDENTIFIER_MAX 255
 

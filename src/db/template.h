@@ -11,7 +11,7 @@
 
 #include <stdio.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define LK_FRAGMENT_LISTS 7
 

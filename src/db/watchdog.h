@@ -9,7 +9,7 @@
 #include <pthread.h>
 
 #include "base/service.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* One call that is watched; embedded in whatever makes the call. */
 struct lk_watch {

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "sqlock.h"
+#include "sqlock/tx.h"
 
 #ifdef SQLOCK_WITH_POSTGRES
 #include <libpq-fe.h>

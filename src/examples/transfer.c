@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "sqlock.h"
+#include "sqlock/tx.h"
+#include "sqlock/value.h"
 
 enum { EXIT_USAGE = 2, EXIT_MONEY = 3, NO_MONEY = 1 };
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "locks/registry.h"
+#include "sqlock/async.h"
 #include "wait/turn.h"
 
 static void raise_lost_fd(sqlock_lock *lock)

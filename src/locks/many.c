@@ -9,6 +9,7 @@
 #include "lease/batch.h"
 #include "locks/acquire.h"
 #include "locks/care.h"
+#include "sqlock/many.h"
 
 /* A lock of the call, and what became of it. */
 struct one {

@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/owner.h"
 #include "locks/acquire.h"
+#include "sqlock/async.h"
 #include "wait/release.h"
 
 struct sqlock_request {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "locks/registry.h"
+#include "sqlock/lease.h"
 
 #define TAG_LOCK_SIZE 32 /* "sqlock:", 16 digits, ":" */
 

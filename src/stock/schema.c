@@ -13,7 +13,7 @@
 #include "lease/options.h"
 #include "stock/columns.h"
 #include "stock/names.h"
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 
 #define PREFIX "INT_"
 #define WORD PREFIX "STOCK"

@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "base/retry.h"
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 #include "tx/tx.h"
 
 /* Results within src/stock, besides the negative ones. */

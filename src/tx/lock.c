@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "sqlock/many.h"
 #include "tx/target.h"
 
 /* One wait in the database; a longer one is several. */

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "db/driver.h"
 #include "lease/options.h"
+#include "sqlock/once.h"
 #include "tx/tx.h"
 
 #define SUFFIX "DONE"

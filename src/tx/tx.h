@@ -12,6 +12,7 @@
 
 #include "base/retry.h"
 #include "locks/guarded.h"
+#include "sqlock/tx.h"
 
 /* Statements about the lock table: the driver's, and those made of its
  * words. */

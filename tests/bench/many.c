@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "sqlock.h"
+#include "sqlock/many.h"
 
 #define LEASES 1000
 #define KEPT 10000 /* also SQLOCK_MANY_MAX */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 
 #define PLENTY INT64_C(1000000000000) /* of an item, before the first sale */
 #define ATTEMPTS_MAX 1000000u         /* the deadline alone ends a sale */

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "sqlock.h"
+#include "sqlock/tx.h"
+#include "sqlock/value.h"
 
 /* Nothing renews the leases of `guarded`: they outlast any benchmark. */
 #define TTL_MS (24u * 3600 * 1000)

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sqlock/once.h"
 #include "support/proxy.h"
 #include "support/server.h"
 

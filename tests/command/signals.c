@@ -4,6 +4,7 @@
  * free at once or when the lease ends (F73)
  */
 #include "command.h"
+#include "sqlock/once.h"
 
 #include <signal.h>
 #include <unistd.h>

@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
+#include "sqlock/once.h"
 #include "support/login.h"
 
 static const char *const beside[] = {"DONE", "STOCK", "STOCK_ENTRY",

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include "sqlock/async.h"
+#include "sqlock/many.h"
 #include "support/workers.h"
 
 #define OWNERS 16

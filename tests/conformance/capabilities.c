@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "db/driver.h"
+#include "sqlock/tx.h"
 
 /* A cluster that takes writes on several nodes. */
 static bool is_galera(struct fixture *f)

@@ -10,6 +10,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "sqlock/async.h"
+#include "sqlock/lease.h"
+#include "sqlock/many.h"
+#include "sqlock/once.h"
 #include "support/contract.h"
 #include "support/login.h"
 #include "support/tap.h"

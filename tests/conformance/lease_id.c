@@ -3,6 +3,7 @@
  * another registry than the one that acquired them
  */
 #include "conformance.h"
+#include "sqlock/lease.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/once.h"
 #include "support/tap.h"
 
 static sqlock_lock *take_first(struct fixture *f)

@@ -3,6 +3,7 @@
  * by the names of its sessions
  */
 #include "conformance.h"
+#include "sqlock/lease.h"
 
 #include <string.h>
 

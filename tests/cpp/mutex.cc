@@ -7,6 +7,7 @@
  * Prints "ok - what" or "not ok - what" of each test.
  */
 #include <sqlock.hpp>
+#include <sqlock/admin.h>
 
 #include <array>
 #include <atomic>

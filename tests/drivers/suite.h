@@ -1,5 +1,5 @@
 /*
- * suite.h - the contract of sqlock_driver.h, tried on one driver
+ * suite.h - the contract of sqlock/driver.h, tried on one driver
  *
  * Two connections a and b straight through the vtable, nothing of the library
  * above it but the rendering of templates; tables of the three layouts and one

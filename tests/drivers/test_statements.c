@@ -1,5 +1,5 @@
 /*
- * test_statements.c - each statement of a dialect gives what sqlock_driver.h
+ * test_statements.c - each statement of a dialect gives what sqlock/driver.h
  * says, on every layout: taking, keeping, leaving and breaking a lock, and
  * looking at it
  */

@@ -3,6 +3,7 @@
  * and nobody is kept from it for longer than was said
  */
 #include "exhaust.h"
+#include "sqlock/async.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * many.c - several locks in one call, and the administration of others'
  */
 #include "exhaust.h"
+#include "sqlock/many.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * open.c - opening, closing, and what needs no registry
  */
 #include "exhaust.h"
+#include "sqlock/tx.h"
 
 static void act_open(struct fixture *f, void *state)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 
 #define BEFORE 10
 #define SOLD 3

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "sqlock/tx.h"
 
 #define BEFORE 100
 #define AFTER 99

@@ -2,6 +2,7 @@
  * writer.c - see failover.h
  */
 #include "failover.h"
+#include "sqlock/tx.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "sqlock/many.h"
 #include "support/server.h"
 
 struct stage stage;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sqlock/tx.h"
 #include "support/history.h"
 
 #define GRANTS_PER_LOCK 200

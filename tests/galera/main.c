@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sqlock/tx.h"
 #include "support/group.h"
 #include "support/program.h"
 

@@ -18,6 +18,7 @@
 #include <mysql.h>
 
 #include "support/database.h"
+#include "sqlock/tx.h"
 #include "support/group.h"
 #include "support/login.h"
 #include "support/program.h"

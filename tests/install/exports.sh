@@ -8,7 +8,7 @@ status=0
 
 # A declared function is a name of ours before a parenthesis, in the text that
 # the compiler sees; pointers to functions are no such thing.
-declared=$(printf '#include "%s"\n' include/*.h |
+declared=$(printf '#include "%s"\n' include/*.h include/sqlock/*.h |
     ${CC:-cc} -E -P -Iinclude -I. -x c - | tr '\n' ' ' | tr ';{}' '\n\n\n' |
     grep -v '\<typedef\>' | grep 'visibility' |
     sed 's/__attribute__ *(([^()]*\(([^()]*)\)*[^()]*))//g' |

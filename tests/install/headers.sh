@@ -8,15 +8,16 @@ cd "$(dirname "$0")/../.." || exit 1
 strict=(-Iinclude -fsyntax-only -Wall -Wextra -Wpedantic -pedantic-errors
     -Wshadow -Wundef -Wconversion -Werror)
 status=0
-headers=(include/*.h)
+headers=(include/*.h include/sqlock/*.h)
 headers=("${headers[@]#include/}")
 
 # Begin a struct of each kind that has defaults, and reset it later.
 uses=$(sed -n 's/^#define \(SQLOCK_[A-Z]*_INIT\) SQLOCK_SIZED(\([a-z_]*\))$/\
 static size_t use_\1(void)\n{\n    \2 one = \1;\n    const \2 other = \1;\n\
-    one = (\2)\1;\n    return one.size + other.size;\n}/p' include/*.h)
+    one = (\2)\1;\n    return one.size + other.size;\n}/p' include/*.h \
+    include/sqlock/*.h)
 [ "$(grep -c '_INIT(void)' <<<"$uses")" = \
-    "$(grep -c '^#define SQLOCK_[A-Z]*_INIT ' include/*.h |
+    "$(grep -c '^#define SQLOCK_[A-Z]*_INIT ' include/*.h include/sqlock/*.h |
         awk -F: '{ n += $2 } END { print n }')" ] || {
     echo "not ok - every macro that ends in _INIT is tried"
     status=1

@@ -9,6 +9,7 @@
  */
 #include <poll.h>
 #include <sqlock.h>
+#include <sqlock/async.h>
 #include <stdio.h>
 
 static int failed(const sqlock_error *err)

@@ -68,14 +68,14 @@ names_only_what_is_there() {
     [ "$(wc -l <"$work/functions")" -gt 10 ] || return 1
     while read -r name; do
         grep -qE "(^|[ *])${name%(}\(" include/sqlock.h \
-            include/sqlock_stock.h include/sqlock_driver.h || {
+            include/sqlock/*.h || {
             echo "$name) is in no header"
             return 1
         }
     done <"$work/functions"
     for name in $(grep -oE 'SQLOCK_[A-Z]+' "$work/sqlock.3.txt" | sort -u); do
         grep -qE "$name|X\(${name#SQLOCK_}," include/sqlock.h \
-            include/sqlock_stock.h include/sqlock_driver.h || {
+            include/sqlock/*.h || {
             echo "$name is in no header"
             return 1
         }

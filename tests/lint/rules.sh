@@ -161,9 +161,13 @@ for file in "${all[@]}"; do
     lines=$(wc -l <"$file")
     case $file in
     *.c | *.h)
-        # The contracts are read in one piece.
-        [ "$lines" -le 600 ] || [ "${file%/*}" = include ] ||
-            echo "$file:$lines: more than 600 lines"
+        case $file in
+        include/sqlock.h) most=500 ;; # what every application reads
+        include/sqlock/driver.h) most=800 ;; # a contract, read in one piece
+        *) most=600 ;;
+        esac
+        [ "$lines" -le "$most" ] ||
+            echo "$file:$lines: more than $most lines"
         awk -v file="$file" 'length > 80 { print file ":" FNR \
             ": more than 80 columns" }' "$file"
         ;;

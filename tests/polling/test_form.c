@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "db/driver.h"
+#include "sqlock/many.h"
+#include "sqlock/tx.h"
 #include "support/tap.h"
 #include "support/workers.h"
 

@@ -4,6 +4,8 @@
  */
 #include "renewer.h"
 
+#include "sqlock/async.h"
+#include "sqlock/many.h"
 #include "support/workers.h"
 
 struct absent {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 /* Fewer where everything is slower: a renewal has half a period. */

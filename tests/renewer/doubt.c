@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sqlock/async.h"
+#include "sqlock/many.h"
 #include "support/tap.h"
 #include "support/workers.h"
 

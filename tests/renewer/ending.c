@@ -3,6 +3,7 @@
  */
 #include "renewer.h"
 
+#include "sqlock/async.h"
 #include "support/tap.h"
 #include "support/workers.h"
 

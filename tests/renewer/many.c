@@ -6,6 +6,7 @@
 
 #include <sys/resource.h>
 
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 #define SOME 6

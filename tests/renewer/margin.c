@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "locks/registry.h"
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 #define MARGIN_MS (400 * SLOWNESS)

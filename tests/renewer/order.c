@@ -4,6 +4,7 @@
  */
 #include "renewer.h"
 
+#include "sqlock/many.h"
 #include "support/tap.h"
 #include "support/workers.h"
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "locks/registry.h"
+#include "sqlock/many.h"
 #include "support/tap.h"
 #include "support/workers.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sqlock/many.h"
 #include "support/tap.h"
 #include "support/workers.h"
 

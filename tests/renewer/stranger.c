@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 #define LEASES 100

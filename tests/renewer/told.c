@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "sqlock/async.h"
 
 /* End the lease as an administrator would. */
 static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)

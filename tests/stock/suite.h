@@ -4,7 +4,7 @@
 #ifndef TESTS_STOCK_SUITE_H
 #define TESTS_STOCK_SUITE_H
 
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 #include "support/suite_main.h"
 
 extern const struct topic topic_answers;

@@ -1,5 +1,5 @@
 /*
- * test_codes.c - the lists of codes in sqlock_stock.h: no call on a stock
+ * test_codes.c - the lists of codes in sqlock/stock.h: no call on a stock
  * answers another one, whatever the database answers; and a commit of which
  * nobody knows is told as such
  */

@@ -18,7 +18,7 @@
 #include <sys/types.h>
 
 #include "check.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 enum {
     ON_POSTGRES = 1 << 0,

@@ -8,6 +8,7 @@
 #define TESTS_TX_SUITE_H
 
 #include "app.h"
+#include "sqlock/tx.h"
 #include "support/suite_main.h"
 #include "support/workers.h"
 

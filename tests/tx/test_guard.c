@@ -2,6 +2,7 @@
  * test_guard.c - the database checks a lease inside a transaction, and keeps it
  */
 #include "suite.h"
+#include "sqlock/many.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 #include "support/tap.h"
 
 /* So few that a call that has none tells it soon. */

@@ -6,7 +6,7 @@
  */
 #include "unit.h"
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define assert_refused(rc) assert_code(SQLOCK_EINVAL, (rc), &err)
 

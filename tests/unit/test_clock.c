@@ -4,7 +4,7 @@
 #include "unit.h"
 
 #include "base/clock.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 static void test_deadlines_saturate(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 static const int codes[] = {
 #define SQLOCK_X(name, value, text) (value),

@@ -3,6 +3,7 @@
  * and what no name may be
  */
 #include "unit.h"
+#include "sqlock/admin.h"
 
 #include <jansson.h>
 #include <libgen.h>

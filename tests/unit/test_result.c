@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 static void push_row(sqlock_result *result, int64_t number, const char *text,
                      size_t length)

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/service.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define TASKS "/proc/self/task"
 #define RUNS_MAX 64

@@ -2,6 +2,7 @@
  * contender.c - a thread that acquires a lock, and releases it when it is told
  */
 #include "suite.h"
+#include "sqlock/many.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #define TESTS_WAITING_SUITE_H
 
 #include "support/suite_main.h"
+#include "sqlock/async.h"
 #include "support/workers.h"
 
 extern const struct topic topic_handoff;

@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "sqlock/many.h"
 #include "support/proxy.h"
 #include "support/tap.h"
 

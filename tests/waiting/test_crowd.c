@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 /* --- more keys than connections --- */

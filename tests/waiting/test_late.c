@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 /* Of leases that are to run out. */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sqlock/many.h"
 #include "support/fault_driver.h"
 #include "support/server.h"
 

@@ -3,6 +3,7 @@
  * not, and what an idle waiter sends
  */
 #include "suite.h"
+#include "sqlock/many.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "sqlock/many.h"
 #include "support/tap.h"
 
 static int open_eventfd(void)

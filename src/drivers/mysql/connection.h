@@ -10,7 +10,7 @@
 
 #include "drivers/mysql/client.h"
 #include "drivers/mysql/errors.h"
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* Where a statement's rows are put; it belongs to rows.c. */
 struct lk_mysql_reader;

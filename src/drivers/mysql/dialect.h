@@ -4,7 +4,7 @@
 #ifndef LK_MYSQL_DIALECT_H
 #define LK_MYSQL_DIALECT_H
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 extern const sqlock_dialect lk_mysql_dialect;
 extern const sqlock_fragment lk_mysql_polling[];

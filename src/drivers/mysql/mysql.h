@@ -20,7 +20,7 @@
 #ifndef LK_DRIVERS_MYSQL_MYSQL_H
 #define LK_DRIVERS_MYSQL_MYSQL_H
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 extern const sqlock_driver lk_driver_mysql;
 

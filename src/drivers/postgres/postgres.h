@@ -4,7 +4,7 @@
 #ifndef LK_POSTGRES_H
 #define LK_POSTGRES_H
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 extern const sqlock_driver lk_driver_postgres;
 

@@ -12,7 +12,7 @@
 #include <libpq-fe.h>
 #include <sys/types.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define LK_PG_LIMITS 2
 #define LK_PG_NAME_SIZE 48 /* of a prepared statement */

@@ -6,7 +6,7 @@
 
 #include <libpq-fe.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 #define LK_PG_PARAMETERS_MAX 64
 #define LK_PG_INTEGER_SIZE 24

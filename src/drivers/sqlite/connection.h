@@ -10,7 +10,7 @@
 
 #include <sqlite3.h>
 
-#include "sqlock_driver.h"
+#include "sqlock/driver.h"
 
 /* Statements of the driver itself, kept behind those of the library. */
 enum {

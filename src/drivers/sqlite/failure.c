@@ -1,6 +1,6 @@
 /*
  * failure.c - what an error of SQLite means to the library: which of the
- * outcomes of sqlock_driver.h it is.  Codes decide, with one exception, marked
+ * outcomes of sqlock/driver.h it is.  Codes decide, with one exception, marked
  * below.
  */
 #include <errno.h>

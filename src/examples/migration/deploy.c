@@ -13,6 +13,8 @@
  * is run again: it has to be written so that this does no harm.
  */
 #include "deploy.h"
+#include "sqlock/tx.h"
+#include "sqlock/value.h"
 
 #include <stdio.h>
 #include <stdlib.h>

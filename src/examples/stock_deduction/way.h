@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "demo.h"
-#include "sqlock_stock.h"
+#include "sqlock/stock.h"
 
 /* A process's means to sell, shared by its threads. */
 struct seller {

@@ -1,5 +1,5 @@
 /*
- * sqlock_stock.h - stock that never oversells, in the database an application
+ * sqlock/stock.h - stock that never oversells, in the database an application
  * already has
  *
  * Part of the contract with applications; sqlock.h says what holds for both:
@@ -38,7 +38,7 @@
 #ifndef SQLOCK_STOCK_H
 #define SQLOCK_STOCK_H
 
-#include "sqlock.h"
+#include <sqlock/tx.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -1,5 +1,5 @@
 /*
- * sqlock_driver.h - how to plug another database into sqlock
+ * sqlock/driver.h - how to plug another database into sqlock
  *
  * A driver is one client library plus one dialect: a table of statement texts
  * with a result contract that is the same whichever database it is.  It sends
@@ -17,7 +17,9 @@
 #ifndef SQLOCK_DRIVER_H
 #define SQLOCK_DRIVER_H
 
-#include "sqlock.h"
+#include <sqlock/admin.h>
+#include <sqlock/doctor.h>
+#include <sqlock/value.h>
 
 #ifdef __cplusplus
 extern "C" {
