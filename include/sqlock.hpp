@@ -46,7 +46,8 @@
 #include <utility>
 #include <variant>
 
-#include "sqlock.h"
+#include <sqlock.h>
+#include <sqlock/admin.h>
 
 namespace sqlock
 {
