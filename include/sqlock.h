@@ -171,8 +171,19 @@ typedef enum sqlock_waiting {
     SQLOCK_WAITING_POLL      /* to look at the row every poll_ms */
 } sqlock_waiting;
 
-/* What the library has to say that is no result: one line, no newline. */
-typedef void (*sqlock_log_fn)(void *context, const char *line);
+/* How much an event matters. */
+typedef enum sqlock_level {
+    SQLOCK_LEVEL_DEBUG = -1, /* each grant and release */
+    SQLOCK_LEVEL_INFO = 0,
+    SQLOCK_LEVEL_WARNING, /* locks work; somebody should look at it */
+    SQLOCK_LEVEL_ERROR
+} sqlock_level;
+
+typedef struct sqlock_event sqlock_event; /* sqlock/event.h */
+
+/** Called from any thread, also during calls of the application's own; several
+ *  threads may call it at a time.  It must not call this library. */
+typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
 /**
  * Options of a registry.  Zero means the default in every field; begin with
@@ -220,9 +231,10 @@ typedef struct sqlock_options {
                                   that no more than ten times the others, and
                                   no other row than that: for peers whose
                                   clocks are not known */
-    sqlock_log_fn log;         /* may be called from any thread; NULL: silent */
-    void *log_context;
-    uint32_t handoff_limit; /* how often in a row a lock may go from thread to
+    sqlock_event_fn on_event;  /* NULL: silent */
+    void *event_context;
+    sqlock_level event_level; /* the least that is told; INFO */
+    uint32_t handoff_limit;   /* how often in a row a lock may go from thread to
                                 thread of this registry before other processes
                                 have their chance; 16 */
     sqlock_waiting waiting;

@@ -250,7 +250,9 @@ struct registry_options {
     milliseconds poll{0};
     unsigned pool_size = 0;
     sqlock_ownership ownership = default_ownership;
-    std::function<void(const char *line)> log; /* from any thread */
+    /** from any thread; its texts are valid during the call */
+    std::function<void(const sqlock_event &)> on_event;
+    sqlock_level event_level = SQLOCK_LEVEL_INFO;
 
     /** The same for C, valid as long as this object: for the options that are
      *  not above, and for functions of sqlock.h that take options. */
@@ -269,6 +271,7 @@ struct registry_options {
         out.poll_ms = detail::to_option(poll);
         out.pool_size = pool_size;
         out.ownership = ownership;
+        out.event_level = event_level;
         return out;
     }
 };
@@ -660,12 +663,12 @@ class registry
         sqlock_registry *opened = nullptr;
         sqlock_error why = {};
 
-        if (options.log) {
-            close.log = std::make_shared<log_function>(options.log);
-            how.log = [](void *context, const char *line) {
-                (*static_cast<log_function *>(context))(line);
+        if (options.on_event) {
+            close.on_event = std::make_shared<event_function>(options.on_event);
+            how.on_event = [](void *context, const sqlock_event *event) {
+                (*static_cast<event_function *>(context))(*event);
             };
-            how.log_context = close.log.get();
+            how.event_context = close.on_event.get();
         }
         int code = sqlock_registry_open(&opened, url.c_str(), &how, &why);
         if (code != 0)
@@ -720,10 +723,11 @@ class registry
 
   private:
     friend class sqlock::mutex;
-    using log_function = std::function<void(const char *)>;
+    using event_function = std::function<void(const sqlock_event &)>;
 
     struct closer {
-        std::shared_ptr<log_function> log; /* longer than what calls it */
+        std::shared_ptr<event_function>
+            on_event; /* longer than what calls it */
 
         void operator()(sqlock_registry *opened) const noexcept
         {

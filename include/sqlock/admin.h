@@ -29,9 +29,9 @@ sqlock_registry_layout(const sqlock_registry *registry);
  * server_id.  When it changes, a standby has been promoted or another server
  * answers: where that one did not have everything, locks acknowledged before
  * may be gone.  A lease that is kept is found lost by its next renewal then; a
- * guard or a token keeps its holder out of the data.  `log` is told, too.  A
- * session is opened when it is needed first and after one broke, so it takes a
- * call until a change is noticed.  No I/O.
+ * guard or a token keeps its holder out of the data.  `on_event` is told,
+ * too.  A session is opened when it is needed first and after one broke, so it
+ * takes a call until a change is noticed.  No I/O.
  *
  * @param[out] epoch filled in any case; "" before the first, and where there is
  *             none: SQLite, Galera, whose nodes are all alike

@@ -267,7 +267,7 @@ SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
 
 /**
  * Give a reservation's quantities back.  An item that has been deleted since
- * gets nothing, which the registry's log tells.
+ * gets nothing, which the event ITEM_MISSING tells.
  *
  * @return 0, also when it was cancelled before (@p answer: is_duplicate);
  *         EEXPIRED: they are back already; ECONFLICT: it was claimed;

@@ -73,7 +73,7 @@ void lk_diagnose_rows(struct lk_checks *checks, const char *url,
     int rc;
 
     own.pool_size = 1;
-    own.log = NULL; /* all is among the checks */
+    own.on_event = NULL; /* all is among the checks */
     rc = sqlock_registry_open(&registry, url, &own, &err);
     if (rc == 0)
         rc = sqlock_list(registry, &rows, &count, &err);

@@ -35,13 +35,13 @@ static int init_pools(struct lk_db *db, const char *url,
     waiting.statement_timeout_ms = LONGEST_WAIT_MS;
     waiting.lock_timeout_ms = LONGEST_WAIT_MS;
     rc = lk_pool_init(&db->pool, db->driver, &db->dog, &db->epoch, &db->outage,
-                      url, options);
+                      &db->stats, url, options);
     if (rc == 0)
         rc = lk_pool_init(&db->reserved, db->driver, &db->dog, &db->epoch,
-                          &db->outage, url, &reserved);
+                          &db->outage, &db->stats, url, &reserved);
     if (rc == 0)
         rc = lk_pool_init(&db->waiting, db->driver, &db->dog, &db->epoch,
-                          &db->outage, url, &waiting);
+                          &db->outage, &db->stats, url, &waiting);
     return rc;
 }
 
@@ -118,11 +118,13 @@ static void finish(struct lk_db *db, struct lk_pool *pool,
                    struct lk_connection *connection, bool is_wanted, int rc)
 {
     if (is_wrong_node(db, rc)) {
+        lk_count(&db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
         lk_pool_drain(&db->pool);
         lk_pool_drain(&db->waiting);
     } else if (lk_is_outage(rc) ||
                (rc < 0 && !pool->driver->is_alive(connection->state))) {
+        lk_count(&db->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     } else if (is_wanted) {
         lk_pool_lay_by(pool, connection);
@@ -150,9 +152,11 @@ static int run_in_group(struct lk_db *db, struct lk_run *run,
         .err = err,
         .sent_boot_ns = run->sent_boot_ns, /* unless it is sent now */
     };
+    int64_t began_ns = lk_boottime_ns();
     int rc = lk_group_run(&db->group, &db->reserved, &request);
 
     run->sent_boot_ns = request.sent_boot_ns;
+    lk_count_statement(&db->stats, rc, lk_boottime_ns() - began_ns);
     return rc;
 }
 
@@ -162,11 +166,14 @@ static int send_on(struct lk_db *db, struct lk_connection *connection,
 {
     int64_t limit = lk_after_ms(sqlock_monotonic_ns(),
                                 db->pool.options.statement_timeout_ms);
+    int rc;
 
     run->sent_boot_ns = lk_boottime_ns();
-    return execute(db, connection, &run->statement->sent, values,
-                   run->statement->count, lk_sooner(limit, run->deadline_ns),
-                   result, err);
+    rc = execute(db, connection, &run->statement->sent, values,
+                 run->statement->count, lk_sooner(limit, run->deadline_ns),
+                 result, err);
+    lk_count_statement(&db->stats, rc, lk_boottime_ns() - run->sent_boot_ns);
+    return rc;
 }
 
 static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,

@@ -17,6 +17,7 @@ struct lk_db {
     struct lk_watchdog dog;
     struct lk_epoch epoch;
     struct lk_outage outage; /* of all pools */
+    struct lk_stats stats;
     struct lk_pool pool;
     struct lk_pool reserved; /* one connection, for the renewer alone (F35); all
                                 writes, where there is one writer */

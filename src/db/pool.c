@@ -21,8 +21,8 @@ bool lk_is_outage(int rc)
 
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
-                 struct lk_outage *outage, const char *url,
-                 const struct lk_pool_options *options)
+                 struct lk_outage *outage, struct lk_stats *stats,
+                 const char *url, const struct lk_pool_options *options)
 {
     memset(pool, 0, sizeof *pool);
     pool->url = strdup(url);
@@ -32,6 +32,7 @@ int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
     pool->dog = dog;
     pool->epoch = epoch;
     pool->outage = outage;
+    pool->stats = stats;
     pool->options = *options;
     (void)pthread_mutex_init(&pool->mutex, NULL);
     lk_condition_init(&pool->given_back);
@@ -117,6 +118,7 @@ static void note_taken(struct lk_pool *pool, struct lk_connection *connection)
 {
     connection->next_taken = pool->taken;
     pool->taken = connection;
+    lk_count(pool->stats, LK_COUNT_TAKEN);
 }
 
 static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
@@ -125,8 +127,10 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
 
     while (*at != NULL && *at != connection)
         at = &(*at)->next_taken;
-    if (*at != NULL)
+    if (*at != NULL) {
         *at = connection->next_taken;
+        lk_count(pool->stats, LK_COUNT_GIVEN);
+    }
     if (connection->use == LK_USE_LENT)
         pool->lent--;
     else if (connection->use == LK_USE_KEPT)
@@ -247,6 +251,7 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
     pthread_mutex_lock(&pool->mutex);
     pool->opening--;
     if (rc == 0) {
+        lk_count_opened(pool->stats);
         (*out)->number = ++pool->last_number;
         (*out)->use = wish->is_lent ? LK_USE_LENT : LK_USE_CALL;
         note_taken(pool, *out);
@@ -263,12 +268,14 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
 }
 
 /* From that point on its taker waited for a connection to be opened. */
-static void note_delay(struct lk_connection *connection, int64_t begun_ns,
+static void note_delay(const struct lk_pool *pool,
+                       struct lk_connection *connection, int64_t begun_ns,
                        int64_t since_ns)
 {
     int64_t now = sqlock_monotonic_ns();
 
     connection->late_ns = now > since_ns ? now - begun_ns : 0;
+    lk_count_time(&pool->stats->pool_wait, now - begun_ns);
 }
 
 static int take(struct lk_pool *pool, const struct wish *wish,
@@ -290,15 +297,16 @@ static int take(struct lk_pool *pool, const struct wish *wish,
         if (connection == NULL) {
             rc = open_one(pool, wish, out, err);
             if (rc == 0)
-                note_delay(*out, begun_ns, begun_ns);
+                note_delay(pool, *out, begun_ns, begun_ns);
             return rc;
         }
         /* Without the mutex: it asks the kernel. */
         if (pool->driver->is_alive(connection->state)) {
-            note_delay(connection, begun_ns, wish->wait_until_ns);
+            note_delay(pool, connection, begun_ns, wish->wait_until_ns);
             *out = connection;
             return 0;
         }
+        lk_count(pool->stats, LK_COUNT_BROKEN);
         lk_pool_discard(pool, connection);
     }
 }
@@ -415,6 +423,7 @@ void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection)
     forget_taken(pool, connection);
     pthread_mutex_unlock(&pool->mutex);
     free_connection(pool, connection);
+    lk_count(pool->stats, LK_COUNT_CLOSED);
     pthread_mutex_lock(&pool->mutex);
     pool->count--;
     signal_change(pool);

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 
+#include "base/stats.h"
 #include "db/epoch.h"
 #include "db/outage.h"
 #include "db/watchdog.h"
@@ -50,6 +51,7 @@ struct lk_pool {
     struct lk_watchdog *dog;
     struct lk_epoch *epoch; /* told of each new connection's */
     struct lk_outage *outage;
+    struct lk_stats *stats;
     char *url;
     struct lk_pool_options options;
     pthread_mutex_t mutex;
@@ -71,8 +73,8 @@ bool lk_is_outage(int rc);
 /* Opens nothing yet.  0, ENOMEM. */
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
-                 struct lk_outage *outage, const char *url,
-                 const struct lk_pool_options *options);
+                 struct lk_outage *outage, struct lk_stats *stats,
+                 const char *url, const struct lk_pool_options *options);
 
 /* Ends the idle connections; none may be taken. */
 void lk_pool_clear(struct lk_pool *pool);

@@ -159,6 +159,14 @@ static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_added;
 
+    lk_store_tell(resolver->store,
+                  &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
+                                  .key = doubt->key,
+                                  .code = SQLOCK_EUNCERTAIN},
+                  "it is not known yet whether the lock %s was freed: the "
+                  "database did not answer",
+                  doubt->key);
+    lk_count(&resolver->store->db.stats, LK_COUNT_IN_DOUBT);
     pthread_mutex_lock(&resolver->mutex);
     is_added = lk_handler_start(&resolver->handler, NULL) == 0;
     if (is_added) {

@@ -44,6 +44,11 @@ int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells)
     return ahead_us > allowed_us ? ahead_us : 0;
 }
 
+static const char *text_of(const sqlock_value *cell)
+{
+    return cell->type == SQLOCK_TEXT ? cell->text : NULL;
+}
+
 void lk_skew_tell(struct lk_store *store, const sqlock_value *cells)
 {
     int64_t ahead_us = lk_skew_us(store, cells);
@@ -53,11 +58,15 @@ void lk_skew_tell(struct lk_store *store, const sqlock_value *cells)
     if (ahead_us == 0 || (told_ns != 0 && now_ns - told_ns < PAUSE_NS) ||
         !atomic_compare_exchange_strong(&store->skew_told_ns, &told_ns, now_ns))
         return;
-    lk_store_log(store,
-                 "the lock %s was taken %" PRId64 " ms in the future of the "
-                 "database's clock, or for longer than peer_ttl_ms: the "
-                 "clock or the time zone of its holder is off, and the lock "
-                 "stays taken for %" PRId64 " ms if it dies",
-                 cells[KEY].type == SQLOCK_TEXT ? cells[KEY].text : "",
-                 ahead_us / 1000, cells[REMAINING].integer / 1000);
+    lk_store_tell(store,
+                  &(sqlock_event){.kind = SQLOCK_EVENT_CLOCK_AHEAD,
+                                  .lock = text_of(&cells[NAME]),
+                                  .key = text_of(&cells[KEY]),
+                                  .token = cells[TOKEN].integer},
+                  "the lock %s was taken %" PRId64 " ms in the future of the "
+                  "database's clock, or for longer than peer_ttl_ms: the "
+                  "clock or the time zone of its holder is off, and the lock "
+                  "stays taken for %" PRId64 " ms if it dies",
+                  cells[KEY].type == SQLOCK_TEXT ? cells[KEY].text : "",
+                  ahead_us / 1000, cells[REMAINING].integer / 1000);
 }

@@ -62,20 +62,20 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
 
 static void note_epoch(void *context, const char *before, const char *now)
 {
-    lk_store_log(context,
-                 "the database is another than before, %s and no longer %s: "
-                 "a standby was promoted, or another server answers; locks "
-                 "that were acknowledged last may be gone",
-                 now, before);
+    lk_store_tell(context, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
+                  "the database is another than before, %s and no longer %s: "
+                  "a standby was promoted, or another server answers; locks "
+                  "that were acknowledged last may be gone",
+                  now, before);
 }
 
 static void note_forgetful(void *context, const char *settings)
 {
-    lk_store_log(context,
-                 "the server may forget locks that it has granted, and grant "
-                 "them again, when it or its machine crashes: %s; `sqlock "
-                 "doctor` says what to set",
-                 settings);
+    lk_store_tell(context, &(sqlock_event){.kind = SQLOCK_EVENT_FORGETFUL},
+                  "the server may forget locks that it has granted, and grant "
+                  "them again, when it or its machine crashes: %s; `sqlock "
+                  "doctor` says what to set",
+                  settings);
 }
 
 static int open_database(struct lk_store *store, const char *url,
@@ -283,17 +283,41 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
     return rc;
 }
 
-void lk_store_log(const struct lk_store *store, const char *format, ...)
+/* What is known of each kind beforehand. */
+static const struct {
+    const char *name;
+    sqlock_level level;
+} kinds[] = {
+#define SQLOCK_X(kind, event_name, event_level)                                \
+    [SQLOCK_EVENT_##                                                           \
+        kind] = {.name = (event_name), .level = SQLOCK_LEVEL_##event_level},
+    SQLOCK_EVENTS(SQLOCK_X)
+#undef SQLOCK_X
+};
+
+bool lk_store_tells(const struct lk_store *store, sqlock_event_kind kind)
 {
+    return store->options.on_event != NULL &&
+           kinds[kind].level >= store->options.event_level;
+}
+
+void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
+                   const char *format, ...)
+{
+    sqlock_event told = *event;
     char raw[512];
     char line[512];
     va_list arguments;
 
-    if (store->options.log == NULL)
+    if (!lk_store_tells(store, event->kind))
         return;
     va_start(arguments, format);
     (void)vsnprintf(raw, sizeof raw, format, arguments);
     va_end(arguments);
     lk_text_escape(line, sizeof line, raw);
-    store->options.log(store->options.log_context, line);
+    told.size = sizeof told;
+    told.name = kinds[event->kind].name;
+    told.level = kinds[event->kind].level;
+    told.text = line;
+    store->options.on_event(store->options.event_context, &told);
 }

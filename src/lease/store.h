@@ -19,6 +19,7 @@
 #include "lease/options.h"
 #include "lease/resolver.h"
 #include "sqlock.h"
+#include "sqlock/event.h"
 
 #define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', identity */
 #define LK_IDENTITY_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
@@ -101,8 +102,12 @@ int64_t lk_store_deadline(const struct lk_store *store);
 int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
-/* One line to the application's log, if it has one. */
-void lk_store_log(const struct lk_store *store, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* Whether the application wants to be told of such events. */
+bool lk_store_tells(const struct lk_store *store, sqlock_event_kind kind);
+
+/* Tell it: of `event` kind, lock, key, token and code count. */
+void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
+                   const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -30,9 +30,13 @@ int lk_begin_give_back(sqlock_lock *lock, uint64_t owner,
 int lk_end_give_back(sqlock_lock *lock, int begun, struct lk_lease *lease,
                      int lost, sqlock_error *err)
 {
-    return begun == LK_RELEASE_OVERDUE
-               ? lk_end_overdue(lock->entry, lease, lost, err)
-               : lk_end_lease(lock->entry, lease, lost, err);
+    int64_t token = lease->token;
+    int rc = begun == LK_RELEASE_OVERDUE
+                 ? lk_end_overdue(lock->entry, lease, lost, err)
+                 : lk_end_lease(lock->entry, lease, lost, err);
+
+    lk_tell_released(lock, token, lost, rc);
+    return rc;
 }
 
 int lk_take(sqlock_lock *lock, struct lk_acquisition *a, sqlock_error *err)

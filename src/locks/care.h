@@ -16,4 +16,9 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
  * runs. */
 void lk_end_care(sqlock_lock *lock, uint64_t grant);
 
+/* Tell of events of a lock (sqlock_options.on_event), without any mutex. */
+void lk_tell_acquired(sqlock_lock *lock, uint64_t grant);
+void lk_tell_released(sqlock_lock *lock, int64_t token, int lost, int rc);
+void lk_tell_lost(sqlock_lock *lock, int64_t token, int code);
+
 #endif

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "locks/care.h"
 #include "locks/registry.h"
 #include "sqlock/async.h"
 #include "wait/turn.h"
@@ -40,6 +41,7 @@ struct message {
     sqlock_lost_fn on_lost;
     void *context;
     int code;
+    int64_t token;
 };
 
 /* With the entry's mutex held. */
@@ -63,7 +65,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
     *deadline = is_current ? entry->deadline_boot_ns : LK_NEVER;
     if (over) {
         if (entry->lost == 0)
-            entry->lost = SQLOCK_EEXPIRED;
+            (void)lk_lose(entry, SQLOCK_EEXPIRED);
         raise_lost_fd(lock);
         entry->is_to_be_told = false;
         lk_wake_first(entry); /* it may have the lock now */
@@ -71,6 +73,7 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;
         message->code = entry->lost;
+        message->token = entry->token;
         lock->on_lost = NULL; /* once, whoever asks to watch it again */
     }
     pthread_mutex_unlock(&entry->mutex);
@@ -103,11 +106,11 @@ static bool take_one_over(struct lk_expiry *expiry, struct message *message,
 /* Called with the expiry's mutex held, which is let go during the call. */
 static void tell(struct lk_expiry *expiry, const struct message *message)
 {
-    if (message->on_lost == NULL)
-        return;
     expiry->calling = message->lock;
     pthread_mutex_unlock(&expiry->mutex);
-    message->on_lost(message->context, message->lock, message->code);
+    lk_tell_lost(message->lock, message->token, message->code);
+    if (message->on_lost != NULL)
+        message->on_lost(message->context, message->lock, message->code);
     pthread_mutex_lock(&expiry->mutex);
     expiry->calling = NULL;
     pthread_cond_broadcast(&expiry->idle);

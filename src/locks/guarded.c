@@ -52,7 +52,7 @@ void lk_guard_end(sqlock_lock *lock, const char *client_id, int lost)
     entry->guards--;
     if (lost != 0 && entry->lost == 0 && entry->phase == LK_OCCUPIED &&
         strcmp(entry->client_id, client_id) == 0)
-        entry->lost = lost;
+        (void)lk_lose(entry, lost);
     pthread_mutex_unlock(&entry->mutex);
     lk_renewer_wake(&lock->registry->renewer); /* it may be due by now */
     if (lost != 0)

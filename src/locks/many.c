@@ -138,11 +138,16 @@ static void end_release(struct call *call, sqlock_error *err)
         struct one *one = call->batch.items[i].owner;
 
         one->rc = rc < 0 ? rc : call->batch.items[i].rc;
+        if (one->lost == 0)
+            lk_count_over(&call->registry->store.db.stats,
+                          one->lock->entry->key, one->rc);
         if (one->lost == SQLOCK_ELOST ||
             (one->lost == SQLOCK_EEXPIRED && one->rc == 0))
             one->rc = one->lost;
         if (one->begun != LK_RELEASE_OVERDUE)
             lk_end_release(one->lock->entry);
+        lk_tell_released(one->lock, call->batch.items[i].lease.token, one->lost,
+                         one->rc);
     }
 }
 

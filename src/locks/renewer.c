@@ -41,7 +41,7 @@ static void give_up_unfenced(struct lk_renewer *renewer)
 
         pthread_mutex_lock(&entry->mutex);
         if (is_current(lock) && !lock->is_fenced && entry->lost == 0)
-            entry->lost = SQLOCK_ELOST;
+            (void)lk_lose(entry, SQLOCK_ELOST);
         pthread_mutex_unlock(&entry->mutex);
     }
 }
@@ -204,10 +204,11 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
                                                batch->items[i].lease.ttl_ms));
     if (step_us <= margin_us && step_us >= -margin_us)
         return;
-    lk_store_log(&registry->store,
-                 "the database's clock stepped by %lld ms against this "
-                 "host's: leases that are not fenced are given up",
-                 (long long)(step_us / 1000));
+    lk_store_tell(&registry->store,
+                  &(sqlock_event){.kind = SQLOCK_EVENT_CLOCK_STEP},
+                  "the database's clock stepped by %lld ms against this "
+                  "host's: leases that are not fenced are given up",
+                  (long long)(step_us / 1000));
     pthread_mutex_lock(&renewer->mutex);
     give_up_unfenced(renewer);
     pthread_mutex_unlock(&renewer->mutex);

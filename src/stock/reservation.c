@@ -90,10 +90,12 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
         rc = lk_stock_add(op, &line, err);
     if (rc != SQLOCK_ENOTFOUND)
         return rc;
-    lk_store_log(op->stock->store,
-                 "reservation %s ends, and there is no item %s any more to "
-                 "which to give back %" PRId64,
-                 op->order, line.name, line.quantity);
+    lk_store_tell(op->stock->store,
+                  &(sqlock_event){.kind = SQLOCK_EVENT_ITEM_MISSING,
+                                  .code = SQLOCK_ENOTFOUND},
+                  "reservation %s ends, and there is no item %s any more to "
+                  "which to give back %" PRId64,
+                  op->order, line.name, line.quantity);
     return 0;
 }
 

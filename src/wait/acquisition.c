@@ -54,6 +54,7 @@ static int go_to(struct lk_acquisition *a, enum lk_acquisition_state state)
 static int end(struct lk_acquisition *a, int rc)
 {
     a->rc = rc;
+    lk_claim_count(a);
     (void)go_to(a, LK_OVER);
     return rc;
 }
@@ -410,6 +411,7 @@ int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
         return lk_error_nomem(err);
     }
     a->first = a->parts;
+    a->began_ns = sqlock_monotonic_ns();
     lk_waiter_init(&a->self, wait_ms, &a->options);
     return 0;
 }

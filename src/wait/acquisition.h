@@ -33,6 +33,7 @@ struct lk_acquisition {
     struct lk_store *store;
     struct lk_entries *entries;
     struct lk_waiter self;
+    int64_t began_ns;               /* CLOCK_MONOTONIC */
     sqlock_acquire_options options; /* complete */
     struct lk_part *parts;          /* by key */
     size_t count;

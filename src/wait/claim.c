@@ -212,3 +212,31 @@ void lk_claim_hold(struct lk_acquisition *a)
         pthread_mutex_unlock(&entry->mutex);
     }
 }
+
+/* With `partial`, those that were not to be had are told apart. */
+static int result_of(const struct lk_acquisition *a, const struct lk_part *part)
+{
+    if (part->state == LK_PART_HELD)
+        return 0;
+    if (a->rc < 0)
+        return a->rc;
+    return part->rc < 0 ? part->rc : SQLOCK_EBUSY;
+}
+
+void lk_claim_count(const struct lk_acquisition *a)
+{
+    struct lk_stats *stats = &a->store->db.stats;
+    int64_t wait_ns = 0;
+
+    for (size_t i = 0; i < a->count; i++) {
+        const struct lk_part *part = &a->parts[i];
+
+        if (part->state == LK_PART_NESTED && a->rc == 0) {
+            lk_count(stats, LK_COUNT_NESTED);
+            continue;
+        }
+        if (wait_ns == 0)
+            wait_ns = sqlock_monotonic_ns() - a->began_ns;
+        lk_count_acquired(stats, part->entry->key, result_of(a, part), wait_ns);
+    }
+}

@@ -22,4 +22,7 @@ void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times);
 /* The turns that were granted become leases, the others are given up. */
 void lk_claim_hold(struct lk_acquisition *a);
 
+/* It is over: count what became of each of its locks. */
+void lk_claim_count(const struct lk_acquisition *a);
+
 #endif

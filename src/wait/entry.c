@@ -115,6 +115,14 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
         let_all_in(entry);
 }
 
+int lk_lose(struct lk_entry *entry, int code)
+{
+    if (entry->lost == 0)
+        lk_count_over(&entry->store->db.stats, entry->key, code);
+    entry->lost = code;
+    return code;
+}
+
 void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out)
 {
     memset(out, 0, sizeof *out);
@@ -139,6 +147,7 @@ static int begin_overdue(struct lk_entry *entry, struct lk_overdue *overdue,
 {
     if (--overdue->hold_count > 0)
         return 0;
+    lk_count(&entry->store->db.stats, LK_COUNT_RELEASED);
     *lease = overdue->lease;
     *lost = overdue->lost;
     lk_overdue_end(entry, overdue);
@@ -168,6 +177,8 @@ int lk_begin_release(struct lk_entry *entry, uint64_t owner,
         lk_copy_lease(entry, lease);
         *lost = entry->lost;
         *grant = entry->grant;
+        lk_count_released(&entry->store->db.stats, entry->key,
+                          lk_boottime_ns() - entry->acquired_boot_ns);
         entry->phase = LK_BUSY;
         rc = 1;
     }
@@ -218,6 +229,7 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease)
 
     pthread_mutex_lock(&entry->mutex);
     if (lease != NULL) {
+        lk_count(&entry->store->db.stats, LK_COUNT_HANDED_OFF);
         entry->handoffs++;
         lk_hold(next, lease);
         lk_waiter_wake(next->waiter, LK_WAKE_GRANTED);

@@ -112,6 +112,9 @@ int64_t lk_remaining_ns(const struct lk_entry *entry);
 
 void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out);
 
+/* The lease is over before its release, by that code, which is returned. */
+int lk_lose(struct lk_entry *entry, int code);
+
 /* The part's turn became a lease, or that of a hand-off. */
 void lk_hold(struct lk_part *part, const struct lk_lease *lease);
 

@@ -44,7 +44,8 @@ bool lk_set_aside(struct lk_entry *entry)
     overdue->grant = entry->grant;
     overdue->hold_count = entry->hold_count;
     overdue->is_left_behind = entry->is_left_behind;
-    overdue->lost = entry->lost != 0 ? entry->lost : SQLOCK_EEXPIRED;
+    overdue->lost =
+        entry->lost != 0 ? entry->lost : lk_lose(entry, SQLOCK_EEXPIRED);
     lk_copy_lease(entry, &overdue->lease);
     entry->place_aside = overdue->lease.place;
     overdue->lease.place = (struct lk_place){0};

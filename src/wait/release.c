@@ -75,10 +75,12 @@ int lk_end_lease(struct lk_entry *entry, struct lk_lease *lease, int lost,
 
     lk_peers_charge(entry);
     next = lk_begin_hand_off(entry);
-    if (next != NULL)
-        return hand_off(entry, lease, next, err);
-    rc = release_row(entry, lease, lost, err);
-    lk_end_release(entry);
+    rc = next != NULL ? hand_off(entry, lease, next, err)
+                      : release_row(entry, lease, lost, err);
+    if (lost == 0)
+        lk_count_over(&entry->store->db.stats, entry->key, rc);
+    if (next == NULL)
+        lk_end_release(entry);
     return rc;
 }
 

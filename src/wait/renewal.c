@@ -69,6 +69,8 @@ bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
     DL_DELETE2(entry->renewals, renewal, previous, next);
     if (entry->phase != LK_OCCUPIED)
         return false;
+    if (rc == 0)
+        lk_count(&entry->store->db.stats, LK_COUNT_RENEWED);
     if (entry->lost == 0)
         believe(entry, renewal, lease, rc);
     if (sent_boot_ns != 0)
@@ -77,6 +79,6 @@ bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
     cap(entry, entry->cap_ms, lk_boottime_ns());
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         entry->lost != SQLOCK_ELOST)
-        entry->lost = rc;
+        (void)lk_lose(entry, rc);
     return true;
 }

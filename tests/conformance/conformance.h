@@ -21,6 +21,7 @@ extern const struct topic topic_statements;
 extern const struct topic topic_spring;
 extern const struct topic topic_admin;
 extern const struct topic topic_find;
+extern const struct topic topic_stats;
 extern const struct topic topic_lease_id;
 extern const struct topic topic_reap;
 extern const struct topic topic_schema;

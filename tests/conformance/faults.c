@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "sqlock/event.h"
 #include "support/server.h"
 #include "support/tap.h"
 #include "support/workers.h"
@@ -311,11 +312,11 @@ struct news {
     atomic_uint changes; /* told to the log */
 };
 
-static void note_news(void *context, const char *line)
+static void note_news(void *context, const sqlock_event *event)
 {
     struct news *news = context;
 
-    if (strstr(line, "epoch-two") != NULL)
+    if (strstr(event->text, "epoch-two") != NULL)
         (void)atomic_fetch_add(&news->changes, 1);
 }
 
@@ -354,8 +355,8 @@ static void test_F57_a_promotion_is_noticed_and_told(void **state)
     sqlock_registry *registry;
     uint32_t before;
 
-    options.log = note_news;
-    options.log_context = &news;
+    options.on_event = note_news;
+    options.event_context = &news;
     registry = fixture_tapped(f, &options);
     before = reconnect(f, registry, "epoch-one");
     assert_int_equal(reconnect(f, registry, "epoch-one"), before);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/event.h"
+
 /* So long that the row is read after the claim that it refuses. */
 #define WAIT_MS (200 * SLOWNESS)
 #define HOURS_MS (INT64_C(8) * 3600 * 1000)
@@ -20,13 +22,13 @@ static struct {
     const char *part;
 } heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void hear(void *context, const char *line)
+static void hear(void *context, const sqlock_event *event)
 {
     (void)context;
     pthread_mutex_lock(&heard.mutex);
-    if (strstr(line, heard.part) != NULL) {
+    if (strstr(event->text, heard.part) != NULL) {
         heard.lines++;
-        (void)snprintf(heard.last, sizeof heard.last, "%s", line);
+        (void)snprintf(heard.last, sizeof heard.last, "%s", event->text);
     }
     pthread_mutex_unlock(&heard.mutex);
 }
@@ -35,7 +37,7 @@ static sqlock_options hearing(struct fixture *f, const char *part)
 {
     sqlock_options options = fixture_options(f);
 
-    options.log = hear;
+    options.on_event = hear;
     options.peer_ttl_ms = TTL_MS;
     heard.part = part;
     heard.lines = 0;

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "sqlock/event.h"
+
 static struct {
     sqlock_registry *registry;
     char epoch[SQLOCK_EPOCH_SIZE]; /* of the primary */
@@ -15,14 +17,14 @@ static struct {
     char line[512];
 } watched = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-static void note_line(void *context, const char *line)
+static void note_line(void *context, const sqlock_event *event)
 {
     (void)context;
-    if (strstr(line, "another than before") == NULL)
-        return; /* of the server's settings */
+    if (event->kind != SQLOCK_EVENT_EPOCH)
+        return;
     pthread_mutex_lock(&watched.mutex);
     watched.lines++;
-    (void)snprintf(watched.line, sizeof watched.line, "%s", line);
+    (void)snprintf(watched.line, sizeof watched.line, "%s", event->text);
     pthread_mutex_unlock(&watched.mutex);
 }
 
@@ -57,7 +59,7 @@ void test_F57_a_new_session_is_no_new_epoch(void **state)
 
     (void)state;
     options.table_prefix = PREFIX;
-    options.log = note_line;
+    options.on_event = note_line;
     assert_lock_ok(
         sqlock_registry_open(&watched.registry, cluster_url(), &options, &err),
         &err);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "fault.h"
+#include "sqlock/event.h"
 
 #define CLOCK_TTL_MS 20000 /* of which a twentieth is the margin */
 #define KEEP_MS 100
@@ -53,7 +54,7 @@ struct scene {
     sqlock_lock *fenced;
     atomic_int told[2];
     atomic_int codes[2];
-    atomic_int reports; /* of a step, in the log */
+    atomic_int reports; /* of a step */
 };
 
 static void on_plain_lost(void *context, sqlock_lock *lock, int code)
@@ -74,11 +75,11 @@ static void on_fenced_lost(void *context, sqlock_lock *lock, int code)
     (void)atomic_fetch_add(&scene->told[1], 1);
 }
 
-static void log_line(void *context, const char *line)
+static void log_line(void *context, const sqlock_event *event)
 {
     struct scene *scene = context;
 
-    if (strstr(line, "clock stepped") != NULL)
+    if (event->kind == SQLOCK_EVENT_CLOCK_STEP)
         (void)atomic_fetch_add(&scene->reports, 1);
 }
 
@@ -94,8 +95,8 @@ static void begin_scene(struct scene *scene)
     options.renew_period_ms = KEEP_MS;
     options.statement_timeout_ms = 2000;
     options.connect_timeout_ms = 2000;
-    options.log = log_line;
-    options.log_context = scene;
+    options.on_event = log_line;
+    options.event_context = scene;
     scene->registry = stage_registry(&options);
     scene->plain = lock_obtain(scene->registry, stage.names[0]);
     scene->fenced = lock_obtain(scene->registry, stage.names[1]);

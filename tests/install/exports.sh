@@ -29,7 +29,8 @@ else
 fi
 
 strays=$(nm -g --defined-only "$build/lib/libsqlock.a" 2>/dev/null |
-    awk 'NF == 3 && $3 !~ /^(lk_|sqlock_|__|_ITM)/ { print $3 }' | sort -u)
+    awk 'NF == 3 && $3 !~ /^(lk_|sqlock_|__|_ITM|_\.stapsdt)/ { print $3 }' |
+    sort -u)
 if [ -z "$strays" ]; then
     echo "ok - symbols of the static library have a prefix"
 else

@@ -14,6 +14,7 @@
 #include "db/driver.h"
 #include "lease/dbclock.h"
 #include "locks/registry.h"
+#include "sqlock/event.h"
 
 /* -------------------------------------------------------- the arithmetic -- */
 
@@ -141,14 +142,14 @@ struct log {
     char last[512];
 };
 
-static void note_line(void *context, const char *line)
+static void note_line(void *context, const sqlock_event *event)
 {
     struct log *log = context;
 
-    if (strstr(line, "clock") == NULL)
-        return; /* of the server's settings */
+    if (event->kind != SQLOCK_EVENT_CLOCK_STEP)
+        return;
     pthread_mutex_lock(&log->mutex);
-    (void)snprintf(log->last, sizeof log->last, "%s", line);
+    (void)snprintf(log->last, sizeof log->last, "%s", event->text);
     pthread_mutex_unlock(&log->mutex);
     (void)atomic_fetch_add(&log->lines, 1);
 }
@@ -169,8 +170,8 @@ static void check_step(struct fixture *f, int64_t step_us)
     install(f);
     renewal = NULL;
     atomic_store(&shift_us, 0);
-    options.log = note_line;
-    options.log_context = &log;
+    options.on_event = note_line;
+    options.event_context = &log;
     (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
     registry = fixture_registry_at(f, url, &options);
     plain = nth_lock(f, registry, 0);
@@ -227,8 +228,8 @@ static void test_F16_a_small_step_is_borne(void **state)
 
     install(f);
     atomic_store(&shift_us, 0);
-    options.log = note_line;
-    options.log_context = &log;
+    options.on_event = note_line;
+    options.event_context = &log;
     options.margin_ms = TTL_MS;
     (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
     registry = fixture_registry_at(f, url, &options);

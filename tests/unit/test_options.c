@@ -59,7 +59,7 @@ static void test_zero_means_the_documented_default(void **state)
         assert_int_equal(out.connect_timeout_ms, 5000);
         assert_int_equal(out.statement_timeout_ms, 1250);
         assert_int_equal(out.poll_ms, 100);
-        assert_null(out.log);
+        assert_null(out.on_event);
     }
 }
 

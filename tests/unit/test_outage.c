@@ -24,6 +24,7 @@ struct scene {
     struct lk_watchdog dog;
     struct lk_epoch epoch;
     struct lk_outage outage;
+    struct lk_stats stats;
     struct lk_pool pool;
     struct lk_pool other; /* of the same registry */
     char path[64];
@@ -80,10 +81,10 @@ static int open_scene(void **state)
     lk_epoch_init(&scene.epoch);
     lk_outage_init(&scene.outage);
     assert_int_equal(lk_pool_init(&scene.pool, &slow, &scene.dog, &scene.epoch,
-                                  &scene.outage, url, &options),
+                                  &scene.outage, &scene.stats, url, &options),
                      0);
     assert_int_equal(lk_pool_init(&scene.other, &slow, &scene.dog, &scene.epoch,
-                                  &scene.outage, url, &options),
+                                  &scene.outage, &scene.stats, url, &options),
                      0);
     atomic_store(&is_away, false);
     atomic_store(&opened, 0);

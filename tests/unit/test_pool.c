@@ -22,6 +22,7 @@ struct pooled {
     struct lk_watchdog dog;
     struct lk_epoch epoch;
     struct lk_outage outage;
+    struct lk_stats stats;
     struct lk_pool pool;
     char path[64];
 };
@@ -63,7 +64,8 @@ static int open_pool(void **state)
     lk_epoch_init(&pooled.epoch);
     lk_outage_init(&pooled.outage);
     assert_int_equal(lk_pool_init(&pooled.pool, driver, &pooled.dog,
-                                  &pooled.epoch, &pooled.outage, url, &options),
+                                  &pooled.epoch, &pooled.outage, &pooled.stats,
+                                  url, &options),
                      0);
     for (int i = 0; i < CONNECTIONS; i++)
         taken[i] = take(&pooled, 0);

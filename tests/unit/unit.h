@@ -26,5 +26,6 @@ extern const struct suite suite_retry;
 extern const struct suite suite_epoch;
 extern const struct suite suite_golden;
 extern const struct suite suite_service;
+extern const struct suite suite_stats;
 
 #endif

@@ -1,0 +1,57 @@
+/*
+ * sqlock/event.h - what sqlock_options.on_event is told
+ */
+#ifndef SQLOCK_EVENT_H
+#define SQLOCK_EVENT_H
+
+#include <sqlock.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* clang-format off */
+/* X(kind, name, level): what the library has to say that is no result. */
+#define SQLOCK_EVENTS(X)                                                      \
+    X(ACQUIRED,      "acquired",      DEBUG)   /* lock, token */              \
+    X(RELEASED,      "released",      DEBUG)   /* lock, code */               \
+    X(IN_DOUBT,      "in_doubt",      WARNING) /* key: a claim or a release   \
+                                                  got no answer; resolved in  \
+                                                  the background */           \
+    X(LOST,          "lost",          WARNING) /* lock, code: of a lease that \
+                                                  is renewed or watched, or   \
+                                                  found by its release */     \
+    X(EPOCH,         "epoch",         WARNING) /* another server answers, see \
+                                                  sqlock_registry_epoch() */  \
+    X(FORGETFUL,     "forgetful",     WARNING) /* the server may forget what  \
+                                                  it has granted */           \
+    X(CLOCK_STEP,    "clock_step",    WARNING) /* of the database */          \
+    X(CLOCK_AHEAD,   "clock_ahead",   WARNING) /* key: of its holder */       \
+    X(ITEM_MISSING,  "item_missing",  WARNING) /* to give a reservation's     \
+                                                  quantity back to */
+/* clang-format on */
+
+typedef enum sqlock_event_kind {
+#define SQLOCK_X(kind, name, level) SQLOCK_EVENT_##kind,
+    SQLOCK_EVENTS(SQLOCK_X)
+#undef SQLOCK_X
+} sqlock_event_kind;
+
+/** Something that happened.  Its texts are valid during the call only; new
+ *  kinds may appear in any release. */
+struct sqlock_event {
+    size_t size; /* sizeof(sqlock_event): the struct may grow */
+    sqlock_event_kind kind;
+    const char *name; /* of the kind, a constant */
+    sqlock_level level;
+    const char *lock; /* its name; NULL: about no lock, or not known */
+    const char *key;  /* its LOCK_KEY; NULL: about no lock */
+    int64_t token;    /* 0: none, or not known */
+    int code;         /* 0 or an error */
+    const char *text; /* one line, no newline */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SQLOCK_EVENT_H */

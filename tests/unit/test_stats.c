@@ -1,0 +1,86 @@
+/*
+ * test_stats.c - into which bucket a time goes, and which counter a result
+ */
+#include "unit.h"
+
+#include <string.h>
+
+#include "base/stats.h"
+
+static unsigned bucket_of(int64_t ns)
+{
+    struct lk_stats stats;
+    sqlock_stats read;
+    unsigned bucket = 0;
+
+    memset(&stats, 0, sizeof stats);
+    lk_count_time(&stats.hold, ns);
+    lk_stats_read(&stats, &read);
+    assert_int_equal(read.hold.count, 1);
+    while (read.hold.buckets[bucket] == 0)
+        bucket++;
+    return bucket;
+}
+
+static void test_a_time_counts_below_its_bound(void **state)
+{
+    (void)state;
+    assert_int_equal(bucket_of(-5), 0);
+    assert_int_equal(bucket_of(0), 0);
+    for (unsigned i = 0; i + 1 < SQLOCK_STATS_BUCKETS; i++) {
+        int64_t bound_ns = SQLOCK_STATS_BOUND_US(i) * 1000;
+
+        assert_int_equal(bucket_of(bound_ns), i);
+        assert_int_equal(bucket_of(bound_ns + 1), i + 1);
+    }
+    assert_int_equal(bucket_of(INT64_MAX), SQLOCK_STATS_BUCKETS - 1);
+}
+
+static void test_each_result_has_its_counter(void **state)
+{
+    struct lk_stats stats;
+    sqlock_stats read;
+
+    (void)state;
+    memset(&stats, 0, sizeof stats);
+    for (int code = 0; code >= SQLOCK_EORDER - 1; code--)
+        lk_count_acquired(&stats, "key", code, 1000);
+    lk_stats_read(&stats, &read);
+    assert_int_equal(read.granted, 1);
+    assert_int_equal(read.busy, 1);
+    assert_int_equal(read.timed_out, 1);
+    assert_int_equal(read.cancelled, 1);
+    assert_int_equal(read.uncertain, 1);
+    assert_int_equal(read.attempts, -SQLOCK_EORDER + 2);
+    assert_int_equal(read.failed, read.attempts - 5);
+    assert_int_equal(read.wait.count, 1); /* of those granted */
+}
+
+static void test_a_connection_replaces_one_that_broke(void **state)
+{
+    struct lk_stats stats;
+    sqlock_stats read;
+
+    (void)state;
+    memset(&stats, 0, sizeof stats);
+    lk_count_opened(&stats);
+    lk_count_opened(&stats);
+    lk_stats_read(&stats, &read);
+    assert_int_equal(read.reconnects, 0);
+    assert_int_equal(read.connections, 2);
+    lk_count(&stats, LK_COUNT_BROKEN);
+    lk_count(&stats, LK_COUNT_CLOSED);
+    lk_count_opened(&stats);
+    lk_count_opened(&stats);
+    lk_stats_read(&stats, &read);
+    assert_int_equal(read.reconnects, 1);
+    assert_int_equal(read.connections, 3);
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_time_counts_below_its_bound),
+    cmocka_unit_test(test_each_result_has_its_counter),
+    cmocka_unit_test(test_a_connection_replaces_one_that_broke),
+};
+
+const struct suite suite_stats = SUITE("stats", tests);
