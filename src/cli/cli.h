@@ -81,6 +81,7 @@ extern const cli_command cli_guard_sql;
 extern const cli_command cli_ls;
 extern const cli_command cli_top;
 extern const cli_command cli_show;
+extern const cli_command cli_metrics;
 extern const cli_command cli_break;
 extern const cli_command cli_reap;
 extern const cli_command cli_key;

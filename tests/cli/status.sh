@@ -268,8 +268,8 @@ without_dashes() {
 
 help() {
     local command
-    for command in init run acquire renew release guard-sql ls top show break \
-        reap key once doctor; do
+    for command in init run acquire renew release guard-sql ls top metrics show \
+        break reap key once doctor; do
         run "$command" --help
         is "$command --help" "$status" 0
         like "$command --help is on stdout" "$out" "Usage: sqlock $command*"

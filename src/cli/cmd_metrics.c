@@ -1,0 +1,198 @@
+/*
+ * cmd_metrics.c - `sqlock metrics`: the lock table as Prometheus text.
+ */
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the locks of one region come to. */
+struct region {
+    char *label; /* as it stands between quotes */
+    size_t held;
+    size_t expired;
+    size_t waiting;
+    bool is_waiting_known; /* of all its locks */
+    int64_t longest_ms;    /* that one of them is held */
+};
+
+struct regions {
+    struct region *items;
+    size_t count;
+};
+
+/* A label's value, without what would end it or the line.  To be freed; NULL:
+ * out of memory. */
+static char *label_of(const char *text)
+{
+    char *shown = cli_escape(text);
+    char *label = shown != NULL ? malloc(2 * strlen(shown) + 1) : NULL;
+    char *end = label;
+
+    for (const char *at = shown; label != NULL && *at != '\0'; at++) {
+        if (*at == '\\' || *at == '"')
+            *end++ = '\\';
+        *end++ = *at;
+    }
+    if (label != NULL)
+        *end = '\0';
+    free(shown);
+    return label;
+}
+
+static int by_region(const void *one, const void *other)
+{
+    const sqlock_info *a = *(const sqlock_info *const *)one;
+    const sqlock_info *b = *(const sqlock_info *const *)other;
+
+    return strcmp(a->region, b->region);
+}
+
+static void count_row(struct region *region, const sqlock_info *row)
+{
+    region->held += row->state == SQLOCK_HELD;
+    region->expired += row->state == SQLOCK_EXPIRED;
+    if (row->waiters < 0)
+        region->is_waiting_known = false;
+    else
+        region->waiting += (size_t)row->waiters;
+    if (row->state == SQLOCK_HELD && row->held_ms > region->longest_ms)
+        region->longest_ms = row->held_ms;
+}
+
+static bool begin_region(struct regions *regions, const char *name)
+{
+    struct region *region = &regions->items[regions->count];
+
+    region->label = label_of(name);
+    region->is_waiting_known = true;
+    regions->count += region->label != NULL;
+    return region->label != NULL;
+}
+
+static void clear(struct regions *regions)
+{
+    for (size_t i = 0; i < regions->count; i++)
+        free(regions->items[i].label);
+    free(regions->items);
+}
+
+/* False: out of memory. */
+static bool gather(struct regions *regions, const sqlock_info *rows,
+                   size_t count)
+{
+    const sqlock_info **sorted = calloc(count + 1, sizeof(const void *));
+    bool is_whole = sorted != NULL;
+    size_t i;
+
+    regions->items = calloc(count + 1, sizeof *regions->items);
+    is_whole = is_whole && regions->items != NULL;
+    for (i = 0; is_whole && i < count; i++)
+        sorted[i] = &rows[i];
+    if (is_whole && count > 0)
+        qsort(sorted, count, sizeof *sorted, by_region);
+    for (i = 0; is_whole && i < count; i++) {
+        if (i == 0 || strcmp(sorted[i]->region, sorted[i - 1]->region) != 0)
+            is_whole = begin_region(regions, sorted[i]->region);
+        if (is_whole)
+            count_row(&regions->items[regions->count - 1], sorted[i]);
+    }
+    free(sorted);
+    return is_whole;
+}
+
+static void begin_metric(const char *name, const char *help)
+{
+    printf("# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
+}
+
+static void print_metrics(const struct regions *regions)
+{
+    const struct region *end = regions->items + regions->count;
+    const struct region *region;
+
+    begin_metric("sqlock_locks", "Locks whose lease runs (held), or has run "
+                                 "out unreleased (expired).");
+    for (region = regions->items; region < end; region++)
+        printf("sqlock_locks{region=\"%s\",state=\"held\"} %zu\n"
+               "sqlock_locks{region=\"%s\",state=\"expired\"} %zu\n",
+               region->label, region->held, region->label, region->expired);
+    begin_metric("sqlock_longest_hold_seconds",
+                 "How long the lock that is held for longest has been held.");
+    for (region = regions->items; region < end; region++)
+        printf("sqlock_longest_hold_seconds{region=\"%s\"} %" PRId64
+               ".%03" PRId64 "\n",
+               region->label, region->longest_ms / 1000,
+               region->longest_ms % 1000);
+    begin_metric("sqlock_waiting", "Sessions that wait for these locks, where "
+                                   "the database tells.");
+    for (region = regions->items; region < end; region++)
+        if (region->is_waiting_known)
+            printf("sqlock_waiting{region=\"%s\"} %zu\n", region->label,
+                   region->waiting);
+}
+
+/* One region that is asked for has its numbers also when they are 0. */
+static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
+{
+    struct regions regions = {0};
+    bool is_whole = gather(&regions, rows, count);
+
+    if (is_whole && count == 0 && app->globals[CLI_REGION] != NULL) {
+        is_whole = begin_region(&regions, cli_region(app));
+        regions.items[0].is_waiting_known = false;
+    }
+    if (is_whole)
+        print_metrics(&regions);
+    else
+        cli_error("out of memory");
+    clear(&regions);
+    return is_whole ? CLI_OK : CLI_SYSTEM;
+}
+
+static int run_metrics(cli *app)
+{
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+    sqlock_registry *registry = NULL;
+    sqlock_info *rows = NULL;
+    sqlock_error err = {0};
+    size_t count = 0;
+    int status;
+    int rc;
+
+    status = cli_want_args(app, 0, "");
+    if (status == CLI_OK)
+        status = cli_open(app, &registry);
+    if (status != CLI_OK)
+        return status;
+    options.waiters = true;
+    options.all_regions = app->globals[CLI_REGION] == NULL;
+    rc = sqlock_find(registry, &options, &rows, &count, &err);
+    status = rc < 0 ? cli_fail(&err) : print_rows(app, rows, count);
+    sqlock_info_free(rows, count);
+    (void)sqlock_registry_close(registry, NULL);
+    return status;
+}
+
+const cli_command cli_metrics = {
+    .name = "metrics",
+    .summary = "print what is held as Prometheus text",
+    .help =
+        "Usage: sqlock metrics\n"
+        "Print, as Prometheus reads it, of each region that has locks which "
+        "are held or\n"
+        "expired, or of the one that is given:\n"
+        "\n"
+        "  sqlock_locks{region,state}            how many are held, and "
+        "expired\n"
+        "  sqlock_longest_hold_seconds{region}   of the one held for longest\n"
+        "  sqlock_waiting{region}                who waits for them; left out "
+        "where the\n"
+        "                                        database does not tell\n"
+        "\n"
+        "For a textfile collector: sqlock metrics >f.$$ && mv f.$$ "
+        "sqlock.prom\n",
+    .run = run_metrics,
+};
