@@ -221,12 +221,15 @@ LIB_SRC := $(sort $(wildcard src/base/*.c src/db/*.c src/lease/*.c src/wait/*.c 
 SQL := $(sort $(filter-out %/statements.sql, \
 	$(wildcard $(foreach d,$(ENABLED),sql/$(d)/*.sql))))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
-# An example is a file NAME.c, or a folder with a main.c, or NAME.c and more of
-# its files in a folder NAME.
-EXAMPLE_NAMES := $(sort $(patsubst src/examples/%.c,%, \
-	$(wildcard src/examples/*.c)) $(patsubst src/examples/%/main.c,%, \
-	$(wildcard src/examples/*/main.c)))
-EXAMPLE_SRC := $(sort $(wildcard src/examples/*.c src/examples/*/*.c))
+# An example is a file NAME.c, or a folder with a main.c.  One with the name of a
+# driver at its end uses that one's client library.
+EXAMPLE_OUT := $(foreach d,$(filter-out $(ENABLED),sqlite postgres mysql), \
+	src/examples/%_$(d).c)
+EXAMPLE_SRC := $(sort $(filter-out $(EXAMPLE_OUT), \
+	$(wildcard src/examples/*.c src/examples/*/*.c)))
+EXAMPLE_NAMES := $(sort $(patsubst src/examples/%/main.c,%, \
+	$(filter %/main.c,$(EXAMPLE_SRC))) $(patsubst src/examples/%.c,%, \
+	$(filter $(wildcard src/examples/*.c),$(EXAMPLE_SRC))))
 SUPPORT_SRC := $(sort $(wildcard tests/support/*.c))
 # A suite is a folder of tests with a main.c in it.
 SUITE_NAMES := $(sort $(patsubst tests/%/main.c,%,$(wildcard tests/*/main.c)))

@@ -147,7 +147,7 @@ check "a program without shared library is built" in_root sh -c \
      $(pkg-config --static --libs sqlock) -o /root/static &&
      ! ldd /root/static | grep libsqlock'
 check "examples are there" \
-    test -s "$root/usr/share/doc/libsqlock-dev/examples/transfer.c"
+    test -s "$root/usr/share/doc/libsqlock-dev/examples/mutex.c"
 
 check "the packages are purged" apt purge sqlock libsqlock-dev libsqlock0.1
 check "and what came with them" apt purge --auto-remove gcc g++ libc6-dev \
