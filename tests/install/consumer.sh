@@ -46,6 +46,7 @@ check "it does not run ldconfig" test ! -e "$work/has_run"
 check "nothing is installed outside the prefix" \
     test -z "$(grep -v '^\./opt/sqlock/' "$work/installed")"
 for file in man/man1/sqlock.1 man/man1/sqlock-run.1 man/man3/sqlock.3 \
+    man/man7/sqlock-failures.7 man/man7/sqlock-waiting.7 \
     bash-completion/completions/sqlock zsh/site-functions/_sqlock; do
     check "share/$file is installed" test -s "$root/opt/sqlock/share/$file"
 done

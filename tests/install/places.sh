@@ -59,18 +59,53 @@ says() { # LINE
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_LIBDIR
 read -ra cc <<<"${CC:-cc}" # may have words: "ccache gcc"
 library=$(basename "$(readlink "$build/lib/libsqlock.so")")
-sed -n '/^```c$/,/^```$/p' README.md | sed '/^```/d' >"$work/example.c"
+block() { # LANGUAGE NUMBER
+    awk -v open="\`\`\`$1" -v wanted="$2" '
+        $0 == open && ++seen == wanted { inside = 1; next }
+        $0 == "```" { inside = 0 }
+        inside' README.md
+}
+block sh 1 >"$work/install.sh"
+block sh 2 >"$work/commands.sh"
+block sh 3 >"$work/compile.sh"
+block c 1 >"$work/example.c"
 
-check "make install" install_in PREFIX=/usr/local
+# As root, and on a machine where the packages are: apt only says what it would
+# install, if its lists are there.
+mkdir "$work/bin"
+cat >"$work/bin/sudo" <<'END'
+#!/bin/sh
+exec "$@"
+END
+cat >"$work/bin/apt-get" <<'END'
+#!/bin/sh
+[ -z "$(find /var/lib/apt/lists -maxdepth 1 -name '*_Packages*')" ] ||
+    exec /usr/bin/apt-get --simulate "$@"
+END
+cat >"$work/bin/make" <<END
+#!/bin/sh
+exec $(command -v "${make%% *}") --no-print-directory SETUP=no DESTDIR= \
+    "BUILD=$work/build" "\$@"
+END
+chmod +x "$work"/bin/*
+as_shown() {
+    PATH=$work/bin:$PATH bash -eu "$work/install.sh" >"$work/said"
+}
+check "README's commands install it" as_shown
 check "it says that ldconfig has been run" \
     says "  library   /usr/local/lib/$library (ldconfig has been run)"
 check "and where pkg-config looks anyway" \
     says "  flags     /usr/local/lib/pkgconfig/sqlock.pc"
 cd "$work" || exit 1
-# shellcheck disable=SC2046 # lists of flags
-check "README's example is built" \
-    "${cc[@]}" example.c $(pkg-config --cflags --libs sqlock) -o example
-check "and starts" ./example
+check "README's commands run" bash -eu commands.sh
+# With the PATH of before: ccache looks there for what is called like itself.
+printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PATH" \
+    "$(command -v "${cc[0]}") ${cc[*]:1}" >bin/cc
+chmod +x bin/cc
+built_as_shown() {
+    PATH=$work/bin:$PATH bash -eu compile.sh
+}
+check "README's example is built, and runs" built_as_shown
 check "the command is there" sqlock --version
 cd - >/dev/null || exit 1
 
