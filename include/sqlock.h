@@ -1,47 +1,63 @@
 /*
  * sqlock.h - locks kept in the SQL database an application already has
  *
- * This header, and sqlock/stock.h for those who sell something, are the whole
- * contract with applications: what is not written there may change.  A registry
- * is a table of locks (INT_LOCK) in one database; a lock is a name in a region
- * of it; a holder has a lease: the lock is its own until the lease's end,
- * unless it is renewed.
+ * This header has what an application needs to take, hold and release a lock.
+ * Each header of sqlock/ has one more topic: many.h, async.h, tx.h, stock.h...
  *
  * Calling sequence
- *     sqlock_schema_create()  once per database (or `sqlock init`, or a DBA)
- *     sqlock_registry_open()  once per process
- *     sqlock_obtain()         a counted reference to a lock, by name
- *     sqlock_acquire()        ... the critical section, while
- *                             sqlock_remaining_ms() > 0 ...
- *     sqlock_release()
- *     sqlock_drop()           the reference
- *     sqlock_registry_close()
+ *     rc = sqlock_schema_create(url, NULL, SQLOCK_LAYOUT_SQLOCK, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_registry_open(&registry, url, NULL, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_obtain(&lock, registry, "invoice/4711", &err);
+ *     if (rc == 0)
+ *         rc = sqlock_acquire(lock, 5000, NULL, &err);
+ *     if (rc == 0) {
+ *         while (work_to_do() && sqlock_remaining_ms(lock) > 0)
+ *             do_a_step();
+ *         rc = sqlock_release(lock, &err);
+ *     }
+ *     sqlock_registry_close(registry, NULL);
  *
  * What a lock promises
- *     Expiry is judged by the database's clock.  The holder's own deadline is
- *     this host's CLOCK_BOOTTIME, read before the claim was sent, plus the TTL,
- *     minus a margin: it ends sooner than the database's, and it ends without
- *     any I/O.  A process that is paused may still write after its lease ended;
- *     pass sqlock_token() along with each write and refuse smaller tokens where
- *     that must not happen.
+ *     The database's clock decides when a lease has expired.  The holder stops
+ *     earlier: its own deadline is the time on this host's CLOCK_BOOTTIME just
+ *     before the claim was sent, plus the TTL, minus a margin, and it passes
+ *     without any I/O.  A process that is paused can still write after its
+ *     lease has ended.  Where that must not happen, guard the writes (tx.h), or
+ *     send sqlock_token() with each write and refuse smaller tokens.
  *
- * Time      Durations are milliseconds and end in _ms; points in time are
- *           microseconds since 1970-01-01 UTC on the database's clock and end
- *           in _at_us.
- * Threads   A registry and its locks may be used from any thread at any time.
- *           Who owns a held lock is said by sqlock_options.ownership.
- * fork()    A registry works only in the process that opened it.  In a child
- *           every call answers SQLOCK_EFORK and touches no connection; open
- *           another registry there.  With SQLite that is refused too (EFORK)
- *           while the parent had one open at the fork: fork first, or exec.
- * Strings   UTF-8, NUL-terminated, copied before the call returns.
- * Results   0 or a negative code, never positive: both `if (rc)` and
- *           `if (rc < 0)` refuse to enter the critical section.  New codes may
- *           appear in any release: treat an unknown one as "not held".
- *           Predicates return bool.
- * Errors    The last argument of most functions is a sqlock_error owned by the
- *           caller; NULL is allowed.  It is filled on failure only, and holds
- *           one line without any password.
+ * Time
+ *     Durations are in milliseconds and end in _ms.  Points in time are in
+ *     microseconds since 1970-01-01 UTC, on the database's clock, and end in
+ *     _at_us.
+ *
+ * Threads
+ *     Any thread may use a registry and its locks at any time.  The option
+ *     `ownership` says who owns a lock that is held.
+ *
+ * fork()
+ *     A registry works only in the process that opened it.  In a child each
+ *     call returns EFORK and touches no connection; the child opens a registry
+ *     of its own.  A child cannot open a SQLite file while its parent had one
+ *     open at the fork (EFORK): fork first, or exec.
+ *
+ * Strings
+ *     Strings are UTF-8, end with NUL, and are copied before a call returns.
+ *
+ * Results
+ *     Functions return 0 or a negative code, never a positive one, so `if (rc)`
+ *     and `if (rc < 0)` both keep out of the critical section.  Codes are
+ *     written without their SQLOCK_.  Each function lists those that a caller
+ *     handles by itself.  Any other code means: not held, nothing was done, the
+ *     message says why.  The call is wrong (EINVAL, EFORK, ENOTSUP), the
+ *     database is away (EUNREACHABLE), refuses (EACCESS, ESCHEMA, EREADONLY,
+ *     EDATABASE) or has no room (ERESOURCE, ENOMEM).  A new release may add
+ *     codes: take an unknown one for "not held".
+ *
+ * Errors
+ *     The last argument of most functions is a sqlock_error of the caller, or
+ *     NULL.  It is written on failure only: one line, without any password.
  */
 #ifndef SQLOCK_H
 #define SQLOCK_H
@@ -53,8 +69,8 @@
 #define SQLOCK_API __attribute__((visibility("default")))
 #define SQLOCK_MUSTUSE SQLOCK_API __attribute__((warn_unused_result))
 
-/* An option struct that is all defaults.  C++ before 20 has no designated
- * initializer, and warns of members that a list leaves out. */
+/* An option struct with all defaults.  C++ before C++20 has no designated
+ * initializers, and warns of members that a list leaves out. */
 #ifdef __cplusplus
 extern "C++" {
 template <class type> inline type sqlock_sized()
@@ -101,7 +117,7 @@ extern "C" {
     X(EACCESS,     -14, "the database refuses the login or the privilege")    \
     X(EREADONLY,   -15, "the server is read-only (a replica?)")               \
     X(ERESOURCE,   -16, "the server is out of a resource")                    \
-    X(ECANCELED,   -17, "cancelled, nothing was written")   \
+    X(ECANCELED,   -17, "cancelled, nothing was written")                     \
     X(EDATABASE,   -18, "the database reported an error")                     \
     X(ENOTFOUND,   -19, "there is no such row in the table")                  \
     X(EINUSE,      -20, "the lock is still held or waited for")               \
@@ -116,135 +132,136 @@ enum {
 #undef SQLOCK_X
 };
 
-typedef struct sqlock_registry sqlock_registry; /* a table of locks, opened */
-typedef struct sqlock_lock sqlock_lock;         /* one name in a registry */
-typedef struct sqlock_request sqlock_request;   /* one acquire or release */
+/** An open table of locks. */
+typedef struct sqlock_registry sqlock_registry;
 
-/** What went wrong, in the caller's memory. */
+/** A reference to one lock, by its name, in a registry. */
+typedef struct sqlock_lock sqlock_lock;
+
+/** What went wrong.  The caller owns the memory. */
 typedef struct sqlock_error {
-    int code;          /* as returned */
+    int code;          /* the code that the function returned */
     int native;        /* error number of the client library, or 0 */
-    char sqlstate[6];  /* "" when the database gave none */
-    char message[506]; /* one line, no trailing newline */
+    char sqlstate[6];  /* SQLSTATE, or "" when the database gave none */
+    char message[506]; /* one line without a newline */
 } sqlock_error;
 
-/** Text of a result code, a constant; never NULL, also for unknown codes. */
+/** Text of a result code: a constant, never NULL, also for unknown codes. */
 SQLOCK_API const char *sqlock_strerror(int code);
 
-/** "0.1.0": of the library that was loaded, not of the header. */
+/** Version of the library that was loaded, "0.1.0"; not the header's. */
 SQLOCK_API const char *sqlock_version(void);
 
 /* ------------------------------------------------------------- registry -- */
 
-/* Wait as long as it takes. */
+/* A time to wait: as long as it takes. */
 #define SQLOCK_FOREVER (-INT64_C(1))
 
-/* Who owns a held lock. */
+/* Size of a LOCK_KEY or a CLIENT_ID: 36 characters and the NUL. */
+#define SQLOCK_KEY_SIZE 37
+
+/** Who owns a lock that is held. */
 typedef enum sqlock_ownership {
-    SQLOCK_OWNED_BY_THREAD = 0, /* the thread that acquired it, re-entrant */
-    SQLOCK_OWNED_BY_REGISTRY,   /* any thread; acquire and release are counted,
-                                 and threads do not exclude each other */
-    SQLOCK_OWNED_BY_HANDLE /* the handle: each sqlock_obtain() gives an owner
-                                 of its own, for any thread to use, which is
-                                 not re-entrant; for coroutines, thread pools
-                                 and other languages */
+    SQLOCK_OWNED_BY_THREAD = 0, /* the thread that acquired it; re-entrant */
+    SQLOCK_OWNED_BY_REGISTRY,   /* any thread of the process; acquires are
+                                 counted, THREADS DO NOT EXCLUDE EACH OTHER */
+    SQLOCK_OWNED_BY_HANDLE      /* one handle: each sqlock_obtain() gives a new
+                              owner, for any thread to use, not re-entrant; for
+                              coroutines, thread pools and other languages */
 } sqlock_ownership;
 
-/* How a name becomes a LOCK_KEY (Spring's UUIDConverter). */
+/** How a name becomes a LOCK_KEY, as Spring's UUIDConverter does it. */
 typedef enum sqlock_key_rule {
-    SQLOCK_KEY_CURRENT = 0, /* Spring 6.0.8+, 6.1.4+, 6.2+, 7 */
-    SQLOCK_KEY_LEGACY,      /* Spring up to 6.0.7 and 6.1.3: lenient UUIDs */
+    SQLOCK_KEY_CURRENT = 0, /* as Spring 6.0.8+, 6.1.4+, 6.2+ and 7 */
+    SQLOCK_KEY_LEGACY,      /* as Spring up to 6.0.7 and 6.1.3 */
     SQLOCK_KEY_RAW          /* the name itself, 1 to 36 bytes of ASCII */
 } sqlock_key_rule;
 
-/* Shape of the lock table. */
+/** Columns of the lock table. */
 typedef enum sqlock_layout {
-    SQLOCK_LAYOUT_SQLOCK = 0, /* ours: tokens, names; Spring 7 may share it */
-    SQLOCK_LAYOUT_SPRING7,    /* five columns, EXPIRED_AFTER */
-    SQLOCK_LAYOUT_SPRING6     /* four columns, Spring 5.4 to 6.5 */
+    SQLOCK_LAYOUT_SQLOCK = 0, /* sqlock's, with tokens and names; peers of
+                                 Spring 7 may share it */
+    SQLOCK_LAYOUT_SPRING7,    /* the five columns of Spring 7 */
+    SQLOCK_LAYOUT_SPRING6     /* the four columns of Spring 5.4 to 6.5 */
 } sqlock_layout;
 
-/* How to wait for a lock of another process. */
+/** How to wait for a lock that another process holds. */
 typedef enum sqlock_waiting {
-    SQLOCK_WAITING_AUTO = 0, /* to be woken by the release, where the database
-                                and the way to it can do that */
-    SQLOCK_WAITING_POLL      /* to look at the row every poll_ms */
+    SQLOCK_WAITING_AUTO = 0, /* the release wakes the waiter, where the database
+                                and the connection to it allow that */
+    SQLOCK_WAITING_POLL      /* read the row every `poll_ms` */
 } sqlock_waiting;
 
-/* How much an event matters. */
+/** Level of an event. */
 typedef enum sqlock_level {
     SQLOCK_LEVEL_DEBUG = -1, /* each grant and release */
-    SQLOCK_LEVEL_INFO = 0,
-    SQLOCK_LEVEL_WARNING, /* locks work; somebody should look at it */
-    SQLOCK_LEVEL_ERROR
+    SQLOCK_LEVEL_INFO = 0,   /* worth a line in a log */
+    SQLOCK_LEVEL_WARNING,    /* locks work; somebody should look at it */
+    SQLOCK_LEVEL_ERROR       /* something does not work */
 } sqlock_level;
 
-typedef struct sqlock_event sqlock_event; /* sqlock/event.h */
+/** Something that happened; sqlock/event.h has its members. */
+typedef struct sqlock_event sqlock_event;
 
-/** Called from any thread, also during calls of the application's own; several
- *  threads may call it at a time.  It must not call this library. */
+/** Receives an event.  Any thread may call it, several at a time, also during a
+ *  call of the application.  It must not call this library. */
 typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
-/**
- * Options of a registry.  Zero means the default in every field; begin with
- * SQLOCK_OPTIONS_INIT.  Strings are copied.
- */
+/** Options of a registry.  Zero means the default, named last below. */
 typedef struct sqlock_options {
     size_t size;              /* sizeof(sqlock_options): the struct may grow */
-    const char *region;       /* 1 to 97 bytes; "DEFAULT".  Not ending "#tx" */
-    const char *table_prefix; /* "INT_" makes INT_LOCK; "app.INT_" names a
-                                  schema too */
-    uint32_t ttl_ms;          /* lease length, 10 ms to 7 days; 10 000 */
-    uint32_t margin_ms;       /* how much sooner than the database the holder
-                                  stops believing, less than any TTL; max(1,
-                                  TTL / 20) of each lease's */
-    const char *holder_note;  /* up to 80 bytes, shown with the holder */
-    uint32_t pool_size;       /* connections at most, 1 to 64; 4.  Besides, one
-                                 for what is renewed, one when all are in
-                                 transactions of sqlock_tx_begin(), half as many
-                                 (at least one) while other processes are
-                                 waited for, and one, 16 at most, for each lease
-                                 that was waited for there */
-    sqlock_ownership ownership;
-    sqlock_key_rule key_rule;
-    uint32_t peer_ttl_ms;          /* the longest TTL of the Spring peers, which
-                                  on the four-column layout decides expiry, and
-                                  with observe_before_steal how long to look; a
-                                  longer lease of a peer is told as that of a
-                                  clock that is off; 10 000 */
-    uint32_t connect_timeout_ms;   /* opening a connection, in addition to the
-                                      time of the statement that needs it, 10 ms
-                                      to 1 hour; 5000.  For renewals at most
-                                      TTL / 4, or statement_timeout_ms where
-                                      that is more */
-    uint32_t statement_timeout_ms; /* one statement, 10 ms to 1 hour; TTL / 8
-                                      within 500 to 5000 */
-    uint32_t poll_ms;          /* pause between looks at a lock whose release
-                                      is not heard; 100 */
-    uint32_t renew_period_ms;  /* how often the renewer renews; at most a
-                                      third of the TTL; a quarter of each
-                                      lease's */
-    bool observe_before_steal; /* take over an expired lease only after its
-                                  row has stayed unchanged on this host's clock
-                                  for the longest of ttl_ms, peer_ttl_ms and
-                                  what lies between the row's own stamps, of
-                                  that no more than ten times the others, and
-                                  no other row than that: for peers whose
-                                  clocks are not known */
-    sqlock_event_fn on_event;  /* NULL: silent */
-    void *event_context;
-    sqlock_level event_level; /* the least that is told; INFO */
-    uint32_t handoff_limit;   /* how often in a row a lock may go from thread to
-                                thread of this registry before other processes
-                                have their chance; 16 */
-    sqlock_waiting waiting;
+    const char *region;       /* name space of locks, 1 to 97 bytes, not ending
+                                 with "#tx"; "DEFAULT" */
+    const char *table_prefix; /* "INT_" makes INT_LOCK, "app.INT_" names a
+                                 schema too; "INT_" */
+    uint32_t ttl_ms;          /* length of a lease, 10 ms to 7 days; 10 000 */
+    uint32_t margin_ms;       /* how long before the end on the database's clock
+                                 a holder stops; less than any TTL; max(1,
+                                 TTL / 20) */
+    const char *holder_note;  /* shown with the holder, up to 80 bytes; none */
+    uint32_t pool_size;       /* connections for calls, 1 to 64; 4.  More are
+                                 opened when needed: one for renewals, one when
+                                 all are in transactions, half as many for
+                                 waiting, and one, up to 16, for each lease that
+                                 was waited for */
+    sqlock_ownership ownership;  /* who owns a held lock; the thread */
+    sqlock_key_rule key_rule;    /* names to keys; SQLOCK_KEY_CURRENT */
+    uint32_t peer_ttl_ms;        /* longest TTL of the Spring peers; 10 000.  It
+                                    decides expiry on the four-column layout; a
+                                    longer lease is reported as a clock ahead */
+    uint32_t connect_timeout_ms; /* to open a connection, in addition to the
+                                    statement that needs it, 10 ms to 1 hour;
+                                    5000.  Renewals use at most TTL / 4, or
+                                    statement_timeout_ms where that is more */
+    uint32_t statement_timeout_ms; /* for one statement, 10 ms to 1 hour;
+                                      TTL / 8, within 500 to 5000 */
+    uint32_t poll_ms;              /* pause between two looks at a row that no
+                                  release reports; 100 */
+    uint32_t renew_period_ms;      /* pause between renewals of `auto_renew`, at
+                                  most TTL / 3; TTL / 4 */
+    bool observe_before_steal; /* for peers with unknown clocks: take over an
+                                  expired lease only after its row has not
+                                  changed for the longest of ttl_ms, peer_ttl_ms
+                                  and the row's own length (at most ten times
+                                  the others), on this host's clock */
+    sqlock_event_fn on_event;  /* receives events; NULL: nobody does */
+    void *event_context;       /* first argument of `on_event` */
+    sqlock_level event_level;  /* the lowest level it receives; INFO */
+    uint32_t handoff_limit;    /* how often in a row threads of this registry
+                                  hand a lock to each other before other
+                                  processes get a chance; 16 */
+    sqlock_waiting waiting;    /* how to wait; SQLOCK_WAITING_AUTO */
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 
 /**
- * Create the lock table where it does not exist yet, then check it.
- * @return 0, ECONFLICT (it exists in another layout), or as
- *         sqlock_registry_open()
+ * Create the lock table where it does not exist, and check it.  Once per
+ * database; `sqlock init` does the same, and a DBA may run sql/ instead.
+ *
+ * @return 0           the table is there, with this layout
+ *         ECONFLICT   it exists with another layout
+ *         ESCHEMA     it exists, and cannot hold locks
+ *         any other   as of sqlock_registry_open()
  */
 SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
                                         const sqlock_options *options,
@@ -252,235 +269,214 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
                                         sqlock_error *err);
 
 /**
- * Open the lock table that @p url leads to and find out its layout.
+ * Open the lock table of a database, and find out its layout.  The URL is one
+ * of
  *
  *     postgresql://user:password@host:port,host2:port2/db?...   as in libpq
  *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
  *     sqlite:relative/path   sqlite:/absolute/path?synchronous=full
  *
- * With synchronous=full each commit to a SQLite file waits for the disk;
- * without it, or with normal, a power failure may take back the last ones.  A
- * SQLite file that does not exist is not made here: only sqlock_schema_create()
- * and its like do that.
- *
- * A password may be left out of the URL: PGPASSWORD, PGPASSFILE and
- * PGSERVICEFILE work as in libpq; MySQL reads the [client] group of ~/.my.cnf;
- * both take `password_env=NAME`, the name of an environment variable.
- *
- * waiting=poll in a URL of PostgreSQL or MySQL sends nothing that takes part
- * in a wait queue of the database: no advisory lock, NOTIFY or GET_LOCK; for
- * servers and engines of their protocols that have none.  Waiters look at the
- * row every poll_ms; a process whose threads hand the lock to each other leaves
- * it free for a poll at times, so that the others get it, too, with as long a
- * poll_ms.  Tokens of our layout then rise as long as the row stays:
- * a claim that the server delays while a Spring peer takes and deletes the row
- * gets an older one.  On Spring's layouts tokens may come in the wrong order.
+ * A password may come from PGPASSWORD, PGPASSFILE or PGSERVICEFILE, from the
+ * [client] group of ~/.my.cnf, or, with the parameter `password_env=NAME`, from
+ * that environment variable.
  *
  * TLS that the URL demands (sslmode=require, verify-ca, verify-full;
- * tls=require, verify) is looked for in the connection that was made.  Where it
- * is missing, or a certificate to be verified is not as it should be: EACCESS,
- * or EUNREACHABLE where the client library cannot tell it from a broken
- * network.
+ * tls=require, verify) is checked on the open connection.  Without it the
+ * result is EACCESS, or EUNREACHABLE where the client library cannot tell.
  *
- * @param[out] out to be given to sqlock_registry_close(); NULL on failure
- * @return 0, EINVAL, ENOTSUP (no driver), EUNREACHABLE, EACCESS, ESCHEMA (table
- *         or SQLite file missing, not durable, no primary key, wrong columns),
- *         EREADONLY, ERESOURCE, EBUSY (a SQLite file is locked), EDATABASE,
- *         ENOMEM
+ * A SQLite file that does not exist is not created here.  With synchronous=full
+ * each commit waits for the disk; else a power failure may undo the last ones.
+ *
+ * With waiting=poll, nothing that takes part in a wait queue is sent to
+ * PostgreSQL or MySQL: waiters read the row every poll_ms.  For servers without
+ * advisory locks, NOTIFY or GET_LOCK, and for poolers.  Tokens of sqlock's
+ * layout then rise only while the row stays, and those of Spring's layouts may
+ * come in the wrong order.
+ *
+ * @param[out] out closed by sqlock_registry_close(); NULL on failure
+ * @param options  NULL: all defaults
+ * @return 0              open
+ *         EUNREACHABLE   the database cannot be reached; try again later
+ *         ESCHEMA        there is no such table or file, or it cannot hold
+ *                        locks: not durable, no primary key, wrong columns
+ *         EACCESS        login, privilege or TLS
+ *         any other      not open: EINVAL, ENOTSUP (no driver for this URL),
+ *                        EREADONLY, ERESOURCE, EBUSY (the SQLite file is
+ *                        locked), EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
                                         const sqlock_options *options,
                                         sqlock_error *err);
 
 /**
- * Release what this registry holds, in one statement, end its connections and
- * threads, and free it with every lock obtained from it, within about two
- * statement deadlines when the database is away.  No other call may be
- * running.  The registry is gone whatever the result, except for EFORK: then
- * nothing was touched.  NULL is allowed.
+ * Release all that this registry holds, and free it with its locks.  It closes
+ * the connections and ends the threads, within about two statement deadlines
+ * when the database is away.  No other call may be running.  NULL is allowed.
  *
- * @return 0, EFORK, or the first error met while releasing: those leases run
- *         out by themselves, unless they could be freed after all
+ * @return 0           all was released
+ *         EFORK       this is a child process: nothing was touched
+ *         any other   closed, but some leases may end only by their TTL
  */
 SQLOCK_API int sqlock_registry_close(sqlock_registry *registry,
                                      sqlock_error *err);
 
 /* ----------------------------------------------------------------- lock -- */
 
-/* Of a LOCK_KEY and a CLIENT_ID: 36 characters and the NUL. */
-#define SQLOCK_KEY_SIZE 37
-
 /**
- * A counted reference to the lock @p name: 0 to 10 000 bytes of valid UTF-8
- * (raw keys: 1 to 36 bytes of printable ASCII).  No I/O.  While anyone refers
- * to it, the same LOCK_KEY gives the same handle; with SQLOCK_OWNED_BY_HANDLE
- * each call gives another one, which any thread may use, one at a time.
+ * Get a reference to the lock of a name.  No I/O.  While there is a reference,
+ * the same name gives the same handle; with SQLOCK_OWNED_BY_HANDLE each call
+ * gives another one, for one thread at a time.
  *
- * @param[out] out to be given to sqlock_drop(); NULL on failure
- * @return 0, EINVAL, EFORK, ENOMEM
+ * @param[out] out dropped by sqlock_drop(); NULL on failure
+ * @param name     0 to 10 000 bytes of UTF-8; with SQLOCK_KEY_RAW 1 to 36 bytes
+ *                 of printable ASCII
+ * @return 0           done
+ *         any other   EINVAL, EFORK, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
                                  const char *name, sqlock_error *err);
 
 /**
- * Let go of one reference.  The last one is refused while the lock is held or
- * waited for (by handle: by this one).  NULL is allowed.
+ * Drop one reference.  NULL is allowed.
  *
- * @return 0, EINUSE, EFORK
+ * @return 0        dropped
+ *         EINUSE   refused: this is the last reference, and the lock is held or
+ *                  waited for
+ *         EFORK    this is a child process: nothing was touched
  */
 SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
 
 /**
- * Called once when a lease is over before it was released: code is ELOST or
- * EEXPIRED.  No later than 50 ms after the holder's own deadline, whatever the
- * database does.  It runs on a thread of the library and delays the signals of
- * other locks and the cancelling of waits by a descriptor, so it should be
- * short; it may query the lock, and must not acquire, renew, release or drop
- * it.  sqlock_release() waits until it has returned.
+ * Called once when a lease ends before it was released, at most 50 ms after the
+ * holder's deadline, whatever the database does.  @p code is ELOST or EEXPIRED.
+ * Runs on a thread of the library and delays the calls for other locks, so keep
+ * it short.  It may query the lock, but must not acquire, renew, release or
+ * drop it.  sqlock_release() waits until it has returned.
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 
-/** Options of one acquisition; zero means the default in every field. */
+/** Options of one acquisition.  Zero means the default. */
 typedef struct sqlock_acquire_options {
     size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
-    uint32_t ttl_ms; /* lease length of this acquisition, more than the
-                        registry's margin_ms; the registry's ttl_ms */
-    bool auto_renew; /* renew it in the background until it is released, or,
-                        owned by a thread, that one has ended */
-    bool fenced;     /* the application guards its writes by the token: a step
-                        of the database's clock does not end the lease.  Such
-                        a step, by more than the margin, is noticed by the
-                        renewals of `auto_renew`, and only by them: without
-                        them the token or a guard is needed against it */
-    bool partial;    /* sqlock_acquire_many() only: keep those that are free */
-    uint32_t max_hold_ms;   /* with auto_renew: no longer than this after the
-                               acquisition; 0: no limit */
-    sqlock_lost_fn on_lost; /* NULL: nobody is called */
-    void *lost_context;
-    int cancel_fd;  /* a descriptor of the caller's, such as an eventfd: once it
-                      is readable the wait ends with ECANCELED, and also once
-                      all writers of a pipe are gone, or there is an error.  A
-                      signal handler may write to it.  Never read; 0: none */
-    bool fail_fast; /* the first error of the database ends the wait, instead of
-                       being waited for as a holder is */
+    uint32_t ttl_ms; /* length of this lease, more than the registry's
+                        margin_ms; the registry's ttl_ms */
+    bool auto_renew; /* renew in the background until the release, or until the
+                        owning thread ends */
+    bool fenced;     /* the application checks the token with its writes, so a
+                        step of the database's clock does not end the lease.
+                        Renewals of `auto_renew` notice such a step; without
+                        them only a token or a guard protects against it */
+    bool partial;    /* sqlock_acquire_many(): take those that are free */
+    uint32_t max_hold_ms;   /* end of `auto_renew` after the acquisition; 0:
+                               no limit */
+    sqlock_lost_fn on_lost; /* called when the lease is lost; NULL: none */
+    void *lost_context;     /* first argument of `on_lost` */
+    int cancel_fd;  /* a descriptor of the caller's, such as an eventfd, that is
+                       never read: the wait ends with ECANCELED when it becomes
+                       readable, or all writers of a pipe are gone.  Signal
+                       handlers may write to it.  0: none */
+    bool fail_fast; /* end the wait at the first error of the database */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
 
 /**
- * Take the lock, waiting at most @p wait_ms: 0 tries once, SQLOCK_FOREVER waits
- * as long as it takes.  A wait waits for the database, too: while it cannot be
- * reached, does not answer, has no connection or resource left, or is a
- * standby, the attempt is made again until the wait is over, after pauses that
- * grow from 50 ms to a second; `fail_fast` ends the wait at once then.  Errors
- * that stay until somebody puts them right (EINVAL, EACCESS, ESCHEMA,
- * EDATABASE, on SQLite EREADONLY) end each wait at once.  A thread that owns it
- * already counts one more and sends nothing.  A thread whose lease is over does
- * not keep the others of its registry out: when it comes back to release, it is
- * told.  Threads of one registry are served in order; processes nearly so, and
- * a lock that others wait for is overtaken by one acquisition in 17 at most.
+ * Take the lock.  An owner that has it already counts one more; nothing is
+ * sent.  Threads of one registry are served in order, processes nearly so: one
+ * acquisition in 17 at most overtakes those who wait.
  *
- * The call returns within wait_ms plus statement_timeout_ms, and
- * connect_timeout_ms more where a connection has to be opened; twice both where
- * the outcome of a claim has to be found out after a connection broke.
+ * A wait also waits for the database: while that cannot be reached, is a
+ * standby or is out of connections, the call tries again after 50 ms to a
+ * second, unless `fail_fast` is set.  Errors that somebody has to repair
+ * (EINVAL, EACCESS, ESCHEMA, EDATABASE, with SQLite EREADONLY) end it at once.
+ * The call returns within @p wait_ms and statement_timeout_ms, and
+ * connect_timeout_ms where a connection is opened; twice both of these where a
+ * connection broke and the claim's outcome has to be found out.
  *
- * At the end of a wait the last attempt tells its cause: ETIMEDOUT where the
- * lock was held, EUNREACHABLE, ERESOURCE or EREADONLY where the database was
- * away, also to those of this process who waited behind the one that made the
- * attempts.
- *
- * After EUNCERTAIN the row may be ours although nobody holds the lock: do not
- * enter the critical section; the row is cleaned up or runs out after the TTL.
- * A claim that took longer than its lease is given back: ETIMEDOUT.
- *
- * @param options NULL for the defaults
- * @return 0, EBUSY (wait_ms was 0), ETIMEDOUT, ECANCELED (the wait was
- *         cancelled), ELOST or EEXPIRED (owned already, but the lease is over:
- *         release it first), EINUSE (by handle: it holds the lock or waits for
- *         it already), EUNCERTAIN, EUNREACHABLE, EINVAL, EACCESS,
- *         ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM, EFORK
+ * @param wait_ms 0: try once; SQLOCK_FOREVER: no limit
+ * @param options NULL: all defaults
+ * @return 0                  held
+ *         EBUSY              another owner holds it, and @p wait_ms is 0
+ *         ETIMEDOUT          it was not free in time, or the claim took longer
+ *                            than the lease it got
+ *         EUNCERTAIN         the connection broke, and the outcome is not
+ *                            known.  NOT HELD: the row is freed in the
+ *                            background, or expires
+ *         any other          not held.  ECANCELED: sqlock_cancel() or
+ *                            `cancel_fd`.  ELOST, EEXPIRED: the caller's lease
+ *                            is over, release it first.  EINUSE: this handle
+ *                            holds the lock or waits for it
  */
 SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                                   const sqlock_acquire_options *options,
                                   sqlock_error *err);
 
 /**
- * End every wait for the lock that is under way in this registry (by handle: of
- * this handle), from any thread but not from a signal handler (see
- * sqlock_acquire_options.cancel_fd).  A claim that is on its way is let finish:
- * who gets the lock all the same is told 0.  Waits that begin later are not
- * concerned.
+ * End all waits for the lock in this registry; with SQLOCK_OWNED_BY_HANDLE,
+ * those of this handle.  Any thread may call it, but no signal handler.  A
+ * claim that is being sent is completed: its caller may still get 0.
  *
- * @return 0, EINVAL, EFORK
+ * @return 0           done
+ *         any other   EINVAL, EFORK
  */
 SQLOCK_API int sqlock_cancel(sqlock_lock *lock, sqlock_error *err);
 
 /**
- * Undo one acquire; the outermost one gives the lock back.  It is no longer
- * held afterwards whatever the result, except for EOWNER, EINUSE and EFORK.
+ * Undo one acquire; the last one gives the lock back.  Afterwards the caller
+ * does not hold it, except after EOWNER, EINUSE and EFORK.
  *
- * @return 0; EEXPIRED: the lease had run out, nobody else had the lock; ELOST:
- *         somebody else has had it, what it protects may be compromised;
- *         EUNCERTAIN, EUNREACHABLE, EBUSY (a transaction has the row locked),
- *         EACCESS, ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM: a thread
- *         of the registry goes on trying to free the row, until the lease is
- *         over; EOWNER; EINUSE: an open transaction guards it; EFORK
+ * @return 0           released
+ *         EEXPIRED    the lease had expired; nobody else had the lock
+ *         ELOST       somebody else has had the lock: what it protects may be
+ *                     damaged
+ *         EOWNER, EINUSE   nothing was done: the caller does not own it, or an
+ *                     open transaction guards it
+ *         any other   given up; the registry goes on trying to free the row
+ *                     until the lease expires
  */
 SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 
 /**
- * Let the lease begin anew, with @p ttl_ms or, for 0, the TTL it was acquired
- * with.  A lease that has run out is not revived.
+ * Start the lease anew.  A lease that has expired is not revived.  After a
+ * claim or renewal without an answer the lease does not get longer than that
+ * statement would make it, since it may still arrive.
  *
- * After a renewal or claim that got no answer, the lease is not made longer
- * than that one's TTL any more until it is released: the statement may be late,
- * and would shorten it behind the holder's back.  From its start on, a renewal
- * for a shorter time is reckoned with; of several at the same time, by other
- * threads or by `auto_renew`, none makes the lease longer than another does.
- *
- * @return 0, EOWNER, EEXPIRED, ELOST (both stay until the lock is released),
- *         EUNCERTAIN or EUNREACHABLE (the old deadline stands; may be tried
- *         again), EBUSY (a transaction has the row locked: likewise), EACCESS,
- *         ESCHEMA, EREADONLY, ERESOURCE, EDATABASE, ENOMEM (likewise), EINVAL,
- *         EFORK
+ * @param ttl_ms length from now; 0: as it was acquired
+ * @return 0           renewed
+ *         EEXPIRED, ELOST   the lease is over: stop, and release
+ *         EOWNER      the caller does not own it
+ *         any other   not renewed, still held until the old deadline; try
+ *                     again.  EBUSY: a transaction has locked the row
  */
 SQLOCK_MUSTUSE int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms,
                                 sqlock_error *err);
 
-/** Whether the calling thread (or the registry) owns a lease that is not over;
- *  no I/O. */
+/** Whether the caller holds a lease that is not over.  No I/O. */
 SQLOCK_API bool sqlock_is_held(sqlock_lock *lock);
 
-/** How often the calling thread (or the registry) has acquired the lock and not
- *  yet released it, whether or not the lease is over; no I/O. */
+/** How many acquires the caller has not yet released, also of a lease that is
+ *  over.  No I/O. */
 SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 
-/** How long the holder may still believe; 0 when not held, lost or over.  No
- *  I/O.  Ask before each side effect. */
+/** Milliseconds until the holder's deadline; 0: not held, lost or over.  No
+ *  I/O: ask before each step that has effects. */
 SQLOCK_API int64_t sqlock_remaining_ms(sqlock_lock *lock);
 
-/** Fencing token of the current acquisition, 0 when not held.  It is greater
- *  than every token given for this lock before: the row keeps the last one,
- *  also when the database's clock is set back.  A Spring peer that shares our
- *  layout deletes the row when it unlocks, and Spring's layouts keep no token:
- *  then the next token is the database's clock alone, in microseconds.  It is
- *  smaller than an earlier one after the clock was set back by more than the
- *  time between the two; on MySQL and MariaDB, where the clock is that of the
- *  claim's start, also when the server delays a claim while others hold and
- *  release the lock and a peer deletes the row. */
+/**
+ * Fencing token of this acquisition; 0 when not held.  It is greater than all
+ * tokens of this lock before, also after the database's clock was set back.
+ * Only where no row keeps the last one, because a Spring peer has deleted it or
+ * on Spring's layouts, the token is the database's clock in microseconds alone:
+ * smaller after that clock was set back, and, with MySQL and MariaDB, where a
+ * claim was delayed at the server while others held the lock.  No I/O.
+ */
 SQLOCK_API int64_t sqlock_token(sqlock_lock *lock);
 
-/** CLIENT_ID of the current acquisition, "" when not held: with it the database
- *  can tell whether the row is still ours.  Another one each time.
- *  @param[out] client_id filled in any case */
-SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
-                                 char client_id[SQLOCK_KEY_SIZE]);
-
-/** The name it was obtained by first, and its LOCK_KEY; valid while the caller
- *  has a reference. */
+/** The name that the lock was obtained by first, and its LOCK_KEY.  Valid while
+ *  the caller has a reference. */
 SQLOCK_API const char *sqlock_name(const sqlock_lock *lock);
 SQLOCK_API const char *sqlock_key(const sqlock_lock *lock);
 
-/** Free text given by this library.  NULL is allowed. */
+/** Free text that the library has given.  NULL is allowed. */
 SQLOCK_API void sqlock_free(void *memory);
 
 #ifdef __cplusplus

@@ -1,5 +1,40 @@
 /*
  * sqlock/async.h - acquiring and releasing without blocking
+ *
+ * For event loops, and for waiting for many locks in one thread.  No call here
+ * waits for the database or for another owner: a few threads of the registry do
+ * the work, on the connections of the pool.
+ *
+ * Calling sequence
+ *     int done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+ *     struct pollfd wait = {.fd = done, .events = POLLIN};
+ *     sqlock_request *request;
+ *     uint64_t ended;
+ *
+ *     rc = sqlock_request_acquire(&request, lock, 30000, NULL, done, &err);
+ *     while (rc == 0 &&
+ *            sqlock_request_status(request) == SQLOCK_REQUEST_FETCHING) {
+ *         if (poll(&wait, 1, -1) == 1 &&
+ *             read(done, &ended, sizeof(ended)) < 0)
+ *             rc = -1;
+ *     }
+ *     rc = sqlock_request_finish(request, &err);
+ *     if (rc == 0)
+ *         do_a_step();
+ *
+ * A request is a contender of its own.  It waits in the registry's queue among
+ * the threads, and is never re-entrant where threads own: if its own thread
+ * holds the lock, it waits until that thread has released it.  What a request
+ * was granted belongs to the request until sqlock_request_finish() gives it to
+ * the calling thread (or adds one to the registry's count).  Options such as
+ * `auto_renew` and `on_lost` work from the grant on.
+ *
+ * At most half as many requests as the pool has connections wait in queues of
+ * the database.  The rows of all others are read together, every `poll_ms`.
+ *
+ * A request keeps its lock alive: the caller may drop its own reference.
+ * sqlock_registry_close() abandons and frees all requests that are left.  In a
+ * child process they do not exist: the status is FREE, calls return EFORK.
  */
 #ifndef SQLOCK_ASYNC_H
 #define SQLOCK_ASYNC_H
@@ -10,60 +45,32 @@
 extern "C" {
 #endif
 
-/*
- * Acquiring and releasing without blocking, for event loops and for waiting for
- * many locks in one thread.  None of these calls waits for the database or for
- * another owner: a bounded number of the registry's own threads does the work,
- * on the pool's connections.
- *
- *     int done = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
- *     sqlock_request *request;
- *
- *     rc = sqlock_request_acquire(&request, lock, 30000, NULL, done, &err);
- *     ... poll(2) finds `done` readable; read it ...
- *     if (sqlock_request_status(request) != SQLOCK_REQUEST_FETCHING)
- *         rc = sqlock_request_finish(request, &err);   0: the lock is ours
- *
- * A request is a contender of its own: it takes its place in the queue by its
- * start, among the threads of the registry, and it is never re-entrant where
- * threads own: asked for by a thread that owns the lock, it waits until that
- * one has released it.  What it was granted belongs to nobody but the request
- * until sqlock_request_finish() makes it the lock of the thread that calls it,
- * or, owned by the registry, counts as one more of the registry's.  The
- * options, `auto_renew` and `on_lost` among them, work from the grant on.
- *
- * At a time, half as many requests as the pool has connections wait in queues
- * of the database; the rows of all others are looked at together, every
- * poll_ms.
- *
- * A request keeps its lock alive: the caller may drop its reference when it has
- * abandoned it.  sqlock_registry_close() abandons all that are left, and frees
- * them.  In a child process they do not exist: FREE, and EFORK.
- */
+/** One acquire or release that is carried out in the background. */
+typedef struct sqlock_request sqlock_request;
 
-/** Where a request stands. */
+/** What has become of a request. */
 typedef enum sqlock_request_state {
-    SQLOCK_REQUEST_FREE = 0, /* over: it did not get the lock, or it has given
-                                it back; finish it, for the reason */
-    SQLOCK_REQUEST_FETCHING,
-    SQLOCK_REQUEST_HELD, /* over: finish it, and the lock is the caller's */
-    SQLOCK_REQUEST_RELEASING,
-    SQLOCK_REQUEST_LOST /* over: it was held, but the lease is over; finish it,
-                           and it is given back */
+    SQLOCK_REQUEST_FREE = 0,  /* ended: not acquired, or released; finish it to
+                                 get the result */
+    SQLOCK_REQUEST_FETCHING,  /* an acquire is under way */
+    SQLOCK_REQUEST_HELD,      /* ended: finish it to become the lock's owner */
+    SQLOCK_REQUEST_RELEASING, /* a release is under way */
+    SQLOCK_REQUEST_LOST       /* ended: acquired, but the lease is over; finish
+                                 it, and it is released */
 } sqlock_request_state;
 
 /**
  * Begin to take the lock, as sqlock_acquire() does with the same arguments.
  *
- * @param done_fd a descriptor of the caller's, an eventfd or the like, to which
- *                the 8 bytes of a uint64_t 1 are written when the request is
- *                over; many may share it.  -1: none.  It must not block, and
- *                stays open until the request is finished or abandoned, as
- *                cancel_fd does
- * @param[out] out to be given to sqlock_request_finish() or
- *                 sqlock_request_abandon(); NULL on failure
- * @return 0: it is under way, whatever comes of it; EINVAL, EFORK, ENOMEM,
- *         ERESOURCE (no thread): nothing was done
+ * @param[out] out given to sqlock_request_finish() or sqlock_request_abandon();
+ *                 NULL on failure
+ * @param done_fd  a descriptor of the caller's, such as an eventfd, that gets
+ *                 the 8 bytes of a uint64_t 1 when the request has ended;
+ *                 several requests may share it.  It must not block, and stays
+ *                 open, like `cancel_fd`, until the request is finished or
+ *                 abandoned.  -1: none
+ * @return 0           under way
+ *         any other   nothing was done: EINVAL, EFORK, ENOMEM, ERESOURCE
  */
 SQLOCK_MUSTUSE int sqlock_request_acquire(sqlock_request **out,
                                           sqlock_lock *lock, int64_t wait_ms,
@@ -71,49 +78,55 @@ SQLOCK_MUSTUSE int sqlock_request_acquire(sqlock_request **out,
                                           int done_fd, sqlock_error *err);
 
 /**
- * Begin to undo one acquire of the calling thread's, as sqlock_release() does.
- * From here on the lock is not the caller's any more.  Once begun, a release is
- * carried out: abandoned, its result is not told.
+ * Begin to undo one acquire of the calling thread.  From here on the caller
+ * does not hold the lock.  The release is carried out even if the request is
+ * abandoned.
  *
- * @param done_fd, out as above
- * @return 0; EOWNER, EINUSE (guarded), EINVAL, EFORK, ENOMEM, ERESOURCE: it is
- *         held as before
+ * @param[out] out as of sqlock_request_acquire()
+ * @param done_fd  as of sqlock_request_acquire()
+ * @return 0           under way
+ *         EOWNER      still held, by another owner
+ *         EINUSE      still held: an open transaction guards it
+ *         any other   still held: EINVAL, EFORK, ENOMEM, ERESOURCE
  */
 SQLOCK_MUSTUSE int sqlock_request_release(sqlock_request **out,
                                           sqlock_lock *lock, int done_fd,
                                           sqlock_error *err);
 
-/** Where it stands now; no I/O.  NULL: FREE. */
+/** What has become of a request.  No I/O.  For NULL: FREE. */
 SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
 
 /**
- * The result of a request that is over, which is freed.
+ * Take the result of a request that has ended, and free the request.
  *
- * @return as sqlock_acquire() or sqlock_release(): 0 of an acquire, and the
- *         lock is the caller's.  ELOST, EEXPIRED: it was granted, but the lease
- *         was over before this call; it is given back by itself.  EINUSE: it is
- *         not over yet; EFORK: neither is freed
+ * @return 0           acquired, and the caller holds the lock; or released
+ *         EINUSE      the request has not ended: it is not freed
+ *         ELOST, EEXPIRED   acquired, but the lease is over; it is released
+ *         EFORK       this is a child process: nothing was touched
+ *         any other   as of sqlock_acquire() or sqlock_release()
  */
 SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
                                          sqlock_error *err);
 
 /**
- * Want it no longer, at whatever stage it is, and let go of @p request.  A
- * claim on its way is let finish, and what was granted is given back, by the
- * registry's threads: no lease stays.  NULL is allowed.
+ * Give a request up, whatever its state, and free it.  A claim that is being
+ * sent is completed, and what it is granted is released in the background.
+ * NULL is allowed.
  *
- * @return 0, EFORK
+ * @return 0       done
+ *         EFORK   this is a child process: nothing was touched
  */
 SQLOCK_API int sqlock_request_abandon(sqlock_request *request,
                                       sqlock_error *err);
 
 /**
- * A descriptor that poll(2) finds readable once the lease is over before it was
- * released, for event loops: an eventfd, cleared by the next acquisition.
- * Owned by the lock; do not read or close it.
+ * A descriptor that poll(2) finds readable once the lease has ended before it
+ * was released.  It is an eventfd that the lock owns and the next acquisition
+ * clears: do not read or close it.
  *
- * @param[out] fd valid while the caller has a reference
- * @return 0, EINVAL, EFORK, ERESOURCE
+ * @param[out] fd valid while the caller has a reference to the lock
+ * @return 0           done
+ *         any other   EINVAL, EFORK, ERESOURCE
  */
 SQLOCK_MUSTUSE int sqlock_lost_fd(int *fd, sqlock_lock *lock,
                                   sqlock_error *err);

@@ -1,5 +1,15 @@
 /*
  * sqlock/doctor.h - whether the promises of locks hold with a database
+ *
+ * Calling sequence
+ *     sqlock_check *checks = NULL;
+ *     size_t count = 0, i;
+ *
+ *     rc = sqlock_diagnose(url, NULL, &checks, &count, &err);
+ *     for (i = 0; i < count; i++)
+ *         if (checks[i].severity != SQLOCK_FINE)
+ *             printf("%s: %s\n", checks[i].check, checks[i].found);
+ *     sqlock_checks_free(checks, count);
  */
 #ifndef SQLOCK_DOCTOR_H
 #define SQLOCK_DOCTOR_H
@@ -10,73 +20,77 @@
 extern "C" {
 #endif
 
+/** How bad it is what a check has found. */
 typedef enum sqlock_severity {
-    SQLOCK_FINE = 0,
-    SQLOCK_WARNING, /* locks work; less is promised, or it may go wrong */
-    SQLOCK_FAILURE  /* locks do not work, or two could hold one */
+    SQLOCK_FINE = 0, /* as it should be */
+    SQLOCK_WARNING,  /* locks work, but less is promised, or it may go wrong */
+    SQLOCK_FAILURE   /* locks do not work, or two owners could hold one */
 } sqlock_severity;
 
-/** One thing that sqlock_diagnose() has looked at. */
+/** What sqlock_diagnose() has found of one thing. */
 typedef struct sqlock_check {
-    const char *check; /* a constant: connection, tls, durability, failover,
-                          isolation, timeouts, pooler, clock, layout, rights,
-                          once, stock, waiting, peers */
-    sqlock_severity severity;
-    char *found;  /* one line */
-    char *advice; /* what to change, one line; NULL when nothing */
+    const char *check;        /* a constant: connection, tls, durability,
+                                 failover, isolation, timeouts, pooler, clock,
+                                 layout, rights, once, stock, waiting, peers */
+    sqlock_severity severity; /* fine, a warning or a failure */
+    char *found;              /* what there is, one line */
+    char *advice;             /* what to change, one line; NULL: nothing */
 } sqlock_check;
 
 /**
- * Look at all that the promises of locks rest on: the connection, the server's
- * settings, the table, our rights on it (a lock in the region "sqlock-doctor"
- * is taken, renewed, released and its row removed), whoever else uses it.
- * Takes a URL, because a registry may not open for what is wrong.
+ * Check all that the promises of locks rest on: the connection, the server's
+ * settings, the table, the rights on it, and who else uses it.  It takes,
+ * renews and releases a lock in the region "sqlock-doctor", and removes its
+ * row.  It takes a URL, since a registry may not open for what is wrong.
  *
- * @param[out] checks to be given to sqlock_checks_free() with @p count;
- *             those made so far also after a failure
- * @return 0: all was looked at, whatever was found; or why the rest could not
- *         be: EINVAL, ENOTSUP, EUNREACHABLE, EBUSY, EACCESS, ESCHEMA,
- *         EREADONLY, ERESOURCE, EDATABASE, ENOMEM
+ * @param[out] checks freed by sqlock_checks_free(); has those made so far also
+ *                    after a failure
+ * @return 0           all checks were made, whatever they found
+ *         any other   the others could not be made: EINVAL, ENOTSUP,
+ *                     EUNREACHABLE, EBUSY, EACCESS, ESCHEMA, EREADONLY,
+ *                     ERESOURCE, EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
                                    const sqlock_options *options,
                                    sqlock_check **checks, size_t *count,
                                    sqlock_error *err);
 
+/** Free what sqlock_diagnose() gave.  NULL is allowed. */
+SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);
+
+/** How far a database supports a feature. */
 typedef enum sqlock_support {
-    SQLOCK_SUPPORT_REFUSED = 0, /* ENOTSUP; wake-ups: done without */
-    SQLOCK_SUPPORT_WEAKER,      /* what is weaker is said below */
-    SQLOCK_SUPPORT_FULL
+    SQLOCK_SUPPORT_REFUSED = 0, /* calls that need it return ENOTSUP */
+    SQLOCK_SUPPORT_WEAKER,      /* it works, with a limit that is said there */
+    SQLOCK_SUPPORT_FULL         /* it works */
 } sqlock_support;
 
-/** What a database gives. */
+/** What a database supports. */
 typedef struct sqlock_capabilities {
-    size_t size;              /* sizeof(sqlock_capabilities) */
+    size_t size;              /* sizeof(sqlock_capabilities): it may grow */
     sqlock_support leases;    /* weaker: tokens are the clock alone (Spring's
-                                 layouts); refused: two had one, do not use */
+                                 layouts); refused: two sessions got one lease,
+                                 do not use this database */
     sqlock_support row_locks; /* sqlock_tx_lock(), sqlock_tx_lock_row() */
     sqlock_support guards;    /* sqlock_tx_guard() */
-    sqlock_support wakeups;   /* who waits is woken by the release; weaker: by
-                                 that on the same node (Galera); refused, as on
-                                 Spring's layouts: waiters look at the row */
+    sqlock_support wakeups;   /* a release wakes those who wait; weaker: only
+                                 those on the same node (Galera); refused
+                                 (Spring's layouts): waiters read the row */
 } sqlock_capabilities;
 #define SQLOCK_CAPABILITIES_INIT SQLOCK_SIZED(sqlock_capabilities)
 
 /**
- * Find out what the database gives, by two sessions that get in each other's
- * way, whatever it calls itself: in the region "sqlock-doctor", whose rows are
- * removed.
+ * Find out what the database supports, whatever it calls itself.  Two sessions
+ * compete for locks in the region "sqlock-doctor", whose rows are removed.
  *
- * @return 0, EINVAL, ETIMEDOUT (somebody else is at it), or as
- *         sqlock_registry_open()
+ * @return 0           done
+ *         ETIMEDOUT   somebody else is doing the same
+ *         any other   not known, as of sqlock_registry_open()
  */
 SQLOCK_MUSTUSE int sqlock_capabilities_of(const char *url,
                                           const sqlock_options *options,
                                           sqlock_capabilities *found,
                                           sqlock_error *err);
-
-/** Free what sqlock_diagnose() gave.  NULL is allowed. */
-SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);
 
 #ifdef __cplusplus
 }

@@ -1,18 +1,48 @@
 /*
- * sqlock/driver.h - how to plug another database into sqlock
+ * sqlock/driver.h - connecting another database to sqlock
  *
- * A driver is one client library plus one dialect: a table of statement texts
- * with a result contract that is the same whichever database it is.  It sends
- * one statement at a time, returns rows and counts, and says truthfully what
- * became of it.  A driver never waits for a lock on its own account, never
- * tries again, never reconnects, never logs or prints, never starts a thread;
- * all of that is done once, above it.  It looks at the clock only to keep the
- * deadline it was given.
+ * A driver is one client library and one dialect: a table of statement texts,
+ * each with a result that is the same on every database.  It sends one
+ * statement at a time, returns rows and counts, and classifies errors.  It does
+ * not wait for a lock except in its wait-queue functions, does not retry,
+ * reconnect, log or print, and starts no thread; the library does that, once
+ * for all drivers.  It reads the clock only to keep the deadline that it was
+ * given.
  *
- * This contract is younger than sqlock.h and may change in a minor release.
+ * This header is younger than sqlock.h and may change in a minor release.
  *
- * Threads   One connection is used by one thread at a time, not always the
- *           same.  Only `abort` may be called meanwhile, from any thread.
+ * Calling sequence
+ *     static sqlock_driver mine;
+ *     const sqlock_driver *postgres = sqlock_driver_named("postgres");
+ *
+ *     if (postgres != NULL) {
+ *         mine = *postgres;
+ *         mine.name = "mine";
+ *         mine.schemes = "mine";
+ *         rc = sqlock_driver_register(&mine, &err);
+ *     }
+ *
+ * Threads
+ *     One thread at a time uses a connection, not always the same one.  Only
+ *     `abort` may be called meanwhile, by any thread.
+ *
+ * Results
+ *     Functions of a driver (open, execute, begin, commit, rollback) return 0
+ *     or one of these codes.  A result that is not known to be a success is
+ *     never 0.
+ *
+ *     ERETRY         not applied; the transaction, if any, is gone
+ *     EBUSY          not applied: somebody's row or table lock (for SQLite, the
+ *                    database file), or a duplicate key
+ *     ECANCELED      not applied: cancelled, or a time limit of the server
+ *     EREADONLY      not applied: wrong node
+ *     ERESOURCE      not applied: connections, memory, disk
+ *     EACCESS        not applied: login or privilege
+ *     ESCHEMA        not applied: no such database, table or column
+ *     EDATABASE      not applied: any other error of the statement
+ *     EUNREACHABLE   nothing was sent; the connection is of no more use
+ *     EUNCERTAIN     sent, and no answer; the connection is of no more use
+ *     EINVAL, ENOTSUP, ENOMEM   not sent
  */
 #ifndef SQLOCK_DRIVER_H
 #define SQLOCK_DRIVER_H
@@ -27,19 +57,32 @@ extern "C" {
 
 /* --------------------------------------------------------------- values -- */
 
-/** Begin the rows of a result of so many columns; forgets the ones before.
- *  For drivers.  @return 0, ENOMEM */
+/**
+ * Begin a result of so many columns; the rows before are forgotten.
+ *
+ * @return 0        begun
+ *         ENOMEM   out of memory
+ */
 SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
 
-/** Append one cell; its text is copied.  Every `columns` cells make a row.
- *  Text need not be NUL-terminated in @p value.  For drivers.  @return 0,
- *  ENOMEM */
+/**
+ * Append one cell to a result.  Every `columns` cells make a row.  The text is
+ * copied, and need not end with NUL.
+ *
+ * @return 0        appended
+ *         ENOMEM   out of memory
+ */
 SQLOCK_API int sqlock_result_push(sqlock_result *result,
                                   const sqlock_value *value);
 
-/** Fill @p err (NULL is allowed) and return @p code, so that set-and-return is
- *  one expression.  Control characters and bytes that are no UTF-8 are escaped,
- *  and the text is cut to one line.  @p sqlstate may be NULL. */
+/**
+ * Fill an error and return its code, in one expression.  Control characters and
+ * bytes that are not UTF-8 are escaped, and the text is cut to one line.
+ *
+ * @param err      NULL is allowed
+ * @param sqlstate NULL: none
+ * @return code
+ */
 SQLOCK_API int sqlock_error_set(sqlock_error *err, int code, int native,
                                 const char *sqlstate, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
@@ -58,26 +101,27 @@ typedef enum sqlock_placeholder {
 /* The use of the insert id of a statement that gives no rows, when rows were
  * affected. */
 typedef enum sqlock_insert_id {
-    SQLOCK_INSERT_ID_UNUSED = 0,
-    SQLOCK_INSERT_ID_ROW,    /* it is one row of one SQLOCK_INT64 */
-    SQLOCK_INSERT_ID_MARKED, /* the same without its bit 62, and that bit in
+    SQLOCK_INSERT_ID_UNUSED = 0, /* it is not read */
+    SQLOCK_INSERT_ID_ROW,        /* it is one row of one SQLOCK_INT64 */
+    SQLOCK_INSERT_ID_MARKED,     /* the same without its bit 62, and that bit in
                                     a second column */
-    SQLOCK_INSERT_ID_UPSERT  /* the same, and in a third one whether one row
+    SQLOCK_INSERT_ID_UPSERT      /* the same, and in a third one whether one row
                                     alone counts as affected: it was inserted */
 } sqlock_insert_id;
 
 /* A statement as a driver gets it, ready to send. */
 typedef struct sqlock_statement {
-    const char *text;
+    const char *text; /* SQL in the dialect of the database */
     uint32_t id; /* > 0: comes again; prepare it once per connection.  The same
                     id always has the same text.  At most
                     SQLOCK_STATEMENT_IDS.  0: run once; without parameters it
                     may go unprepared */
-    sqlock_insert_id insert_id;
+    sqlock_insert_id insert_id; /* what its insert id stands for */
     bool is_nowait; /* refuses to wait for a row lock.  EBUSY of it leaves its
                        transaction as it was; where the database rolls that
                        back, it is ERETRY */
 } sqlock_statement;
+/* The greatest id of a statement, plus 1. */
 #define SQLOCK_STATEMENT_IDS 192
 
 /*
@@ -87,7 +131,7 @@ typedef struct sqlock_statement {
  */
 typedef struct sqlock_fragment {
     const char *name; /* letters and '_'; NULL: the end of a list */
-    const char *text;
+    const char *text; /* its SQL, a template */
 } sqlock_fragment;
 
 /*
@@ -107,6 +151,7 @@ typedef enum sqlock_parameter {
     SQLOCK_P_TOKEN,       /* {8} integer: the expected token */
     SQLOCK_P_OTHER        /* {9} text: another key, or the expected client id */
 } sqlock_parameter;
+/* The greatest number of a parameter. */
 #define SQLOCK_PARAMETERS 9
 
 /*
@@ -242,9 +287,11 @@ typedef enum sqlock_statement_kind {
     /* The rows of FIND, {4} of them at most, behind LOCK_KEY {1} of region {9},
      * by key and region; after FIND_BEGIN: the next ones, in any order. */
     SQLOCK_SQL_FIND_PAGE,
+    /* Number of statements. */
     SQLOCK_SQL_KINDS
 } sqlock_statement_kind;
 
+/* Number of layouts, see sqlock_layout. */
 #define SQLOCK_LAYOUTS 3
 
 /* One template. */
@@ -276,9 +323,9 @@ typedef struct sqlock_rule {
     const char *check;   /* of sqlock_check */
     const char *good;    /* fnmatch(3) patterns with '|' between; NULL: 0, which
                             means none, or a number from `least` on */
-    int64_t least;
-    sqlock_severity otherwise;
-    const char *advice;
+    int64_t least;       /* the smallest number that is good */
+    sqlock_severity otherwise; /* what it is when the setting is not good */
+    const char *advice;        /* what to change then, one line */
 } sqlock_rule;
 
 /* How a server is looked at by sqlock_diagnose(). */
@@ -296,11 +343,11 @@ typedef struct sqlock_checks {
 
 /* A database's SQL. */
 typedef struct sqlock_dialect {
-    sqlock_placeholder placeholder;
-    char quote;                   /* of identifiers: " or ` */
-    bool folds_to_lower;          /* unquoted identifiers are lower case */
-    size_t identifier_max;        /* bytes */
-    const sqlock_column *columns; /* of all layouts; ends with a NULL name */
+    sqlock_placeholder placeholder; /* how a parameter is written */
+    char quote;                     /* of identifiers: " or ` */
+    bool folds_to_lower;            /* unquoted identifiers are lower case */
+    size_t identifier_max;          /* bytes */
+    const sqlock_column *columns;   /* of all layouts; ends with a NULL name */
     const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
                                            ending with ";\n" */
     const char *done; /* likewise INT_DONE; NULL: there is none */
@@ -308,16 +355,17 @@ typedef struct sqlock_dialect {
      * Fragments, those of a layout first; where neither list has a name, the
      * library's counts (src/db/lock_sql.c).  Its templates want from every
      * dialect
-     *     now  the database's clock, as in the columns of time us  {it}, a
-     *     number of us, to be added to a time in_us  {it}, a time or a
-     *     difference of two, as integer of us freed  assignment of the lease's
-     *     end, behind which nobody has it born_items  for CLAIM_MANY: J.k, J.c,
-     *     J.t, J.n and J.h of {1}, by key,
-     *                 and {born} AS born
+     *     now         the database's clock, as in the columns of time
+     *     us          {it}, a number of us, to be added to a time
+     *     in_us       {it}, a time or a difference of two, as integer of us
+     *     freed       assignment of the lease's end, behind which nobody has it
+     *     born_items  for CLAIM_MANY: J.k, J.c, J.t, J.n and J.h of {1}, by
+     *                 key, and {born} AS born
      * and of one whose rows are locked one by one `share_free`, `unless_there`
      * and `delete_unlocked` for transactions.
      */
     const sqlock_fragment *fragments;
+    /* Fragments of one layout, before the others. */
     const sqlock_fragment *layout_fragments[SQLOCK_LAYOUTS];
     /* Fragments of a variation of the dialect, taken before all of these and
      * those about stock; NULL: none. */
@@ -333,6 +381,7 @@ typedef struct sqlock_dialect {
 
 /* --------------------------------------------------------- transactions -- */
 
+/* State of the transaction on a connection. */
 typedef enum sqlock_tx_state {
     SQLOCK_TX_NONE,    /* none is open */
     SQLOCK_TX_OPEN,    /* one that can be committed */
@@ -359,6 +408,7 @@ typedef enum sqlock_tx_kind {
      * locked.  affected: how many.  Waits for no row lock.  "" where there is
      * no SEED. */
     SQLOCK_TX_SQL_REAP,
+    /* Number of statements. */
     SQLOCK_TX_KINDS
 } sqlock_tx_kind;
 
@@ -383,15 +433,18 @@ typedef struct sqlock_transactions {
 
     /* Behind a SELECT of a row: lock it, but when it is locked give EBUSY or no
      * row; or wait for it.  NULL: rows are not locked one by one. */
-    const char *update_free, *update_wait;
-    const char *share_free, *share_wait;
+    const char *update_free;
+    const char *update_wait; /* FOR UPDATE, waiting */
+    const char *share_free;  /* FOR SHARE, not waiting */
+    const char *share_wait;  /* FOR SHARE, waiting */
     /* Where there is one write lock for all: takes it and changes nothing. */
     const char *take_write_lock;
     uint32_t wait_unit_ms; /* what `limit` counts in; 0: nothing waits */
 
-    /* Of {column}, a point in time: in us, and the next one, later than it. */
-    const char *timestamp_us, *next_timestamp;
-    const char *fence_type, *owner_type; /* of columns */
+    const char *timestamp_us;   /* {column}, a point in time, in us */
+    const char *next_timestamp; /* a point in time later than {column} */
+    const char *fence_type;     /* type of a fence column */
+    const char *owner_type;     /* type of a fence's owner column */
 
     /** Make a connection of the application's open handle; changes nothing.
      *  One whose texts are not UTF-8 is refused.
@@ -407,6 +460,7 @@ typedef struct sqlock_transactions {
      *  goes on from there after EBUSY. */
     int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err);
+    /** End what `limit` has set. */
     int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
     /* `unadopt` leaves no statement prepared on the connection: those of
@@ -477,8 +531,9 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_MAKE,
     /* The quantity of {1} {5} with its buckets. */
     SQLOCK_STOCK_SQL_TOTAL,
-    /* Items and quantities, by item: of the rows, and with their buckets. */
+    /* Items and quantities of the rows, by item. */
     SQLOCK_STOCK_SQL_LIST,
+    /* The same, with the buckets of each item. */
     SQLOCK_STOCK_SQL_LIST_TOTAL,
 
     /* --- orders --- */
@@ -535,6 +590,7 @@ typedef enum sqlock_stock_kind {
     /* Make the quantities of buckets of {5} those of the JSON array {4}: "b"
      * number, "q" quantity. */
     SQLOCK_STOCK_SQL_SPREAD,
+    /* Number of statements. */
     SQLOCK_STOCK_KINDS
 } sqlock_stock_kind;
 
@@ -553,13 +609,14 @@ typedef struct sqlock_stock_dialect {
      * {2} (null: none was named), begins with CREATED_AT; and, as `schema`, a
      * statement that adds one to INT_STOCK_ENTRY. */
     const char *has_age_index;
-    const char *add_age_index;
+    const char *add_age_index; /* the statement */
     /* Before those of the dialect and the library (src/stock/sql.c), which
      * wants `time`, a point in time of us since 1970; `orders` and `entries`,
      * the rows of {4}. */
     const sqlock_fragment *fragments;
     /* The first that fits a type counts; patterns NULL: the end. */
     const sqlock_integer_type *integers;
+    /* By sqlock_stock_kind. */
     sqlock_template statements[SQLOCK_STOCK_KINDS];
 } sqlock_stock_dialect;
 
@@ -609,7 +666,7 @@ typedef struct sqlock_wait_queue {
 
 /* How to open a connection. */
 typedef struct sqlock_connect {
-    size_t size;
+    size_t size;                   /* sizeof(sqlock_connect) */
     int64_t deadline_ns;           /* CLOCK_MONOTONIC */
     uint32_t statement_timeout_ms; /* server-side limits are set on this
                                       connection no longer than this, where the
@@ -640,7 +697,7 @@ typedef struct sqlock_description {
     char epoch[SQLOCK_EPOCH_SIZE]; /* another one when the server has taken over
                                       from another, which may have acknowledged
                                       what it does not have; "": not known */
-    sqlock_tls_check tls_check;
+    sqlock_tls_check tls_check;    /* what TLS has checked */
     char forgets[96]; /* settings by which a crash of the server may lose what
                          it has committed: "fsync = off"; "": none */
 } sqlock_description;
@@ -656,30 +713,16 @@ enum {
     SQLOCK_CAP_ONE_WRITER = 1 << 1
 };
 
-/*
- * Results of open, execute, begin, commit and rollback: 0, or
- *     ERETRY        not applied; the transaction, if any, is gone
- *     EBUSY         not applied: somebody's row or table lock (for SQLite, the
- *                   database file), or a duplicate key
- *     ECANCELED     not applied: cancelled, or over a server-side time limit
- *     EREADONLY     not applied: wrong node
- *     ERESOURCE     not applied: connections, memory, disk
- *     EACCESS       not applied: login or privilege
- *     ESCHEMA       not applied: no such database, table or column
- *     EDATABASE     not applied: any other error of the statement
- *     EUNREACHABLE  nothing was sent; the connection is of no use any more
- *     EUNCERTAIN    sent, and no answer: the connection is of no use any more
- *     EINVAL, ENOTSUP, ENOMEM, ECANCELED
- * What is not known to have succeeded is never 0.
- */
+/** A client library and its database.  Members must be set unless they say that
+ *  they may be NULL. */
 typedef struct sqlock_driver {
     size_t size;         /* sizeof(sqlock_driver): the struct may grow */
     const char *name;    /* "postgres" */
     const char *schemes; /* of URLs, with '|' between: "postgresql|postgres" */
     size_t connection_bytes; /* the library allocates this much, zeroed; all
                                 zero must be a state that close() accepts */
-    uint32_t capabilities;
-    const sqlock_dialect *dialect;
+    uint32_t capabilities;   /* SQLOCK_CAP_KEEPS_DEADLINE... */
+    const sqlock_dialect *dialect; /* the database's SQL */
 
     /** Client library and version, a constant. */
     const char *(*client)(void);
@@ -762,17 +805,20 @@ typedef struct sqlock_driver {
 } sqlock_driver;
 
 /**
- * Register a driver for this process, before it opens a registry with it.  It
- * must stay valid.  A scheme that is taken is refused.
+ * Register a driver for this process, before a registry is opened with it.
  *
- * @return 0, EINVAL (a function or a statement is missing), ECONFLICT, ENOMEM
+ * @param driver must stay valid as long as the process
+ * @return 0           registered
+ *         EINVAL      a function or a statement is missing
+ *         ECONFLICT   another driver has the name or a scheme
+ *         any other   ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_driver_register(const sqlock_driver *driver,
                                           sqlock_error *err);
 
 /**
- * A driver by its name: "postgres", "mysql" or "sqlite", where it is compiled
- * in, or one that was registered.  NULL: there is none.
+ * Find a driver by its name: "postgres", "mysql" or "sqlite" where it is
+ * compiled in, or the name of one that was registered.  NULL: there is none.
  *
  * To build another on it, copy the struct, give the copy a name and schemes of
  * its own, change what is different, and register it.  Its functions know URLs

@@ -1,5 +1,15 @@
 /*
- * sqlock/event.h - what sqlock_options.on_event is told
+ * sqlock/event.h - events of a registry, for logs
+ *
+ * A registry calls `on_event` of its options with each event from `event_level`
+ * on.
+ *
+ * Calling sequence
+ *     sqlock_event event = {0};
+ *
+ *     if (event.level >= SQLOCK_LEVEL_WARNING)
+ *         fprintf(stderr, "%s %s: %s\n", event.name,
+ *                 event.lock ? event.lock : "", event.text);
  */
 #ifndef SQLOCK_EVENT_H
 #define SQLOCK_EVENT_H
@@ -11,7 +21,7 @@ extern "C" {
 #endif
 
 /* clang-format off */
-/* X(kind, name, level): what the library has to say that is no result. */
+/* X(kind, name, level): kinds of events, and which members they set. */
 #define SQLOCK_EVENTS(X)                                                      \
     X(ACQUIRED,      "acquired",      DEBUG)   /* lock, token */              \
     X(RELEASED,      "released",      DEBUG)   /* lock, code */               \
@@ -31,21 +41,22 @@ extern "C" {
                                                   quantity back to */
 /* clang-format on */
 
+/** Kind of an event. */
 typedef enum sqlock_event_kind {
 #define SQLOCK_X(kind, name, level) SQLOCK_EVENT_##kind,
     SQLOCK_EVENTS(SQLOCK_X)
 #undef SQLOCK_X
 } sqlock_event_kind;
 
-/** Something that happened.  Its texts are valid during the call only; new
- *  kinds may appear in any release. */
+/** Something that happened.  Its texts are valid during the call only.  A new
+ *  release may add kinds. */
 struct sqlock_event {
-    size_t size; /* sizeof(sqlock_event): the struct may grow */
-    sqlock_event_kind kind;
-    const char *name; /* of the kind, a constant */
-    sqlock_level level;
-    const char *lock; /* its name; NULL: about no lock, or not known */
-    const char *key;  /* its LOCK_KEY; NULL: about no lock */
+    size_t size;            /* sizeof(sqlock_event): the struct may grow */
+    sqlock_event_kind kind; /* what kind of event */
+    const char *name;       /* of the kind, a constant */
+    sqlock_level level;     /* of the kind */
+    const char *lock; /* name of the lock; NULL: about no lock, or not known */
+    const char *key;  /* LOCK_KEY of the lock; NULL: about no lock */
     int64_t token;    /* 0: none, or not known */
     int code;         /* 0 or an error */
     const char *text; /* one line, no newline */

@@ -1,5 +1,19 @@
 /*
- * sqlock/lease.h - a lease seen from outside of the process that holds it
+ * sqlock/lease.h - a lease outside of the handle that acquired it
+ *
+ * A lease id is one word of printable characters that names a lease.  Whoever
+ * has it can renew, release and guard the lease through any registry of the
+ * same table and region: another process, or a shell script.  A process that
+ * ends by _exit(2) without releasing the lock leaves the lease to them.
+ *
+ * Calling sequence
+ *     char id[SQLOCK_LEASE_ID_SIZE];
+ *
+ *     rc = sqlock_lease_id(id, lock, 60000, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_lease_renew(registry, id, 0, NULL, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_lease_release(registry, id, &err);
  */
 #ifndef SQLOCK_LEASE_H
 #define SQLOCK_LEASE_H
@@ -10,83 +24,99 @@
 extern "C" {
 #endif
 
-/*
- * A lease that is to outlive the process that acquired it, such as one for the
- * body of a shell script, is named by an id, one word of printable characters.
- * Whoever has it renews, releases and guards the lease through any registry of
- * the same table and region.  A process that ends without releasing a lock, by
- * _exit() for instance, leaves its lease to whoever has the id.
- */
+/* Size of a lease id with its NUL. */
 #define SQLOCK_LEASE_ID_SIZE 128
 
 /**
  * The id of the lease that the caller holds.  No I/O.
  *
- * @param ttl_ms what sqlock_lease_renew() asks for where it is told no other
- * @return 0, EEXPIRED (not held), EINVAL
+ * @param ttl_ms the TTL that sqlock_lease_renew() uses when it is given 0
+ * @return 0           done
+ *         EEXPIRED    not held
+ *         any other   EINVAL
  */
 SQLOCK_MUSTUSE int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE],
                                    sqlock_lock *lock, uint32_t ttl_ms,
                                    sqlock_error *err);
 
 /**
- * Let the lease begin anew, with @p ttl_ms or, for 0, that of its id.
+ * Start the lease of an id anew.
  *
- * @param[out] remaining_ms how long its holder may believe; may be NULL
- * @return 0, EINVAL (that is no id), or as sqlock_renew()
+ * @param ttl_ms            length from now; 0: that of the id
+ * @param[out] remaining_ms how long its holder may use the lock; NULL: not
+ *                          wanted
+ * @return 0                 renewed
+ *         EEXPIRED, ELOST   the lease is over
+ *         EINVAL            this is no lease id
+ *         any other         not renewed, as of sqlock_renew()
  */
 SQLOCK_MUSTUSE int sqlock_lease_renew(sqlock_registry *registry, const char *id,
                                       uint32_t ttl_ms, int64_t *remaining_ms,
                                       sqlock_error *err);
 
 /**
- * Give the lock back.  A process in which it is still held, and renewed, is
- * told that it is lost.
+ * Release the lease of an id.  A process that still holds and renews it finds
+ * the lease lost.
  *
- * @return 0; ELOST: it was over, another owner may have had the lock; EEXPIRED:
- *         it had run out, nobody else had the lock; EINVAL (that is no id), or
- *         as sqlock_release(): the registry goes on trying until it is closed
+ * @return 0           released
+ *         EEXPIRED    it had expired; nobody else had the lock
+ *         ELOST       it was over; another owner may have had the lock
+ *         EINVAL      this is no lease id
+ *         any other   the registry goes on trying until it is closed
  */
 SQLOCK_MUSTUSE int sqlock_lease_release(sqlock_registry *registry,
                                         const char *id, sqlock_error *err);
 
 /**
- * The SQL that guards the lease in a transaction of another program, such as
- * psql: a statement to be sent first.  It is an error unless the lease is still
- * its holder's, and nobody takes the lock over before the transaction ends.  A
- * program that goes on after an error (sqlite3 without -bail) is not stopped.
- * On Galera it holds on one node only.
+ * The SQL that guards the lease of an id in a transaction of another program,
+ * such as psql.  Sent first, it fails unless the holder still has the lease,
+ * and keeps the lock from others until the transaction ends.  A program that
+ * goes on after an error (sqlite3 without -bail) is not stopped.  On Galera it
+ * holds on one node only.
  *
- * @param[out] text without a semicolon, to be given to sqlock_free(); NULL on
- *             failure
- * @return 0, EINVAL (that is no id), ENOTSUP, ENOMEM, EFORK
+ * @param[out] text freed by sqlock_free(), without a semicolon; NULL on failure
+ * @return 0           done
+ *         EINVAL      this is no lease id
+ *         any other   ENOTSUP, ENOMEM, EFORK
  */
 SQLOCK_MUSTUSE int sqlock_lease_guard_text(char **text,
                                            sqlock_registry *registry,
                                            const char *id, sqlock_error *err);
 
+/**
+ * CLIENT_ID of this acquisition, a new one each time; "" when not held.  A
+ * statement can compare it with the row to see whether the lock is still the
+ * holder's.  No I/O.
+ *
+ * @param[out] client_id written in any case
+ */
+SQLOCK_API void sqlock_client_id(sqlock_lock *lock,
+                                 char client_id[SQLOCK_KEY_SIZE]);
+
+/* Size of a session's tag with its NUL. */
 #define SQLOCK_TAG_SIZE 64
 
 /**
- * What sessions that are to do the holder's work are called at the server, so
- * that sqlock_stale_sessions() can tell them later: with PostgreSQL their
- * application_name.  It is made of the lock and its token.  No I/O.
+ * A name for the database sessions that do the holder's work, made of the lock
+ * and its token; with PostgreSQL, set it as application_name.
+ * sqlock_stale_sessions() finds them by it.  No I/O.
  *
- * @param[out] tag filled in any case; "" when not held, and on databases whose
- *             sessions have no such name: MySQL, SQLite
+ * @param[out] tag written in any case; "" when not held, and on databases whose
+ *                 sessions have no such name: MySQL, SQLite
  */
 SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
                                    char tag[SQLOCK_TAG_SIZE]);
 
 /**
- * How many sessions of this database, called by the tag of an earlier lease of
- * this lock, are still within a statement or a transaction: their client is
- * gone or has lost the lock, their work is not done.  To be asked by a new
- * holder before it begins.  It tells what is at work when it is asked and no
- * more: only a guard or a token keeps out what comes later.
+ * How many sessions of earlier holders are still in a statement or transaction.
+ * They are those with the tag of an earlier lease of this lock; their client is
+ * gone or has lost the lock.  A new holder asks before it begins.  The answer
+ * is of this moment: only a guard or a token keeps later statements out.
  *
- * @return 0, EEXPIRED (not held), ENOTSUP (sessions have no such name), or as
- *         sqlock_list()
+ * @return 0           done
+ *         EEXPIRED    not held
+ *         ENOTSUP     sessions of this database have no such name
+ *         any other   not known, as of sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count,
                                          sqlock_error *err);

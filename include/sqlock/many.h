@@ -1,5 +1,23 @@
 /*
  * sqlock/many.h - many locks in one call
+ *
+ * One statement takes, renews or releases up to SQLOCK_MANY_MAX locks of one
+ * registry; on MySQL taking them needs a second one, for the tokens.  Each lock
+ * is given once, in any order: the statement sorts the keys, so two callers
+ * never wait for each other crosswise.
+ *
+ * Calling sequence
+ *     size_t count = 2;
+ *
+ *     rc = sqlock_obtain(&locks[0], registry, "account/1", &err);
+ *     if (rc == 0)
+ *         rc = sqlock_obtain(&locks[1], registry, "account/2", &err);
+ *     if (rc == 0)
+ *         rc = sqlock_acquire_many(locks, count, 5000, NULL, NULL, &err);
+ *     if (rc == 0) {
+ *         do_a_step();
+ *         rc = sqlock_release_many(locks, count, NULL, &err);
+ *     }
  */
 #ifndef SQLOCK_MANY_H
 #define SQLOCK_MANY_H
@@ -14,23 +32,24 @@ extern "C" {
 #define SQLOCK_MANY_MAX 10000
 
 /**
- * Take all of @p locks, each given once and all of one registry, in one
- * statement (on MySQL one more, for the tokens), whatever their order: keys are
- * sorted, so that two callers never wait for each other crosswise.  PostgreSQL
- * needs an entry of its lock table for each key while the statement runs: with
- * its default settings 10,000 fit, for more at a time raise its
- * max_locks_per_transaction (else ERESOURCE, and none is taken).  All or
- * nothing, unless `partial` is set: then those that are free are taken, and
- * @p wait_ms must be 0.  A lock that is owned already counts one more.  While
- * it waits for one of them, first come, first served, the call keeps none of
- * the others from anybody; sqlock_cancel() of any of them ends the wait.
+ * Take all of the locks, or none.  A lock that the caller has already counts
+ * one more.  While the call waits for one lock it keeps none of the others from
+ * anybody; sqlock_cancel() of any of them ends the wait.
  *
- * @param[out] results of each lock, as sqlock_acquire() gives them; may be NULL
- * @return 0 when all were taken; EBUSY, ETIMEDOUT (with `partial`, EBUSY: at
- *         least one was not), or as sqlock_acquire(): then none was.
- *         EUNCERTAIN also when some were taken, others were not to be had, and
- *         the former could not be given back: their rows are freed in the
- *         background
+ * With the option `partial` it takes those that are free; @p wait_ms must be 0.
+ *
+ * PostgreSQL needs an entry of its lock table for each key while the statement
+ * runs.  Its default settings have room for 10,000; for more at a time raise
+ * max_locks_per_transaction, or get ERESOURCE.
+ *
+ * @param[out] results of each lock, as of sqlock_acquire(); NULL: not wanted
+ * @return 0            all are held
+ *         EBUSY        at least one is not free, and @p wait_ms is 0; with
+ *                      `partial`, see @p results for the others
+ *         ETIMEDOUT    not all were free in time; none is held
+ *         EUNCERTAIN   the outcome is not known.  NONE IS HELD: rows that were
+ *                      taken are freed in the background, or expire
+ *         any other    none is held, as of sqlock_acquire()
  */
 SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                                        int64_t wait_ms,
@@ -38,23 +57,24 @@ SQLOCK_MUSTUSE int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
 
 /**
- * Undo one acquire of each, in one statement.
+ * Undo one acquire of each lock.
  *
- * @param[out] results of each lock, as sqlock_release() gives them; may be
- *             NULL.  Not written when the call was refused at once (EINVAL,
- *             EFORK, ENOMEM): then all are held as before
- * @return 0 or the first of the results that is not
+ * @param[out] results of each lock, as of sqlock_release(); NULL: not wanted.
+ *                     Not written after EINVAL, EFORK and ENOMEM: the call was
+ *                     refused, and all are held as before
+ * @return 0           all are released
+ *         any other   the first result that is not 0
  */
 SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
 
 /**
- * Let the lease of each begin anew with its own TTL, in one statement.  A lease
- * whose row a transaction has locked is passed over: EBUSY, its deadline stays,
- * and the others are renewed.
+ * Start each lease anew, with its own TTL.  A lease whose row a transaction has
+ * locked is passed over: its result is EBUSY and its deadline stays.
  *
- * @param[out] results of each lock, as sqlock_renew() gives them; may be NULL
- * @return 0 or the first of the results that is not
+ * @param[out] results of each lock, as of sqlock_renew(); NULL: not wanted
+ * @return 0           all are renewed
+ *         any other   the first result that is not 0
  */
 SQLOCK_MUSTUSE int sqlock_renew_many(sqlock_lock *const *locks, size_t count,
                                      int *results, sqlock_error *err);

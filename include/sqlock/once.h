@@ -1,5 +1,26 @@
 /*
- * sqlock/once.h - what was done and is not to be done again
+ * sqlock/once.h - work that is done once and never again
+ *
+ * A table beside the lock table, INT_DONE by default, records what was done: a
+ * row for each key, which nothing removes by itself.  Whoever does the work
+ * holds the lock of the same name: check, acquire, check again, do it, record
+ * it, release.
+ *
+ * Calling sequence
+ *     rc = sqlock_once_check(registry, "migration/17", &err);
+ *     if (rc == SQLOCK_ENOTFOUND)
+ *         rc = sqlock_obtain(&lock, registry, "migration/17", &err);
+ *     if (rc == 0 && lock != NULL)
+ *         rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &err);
+ *     if (rc == 0 && lock != NULL) {
+ *         rc = sqlock_once_check(registry, "migration/17", &err);
+ *         if (rc == SQLOCK_ENOTFOUND) {
+ *             do_a_step();
+ *             rc = sqlock_once_record(lock, &err);
+ *         }
+ *         if (sqlock_release(lock, NULL) != 0)
+ *             puts("another process may have done it, too");
+ *     }
  */
 #ifndef SQLOCK_ONCE_H
 #define SQLOCK_ONCE_H
@@ -10,46 +31,48 @@
 extern "C" {
 #endif
 
-/*
- * A table beside the lock table, INT_DONE by default, tells what was done and
- * is not to be done again: a row for each key, which nothing here removes.
- * The process that does it holds the lock of that name: check, acquire, check
- * again, do it, record it, release.
- */
-
 /**
- * Whether it was recorded, of the registry's region.
- * @return 0: it was; ENOTFOUND: it was not; ESCHEMA: there is no such table;
- *         ENOTSUP: nothing can be recorded, since a lease cannot be guarded
- *         (Galera); or as sqlock_show()
+ * Whether a name is recorded as done, in the registry's region.
+ *
+ * @return 0           it is
+ *         ENOTFOUND   it is not
+ *         ESCHEMA     there is no such table: sqlock_once_schema_create()
+ *         ENOTSUP     no lease can be guarded here, so nothing can be recorded
+ *                     (Galera)
+ *         any other   not known, as of sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_once_check(sqlock_registry *registry,
                                      const char *name, sqlock_error *err);
 
 /**
- * Record that what @p lock, held by the caller, stands for is done, in a
- * transaction that guards the lease.
- * @return 0; ELOST, EEXPIRED: nothing was recorded; ESCHEMA; or as
- *         sqlock_tx_retry()
+ * Record the work of a lock that the caller holds as done, in a transaction
+ * that guards the lease.
+ *
+ * @return 0                 recorded
+ *         ELOST, EEXPIRED   the lease is over; nothing was recorded
+ *         EUNCERTAIN        the outcome is not known: check again
+ *         any other         not recorded, as of sqlock_tx_retry()
  */
 SQLOCK_MUSTUSE int sqlock_once_record(sqlock_lock *lock, sqlock_error *err);
 
 /** One record. */
 typedef struct sqlock_once_info {
-    char key[SQLOCK_KEY_SIZE];
+    char key[SQLOCK_KEY_SIZE];       /* LOCK_KEY of the name */
     char client_id[SQLOCK_KEY_SIZE]; /* of the lease under which it was done */
-    int64_t token;                   /* likewise */
-    int64_t done_at_us;
-    char *name; /* NULL where not known */
+    int64_t token;                   /* of that lease */
+    int64_t done_at_us;              /* when it was recorded */
+    char *name;                      /* NULL where not known */
 } sqlock_once_info;
 
 /**
- * The records of the registry's region, by name; or that of @p name alone.
+ * The records of the registry's region, ordered by name.
  *
- * @param name NULL: all
- * @param[out] rows to be given to sqlock_once_free() with @p count, which may
- *             be 0
- * @return 0; ESCHEMA: there is no such table; or as sqlock_show()
+ * @param name     only this one; NULL: all
+ * @param[out] rows  freed by sqlock_once_free(); NULL on failure
+ * @param[out] count may be 0
+ * @return 0           done
+ *         ESCHEMA     there is no such table
+ *         any other   not known, as of sqlock_list()
  */
 SQLOCK_MUSTUSE int sqlock_once_list(sqlock_registry *registry, const char *name,
                                     sqlock_once_info **rows, size_t *count,
@@ -59,19 +82,35 @@ SQLOCK_MUSTUSE int sqlock_once_list(sqlock_registry *registry, const char *name,
 SQLOCK_API void sqlock_once_free(sqlock_once_info *rows, size_t count);
 
 /**
- * Remove a record, so that it may be done again.
- * @return 0; ENOTFOUND: there is none; ESCHEMA; or as sqlock_break()
+ * Remove a record, so that the work may be done again.
+ *
+ * @return 0            removed
+ *         ENOTFOUND    there is no such record
+ *         ESCHEMA      there is no such table
+ *         any other    not removed, or, after EUNCERTAIN, not known; as of
+ *                      sqlock_break()
  */
 SQLOCK_MUSTUSE int sqlock_once_forget(sqlock_registry *registry,
                                       const char *name, sqlock_error *err);
 
-/** As sqlock_schema_text(), for this table. */
+/**
+ * The SQL that creates this table, as sqlock_schema_text() gives it for the
+ * lock table.
+ *
+ * @param[out] text freed by sqlock_free(); NULL on failure
+ * @return 0           done
+ *         any other   EINVAL, ENOTSUP, ENOMEM
+ */
 SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
                                            const sqlock_options *options,
                                            sqlock_error *err);
 
-/** Create the table where it does not exist yet.
- *  @return 0, or as sqlock_registry_open() */
+/**
+ * Create this table where it does not exist.
+ *
+ * @return 0           the table is there
+ *         any other   as of sqlock_registry_open()
+ */
 SQLOCK_MUSTUSE int sqlock_once_schema_create(const char *url,
                                              const sqlock_options *options,
                                              sqlock_error *err);

@@ -1,8 +1,17 @@
 /*
- * sqlock/stats.h - what a registry has done: counters and times, for metrics
+ * sqlock/stats.h - counters and times of a registry, for metrics
  *
- * They count from the opening of the registry on, in this process alone.  What
- * the lock table says, of all processes, is told by `sqlock metrics`.
+ * They count from the opening of the registry on, in this process alone.
+ * `sqlock metrics` reads the lock table instead, and so counts for all
+ * processes.
+ *
+ * Calling sequence
+ *     sqlock_stats stats = SQLOCK_STATS_INIT;
+ *
+ *     rc = sqlock_registry_stats(registry, &stats, &err);
+ *     if (rc == 0 && stats.wait.count > 0)
+ *         printf("%llu us mean wait\n",
+ *                (unsigned long long)(stats.wait.sum_us / stats.wait.count));
  *
  * Where <sys/sdt.h> was there when the library was built, the same moments are
  * probes of the provider `sqlock` for bpftrace, perf and SystemTap:
@@ -20,6 +29,7 @@
 extern "C" {
 #endif
 
+/* Number of buckets of sqlock_times. */
 #define SQLOCK_STATS_BUCKETS 28
 
 /* The longest time, in microseconds, that bucket i counts: 16 us, 32 us, 64 us
@@ -27,7 +37,7 @@ extern "C" {
  * is longer. */
 #define SQLOCK_STATS_BOUND_US(i) (INT64_C(16) << (i))
 
-/** How long something took. */
+/** Histogram of times. */
 typedef struct sqlock_times {
     uint64_t count;                         /* of all buckets */
     uint64_t sum_us;                        /* of all times */
@@ -36,8 +46,8 @@ typedef struct sqlock_times {
 } sqlock_times;
 
 /**
- * Of a registry, from its opening on.  Each lock of a call on many counts.  No
- * call being under way, attempts = granted + nested + busy + timed_out +
+ * Counters and times of a registry.  Each lock of a call on many counts.  While
+ * no call is under way, attempts = granted + nested + busy + timed_out +
  * cancelled + uncertain + failed.
  */
 typedef struct sqlock_stats {
@@ -60,25 +70,26 @@ typedef struct sqlock_stats {
                             the background: nobody knew what became of them */
     uint64_t statement_errors; /* statements that were not answered by success,
                                   each try for itself */
-    uint64_t connections_opened;
-    uint64_t reconnects;       /* of them: in the place of one that broke */
-    uint32_t connections;      /* that are open now */
-    uint32_t connections_used; /* of them: in use now */
-    sqlock_times wait;         /* from the call to the grant, of granted ones */
-    sqlock_times hold;         /* from the grant until its release began */
-    sqlock_times statement;    /* from sending to the answer: of statements of
+    uint64_t connections_opened; /* since the registry was opened */
+    uint64_t reconnects;         /* of them: in the place of one that broke */
+    uint32_t connections;        /* that are open now */
+    uint32_t connections_used;   /* of them: in use now */
+    sqlock_times wait;      /* from the call to the grant, of granted ones */
+    sqlock_times hold;      /* from the grant until its release began */
+    sqlock_times statement; /* from sending to the answer: of statements of
                                   locks; with SQLite also the wait for the group
                                   that commits them */
-    sqlock_times pool_wait;    /* for a connection, opening it included */
+    sqlock_times pool_wait; /* for a connection, opening it included */
 } sqlock_stats;
 #define SQLOCK_STATS_INIT SQLOCK_SIZED(sqlock_stats)
 
 /**
- * Read them, without any lock: each number by itself, while others go on.  No
- * I/O.
+ * Read the counters and times of a registry.  It takes no lock: each number is
+ * read by itself, while others change.  No I/O.
  *
- * @param[in,out] out begin with SQLOCK_STATS_INIT
- * @return 0, EINVAL (NULL, or another size), EFORK
+ * @param[in,out] out begins with SQLOCK_STATS_INIT
+ * @return 0           done
+ *         any other   EINVAL (NULL, or another size), EFORK
  */
 SQLOCK_MUSTUSE int sqlock_registry_stats(sqlock_registry *registry,
                                          sqlock_stats *out, sqlock_error *err);

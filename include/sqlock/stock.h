@@ -1,39 +1,49 @@
 /*
- * sqlock/stock.h - stock that never oversells, in the database an application
- * already has
+ * sqlock/stock.h - stock that never oversells
  *
- * Part of the contract with applications; sqlock.h says what holds for both:
- * results, errors, threads, fork(), strings.  Whoever locks and sells nothing
- * needs only that one.
- *
- * A stock is a table of items and quantities: ours (sql/DATABASE/stock.sql), or
- * the application's own by description.  What is asked for is deducted entirely
- * or not at all, and every caller gets its own exact answer.
+ * A stock is a table of items and quantities: sqlock's own
+ * (sql/DATABASE/stock.sql), or one of the application that the options
+ * describe.  An operation deducts all that was asked for, or nothing, and
+ * returns what is left, exactly.
  *
  * Calling sequence
- *     sqlock_stock_schema_create()  once per database (or a DBA)
- *     sqlock_registry_open()        once per process
- *     sqlock_stock_open()           once per process and strategy
- *     sqlock_stock_deduct() ...     from any thread
- *     sqlock_stock_close(), sqlock_registry_close()
+ *     sqlock_stock *stock = NULL;
+ *     sqlock_stock_answer answer;
+ *
+ *     rc = sqlock_stock_schema_create(url, NULL, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_stock_open(&stock, registry, NULL, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_stock_set(stock, NULL, "delivery/1", "widget", 100,
+ *                               &answer, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_stock_deduct(stock, NULL, "order/4711", "widget", 2,
+ *                                  &answer, &err);
+ *     if (rc == SQLOCK_EINSUFFICIENT)
+ *         printf("only %lld left\n", (long long)answer.left);
+ *     sqlock_stock_close(stock);
  *
  * Orders
- *     An order id names one operation: with one, the operation happens once,
- *     however often it is sent, by whomever, after a crash, a lost answer or a
- *     commit that nobody knows of.  The same order again gets the first
- *     answer, also when that was "insufficient": who wants to try anew takes a
- *     new id.  The id and the answer are kept in a row that is written in the
- *     transaction that changes the quantity, until sqlock_stock_reap() removes
- *     it.  NULL in place of an order id:
- *     nothing is kept, and after EUNCERTAIN the caller does not know.
+ *     An order id names one operation.  With one, the operation happens once,
+ *     however often and by whomever it is sent, also after a crash or a lost
+ *     answer.  Sent again, it gets the first answer again, also when that was
+ *     "insufficient": a new attempt needs a new id.  The id and the answer are
+ *     a row that is written in the same transaction as the quantity, and that
+ *     sqlock_stock_reap() removes later.  Without an order id (NULL) nothing is
+ *     kept, and after EUNCERTAIN the outcome stays unknown.
  *
  * Transactions
- *     With a NULL sqlock_tx an operation is a transaction of its own, tried
- *     again inside the library after deadlocks and lost connections.  With one
- *     it is part of it, done when that commits; a refusal leaves the
- *     transaction usable and as it was, and nothing is tried again: after
- *     ERETRY run the whole transaction again.  Under REPEATABLE READ and
- *     SERIALIZABLE expect ERETRY and ECONFLICT more often.
+ *     Without a transaction (NULL) an operation is one of its own; the library
+ *     tries it again after deadlocks and lost connections.  With one it is part
+ *     of it.  A refusal leaves that transaction usable and unchanged, nothing
+ *     is tried again, and after ERETRY the whole transaction is run again.
+ *     Under REPEATABLE READ and SERIALIZABLE expect ERETRY and ECONFLICT more
+ *     often.
+ *
+ * Results
+ *     After a failure nothing was changed, except that after EUNCERTAIN the
+ *     outcome is not known.  Results, errors, threads, fork() and strings are
+ *     as in sqlock.h.
  */
 #ifndef SQLOCK_STOCK_H
 #define SQLOCK_STOCK_H
@@ -44,122 +54,121 @@
 extern "C" {
 #endif
 
-typedef struct sqlock_stock sqlock_stock; /* a table of stock, opened */
+/** An open table of stock. */
+typedef struct sqlock_stock sqlock_stock;
 
-/* Longest names, in bytes.  Both are UTF-8 without control characters that does
- * not end with a blank. */
+/* Longest name of an item, or order id, in bytes.  It is UTF-8 without control
+ * characters, and does not end with a blank. */
 #define SQLOCK_ITEM_MAX 190
 #define SQLOCK_ORDER_MAX 190
 /* The most items of one order. */
 #define SQLOCK_LINES_MAX 1000
 
-/* How a quantity is changed.  All are right, and may be used side by side on
- * one table, but for BUCKETS: the processes that sell an item use it all or
- * none. */
+/** How a quantity is changed.  All strategies are exact.  They may be mixed on
+ *  one table, except BUCKETS: all processes that sell an item use it, or none
+ *  does. */
 typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_CONDITIONAL = 0, /* UPDATE ... WHERE quantity >= n: for most */
     SQLOCK_STOCK_PESSIMISTIC,     /* SELECT ... FOR UPDATE, then UPDATE */
-    SQLOCK_STOCK_OPTIMISTIC, /* read, compare and set by the version (or the
-                                quantity where there is none): for items that
-                                few want */
-    SQLOCK_STOCK_BUCKETS,    /* one item over several rows: for a hot item
-                                     and many processes; our table only */
-    SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a
-                                     hot item and many threads of a process */
-    SQLOCK_STOCK_STRATEGIES
+    SQLOCK_STOCK_OPTIMISTIC, /* read, then compare and set by the version, or by
+                                the quantity where there is none: for items with
+                                few buyers */
+    SQLOCK_STOCK_BUCKETS,    /* an item is spread over several rows: for a hot
+                                item and many processes; sqlock's table only */
+    SQLOCK_STOCK_COALESCED,  /* one thread deducts for all that wait: for a hot
+                                item and many threads of a process */
+    SQLOCK_STOCK_STRATEGIES  /* number of strategies */
 } sqlock_stock_strategy;
 
-/** "conditional", "pessimistic", ... a constant; NULL for an unknown one. */
+/** Name of a strategy, "conditional", "pessimistic"...: a constant; NULL for an
+ *  unknown one. */
 SQLOCK_API const char *
 sqlock_stock_strategy_name(sqlock_stock_strategy strategy);
 
-/** Zero means the default in every field; begin with SQLOCK_STOCK_INIT. */
+/** Options of a stock.  Zero means the default, named last below. */
 typedef struct sqlock_stock_options {
     size_t size; /* sizeof(sqlock_stock_options): the struct may grow */
-    sqlock_stock_strategy strategy;
-    /* The application's table; names are letters, digits and '_', as the
-     * database's catalogue has them.  NULL: ours, with the registry's prefix.
-     * Orders and reservations are kept in our tables in any case, and refused
-     * with ESCHEMA where those are missing.  Stocks of one prefix share its
-     * order ids; each sees the reservations of its own table, by the name given
-     * here, and no others. */
-    const char *table;           /* "stock" or "schema.stock" */
+    sqlock_stock_strategy strategy; /* SQLOCK_STOCK_CONDITIONAL */
+    /* The application's table, "stock" or "schema.stock".  Names are letters,
+     * digits and '_', as the database's catalogue has them.  Orders and
+     * reservations are in sqlock's tables in any case.  Stocks of one prefix
+     * share their order ids; each sees the reservations of its own table only,
+     * by the name given here.  NULL: sqlock's table, with the registry's
+     * prefix. */
+    const char *table;
     const char *item_column;     /* unique; a text or an integer */
     const char *quantity_column; /* an integer */
-    const char *version_column;  /* an integer; raised by every strategy.  NULL:
+    const char *version_column;  /* an integer that each strategy raises; NULL:
                                     there is none */
     uint32_t buckets;            /* rows of an item, 2 to 256; 16 */
-    uint32_t batch;       /* COALESCED: callers in one statement, at most, 1 to
+    uint32_t batch;       /* with COALESCED, callers in one statement, 1 to
                              1000; 256 */
     uint32_t attempts;    /* of one operation, at most; 100 */
-    uint32_t deadline_ms; /* for all of them, 10 ms to 1 hour; 30 000 */
+    uint32_t deadline_ms; /* for all attempts, 10 ms to 1 hour; 30 000 */
 } sqlock_stock_options;
 #define SQLOCK_STOCK_INIT SQLOCK_SIZED(sqlock_stock_options)
 
 /**
- * Open the stock of @p registry, which must stay open longer, and check the
- * tables and columns.  Connections are the registry's: its pool_size bounds how
- * many callers reach the database at a time.
+ * Open a stock, and check its tables and columns.  It uses the connections of
+ * the registry, which stays open longer: `pool_size` limits how many callers
+ * reach the database at a time.
  *
- * @param options NULL for the defaults
- * @param[out] out to be given to sqlock_stock_close(); NULL on failure
- * @return 0, EINVAL, ENOTSUP (the driver; BUCKETS on the application's table),
- *         ESCHEMA (a table or column is missing or of another type), EFORK, or
- *         as sqlock_registry_open()
+ * @param options   NULL: all defaults
+ * @param[out] out  closed by sqlock_stock_close(); NULL on failure
+ * @return 0         open
+ *         ESCHEMA   a table or column is missing, or of another type
+ *         ENOTSUP   not with this driver; BUCKETS on the application's table
+ *         any other   not open, as of sqlock_registry_open()
  */
 SQLOCK_MUSTUSE int sqlock_stock_open(sqlock_stock **out,
                                      sqlock_registry *registry,
                                      const sqlock_stock_options *options,
                                      sqlock_error *err);
 
-/** Free it; no other call may be running.  NULL is allowed. */
+/** Free a stock.  No other call may be running.  NULL is allowed. */
 SQLOCK_API void sqlock_stock_close(sqlock_stock *stock);
 
 /* ----------------------------------------------------------- operations -- */
 
-/** What an operation answers besides its result; filled in any case. */
+/** Answer of an operation besides its result; written in any case. */
 typedef struct sqlock_stock_answer {
     int64_t left; /* after 0: what is left; after EINSUFFICIENT: what is there;
                      -1: not known.  Of a duplicate: as it was then.  With
-                     BUCKETS the sum as it was seen beside other callers.  Of
-                     several items: of the line below */
-    size_t line;  /* several items: the first that was refused; 0 */
-    bool is_duplicate; /* the order had been answered before, perhaps by a try
-                          of this call that lost its answer */
-    uint32_t attempts; /* how often it was tried, 1 or more once it was sent */
+                     BUCKETS the sum, beside other callers.  Of several items:
+                     of `line` */
+    size_t line; /* of several items: the first that was refused; otherwise 0 */
+    bool is_duplicate; /* the order had been answered before, perhaps by an
+                            attempt of this call that lost its answer */
+    uint32_t attempts; /* number of attempts; 0: nothing was sent */
 } sqlock_stock_answer;
 
-/** One item of several. */
+/** One item of an order with several. */
 typedef struct sqlock_stock_line {
     const char *item; /* each once, in any order */
     int64_t quantity; /* 1 or more */
-    int result;       /* out: 0, EINSUFFICIENT, ENOTFOUND; ECANCELED: would have
-                         been possible, or was not looked at, but another line
-                         was refused */
+    int result;       /* out: 0, EINSUFFICIENT or ENOTFOUND; ECANCELED: another
+                         line was refused */
     int64_t left;     /* out: as in the answer */
 } sqlock_stock_line;
 
 /**
- * Deduct @p quantity, 1 or more, of an item, unless less is there.
+ * Deduct a quantity of an item, unless there is less.
  *
- * @param tx NULL: a transaction of its own
- * @param order NULL: not kept
- * @param answer may be NULL
- * @return 0
- *         EINSUFFICIENT   less is there; nothing was changed
- *         ENOTFOUND       there is no such item; nothing is kept of the order
- *         EORDER          the order id was used for something else
- *         ECONFLICT, ERETRY, EBUSY   others were in the way, or the database
- *                         was too slow, until attempts or time ran out; nothing
- *                         was changed
- *         EINVAL          an argument; or there would be more than the
- *                         quantity's column, or a 64-bit integer, holds;
- *                         nothing was changed
- *         EDATABASE       the table's own CHECK refused, or another error
- *         EUNCERTAIN      only without an order id, or when the database could
- *                         not be reached again in time
- *         ESCHEMA, EACCESS, EREADONLY, ERESOURCE, EUNREACHABLE, ELOST, ENOMEM,
- *         EFORK
+ * @param tx       NULL: a transaction of its own
+ * @param order    NULL: none is kept
+ * @param quantity 1 or more
+ * @param answer   NULL: not wanted
+ * @return 0              deducted
+ *         EINSUFFICIENT  there is less
+ *         ENOTFOUND      there is no such item; the order is not kept
+ *         EORDER         the order id was used for something else
+ *         ECONFLICT, ERETRY, EBUSY   others were in the way until attempts or
+ *                        time ran out: try again later
+ *         EUNCERTAIN     the outcome is not known; only without an order id, or
+ *                        when the database did not come back in time
+ *         any other      nothing was changed.  EINVAL: an argument, or the
+ *                        column is too small for the new quantity.  EDATABASE:
+ *                        a CHECK of the table, or another error
  */
 SQLOCK_MUSTUSE int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order, const char *item,
@@ -167,15 +176,27 @@ SQLOCK_MUSTUSE int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx,
                                        sqlock_stock_answer *answer,
                                        sqlock_error *err);
 
-/** Add @p quantity, 1 or more, to an item.  @return as sqlock_stock_deduct() */
+/**
+ * Add a quantity to an item.
+ *
+ * @param quantity 1 or more
+ * @return 0           added
+ *         any other   as of sqlock_stock_deduct()
+ */
 SQLOCK_MUSTUSE int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx,
                                         const char *order, const char *item,
                                         int64_t quantity,
                                         sqlock_stock_answer *answer,
                                         sqlock_error *err);
 
-/** Make an item's quantity @p quantity, 0 or more; in our table an item that is
- *  missing is made.  @return as sqlock_stock_deduct() */
+/**
+ * Set the quantity of an item.  In sqlock's table an item that is missing is
+ * made.
+ *
+ * @param quantity 0 or more
+ * @return 0           set
+ *         any other   as of sqlock_stock_deduct()
+ */
 SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
                                     const char *order, const char *item,
                                     int64_t quantity,
@@ -183,12 +204,16 @@ SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
                                     sqlock_error *err);
 
 /**
- * Read the quantity of an item, summed over all of its rows.
+ * Read the quantity of an item, over all of its rows.
  *
- * @return 0, ENOTFOUND, EUNREACHABLE, EBUSY (the database did not answer within
- *         a statement's time, or a SQLite file is locked), ESCHEMA, EACCESS,
- *         EREADONLY, ERESOURCE, EDATABASE, EINVAL, ENOMEM, EFORK; with a
- *         transaction also ERETRY, ELOST
+ * @return 0              done
+ *         ENOTFOUND      there is no such item
+ *         EUNREACHABLE   the database cannot be reached
+ *         EBUSY          a statement took longer than its limit, or the SQLite
+ *                        file is locked
+ *         any other      not known: ESCHEMA, EACCESS, EREADONLY, ERESOURCE,
+ *                        EDATABASE, EINVAL, ENOMEM, EFORK; in a transaction
+ *                        also ERETRY, ELOST
  */
 SQLOCK_MUSTUSE int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx,
                                      const char *item, int64_t *quantity,
@@ -196,35 +221,43 @@ SQLOCK_MUSTUSE int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx,
 
 /** One item. */
 typedef struct sqlock_stock_item {
-    const char *name;
+    const char *name; /* as text, also where items are integers */
     int64_t quantity; /* in all of its rows; -1: null, or no 64-bit integer */
 } sqlock_stock_item;
 
 /**
- * All items, by name, or by number where they are integers.
+ * List all items, by name, or by number where they are integers.
  *
- * @param[out] items to be given to sqlock_free(), which frees their names, too;
- *             NULL on failure
- * @return as sqlock_stock_read(), but for ENOTFOUND
+ * @param[out] items freed by sqlock_free(), with their names; NULL on failure
+ * @return 0           done
+ *         any other   as of sqlock_stock_read()
  */
 SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
                                      sqlock_stock_item **items, size_t *count,
                                      sqlock_error *err);
 
 /**
- * Deduct several items, all or nothing, in the order of their names, so that
- * two orders seldom wait for each other crosswise.
+ * Deduct several items, all or none.  They are deducted in the order of their
+ * names, so two orders seldom wait for each other crosswise.
  *
  * @param lines 1 to SQLOCK_LINES_MAX
- * @return as sqlock_stock_deduct(): the result of the first line refused
+ * @return 0           all are deducted
+ *         EINSUFFICIENT, ENOTFOUND   of the first line that was refused; no
+ *                     quantity was changed
+ *         any other   as of sqlock_stock_deduct()
  */
 SQLOCK_MUSTUSE int
 sqlock_stock_deduct_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                          sqlock_stock_line *lines, size_t count,
                          sqlock_stock_answer *answer, sqlock_error *err);
 
-/** Add to several items, all or nothing.  @return as
- * sqlock_stock_deduct_many() */
+/**
+ * Add to several items, all or none.
+ *
+ * @param lines 1 to SQLOCK_LINES_MAX
+ * @return 0           all are added to
+ *         any other   as of sqlock_stock_deduct_many()
+ */
 SQLOCK_MUSTUSE int
 sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                           sqlock_stock_line *lines, size_t count,
@@ -232,21 +265,23 @@ sqlock_stock_restore_many(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 
 /* --------------------------------------------------------- reservations -- */
 
-/* What has become of a reservation. */
+/** State of a reservation. */
 typedef enum sqlock_stock_state {
-    SQLOCK_STOCK_RESERVED = 0, /* deducted; may be claimed until its time is
+    SQLOCK_STOCK_RESERVED = 0, /* deducted; can be claimed until its time is
                                   over, and cancelled until it has expired */
-    SQLOCK_STOCK_CLAIMED,      /* for good */
+    SQLOCK_STOCK_CLAIMED,      /* deducted for good */
     SQLOCK_STOCK_CANCELLED,    /* the quantities are back */
-    SQLOCK_STOCK_EXPIRED       /* likewise */
+    SQLOCK_STOCK_EXPIRED       /* the quantities are back */
 } sqlock_stock_state;
 
 /**
- * Deduct as sqlock_stock_deduct_many(), until it is claimed, is cancelled, or
- * @p ttl_ms (1 ms to 365 days) have passed on the database's clock.  The order
- * id is the reservation's, and must not be NULL.
+ * Deduct several items for a limited time.  They stay deducted until the
+ * reservation is claimed or cancelled, or expires.
  *
- * @return as sqlock_stock_deduct_many()
+ * @param order  of the reservation; not NULL
+ * @param ttl_ms 1 ms to 365 days, on the database's clock
+ * @return 0           reserved
+ *         any other   as of sqlock_stock_deduct_many()
  */
 SQLOCK_MUSTUSE int
 sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
@@ -256,9 +291,11 @@ sqlock_stock_reserve(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 /**
  * Make a reservation final.
  *
- * @return 0, also when it was claimed before (@p answer: is_duplicate);
- *         EEXPIRED: its time is over; ECONFLICT: it was cancelled; ENOTFOUND:
- *         no such reservation; or as sqlock_stock_deduct()
+ * @return 0           claimed, now or before (@p answer: is_duplicate)
+ *         EEXPIRED    its time is over
+ *         ECONFLICT   it was cancelled
+ *         ENOTFOUND   there is no such reservation
+ *         any other   as of sqlock_stock_deduct()
  */
 SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
                                       const char *order,
@@ -266,12 +303,14 @@ SQLOCK_MUSTUSE int sqlock_stock_claim(sqlock_stock *stock, sqlock_tx *tx,
                                       sqlock_error *err);
 
 /**
- * Give a reservation's quantities back.  An item that has been deleted since
+ * Give the quantities of a reservation back.  An item that was deleted since
  * gets nothing, which the event ITEM_MISSING tells.
  *
- * @return 0, also when it was cancelled before (@p answer: is_duplicate);
- *         EEXPIRED: they are back already; ECONFLICT: it was claimed;
- *         ENOTFOUND; or as sqlock_stock_deduct()
+ * @return 0           cancelled, now or before (@p answer: is_duplicate)
+ *         EEXPIRED    it has expired: the quantities are back already
+ *         ECONFLICT   it was claimed
+ *         ENOTFOUND   there is no such reservation
+ *         any other   as of sqlock_stock_deduct()
  */
 SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
@@ -279,26 +318,30 @@ SQLOCK_MUSTUSE int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx,
                                        sqlock_error *err);
 
 /**
- * Give back the quantities of this table's reservations whose time is over,
- * each in a transaction of its own: to be called now and then, by any process,
- * by several at once if need be.  The command `sqlock reap` does so for ours.
- * A reservation that cannot give back (a CHECK of the table refuses, its item
- * is locked for long) stays as it is, and keeps no other from it.
+ * Give back the quantities of reservations whose time is over.  Any process
+ * calls it now and then, several at once if need be; `sqlock reap` does so for
+ * sqlock's table.  Each reservation is a transaction of its own.  One that
+ * cannot give back (a CHECK of the table, an item locked for long) stays as it
+ * is and does not keep the others from it.
  *
- * @param[out] expired how many this call has given back; may be NULL
- * @return 0; or, after all others, the first failure of one reservation:
- *         EINVAL, EDATABASE, EBUSY, ERETRY; or what ended it before:
- *         EUNCERTAIN, ELOST, or as sqlock_stock_list()
+ * @param[out] expired how many this call has given back; NULL: not wanted
+ * @return 0            done
+ *         EINVAL, EDATABASE, EBUSY, ERETRY   the first failure of one
+ *                      reservation, after all others
+ *         EUNCERTAIN   the outcome of the last one is not known
+ *         any other    ended early, as of sqlock_stock_list(), or ELOST
  */
 SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
                                        sqlock_error *err);
 
 /**
- * Look at a reservation.
+ * Read the state of a reservation.
  *
- * @param[out] state may be NULL
- * @param[out] remaining_ms by the database's clock, 0 when over; may be NULL
- * @return as sqlock_stock_read()
+ * @param[out] state        NULL: not wanted
+ * @param[out] remaining_ms until it expires, 0 when over; NULL: not wanted
+ * @return 0           done
+ *         ENOTFOUND   there is no such reservation
+ *         any other   as of sqlock_stock_read()
  */
 SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
@@ -308,46 +351,48 @@ SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
 
 /* ------------------------------------------------------------ retention -- */
 
-/* How long orders are kept at least: a call may send its own again for an hour,
- * the greatest deadline_ms. */
+/* The shortest retention: a call may send its own order again for an hour, the
+ * greatest deadline_ms. */
 #define SQLOCK_STOCK_RETENTION_MIN_MS INT64_C(3600000)
-#define SQLOCK_STOCK_RETENTION_DEFAULT_MS INT64_C(7776000000) /* 90 days */
+/* The default retention: 90 days. */
+#define SQLOCK_STOCK_RETENTION_DEFAULT_MS INT64_C(7776000000)
 
-/** Rows that a call has removed; with dry_run, that it would remove. */
+/** Rows that sqlock_stock_reap() has removed, or would remove. */
 typedef struct sqlock_stock_reaped {
     int64_t entries;      /* of orders: one for each item */
     int64_t reservations; /* that have ended */
 } sqlock_stock_reaped;
 
-/** Zero means the default in every field; begin with SQLOCK_STOCK_REAP_INIT. */
+/** Options of sqlock_stock_reap().  Zero means the default. */
 typedef struct sqlock_stock_reap_options {
-    size_t size;          /* sizeof(sqlock_stock_reap_options) */
+    size_t size;          /* sizeof(sqlock_stock_reap_options): it may grow */
     int64_t retention_ms; /* 1 hour to 10 years; 90 days */
     bool dry_run;         /* count, and remove nothing */
-    /* Called with context after each page of at most 1000 rows; other than 0
-     * ends the call. */
+    /* Called after each page of at most 1000 rows; a result other than 0 ends
+     * the call.  NULL: none. */
     int (*progress)(void *context, const sqlock_stock_reaped *so_far);
-    void *context;
+    void *context; /* first argument of `progress` */
 } sqlock_stock_reap_options;
 #define SQLOCK_STOCK_REAP_INIT SQLOCK_SIZED(sqlock_stock_reap_options)
 
 /**
- * Forget what is long over: remove the entries of orders that were answered
- * more than retention_ms ago, and this table's reservations that ended more
- * than that ago, by the database's clock.  An order id that comes again within
- * the retention, counted from when its row was written, is always known; one
- * that comes again later is a new order.  A reservation keeps the entries of
- * its order until it is removed itself; one that is open is never removed.
+ * Remove old orders and old reservations.  Entries of orders go that were
+ * answered longer ago than the retention, and reservations of this table that
+ * ended longer ago, on the database's clock.  An order id that comes again
+ * within the retention is always known; one that comes later is a new order.  A
+ * reservation keeps the entries of its order; an open one is never removed.
  * Entries are those of all stocks of the prefix, as order ids are.
  *
- * Each statement removes at most 1000 rows and the other items of their orders,
- * and is committed by itself, beside those who sell, and by several callers at
- * once if need be.  Needs the right to delete from both tables.
+ * Each statement removes at most 1000 rows, with the other items of their
+ * orders, and is committed by itself, so others can sell and reap meanwhile.
+ * It needs the right to delete from both tables.
  *
- * @param options NULL for the defaults
- * @param[out] reaped filled in any case; may be NULL
- * @return 0; ECANCELED: `progress` has ended it; EUNCERTAIN, or as
- *         sqlock_stock_list()
+ * @param options      NULL: all defaults
+ * @param[out] reaped  written in any case; NULL: not wanted
+ * @return 0            done
+ *         ECANCELED    `progress` has ended it
+ *         EUNCERTAIN   the outcome of the last statement is not known
+ *         any other    ended early, as of sqlock_stock_list()
  */
 SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
                                      const sqlock_stock_reap_options *options,
@@ -356,40 +401,45 @@ SQLOCK_MUSTUSE int sqlock_stock_reap(sqlock_stock *stock,
 
 /* -------------------------------------------------------------- figures -- */
 
-/** What a stock has done since it was opened. */
+/** Counts of a stock since it was opened. */
 typedef struct sqlock_stock_stats {
-    uint64_t operations;  /* calls that got as far as the database */
+    uint64_t operations;  /* calls that reached the database */
     uint64_t retries;     /* attempts beyond the first of each */
-    uint64_t rounds;      /* COALESCED: statements or transactions of leaders */
-    uint64_t combined;    /* COALESCED: callers served by them */
-    uint64_t most_rounds; /* COALESCED: rounds that one caller waited for, the
-                             one under way when it came among them: 2, unless
+    uint64_t rounds;      /* COALESCED: statements or transactions for others */
+    uint64_t combined;    /* COALESCED: callers that these served */
+    uint64_t most_rounds; /* COALESCED: the most rounds that one caller waited
+                             for, with the one under way when it came: 2, unless
                              more wait than fit in a batch */
-    uint64_t rebalances;  /* BUCKETS: times an item was spread anew */
+    uint64_t rebalances;  /* BUCKETS: times that an item was spread again */
 } sqlock_stock_stats;
 
+/** Copy the counts of a stock.  No I/O. */
 SQLOCK_API void sqlock_stock_statistics(sqlock_stock *stock,
                                         sqlock_stock_stats *stats);
 
 /* --------------------------------------------------------------- schema -- */
 
 /**
- * The SQL that creates our tables for the database of @p url (its scheme is
- * enough) with the prefix of @p options (NULL: "INT_").
+ * The SQL that creates sqlock's tables of stock.
  *
- * @param[out] text to be given to sqlock_free(); NULL on failure
- * @return 0, EINVAL, ENOTSUP, ENOMEM
+ * @param[out] text freed by sqlock_free(); NULL on failure
+ * @param url       of the database; its scheme is enough
+ * @param options   for the tables' prefix; NULL: "INT_"
+ * @return 0           done
+ *         any other   EINVAL, ENOTSUP, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
                                             const sqlock_options *options,
                                             sqlock_error *err);
 
 /**
- * Create our tables where they do not exist yet, and the index that
- * sqlock_stock_reap() reads by where a table of before has none: writing to
- * that table waits meanwhile.
- * @return 0, ESCHEMA (one exists in another shape), or as
- *         sqlock_schema_create()
+ * Create sqlock's tables of stock where they do not exist.  Adds the index that
+ * sqlock_stock_reap() reads by to an older table; writing to that table waits
+ * meanwhile.
+ *
+ * @return 0           the tables are there
+ *         ESCHEMA     one exists in another shape
+ *         any other   as of sqlock_schema_create()
  */
 SQLOCK_MUSTUSE int sqlock_stock_schema_create(const char *url,
                                               const sqlock_options *options,

@@ -1,5 +1,53 @@
 /*
- * sqlock/tx.h - locks and checks in an application's own transaction
+ * sqlock/tx.h - locks and checks in a transaction on the application's tables
+ *
+ * The transaction is in the database that has the lock table.  It is begun on a
+ * connection of the registry, or on one that the application has opened with
+ * its own client library.  There are three ways to keep others out:
+ *
+ *     sqlock_tx_guard()    the database checks that a lease is still held, and
+ *                          keeps it so until the transaction ends
+ *     sqlock_tx_lock()     names or a row are locked until the transaction ends
+ *     sqlock_tx_update()   compare-and-set by a version column
+ *
+ * Calling sequence
+ *     sqlock_tx *tx = NULL;
+ *     sqlock_value amount = sqlock_integer(100);
+ *
+ *     rc = sqlock_acquire(lock, 5000, NULL, &err);
+ *     if (rc != 0)
+ *         return rc;
+ *     rc = sqlock_tx_begin(&tx, registry, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_tx_guard(tx, lock, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_tx_execute(tx, "UPDATE account SET amount = ?", &amount,
+ *                                1, NULL, &err);
+ *     if (rc == 0)
+ *         rc = sqlock_tx_commit(tx, &err);
+ *     else
+ *         sqlock_tx_rollback(tx, NULL);
+ *     if (sqlock_release(lock, NULL) != 0)
+ *         puts("the lease was over, but the guard held until the commit");
+ *
+ * Threads
+ *     One thread at a time uses a transaction.
+ *
+ * Lifetime
+ *     A transaction ends before its registry is closed.
+ *
+ * Errors
+ *     After ERETRY, ELOST or EUNCERTAIN the transaction is over, and on
+ *     PostgreSQL after any statement that failed: further calls, except those
+ *     that end it, return the same code.
+ *
+ * Limits of time
+ *     On a connection of the registry a statement takes statement_timeout_ms at
+ *     most.  On an adopted one the application's own limits hold.
+ *
+ * Galera
+ *     Row locks hold on one node only: sqlock_tx_lock(), sqlock_tx_lock_row()
+ *     and sqlock_tx_guard() return ENOTSUP.
  */
 #ifndef SQLOCK_TX_H
 #define SQLOCK_TX_H
@@ -11,152 +59,174 @@
 extern "C" {
 #endif
 
-/*
- * Locks and checks inside a transaction of the application's own, on its own
- * tables, in the database that has the lock table.
- *
- * A transaction is begun on a connection of the registry, or on one that the
- * application has open already, in its own client library.  Three ways to be
- * right:
- *     sqlock_tx_lock()    names (or a row) locked until the transaction ends
- *     sqlock_tx_guard()   the database itself checks that a lease is still
- *                         ours, and keeps it ours until the transaction ends
- *     sqlock_tx_update()  compare-and-set by a version column
- *
- * A sqlock_tx belongs to one thread at a time, and ends before its registry is
- * closed.  After a result that ends the transaction (ERETRY, ELOST, EUNCERTAIN,
- * or a failed statement where the database then refuses all others, as
- * PostgreSQL does) every call but the ones that end it is refused with that
- * result.  Statements on a connection of the registry are bounded by
- * statement_timeout_ms; on an adopted one, the application's own limits hold.
- */
+/** An open transaction. */
 typedef struct sqlock_tx sqlock_tx;
 
+/* --------------------------------------------------------- begin and end -- */
+
 /**
- * Begin a transaction on a connection of the registry, READ COMMITTED.  On
- * SQLite it has the file's write lock from here on (BEGIN IMMEDIATE).  Until it
- * ends it has the connection for itself: at most `pool_size` transactions are
- * open at a time, and the next one waits for the end of another.  Calls on the
- * registry within a transaction always find a connection.
+ * Begin a transaction on a connection of the registry, READ COMMITTED.  It has
+ * the connection to itself, so at most `pool_size` transactions are open at a
+ * time; the next one waits.  On SQLite it has the file's write lock from here
+ * on (BEGIN IMMEDIATE).
  *
- * @param[out] out to be given to sqlock_tx_commit() or sqlock_tx_rollback()
- * @return 0, EBUSY (SQLite: another writes), ERESOURCE (pool_size transactions
- *         were open until statement_timeout_ms), ENOTSUP (the driver), or as
- *         sqlock_list()
+ * @param[out] out ended by sqlock_tx_commit() or sqlock_tx_rollback(); NULL on
+ *                 failure
+ * @return 0           begun
+ *         EBUSY       SQLite: somebody else writes
+ *         ERESOURCE   pool_size transactions were open for as long as
+ *                     statement_timeout_ms
+ *         any other   not begun, as of sqlock_list(); ENOTSUP: not with this
+ *                     driver
  */
 SQLOCK_MUSTUSE int sqlock_tx_begin(sqlock_tx **out, sqlock_registry *registry,
                                    sqlock_error *err);
 
 /**
- * Use the application's own connection: an open PGconn *, MYSQL * or sqlite3 *
- * of the client library that this one was built with, on the registry's
- * database.  Its transaction is joined; where none is open one is begun, with
- * the session's own isolation level.  Settings and handlers of the connection
- * stay as they are; what must be set for one statement is put back after it,
- * also after an error.  The application does not use the connection while a
- * call on the transaction runs, and closes it after the transaction.
+ * Use a connection of the application: a PGconn, MYSQL or sqlite3 handle of the
+ * client library that this library was built with, on the registry's database.
+ * Its open transaction is joined.  Where none is open one is begun, with the
+ * session's isolation level.  The connection's settings stay as they are; one
+ * that a statement needs is set for that statement.  The application does not
+ * use the connection during a call, and closes it after the transaction.
  *
- * Texts are sent in UTF-8, so a connection in another client encoding or
- * character set is refused: PQsetClientEncoding(conn, "UTF8"), or
- * mysql_set_character_set(mysql, "utf8mb4"), before.  One that is changed after
- * that is refused by the next call where the client library knows of it, libpq
- * always, a MYSQL * unless SET NAMES was sent as a statement: leave it as it
- * is.
+ * Texts are sent in UTF-8.  A connection with another encoding is refused, now
+ * or, where the client library knows of a later change, by the next call: call
+ * PQsetClientEncoding(conn, "UTF8") or mysql_set_character_set(mysql,
+ * "utf8mb4") before, and send no SET NAMES.
  *
- * @return 0, EINVAL (NULL; closed; a command or a result in progress; an
- *         aborted transaction; another database; another character set than
- *         UTF-8; automatic reconnection; MySQL's CLIENT_FOUND_ROWS, which hides
- *         what was changed),
- *         EBUSY (SQLite: a transaction was begun and another writes), ENOTSUP,
- *         EREADONLY (a member outside its group, of MySQL Group Replication),
- *         EACCESS (nor may its state be seen), EUNREACHABLE, ENOMEM, EFORK,
- *         EDATABASE
+ * @param connection the open handle
+ * @return 0           joined or begun
+ *         EINVAL      the connection cannot be used: closed, busy with a
+ *                     command or result, in a failed transaction, on another
+ *                     database, not UTF-8, with automatic reconnection or
+ *                     CLIENT_FOUND_ROWS
+ *         EBUSY       SQLite: a transaction was begun, and somebody else writes
+ *         any other   not begun: ENOTSUP, EREADONLY (MySQL: a member outside of
+ *                     its group), EACCESS, EUNREACHABLE, EDATABASE, ENOMEM,
+ *                     EFORK
  */
 SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                                    void *connection, sqlock_error *err);
 
 /**
- * Commit, also a transaction that was joined, and free @p tx whatever comes.  0
- * is only what the server has confirmed.  After a failed guard, or another
- * result that has ended the transaction, it is rolled back and that result is
- * given.  Leases that were guarded are checked once more, on PostgreSQL with
- * the commit, on MySQL in one more round trip; but not where nothing can have
- * let go of them: on a connection of the registry, to which sqlock_tx_execute()
- * has sent nothing but statements that begin with SELECT, INSERT, UPDATE,
- * DELETE, REPLACE or WITH.
+ * Commit, also a transaction that was joined, and free it.  The result is 0
+ * only if the server has confirmed the commit.  Guarded leases are checked
+ * again: on PostgreSQL with the commit, on MySQL in one more round trip.  That
+ * check is left out on a connection of the registry whose statements all began
+ * with SELECT, INSERT, UPDATE, DELETE, REPLACE or WITH.
  *
- * @return 0; EUNCERTAIN: the connection broke under the commit, which may have
- *         happened; anything else: it is rolled back.  ELOST: the connection
- *         was gone, or a guarded lease is another owner's by now; ERETRY: the
- *         transaction had let go of a guarded lease, and somebody has its row
- *         locked; or as sqlock_tx_execute()
+ * @return 0            committed
+ *         EUNCERTAIN   the connection broke: it may be committed or not
+ *         ELOST        rolled back: the connection was gone, or another owner
+ *                      has a guarded lock
+ *         ERETRY       rolled back: run the transaction again
+ *         any other    rolled back, with the result that had ended the
+ *                      transaction before, or as of sqlock_tx_execute()
  */
 SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
 
-/** Roll back, also a transaction that was joined, and free @p tx.  NULL is
- *  allowed.  @return 0; or why the server could not be told: it rolls back when
- *  it notices that the connection is gone */
+/**
+ * Roll back, also a transaction that was joined, and free it.  NULL is allowed.
+ *
+ * @return 0           rolled back
+ *         any other   the server was not told; it rolls back once it notices
+ *                     that the connection is gone
+ */
 SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
 
 /**
- * Let go of an adopted connection and leave its transaction as it is, for the
- * application to end; frees @p tx.  Leases that were guarded are checked once
- * more, and the guards end here: leave after the statements that they guard
- * only if the application commits before it releases the lock.
+ * Free the transaction of an adopted connection, and leave it to the
+ * application to commit or roll back.  Guarded leases are checked again, and
+ * are guarded no longer: call it after the statements that the guard protects,
+ * and commit before the lock is released.
  *
- * @return 0; EINVAL: not adopted (nothing was done); the result that a failed
- *         guard or a lost transaction gave, or as sqlock_tx_commit(): roll back
+ * @return 0           left open
+ *         EINVAL      not adopted; nothing was done
+ *         any other   roll back: a guarded lease or the transaction is lost, as
+ *                     of sqlock_tx_commit()
  */
 SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
 
 /**
- * One statement with bound parameters, each written as '?' ("??" is a question
- * mark on PostgreSQL).
+ * Run one statement, with a `?` for each parameter.  On PostgreSQL `??` is a
+ * question mark.
  *
- * @param[in,out] result zeroed, or used before; NULL: not wanted
- * @return 0; EBUSY (somebody's lock, or a duplicate key); ERETRY, ELOST (the
- *         connection is gone; nothing of the transaction was committed); EINVAL
- *         (the number of parameters; or the statement ended the transaction);
- *         ECANCELED (a limit of time, or KILL QUERY); ESCHEMA, EACCESS,
- *         EDATABASE, EREADONLY, ERESOURCE, ENOMEM
+ * @param[in,out] result zero, or used before; NULL: not wanted
+ * @return 0           done
+ *         EBUSY       somebody's lock, or a duplicate key
+ *         ERETRY      run the transaction again
+ *         ELOST       the connection is gone; nothing was committed
+ *         any other   the statement failed: EINVAL (the number of parameters,
+ *                     or the statement ended the transaction), ECANCELED (a
+ *                     limit of time, or KILL QUERY), ESCHEMA, EACCESS,
+ *                     EREADONLY, ERESOURCE, EDATABASE, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_tx_execute(sqlock_tx *tx, const char *sql,
                                      const sqlock_value *parameters,
                                      size_t count, sqlock_result *result,
                                      sqlock_error *err);
 
+/* ---------------------------------------------------------------- guard -- */
+
 /**
- * Lock names until the transaction ends.  They are others than the leases of
- * the same names: rows of their own, made where missing, on a connection of the
- * registry.  Taken in the order of
- * their keys.  @p wait_ms as in sqlock_acquire(), for all together; with
- * @p skip_locked it must be 0, and those that nobody has are taken.  What was
- * taken stays locked until the transaction ends, also after a failure.  On
- * SQLite any lock is the file's write lock.
+ * Let the database check that the caller still holds the lock, and keep anybody
+ * from taking it before the transaction ends.  One statement.  Meanwhile the
+ * lease is not renewed, and releasing the lock returns EINUSE.  The transaction
+ * may commit after the lease has expired.  A second call checks again.
  *
+ * A guard ends early by ROLLBACK TO SAVEPOINT, and by a commit that is not
+ * sqlock_tx_commit(): COMMIT AND CHAIN, DDL on MySQL, or the application's own
+ * COMMIT.  sqlock_tx_commit() notices, and succeeds only if nobody else has had
+ * the lock; what the application has committed by itself stays.
+ *
+ * Under REPEATABLE READ and SERIALIZABLE guard before any other statement, or
+ * get ERETRY when the lease was renewed since.  On SQLite the guard is the
+ * file's write lock and stops all renewals: TTLs must exceed the transaction.
+ *
+ * @return 0           guarded
+ *         ELOST       another owner has had the lock; the message says who has
+ *                     it now
+ *         EEXPIRED    the lease has expired
+ *         ERETRY      run the transaction again
+ *         any other   not guarded, and the transaction cannot commit: EOWNER,
+ *                     EBUSY (somebody has locked the row), EUNREACHABLE, or as
+ *                     of sqlock_tx_execute()
+ */
+SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
+                                   sqlock_error *err);
+
+/* -------------------------------------------------------- names and rows -- */
+
+/**
+ * Lock names until the transaction ends.  They have nothing to do with the
+ * leases of the same names: they are rows of their own, which are made on
+ * another connection where they are missing.  Names are locked in the order of
+ * their keys.  Those that were locked stay so until the transaction ends, also
+ * after a failure.  On SQLite each lock is the file's write lock.
+ *
+ * @param wait_ms     for all of them, as of sqlock_acquire()
+ * @param skip_locked lock those that nobody has; @p wait_ms must be 0
  * @param[out] results of each name: 0, EBUSY, ETIMEDOUT, or why the call ended
- *             before it; may be NULL
- * On a Galera cluster, where row locks hold on one node only, this,
- * sqlock_tx_lock_row() and sqlock_tx_guard() are refused with ENOTSUP.
- *
- * @return 0; EBUSY (with @p skip_locked: at least one); ETIMEDOUT; ERETRY: a
- *         deadlock, a snapshot older than the row, a row that was reaped at
- *         that moment (adopted, MySQL), or MariaDB's
- *         innodb_rollback_on_timeout: roll back and run the transaction again;
- *         EUNREACHABLE: no connection to make a name's row on; or as
- *         sqlock_tx_execute().  After EBUSY, ETIMEDOUT and EUNREACHABLE the
- *         transaction goes on
+ *                     before it; NULL: not wanted
+ * @return 0           all are locked
+ *         EBUSY, ETIMEDOUT   at least one is not; the transaction goes on
+ *         ERETRY      run the transaction again: a deadlock, an old snapshot,
+ *                     or a row that was just removed
+ *         any other   not all are locked, as of sqlock_tx_execute();
+ *                     EUNREACHABLE: no connection to make a row on, the
+ *                     transaction goes on
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock(sqlock_tx *tx, const char *const *names,
                                   size_t count, int64_t wait_ms,
                                   bool skip_locked, int *results,
                                   sqlock_error *err);
 
-/* What makes a row's version. */
+/** Kind of a row's version. */
 typedef enum sqlock_version_kind {
     SQLOCK_VERSION_INTEGER = 0, /* rises by one with each update */
-    SQLOCK_VERSION_TIMESTAMP,   /* of microseconds (SQLite: a text of
-                                   milliseconds); always later than before */
+    SQLOCK_VERSION_TIMESTAMP,   /* in microseconds (SQLite: a text, in
+                                   milliseconds); each is later than before */
     SQLOCK_VERSION_STATE /* the application's own: an update expects one value
                             and assigns the next */
 } sqlock_version_kind;
@@ -167,102 +237,96 @@ typedef struct sqlock_table {
     size_t size;                /* sizeof(sqlock_table): the struct may grow */
     const char *name;           /* "stock" or "schema.stock" */
     const char *key_column;     /* unique */
-    const char *version_column; /* sqlock_tx_version(), sqlock_tx_update() */
-    sqlock_version_kind version_kind;
-    const char *fence_column;       /* sqlock_tx_fence() */
-    const char *fence_owner_column; /* likewise */
+    const char *version_column; /* for sqlock_tx_version() and _update() */
+    sqlock_version_kind version_kind; /* of version_column */
+    const char *fence_column;         /* the token, for sqlock_tx_fence() */
+    const char *fence_owner_column;   /* its owner, for sqlock_tx_fence() */
 } sqlock_table;
 #define SQLOCK_TABLE_INIT SQLOCK_SIZED(sqlock_table)
 
 /**
- * Lock a row FOR UPDATE, or with @p share FOR SHARE, until the transaction
- * ends.
+ * Lock a row until the transaction ends, FOR UPDATE or FOR SHARE.
  *
- * @return as sqlock_tx_lock(), and ENOTFOUND: there is no such row
+ * @param share   FOR SHARE
+ * @param wait_ms as of sqlock_acquire()
+ * @return 0           locked
+ *         ENOTFOUND   there is no such row
+ *         EBUSY, ETIMEDOUT   not locked; the transaction goes on
+ *         ERETRY      run the transaction again
+ *         any other   not locked, as of sqlock_tx_lock()
  */
 SQLOCK_MUSTUSE int sqlock_tx_lock_row(sqlock_tx *tx, const sqlock_table *table,
                                       const sqlock_value *key, bool share,
                                       int64_t wait_ms, sqlock_error *err);
 
-/**
- * Let the database check that the lease of @p lock, held by the caller, is
- * still ours and has not run out, and keep anybody from taking it over before
- * the transaction ends.  One statement.  The lease is not renewed meanwhile:
- * the transaction may still commit after its end, but the lease is then over.
- * Until the transaction ends, releasing the lock is refused with EINUSE.  Asked
- * again, the database checks again.
- *
- * ROLLBACK TO SAVEPOINT may let go of the lease, and so does a commit that is
- * not sqlock_tx_commit(): COMMIT AND CHAIN, DDL on MySQL, or a COMMIT and a
- * BEGIN of the application's on the same connection.  The commit finds out: it
- * succeeds only if nobody else has had the lock until then.  What the
- * application has committed by itself stays committed.
- *
- * Under REPEATABLE READ and SERIALIZABLE guard before anything else, or a
- * renewal that the snapshot does not have makes it ERETRY.  On SQLite the guard
- * is the file's write lock, which stops the renewals of all leases: their TTL
- * must exceed the transaction.
- *
- * @return 0; ELOST: another owner has had the lock, the message says who has it
- *         now; EEXPIRED; EOWNER; ERETRY; EBUSY: somebody has the row locked;
- *         EUNREACHABLE: it could not be found out why there is no such row; or
- *         as sqlock_tx_execute().  After a failure the transaction does not
- *         commit through us
- */
-SQLOCK_MUSTUSE int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock,
-                                   sqlock_error *err);
+/* --------------------------------------------------------------- fencing -- */
 
 /**
- * The token form, for tables of another database than the lock's: set the fence
- * column of a row to @p token and its owner column to @p owner, unless it has
- * had a greater token, or the same one of another owner.
+ * Refuse an old token.  Sets the fence column of a row to @p token and its
+ * owner column to @p owner, unless the row has a greater token, or the same one
+ * of another owner.  For tables in another database than the lock's.
  *
- * @return 0, ECONFLICT, ENOTFOUND, or as sqlock_tx_execute()
+ * @return 0           the token is in the row: write
+ *         ECONFLICT   a later holder has been here: do not write
+ *         ENOTFOUND   there is no such row
+ *         any other   as of sqlock_tx_execute()
  */
 SQLOCK_MUSTUSE int sqlock_tx_fence(sqlock_tx *tx, const sqlock_table *table,
                                    const sqlock_value *key, int64_t token,
                                    const char *owner, sqlock_error *err);
 
 /**
- * The SQL that adds the fence columns of @p table, for the database of @p url
- * (its scheme is enough).
+ * The SQL that adds the fence columns to a table.
  *
- * @param[out] text to be given to sqlock_free(); NULL on failure
+ * @param[out] text freed by sqlock_free(); NULL on failure
+ * @param url       of the database; its scheme is enough
+ * @return 0           done
+ *         any other   EINVAL, ENOTSUP, ENOMEM
  */
 SQLOCK_MUSTUSE int sqlock_fence_ddl(char **text, const char *url,
                                     const sqlock_table *table,
                                     sqlock_error *err);
 
-/** A version as it was read: an integer, or a text of at most 63 bytes. */
+/* ------------------------------------------------------ compare-and-set -- */
+
+/** Version of a row, as it was read. */
 typedef struct sqlock_row_version {
-    sqlock_type type;
-    int64_t integer;
-    char text[64];
+    sqlock_type type; /* SQLOCK_INT64 or SQLOCK_TEXT */
+    int64_t integer;  /* with SQLOCK_INT64 */
+    char text[64];    /* with SQLOCK_TEXT, at most 63 bytes and NUL */
 } sqlock_row_version;
 
 /**
  * Read the version of a row.
- * @return 0, ENOTFOUND, EINVAL (null, or no version of that kind)
+ *
+ * @return 0           done
+ *         ENOTFOUND   there is no such row
+ *         EINVAL      null, or no version of that kind
+ *         any other   as of sqlock_tx_execute()
  */
 SQLOCK_MUSTUSE int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
                                      const sqlock_value *key,
                                      sqlock_row_version *version,
                                      sqlock_error *err);
 
-/* column = value */
+/** One assignment of an update, column = value. */
 typedef struct sqlock_assignment {
-    const char *column;
-    sqlock_value value;
+    const char *column; /* name of the column */
+    sqlock_value value; /* its new value */
 } sqlock_assignment;
 
 /**
- * Update a row that still has the version @p expected, and give it the next.
- * Of a state column the next is among the assignments.
+ * Update a row if it still has the expected version, and give it the next one.
  *
- * @param[out] next the new version; may be NULL
- * @return 0; ECONFLICT: it has another version; ENOTFOUND; EINVAL: no next
- *         version (null, the greatest integer, a column that is too coarse); or
- *         as sqlock_tx_execute()
+ * @param set       assignments; with SQLOCK_VERSION_STATE the next state is
+ *                  among them
+ * @param[out] next the new version; NULL: not wanted
+ * @return 0           updated
+ *         ECONFLICT   it has another version: read it again
+ *         ENOTFOUND   there is no such row
+ *         EINVAL      there is no next version: null, the greatest integer, a
+ *                     column that is too coarse
+ *         any other   as of sqlock_tx_execute()
  */
 SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                                     const sqlock_value *key,
@@ -271,40 +335,48 @@ SQLOCK_MUSTUSE int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
                                     sqlock_row_version *next,
                                     sqlock_error *err);
 
-/* What sqlock_tx_retry() runs. */
+/* ----------------------------------------------------------------- retry -- */
+
+/** One attempt of sqlock_tx_retry(). */
 typedef struct sqlock_attempt {
     uint32_t number;  /* from 1 */
-    bool pessimistic; /* lock the row first: too many attempts have failed */
+    bool pessimistic; /* too many attempts failed: lock the row first */
 } sqlock_attempt;
+
+/** Work of sqlock_tx_retry().  It does not end the transaction, and returns 0
+ *  to commit it. */
 typedef int (*sqlock_tx_fn)(void *context, sqlock_tx *tx,
                             const sqlock_attempt *attempt, sqlock_error *err);
 
-/** Zero means the default in every field; begin with SQLOCK_RETRY_INIT. */
+/** Limits of sqlock_tx_retry().  Zero means the default. */
 typedef struct sqlock_retry_options {
-    size_t size;                /* sizeof(sqlock_retry_options) */
+    size_t size;                /* sizeof(sqlock_retry_options): it may grow */
     uint32_t attempts;          /* at most; 100 */
-    uint32_t deadline_ms;       /* for all of them; 30 000 */
-    uint32_t pause_ms;          /* the longest pause; 50.  Pauses begin at 1 ms,
-                                   double, and are drawn at random */
-    uint32_t pessimistic_after; /* attempts that failed; 0: never */
+    uint32_t deadline_ms;       /* for all attempts; 30 000 */
+    uint32_t pause_ms;          /* longest pause between two; 50.  Pauses begin
+                                   at 1 ms, double, and are random */
+    uint32_t pessimistic_after; /* failed attempts before `pessimistic` is set;
+                                   0: never */
 } sqlock_retry_options;
 #define SQLOCK_RETRY_INIT SQLOCK_SIZED(sqlock_retry_options)
 
-/** What came of it; filled in any case. */
+/** Count of attempts, written in any case. */
 typedef struct sqlock_retry_stats {
-    uint32_t attempts;
-    uint32_t conflicts; /* ECONFLICT */
-    uint32_t retries;   /* ERETRY, EBUSY, ETIMEDOUT */
+    uint32_t attempts;  /* all of them */
+    uint32_t conflicts; /* those that ended with ECONFLICT */
+    uint32_t retries;   /* those that ended with ERETRY, EBUSY, ETIMEDOUT */
 } sqlock_retry_stats;
 
 /**
- * Run @p fn in a transaction of its own and commit it when it returns 0, again
- * from the start while it returns, or the commit gives, ECONFLICT, ERETRY,
- * EBUSY or ETIMEDOUT.  @p fn must not end the transaction.
+ * Run a function in a transaction and commit it.  Begin again while the
+ * function or the commit returns ECONFLICT, ERETRY, EBUSY or ETIMEDOUT.
  *
- * @param stats may be NULL
- * @return 0; what the last attempt gave; ECONFLICT and the like when attempts
- *         or time have run out; EUNCERTAIN is never tried again
+ * @param stats NULL: not wanted
+ * @return 0            committed
+ *         ECONFLICT, ERETRY, EBUSY, ETIMEDOUT   attempts or time ran out;
+ *                      nothing was committed
+ *         EUNCERTAIN   it may be committed or not; it is not tried again
+ *         any other    rolled back: the result of the last attempt
  */
 SQLOCK_MUSTUSE int sqlock_tx_retry(sqlock_registry *registry, sqlock_tx_fn fn,
                                    void *context,

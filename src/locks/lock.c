@@ -14,6 +14,7 @@
 #include "base/owner.h"
 #include "locks/care.h"
 #include "locks/registry.h"
+#include "sqlock/lease.h"
 #include "wait/overdue.h"
 
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err)

@@ -15,6 +15,7 @@
 #include "db/driver.h"
 #include "lease/options.h"
 #include "sqlock/once.h"
+#include "sqlock/lease.h"
 #include "tx/tx.h"
 
 #define SUFFIX "DONE"

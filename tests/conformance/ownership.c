@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "sqlock/lease.h"
 #include "support/workers.h"
 
 static void test_hold_count_follows_nesting(void **state)

@@ -4,6 +4,7 @@
  */
 #include "exhaust.h"
 #include "sqlock/async.h"
+#include "sqlock/lease.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  */
 #include "exhaust.h"
 #include "sqlock/many.h"
+#include "sqlock/lease.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * holder.c - see failover.h
  */
 #include "failover.h"
+#include "sqlock/lease.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "sqlock/tx.h"
+#include "sqlock/lease.h"
 #include "support/history.h"
 
 #define GRANTS_PER_LOCK 200

@@ -163,7 +163,7 @@ for file in "${all[@]}"; do
     *.c | *.h)
         case $file in
         include/sqlock.h) most=500 ;; # what every application reads
-        include/sqlock/driver.h) most=800 ;; # a contract, read in one piece
+        include/sqlock/driver.h) most=850 ;; # a contract, read in one piece
         *) most=600 ;;
         esac
         [ "$lines" -le "$most" ] ||

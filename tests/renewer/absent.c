@@ -6,6 +6,7 @@
 
 #include "sqlock/async.h"
 #include "sqlock/many.h"
+#include "sqlock/lease.h"
 #include "support/workers.h"
 
 struct absent {

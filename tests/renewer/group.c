@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "locks/registry.h"
+#include "sqlock/lease.h"
 #include "support/tap.h"
 #include "support/workers.h"
 
