@@ -59,7 +59,7 @@ SONAME := libsqlock.so.$(SOVERSION)
 GOALS := $(or $(MAKECMDGOALS),all)
 # These compile nothing themselves and need no library to be there.
 COMPILES := $(filter-out clean help setup format format-check uninstall asan \
-	tsan valgrind campaign test-mysql dist deb,$(GOALS))
+	tsan valgrind campaign test-mysql dist deb doc manuals,$(GOALS))
 DRY_RUN := $(findstring n,$(SHORT_FLAGS))
 
 SETUP_LEVELS ?= build test package
@@ -75,6 +75,7 @@ LEVELS := $(sort \
 	$(if $(filter deb abi abi-record,$(GOALS)),build test package) \
 	$(if $(filter test check,$(GOALS)),$(if $(INSTALLS),package)) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
+	$(if $(filter doc,$(GOALS)),doc) \
 	$(if $(filter format format-check,$(GOALS)),format) \
 	$(if $(filter valgrind,$(GOALS)),valgrind))
 # Here and not in a rule, because the libraries are looked for just below.
@@ -611,19 +612,33 @@ lint-scripts:
 lint-manuals:
 	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS)
 
+# ------------------------------------------------------------ documentation
+
+PUBLIC := $(wildcard include/*.h include/*.hpp include/*/*.h)
+PAGES := src/man/pages.pl
+.PHONY: manuals doc
+manuals: $B/man/.made ## Manual pages of section 3, from the headers: build/man
+$B/man/.made: $(PAGES) src/man/sqlock.3 $(PUBLIC)
+	$(call say,MAN,$(@D))rm -rf $(@D) && mkdir -p $(@D) && \
+	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y include/sqlock.h)} \
+	perl $(PAGES) --out $(@D)
+	@touch $@
+doc: manuals ## All manual pages as HTML: build/doc/index.html
+	$(call say,HTML,$B/doc)bash src/man/html.sh $B/man $B/doc
+
 # ------------------------------------------------------------------ install
 
 D = $(DESTDIR)
-PUBLIC := $(wildcard include/*.h include/*.hpp include/*/*.h)
 EXAMPLE_FILES := $(shell find src/examples -type f)
 MIGRATE := src/examples/migration/migrate.sh
 SQL_FILES := $(wildcard sql/*/*.sql)
-MANUALS := $(wildcard src/man/*.[1-9])
+# The pages of section 3 are made of the headers' comments.
+MANUALS := $(filter-out src/man/sqlock.3,$(wildcard src/man/*.[1-9]))
 MANUAL_DIR = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))
 BASH_COMPLETION := $(DATADIR)/bash-completion/completions/sqlock
 ZSH_COMPLETION := $(DATADIR)/zsh/site-functions/_sqlock
 .PHONY: install uninstall
-install: all ## Into PREFIX (/usr/local), below DESTDIR
+install: all manuals ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)install -d $(D)$(LIBDIR)/pkgconfig $(D)$(CMAKE_DIR) $(D)$(BINDIR)
 	$(QUIET)for f in $(PUBLIC:include/%=%); do \
 		install -D -m 644 include/$$f $(D)$(INCLUDEDIR)/$$f || exit 1; done
@@ -642,6 +657,8 @@ install: all ## Into PREFIX (/usr/local), below DESTDIR
 	$(QUIET)install -D -m 755 $(MIGRATE) $(D)$(DATADIR)/sqlock/migrate.sh
 	$(QUIET)$(foreach m,$(MANUALS),install -D -m 644 $(m) \
 		$(D)$(call MANUAL_DIR,$(m))/$(notdir $(m)) &&) true
+	$(QUIET)install -d $(D)$(MANDIR)/man3
+	$(QUIET)install -m 644 $B/man/*.3 $(D)$(MANDIR)/man3
 	$(QUIET)install -D -m 644 src/cli/completion/sqlock.bash \
 		$(D)$(BASH_COMPLETION)
 	$(QUIET)install -D -m 644 src/cli/completion/_sqlock $(D)$(ZSH_COMPLETION)
@@ -679,6 +696,7 @@ uninstall: ## Remove what install put there
 		$(D)$(LIBDIR)/$(SONAME) $(D)$(LIBDIR)/$(notdir $(SHARED)) \
 		$(D)$(LIBDIR)/pkgconfig/sqlock.pc $(D)$(BINDIR)/sqlock \
 		$(foreach m,$(MANUALS),$(D)$(call MANUAL_DIR,$(m))/$(notdir $(m))) \
+		$(D)$(MANDIR)/man3/sqlock.3 $(D)$(MANDIR)/man3/sqlock[-_]*.3 \
 		$(D)$(BASH_COMPLETION) $(D)$(ZSH_COMPLETION)
 	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock $(D)$(CMAKE_DIR) \
 		$(D)$(DOCDIR)/examples

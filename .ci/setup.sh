@@ -6,7 +6,7 @@
 # No package here starts a service or makes a user: PostgreSQL's server and
 # PgBouncer would do both, so these are unpacked under build/ instead.
 #
-# Levels: build test package lint format clang valgrind chart matrix
+# Levels: build test package lint format clang valgrind chart matrix doc
 # Environment: DRIVERS MYSQL_CLIENT MYSQL_CLIENT_TREE CC SQLOCK_TEST_SERVERS
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -98,6 +98,14 @@ probe_build() {
     module jansson libjansson-dev
     header uthash.h uthash-dev
     header md5.h libmd-dev
+    # Makes manual pages of the headers when the library is installed.
+    have perl || need perl-base
+}
+
+# The manual as HTML.
+probe_doc() {
+    have mandoc || need mandoc
+    have perl || need perl-base
 }
 
 faketime() {
@@ -194,7 +202,8 @@ probe() {
     missing=()
     for level in "$@"; do
         case $level in
-        build | test | package | lint | format | clang | valgrind | chart | matrix)
+        build | test | package | lint | format | clang | valgrind | chart | \
+            matrix | doc)
             "probe_$level"
             ;;
         *)

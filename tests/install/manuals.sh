@@ -32,7 +32,11 @@ if ! command -v mandoc >/dev/null; then
     exit 0
 fi
 
+# The overview of the library, with the lists that come from the headers.
+mkdir "$work/man3"
+perl src/man/pages.pl --out "$work/man3"
 for page in src/man/*.[1-9]; do
+    [ "${page##*/}" != sqlock.3 ] || page=$work/man3/sqlock.3
     check "$page has no errors" mandoc -Tlint -Wwarning "$page"
     mandoc -Tascii "$page" |
         sed "s,.\x08,,g" >"$work/${page##*/}.txt"
@@ -61,27 +65,7 @@ options <"$work/sqlock-run.1.txt" >"$work/manual.options"
 check "sqlock-run.1 has those of run --help" same "$work/manual.options" \
     "$work/help.options"
 
-# Functions, codes and the example of the library.
-grep -oE 'sqlock_[a-z_]+\(' "$work/sqlock.3.txt" | sort -u >"$work/functions"
-names_only_what_is_there() {
-    local name
-    [ "$(wc -l <"$work/functions")" -gt 10 ] || return 1
-    while read -r name; do
-        grep -qE "(^|[ *])${name%(}\(" include/sqlock.h \
-            include/sqlock/*.h || {
-            echo "$name) is in no header"
-            return 1
-        }
-    done <"$work/functions"
-    for name in $(grep -oE 'SQLOCK_[A-Z]+' "$work/sqlock.3.txt" | sort -u); do
-        grep -qE "$name|X\(${name#SQLOCK_}," include/sqlock.h \
-            include/sqlock/*.h || {
-            echo "$name is in no header"
-            return 1
-        }
-    done
-}
-check "sqlock.3 names what the headers have" names_only_what_is_there
+# The example of the library; pages.sh has the rest of section 3.
 sed -n '/^\.Bd -literal/,/^\.Ed/p' src/man/sqlock.3 | grep -v '^\.' |
     sed 's/\\e/\\/g' >"$work/example.c"
 read -ra cc <<<"${CC:-cc}"
