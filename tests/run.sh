@@ -437,7 +437,7 @@ done
 with=()
 for suite in "$@"; do
     case $suite in
-    unit | install | readme) ;;
+    unit | install) ;;
     *) with=(bash tests/servers/with.sh) ;;
     esac
 done
