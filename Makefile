@@ -442,11 +442,11 @@ setup: ## Install what the build and the tests need (apt, as root or sudo -n)
 SUITES ?= unit drivers conformance tx stress $(filter-out unit drivers \
 	conformance tx stress bench failover galera replica group spring, \
 	$(SUITE_NAMES)) \
-	cli cpp grants migration upgrade install demo readme
+	cli cpp python grants migration upgrade install demo readme
 # The programs of the suites that are programs.
 SUITE_PROGRAMS = $(filter $(TESTS),$(SUITES:%=$B/tests/%) \
 	$(if $(filter demo,$(SUITES)),$B/tests/bench))
-NEEDS_ALL := $(if $(filter cli command cpp grants migration install demo readme \
+NEEDS_ALL := $(if $(filter cli command cpp python grants migration install demo readme \
 	tx spring, \
 	$(SUITES)),all)
 RUN = SQLOCK_BUILD=$B CC='$(CC)' MAKE='$(MAKE)' DRIVERS='$(DRIVERS)'
@@ -588,8 +588,8 @@ $(TIDY): $B/lint/%.tidy: % .clang-tidy tests/.clang-tidy $(HEADERS)
 	>$@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
-.PHONY: lint lint-cppcheck lint-rules lint-scripts lint-manuals
-lint: lint-rules lint-scripts lint-manuals lint-cppcheck $(TIDY) ## clang-tidy, cppcheck, shellcheck, mandoc and the house's rules
+.PHONY: lint lint-cppcheck lint-rules lint-scripts lint-manuals lint-python
+lint: lint-rules lint-scripts lint-manuals lint-python lint-cppcheck $(TIDY) ## clang-tidy, cppcheck, shellcheck, mandoc and the house's rules
 # Tests pass NULL on purpose; arrays handed on as pointers are indexed; uthash's
 # macros look like uses of what was never set, which clang-tidy judges better,
 # as -Wsequence-point does what happens in which order.
@@ -609,6 +609,13 @@ lint-scripts:
 	$(call say,SHELL,scripts)shellcheck --external-sources \
 	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci .debian tests docker \
 	src -name '*.sh') src/cli/completion/sqlock.bash .ci/run
+# Those of Debian's Python, for which they are packaged.
+PYTHON_FILES := src/python tests/python
+lint-python:
+	$(call say,PYTHON,$(PYTHON_FILES))/usr/bin/python3 -m pyflakes \
+	$(PYTHON_FILES) && /usr/bin/python3 -m black --quiet --check \
+	$(PYTHON_FILES) && /usr/bin/python3 -m mypy --strict \
+	--cache-dir=$B/lint/mypy --no-error-summary src/python/sqlock
 lint-manuals:
 	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS)
 

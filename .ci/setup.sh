@@ -57,6 +57,10 @@ header() { # HEADER PACKAGE
         $CC -E -x c - >/dev/null 2>&1 || need "$2"
 }
 
+python() { # MODULE PACKAGE
+    /usr/bin/python3 -c "import $1" >/dev/null 2>&1 || need "$2"
+}
+
 # The first of these packages that apt knows: some are called otherwise in
 # other releases.
 known() {
@@ -124,6 +128,13 @@ probe_test() {
     # Who uses the installed library may use CMake.
     have cmake || need cmake
     have pgrep || need procps
+    # The Python package is tested by Debian's Python, on the connections of
+    # each database's modules.
+    python pytest python3-pytest
+    ! wants postgres || python psycopg python3-psycopg
+    ! wants postgres || python psycopg2 python3-psycopg2
+    ! wants sqlite || python apsw python3-apsw
+    ! wants mysql || python MySQLdb python3-mysqldb
     # A database's own command, for upgrade scripts, too; the manuals; the
     # completions.
     ! wants sqlite || have sqlite3 || need sqlite3
@@ -177,6 +188,9 @@ probe_lint() {
     have cppcheck || need cppcheck
     have shellcheck || need shellcheck
     have mandoc || need mandoc
+    python black black
+    python mypy mypy
+    python pyflakes python3-pyflakes
 }
 
 probe_clang() {

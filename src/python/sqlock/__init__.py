@@ -1,0 +1,77 @@
+"""Locks kept in the SQL database an application already has.
+
+::
+
+    import sqlock
+
+    registry = sqlock.open("postgresql://...")
+    with registry.lock("invoices", wait=5) as lease:
+        ...
+        lease.check()  # raises LockLost once it is not ours any more
+
+A lock is a name; a holder has a lease, which is renewed in the background and
+ends by the database's clock otherwise.  Each lease is an owner of its own: two
+threads, two tasks and two processes exclude each other alike.  Times are
+seconds.  sqlock(3) and sqlock(7) tell what is promised.
+"""
+
+from .aio import AsyncLocking
+from .errors import AccessDenied, Busy, Cancelled, Closed, Conflict, DatabaseError
+from .errors import Error, InUse, Insufficient, Invalid, LockExpired, LockLost
+from .errors import NotFound, NotOwner, NotSupported, OrderMismatch, OutOfMemory
+from .errors import OutOfResources, ReadOnly, Retry, SchemaError, Timeout
+from .errors import Uncertain, Unreachable, UsedAfterFork
+from .lease import Lease, Leases
+from .registry import Locking, LockInfo, Registry, create_once_schema, create_schema
+from .registry import create_stock_schema, open, version
+from .stock import Answer, Stock, StockStats
+from .transaction import Rows, Table, Transaction
+
+#: For ``wait``: as long as it takes.
+FOREVER = None
+
+__all__ = [
+    "AccessDenied",
+    "Answer",
+    "AsyncLocking",
+    "Busy",
+    "Cancelled",
+    "Closed",
+    "Conflict",
+    "DatabaseError",
+    "Error",
+    "FOREVER",
+    "InUse",
+    "Insufficient",
+    "Invalid",
+    "Lease",
+    "Leases",
+    "LockExpired",
+    "LockInfo",
+    "LockLost",
+    "Locking",
+    "NotFound",
+    "NotOwner",
+    "NotSupported",
+    "OrderMismatch",
+    "OutOfMemory",
+    "OutOfResources",
+    "ReadOnly",
+    "Registry",
+    "Retry",
+    "Rows",
+    "SchemaError",
+    "Stock",
+    "StockStats",
+    "Table",
+    "Timeout",
+    "Transaction",
+    "Uncertain",
+    "Unreachable",
+    "UsedAfterFork",
+    "create_once_schema",
+    "create_schema",
+    "create_stock_schema",
+    "open",
+    "version",
+]

@@ -1,0 +1,201 @@
+"""Locks in asyncio: requests of the library, and one eventfd for each loop."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import threading
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Optional, Type
+
+from . import _native
+from .errors import Error, LockLost, failure
+from .lease import Lease, _end_of_block
+
+if TYPE_CHECKING:
+    from .registry import Registry
+
+_RUNNING = (_native.FETCHING, _native.RELEASING)
+
+
+class _Watch:
+    """The requests that a loop waits for, and the descriptor that tells when
+    one of them is over."""
+
+    def __init__(self, port: Port, loop: asyncio.AbstractEventLoop) -> None:
+        from .registry import _eventfd
+
+        self.port = port
+        self.loop = loop
+        self.fd = _eventfd()
+        self.pending: Dict[int, asyncio.Future[None]] = {}
+        loop.add_reader(self.fd, self.look)
+
+    def look(self) -> None:
+        """See which are over."""
+        try:
+            os.read(self.fd, 8)
+        except BlockingIOError:
+            return
+        for pointer, future in list(self.pending.items()):
+            if self.port.status(pointer) not in _RUNNING and not future.done():
+                future.set_result(None)
+
+
+class Port:
+    """What a registry has for asyncio."""
+
+    def __init__(self, registry: Registry) -> None:
+        # The registry outlives each wait: the lease that waits refers to it.
+        self._registry = weakref.ref(registry)
+        self._watches: Dict[asyncio.AbstractEventLoop, _Watch] = {}
+        self._change = threading.Lock()
+
+    @property
+    def registry(self) -> Registry:
+        registry = self._registry()
+        assert registry is not None
+        return registry
+
+    def status(self, pointer: int) -> int:
+        """Where a request stands; one of a closed registry is over."""
+        try:
+            return int(self.registry._ask("request_status", pointer))
+        except Error:
+            return _native.FREE
+
+    def _watch(self, loop: asyncio.AbstractEventLoop) -> _Watch:
+        with self._change:
+            watch = self._watches.get(loop)
+            if watch is None:
+                watch = self._watches[loop] = _Watch(self, loop)
+            return watch
+
+    def _unwatch(self, watch: _Watch, pointer: int) -> None:
+        """The last one to go closes the descriptor, so no loop that has ended
+        leaves one behind."""
+        watch.pending.pop(pointer, None)
+        if watch.pending:
+            return
+        with self._change:
+            self._watches.pop(watch.loop, None)
+            watch.loop.remove_reader(watch.fd)
+            os.close(watch.fd)
+
+    def wake(self) -> None:
+        """Let each loop look at its requests: a registry that was closed has
+        freed them without telling."""
+        with self._change:
+            for watch in self._watches.values():
+                os.write(watch.fd, (1).to_bytes(8, "little"))
+
+    async def run(self, begin: Callable[[Any, int], None]) -> None:
+        """Begin a request, and wait for its end without blocking.
+
+        However the task is cancelled, the request is finished or abandoned: the
+        library gives back what an abandoned one is granted.
+        """
+        loop = asyncio.get_running_loop()
+        watch = self._watch(loop)
+        request = ctypes.c_void_p()
+        key = 0
+        why = _native.NativeError()
+        future: asyncio.Future[None] = loop.create_future()
+        # Before it begins, so that the descriptor stays open.
+        watch.pending[key] = future
+        try:
+            begin(_native.byref(request), watch.fd)
+            watch.pending.pop(key)
+            key = request.value or 0
+            watch.pending[key] = future
+            await future
+            pointer, request.value = request.value, None
+            code = self.registry._ask("request_finish", pointer, _native.byref(why))
+            if code != 0:
+                raise failure(code, why)
+        except BaseException:
+            if request.value is not None:
+                try:
+                    self.registry._call("request_abandon", request)
+                except Error:
+                    pass  # a registry that was closed has freed it
+            raise
+        finally:
+            self._unwatch(watch, key)
+
+
+class AsyncLocking:
+    """What :meth:`Registry.alock` gives: ``async with`` acquires it and releases
+    it.  One for each block."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        take: Callable[[], Awaitable[Lease]],
+        cancel_on_loss: bool,
+    ) -> None:
+        self._registry = registry
+        self._take = take
+        self._cancel_on_loss = cancel_on_loss
+        self._lease: Optional[Lease] = None
+        self._entered = False
+        # The block's task while it runs, and whether we have cancelled it.
+        self._task: Optional[asyncio.Task[Any]] = None
+        self._cancelled = False
+        self._cancelling = 0
+
+    async def __aenter__(self) -> Lease:
+        if self._entered:
+            raise RuntimeError("call alock() for each async with block")
+        self._entered = True
+        loop = asyncio.get_running_loop()
+        lease = self._lease = await self._take()
+        self._task = asyncio.current_task()
+        if self._cancel_on_loss:
+            if self._task is not None and hasattr(self._task, "cancelling"):
+                self._cancelling = self._task.cancelling()
+            lease._listen(lambda: _call_in(loop, self._lose))
+        return lease
+
+    def _lose(self) -> None:
+        if self._task is not None:
+            self._cancelled = True
+            self._task.cancel()
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        lease, task, self._task = self._lease, self._task, None
+        assert lease is not None and task is not None
+        ours = self._cancelled and isinstance(error, asyncio.CancelledError)
+        if self._cancelled:
+            if error is None:
+                # The block has ended before it was told: it is told here.
+                try:
+                    await asyncio.sleep(0)
+                except asyncio.CancelledError:
+                    ours = True
+            if hasattr(task, "uncancel") and task.uncancel() > self._cancelling:
+                # Somebody else has cancelled it, too.
+                lease._abandon()
+                raise error or asyncio.CancelledError
+        if lease._handle is None:
+            return  # the block has released it
+        try:
+            await lease.arelease()
+        except Error as came:
+            _end_of_block(lease.name, came, None if ours else error)
+        if ours:
+            raise failure(LockLost.code) from error
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(function)
+    except RuntimeError:
+        pass  # the loop has been closed, and with it the task

@@ -1,0 +1,413 @@
+"""A lock that is held: one lease, or several that were taken together."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import threading
+import weakref
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
+from typing import Sequence, Type
+
+from . import _native
+from .errors import Error, LockExpired, LockLost, failure
+
+if TYPE_CHECKING:
+    from .registry import Registry
+
+log = logging.getLogger("sqlock")
+
+#: Called with the lease and the reason once it is over before its release.
+OnLost = Callable[["Lease", LockLost], object]
+
+
+class Handle:
+    """A handle of the library: one owner of one lock.
+
+    Each call keeps a reference to it, so the last one to go may drop it.  What
+    is still held then is released in the background.
+    """
+
+    __slots__ = ("registry", "pointer", "__weakref__")
+
+    def __init__(self, registry: Registry, name: str) -> None:
+        self.pointer = 0
+        self.registry = registry
+        out = ctypes.c_void_p()
+        registry._call(
+            "obtain",
+            _native.byref(out),
+            registry._pointer,
+            _native.text(name, "the name of a lock"),
+        )
+        self.pointer = out.value or 0
+
+    def call(self, name: str, *arguments: object) -> None:
+        """sqlock_NAME() of this handle, which raises."""
+        self.registry._call(name, self.pointer, *arguments)
+
+    def ask(self, name: str, *arguments: object) -> Any:
+        """sqlock_NAME() of this handle, which answers."""
+        return self.registry._ask(name, self.pointer, *arguments)
+
+    def abandon(self) -> None:
+        """Have it released in the background if it is held."""
+        request = ctypes.c_void_p()
+        try:
+            self.registry._call(
+                "request_release", _native.byref(request), self.pointer, -1
+            )
+            self.registry._call("request_abandon", request)
+        except Error:
+            pass  # not held, or nothing that this process could still do
+
+    def __del__(self) -> None:
+        if not self.pointer or self.registry._is_over():
+            return
+        _held_by.pop(self.pointer, None)
+        self.abandon()
+        try:
+            self.call("drop")
+        except Error:
+            pass
+
+
+# The lease of each handle that is held, for what the library tells of it.
+_held_by: Dict[int, "weakref.ref[Lease]"] = {}
+
+
+def _on_lost(context: Any, pointer: Any, code: int) -> None:
+    """Called by a thread of the library."""
+    reference = _held_by.get(pointer)
+    lease = reference() if reference is not None else None
+    if lease is not None:
+        lease._tell(code)
+
+
+_ON_LOST = _native.LOST_FN(_on_lost)
+
+
+def acquire_options(
+    ttl: Optional[float],
+    auto_renew: bool,
+    max_hold: Optional[float],
+    fenced: bool,
+    fail_fast: bool,
+    partial: bool = False,
+) -> _native.AcquireOptions:
+    """The options of an acquisition as the library takes them."""
+    return _native.AcquireOptions(
+        ttl_ms=_native.milliseconds(ttl, "ttl"),
+        auto_renew=bool(auto_renew),
+        fenced=bool(fenced),
+        partial=partial,
+        max_hold_ms=_native.milliseconds(max_hold, "max_hold"),
+        on_lost=_ON_LOST,
+        fail_fast=bool(fail_fast),
+    )
+
+
+class Lease:
+    """A lock that is held until it is released or its lease is over.
+
+    Ask :meth:`check` or :attr:`remaining` before each side effect.  A ``with``
+    block releases it at its end, and raises :class:`LockLost` there if it was
+    lost.  A lease that nobody refers to any more is released.
+    """
+
+    #: Set as soon as the lease is over before it was released.
+    lost: threading.Event
+
+    def __init__(
+        self, registry: Registry, name: str, on_lost: Optional[OnLost] = None
+    ) -> None:
+        self.lost = threading.Event()
+        self._name = name
+        self._on_lost = on_lost
+        self._why: Optional[LockLost] = None
+        self._token = 0
+        self._listeners: List[Callable[[], object]] = []
+        self._handle: Optional[Handle] = Handle(registry, name)
+        _held_by[self._handle.pointer] = weakref.ref(self)
+
+    def __repr__(self) -> str:
+        state = "held" if self.held else "over"
+        return f"<sqlock.Lease {self._name!r} {state}, token {self._token}>"
+
+    # ------------------------------------------------------ of the granting --
+
+    def _granted(self) -> None:
+        handle = self._handle
+        if handle is not None:
+            self._token = handle.ask("token")
+
+    def _abandon(self) -> None:
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.abandon()
+
+    def _listen(self, listener: Callable[[], object]) -> None:
+        """Have it called, by any thread, once the lease is over."""
+        self._listeners.append(listener)
+        if self.lost.is_set():
+            listener()
+
+    def _tell(self, code: int) -> None:
+        error = failure(code)
+        assert isinstance(error, LockLost)
+        self._why = error
+        self.lost.set()
+        for listener in self._listeners:
+            listener()
+        if self._on_lost is not None:
+            # In a thread of its own, where it may do what it wants.
+            threading.Thread(
+                target=self._on_lost,
+                args=(self, error),
+                name=f"sqlock lost {self._name}",
+                daemon=True,
+            ).start()
+
+    # ---------------------------------------------------------- its state --
+
+    @property
+    def name(self) -> str:
+        """The name of the lock."""
+        return self._name
+
+    @property
+    def token(self) -> int:
+        """The fencing token: greater than all that were given for this lock
+        before.  Pass it along with each write that must not come late."""
+        return self._token
+
+    @property
+    def held(self) -> bool:
+        """Whether it is ours still.  No I/O."""
+        handle = self._handle
+        return (
+            handle is not None
+            and not handle.registry._is_over()
+            and bool(handle.ask("is_held"))
+        )
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which the holder may believe; 0 when lost, over or
+        released.  No I/O."""
+        handle = self._handle
+        if handle is None or handle.registry._is_over():
+            return 0.0
+        return float(handle.ask("remaining_ms")) / 1000
+
+    @property
+    def client_id(self) -> str:
+        """CLIENT_ID of this acquisition in the table; "" once released."""
+        handle = self._handle
+        if handle is None or handle.registry._is_over():
+            return ""
+        buffer = ctypes.create_string_buffer(_native.KEY_SIZE)
+        handle.ask("client_id", buffer)
+        return buffer.value.decode()
+
+    @property
+    def id(self) -> str:
+        """The id by which ``sqlock renew`` and ``sqlock release`` know it."""
+        buffer = ctypes.create_string_buffer(_native.LEASE_ID_SIZE)
+        registry, pointer = self._must().registry, self._must().pointer
+        registry._call("lease_id", buffer, pointer, registry._ttl_ms)
+        return buffer.value.decode()
+
+    def check(self) -> None:
+        """Raise :class:`LockLost` unless it is ours still.  No I/O: for before
+        each side effect."""
+        if self._why is not None:
+            raise failure(self._why.code)
+        if self._must().ask("is_held"):
+            return
+        raise failure(LockExpired.code)
+
+    def _must(self) -> Handle:
+        handle = self._handle
+        if handle is None:
+            raise failure(_native.CODES["EOWNER"])
+        return handle
+
+    # --------------------------------------------------------- renew, end --
+
+    def renew(self, ttl: Optional[float] = None) -> None:
+        """Let the lease begin anew, with ``ttl`` seconds or with as many as it
+        was acquired with."""
+        self._must().call("renew", _native.milliseconds(ttl, "ttl"))
+
+    def release(self) -> None:
+        """Give the lock back, and be told whether it was ours until here.
+
+        It is not held any more whatever comes.  ``LockLost``: somebody else has
+        had it; other errors: it is freed in the background.
+        """
+        handle = self._must()
+        try:
+            handle.call("release")
+        except Error as error:
+            if error.name in ("EINUSE", "EFORK"):
+                raise  # it is held as before
+            self._handle = None
+            raise
+        except BaseException:
+            self._abandon()
+            raise
+        self._handle = None
+
+    async def arelease(self) -> None:
+        """As :meth:`release`, for asyncio.  Once begun it is carried out, also
+        when the task is cancelled."""
+        handle = self._must()
+        registry = handle.registry
+        try:
+            await registry._port.run(
+                lambda request, done: registry._call(
+                    "request_release", request, handle.pointer, done
+                )
+            )
+        except Error as error:
+            if error.name in ("EINUSE", "EFORK"):
+                raise  # it is held as before
+            self._handle = None
+            raise
+        except BaseException:
+            self._handle = None
+            raise
+        self._handle = None
+
+    def record_done(self) -> None:
+        """Record that what this lock stands for is done, once and for all, in a
+        transaction that guards the lease; see :meth:`Registry.is_done`."""
+        self._must().call("once_record")
+
+    def __enter__(self) -> Lease:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if self._handle is None:
+            return  # the block has released it
+        try:
+            self.release()
+        except Error as came:
+            _end_of_block(self._name, came, error)
+
+
+def _end_of_block(name: str, came: Error, error: Optional[BaseException]) -> None:
+    """What a block that ends raises for a release that came to nothing."""
+    lost = isinstance(came, LockLost) or came.name in ("EFORK", "EINUSE")
+    if lost and error is None:
+        raise came
+    # The block's own exception goes first; and a lock that was ours until the
+    # end is freed in the background, or ends with its lease.
+    log.warning("the release of %r came to: %s", name, came)
+
+
+class Leases(Sequence["Lease"]):
+    """Several locks that were taken together, in one statement."""
+
+    def __init__(
+        self, registry: Registry, names: Sequence[str], on_lost: Optional[OnLost]
+    ) -> None:
+        self._registry = registry
+        self._all = [Lease(registry, name, on_lost) for name in names]
+        #: Those that are held; fewer than asked for with ``partial``.
+        self._leases: List[Lease] = []
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._leases[index]
+
+    def __iter__(self) -> Iterator[Lease]:
+        return iter(self._leases)
+
+    def __repr__(self) -> str:
+        return f"<sqlock.Leases {[lease.name for lease in self._leases]!r}>"
+
+    @property
+    def tokens(self) -> Dict[str, int]:
+        """The fencing token of each name."""
+        return {lease.name: lease.token for lease in self._leases}
+
+    @property
+    def held(self) -> bool:
+        """Whether all are ours still."""
+        return all(lease.held for lease in self._leases)
+
+    @property
+    def remaining(self) -> float:
+        """Seconds for which the holder may believe of all of them."""
+        return min((lease.remaining for lease in self._leases), default=0.0)
+
+    def check(self) -> None:
+        """Raise :class:`LockLost` unless all are ours still."""
+        for lease in self._leases:
+            lease.check()
+
+    def renew(self) -> None:
+        """Let the lease of each begin anew, in one statement."""
+        self._together("renew_many", self._leases)
+
+    def release(self) -> None:
+        """Give all back, in one statement; raises the first loss."""
+        leases = [lease for lease in self._leases if lease._handle is not None]
+        if not leases:
+            return
+        try:
+            self._together("release_many", leases)
+        finally:
+            for lease in leases:
+                if not lease.held:
+                    lease._handle = None
+                else:
+                    lease._abandon()
+
+    def _abandon(self) -> None:
+        for lease in self._all:
+            lease._abandon()
+
+    def _keep(self, results: Sequence[int]) -> None:
+        self._leases = [lease for lease, code in zip(self._all, results) if code == 0]
+        for lease in self._leases:
+            lease._granted()
+        self._all = self._leases
+
+    def _pointers(self, leases: Sequence[Lease]) -> Any:
+        return (ctypes.c_void_p * len(leases))(
+            *[lease._must().pointer for lease in leases]
+        )
+
+    def _together(self, name: str, leases: Sequence[Lease]) -> None:
+        pointers = self._pointers(leases)
+        results = (ctypes.c_int * len(leases))()
+        if leases:
+            self._registry._call(name, pointers, len(leases), results)
+
+    def __enter__(self) -> Leases:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        try:
+            self.release()
+        except Error as came:
+            _end_of_block(", ".join(self.tokens), came, error)
+
+
+__all__ = ["Lease", "Leases", "OnLost"]

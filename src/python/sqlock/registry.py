@@ -1,0 +1,873 @@
+"""A table of locks, opened."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import select
+import threading
+import weakref
+from types import TracebackType
+from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
+from typing import Sequence, Set, Type, TypeVar
+
+from . import _native
+from .aio import AsyncLocking, Port
+from .errors import Busy, Closed, InUse, NotFound, call, failure
+from .lease import Lease, Leases, OnLost, acquire_options
+from .stock import Stock
+from .transaction import Transaction, adopt, begin
+
+log = logging.getLogger("sqlock")
+Held = TypeVar("Held", Lease, Leases)
+
+_KEY_RULES = {"current": 0, "legacy": 1, "raw": 2}
+_LAYOUTS = {"sqlock": 0, "spring7": 1, "spring6": 2}
+_WAITING = {"auto": 0, "poll": 1}
+_SORTS = {"name": 0, "held": 1, "remaining": 2, "token": 3}
+_STATES = ("free", "held", "expired")
+# A call that another thread has under way ends within this many seconds once
+# the registry is being closed, unless its database is away for longer.
+_CLOSE_SECONDS = 30
+
+
+class LockInfo(NamedTuple):
+    """One row of the table of locks, as it was when it was read."""
+
+    #: None where it is not known.
+    name: Optional[str]
+    #: "free", "held" or "expired", by the database's clock.
+    state: str
+    key: str
+    #: "" when free.
+    client_id: str
+    #: The last one that was given.
+    token: int
+    #: "host pid program note", where it is known.
+    holder: Optional[str]
+    #: Seconds since it was acquired; 0 when free.
+    held_for: float
+    #: Seconds until its lease is over.
+    remaining: float
+    #: Seconds since 1970, by the database's clock.
+    acquired_at: float
+    expires_at: float
+    #: None but where :meth:`Registry.list` reads all regions.
+    region: Optional[str]
+    #: How many wait in the database, where it knows and was asked.
+    waiters: Optional[int]
+    waiter_names: Optional[str]
+
+
+def _choice(choices: Dict[str, int], value: str, what: str) -> int:
+    try:
+        return choices[value]
+    except KeyError:
+        known = ", ".join(choices)
+        raise ValueError(f"{what} must be one of {known}, not {value!r}") from None
+
+
+def _eventfd() -> int:
+    """A descriptor that becomes readable when 8 bytes are written to it."""
+    # os.eventfd() came with Python 3.10.
+    made: int = ctypes.CDLL(None, use_errno=True).eventfd(
+        0, os.O_CLOEXEC | os.O_NONBLOCK
+    )
+    if made < 0:
+        raise OSError(ctypes.get_errno(), "eventfd")
+    return made
+
+
+def _log_line(context: Any, line: bytes) -> None:
+    """Called by a thread of the library."""
+    log.warning("%s", line.decode("utf-8", "replace"))
+
+
+_LOG_LINE = _native.LOG_FN(_log_line)
+
+
+class Locking(Generic[Held]):
+    """What :meth:`Registry.lock` gives: ``with`` acquires it and releases it.
+
+    It may be used again after it has ended, but not within itself: each owner
+    has one of its own.
+    """
+
+    def __init__(self, take: Callable[[], Held]) -> None:
+        self._take: Callable[[], Held] = take
+        self._held: Optional[Held] = None
+        self._busy = threading.Lock()
+
+    def __enter__(self) -> Held:
+        if not self._busy.acquire(blocking=False):
+            raise RuntimeError("it is in use: call lock() for each with block")
+        try:
+            held = self._held = self._take()
+        except BaseException:
+            self._busy.release()
+            raise
+        return held
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        held, self._held = self._held, None
+        self._busy.release()
+        if held is not None:
+            held.__exit__(kind, error, trace)
+
+
+class _Uses:
+    """What a registry has under way: it is freed after that."""
+
+    def __init__(self) -> None:
+        # A reentrant lock: the collector may drop a lease at any time.
+        self.change = threading.Condition(threading.RLock())
+        self.calls = 0
+        self.closed = False
+        # Addresses of what ends before the registry does.
+        self.waiting: Set[int] = set()
+        self.stocks: Set[int] = set()
+        self.transactions: Set[int] = set()
+
+    def close(self) -> bool:
+        """Keep new calls out, and wait for those under way."""
+        with self.change:
+            self.closed = True
+            for lock in list(self.waiting):
+                _native.function("cancel")(lock, None)
+            return self.change.wait_for(lambda: self.calls == 0, _CLOSE_SECONDS)
+
+    def end(self) -> None:
+        """End what the registry must outlive."""
+        while self.transactions:
+            _native.function("tx_rollback")(self.transactions.pop(), None)
+        while self.stocks:
+            _native.function("stock_close")(self.stocks.pop())
+
+
+def _close_at_exit(pointer: int, pid: int, uses: _Uses) -> None:
+    """What becomes of a registry that nobody has closed."""
+    if os.getpid() == pid and uses.close():
+        uses.end()
+        _native.function("registry_close")(pointer, None)
+
+
+class Registry:
+    """A table of locks in one database; :func:`sqlock.open` opens it.
+
+    It may be used from any thread, and from any number of asyncio loops.  Each
+    lease is an owner of its own: two threads, two tasks, or twice the same one
+    exclude each other.  In a child process of ``fork`` every call raises
+    :class:`UsedAfterFork`; open another registry there.
+    """
+
+    def __init__(self, pointer: int, ttl_ms: int) -> None:
+        self._pointer = pointer
+        self._ttl_ms = ttl_ms
+        self._pid = os.getpid()
+        self._uses = _Uses()
+        self._port = Port(self)
+        self._end = weakref.finalize(
+            self, _close_at_exit, pointer, self._pid, self._uses
+        )
+
+    # ------------------------------------------------- calls of the library --
+
+    def _is_over(self) -> bool:
+        """Closed, or another process's: its handles are not to be touched."""
+        return self._uses.closed or os.getpid() != self._pid
+
+    def _enter(self) -> None:
+        if os.getpid() != self._pid:  # its locks may be anybody's
+            raise failure(_native.CODES["EFORK"])
+        uses = self._uses
+        with uses.change:
+            if uses.closed:
+                raise Closed("the registry has been closed")
+            uses.calls += 1
+
+    def _leave(self) -> None:
+        uses = self._uses
+        with uses.change:
+            uses.calls -= 1
+            if uses.calls == 0:
+                uses.change.notify_all()
+
+    def _call(self, name: str, *arguments: object) -> None:
+        """sqlock_NAME(), which raises."""
+        self._enter()
+        try:
+            call(name, *arguments)
+        finally:
+            self._leave()
+
+    def _ask(self, name: str, *arguments: object) -> Any:
+        """sqlock_NAME(), which answers."""
+        self._enter()
+        try:
+            return _native.function(name)(*arguments)
+        finally:
+            self._leave()
+
+    # ------------------------------------------------------------ its end --
+
+    def close(self) -> None:
+        """Release what is held, and end its connections and threads.
+
+        Waits that are under way end with :class:`Cancelled`; open transactions
+        must have ended.  Closing it again does nothing.
+        """
+        if os.getpid() != self._pid:
+            raise failure(_native.CODES["EFORK"])
+        if not self._end.alive:
+            return
+        if not self._uses.close():
+            raise InUse("calls of other threads have not ended")
+        if self._end.detach() is not None:
+            self._uses.end()
+            try:
+                call("registry_close", self._pointer)
+            finally:
+                self._port.wake()
+
+    def __enter__(self) -> Registry:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    # -------------------------------------------------------------- locks --
+
+    def lock(
+        self,
+        name: str,
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Locking[Lease]:
+        """A context manager that acquires the lock as :meth:`acquire` does, and
+        releases it at the end of the block::
+
+            with registry.lock("invoices", wait=5) as lease:
+                ...
+                lease.check()
+
+        A lease that was lost raises :class:`LockLost` at the end of the block,
+        unless the block has raised something itself.
+        """
+        return Locking(
+            lambda: self.acquire(
+                name,
+                wait,
+                ttl=ttl,
+                auto_renew=auto_renew,
+                max_hold=max_hold,
+                fenced=fenced,
+                fail_fast=fail_fast,
+                on_lost=on_lost,
+            )
+        )
+
+    def acquire(
+        self,
+        name: str,
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Lease:
+        """Take the lock, and hold it until the lease is released.
+
+        ``wait``: at most so many seconds; 0 tries once, None waits as long as
+        it takes.  Ctrl-C ends a wait of the main thread.  ``ttl``: seconds of
+        the lease; ``auto_renew`` renews it in the background, no longer than
+        ``max_hold`` seconds.  ``fenced``: the application guards its writes by
+        the token.  ``fail_fast``: the first error of the database ends the wait.
+        ``on_lost(lease, error)`` is called in a thread of its own once the
+        lease is over before its release.
+
+        Raises :class:`Busy` (``wait`` was 0), :class:`Timeout`,
+        :class:`Uncertain`, :class:`Unreachable`, and others of :class:`Error`.
+        """
+        wait_ms = _native.wait_ms(wait)
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
+        lease = Lease(self, name, on_lost)
+        handle = lease._must()
+        self._uses.waiting.add(handle.pointer)
+        try:
+            if wait_ms == 0 or not _gets_signals():
+                handle.call("acquire", wait_ms, _native.byref(options))
+            else:
+                self._acquire_by_request(handle, wait_ms, options)
+            lease._granted()
+        except BaseException:
+            lease._abandon()
+            raise
+        finally:
+            self._uses.waiting.discard(handle.pointer)
+        return lease
+
+    def try_acquire(self, name: str, **options: Any) -> Optional[Lease]:
+        """Take the lock if it is free, with the options of :meth:`acquire`;
+        None where another owner has it."""
+        try:
+            return self.acquire(name, 0, **options)
+        except Busy:
+            return None
+
+    def _acquire_by_request(
+        self, handle: Any, wait_ms: int, options: _native.AcquireOptions
+    ) -> None:
+        """In the main thread, where a signal's handler may end the wait: it
+        runs while poll() waits, and not while the library does."""
+        request = ctypes.c_void_p()
+        why = _native.NativeError()
+        why_at = ctypes.byref(why)
+        finish = _native.function("request_finish")
+        done = _eventfd()
+        self._enter()
+        try:
+            call(
+                "request_acquire",
+                _native.byref(request),
+                handle.pointer,
+                wait_ms,
+                _native.byref(options),
+                done,
+            )
+            poll = select.poll()
+            poll.register(done, select.POLLIN)
+            poll.poll()
+            # No handler runs between the next two lines.
+            pointer, request.value = request.value, None
+            code = finish(pointer, why_at)
+            if code != 0:
+                raise failure(code, why)
+        except BaseException:
+            if request.value is not None:
+                _native.function("request_abandon")(request, None)
+            raise
+        finally:
+            self._leave()
+            os.close(done)
+
+    def lock_many(
+        self,
+        names: Sequence[str],
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        partial: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Locking[Leases]:
+        """As :meth:`lock`, of several locks; see :meth:`acquire_many`."""
+        return Locking(
+            lambda: self.acquire_many(
+                names,
+                wait,
+                ttl=ttl,
+                auto_renew=auto_renew,
+                max_hold=max_hold,
+                fenced=fenced,
+                fail_fast=fail_fast,
+                partial=partial,
+                on_lost=on_lost,
+            )
+        )
+
+    def acquire_many(
+        self,
+        names: Sequence[str],
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        partial: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Leases:
+        """Take all of these locks or none, in one statement, in any order: two
+        callers never wait for each other crosswise.  With ``partial`` and
+        ``wait=0`` those that are free are taken."""
+        if isinstance(names, str):
+            raise TypeError("names must be a list of names, not one str")
+        names = list(names)
+        wait_ms = _native.wait_ms(wait)
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
+        leases = Leases(self, names, on_lost)
+        pointers = leases._pointers(leases._all)
+        results = (ctypes.c_int * len(names))()
+        handles = [lease._must() for lease in leases._all]
+        for handle in handles:
+            self._uses.waiting.add(handle.pointer)
+
+        def take() -> None:
+            self._call(
+                "acquire_many",
+                pointers,
+                len(names),
+                wait_ms,
+                _native.byref(options),
+                results,
+            )
+
+        try:
+            if wait_ms == 0 or not _gets_signals():
+                take()
+            else:
+                _in_thread(take, options)
+            leases._keep(list(results))
+        except Busy:
+            if not partial:
+                leases._abandon()
+                raise
+            leases._keep(list(results))
+        except BaseException:
+            leases._abandon()
+            raise
+        finally:
+            for handle in handles:
+                self._uses.waiting.discard(handle.pointer)
+        return leases
+
+    # ------------------------------------------------------------ asyncio --
+
+    def alock(
+        self,
+        name: str,
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+        cancel_on_loss: bool = True,
+    ) -> AsyncLocking:
+        """As :meth:`lock`, for asyncio: no thread waits, and a task that is
+        cancelled waits no longer and leaves no lock held::
+
+            async with registry.alock("invoices", wait=5) as lease:
+                ...
+
+        A lease that is lost cancels what the block awaits, and the block ends
+        with :class:`LockLost`; ``cancel_on_loss=False`` leaves it running.
+        """
+        return AsyncLocking(
+            self,
+            lambda: self.aacquire(
+                name,
+                wait,
+                ttl=ttl,
+                auto_renew=auto_renew,
+                max_hold=max_hold,
+                fenced=fenced,
+                fail_fast=fail_fast,
+                on_lost=on_lost,
+            ),
+            cancel_on_loss,
+        )
+
+    async def aacquire(
+        self,
+        name: str,
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Lease:
+        """As :meth:`acquire`, for asyncio: to be given back with
+        ``await lease.arelease()``.  Cancelled, it leaves no lock held."""
+        wait_ms = _native.wait_ms(wait)
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
+        lease = Lease(self, name, on_lost)
+        handle = lease._must()
+        self._uses.waiting.add(handle.pointer)
+        try:
+            await self._port.run(
+                lambda request, done: self._call(
+                    "request_acquire",
+                    request,
+                    handle.pointer,
+                    wait_ms,
+                    _native.byref(options),
+                    done,
+                )
+            )
+            lease._granted()
+        except BaseException:
+            lease._abandon()
+            raise
+        finally:
+            self._uses.waiting.discard(handle.pointer)
+        return lease
+
+    # ------------------------------------------- transactions, stock, once --
+
+    def transaction(self) -> Transaction:
+        """Begin a transaction on a connection of the registry; ``with`` commits
+        it, or rolls it back after an exception."""
+        return begin(self)
+
+    def adopt(self, connection: Any) -> Transaction:
+        """Join the transaction of the application's own connection, or begin
+        one on it; ``with`` commits it, or rolls it back after an exception.
+
+        Takes a connection of psycopg or psycopg2 to PostgreSQL, one of apsw to
+        SQLite, or the address of a ``PGconn``, ``MYSQL`` or ``sqlite3`` as an
+        int, of the client library that libsqlock uses.  The connections of
+        Python's sqlite3, and of mysqlclient (MySQLdb) and PyMySQL, do not give
+        their handles: :class:`NotSupported`; use :meth:`transaction` there.
+        """
+        return adopt(self, connection)
+
+    def stock(
+        self,
+        strategy: str = "conditional",
+        *,
+        table: Optional[str] = None,
+        item_column: Optional[str] = None,
+        quantity_column: Optional[str] = None,
+        version_column: Optional[str] = None,
+        buckets: int = 0,
+        batch: int = 0,
+        attempts: int = 0,
+        deadline: Optional[float] = None,
+    ) -> Stock:
+        """Open a stock that never oversells: ours, or the application's table
+        by its name and columns.  See :class:`Stock`."""
+        return Stock(
+            self,
+            strategy,
+            table=table,
+            item_column=item_column,
+            quantity_column=quantity_column,
+            version_column=version_column,
+            buckets=buckets,
+            batch=batch,
+            attempts=attempts,
+            deadline=deadline,
+        )
+
+    def is_done(self, name: str) -> bool:
+        """Whether :meth:`Lease.record_done` has been called for that name."""
+        try:
+            self._call("once_check", self._pointer, _native.text(name, "a name"))
+        except NotFound:
+            return False
+        return True
+
+    # ------------------------------------------------------ administration --
+
+    def show(self, name: str) -> LockInfo:
+        """The row of one lock; :class:`NotFound` where it has none."""
+        row = ctypes.POINTER(_native.Info)()
+        self._call(
+            "show",
+            self._pointer,
+            _native.text(name, "the name of a lock"),
+            _native.byref(row),
+        )
+        return _rows(row, 1)[0]
+
+    def list(
+        self,
+        pattern: Optional[str] = None,
+        *,
+        free: bool = False,
+        all_regions: bool = False,
+        waiters: bool = False,
+        limit: int = 0,
+        sort: str = "name",
+    ) -> List[LockInfo]:
+        """The locks that are held or expired; ``free``: those of nobody, too.
+
+        ``pattern``: of the names, with ``*`` and ``?``.  ``waiters``: count who
+        waits, where the database knows.  ``sort``: name, held, remaining or
+        token.
+        """
+        options = _native.FindOptions(
+            pattern=_native.text(pattern, "pattern"),
+            free_too=free,
+            all_regions=all_regions,
+            waiters=waiters,
+            limit=limit,
+            sort=_choice(_SORTS, sort, "sort"),
+        )
+        rows = ctypes.POINTER(_native.Info)()
+        count = ctypes.c_size_t()
+        self._call(
+            "find",
+            self._pointer,
+            _native.byref(options),
+            _native.byref(rows),
+            _native.byref(count),
+        )
+        return _rows(rows, count.value)
+
+    def break_lock(
+        self,
+        name: str,
+        *,
+        client_id: Optional[str] = None,
+        token: int = 0,
+        reason: Optional[str] = None,
+        who: Optional[str] = None,
+        now: bool = False,
+    ) -> None:
+        """End another owner's lease, named by client id, token or both as
+        :meth:`show` tells them; its next renewal finds it lost.
+
+        The lock passes on when the lease would have run out anyway; ``now``
+        frees it at once, which is unsafe: its holder may still believe.
+        """
+        options = _native.BreakOptions(
+            token=token,
+            client_id=_native.text(client_id, "client_id"),
+            reason=_native.text(reason, "reason"),
+            who=_native.text(who, "who"),
+            now=now,
+        )
+        self._call(
+            "break",
+            self._pointer,
+            _native.text(name, "the name of a lock"),
+            _native.byref(options),
+        )
+
+    def reap(self, retention: float = 600) -> int:
+        """Remove the rows that have been free or expired for longer than so
+        many seconds; how many they were."""
+        removed = ctypes.c_int64()
+        retention_ms = _native.milliseconds(retention, "retention", 2**62)
+        self._call("reap", self._pointer, retention_ms, _native.byref(removed))
+        return removed.value
+
+
+def _gets_signals() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _in_thread(take: Callable[[], None], options: _native.AcquireOptions) -> None:
+    """Call it in a thread, whose wait ends when a signal's handler raises."""
+    came: List[BaseException] = []
+    # Not Thread.join(), which takes the thread for ended once it is interrupted.
+    ended = threading.Event()
+
+    def run() -> None:
+        try:
+            take()
+        except BaseException as error:
+            came.append(error)
+        finally:
+            ended.set()
+
+    cancel = options.cancel_fd = _eventfd()
+    try:
+        threading.Thread(target=run, name="sqlock wait", daemon=True).start()
+        try:
+            ended.wait()
+        except BaseException:
+            os.write(cancel, (1).to_bytes(8, "little"))
+            ended.wait()
+            raise
+    finally:
+        os.close(cancel)
+    if came:
+        raise came[0]
+
+
+def _decoded(value: Optional[bytes]) -> Optional[str]:
+    return None if value is None else value.decode("utf-8", "replace")
+
+
+def _rows(rows: Any, count: int) -> List[LockInfo]:
+    try:
+        return [
+            LockInfo(
+                name=_decoded(row.name),
+                state=_STATES[row.state],
+                key=row.key.decode(),
+                client_id=row.client_id.decode(),
+                token=row.token,
+                holder=_decoded(row.holder),
+                held_for=row.held_ms / 1000,
+                remaining=row.remaining_ms / 1000,
+                acquired_at=row.acquired_at_us / 1e6,
+                expires_at=row.expires_at_us / 1e6,
+                region=_decoded(row.region),
+                waiters=row.waiters if row.waiters >= 0 else None,
+                waiter_names=_decoded(row.waiter_names),
+            )
+            for row in rows[:count]
+        ]
+    finally:
+        _native.function("info_free")(rows, count)
+
+
+def _options(
+    region: Optional[str] = None,
+    table_prefix: Optional[str] = None,
+    ttl: Optional[float] = None,
+    margin: Optional[float] = None,
+    note: Optional[str] = None,
+    pool_size: int = 0,
+    connect_timeout: Optional[float] = None,
+    statement_timeout: Optional[float] = None,
+    poll: Optional[float] = None,
+    renew_period: Optional[float] = None,
+    handoff_limit: int = 0,
+    key_rule: str = "current",
+    peer_ttl: Optional[float] = None,
+    observe_before_steal: bool = False,
+    waiting: str = "auto",
+) -> _native.Options:
+    for what, number in (("pool_size", pool_size), ("handoff_limit", handoff_limit)):
+        if not 0 <= number < 2**32:
+            raise ValueError(f"{what} is out of range: {number}")
+    return _native.Options(
+        region=_native.text(region, "region"),
+        table_prefix=_native.text(table_prefix, "table_prefix"),
+        ttl_ms=_native.milliseconds(ttl, "ttl"),
+        margin_ms=_native.milliseconds(margin, "margin"),
+        holder_note=_native.text(note, "note"),
+        pool_size=pool_size,
+        ownership=_native.OWNED_BY_HANDLE,
+        key_rule=_choice(_KEY_RULES, key_rule, "key_rule"),
+        peer_ttl_ms=_native.milliseconds(peer_ttl, "peer_ttl"),
+        connect_timeout_ms=_native.milliseconds(connect_timeout, "connect_timeout"),
+        statement_timeout_ms=_native.milliseconds(
+            statement_timeout, "statement_timeout"
+        ),
+        poll_ms=_native.milliseconds(poll, "poll"),
+        renew_period_ms=_native.milliseconds(renew_period, "renew_period"),
+        observe_before_steal=bool(observe_before_steal),
+        log=_LOG_LINE,
+        handoff_limit=handoff_limit,
+        waiting=_choice(_WAITING, waiting, "waiting"),
+    )
+
+
+def open(
+    url: str,
+    *,
+    region: Optional[str] = None,
+    table_prefix: Optional[str] = None,
+    ttl: Optional[float] = None,
+    margin: Optional[float] = None,
+    note: Optional[str] = None,
+    pool_size: int = 0,
+    connect_timeout: Optional[float] = None,
+    statement_timeout: Optional[float] = None,
+    poll: Optional[float] = None,
+    renew_period: Optional[float] = None,
+    handoff_limit: int = 0,
+    key_rule: str = "current",
+    peer_ttl: Optional[float] = None,
+    observe_before_steal: bool = False,
+    waiting: str = "auto",
+) -> Registry:
+    """Open the table of locks that a URL leads to::
+
+        postgresql://user:password@host/db    as in libpq
+        mysql://user:password@host/db?tls=verify&ca=...
+        sqlite:relative/path   sqlite:/absolute/path
+
+    Times are seconds; what is left out has the library's default, which
+    sqlock(3) tells.  ``region``: a namespace; ``table_prefix``: "INT_" makes
+    INT_LOCK; ``ttl``: length of a lease; ``margin``: how much sooner than the
+    database the holder stops believing; ``note``: shown with the holder;
+    ``key_rule``: current, legacy or raw; ``waiting``: auto or poll;
+    ``peer_ttl``, ``observe_before_steal``: where Spring services share the
+    table.
+
+    What the library has to say goes to the logger ``sqlock``.
+    """
+    options = _options(
+        region,
+        table_prefix,
+        ttl,
+        margin,
+        note,
+        pool_size,
+        connect_timeout,
+        statement_timeout,
+        poll,
+        renew_period,
+        handoff_limit,
+        key_rule,
+        peer_ttl,
+        observe_before_steal,
+        waiting,
+    )
+    out = ctypes.c_void_p()
+    call(
+        "registry_open",
+        _native.byref(out),
+        _native.text(url, "url"),
+        _native.byref(options),
+    )
+    assert out.value is not None
+    return Registry(out.value, options.ttl_ms or 10_000)
+
+
+def create_schema(
+    url: str, *, table_prefix: Optional[str] = None, layout: str = "sqlock"
+) -> None:
+    """Create the table of locks where it does not exist yet, as ``sqlock init``
+    does.  ``layout``: sqlock, spring7 or spring6."""
+    options = _options(table_prefix=table_prefix)
+    call(
+        "schema_create",
+        _native.text(url, "url"),
+        _native.byref(options),
+        _choice(_LAYOUTS, layout, "layout"),
+    )
+
+
+def create_once_schema(url: str, *, table_prefix: Optional[str] = None) -> None:
+    """Create the table of what is done once and for all."""
+    options = _options(table_prefix=table_prefix)
+    call("once_schema_create", _native.text(url, "url"), _native.byref(options))
+
+
+def create_stock_schema(url: str, *, table_prefix: Optional[str] = None) -> None:
+    """Create the tables of stock."""
+    options = _options(table_prefix=table_prefix)
+    call("stock_schema_create", _native.text(url, "url"), _native.byref(options))
+
+
+def version() -> str:
+    """The version of the C library."""
+    text: bytes = _native.function("version")()
+    return text.decode()

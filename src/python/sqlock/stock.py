@@ -1,0 +1,371 @@
+"""Stock that never oversells."""
+
+from __future__ import annotations
+
+import ctypes
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Tuple, Type
+
+from . import _native
+from .errors import Closed, Insufficient, failure
+from .transaction import Transaction
+
+if TYPE_CHECKING:
+    from .registry import Registry
+
+_STRATEGIES = {
+    "conditional": 0,
+    "pessimistic": 1,
+    "optimistic": 2,
+    "buckets": 3,
+    "coalesced": 4,
+}
+_STATES = ("reserved", "claimed", "cancelled", "expired")
+
+
+class Answer(NamedTuple):
+    """What an operation answers."""
+
+    #: What is left; None where it is not known.  Of a duplicate: as it was then.
+    left: Optional[int]
+    #: The order had been answered before.
+    is_duplicate: bool
+    #: How often it was tried.
+    attempts: int
+
+
+class StockStats(NamedTuple):
+    """What a stock has done since it was opened."""
+
+    #: Calls that got as far as the database.
+    operations: int
+    #: Attempts beyond the first of each.
+    retries: int
+    #: Coalesced: statements of those who deduct for others.
+    rounds: int
+    #: Coalesced: callers served by them.
+    combined: int
+    #: Coalesced: rounds that one caller waited for, at most.
+    most_rounds: int
+    #: Buckets: times an item was spread anew.
+    rebalances: int
+
+
+class Stock:
+    """A table of items and quantities; :meth:`Registry.stock` opens it.
+
+    What is asked for is deducted entirely or not at all.  An ``order`` names one
+    operation: it happens once, however often it is sent; the same order again
+    gets the first answer.  With ``tx`` an operation is part of that transaction.
+    May be used from any thread.
+
+    ``strategy``: conditional (for most), pessimistic (FOR UPDATE), optimistic
+    (by the version), buckets (a hot item, many processes), coalesced (a hot
+    item, many threads of a process).
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        strategy: str,
+        *,
+        table: Optional[str],
+        item_column: Optional[str],
+        quantity_column: Optional[str],
+        version_column: Optional[str],
+        buckets: int,
+        batch: int,
+        attempts: int,
+        deadline: Optional[float],
+    ) -> None:
+        self._pointer: Optional[int] = None
+        self._registry = registry
+        if strategy not in _STRATEGIES:
+            raise ValueError(
+                f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}"
+            )
+        options = _native.StockOptions(
+            strategy=_STRATEGIES[strategy],
+            table=_native.text(table, "table"),
+            item_column=_native.text(item_column, "item_column"),
+            quantity_column=_native.text(quantity_column, "quantity_column"),
+            version_column=_native.text(version_column, "version_column"),
+            buckets=buckets,
+            batch=batch,
+            attempts=attempts,
+            deadline_ms=_native.milliseconds(deadline, "deadline"),
+        )
+        out = ctypes.c_void_p()
+        registry._call(
+            "stock_open",
+            _native.byref(out),
+            registry._pointer,
+            _native.byref(options),
+        )
+        self._pointer = out.value
+        if self._pointer is not None:
+            registry._uses.stocks.add(self._pointer)
+
+    # ------------------------------------------------------------- its end --
+
+    def close(self) -> None:
+        """Free it; no other call may be running."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None and not self._registry._is_over():
+            self._registry._uses.stocks.discard(pointer)
+            self._registry._ask("stock_close", pointer)
+
+    def __enter__(self) -> Stock:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _must(self) -> int:
+        if self._pointer is None:
+            raise Closed("the stock has been closed")
+        return self._pointer
+
+    def _call(self, name: str, *arguments: object) -> None:
+        self._registry._call("stock_" + name, self._must(), *arguments)
+
+    # ---------------------------------------------------------- one of them --
+
+    def _change(
+        self,
+        name: str,
+        item: str,
+        quantity: int,
+        order: Optional[str],
+        tx: Optional[Transaction],
+    ) -> Answer:
+        answer = _native.StockAnswer()
+        try:
+            self._call(
+                name,
+                tx._must() if tx is not None else None,
+                _native.text(order, "order"),
+                _native.text(item, "item"),
+                _quantity(quantity),
+                _native.byref(answer),
+            )
+        except Insufficient as error:
+            error.left, error.item = answer.left, item
+            raise
+        return _answer(answer)
+
+    def deduct(
+        self,
+        item: str,
+        quantity: int = 1,
+        *,
+        order: Optional[str] = None,
+        tx: Optional[Transaction] = None,
+    ) -> Answer:
+        """Deduct so many of an item; :class:`Insufficient` if less is there,
+        :class:`NotFound` if there is no such item."""
+        return self._change("deduct", item, quantity, order, tx)
+
+    def restore(
+        self,
+        item: str,
+        quantity: int = 1,
+        *,
+        order: Optional[str] = None,
+        tx: Optional[Transaction] = None,
+    ) -> Answer:
+        """Add so many to an item."""
+        return self._change("restore", item, quantity, order, tx)
+
+    def set(
+        self,
+        item: str,
+        quantity: int,
+        *,
+        order: Optional[str] = None,
+        tx: Optional[Transaction] = None,
+    ) -> Answer:
+        """Make an item's quantity that; in our table a missing one is made."""
+        return self._change("set", item, quantity, order, tx)
+
+    def read(self, item: str, *, tx: Optional[Transaction] = None) -> int:
+        """The quantity of an item."""
+        quantity = ctypes.c_int64()
+        self._call(
+            "read",
+            tx._must() if tx is not None else None,
+            _native.text(item, "item"),
+            _native.byref(quantity),
+        )
+        return quantity.value
+
+    def list(self) -> List[Tuple[str, Optional[int]]]:
+        """All items and their quantities, by name."""
+        items = ctypes.POINTER(_native.StockItem)()
+        count = ctypes.c_size_t()
+        self._call("list", _native.byref(items), _native.byref(count))
+        try:
+            return [
+                (
+                    one.name.decode("utf-8", "replace"),
+                    one.quantity if one.quantity >= 0 else None,
+                )
+                for one in items[: count.value]
+            ]
+        finally:
+            _native.function("free")(items)
+
+    # -------------------------------------------------------------- several --
+
+    def _change_many(
+        self,
+        name: str,
+        quantities: Mapping[str, int],
+        order: Optional[str],
+        tx: Optional[Transaction],
+        *more: object,
+    ) -> Dict[str, Optional[int]]:
+        lines = (_native.StockLine * len(quantities))()
+        for i, (item, quantity) in enumerate(quantities.items()):
+            lines[i] = _native.StockLine(
+                item=_native.text(item, "item"), quantity=_quantity(quantity)
+            )
+        answer = _native.StockAnswer()
+        try:
+            self._call(
+                name,
+                tx._must() if tx is not None else None,
+                _native.text(order, "order"),
+                lines,
+                len(quantities),
+                *more,
+                _native.byref(answer),
+            )
+        except Insufficient as error:
+            error.item = list(quantities)[answer.line]
+            error.left = answer.left
+            raise
+        return {item: _left(line.left) for item, line in zip(quantities, lines)}
+
+    def deduct_many(
+        self,
+        quantities: Mapping[str, int],
+        *,
+        order: Optional[str] = None,
+        tx: Optional[Transaction] = None,
+    ) -> Dict[str, Optional[int]]:
+        """Deduct several items, all or nothing; what is left of each."""
+        return self._change_many("deduct_many", quantities, order, tx)
+
+    def restore_many(
+        self,
+        quantities: Mapping[str, int],
+        *,
+        order: Optional[str] = None,
+        tx: Optional[Transaction] = None,
+    ) -> Dict[str, Optional[int]]:
+        """Add to several items, all or nothing."""
+        return self._change_many("restore_many", quantities, order, tx)
+
+    # --------------------------------------------------------- reservations --
+
+    def reserve(
+        self,
+        order: str,
+        quantities: Mapping[str, int],
+        ttl: float,
+        *,
+        tx: Optional[Transaction] = None,
+    ) -> Dict[str, Optional[int]]:
+        """Deduct several items until the order is claimed, is cancelled, or
+        ``ttl`` seconds have passed on the database's clock."""
+        ttl_ms = _native.milliseconds(ttl, "ttl", 2**62)
+        return self._change_many("reserve", quantities, order, tx, ttl_ms)
+
+    def _decide(self, name: str, order: str, tx: Optional[Transaction]) -> Answer:
+        answer = _native.StockAnswer()
+        self._call(
+            name,
+            tx._must() if tx is not None else None,
+            _native.text(order, "order"),
+            _native.byref(answer),
+        )
+        return _answer(answer)
+
+    def claim(self, order: str, *, tx: Optional[Transaction] = None) -> Answer:
+        """Make a reservation final; :class:`LockExpired`: its time is over."""
+        return self._decide("claim", order, tx)
+
+    def cancel(self, order: str, *, tx: Optional[Transaction] = None) -> Answer:
+        """Give a reservation's quantities back."""
+        return self._decide("cancel", order, tx)
+
+    def expire(self) -> int:
+        """Give back the quantities of reservations whose time is over; how many
+        reservations they were.  To be called now and then, by any process."""
+        expired = ctypes.c_int64()
+        self._call("expire", _native.byref(expired))
+        return expired.value
+
+    def status(
+        self, order: str, *, tx: Optional[Transaction] = None
+    ) -> Tuple[str, float]:
+        """What has become of a reservation (reserved, claimed, cancelled or
+        expired), and the seconds that it has left."""
+        state = ctypes.c_int()
+        remaining = ctypes.c_int64()
+        self._call(
+            "status",
+            tx._must() if tx is not None else None,
+            _native.text(order, "order"),
+            _native.byref(state),
+            _native.byref(remaining),
+        )
+        return _STATES[state.value], remaining.value / 1000
+
+    # ------------------------------------------------------------------ rest --
+
+    def reap(
+        self, retention: Optional[float] = None, *, dry_run: bool = False
+    ) -> Tuple[int, int]:
+        """Forget orders and reservations that were over that many seconds ago
+        (90 days); how many rows of orders, and how many reservations."""
+        options = _native.StockReapOptions(
+            retention_ms=_native.milliseconds(retention, "retention", 2**62),
+            dry_run=dry_run,
+        )
+        reaped = _native.StockReaped()
+        self._call("reap", _native.byref(options), _native.byref(reaped))
+        return reaped.entries, reaped.reservations
+
+    @property
+    def stats(self) -> StockStats:
+        """What it has done since it was opened."""
+        stats = _native.StockStats()
+        self._registry._ask("stock_statistics", self._must(), _native.byref(stats))
+        return StockStats(*[getattr(stats, field) for field in StockStats._fields])
+
+
+def _quantity(quantity: Any) -> int:
+    if isinstance(quantity, bool) or not isinstance(quantity, int):
+        raise TypeError(f"a quantity is an int, not {type(quantity).__name__}")
+    if not -(2**63) <= quantity < 2**63:
+        raise failure(_native.CODES["EINVAL"])
+    return quantity
+
+
+def _left(left: int) -> Optional[int]:
+    return left if left >= 0 else None
+
+
+def _answer(answer: _native.StockAnswer) -> Answer:
+    return Answer(_left(answer.left), answer.is_duplicate, answer.attempts)

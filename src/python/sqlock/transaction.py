@@ -1,0 +1,368 @@
+"""Locks and checks inside a transaction on the application's own tables."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
+from typing import Sequence, Set, Tuple, Type, Union
+
+from . import _native
+from .errors import Busy, Closed, Error, NotSupported
+from .lease import Lease
+
+if TYPE_CHECKING:
+    from .registry import Registry
+
+#: What a column holds; other types travel as their text.
+Value = Union[None, int, str]
+#: The version of a row.
+Version = Union[int, str]
+
+_KINDS = {"integer": 0, "timestamp": 1, "state": 2}
+
+
+class Rows(List[Tuple[Value, ...]]):
+    """What a statement gave: its rows."""
+
+    #: How many rows were inserted, changed or deleted.
+    affected: int = 0
+
+
+class Table(NamedTuple):
+    """A table of the application; names are letters, digits and ``_``."""
+
+    #: "stock" or "schema.stock"
+    name: str
+    #: Unique.
+    key_column: str
+    #: For :meth:`Transaction.version` and :meth:`Transaction.update`.
+    version_column: Optional[str] = None
+    #: integer: rises by one; timestamp: of microseconds; state: the
+    #: application's own, whose next value is among those that are set.
+    version_kind: str = "integer"
+    #: For :meth:`Transaction.fence`.
+    fence_column: Optional[str] = None
+    fence_owner_column: Optional[str] = None
+
+    def _native(self) -> _native.Table:
+        if self.version_kind not in _KINDS:
+            raise ValueError(
+                f"version_kind must be one of {', '.join(_KINDS)}, not"
+                f" {self.version_kind!r}"
+            )
+        return _native.Table(
+            name=_native.text(self.name, "the name of a table"),
+            key_column=_native.text(self.key_column, "key_column"),
+            version_column=_native.text(self.version_column, "version_column"),
+            version_kind=_KINDS[self.version_kind],
+            fence_column=_native.text(self.fence_column, "fence_column"),
+            fence_owner_column=_native.text(
+                self.fence_owner_column, "fence_owner_column"
+            ),
+        )
+
+
+def _version_of(value: Version) -> _native.RowVersion:
+    if isinstance(value, int):
+        return _native.RowVersion(type=_native.INT64, integer=value)
+    data = _native.text(value, "a version") or b""
+    if len(data) > 63:
+        raise ValueError("a version of more than 63 bytes")
+    return _native.RowVersion(type=_native.TEXT, text=data)
+
+
+def _version_from(version: _native.RowVersion) -> Version:
+    if version.type == _native.INT64:
+        return int(version.integer)
+    return str(version.text.decode("utf-8", "replace"))
+
+
+class Transaction:
+    """A transaction on a connection of the registry, or on the application's.
+
+    ``with`` commits it at its end, or rolls it back after an exception.  It
+    belongs to one thread at a time.  On the application's connection, its own
+    statements are part of it; they must not run beside a call of this object.
+    """
+
+    def __init__(self, registry: Registry, pointer: int, connection: Any) -> None:
+        self._registry = registry
+        self._pointer: Optional[int] = pointer
+        self._connection = connection  # open as long as we are
+        if connection is None:
+            registry._uses.transactions.add(pointer)
+
+    def _must(self) -> int:
+        if self._pointer is None:
+            raise Closed("the transaction has ended")
+        return self._pointer
+
+    def _call(self, name: str, *arguments: object) -> None:
+        self._registry._call(name, self._must(), *arguments)
+
+    def _end(self, name: str) -> None:
+        pointer = self._must()
+        self._over()
+        self._registry._call(name, pointer)
+
+    def _over(self) -> None:
+        if self._pointer is not None:
+            self._registry._uses.transactions.discard(self._pointer)
+        self._pointer = None
+
+    # ------------------------------------------------------------- its end --
+
+    def commit(self) -> None:
+        """Commit it, also one that was joined.  Leases that were guarded are
+        checked once more.  :class:`Uncertain`: the connection broke under the
+        commit; every other error: it was rolled back."""
+        self._end("tx_commit")
+
+    def rollback(self) -> None:
+        """Roll it back, also one that was joined."""
+        self._end("tx_rollback")
+
+    def leave(self) -> None:
+        """Let go of the application's connection and leave its transaction as
+        it is, for the application to end."""
+        pointer = self._must()
+        try:
+            self._registry._call("tx_leave", pointer)
+        except Error as error:
+            if error.name == "EINVAL":
+                raise  # not adopted: nothing was done
+            self._over()
+            raise
+        self._over()
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if self._pointer is None:
+            return
+        if error is None:
+            self.commit()
+            return
+        try:
+            self.rollback()
+        except Error:
+            pass  # the server rolls back when it notices that we are gone
+
+    def __del__(self) -> None:
+        if self._pointer is not None and not self._registry._is_over():
+            try:
+                self.rollback()
+            except Error:
+                pass
+
+    # ---------------------------------------------------------- statements --
+
+    def execute(self, sql: str, parameters: Sequence[Value] = ()) -> Rows:
+        """One statement, with a ``?`` for each parameter (``??`` is a question
+        mark on PostgreSQL); its rows."""
+        values = (_native.Value * len(parameters))()
+        for i, parameter in enumerate(parameters):
+            values[i] = _native.value_of(parameter)
+        result = _native.Result()
+        self._call(
+            "tx_execute",
+            _native.text(sql, "a statement"),
+            values,
+            len(parameters),
+            _native.byref(result),
+        )
+        try:
+            rows = Rows(
+                tuple(
+                    _cell(result.cells[row * result.columns + column])
+                    for column in range(result.columns)
+                )
+                for row in range(result.rows)
+            )
+            rows.affected = result.affected
+        finally:
+            _native.function("result_clear")(_native.byref(result))
+        return rows
+
+    # --------------------------------------------------------------- locks --
+
+    def guard(self, lease: Lease) -> None:
+        """Let the database check that the lease is ours still, and keep anybody
+        from taking the lock over before the transaction ends.  Raises
+        :class:`LockLost`; the transaction does not commit then."""
+        self._call("tx_guard", lease._must().pointer)
+
+    def lock(
+        self,
+        names: Union[str, Sequence[str]],
+        wait: Optional[float] = None,
+        *,
+        skip_locked: bool = False,
+    ) -> Set[str]:
+        """Lock names until the transaction ends: others than the leases of the
+        same names.  ``skip_locked`` takes those that nobody has.  Gives the
+        names that were taken."""
+        listed = [names] if isinstance(names, str) else list(names)
+        wait_ms = 0 if skip_locked else _native.wait_ms(wait)
+        array = (ctypes.c_char_p * len(listed))(
+            *[_native.text(name, "the name of a lock") for name in listed]
+        )
+        results = (ctypes.c_int * len(listed))()
+        try:
+            self._call("tx_lock", array, len(listed), wait_ms, skip_locked, results)
+        except Busy:
+            if not skip_locked:
+                raise
+        return {name for name, code in zip(listed, results) if code == 0}
+
+    def lock_row(
+        self,
+        table: Table,
+        key: Value,
+        wait: Optional[float] = None,
+        *,
+        share: bool = False,
+    ) -> None:
+        """Lock a row FOR UPDATE, or FOR SHARE, until the transaction ends."""
+        self._call(
+            "tx_lock_row",
+            _native.byref(table._native()),
+            _native.byref(_native.value_of(key)),
+            share,
+            _native.wait_ms(wait),
+        )
+
+    def fence(self, table: Table, key: Value, token: int, owner: str) -> None:
+        """Set the fence column of a row to the token and its owner column to
+        the owner; :class:`Conflict` if it has had a greater token."""
+        self._call(
+            "tx_fence",
+            _native.byref(table._native()),
+            _native.byref(_native.value_of(key)),
+            token,
+            _native.text(owner, "owner"),
+        )
+
+    def version(self, table: Table, key: Value) -> Version:
+        """The version of a row."""
+        version = _native.RowVersion()
+        self._call(
+            "tx_version",
+            _native.byref(table._native()),
+            _native.byref(_native.value_of(key)),
+            _native.byref(version),
+        )
+        return _version_from(version)
+
+    def update(
+        self, table: Table, key: Value, expected: Version, values: Mapping[str, Value]
+    ) -> Version:
+        """Update a row that has that version still, and give it the next one;
+        :class:`Conflict` if it has another."""
+        assignments = (_native.Assignment * len(values))()
+        for i, (column, value) in enumerate(values.items()):
+            assignments[i] = _native.Assignment(
+                column=_native.text(column, "a column"), value=_native.value_of(value)
+            )
+        following = _native.RowVersion()
+        self._call(
+            "tx_update",
+            _native.byref(table._native()),
+            _native.byref(_native.value_of(key)),
+            _native.byref(_version_of(expected)),
+            assignments,
+            len(values),
+            _native.byref(following),
+        )
+        return _version_from(following)
+
+
+def _cell(cell: _native.Value) -> Value:
+    if cell.type == _native.NULL:
+        return None
+    if cell.type == _native.INT64:
+        return int(cell.integer)
+    return ctypes.string_at(cell.text, cell.length).decode("utf-8", "replace")
+
+
+# ------------------------------------------------------ native connections --
+
+
+def _mapped(library: str) -> Set[str]:
+    """The files of a client library that are loaded here; more than one when a
+    module has brought one of its own."""
+    with open("/proc/self/maps", encoding="utf-8", errors="replace") as maps:
+        paths = {line.split(maxsplit=5)[-1].strip() for line in maps if "/" in line}
+    return {p for p in paths if p.rsplit("/", 1)[-1].startswith(library)}
+
+
+def _one_libpq(module: str) -> None:
+    files = _mapped("libpq.so") | _mapped("libpq-")
+    if len(files) > 1:
+        raise NotSupported(
+            f"{module} has a libpq of its own, whose connections libsqlock cannot"
+            f" use ({', '.join(sorted(files))}): install it without its binaries,"
+            " such as psycopg[c] or Debian's package"
+        )
+
+
+def native_handle(connection: Any) -> int:
+    """The address of the PGconn or sqlite3 of a connection; see
+    :meth:`Registry.adopt`."""
+    if isinstance(connection, int):
+        return connection
+    module = type(connection).__module__.split(".")[0]
+    if module == "psycopg":
+        _one_libpq(module)
+        pointer = connection.pgconn.pgconn_ptr
+    elif module == "psycopg2" or hasattr(connection, "pgconn_ptr"):
+        _one_libpq(module)
+        if connection.closed:
+            pointer = None
+        else:
+            pointer = connection.pgconn_ptr
+    elif module == "apsw":
+        if sys.modules[module].using_amalgamation:
+            raise NotSupported(
+                "apsw has an SQLite of its own, whose connections libsqlock cannot"
+                " use: install one that uses the system's, such as Debian's package"
+            )
+        try:
+            pointer = connection.sqlite3pointer()
+        except sys.modules[module].ConnectionClosedError:
+            pointer = None
+    else:
+        kind = f"{type(connection).__module__}.{type(connection).__qualname__}"
+        raise NotSupported(
+            f"the native handle of a {kind} cannot be had: use"
+            " registry.transaction(), or psycopg, psycopg2 or apsw"
+        )
+    if not pointer:
+        raise Closed("the connection has been closed")
+    return int(pointer)
+
+
+def begin(registry: Registry) -> Transaction:
+    """See :meth:`Registry.transaction`."""
+    out = ctypes.c_void_p()
+    registry._call("tx_begin", _native.byref(out), registry._pointer)
+    assert out.value is not None
+    return Transaction(registry, out.value, None)
+
+
+def adopt(registry: Registry, connection: Any) -> Transaction:
+    """See :meth:`Registry.adopt`."""
+    out = ctypes.c_void_p()
+    registry._call(
+        "tx_adopt", _native.byref(out), registry._pointer, native_handle(connection)
+    )
+    assert out.value is not None
+    return Transaction(registry, out.value, connection)

@@ -1,0 +1,462 @@
+"""Locks by thread: exclusion, order, losses, ends of processes, errors."""
+
+import gc
+import os
+import signal
+import threading
+
+import pytest
+
+import sqlock
+from conftest import Program, lose
+
+
+def test_a_block_holds_the_lock(registry, other, name):
+    with registry.lock(name, wait=5) as lease:
+        assert lease.held
+        assert lease.name == name
+        assert 0 < lease.remaining <= 10
+        lease.check()
+        assert other.try_acquire(name) is None
+        row = other.show(name)
+        assert (row.name, row.state) == (name, "held")
+        assert (row.client_id, row.token) == (lease.client_id, lease.token)
+        assert lease.client_id in lease.id
+    assert not lease.held
+    assert lease.remaining == 0
+    assert lease.client_id == ""
+    assert other.show(name).state == "free"
+    with pytest.raises(sqlock.NotOwner):
+        lease.check()
+
+
+def test_each_lease_is_an_owner_of_its_own(registry, name):
+    with registry.lock(name):
+        with pytest.raises(sqlock.Busy) as busy:
+            registry.acquire(name, 0)
+        assert busy.value.code == -1
+        assert busy.value.name == "EBUSY"
+        with pytest.raises(sqlock.Timeout) as late:
+            registry.acquire(name, 0.05)
+        assert isinstance(late.value, TimeoutError)
+        assert isinstance(late.value, sqlock.Error)
+
+
+def test_tokens_rise(registry, other, name):
+    tokens = []
+    for one in (registry, other, registry, other):
+        with one.lock(name) as lease:
+            tokens.append(lease.token)
+    assert tokens == sorted(set(tokens))
+
+
+def test_a_lock_may_be_used_again_but_not_within_itself(registry, name):
+    lock = registry.lock(name, wait=1)
+    with lock as first:
+        with pytest.raises(RuntimeError):
+            lock.__enter__()
+    with lock as second:
+        assert second.token > first.token
+
+
+def test_a_lease_that_was_acquired_is_released(registry, other, name):
+    lease = registry.acquire(name, 5, ttl=20, max_hold=60)
+    assert lease.remaining > 10
+    lease.renew(30)
+    assert lease.remaining > 20
+    lease.release()
+    with pytest.raises(sqlock.NotOwner):
+        lease.release()
+    with other.lock(name, wait=0), pytest.raises(sqlock.Busy):
+        registry.acquire(name, 0)
+
+
+def test_a_block_releases_after_an_exception(registry, other, name):
+    with pytest.raises(KeyError):
+        with registry.lock(name):
+            raise KeyError("the block's own")
+    with other.lock(name, wait=0):
+        pass
+
+
+def test_a_lease_that_nobody_has_is_released(registry, other, name):
+    lease = registry.acquire(name)
+    assert other.try_acquire(name) is None
+    del lease
+    gc.collect()
+    other.acquire(name, 60).release()
+
+
+def test_threads_never_overlap(registry, name, counter):
+    inside, most, done = 0, 0, 0
+    rounds = 6
+
+    def work():
+        nonlocal inside, most, done
+        for _ in range(rounds):
+            with registry.lock(name):
+                inside += 1
+                most = max(most, inside)
+                n = counter.read()
+                done += 1
+                counter.set(n + 1)
+                inside -= 1
+
+    threads = [threading.Thread(target=work) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == 1
+    assert done == 16 * rounds
+    assert counter.read() == 16 * rounds
+
+
+# ------------------------------------------------------------------ a loss --
+
+
+def test_a_loss_is_told_and_raises(registry, other, name):
+    told = []
+    heard = threading.Event()
+
+    def on_lost(lease, error):
+        told.append((lease, error))
+        # It may do anything: it has a thread of its own.
+        with registry.lock(name + "-other"):
+            heard.set()
+
+    with pytest.raises(sqlock.LockLost) as lost:
+        with registry.lock(name, ttl=2, on_lost=on_lost) as lease:
+            lease.check()
+            lose(other, name)
+            with other.lock(name):
+                assert lease.lost.wait(120)
+                assert not lease.held
+                assert lease.remaining == 0
+                with pytest.raises(sqlock.LockLost):
+                    lease.check()
+    assert lost.value.name in ("ELOST", "EEXPIRED")
+    assert heard.wait(120)
+    assert told[0][0] is lease
+    assert isinstance(told[0][1], sqlock.LockLost)
+
+
+def test_a_lease_that_is_not_renewed_expires(registry, name):
+    with pytest.raises(sqlock.LockExpired):
+        with registry.lock(name, ttl=0.3, auto_renew=False) as lease:
+            assert lease.lost.wait(120)
+            with pytest.raises(sqlock.LockExpired):
+                lease.check()
+    with registry.lock(name, wait=60):
+        pass
+
+
+def test_a_loss_does_not_hide_what_the_block_raised(registry, other, name):
+    with pytest.raises(ZeroDivisionError):
+        with registry.lock(name, ttl=2) as lease:
+            lose(other, name)
+            assert lease.lost.wait(120)
+            raise ZeroDivisionError
+
+
+HOLDER = """
+import sys, sqlock
+registry = sqlock.open(sys.argv[1])
+lease = registry.acquire(sys.argv[2], ttl=5)
+print(lease.token, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_the_lock_of_a_killed_process_passes_on(registry, url, name):
+    with Program(HOLDER, url, name) as holder:
+        token = int(holder.process.stdout.readline())
+        assert registry.try_acquire(name) is None
+        holder.process.kill()
+        with registry.lock(name, wait=120) as lease:
+            assert lease.token > token
+
+
+EXITS = """
+import sys, threading, sqlock
+registry = sqlock.open(sys.argv[1])
+lease = registry.acquire(sys.argv[2], ttl=600)
+with registry.transaction() as tx:
+    tx.execute("SELECT 1")
+open_one = registry.transaction()
+open_one.execute("SELECT 1")
+stock = registry.stock()
+waits = threading.Thread(target=registry.acquire, args=[sys.argv[2]], daemon=True)
+waits.start()
+print("ends", flush=True)
+"""
+
+
+def test_a_process_that_ends_leaves_nothing_held(registry, url, name):
+    with Program(EXITS, url, name) as program:
+        program.says("ends")
+        code, _ = program.ends()
+        assert code == 0, program.complaint()
+    with registry.lock(name, wait=0):
+        pass
+
+
+# ------------------------------------------------------------------- waits --
+
+WAITS = """
+import sys, threading, time, sqlock
+registry = sqlock.open(sys.argv[1])
+names = sys.argv[2:]
+main = threading.main_thread().ident
+
+def tell():
+    # Once the main thread is where it waits, and nowhere before.
+    places = ("_acquire_by_request", "_in_thread")
+    while True:
+        frame, above = sys._current_frames()[main], []
+        while frame:
+            above.append(frame.f_code.co_name)
+            frame = frame.f_back
+        if above[0] == places[0] or above[:3] == ["wait", "wait", places[1]]:
+            break
+        time.sleep(0.01)
+    print("waits", flush=True)
+
+threading.Thread(target=tell).start()
+try:
+    if len(names) > 1:
+        registry.acquire_many(names)
+    else:
+        registry.acquire(names[0])
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+with registry.lock(names[0] + "-more", wait=60):
+    pass
+registry.close()
+"""
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_ctrl_c_ends_a_wait(registry, url, name, count):
+    names = [name] + [f"{name}-{i}" for i in range(1, count)]
+    with registry.lock(name):
+        with Program(WAITS, url, *names) as program:
+            program.says("waits")
+            os.kill(program.process.pid, signal.SIGINT)
+            code, rest = program.ends()
+            assert (code, rest) == (0, "interrupted\n"), program.complaint()
+    for one in names:
+        registry.acquire(one, 0).release()
+
+
+def test_a_handler_that_returns_does_not_end_a_wait(registry, other, name):
+    handled = threading.Event()
+    previous = signal.signal(signal.SIGUSR1, lambda *_: handled.set())
+    held = other.acquire(name)
+
+    def pass_on():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        handled.wait()
+        held.release()
+
+    try:
+        threading.Thread(target=pass_on).start()
+        with registry.lock(name, wait=120):
+            assert handled.is_set()
+    finally:
+        signal.signal(signal.SIGUSR1, previous)
+
+
+def test_closing_ends_waits(url, name):
+    registry = sqlock.open(url)
+    held = registry.acquire(name)
+    begun = threading.Barrier(3)
+    came = []
+
+    def wait(take):
+        begun.wait()
+        try:
+            take()
+        except sqlock.Error as error:
+            came.append(type(error))
+
+    threads = [
+        threading.Thread(target=wait, args=[lambda: registry.acquire(name)]),
+        threading.Thread(target=wait, args=[lambda: registry.acquire_many([name])]),
+    ]
+    for thread in threads:
+        thread.start()
+    begun.wait()
+    registry.close()
+    for thread in threads:
+        thread.join()
+    # Those that came too late to be cancelled find it closed.
+    assert len(came) == 2
+    assert set(came) <= {sqlock.Cancelled, sqlock.Closed}
+    registry.close()
+    assert not held.held
+    assert held.remaining == 0
+    for use in (registry.try_acquire, registry.show, registry.is_done):
+        with pytest.raises(sqlock.Closed):
+            use(name)
+    with pytest.raises(sqlock.Closed):
+        held.release()
+    with sqlock.open(url) as again:
+        again.acquire(name, 0).release()
+
+
+# -------------------------------------------------------------------- many --
+
+
+def test_many_are_taken_together_or_not_at_all(registry, other, name):
+    names = [f"{name}-{i}" for i in (3, 1, 2)]
+    with registry.lock_many(names, wait=5) as leases:
+        assert [lease.name for lease in leases] == names
+        assert set(leases.tokens) == set(names)
+        leases.check()
+        leases.renew()
+        assert leases.held
+        assert leases.remaining > 0
+        with pytest.raises(sqlock.Busy):
+            other.acquire_many([name, names[0]], 0)
+        other.acquire(name, 0).release()
+        with other.lock_many([name, *names], 0, partial=True) as some:
+            assert [lease.name for lease in some] == [name]
+    with other.lock_many(names, wait=0):
+        pass
+    with pytest.raises(TypeError):
+        registry.lock_many("one").__enter__()
+
+
+def test_the_loss_of_one_of_many_raises(registry, other, name):
+    names = [f"{name}-{i}" for i in range(3)]
+    with pytest.raises(sqlock.LockLost):
+        with registry.lock_many(names, ttl=2) as leases:
+            lose(other, names[1])
+            assert leases[1].lost.wait(120)
+            assert [lease.held for lease in leases] == [True, False, True]
+            with pytest.raises(sqlock.LockLost):
+                leases.check()
+    with other.lock_many(names, wait=60):
+        pass
+
+
+# -------------------------------------------------------------------- fork --
+
+
+def test_a_child_process_is_refused(registry, name):
+    with registry.lock(name) as lease:
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                uses = (
+                    lambda: registry.acquire(name + "-child", 0),
+                    lambda: registry.show(name),
+                    lease.check,
+                    lease.release,
+                    registry.close,
+                )
+                for i, use in enumerate(uses):
+                    code = 10 + i
+                    try:
+                        use()
+                    except sqlock.UsedAfterFork:
+                        continue
+                    os._exit(code)
+                code = 0 if not lease.held else 2
+                del lease
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        lease.check()
+
+
+# ---------------------------------------------------------- administration --
+
+
+def test_locks_are_listed(registry, other, name):
+    registry.acquire(name + "-free").release()
+    with registry.lock(name + "-held"):
+        held = other.list(name + "*")
+        assert [(row.name, row.state) for row in held] == [(name + "-held", "held")]
+        assert held[0].expires_at > held[0].acquired_at > 0
+        assert held[0].holder
+        both = other.list(name + "*", free=True, sort="name")
+        assert [row.state for row in both] == ["free", "held"]
+        assert len(other.list(name + "*", free=True, limit=1)) == 1
+        with pytest.raises(ValueError, match="sort must be one of"):
+            other.list(sort="size")
+    with pytest.raises(sqlock.NotFound):
+        other.show(name)
+
+
+def test_a_break_names_the_holder(registry, other, name):
+    with registry.lock(name) as lease:
+        with pytest.raises(sqlock.Conflict):
+            other.break_lock(name, client_id="0" * 36, reason="test")
+        with pytest.raises(sqlock.Invalid):
+            other.break_lock(name)
+        lease.check()
+    assert other.reap(3600) >= 0
+
+
+def test_what_is_done_once(registry, name):
+    assert not registry.is_done(name)
+    with registry.lock(name) as lease:
+        lease.record_done()
+    assert registry.is_done(name)
+
+
+# ------------------------------------------------------------------ errors --
+
+
+def test_errors_of_opening():
+    with pytest.raises(sqlock.Error) as unknown:
+        sqlock.open("nonsense://host/db")
+    assert "nonsense" in str(unknown.value)
+    with pytest.raises(sqlock.SchemaError) as missing:
+        sqlock.open("sqlite:/tmp/there-is-no-such-file.db")
+    assert "\n" not in missing.value.message
+    with pytest.raises(sqlock.Unreachable) as away:
+        sqlock.open("postgresql://user:secret@127.0.0.1:1/db", connect_timeout=1, ttl=1)
+    assert "secret" not in str(away.value)
+    assert isinstance(away.value, ConnectionError)
+
+
+def test_arguments_are_looked_at(registry, name):
+    for wait in (-1, float("nan"), "5", True):
+        with pytest.raises((TypeError, ValueError)):
+            registry.acquire(name, wait)
+    for ttl in (0, -1, float("inf"), "5"):
+        with pytest.raises((TypeError, ValueError)):
+            registry.acquire(name, ttl=ttl)
+    with pytest.raises(sqlock.Invalid):
+        registry.acquire(name, ttl=0.001)
+    for bad in (b"bytes", None, 5, "a\0b", "\ud800"):
+        with pytest.raises((TypeError, ValueError)):
+            registry.acquire(bad)
+    with pytest.raises(sqlock.Invalid):
+        registry.acquire("x" * 10_001)
+    with pytest.raises(ValueError, match="key_rule must be one of"):
+        sqlock.open("sqlite:x", key_rule="new")
+    with registry.lock(name + " \N{SNOWMAN}", wait=float("inf")) as lease:
+        assert registry.show(lease.name).name == lease.name
+
+
+def test_a_library_that_is_not_there_is_named():
+    with Program("import sqlock", SQLOCK_LIBRARY="/nonexistent/libsqlock.so") as one:
+        code, _ = one.ends()
+        text = one.complaint()
+    assert code == 1
+    last = text.splitlines()[-1]
+    assert last.startswith("ImportError: sqlock: cannot load the C library")
+    assert "/nonexistent/libsqlock.so" in last
+
+
+def test_a_library_that_is_another_is_refused():
+    with Program("import sqlock", SQLOCK_LIBRARY="libc.so.6") as program:
+        code, _ = program.ends()
+        text = program.complaint()
+    assert code == 1
+    assert "cannot load the C library libc.so.6" in text.splitlines()[-1]

@@ -1,0 +1,125 @@
+"""Stock: exact counts, orders that happen once, reservations."""
+
+import threading
+
+import pytest
+
+import sqlock
+
+STRATEGIES = ("conditional", "pessimistic", "optimistic", "buckets", "coalesced")
+
+
+def test_what_is_there_and_no_more(registry, name):
+    with registry.stock() as stock:
+        assert stock.set(name, 5).left == 5
+        answer = stock.deduct(name, 2)
+        assert (answer.left, answer.is_duplicate) == (3, False)
+        with pytest.raises(sqlock.Insufficient) as refused:
+            stock.deduct(name, 4)
+        assert (refused.value.left, refused.value.item) == (3, name)
+        assert stock.restore(name).left == 4
+        assert stock.read(name) == 4
+        assert (name, 4) in stock.list()
+        with pytest.raises(sqlock.NotFound):
+            stock.deduct(name + "-missing")
+        with pytest.raises(sqlock.Invalid):
+            stock.deduct(name, 0)
+        with pytest.raises(TypeError):
+            stock.deduct(name, 1.5)
+        assert stock.stats.operations >= 5
+    with pytest.raises(sqlock.Closed):
+        stock.read(name)
+
+
+def test_an_order_happens_once(registry, name):
+    stock = registry.stock()
+    stock.set(name, 5)
+    assert not stock.deduct(name, 2, order=name).is_duplicate
+    again = stock.deduct(name, 2, order=name)
+    assert (again.is_duplicate, again.left) == (True, 3)
+    assert stock.read(name) == 3
+    with pytest.raises(sqlock.OrderMismatch):
+        stock.deduct(name, 3, order=name)
+    assert stock.reap(dry_run=True) == (0, 0)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_many_threads_never_oversell(registry, name, strategy):
+    stock = registry.stock(strategy)
+    stock.set(name, 20)
+    sold, refused = [], []
+
+    def buy():
+        for _ in range(4):
+            try:
+                stock.deduct(name)
+                sold.append(1)
+            except sqlock.Insufficient:
+                refused.append(1)
+
+    threads = [threading.Thread(target=buy) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(sold), len(refused)) == (20, 12)
+    assert stock.read(name) == 0
+
+
+def test_several_items_or_none(registry, name):
+    stock = registry.stock()
+    shoes, laces = name + "-shoes", name + "-laces"
+    stock.set(shoes, 2)
+    stock.set(laces, 4)
+    assert stock.deduct_many({shoes: 1, laces: 2}) == {shoes: 1, laces: 2}
+    with pytest.raises(sqlock.Insufficient) as refused:
+        stock.deduct_many({shoes: 1, laces: 3})
+    assert (refused.value.item, refused.value.left) == (laces, 2)
+    assert stock.read(shoes) == 1
+    assert stock.restore_many({shoes: 1, laces: 2}) == {shoes: 2, laces: 4}
+
+
+def test_reservations(registry, name):
+    stock = registry.stock()
+    stock.set(name, 5)
+    orders = [f"{name}-{i}" for i in range(3)]
+    for order in orders[:2]:
+        stock.reserve(order, {name: 1}, ttl=600)
+    state, remaining = stock.status(orders[0])
+    assert state == "reserved"
+    assert 0 < remaining <= 600
+    stock.claim(orders[0])
+    assert stock.claim(orders[0]).is_duplicate
+    stock.cancel(orders[1])
+    assert [stock.status(one)[0] for one in orders[:2]] == ["claimed", "cancelled"]
+    assert stock.read(name) == 4
+    stock.reserve(orders[2], {name: 2}, ttl=0.001)
+    while stock.status(orders[2])[0] == "reserved":
+        stock.expire()
+    assert stock.status(orders[2])[0] == "expired"
+    assert stock.read(name) == 4
+    with pytest.raises(sqlock.LockExpired):
+        stock.claim(orders[2])
+
+
+def test_within_a_transaction(registry, name):
+    stock = registry.stock()
+    stock.set(name, 5)
+    with pytest.raises(ZeroDivisionError):
+        with registry.transaction() as tx:
+            stock.deduct(name, 2, tx=tx)
+            assert stock.read(name, tx=tx) == 3
+            raise ZeroDivisionError
+    assert stock.read(name) == 5
+    with registry.transaction() as tx:
+        stock.deduct(name, 2, tx=tx)
+    assert stock.read(name) == 3
+
+
+def test_a_strategy_that_is_none(registry):
+    with pytest.raises(ValueError, match="strategy must be one of conditional"):
+        registry.stock("hopeful")
+    with pytest.raises(sqlock.SchemaError):
+        registry.stock(
+            table="there_is_none", item_column="item", quantity_column="quantity"
+        )
