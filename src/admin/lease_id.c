@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "lease/lease.h"
+#include "lease/row.h"
 #include "sqlock/lease.h"
 
 /* The lease that an id names; its texts are in here. */
@@ -100,6 +100,8 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
 {
     struct named_lease named;
     struct lk_store *store;
+    struct lk_batch batch;
+    struct lk_item item;
     uint32_t wanted_ms;
     int64_t left_ns;
     int rc;
@@ -112,11 +114,14 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
                           named.lease.ttl_ms, err);
     if (rc < 0)
         return rc;
-    named.lease.deadline_boot_ns = INT64_MAX; /* not known */
-    rc = lk_lease_renew(store, &named.lease, wanted_ms, err);
+    named.lease.ttl_ms = wanted_ms;
+    lk_batch_of_one(&batch, &item, &named.lease, lk_store_deadline(store));
+    rc = lk_batch_renew(store, &batch, err);
+    if (rc == 0)
+        rc = lk_renewal_error(item.rc, err);
     if (rc < 0)
         return rc;
-    left_ns = named.lease.deadline_boot_ns - lk_boottime_ns();
+    left_ns = item.lease.deadline_boot_ns - lk_boottime_ns();
     if (left_ns <= 0)
         return lk_error(err, SQLOCK_EEXPIRED,
                         "the renewal took longer than the lease");
@@ -133,7 +138,7 @@ static int read_deadline(struct lk_store *store, struct lk_lease *lease,
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, lease->key, lk_store_deadline(store), &row, err);
+    rc = lk_row_read(store, lease->key, lk_store_deadline(store), &row, err);
     if (rc < 0)
         return rc;
     if (strcmp(row.client_id, lease->client_id) != 0)
@@ -149,12 +154,18 @@ int sqlock_lease_release(sqlock_registry *registry, const char *id,
 {
     struct named_lease named;
     struct lk_store *store;
+    struct lk_batch batch;
+    struct lk_item item;
     int rc;
 
     rc = find(&named, &store, registry, id, err);
     if (rc == 0)
         rc = read_deadline(store, &named.lease, err);
-    return rc < 0 ? rc : lk_lease_release(store, &named.lease, err);
+    if (rc < 0)
+        return rc;
+    lk_batch_of_one(&batch, &item, &named.lease, lk_store_deadline(store));
+    rc = lk_batch_release(store, &batch, err);
+    return rc < 0 ? rc : lk_release_error(item.rc, err);
 }
 
 /* --- the guard, as text --- */

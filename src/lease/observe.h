@@ -4,7 +4,7 @@
 #ifndef LK_OBSERVE_H
 #define LK_OBSERVE_H
 
-#include "lease/lease.h"
+#include "lease/row.h"
 
 /* How long a row is not to be claimed, by what is known now: 0, or ns.  `seen`
  * remembers what was seen of it before. */

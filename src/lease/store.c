@@ -17,7 +17,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "lease/layout.h"
-#include "lease/lease.h"
+#include "lease/row.h"
 
 /* The longest a lock statement may wait for a row that a transaction has
  * locked: an attempt answers "busy" then. */
@@ -150,8 +150,8 @@ static int check_access(struct lk_store *store, sqlock_error *err)
 {
     struct lk_row row;
 
-    return lk_lease_read(store, "sqlock-open", lk_store_deadline(store), &row,
-                         err);
+    return lk_row_read(store, "sqlock-open", lk_store_deadline(store), &row,
+                       err);
 }
 
 int lk_store_open(struct lk_store *store, const char *url,

@@ -1,61 +1,75 @@
 /*
- * acquire.c - taking, renewing and giving back one lock
+ * acquire.c - taking one lock or many
  */
 #include "locks/acquire.h"
 
-#include "base/clock.h"
+#include "base/error.h"
 #include "locks/care.h"
-#include "wait/release.h"
 
-int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err)
+/* Watching and renewing each lock that was granted. */
+static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
+                      sqlock_error *err)
 {
-    struct lk_lease lease;
-    int lost = 0;
-    int rc = lk_begin_give_back(lock, owner, &lease, &lost, err);
+    int result = 0;
 
-    return rc <= 0 ? rc : lk_end_give_back(lock, rc, &lease, lost, err);
+    for (size_t i = 0; i < set->count; i++) {
+        struct lk_member *member = &set->members[i];
+
+        if (a->parts[i].state != LK_PART_HELD)
+            continue;
+        member->rc = lk_begin_care(member->lock, a->parts[i].grant, &a->options,
+                                   result == 0 ? err : NULL);
+        if (result == 0)
+            result = member->rc;
+    }
+    return result;
 }
 
-int lk_begin_give_back(sqlock_lock *lock, uint64_t owner,
-                       struct lk_lease *lease, int *lost, sqlock_error *err)
+/* What cannot be held as it was asked for is not held at all; with `partial`,
+ * of each for itself.  One by one, which needs no memory. */
+static void undo(struct lk_set *set, const struct lk_acquisition *a)
 {
-    uint64_t grant = 0;
-    int rc = lk_begin_release(lock->entry, owner, lease, &grant, lost, err);
+    for (size_t i = 0; i < set->count; i++) {
+        const struct lk_part *part = &a->parts[i];
+        bool is_held = part->state == LK_PART_HELD;
+        bool is_nested = part->state == LK_PART_NESTED;
 
-    if (rc > 0)
-        lk_end_care(lock, grant);
-    return rc;
+        if (a->is_partial ? is_held && set->members[i].rc < 0
+                          : is_held || is_nested)
+            (void)lk_give_back(set->members[i].lock, part->owner, NULL);
+    }
 }
 
-int lk_end_give_back(sqlock_lock *lock, int begun, struct lk_lease *lease,
-                     int lost, sqlock_error *err)
+int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err)
 {
-    int64_t token = lease->token;
-    int rc = begun == LK_RELEASE_OVERDUE
-                 ? lk_end_overdue(lock->entry, lease, lost, err)
-                 : lk_end_lease(lock->entry, lease, lost, err);
-
-    lk_tell_released(lock, token, lost, rc);
-    return rc;
-}
-
-int lk_take(sqlock_lock *lock, struct lk_acquisition *a, sqlock_error *err)
-{
-    const struct lk_part *part = a->parts;
     int rc = lk_acquisition_run(a, err);
 
-    if (rc != 0 || part->state != LK_PART_HELD)
+    if (rc == LK_SUSPENDED)
         return rc;
-    rc = lk_begin_care(lock, part->grant, &a->options, err);
-    if (rc < 0) /* not held as it was asked for */
-        (void)lk_give_back(lock, part->owner, NULL);
-    return rc;
+    for (size_t i = 0; i < set->count; i++)
+        set->members[i].rc = a->parts[i].rc;
+    if (rc == 0)
+        rc = begin_care(set, a, err);
+    if (rc < 0 && a->rc == 0)
+        undo(set, a);
+    return a->is_partial && a->rc == 0 ? 0 : rc;
+}
+
+static int acquire(struct lk_set *set, struct lk_acquisition *a,
+                   sqlock_error *err)
+{
+    for (size_t i = 0; i < set->count; i++)
+        lk_acquisition_add(a, i, set->members[i].lock->entry,
+                           lk_caller(set->members[i].lock));
+    (void)lk_acquisition_enter(a, err);
+    return lk_take(set, a, err);
 }
 
 int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                    const sqlock_acquire_options *options, sqlock_error *err)
 {
     struct lk_acquisition a;
+    struct lk_set set;
     int rc = lk_lock_check(lock, err);
 
     if (rc == 0)
@@ -63,11 +77,41 @@ int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                                   options, err);
     if (rc < 0)
         return rc;
-    lk_acquisition_add(&a, 0, lock->entry, lk_caller(lock));
-    (void)lk_acquisition_enter(&a, err);
-    rc = lk_take(lock, &a, err);
+    lk_set_of_one(&set, lock);
+    rc = acquire(&set, &a, err);
+    lk_acquisition_end(&a);
+    return lk_set_end(&set, rc, err);
+}
+
+static int acquire_many(struct lk_set *set, int64_t wait_ms,
+                        const sqlock_acquire_options *options,
+                        sqlock_error *err)
+{
+    struct lk_acquisition a;
+    int rc = lk_acquisition_begin(&a, &set->registry->entries, set->count,
+                                  wait_ms, options, err);
+
+    if (rc < 0)
+        return rc;
+    a.is_partial = a.options.partial;
+    if (a.is_partial && wait_ms != 0)
+        rc = lk_error(err, SQLOCK_EINVAL, "with partial, wait_ms must be 0");
+    else
+        rc = acquire(set, &a, err);
     lk_acquisition_end(&a);
     return rc;
+}
+
+int sqlock_acquire_many(sqlock_lock *const *locks, size_t count,
+                        int64_t wait_ms, const sqlock_acquire_options *options,
+                        int *results, sqlock_error *err)
+{
+    struct lk_set set;
+    int rc = lk_set_begin(&set, locks, count, results, err);
+
+    if (rc == 0)
+        rc = acquire_many(&set, wait_ms, options, err);
+    return lk_set_end(&set, rc, err);
 }
 
 int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
@@ -77,39 +121,5 @@ int sqlock_cancel(sqlock_lock *lock, sqlock_error *err)
     if (rc == 0)
         lk_entry_cancel(lock->entry,
                         lk_is_shared(lock->registry) ? 0 : lock->owner);
-    return rc;
-}
-
-int sqlock_release(sqlock_lock *lock, sqlock_error *err)
-{
-    int rc = lk_lock_check(lock, err);
-
-    return rc < 0 ? rc : lk_give_back(lock, lk_caller(lock), err);
-}
-
-int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms, sqlock_error *err)
-{
-    struct lk_renewal renewal = {0};
-    struct lk_lease lease = {0};
-    sqlock_registry *registry;
-    int rc;
-
-    rc = lk_lock_check(lock, err);
-    if (rc == 0)
-        rc = lk_begin_renew(lock->entry, lk_caller(lock), &ttl_ms, &renewal,
-                            &lease, err);
-    if (rc < 0)
-        return rc;
-    registry = lock->registry;
-    if (ttl_ms < lease.ttl_ms) /* it ends sooner from here on */
-        lk_expiry_wake(&registry->expiry);
-    rc = lk_lease_renew(&registry->store, &lease, ttl_ms, err);
-
-    pthread_mutex_lock(&lock->entry->mutex);
-    (void)lk_renewal_end(lock->entry, &renewal, &lease, rc, lk_boottime_ns());
-    pthread_mutex_unlock(&lock->entry->mutex);
-    lk_expiry_wake(&registry->expiry);
-    if (ttl_ms != renewal.old_ttl_ms || renewal.others_ns != LK_NEVER)
-        lk_renewer_wake(&registry->renewer); /* due sooner than it was */
     return rc;
 }

@@ -26,10 +26,9 @@ struct sqlock_request {
     struct lk_task task;
 
     /* of who runs it */
+    struct lk_set set; /* its lock */
     struct lk_acquisition a;
-    struct lk_lease lease; /* in place of `a`, of a release */
-    int lost;
-    int begun; /* of a release, as lk_begin_give_back() gave it */
+    struct lk_release release; /* in place of `a`, of a release */
 
     pthread_mutex_t mutex; /* before all others */
     bool is_release;       /* never changes */
@@ -78,6 +77,7 @@ static sqlock_request *create(sqlock_lock *lock, int done_fd)
 
     if (request != NULL) {
         request->lock = lock;
+        lk_set_of_one(&request->set, lock);
         request->done_fd = done_fd;
     }
     return request;
@@ -152,10 +152,9 @@ static bool run(struct lk_task *task, bool may_wait)
     }
     request->a.self.may_not_block = !may_wait;
     if (request->is_release)
-        rc = lk_end_give_back(request->lock, request->begun, &request->lease,
-                              request->lost, &request->err);
+        rc = lk_end_give_back(&request->set, &request->release, &request->err);
     else
-        rc = lk_take(request->lock, &request->a, &request->err);
+        rc = lk_take(&request->set, &request->a, &request->err);
     if (rc == LK_SUSPENDED) {
         task->due_ns = request->a.self.until_ns;
         return true;
@@ -232,6 +231,19 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
     return 0;
 }
 
+static int begin_release(sqlock_request *request, sqlock_error *err)
+{
+    struct lk_release *release = &request->release;
+    sqlock_lock *lock = request->lock;
+    int rc = lk_release_begin(release, &lock->registry->store, 1, err);
+
+    if (rc < 0)
+        return rc;
+    lk_begin_give_back(&request->set, release, 0, lk_caller(lock), err);
+    release->one.lease.asked_ns = sqlock_monotonic_ns();
+    return release->one.rc;
+}
+
 int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
                            sqlock_error *err)
 {
@@ -253,16 +265,13 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
         free(request);
         return rc;
     }
-    rc = lk_begin_give_back(lock, lk_caller(lock), &request->lease,
-                            &request->lost, err);
+    rc = begin_release(request, err);
     if (rc < 0) {
         destroy(request);
         return rc;
     }
-    request->begun = rc;
-    request->lease.asked_ns = sqlock_monotonic_ns();
     *out = request;
-    if (rc == 0) /* nested: that was all */
+    if (request->release.one.state == LK_RELEASE_OVER) /* it was nested */
         finish(request, 0);
     else
         start(request, true);
@@ -334,7 +343,7 @@ static void abandon(sqlock_request *request)
     request->is_abandoned = true;
     request->done_fd = -1;
     if (request->is_release)
-        lk_abandon_release(lock->entry, &request->lease);
+        lk_abandon_release(lock->entry, &request->release.one.lease);
     else
         lk_abandon_part(&request->a.one);
     has_gone = request->is_over && (request->is_release || request->rc < 0);

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "lease/row.h"
 #include "tx/tx.h"
 
 /* Looks after which an old snapshot cannot be blamed on a passing renewal. */
@@ -27,7 +28,7 @@ static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
 {
     char holder[LK_HOLDER_SIZE];
 
-    if (lk_lease_holder(tx->store, sqlock_key(lock), holder, NULL) < 0)
+    if (lk_row_holder(tx->store, sqlock_key(lock), holder, NULL) < 0)
         (void)snprintf(holder, sizeof holder, "one that cannot be found out");
     else if (holder[0] == '\0')
         (void)snprintf(holder, sizeof holder, "nobody");
@@ -52,7 +53,7 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(tx->store, sqlock_key(lock),
+    rc = lk_row_read(tx->store, sqlock_key(lock),
                        lk_store_deadline(tx->store), &row, err);
     if (rc < 0)
         return rc;
@@ -200,7 +201,7 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
         struct lk_row row;
         int rc;
 
-        rc = lk_lease_read(tx->store, sqlock_key(guard->lock),
+        rc = lk_row_read(tx->store, sqlock_key(guard->lock),
                            lk_store_deadline(tx->store), &row, NULL);
         if (rc == 0 && strcmp(row.client_id, guard->client_id) != 0) {
             guard->lost = lost(tx, guard->lock, err);

@@ -88,15 +88,26 @@ static void leave_queue(struct lk_acquisition *a, int rc)
 
 /* --- between two attempts --- */
 
+/* A claim that is not sent again is freed in the background. */
+static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
+{
+    if (part->lease.is_in_doubt)
+        lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
+    part->lease.is_in_doubt = false;
+}
+
 /* Of all locks only what it waits for is kept. */
 static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
 {
     if (a->wait.part != NULL && a->wait.part != kept)
         leave_queue(a, SQLOCK_EBUSY);
     a->first = kept;
-    for (size_t i = 0; i < a->count; i++)
-        if (&a->parts[i] != kept)
-            lk_step_back(&a->parts[i]);
+    for (size_t i = 0; i < a->count; i++) {
+        if (&a->parts[i] == kept)
+            continue;
+        lk_step_back(&a->parts[i]);
+        give_up_doubt(a, &a->parts[i]);
+    }
 }
 
 static struct lk_part *one_with_turn(struct lk_acquisition *a)
@@ -444,8 +455,7 @@ void lk_acquisition_end(struct lk_acquisition *a)
     for (size_t i = 0; i < a->count; i++) {
         struct lk_part *part = &a->parts[i];
 
-        if (part->lease.is_in_doubt)
-            lk_resolver_add_claim(a->store, &part->lease, lk_boottime_ns());
+        give_up_doubt(a, part);
         if (a->rc < 0 && part->state == LK_PART_NESTED)
             lk_step_back(part);
         lk_part_end(part);

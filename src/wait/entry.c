@@ -11,6 +11,7 @@
 #include "base/owner.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
+#include "wait/release.h"
 #include "wait/turn.h"
 
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner)
@@ -142,48 +143,56 @@ int lk_not_owner(sqlock_error *err)
 }
 
 /* Called with the mutex held: of a lease that was set aside. */
-static int begin_overdue(struct lk_entry *entry, struct lk_overdue *overdue,
-                         struct lk_lease *lease, int *lost)
+static void begin_overdue(struct lk_overdue *overdue,
+                          struct lk_release_part *part)
 {
+    part->grant = overdue->grant;
     if (--overdue->hold_count > 0)
-        return 0;
-    lk_count(&entry->store->db.stats, LK_COUNT_RELEASED);
-    *lease = overdue->lease;
-    *lost = overdue->lost;
-    lk_overdue_end(entry, overdue);
-    return LK_RELEASE_OVERDUE;
+        return;
+    lk_count(&part->entry->store->db.stats, LK_COUNT_RELEASED);
+    part->lease = overdue->lease;
+    part->lost = overdue->lost;
+    part->state = LK_RELEASE_ASIDE;
+    lk_overdue_end(part->entry, overdue);
 }
 
-int lk_begin_release(struct lk_entry *entry, uint64_t owner,
-                     struct lk_lease *lease, uint64_t *grant, int *lost,
-                     sqlock_error *err)
+/* Called with the mutex held: of the lease that its owner has. */
+static int begin_own(struct lk_release_part *part, sqlock_error *err)
 {
-    int rc = 0;
+    struct lk_entry *entry = part->entry;
+
+    if (entry->hold_count > 1) {
+        entry->hold_count--;
+        return 0;
+    }
+    if (entry->guards > 0)
+        return lk_error(err, SQLOCK_EINUSE,
+                        "an open transaction guards this lock: end it first");
+    lk_copy_lease(entry, &part->lease);
+    part->lost = entry->lost;
+    part->grant = entry->grant;
+    part->state = LK_RELEASE_TURN;
+    lk_count_released(&entry->store->db.stats, entry->key,
+                      lk_boottime_ns() - entry->acquired_boot_ns);
+    entry->phase = LK_BUSY;
+    return 0;
+}
+
+void lk_begin_release(struct lk_release_part *part, uint64_t owner,
+                      sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+    struct lk_overdue *overdue;
 
     pthread_mutex_lock(&entry->mutex);
-    if (!lk_is_owned_by(entry, owner)) {
-        struct lk_overdue *overdue = lk_overdue_of(entry, owner);
-
-        if (overdue != NULL)
-            *grant = overdue->grant;
-        rc = overdue != NULL ? begin_overdue(entry, overdue, lease, lost)
-                             : lk_not_owner(err);
-    } else if (entry->hold_count > 1) {
-        entry->hold_count--;
-    } else if (entry->guards > 0) {
-        rc = lk_error(err, SQLOCK_EINUSE,
-                      "an open transaction guards this lock: end it first");
-    } else {
-        lk_copy_lease(entry, lease);
-        *lost = entry->lost;
-        *grant = entry->grant;
-        lk_count_released(&entry->store->db.stats, entry->key,
-                          lk_boottime_ns() - entry->acquired_boot_ns);
-        entry->phase = LK_BUSY;
-        rc = 1;
-    }
+    overdue = lk_overdue_of(entry, owner);
+    if (lk_is_owned_by(entry, owner))
+        part->rc = begin_own(part, err);
+    else if (overdue != NULL)
+        begin_overdue(overdue, part);
+    else
+        part->rc = lk_not_owner(err);
     pthread_mutex_unlock(&entry->mutex);
-    return rc;
 }
 
 /* Called with the mutex held: nobody holds it any more. */
@@ -266,7 +275,7 @@ void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease)
     pthread_mutex_unlock(&entry->mutex);
 }
 
-int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t *ttl_ms,
+int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t ttl_ms,
                    struct lk_renewal *renewal, struct lk_lease *lease,
                    sqlock_error *err)
 {
@@ -287,11 +296,12 @@ int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t *ttl_ms,
         rc =
             lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");
     else
-        rc = lk_ttl_check(&entry->store->options, ttl_ms, *ttl_ms,
+        rc = lk_ttl_check(&entry->store->options, &ttl_ms, ttl_ms,
                           entry->ttl_ms, err);
     if (rc == 0) {
         lk_copy_lease(entry, lease);
-        lk_renewal_begin(entry, renewal, *ttl_ms);
+        lease->ttl_ms = lk_capped_ms(lease, ttl_ms);
+        lk_renewal_begin(entry, renewal, lease->ttl_ms);
     }
     pthread_mutex_unlock(&entry->mutex);
     return rc;

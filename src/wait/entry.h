@@ -14,6 +14,8 @@
 #include "wait/renewal.h"
 #include "wait/waiter.h"
 
+struct lk_release_part;
+
 enum lk_phase {
     LK_FREE,     /* nobody of this process is at it */
     LK_BUSY,     /* somebody is claiming or releasing it */
@@ -127,16 +129,11 @@ void lk_leave(struct lk_entry *entry);
  * requests that were abandoned are not counted. */
 bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
 
-/* What lk_begin_release() gives of a lease that was set aside (overdue.h): it
- * is to be released, and the lock is another's by now. */
-#define LK_RELEASE_OVERDUE 2
-
-/* Count one less of that owner's.  0: nested, all done; 1: the outermost one,
- * whose lease is copied and whose turn it is, until lk_end_release();
- * LK_RELEASE_OVERDUE; EOWNER, EINUSE. */
-int lk_begin_release(struct lk_entry *entry, uint64_t owner,
-                     struct lk_lease *lease, uint64_t *grant, int *lost,
-                     sqlock_error *err);
+/* Count one less of that owner's, as far as that can be done here (release.h).
+ * It is the part's turn, if its lease is to be ended, until
+ * lk_end_release(). */
+void lk_begin_release(struct lk_release_part *part, uint64_t owner,
+                      sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
 /* In place of the end of a release: who is next, to be served by the caller,
@@ -150,9 +147,10 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 void lk_abandon_part(struct lk_part *part);
 void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease);
 
-/* That owner's lease to renew, with that TTL (0: its own, which is filled in),
- * until lk_renewal_end().  0, EOWNER, EEXPIRED, ELOST, EBUSY, EINVAL. */
-int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t *ttl_ms,
+/* That owner's lease to renew, with that TTL (0: its own), which is then the
+ * copy's, until lk_renewal_end().  0, EOWNER, EEXPIRED, ELOST, EBUSY,
+ * EINVAL. */
+int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t ttl_ms,
                    struct lk_renewal *renewal, struct lk_lease *lease,
                    sqlock_error *err);
 

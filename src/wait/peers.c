@@ -104,8 +104,8 @@ int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
     share_longer(entry, is_polling);
     /* Another process may come and go in the pause: the token tells. */
     if (is_polling)
-        rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &row,
-                           err);
+        rc =
+            lk_row_read(store, entry->key, lk_store_deadline(store), &row, err);
     entry->peers.token = row.token;
     *until_ns =
         sqlock_monotonic_ns() + (is_polling ? poll_pause_ns(entry) : PAUSE_NS);
@@ -118,7 +118,7 @@ int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err)
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, entry->key, lk_store_deadline(store), &row, err);
+    rc = lk_row_read(store, entry->key, lk_store_deadline(store), &row, err);
     /* A service deletes the row; our releases leave it. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
         see(entry);

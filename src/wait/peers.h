@@ -13,7 +13,7 @@
 #ifndef LK_PEERS_H
 #define LK_PEERS_H
 
-#include "lease/lease.h"
+#include "lease/row.h"
 #include "wait/entry.h"
 
 /* All that follows by the one whose turn it is. */
@@ -33,7 +33,7 @@ void lk_peers_charge(struct lk_entry *entry);
 bool lk_peers_are_due(const struct lk_entry *entry);
 
 /* Leave it free until that point of CLOCK_MONOTONIC, and see then whether
- * another took it: 0, or as lk_lease_read(). */
+ * another took it: 0, or as lk_row_read(). */
 int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
                          sqlock_error *err);
 int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err);

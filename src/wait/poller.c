@@ -102,7 +102,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
     DL_FOREACH_SAFE2(poller->subscriptions, waiter, next, subscription.next)
     {
         const struct lk_row *row =
-            lk_batch_row(batch, rows, waiter->subscription.entry->key);
+            lk_row_of(batch, rows, waiter->subscription.entry->key);
         int64_t left_ns;
 
         if (row == NULL)
@@ -136,7 +136,7 @@ static void look(struct lk_poller *poller)
         rows = calloc(batch.count, sizeof *rows);
     if (rows != NULL) {
         batch.deadline_ns = lk_store_deadline(all->store);
-        rc = lk_batch_read(all->store, &batch, rows, &err);
+        rc = lk_rows_read(all->store, &batch, rows, &err);
     }
     if (rc != SQLOCK_EBUSY) {
         pthread_mutex_lock(&poller->mutex);

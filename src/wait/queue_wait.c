@@ -208,8 +208,8 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, wait->part->entry->key, statement_deadline(wait),
-                       &row, err);
+    rc = lk_row_read(store, wait->part->entry->key, statement_deadline(wait),
+                     &row, err);
     if (rc == SQLOCK_EBUSY) /* a limit of time */
         turn_off(wait);
     if (rc < 0)

@@ -48,7 +48,7 @@ void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
 /* Until it makes sense to claim: 0; LK_QUEUE_POLL, LK_QUEUE_POLL_CHANGE;
- * ETIMEDOUT, ECANCELED, or as lk_lease_read(). */
+ * ETIMEDOUT, ECANCELED, or as lk_row_read(). */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 
 /* That claim was refused. */

@@ -3,91 +3,163 @@
  */
 #include "wait/release.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "wait/peers.h"
 
-/* From this lease to that of the waiter that is next, in one statement: true
- * when it was done, or *rc says that the release is done all the same. */
-static bool hand_off_lease(struct lk_entry *entry, const struct lk_lease *lease,
-                           const struct lk_part *next, struct lk_lease *given,
-                           int *rc, sqlock_error *err)
+int lk_release_begin(struct lk_release *release, struct lk_store *store,
+                     size_t count, sqlock_error *err)
 {
-    memset(given, 0, sizeof *given);
-    given->key = entry->key;
-    given->name = entry->name;
-    given->ttl_ms = next->waiter->options->ttl_ms;
-    *rc = lk_lease_hand_off(entry->store, lease, given, err);
-    return *rc == 0 || *rc == SQLOCK_ETIMEDOUT;
-}
-
-static int lost_before(sqlock_error *err)
-{
-    return lk_error(err, SQLOCK_ELOST,
-                    "the lease was lost before the release: what the lock "
-                    "protects may be compromised");
-}
-
-/* The end of a lease that nobody was there to take over, or whose hand-off did
- * not come about. */
-static int release_row(struct lk_entry *entry, struct lk_lease *lease, int lost,
-                       sqlock_error *err)
-{
-    int rc = lk_lease_release(entry->store, lease, err);
-
-    entry->is_left_free = rc == 0;
-    /* Given up by ourselves, it may well have been ours still. */
-    if (lost == SQLOCK_ELOST)
-        rc = lost_before(err);
-    else if (lost == SQLOCK_EEXPIRED && rc == 0)
-        rc = lk_error(err, SQLOCK_EEXPIRED,
-                      "the lease had run out before the release; nobody else "
-                      "has had the lock");
-    return rc;
-}
-
-/* To that waiter: the lock goes to it whatever the result. */
-static int hand_off(struct lk_entry *entry, struct lk_lease *lease,
-                    struct lk_part *next, sqlock_error *err)
-{
-    struct lk_lease given;
-    int handed;
-    int rc = 0;
-
-    if (!hand_off_lease(entry, lease, next, &given, &handed, err)) {
-        rc = release_row(entry, lease, 0, err);
-        /* It may have been carried out after all, by the late statement. */
-        if (handed == SQLOCK_EUNCERTAIN && rc == SQLOCK_ELOST)
-            rc = lk_error(err, SQLOCK_EUNCERTAIN,
-                          "the connection broke under the release, and the row "
-                          "does not say whether the lock had been lost before");
+    memset(release, 0, sizeof *release);
+    release->store = store;
+    release->count = count;
+    release->parts = &release->one;
+    release->batch.items = &release->one_item;
+    if (count > 1) {
+        release->parts = calloc(count, sizeof *release->parts);
+        release->batch.items = calloc(count, sizeof *release->batch.items);
     }
-    lk_end_hand_off(next, handed == 0 ? &given : NULL);
+    if (release->parts != NULL && release->batch.items != NULL)
+        return 0;
+    lk_release_end(release);
+    return lk_error_nomem(err);
+}
+
+void lk_release_end(struct lk_release *release)
+{
+    if (release->parts == &release->one)
+        return;
+    free(release->parts);
+    free(release->batch.items);
+}
+
+struct lk_release_part *lk_release_add(struct lk_release *release, size_t i,
+                                       struct lk_entry *entry, uint64_t owner,
+                                       sqlock_error *err)
+{
+    struct lk_release_part *part = &release->parts[i];
+
+    part->entry = entry;
+    lk_begin_release(part, owner, err);
+    part->has_lease = part->state != LK_RELEASE_OVER;
+    return part;
+}
+
+/* --- to the next waiter of this process --- */
+
+/* From the lease to that of the next one, in one statement: true when it was
+ * done, or EUNCERTAIN when that is not known. */
+static int hand_off(struct lk_release_part *part, sqlock_error *err)
+{
+    struct lk_entry *entry = part->entry;
+    struct lk_lease given = {
+        .key = entry->key,
+        .name = entry->name,
+        .ttl_ms = part->next->waiter->options->ttl_ms,
+    };
+    int rc = lk_lease_hand_off(entry->store, &part->lease, &given, err);
+
+    if (rc != 0 && rc != SQLOCK_ETIMEDOUT)
+        return rc;
+    /* ETIMEDOUT: handed off, but over already, and released. */
+    lk_end_hand_off(part->next, rc == 0 ? &given : NULL);
+    part->state = LK_RELEASE_OVER;
+    return 0;
+}
+
+/* Each is a statement of its own, and so none is tried once the database has
+ * failed: all that is left is released together. */
+static void hand_off_all(struct lk_release *release)
+{
+    bool is_outage = false;
+
+    for (size_t i = 0; i < release->count; i++) {
+        struct lk_release_part *part = &release->parts[i];
+        int rc;
+
+        if (part->state != LK_RELEASE_TURN)
+            continue;
+        lk_peers_charge(part->entry);
+        if (is_outage)
+            continue;
+        part->next = lk_begin_hand_off(part->entry);
+        if (part->next == NULL)
+            continue;
+        rc = hand_off(part, NULL);
+        part->is_handed_off_maybe = rc == SQLOCK_EUNCERTAIN;
+        is_outage = lk_is_outage(rc);
+    }
+}
+
+/* --- to the database --- */
+
+/* What the row says, and what was known before. */
+static int outcome(const struct lk_release_part *part, int rc)
+{
+    if (part->lost == SQLOCK_ELOST)
+        return SQLOCK_ELOST;
+    /* Given up by ourselves, it may well have been ours still. */
+    if (part->lost == SQLOCK_EEXPIRED && rc == 0)
+        return SQLOCK_EEXPIRED;
+    /* The hand-off may have been carried out after all, late. */
+    if (part->is_handed_off_maybe && rc == SQLOCK_ELOST)
+        return SQLOCK_EUNCERTAIN;
     return rc;
 }
 
-int lk_end_lease(struct lk_entry *entry, struct lk_lease *lease, int lost,
-                 sqlock_error *err)
+/* The lease has come to its end: the next waiter has its turn. */
+static void end_part(struct lk_release_part *part, int rc)
 {
-    struct lk_part *next;
+    if (part->state == LK_RELEASE_TURN) {
+        part->entry->is_left_free = rc == 0;
+        if (part->next != NULL)
+            lk_end_hand_off(part->next, NULL);
+        else
+            lk_end_release(part->entry);
+    }
+    part->rc = outcome(part, rc);
+    if (part->lost == 0)
+        lk_count_over(&part->entry->store->db.stats, part->entry->key,
+                      part->rc);
+    part->state = LK_RELEASE_OVER;
+}
+
+/* What the database said to all. */
+static int release_rest(struct lk_release *release, sqlock_error *err)
+{
+    struct lk_batch *batch = &release->batch;
     int rc;
 
-    lk_peers_charge(entry);
-    next = lk_begin_hand_off(entry);
-    rc = next != NULL ? hand_off(entry, lease, next, err)
-                      : release_row(entry, lease, lost, err);
-    if (lost == 0)
-        lk_count_over(&entry->store->db.stats, entry->key, rc);
-    if (next == NULL)
-        lk_end_release(entry);
+    batch->count = 0;
+    for (size_t i = 0; i < release->count; i++) {
+        struct lk_release_part *part = &release->parts[i];
+
+        if (part->state != LK_RELEASE_OVER)
+            batch->items[batch->count++] =
+                (struct lk_item){.lease = part->lease, .owner = part};
+    }
+    if (batch->count == 0)
+        return 0;
+    batch->deadline_ns = lk_store_deadline(release->store);
+    rc = lk_batch_release(release->store, batch, err);
+    for (size_t i = 0; i < batch->count; i++)
+        end_part(batch->items[i].owner, rc < 0 ? rc : batch->items[i].rc);
     return rc;
 }
 
-int lk_end_overdue(struct lk_entry *entry, struct lk_lease *lease, int lost,
-                   sqlock_error *err)
+int lk_release_run(struct lk_release *release, sqlock_error *err)
 {
-    int rc = lk_lease_release(entry->store, lease, err);
+    int answer;
 
-    return lost == SQLOCK_ELOST ? lost_before(err) : rc;
+    hand_off_all(release);
+    answer = release_rest(release, err);
+    for (size_t i = 0; i < release->count; i++) {
+        int rc = release->parts[i].rc;
+
+        if (rc < 0)
+            return rc == answer ? rc : lk_release_error(rc, err);
+    }
+    return 0;
 }

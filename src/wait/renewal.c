@@ -15,8 +15,6 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
 {
     struct lk_renewal *other;
 
-    if (entry->cap_ms != 0 && ttl_ms > entry->cap_ms)
-        ttl_ms = entry->cap_ms;
     renewal->old_ttl_ms = entry->ttl_ms;
     renewal->until_ns =
         lk_believe_until(entry->store, lk_boottime_ns(), ttl_ms);

@@ -32,8 +32,8 @@ struct lk_renewal {
 void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
 
-/* Likewise, when it has ended, as rc and the copy say: lk_lease_renew(), or an
- * item of lk_batch_renew().  The last statement was sent at that moment; 0:
+/* The same when it has ended, as rc and the copy say, those of an item of
+ * lk_batch_renew().  The last statement was sent at that moment; 0:
  * none was.  False: the lease is another one by now, or over. */
 bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns);

@@ -21,16 +21,16 @@ int64_t lk_wait_statement_deadline(const struct lk_store *store,
 }
 
 /* Read the part's row now: how long it is not to be claimed; 0: it may be.  0,
- * or as lk_lease_read(). */
+ * or as lk_row_read(). */
 static int look(struct lk_part *part, int64_t *left_ns, sqlock_error *err)
 {
     struct lk_store *store = part->entry->store;
     struct lk_row row;
     int rc;
 
-    rc = lk_lease_read(store, part->entry->key,
-                       lk_wait_statement_deadline(store, part->waiter), &row,
-                       err);
+    rc =
+        lk_row_read(store, part->entry->key,
+                    lk_wait_statement_deadline(store, part->waiter), &row, err);
     if (rc == 0)
         *left_ns = lk_row_blocked_ns(store, &part->seen, &row);
     return rc;
@@ -46,7 +46,7 @@ int lk_rows_look(struct lk_store *store, struct lk_batch *batch,
     if (rows == NULL)
         return lk_error_nomem(err);
     batch->deadline_ns = lk_store_deadline(store);
-    rc = lk_batch_read(store, batch, rows, err);
+    rc = lk_rows_read(store, batch, rows, err);
     /* All are observed, also behind the first that is taken: what was seen of
      * one is not old when another may be claimed. */
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {

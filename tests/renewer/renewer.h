@@ -42,6 +42,7 @@ extern const struct topic topic_absent;
 extern const struct topic topic_crosswise;
 extern const struct topic topic_writer;
 extern const struct topic topic_threads;
+extern const struct topic topic_alike;
 
 /* ------------------------------------------------------------------ renewal */
 

@@ -186,13 +186,16 @@ static void test_a_renewal_that_fails_halfway_is_rolled_back(void **state)
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
     sqlock_registry *registry = fixture_tapped(f, &options);
-    sqlock_lock *lock = lock_obtain(registry, f->name);
     struct halfway halfway = {false, 0};
+    sqlock_lock *locks[2];
     struct sql sql;
 
-    lock_take(lock, 0);
+    for (unsigned i = 0; i < 2; i++)
+        locks[i] = nth_lock(f, registry, i);
+    for (int i = 0; i < 2; i++)
+        lock_take(locks[i], 0);
     tap_hooks(fail_halfway, NULL, &halfway);
-    assert_code(SQLOCK_EDATABASE, sqlock_renew_many(&lock, 1, NULL, &f->err),
+    assert_code(SQLOCK_EDATABASE, sqlock_renew_many(locks, 2, NULL, &f->err),
                 &f->err);
     tap_hooks(NULL, NULL, NULL);
     assert_true(halfway.has_begun);
@@ -201,11 +204,13 @@ static void test_a_renewal_that_fails_halfway_is_rolled_back(void **state)
     assert_int_equal(sql_try(&sql, NULL,
                              "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' "
                              "FOR UPDATE NOWAIT",
-                             f->table, sqlock_key(lock)),
+                             f->table, sqlock_key(locks[0])),
                      0);
     end_stranger(&sql);
-    lock_give(lock);
-    lock_drop(lock);
+    for (int i = 0; i < 2; i++) {
+        lock_give(locks[i]);
+        lock_drop(locks[i]);
+    }
     registry_end(registry);
 }
 

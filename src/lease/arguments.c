@@ -1,0 +1,148 @@
+/*
+ * arguments.c - see arguments.h
+ */
+#include "lease/arguments.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "lease/queue.h"
+
+/* HOLDER begins with the CLIENT_ID: a takeover by a peer leaves the text. */
+static void write_holder(char holder[LK_HOLDER_SIZE],
+                         const struct lk_store *store,
+                         const struct lk_lease *lease)
+{
+    (void)snprintf(holder, LK_HOLDER_SIZE, "%s %s", lease->client_id,
+                   store->identity);
+}
+
+/* --- about one --- */
+
+/* Whether the statement writes the columns of a new holder. */
+static bool is_grant(sqlock_statement_kind kind)
+{
+    return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_TAKE ||
+           kind == SQLOCK_SQL_CLAIM_OBSERVED || kind == SQLOCK_SQL_HAND_OFF;
+}
+
+static void add_holder(struct lk_lease_arguments *out,
+                       const struct lk_store *store,
+                       const struct lk_lease *lease)
+{
+    if (lease->name != NULL) {
+        size_t length = lk_utf8_prefix(lease->name, LK_NAME_BYTES);
+
+        memcpy(out->name, lease->name, length);
+        out->name[length] = '\0';
+        lk_argument_text(&out->values, SQLOCK_P_NAME, out->name);
+    }
+    write_holder(out->holder, store, lease);
+    lk_argument_text(&out->values, SQLOCK_P_HOLDER, out->holder);
+}
+
+void lk_arguments_of_one(struct lk_lease_arguments *out,
+                         const struct lk_store *store,
+                         const struct lk_lease *lease,
+                         sqlock_statement_kind kind)
+{
+    const struct lk_observed *observed = lease->observed;
+
+    out->array = NULL;
+    lk_store_arguments(store, lease->key, &out->values);
+    lk_argument_text(&out->values, SQLOCK_P_CLIENT, lease->client_id);
+    lk_argument_integer(&out->values, SQLOCK_P_DURATION_US,
+                        (int64_t)lease->ttl_ms * 1000);
+    if (is_grant(kind))
+        add_holder(out, store, lease);
+    if (observed == NULL)
+        return;
+    if (observed->client_id[0] != '\0')
+        lk_argument_text(&out->values, SQLOCK_P_OTHER, observed->client_id);
+    lk_argument_integer(&out->values, SQLOCK_P_TOKEN, observed->expires_at_us);
+}
+
+/* --- about many --- */
+
+/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n": name and
+ * "h": holder, for a release "b": the queue lock. */
+static void write_lease(FILE *out, const struct lk_store *store,
+                        const struct lk_lease *lease,
+                        sqlock_statement_kind kind)
+{
+    (void)fputs_unlocked("{\"k\":", out);
+    lk_json_text(out, lease->key);
+    (void)fputs_unlocked(",\"c\":", out);
+    lk_json_text(out, lease->client_id);
+    (void)fprintf(out, ",\"t\":%" PRId64, (int64_t)lease->ttl_ms * 1000);
+    if (kind == SQLOCK_SQL_CLAIM_MANY) {
+        char holder[LK_HOLDER_SIZE];
+
+        write_holder(holder, store, lease);
+        (void)fputs_unlocked(",\"n\":", out);
+        lk_json_prefix(out, lease->name,
+                       lk_utf8_prefix(lease->name, LK_NAME_BYTES));
+        (void)fputs_unlocked(",\"h\":", out);
+        lk_json_text(out, holder);
+    } else if (kind == SQLOCK_SQL_RELEASE_MANY) {
+        (void)fprintf(out, ",\"b\":%" PRId64,
+                      lk_queue_number(store, lease->key));
+    }
+    (void)putc_unlocked('}', out);
+}
+
+/* To be freed; NULL when out of memory. */
+static char *write_array(const struct lk_store *store,
+                         const struct lk_batch *batch,
+                         sqlock_statement_kind kind)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (out == NULL)
+        return NULL;
+    for (size_t i = 0; i < batch->count; i++) {
+        (void)putc_unlocked(i == 0 ? '[' : ',', out);
+        write_lease(out, store, &batch->items[i].lease, kind);
+    }
+    (void)fputs_unlocked(batch->count == 0 ? "[]" : "]", out);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static bool is_about_many(sqlock_statement_kind kind)
+{
+    return kind == SQLOCK_SQL_CLAIM_MANY || kind == SQLOCK_SQL_RENEW_MANY ||
+           kind == SQLOCK_SQL_RELEASE_MANY || kind == SQLOCK_SQL_READ_MANY ||
+           kind == SQLOCK_SQL_LOCK_MANY;
+}
+
+int lk_arguments_of(struct lk_lease_arguments *out,
+                    const struct lk_store *store, const struct lk_batch *batch,
+                    sqlock_statement_kind kind, sqlock_error *err)
+{
+    if (!is_about_many(kind)) {
+        lk_arguments_of_one(out, store, &batch->items[0].lease, kind);
+        return 0;
+    }
+    out->array = write_array(store, batch, kind);
+    if (out->array == NULL)
+        return lk_error_nomem(err);
+    lk_store_arguments(store, out->array, &out->values);
+    return 0;
+}
+
+void lk_arguments_clear(struct lk_lease_arguments *arguments)
+{
+    free(arguments->array);
+    arguments->array = NULL;
+}

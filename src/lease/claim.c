@@ -1,0 +1,253 @@
+/*
+ * claim.c - taking locks: sent once, and again with the same CLIENT_IDs where
+ * the connection broke under it; then judged.
+ *
+ * A claim admits its own CLIENT_ID, so that sending it again finds out what
+ * became of it (F38 to F42).  A single row that was left free is taken with a
+ * cheaper statement.  Nothing rests on its being free: whatever else than a
+ * grant comes of it, the claim finds out.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "lease/queue.h"
+#include "lease/row.h"
+
+/* --- sending --- */
+
+static sqlock_statement_kind kind_of(const struct lk_batch *batch)
+{
+    if (batch->count > 1)
+        return SQLOCK_SQL_CLAIM_MANY;
+    return batch->items[0].lease.observed != NULL ? SQLOCK_SQL_CLAIM_OBSERVED
+                                                  : SQLOCK_SQL_CLAIM;
+}
+
+static bool may_be_taken(const struct lk_store *store,
+                         const struct lk_batch *batch)
+{
+    const struct lk_lease *lease = &batch->items[0].lease;
+
+    return batch->count == 1 && lease->is_left_free &&
+           lease->observed == NULL &&
+           store->statements[SQLOCK_SQL_TAKE].text != NULL;
+}
+
+static int send(struct lk_store *store, struct lk_batch *batch,
+                struct lk_run *run, sqlock_result *result, sqlock_error *err)
+{
+    if (may_be_taken(store, batch)) {
+        int rc = lk_batch_run(store, SQLOCK_SQL_TAKE, batch, run, result, err);
+
+        if (rc < 0 || result->rows > 0)
+            return rc;
+        sqlock_result_clear(result);
+    }
+    return lk_batch_run(store, kind_of(batch), batch, run, result, err);
+}
+
+/* The connection broke under the claim: send the same one on a fresh one. */
+static int send_again(struct lk_store *store, struct lk_batch *batch,
+                      struct lk_run *run, sqlock_result *result,
+                      sqlock_error *err)
+{
+    int rc;
+
+    batch->deadline_ns = lk_store_deadline(store);
+    run->is_repeatable = true;
+    rc = lk_batch_run(store, kind_of(batch), batch, run, result, err);
+    if (rc < 0)
+        rc = lk_error(err, SQLOCK_EUNCERTAIN,
+                      "the connection broke under the claim, and the database "
+                      "did not say in time what became of it");
+    return rc;
+}
+
+/* --- judging --- */
+
+static void grant(const struct lk_store *store, struct lk_item *item,
+                  int64_t token, int64_t sent_boot_ns)
+{
+    item->rc = 0;
+    item->lease.token = token;
+    item->lease.deadline_boot_ns =
+        lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
+}
+
+static bool says_so(const sqlock_result *result, size_t column)
+{
+    return result->columns > column &&
+           result->cells[column].type == SQLOCK_INT64 &&
+           result->cells[column].integer != 0;
+}
+
+/* The row is that of the only item. */
+static int take_grant(struct lk_store *store, struct lk_batch *batch,
+                      const struct lk_run *run, const sqlock_result *result,
+                      sqlock_error *err)
+{
+    struct lk_item *item = &batch->items[0];
+    struct lk_lease *lease = &item->lease;
+
+    if (result->rows == 0)
+        return 0;
+    if (result->rows > 1 || result->columns < 1 ||
+        result->cells[0].type != SQLOCK_INT64)
+        return lk_error(err, SQLOCK_ESCHEMA,
+                        "%s answered a claim with %zu rows: is its primary key "
+                        "missing?",
+                        store->table.plain, result->rows);
+    grant(store, item, result->cells[0].integer, batch->sent_boot_ns);
+    lease->is_contended = says_so(result, 1);
+    lease->is_new_row = says_so(result, 2);
+    if (lease->place.connection == NULL)
+        lk_queue_of_claim(store, &lease->place, run->session);
+    return 0;
+}
+
+/* The four-column layout keeps no token: there it is when the lease began. */
+static int64_t token_of(const struct lk_lease *lease, const struct lk_row *row)
+{
+    return row->token != 0 ? row->token
+                           : row->expires_at_us - (int64_t)lease->ttl_ms * 1000;
+}
+
+/* Read what the statement did not say: whose the rows are now. */
+static int read_grants(struct lk_store *store, struct lk_batch *batch,
+                       sqlock_error *err)
+{
+    struct lk_row *rows = calloc(batch->count, sizeof *rows);
+    int64_t sent_boot_ns = batch->sent_boot_ns;
+    int rc;
+
+    if (rows == NULL)
+        return lk_error_nomem(err);
+    rc = lk_rows_read(store, batch, rows, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+
+        if (strcmp(rows[i].client_id, item->lease.client_id) != 0)
+            continue;
+        if (rows[i].is_taken)
+            grant(store, item, token_of(&item->lease, &rows[i]), sent_boot_ns);
+        else
+            item->rc = SQLOCK_ETIMEDOUT;
+    }
+    free(rows);
+    return rc;
+}
+
+/* A third column says whose the row is now. */
+static bool is_of(const struct lk_item *item, const sqlock_result *result,
+                  const sqlock_value *cells)
+{
+    return result->columns < 3 ||
+           (cells[2].type == SQLOCK_TEXT &&
+            strcmp(cells[2].text, item->lease.client_id) == 0);
+}
+
+/* Rows that name a key, or only one that does not (the insert id). */
+static int take_grants(struct lk_store *store, struct lk_batch *batch,
+                       const sqlock_result *result, sqlock_error *err)
+{
+    if (result->columns < 2 && result->affected == 0)
+        return 0;
+    if (result->columns < 2 && read_grants(store, batch, err) < 0)
+        return lk_error(err, SQLOCK_EUNCERTAIN,
+                        "the claim was carried out, but could not be read");
+    for (size_t row = 0; result->columns >= 2 && row < result->rows; row++) {
+        const sqlock_value *cells = &result->cells[row * result->columns];
+        struct lk_item *item = lk_batch_find(batch, &cells[0]);
+
+        if (item != NULL && is_of(item, result, cells))
+            grant(store, item, cells[1].integer, batch->sent_boot_ns);
+    }
+    return 0;
+}
+
+/* A claim that got no answer may yet reach the table, also after "busy" (F39):
+ * then the resolver frees it.  One whose outcome is not known goes on. */
+static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
+                   bool got_no_answer)
+{
+    bool was_uncertain = lease->is_in_doubt || got_no_answer;
+    bool is_answered = rc == SQLOCK_EBUSY || rc == SQLOCK_ETIMEDOUT;
+
+    lease->is_left_free = false;
+    lease->is_claim_late = was_uncertain;
+    lease->is_in_doubt = was_uncertain && rc != 0 && !is_answered;
+    if (was_uncertain && is_answered)
+        lk_resolver_add_claim(store, lease, lk_boottime_ns());
+}
+
+/* --- the claim --- */
+
+/* A claim in doubt keeps its CLIENT_ID, any other gets a fresh one. */
+static void begin(struct lk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct lk_lease *lease = &batch->items[i].lease;
+
+        batch->items[i].rc = SQLOCK_EBUSY; /* unless the answer grants it */
+        if (lease->is_in_doubt)
+            continue;
+        lk_random_uuid(lease->client_id);
+        lease->cap_ms = 0;
+    }
+}
+
+/* The rows that were observed are compared one by one. */
+static int claim_each(struct lk_store *store, struct lk_batch *batch,
+                      sqlock_error *err)
+{
+    struct lk_batch one = *batch;
+    int rc = 0;
+    size_t i;
+
+    one.count = 1;
+    for (i = 0; rc == 0 && i < batch->count; i++) {
+        one.items = &batch->items[i];
+        one.deadline_ns = lk_store_deadline(store);
+        rc = lk_batch_claim(store, &one, err);
+        if (rc == SQLOCK_EBUSY)
+            rc = 0;
+    }
+    while (rc < 0 && i-- > 0) {
+        one.items = &batch->items[i];
+        one.deadline_ns = lk_store_deadline(store);
+        if (batch->items[i].rc == 0)
+            (void)lk_batch_release(store, &one, NULL);
+    }
+    return rc;
+}
+
+int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
+                   sqlock_error *err)
+{
+    struct lk_run run = {
+        .is_session_wanted = batch->count == 1 && lk_queue_is_of_claim(store),
+        .asked_ns = batch->items[0].lease.asked_ns,
+    };
+    sqlock_result result = {0};
+    bool got_no_answer;
+    int rc;
+
+    if (batch->count > 1 && batch->items[0].lease.observed != NULL)
+        return claim_each(store, batch, err);
+    begin(batch);
+    rc = send(store, batch, &run, &result, err);
+    got_no_answer = rc == SQLOCK_EUNCERTAIN;
+    if (rc == SQLOCK_EUNCERTAIN)
+        rc = send_again(store, batch, &run, &result, err);
+    if (rc == 0)
+        rc = batch->count == 1 ? take_grant(store, batch, &run, &result, err)
+                               : take_grants(store, batch, &result, err);
+    sqlock_result_clear(&result);
+    for (size_t i = 0; i < batch->count; i++)
+        settle(store, &batch->items[i].lease, rc < 0 ? rc : batch->items[i].rc,
+               got_no_answer || rc == SQLOCK_EUNCERTAIN);
+    return rc;
+}

@@ -1,0 +1,95 @@
+/*
+ * hand_off.c - the lease of one holder becomes that of the next, in one
+ * statement
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "lease/arguments.h"
+#include "lease/row.h"
+
+/* The hand-off got no answer, and sent again changed nothing: the row tells.
+ * On the four-column layout the token is the clock: it is worked back from the
+ * lease's end. */
+static int judge_repeated(struct lk_store *store, struct lk_lease *to,
+                          int64_t first_sent_ns, sqlock_error *err)
+{
+    struct lk_row row;
+    int rc;
+
+    rc = lk_row_read(store, to->key, lk_store_deadline(store), &row, err);
+    if (rc == 0 && row.is_taken && strcmp(row.client_id, to->client_id) == 0) {
+        to->token = row.token != 0
+                        ? row.token
+                        : row.expires_at_us - (int64_t)to->ttl_ms * 1000;
+        to->deadline_boot_ns =
+            lk_believe_until(store, first_sent_ns, to->ttl_ms);
+        return 0;
+    }
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke under the hand-off of the lock to "
+                    "the next thread");
+}
+
+static int send(struct lk_store *store, const struct lk_lease *from,
+                struct lk_lease *to, struct lk_run *run, sqlock_result *result,
+                sqlock_error *err)
+{
+    struct lk_lease_arguments arguments;
+    int rc;
+
+    lk_random_uuid(to->client_id);
+    lk_arguments_of_one(&arguments, store, to, SQLOCK_SQL_HAND_OFF);
+    lk_argument_text(&arguments.values, SQLOCK_P_OTHER, from->client_id);
+    run->arguments = &arguments.values;
+    run->deadline_ns = lk_store_deadline(store);
+    run->is_repeatable = true;
+    rc = lk_store_run(store, SQLOCK_SQL_HAND_OFF, run, result, err);
+    run->arguments = NULL;
+    return rc;
+}
+
+static void give_back(struct lk_store *store, const struct lk_lease *lease)
+{
+    struct lk_batch batch;
+    struct lk_item item;
+
+    lk_batch_of_one(&batch, &item, lease, lk_store_deadline(store));
+    (void)lk_batch_release(store, &batch, NULL);
+}
+
+int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
+                      struct lk_lease *to, sqlock_error *err)
+{
+    int64_t first_sent_ns = lk_boottime_ns();
+    struct lk_run run = {0};
+    sqlock_result result = {0};
+    int rc;
+
+    if (store->statements[SQLOCK_SQL_HAND_OFF].text == NULL)
+        return SQLOCK_EBUSY;
+    rc = send(store, from, to, &run, &result, err);
+    if (run.was_uncertain)
+        lk_lease_cap(to, to->ttl_ms);
+    if (rc == 0 && result.rows > 0) {
+        to->token = result.cells[0].integer;
+        to->deadline_boot_ns =
+            lk_believe_until(store, run.sent_boot_ns, to->ttl_ms);
+    } else if (run.was_uncertain) {
+        rc = judge_repeated(store, to, first_sent_ns, err);
+    } else {
+        rc = SQLOCK_EBUSY;
+    }
+    sqlock_result_clear(&result);
+    if (rc == SQLOCK_EUNCERTAIN)
+        lk_resolver_add_claim(store, to, lk_boottime_ns());
+    if (rc == 0)
+        to->place = from->place;
+    if (rc == 0 && to->deadline_boot_ns <= lk_boottime_ns()) {
+        give_back(store, to);
+        rc = SQLOCK_ETIMEDOUT;
+    }
+    return rc;
+}

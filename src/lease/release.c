@@ -1,0 +1,247 @@
+/*
+ * release.c - giving leases back, with the queue locks that they have.
+ *
+ * A release is judged by what it changed, or, where that is not known, by the
+ * row that it leaves (F38 to F42).  A single one is sent to the session that
+ * has the queue lock, so that the release notifies the next waiter.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "lease/arguments.h"
+#include "lease/queue.h"
+#include "lease/row.h"
+
+/* --- sending --- */
+
+/* On any session; *has_notified: on that of its queue lock, and so waiters are
+ * notified. */
+static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
+                         struct lk_run *run, bool *has_notified,
+                         sqlock_result *result, sqlock_error *err)
+{
+    const struct lk_place *place = &batch->items[0].lease.place;
+    bool is_one = batch->count == 1;
+    int rc;
+
+    run->session = is_one ? place->session : 0;
+    rc = lk_batch_run(store,
+                      is_one ? SQLOCK_SQL_RELEASE : SQLOCK_SQL_RELEASE_MANY,
+                      batch, run, result, err);
+    *has_notified = is_one && rc == 0 && result->affected > 0 &&
+                    place->connection == NULL && run->session == place->session;
+    return rc;
+}
+
+/* On the connection that has the queue lock. */
+static int send_at_queue(struct lk_store *store, const struct lk_lease *lease,
+                         struct lk_run *run, int64_t deadline_ns,
+                         sqlock_result *result, sqlock_error *err)
+{
+    struct lk_lease_arguments arguments;
+    int rc;
+
+    lk_arguments_of_one(&arguments, store, lease, SQLOCK_SQL_RELEASE_NOTIFY);
+    run->arguments = &arguments.values;
+    run->deadline_ns = deadline_ns;
+    rc = lk_queue_release(store, &lease->place, run, result, err);
+    run->arguments = NULL;
+    return rc;
+}
+
+/* Where its queue lock is, if it has one; elsewhere when nothing came of that,
+ * within the same time. */
+static int send(struct lk_store *store, struct lk_batch *batch,
+                struct lk_run *run, bool *has_notified, sqlock_result *result,
+                sqlock_error *err)
+{
+    const struct lk_lease *lease = &batch->items[0].lease;
+
+    if (batch->count == 1 && lease->place.connection != NULL) {
+        int rc =
+            send_at_queue(store, lease, run, batch->deadline_ns, result, err);
+
+        *has_notified = rc == 0 && result->affected > 0;
+        if (rc != SQLOCK_EBUSY && /* also of a session that could not wait */
+            !lk_db_may_try_again(&store->db, run, rc))
+            return rc;
+    }
+    return send_anywhere(store, batch, run, has_notified, result, err);
+}
+
+/* The leases have no queue locks any more.  In an outage nothing is asked of
+ * the database once more. */
+static void end_queue_locks(struct lk_store *store, struct lk_batch *batch,
+                            bool has_notified, bool is_outage)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        is_outage =
+            lk_queue_end(store, batch->items[i].lease.key,
+                         &batch->items[i].lease.place, has_notified, is_outage);
+}
+
+static int unknown(sqlock_error *err)
+{
+    return lk_error(err, SQLOCK_EUNCERTAIN,
+                    "the connection broke under the release; if it was not "
+                    "carried out, it is tried again until the lease is over");
+}
+
+static int send_again(struct lk_store *store, struct lk_batch *batch,
+                      struct lk_run *run, sqlock_result *result,
+                      sqlock_error *err)
+{
+    bool has_notified;
+
+    run->is_repeatable = true;
+    batch->deadline_ns = lk_store_deadline(store);
+    if (send_anywhere(store, batch, run, &has_notified, result, err) < 0)
+        return unknown(err);
+    return 0;
+}
+
+/* --- judging --- */
+
+/* Items stay EBUSY where the answer does not tell what became of them. */
+static void take_releases(struct lk_batch *batch, const sqlock_result *result,
+                          bool was_uncertain)
+{
+    bool is_all = result->affected == (int64_t)batch->count;
+    bool names_keys = batch->count > 1 && result->columns > 0;
+    /* Of what was sent once only, nothing else has been released. */
+    bool is_known = !was_uncertain && (names_keys || result->affected == 0);
+
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].rc = is_all     ? 0
+                             : is_known ? SQLOCK_ELOST
+                                        : SQLOCK_EBUSY;
+    for (size_t row = 0; names_keys && row < result->rows; row++) {
+        struct lk_item *item =
+            lk_batch_find(batch, &result->cells[row * result->columns]);
+
+        if (item != NULL)
+            item->rc = 0;
+    }
+}
+
+/* Did one of the releases free the row, or was the lease lost before? */
+static int judge(const struct lk_store *store, const struct lk_lease *lease,
+                 const struct lk_row *row, int64_t first_sent_ns,
+                 bool was_uncertain)
+{
+    bool is_kept = store->layout == SQLOCK_LAYOUT_SQLOCK;
+
+    if (row->exists && row->client_id[0] == '\0' && row->token == lease->token)
+        return 0; /* free, and nobody has had it since */
+    if (!row->exists && first_sent_ns < lease->deadline_boot_ns &&
+        (was_uncertain || !is_kept))
+        return 0; /* deleted before anybody could have taken it */
+    return was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
+}
+
+static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
+                           int64_t first_sent_ns, bool was_uncertain,
+                           sqlock_error *err)
+{
+    struct lk_row *rows = calloc(batch->count, sizeof *rows);
+    int rc;
+
+    if (rows == NULL)
+        return lk_error_nomem(err);
+    batch->deadline_ns = lk_store_deadline(store);
+    rc = lk_rows_read(store, batch, rows, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+
+        if (item->rc == SQLOCK_EBUSY)
+            item->rc = judge(store, &item->lease, &rows[i], first_sent_ns,
+                             was_uncertain);
+    }
+    free(rows);
+    return rc;
+}
+
+/* What became of each; `rc` and the result are the database's answer. */
+static int judge_all(struct lk_store *store, struct lk_batch *batch,
+                     const sqlock_result *result, int64_t first_sent_ns,
+                     bool was_uncertain, sqlock_error *err)
+{
+    bool is_complete = true;
+    int rc = 0;
+
+    take_releases(batch, result, was_uncertain);
+    for (size_t i = 0; i < batch->count; i++)
+        is_complete = is_complete && batch->items[i].rc != SQLOCK_EBUSY;
+    if (!is_complete)
+        rc = read_unreleased(store, batch, first_sent_ns, was_uncertain, err);
+    for (size_t i = 0; rc == 0 && i < batch->count; i++) {
+        struct lk_item *item = &batch->items[i];
+
+        if (item->rc == 0 && first_sent_ns >= item->lease.deadline_boot_ns)
+            item->rc = SQLOCK_EEXPIRED;
+    }
+    return rc < 0 ? unknown(err) : 0;
+}
+
+/* What was not carried out is tried again, one by one: one row that is locked
+ * keeps all from being freed together. */
+static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
+                  int64_t first_sent_ns)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        const struct lk_lease *lease = &batch->items[i].lease;
+
+        if (rc < 0)
+            lk_resolver_add_release(store, lease);
+        else if (lease->is_claim_late)
+            lk_resolver_add_claim(store, lease, first_sent_ns);
+    }
+}
+
+int lk_batch_release(struct lk_store *store, struct lk_batch *batch,
+                     sqlock_error *err)
+{
+    int64_t first_sent_ns = lk_boottime_ns();
+    struct lk_run run = {
+        .waits_for_row = true,
+        .asked_ns = batch->items[0].lease.asked_ns,
+    };
+    sqlock_result result = {0};
+    bool has_notified = false;
+    bool was_uncertain;
+    int rc;
+
+    rc = send(store, batch, &run, &has_notified, &result, err);
+    was_uncertain = rc == SQLOCK_EUNCERTAIN;
+    end_queue_locks(store, batch, has_notified, lk_is_outage(rc));
+    if (was_uncertain)
+        rc = send_again(store, batch, &run, &result, err);
+    go_on(store, batch, rc, first_sent_ns);
+    if (rc == 0)
+        rc =
+            judge_all(store, batch, &result, first_sent_ns, was_uncertain, err);
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int lk_release_error(int rc, sqlock_error *err)
+{
+    switch (rc) {
+    case SQLOCK_ELOST:
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease was lost before the release: what the lock "
+                        "protects may be compromised");
+    case SQLOCK_EEXPIRED:
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease had run out before the release; nobody else "
+                        "has had the lock");
+    case SQLOCK_EUNCERTAIN:
+        return lk_error(err, SQLOCK_EUNCERTAIN,
+                        "the connection broke under the release, and the row "
+                        "does not say whether the lock had been lost before");
+    default:
+        return rc;
+    }
+}

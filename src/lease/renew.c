@@ -1,0 +1,236 @@
+/*
+ * renew.c - beginning leases anew.  A renewal is the same twice, and so it is
+ * sent until it is answered.
+ *
+ * Alone, a renewal waits for its row's lock.  Of many, and on the renewer's
+ * connection, rows that somebody has locked are passed over: they are neither
+ * renewed nor lost, and delay no others.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "db/transaction.h"
+#include "lease/row.h"
+
+static sqlock_statement_kind kind_of(const struct lk_batch *batch)
+{
+    return batch->count == 1 && !batch->is_reserved ? SQLOCK_SQL_RENEW
+                                                    : SQLOCK_SQL_RENEW_MANY;
+}
+
+static void renewed(const struct lk_store *store, struct lk_item *item,
+                    int64_t sent_boot_ns)
+{
+    item->rc = 0;
+    item->lease.deadline_boot_ns =
+        lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
+}
+
+/* Rows name the keys that were renewed, or `affected` counts them. */
+static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
+                          const sqlock_result *result)
+{
+    bool names_keys = result->columns > 1;
+
+    if (result->rows > 0)
+        batch->now_us = result->cells[names_keys ? 1 : 0].integer;
+    for (size_t i = 0; i < batch->count; i++) {
+        if (names_keys)
+            batch->items[i].is_passed_over = true;
+        else if (result->affected == (int64_t)batch->count)
+            renewed(store, &batch->items[i], batch->sent_boot_ns);
+    }
+    for (size_t row = 0; names_keys && row < result->rows; row++) {
+        struct lk_item *item =
+            lk_batch_find(batch, &result->cells[row * result->columns]);
+
+        if (item != NULL)
+            renewed(store, item, batch->sent_boot_ns);
+    }
+}
+
+/* --- rows that somebody has locked, where the statement cannot pass over
+ * them --- */
+
+/* Lock what nobody has locked, and keep only those. */
+static int lock_unlocked(struct lk_store *store, struct lk_batch *batch,
+                         struct lk_batch *free_rows, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    struct lk_run run = {0};
+    int rc;
+
+    rc = lk_batch_run(store, SQLOCK_SQL_LOCK_MANY, batch, &run, &result, err);
+    for (size_t row = 0; rc == 0 && row < result.rows; row++) {
+        struct lk_item *item =
+            lk_batch_find(batch, &result.cells[row * result.columns]);
+
+        if (item == NULL)
+            continue;
+        item->is_passed_over = false;
+        free_rows->items[free_rows->count++] = *item;
+    }
+    sqlock_result_clear(&result);
+    lk_batch_sort(free_rows);
+    return rc;
+}
+
+/* The items of a part of the batch as they are now. */
+static void copy_back(struct lk_batch *batch, const struct lk_batch *part)
+{
+    for (size_t i = 0; i < part->count; i++) {
+        const struct lk_item *item = &part->items[i];
+        sqlock_value key = {.type = SQLOCK_TEXT, .text = item->lease.key};
+
+        *lk_batch_find(batch, &key) = *item;
+    }
+}
+
+/* In one transaction: lock the rows that can be, and renew them. */
+static int renew_free_rows(struct lk_store *store, struct lk_batch *batch,
+                           struct lk_batch *free_rows, sqlock_error *err)
+{
+    struct lk_transaction transaction = {0};
+    sqlock_result result = {0};
+    struct lk_run run = {0};
+    int rc;
+
+    batch->transaction = &transaction;
+    free_rows->transaction = &transaction;
+    rc = lk_transaction_begin(&transaction, &store->db, batch->is_reserved,
+                              batch->deadline_ns, err);
+    if (rc == 0)
+        rc = lock_unlocked(store, batch, free_rows, err);
+    if (rc == 0 && free_rows->count > 0)
+        rc = lk_batch_run(store, SQLOCK_SQL_RENEW_MANY, free_rows, &run,
+                          &result, err);
+    if (rc == 0)
+        rc = lk_transaction_commit(&transaction, batch->deadline_ns, err);
+    else
+        lk_transaction_rollback(&transaction, batch->deadline_ns);
+    if (rc == 0)
+        take_renewals(store, free_rows, &result);
+    batch->transaction = NULL;
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
+                          sqlock_error *err)
+{
+    struct lk_batch free_rows = *batch;
+    int rc;
+
+    free_rows.count = 0;
+    free_rows.items = calloc(batch->count, sizeof *free_rows.items);
+    if (free_rows.items == NULL)
+        return lk_error_nomem(err);
+    for (size_t i = 0; i < batch->count; i++)
+        batch->items[i].is_passed_over = true;
+    rc = renew_free_rows(store, batch, &free_rows, err);
+    if (rc == 0)
+        copy_back(batch, &free_rows);
+    free(free_rows.items);
+    return rc;
+}
+
+/* --- rows that were not renewed --- */
+
+/* Is it over, another's, locked, or was it the same already (F19)?  Only the
+ * last one may be believed, as long as the row says. */
+static void judge(const struct lk_store *store, struct lk_item *item,
+                  const struct lk_row *row, int64_t asked_boot_ns)
+{
+    struct lk_lease *lease = &item->lease;
+    int64_t remaining_us = row->remaining_us;
+    int64_t cap_us = (int64_t)lease->cap_ms * 1000;
+
+    if (strcmp(row->client_id, lease->client_id) != 0) {
+        item->rc = SQLOCK_ELOST;
+    } else if (!row->is_taken) {
+        item->rc = SQLOCK_EEXPIRED;
+    } else if (item->is_passed_over) {
+        item->rc = SQLOCK_EBUSY;
+    } else {
+        if (cap_us != 0 && remaining_us > cap_us)
+            remaining_us = cap_us;
+        item->rc = 0;
+        lease->deadline_boot_ns = lk_believe_row_until(
+            store, asked_boot_ns, remaining_us, lease->ttl_ms);
+    }
+}
+
+static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
+                          sqlock_error *err)
+{
+    struct lk_batch rest = *batch;
+    int64_t asked_boot_ns = lk_boottime_ns();
+    struct lk_row *rows = calloc(batch->count, sizeof *rows);
+    int rc;
+
+    rest.count = 0;
+    rest.items = calloc(batch->count, sizeof *rest.items);
+    if (rest.items == NULL || rows == NULL) {
+        free(rest.items);
+        free(rows);
+        return lk_error_nomem(err);
+    }
+    for (size_t i = 0; i < batch->count; i++)
+        if (batch->items[i].rc != 0)
+            rest.items[rest.count++] = batch->items[i];
+    rc = lk_rows_read(store, &rest, rows, err);
+    for (size_t i = 0; rc == 0 && i < rest.count; i++)
+        judge(store, &rest.items[i], &rows[i], asked_boot_ns);
+    if (rc == 0)
+        copy_back(batch, &rest);
+    free(rest.items);
+    free(rows);
+    return rc;
+}
+
+int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
+                   sqlock_error *err)
+{
+    struct lk_run run = {.is_repeatable = true};
+    sqlock_result result = {0};
+    bool is_complete = true;
+    int rc;
+
+    if (batch->count == 0)
+        return 0;
+    for (size_t i = 0; i < batch->count; i++) {
+        batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
+        batch->items[i].is_passed_over = false;
+    }
+    rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);
+    if (rc == 0)
+        take_renewals(store, batch, &result);
+    else if (rc == SQLOCK_EBUSY && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
+             store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
+        rc = renew_unlocked(store, batch, err);
+    sqlock_result_clear(&result);
+    for (size_t i = 0; i < batch->count; i++)
+        is_complete = is_complete && batch->items[i].rc == 0;
+    if (rc == 0 && !is_complete)
+        rc = read_unrenewed(store, batch, err);
+    return rc;
+}
+
+int lk_renewal_error(int rc, sqlock_error *err)
+{
+    switch (rc) {
+    case SQLOCK_ELOST:
+        return lk_error(err, SQLOCK_ELOST,
+                        "the lease is lost: another owner has had the lock");
+    case SQLOCK_EEXPIRED:
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the lease ran out before it was renewed");
+    case SQLOCK_EBUSY:
+        return lk_error(err, SQLOCK_EBUSY,
+                        "a transaction has locked the row of the lock");
+    default:
+        return rc;
+    }
+}

@@ -1,0 +1,124 @@
+/*
+ * row.c - see row.h
+ */
+#include "lease/row.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "lease/skew.h"
+
+/* Of an info row's cells. */
+static void from_cells(struct lk_row *row, const sqlock_value *cells)
+{
+    row->exists = true;
+    if (cells[1].type == SQLOCK_TEXT)
+        (void)snprintf(row->client_id, sizeof row->client_id, "%s",
+                       cells[1].text);
+    row->token = cells[2].type == SQLOCK_INT64 ? cells[2].integer : 0;
+    row->remaining_us = cells[3].integer;
+    row->acquired_at_us = cells[4].integer;
+    row->expires_at_us = cells[5].integer;
+    /* A peer's takeover leaves HOLDER as it was. */
+    row->is_sqlocks =
+        row->client_id[0] != '\0' && cells[7].type == SQLOCK_TEXT &&
+        strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
+    row->is_taken = row->client_id[0] != '\0' && row->remaining_us >= 0;
+}
+
+static int read_info(struct lk_store *store, struct lk_batch *batch,
+                     sqlock_result *result, sqlock_error *err)
+{
+    struct lk_run run = {.is_repeatable = true};
+    int rc;
+
+    rc = lk_batch_run(
+        store, batch->count == 1 ? SQLOCK_SQL_READ : SQLOCK_SQL_READ_MANY,
+        batch, &run, result, err);
+    if (rc == 0 && result->rows > batch->count)
+        rc = lk_error(err, SQLOCK_ESCHEMA,
+                      "%s has two rows for one key: its primary key is missing",
+                      store->table.plain);
+    return rc;
+}
+
+/* Where the driver has no statement about many. */
+static int read_each(struct lk_store *store, struct lk_batch *batch,
+                     struct lk_row *rows, sqlock_error *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < batch->count; i++)
+        rc = lk_row_read(store, batch->items[i].lease.key,
+                         lk_store_deadline(store), &rows[i], err);
+    return rc;
+}
+
+int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
+                 struct lk_row *rows, sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    if (batch->count > 1 &&
+        store->statements[SQLOCK_SQL_READ_MANY].text == NULL)
+        return read_each(store, batch, rows, err);
+    rc = read_info(store, batch, &result, err);
+    for (size_t i = 0; rc == 0 && i < result.rows; i++) {
+        const sqlock_value *cells = &result.cells[i * result.columns];
+        const struct lk_item *item = lk_batch_find(batch, &cells[0]);
+
+        if (item != NULL)
+            from_cells(&rows[item - batch->items], cells);
+        lk_skew_tell(store, cells);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
+                struct lk_row *row, sqlock_error *err)
+{
+    const struct lk_lease lease = {.key = key};
+    struct lk_batch batch;
+    struct lk_item item;
+
+    memset(row, 0, sizeof *row);
+    lk_batch_of_one(&batch, &item, &lease, deadline_ns);
+    return lk_rows_read(store, &batch, row, err);
+}
+
+int lk_row_holder(struct lk_store *store, const char *key,
+                  char holder[LK_HOLDER_SIZE], sqlock_error *err)
+{
+    const struct lk_lease lease = {.key = key};
+    sqlock_result result = {0};
+    struct lk_batch batch;
+    struct lk_item item;
+    int rc;
+
+    holder[0] = '\0';
+    lk_batch_of_one(&batch, &item, &lease, lk_store_deadline(store));
+    rc = read_info(store, &batch, &result, err);
+    if (rc == 0 && result.rows == 1) {
+        struct lk_row row = {.exists = false};
+
+        from_cells(&row, result.cells);
+        if (row.is_taken)
+            (void)snprintf(holder, LK_HOLDER_SIZE, "%s",
+                           row.is_sqlocks ? result.cells[7].text
+                                          : row.client_id);
+    }
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+const struct lk_row *lk_row_of(const struct lk_batch *batch,
+                               const struct lk_row *rows, const char *key)
+{
+    const sqlock_value value = {.type = SQLOCK_TEXT, .text = key};
+    const struct lk_item *item = lk_batch_find(batch, &value);
+
+    return item != NULL ? &rows[item - batch->items] : NULL;
+}

@@ -1,0 +1,75 @@
+/*
+ * release.c - giving one lock back or many
+ */
+#include "locks/acquire.h"
+#include "locks/care.h"
+
+void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
+                        size_t i, uint64_t owner, sqlock_error *err)
+{
+    struct lk_member *member = &set->members[i];
+    const struct lk_release_part *part =
+        lk_release_add(release, i, member->lock->entry, owner, err);
+
+    member->rc = part->rc;
+    if (part->state != LK_RELEASE_OVER)
+        lk_end_care(member->lock, part->grant);
+}
+
+int lk_end_give_back(struct lk_set *set, struct lk_release *release,
+                     sqlock_error *err)
+{
+    int rc = lk_release_run(release, err);
+
+    for (size_t i = 0; i < set->count; i++) {
+        const struct lk_release_part *part = &release->parts[i];
+        struct lk_member *member = &set->members[i];
+
+        member->rc = part->rc;
+        if (part->has_lease)
+            lk_tell_released(member->lock, part->lease.token, part->lost,
+                             part->rc);
+    }
+    lk_release_end(release);
+    return set->count == 1 ? rc : 0; /* of many, each result is its own */
+}
+
+static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
+{
+    struct lk_release release;
+    int rc = lk_release_begin(&release, &set->registry->store, set->count, err);
+
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; i < set->count; i++)
+        lk_begin_give_back(set, &release, i,
+                           owner != 0 ? owner : lk_caller(set->members[i].lock),
+                           err);
+    return lk_end_give_back(set, &release, err);
+}
+
+int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err)
+{
+    struct lk_set set;
+
+    lk_set_of_one(&set, lock);
+    return lk_set_end(&set, give_back(&set, owner, err), err);
+}
+
+int sqlock_release(sqlock_lock *lock, sqlock_error *err)
+{
+    int rc = lk_lock_check(lock, err);
+
+    return rc < 0 ? rc : lk_give_back(lock, 0, err);
+}
+
+int sqlock_release_many(sqlock_lock *const *locks, size_t count, int *results,
+                        sqlock_error *err)
+{
+    struct lk_set set;
+    int rc = lk_set_begin(&set, locks, count, results, err);
+
+    if (rc == 0)
+        rc = give_back(&set, 0, err);
+    return lk_set_end(&set, rc, err);
+}

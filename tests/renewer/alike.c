@@ -1,0 +1,142 @@
+/*
+ * alike.c - what is promised of one lock is true of many: a release hands each
+ * off to the next thread, and says which leases had been lost
+ */
+#include "renewer.h"
+
+#include <string.h>
+
+#include "locks/registry.h"
+#include "sqlock/admin.h"
+#include "sqlock/many.h"
+#include "support/tap.h"
+#include "support/workers.h"
+
+#define LOCKS 3
+
+struct waiting {
+    sqlock_lock *lock;
+    atomic_bool is_held;
+};
+
+static int wait_for(struct worker *worker)
+{
+    struct waiting *waiting = worker->context;
+
+    worker_expect(
+        worker, 0,
+        sqlock_acquire(waiting->lock, PATIENCE_MS, NULL, &worker->err));
+    atomic_store(&waiting->is_held, true);
+    worker_expect(worker, 0, sqlock_release(waiting->lock, &worker->err));
+    return 0;
+}
+
+/* A thread waits behind its holder. */
+static bool is_waited_for(const sqlock_lock *lock)
+{
+    struct lk_entry *entry = lock->entry;
+    bool is_waited_for;
+
+    pthread_mutex_lock(&entry->mutex);
+    is_waited_for =
+        entry->parts != NULL && entry->parts->state == LK_PART_QUEUED;
+    pthread_mutex_unlock(&entry->mutex);
+    return is_waited_for;
+}
+
+/* How often a statement was sent. */
+struct count {
+    const char *text;
+    atomic_uint times;
+};
+
+static int count_text(void *context, const struct tap_event *event)
+{
+    struct count *count = context;
+
+    if (event->call == TAP_EXECUTE && event->text == count->text)
+        (void)atomic_fetch_add(&count->times, 1);
+    return 0;
+}
+
+static void take_locks(struct fixture *f, sqlock_registry *registry,
+                       sqlock_lock **locks)
+{
+    for (unsigned i = 0; i < LOCKS; i++) {
+        locks[i] = nth_lock(f, registry, i);
+        lock_take(locks[i], 0);
+    }
+}
+
+static void drop_locks(sqlock_lock **locks)
+{
+    for (unsigned i = 0; i < LOCKS; i++)
+        lock_drop(locks[i]);
+}
+
+static void test_many_are_handed_off_to_the_threads_that_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = fixture_tapped(f, &options);
+    struct waiting waiting[LOCKS - 1];
+    struct worker workers[LOCKS - 1];
+    struct count count = {0};
+    sqlock_lock *locks[LOCKS];
+    int results[LOCKS];
+
+    take_locks(f, registry, locks);
+    for (unsigned i = 0; i < LOCKS - 1; i++) {
+        waiting[i] = (struct waiting){.lock = locks[i]};
+        worker_start(&workers[i], wait_for, &waiting[i]);
+        assert_becomes_true(is_waited_for(locks[i]), PATIENCE_MS);
+    }
+    count.text = census_text(registry, SQLOCK_SQL_HAND_OFF);
+    tap_hooks(count_text, NULL, &count);
+    assert_lock_ok(sqlock_release_many(locks, LOCKS, results, &f->err),
+                   &f->err);
+    for (unsigned i = 0; i < LOCKS; i++) {
+        assert_int_equal(results[i], 0);
+        assert_int_equal(sqlock_hold_count(locks[i]), 0);
+    }
+    for (unsigned i = 0; i < LOCKS - 1; i++)
+        worker_join(&workers[i]);
+    assert_int_equal(atomic_load(&count.times), LOCKS - 1);
+    tap_hooks(NULL, NULL, NULL);
+    drop_locks(locks);
+    registry_end(registry);
+}
+
+/* Of the first `broken` ones the lease is ended, and the row is free. */
+static void check_broken(struct fixture *f, unsigned broken)
+{
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    sqlock_lock *locks[LOCKS];
+    int results[LOCKS];
+
+    take_locks(f, f->a, locks);
+    how.reason = "a test";
+    how.now = true;
+    for (unsigned i = 0; i < broken; i++) {
+        how.token = sqlock_token(locks[i]);
+        assert_lock_ok(sqlock_break(f->b, sqlock_name(locks[i]), &how, &f->err),
+                       &f->err);
+    }
+    assert_code(SQLOCK_ELOST,
+                sqlock_release_many(locks, LOCKS, results, &f->err), &f->err);
+    for (unsigned i = 0; i < LOCKS; i++)
+        assert_int_equal(results[i], i < broken ? SQLOCK_ELOST : 0);
+    drop_locks(locks);
+}
+
+static void test_a_release_of_many_tells_which_were_broken(void **state)
+{
+    for (unsigned broken = 1; broken <= LOCKS; broken++)
+        check_broken(*state, broken);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_many_are_handed_off_to_the_threads_that_wait, ON_ALL, IN_ALL),
+    TEST_ON(test_a_release_of_many_tells_which_were_broken, ON_ALL, IN_SQLOCK),
+};
+const struct topic topic_alike = TOPIC(tests);
