@@ -39,8 +39,10 @@ static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
     struct lk_release release;
     int rc = lk_release_begin(&release, &set->registry->store, set->count, err);
 
-    if (rc < 0)
+    if (rc < 0) {
+        set->results = NULL; /* all are held as before */
         return rc;
+    }
     for (size_t i = 0; i < set->count; i++)
         lk_begin_give_back(set, &release, i,
                            owner != 0 ? owner : lk_caller(set->members[i].lock),

@@ -61,9 +61,10 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
     if (rc < 0)
         return rc;
     lk_set_of_one(set, locks[0]);
-    set->results = results;
-    if (count == 1)
+    if (count == 1) {
+        set->results = results;
         return 0;
+    }
     set->members = calloc(count, sizeof *set->members);
     set->count = set->members != NULL ? count : 0;
     if (set->members == NULL)
@@ -72,7 +73,10 @@ int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
         set->members[i].lock = locks[i];
         set->members[i].place = i;
     }
-    return sort(set, err);
+    rc = sort(set, err);
+    if (rc == 0)
+        set->results = results;
+    return rc;
 }
 
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err)

@@ -22,7 +22,8 @@ struct lk_set {
     struct lk_member one; /* of a single lock */
 };
 
-/* 0, EINVAL, EFORK, ENOMEM: it is ended by lk_set_end() all the same. */
+/* 0; or EINVAL, EFORK, ENOMEM: the results are not written.  To be ended in any
+ * case. */
 int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
                  int *results, sqlock_error *err);
 

@@ -189,11 +189,15 @@ static void test_an_outage_behind_a_holder(void **state)
 {
     struct scene scene;
     sqlock_lock *held;
+    uint64_t sent;
 
     open_scene(&scene, *state);
     held = lock_obtain(scene.f->a, scene.f->name);
     lock_take(held, 0);
+    sent = tap_count(TAP_EXECUTE);
     contender_queue(&scene.next, scene.lock, SQLOCK_FOREVER);
+    /* Its claim has been refused, and something else was sent after it. */
+    assert_becomes_true(tap_count(TAP_EXECUTE) >= sent + 2, PATIENCE_MS);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     lock_give(held);
     nap();
