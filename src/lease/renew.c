@@ -190,9 +190,24 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
+/* A renewal may shorten a lease: it is not known whether one did that was sent
+ * since then, and so the sooner deadline holds. */
+static void believe_less(const struct lk_store *store, struct lk_batch *batch,
+                         int64_t since_boot_ns)
+{
+    for (size_t i = 0; i < batch->count; i++) {
+        struct lk_lease *lease = &batch->items[i].lease;
+
+        lease->deadline_boot_ns =
+            lk_sooner(lease->deadline_boot_ns,
+                      lk_believe_until(store, since_boot_ns, lease->ttl_ms));
+    }
+}
+
 int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err)
 {
+    int64_t since_boot_ns = lk_boottime_ns();
     struct lk_run run = {.is_repeatable = true};
     sqlock_result result = {0};
     bool is_complete = true;
@@ -210,6 +225,8 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     else if (rc == SQLOCK_EBUSY && kind_of(batch) == SQLOCK_SQL_RENEW_MANY &&
              store->statements[SQLOCK_SQL_LOCK_MANY].text != NULL)
         rc = renew_unlocked(store, batch, err);
+    else if (rc == SQLOCK_EUNCERTAIN)
+        believe_less(store, batch, since_boot_ns);
     sqlock_result_clear(&result);
     for (size_t i = 0; i < batch->count; i++)
         is_complete = is_complete && batch->items[i].rc == 0;

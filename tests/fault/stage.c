@@ -201,23 +201,24 @@ int party_release(struct party *party, int which)
     return sqlock_release(party->locks[which], &party->err);
 }
 
+/* The first claim does not know the row; what was left free is then taken with
+ * a statement of its own. */
 int party_warm_up(struct party *party)
 {
-    int rc = party_acquire(party, ALL_LOCKS, 0);
+    int rc = party_acquire(party, 0, 0);
 
-    if (rc == 0)
-        rc = party_release(party, ALL_LOCKS);
-    if (rc == 0)
-        rc = party_acquire(party, 0, 0);
     if (rc == 0)
         rc = party_renew(party, 0);
     if (rc == 0)
         rc = party_release(party, 0);
-    /* what was left free is taken with a statement of its own */
     if (rc == 0)
         rc = party_acquire(party, 0, 0);
     if (rc == 0)
         rc = party_release(party, 0);
+    if (rc == 0)
+        rc = party_acquire(party, ALL_LOCKS, 0);
+    if (rc == 0)
+        rc = party_release(party, ALL_LOCKS);
     return rc;
 }
 
