@@ -113,6 +113,7 @@ static int renew_free_rows(struct lk_store *store, struct lk_batch *batch,
     if (rc == 0)
         take_renewals(store, free_rows, &result);
     batch->transaction = NULL;
+    free_rows->transaction = NULL;
     sqlock_result_clear(&result);
     return rc;
 }

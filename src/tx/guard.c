@@ -53,8 +53,8 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
     struct lk_row row;
     int rc;
 
-    rc = lk_row_read(tx->store, sqlock_key(lock),
-                       lk_store_deadline(tx->store), &row, err);
+    rc = lk_row_read(tx->store, sqlock_key(lock), lk_store_deadline(tx->store),
+                     &row, err);
     if (rc < 0)
         return rc;
     if (strcmp(row.client_id, lease->client_id) != 0) {
@@ -202,7 +202,7 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
         int rc;
 
         rc = lk_row_read(tx->store, sqlock_key(guard->lock),
-                           lk_store_deadline(tx->store), &row, NULL);
+                         lk_store_deadline(tx->store), &row, NULL);
         if (rc == 0 && strcmp(row.client_id, guard->client_id) != 0) {
             guard->lost = lost(tx, guard->lock, err);
             return guard->lost;
