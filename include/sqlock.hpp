@@ -48,6 +48,7 @@
 
 #include <sqlock.h>
 #include <sqlock/admin.h>
+#include <sqlock/lease.h>
 
 namespace sqlock
 {
