@@ -2,7 +2,7 @@
  * sqlock.h - locks kept in the SQL database an application already has
  *
  * This header has what an application needs to take, hold and release a lock.
- * Each header of sqlock/ has one more topic: many.h, async.h, tx.h, stock.h...
+ * Each header in sqlock/ adds one topic, such as many.h, async.h or tx.h.
  *
  * Calling sequence
  *     rc = sqlock_schema_create(url, NULL, SQLOCK_LAYOUT_SQLOCK, &err);
@@ -36,7 +36,7 @@
  *     Any thread may use a registry and its locks at any time.  The option
  *     `ownership` says who owns a lock that is held.
  *
- * fork()
+ * Child processes
  *     A registry works only in the process that opened it.  In a child each
  *     call returns EFORK and touches no connection; the child opens a registry
  *     of its own.  A child cannot open a SQLite file while its parent had one
@@ -47,13 +47,13 @@
  *
  * Results
  *     Functions return 0 or a negative code, never a positive one, so `if (rc)`
- *     and `if (rc < 0)` both keep out of the critical section.  Codes are
- *     written without their SQLOCK_.  Each function lists those that a caller
- *     handles by itself.  Any other code means: not held, nothing was done, the
- *     message says why.  The call is wrong (EINVAL, EFORK, ENOTSUP), the
- *     database is away (EUNREACHABLE), refuses (EACCESS, ESCHEMA, EREADONLY,
- *     EDATABASE) or has no room (ERESOURCE, ENOMEM).  A new release may add
- *     codes: take an unknown one for "not held".
+ *     and `if (rc < 0)` both keep out of the critical section.  The
+ *     headers write codes without SQLOCK_ in front.  Each function lists those
+ *     that a caller handles by itself.  Any other code means: not held, nothing
+ *     was done, the message says why.  The call is wrong (EINVAL, EFORK,
+ *     ENOTSUP), the database is away (EUNREACHABLE), refuses (EACCESS, ESCHEMA,
+ *     EREADONLY, EDATABASE) or has no room (ERESOURCE, ENOMEM).  A new release
+ *     may add codes: take an unknown one for "not held".
  *
  * Errors
  *     The last argument of most functions is a sqlock_error of the caller, or
@@ -138,7 +138,7 @@ typedef struct sqlock_registry sqlock_registry;
 /** A reference to one lock, by its name, in a registry. */
 typedef struct sqlock_lock sqlock_lock;
 
-/** What went wrong.  The caller owns the memory. */
+/** An error.  The caller owns the memory. */
 typedef struct sqlock_error {
     int code;          /* the code that the function returned */
     int native;        /* error number of the client library, or 0 */
@@ -160,17 +160,18 @@ SQLOCK_API const char *sqlock_version(void);
 /* Size of a LOCK_KEY or a CLIENT_ID: 36 characters and the NUL. */
 #define SQLOCK_KEY_SIZE 37
 
-/** Who owns a lock that is held. */
+/** Owner of a lock that is held. */
 typedef enum sqlock_ownership {
     SQLOCK_OWNED_BY_THREAD = 0, /* the thread that acquired it; re-entrant */
-    SQLOCK_OWNED_BY_REGISTRY,   /* any thread of the process; acquires are
-                                 counted, THREADS DO NOT EXCLUDE EACH OTHER */
-    SQLOCK_OWNED_BY_HANDLE      /* one handle: each sqlock_obtain() gives a new
-                              owner, for any thread to use, not re-entrant; for
-                              coroutines, thread pools and other languages */
+    /* Any thread of the process.  Acquires are counted, and THREADS DO NOT
+     * EXCLUDE EACH OTHER. */
+    SQLOCK_OWNED_BY_REGISTRY,
+    /* One handle: each sqlock_obtain() gives a new owner, for any thread to
+     * use, not re-entrant.  For coroutines, thread pools, other languages. */
+    SQLOCK_OWNED_BY_HANDLE
 } sqlock_ownership;
 
-/** How a name becomes a LOCK_KEY, as Spring's UUIDConverter does it. */
+/** Rule that makes a LOCK_KEY of a name, as Spring's UUIDConverter does. */
 typedef enum sqlock_key_rule {
     SQLOCK_KEY_CURRENT = 0, /* as Spring 6.0.8+, 6.1.4+, 6.2+ and 7 */
     SQLOCK_KEY_LEGACY,      /* as Spring up to 6.0.7 and 6.1.3 */
@@ -185,7 +186,7 @@ typedef enum sqlock_layout {
     SQLOCK_LAYOUT_SPRING6     /* the four columns of Spring 5.4 to 6.5 */
 } sqlock_layout;
 
-/** How to wait for a lock that another process holds. */
+/** Way to wait for a lock that another process holds. */
 typedef enum sqlock_waiting {
     SQLOCK_WAITING_AUTO = 0, /* the release wakes the waiter, where the database
                                 and the connection to it allow that */
@@ -207,50 +208,49 @@ typedef struct sqlock_event sqlock_event;
  *  call of the application.  It must not call this library. */
 typedef void (*sqlock_event_fn)(void *context, const sqlock_event *event);
 
-/** Options of a registry.  Zero means the default, named last below. */
+/** Options of a registry.  Zero means the default. */
 typedef struct sqlock_options {
-    size_t size;              /* sizeof(sqlock_options): the struct may grow */
-    const char *region;       /* name space of locks, 1 to 97 bytes, not ending
-                                 with "#tx"; "DEFAULT" */
-    const char *table_prefix; /* "INT_" makes INT_LOCK, "app.INT_" names a
-                                 schema too; "INT_" */
-    uint32_t ttl_ms;          /* length of a lease, 10 ms to 7 days; 10 000 */
-    uint32_t margin_ms;       /* how long before the end on the database's clock
-                                 a holder stops; less than any TTL; max(1,
-                                 TTL / 20) */
-    const char *holder_note;  /* shown with the holder, up to 80 bytes; none */
-    uint32_t pool_size;       /* connections for calls, 1 to 64; 4.  More are
-                                 opened when needed: one for renewals, one when
-                                 all are in transactions, half as many for
-                                 waiting, and one, up to 16, for each lease that
-                                 was waited for */
-    sqlock_ownership ownership;  /* who owns a held lock; the thread */
-    sqlock_key_rule key_rule;    /* names to keys; SQLOCK_KEY_CURRENT */
-    uint32_t peer_ttl_ms;        /* longest TTL of the Spring peers; 10 000.  It
-                                    decides expiry on the four-column layout; a
-                                    longer lease is reported as a clock ahead */
-    uint32_t connect_timeout_ms; /* to open a connection, in addition to the
-                                    statement that needs it, 10 ms to 1 hour;
-                                    5000.  Renewals use at most TTL / 4, or
-                                    statement_timeout_ms where that is more */
-    uint32_t statement_timeout_ms; /* for one statement, 10 ms to 1 hour;
-                                      TTL / 8, within 500 to 5000 */
-    uint32_t poll_ms;              /* pause between two looks at a row that no
-                                  release reports; 100 */
-    uint32_t renew_period_ms;      /* pause between renewals of `auto_renew`, at
-                                  most TTL / 3; TTL / 4 */
-    bool observe_before_steal; /* for peers with unknown clocks: take over an
-                                  expired lease only after its row has not
-                                  changed for the longest of ttl_ms, peer_ttl_ms
-                                  and the row's own length (at most ten times
-                                  the others), on this host's clock */
-    sqlock_event_fn on_event;  /* receives events; NULL: nobody does */
-    void *event_context;       /* first argument of `on_event` */
-    sqlock_level event_level;  /* the lowest level it receives; INFO */
-    uint32_t handoff_limit;    /* how often in a row threads of this registry
-                                  hand a lock to each other before other
-                                  processes get a chance; 16 */
-    sqlock_waiting waiting;    /* how to wait; SQLOCK_WAITING_AUTO */
+    size_t size; /* sizeof(sqlock_options): the struct may grow */
+    /* Name space of the locks, 1 to 97 bytes, not ending with "#tx"; default
+     * "DEFAULT". */
+    const char *region;
+    /* "INT_", the default, makes INT_LOCK; "app.INT_" names a schema, too. */
+    const char *table_prefix;
+    uint32_t ttl_ms; /* length of a lease, 10 ms to 7 days; default 10 000 */
+    /* How long before the lease's end on the database's clock a holder stops,
+     * less than any TTL; default max(1, TTL / 20). */
+    uint32_t margin_ms;
+    const char *holder_note; /* shown with the holder, up to 80 bytes */
+    /* Connections for calls, 1 to 64; default 4.  More are opened when needed:
+     * one for renewals, one when all are in transactions, half as many for
+     * waiting, and one, up to 16, for each lease that was waited for. */
+    uint32_t pool_size;
+    sqlock_ownership ownership; /* default SQLOCK_OWNED_BY_THREAD */
+    sqlock_key_rule key_rule;   /* default SQLOCK_KEY_CURRENT */
+    /* Longest TTL of the Spring peers; default 10 000.  It decides expiry on
+     * the four-column layout.  A longer lease is reported as a clock ahead. */
+    uint32_t peer_ttl_ms;
+    /* Opening a connection, in addition to the statement that needs it, 10 ms
+     * to 1 hour; default 5000.  Renewals use at most TTL / 4, or
+     * statement_timeout_ms where that is more. */
+    uint32_t connect_timeout_ms;
+    /* One statement, 10 ms to 1 hour; default TTL / 8, within 500 to 5000. */
+    uint32_t statement_timeout_ms;
+    uint32_t
+        poll_ms; /* between two looks at a row that is polled; default 100 */
+    /* Between renewals of `auto_renew`, at most TTL / 3; default TTL / 4. */
+    uint32_t renew_period_ms;
+    /* For peers with unknown clocks: take over an expired lease only after its
+     * row has not changed, on this host's clock, for the longest of ttl_ms,
+     * peer_ttl_ms and the lease's own length (at most ten times the others). */
+    bool observe_before_steal;
+    sqlock_event_fn on_event; /* receives events; NULL: nobody does */
+    void *event_context;      /* first argument of `on_event` */
+    sqlock_level event_level; /* the lowest level it receives; default INFO */
+    /* How often in a row threads of this registry hand a lock to each other
+     * before other processes get a chance; default 16. */
+    uint32_t handoff_limit;
+    sqlock_waiting waiting; /* default SQLOCK_WAITING_AUTO */
 } sqlock_options;
 #define SQLOCK_OPTIONS_INIT SQLOCK_SIZED(sqlock_options)
 
@@ -347,34 +347,36 @@ SQLOCK_MUSTUSE int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
 SQLOCK_API int sqlock_drop(sqlock_lock *lock, sqlock_error *err);
 
 /**
- * Called once when a lease ends before it was released, at most 50 ms after the
- * holder's deadline, whatever the database does.  @p code is ELOST or EEXPIRED.
- * Runs on a thread of the library and delays the calls for other locks, so keep
- * it short.  It may query the lock, but must not acquire, renew, release or
- * drop it.  sqlock_release() waits until it has returned.
+ * Function that is told of a lost lease.  It is called once when a lease ends
+ * before it was released, at most 50 ms after the holder's deadline, whatever
+ * the database does.  @p code is ELOST or EEXPIRED.  It runs on a thread of the
+ * library and delays the calls for other locks, so keep it short.  It may query
+ * the lock, but must not acquire, renew, release or drop it.  sqlock_release()
+ * waits until it has returned.
  */
 typedef void (*sqlock_lost_fn)(void *context, sqlock_lock *lock, int code);
 
 /** Options of one acquisition.  Zero means the default. */
 typedef struct sqlock_acquire_options {
-    size_t size;     /* sizeof(sqlock_acquire_options): the struct may grow */
-    uint32_t ttl_ms; /* length of this lease, more than the registry's
-                        margin_ms; the registry's ttl_ms */
-    bool auto_renew; /* renew in the background until the release, or until the
-                        owning thread ends */
-    bool fenced;     /* the application checks the token with its writes, so a
-                        step of the database's clock does not end the lease.
-                        Renewals of `auto_renew` notice such a step; without
-                        them only a token or a guard protects against it */
-    bool partial;    /* sqlock_acquire_many(): take those that are free */
-    uint32_t max_hold_ms;   /* end of `auto_renew` after the acquisition; 0:
-                               no limit */
+    size_t size; /* sizeof(sqlock_acquire_options): the struct may grow */
+    /* Length of this lease, more than the registry's margin_ms; default the
+     * registry's ttl_ms. */
+    uint32_t ttl_ms;
+    /* Renew in the background until the release, or until the owning thread
+     * ends. */
+    bool auto_renew;
+    /* The application checks the token with its writes, so a step of the
+     * database's clock does not end the lease.  Renewals of `auto_renew` notice
+     * such a step; without them only a token or a guard protects against it. */
+    bool fenced;
+    bool partial;         /* sqlock_acquire_many(): take those that are free */
+    uint32_t max_hold_ms; /* when `auto_renew` stops; 0: never */
     sqlock_lost_fn on_lost; /* called when the lease is lost; NULL: none */
     void *lost_context;     /* first argument of `on_lost` */
-    int cancel_fd;  /* a descriptor of the caller's, such as an eventfd, that is
-                       never read: the wait ends with ECANCELED when it becomes
-                       readable, or all writers of a pipe are gone.  Signal
-                       handlers may write to it.  0: none */
+    /* A descriptor of the caller's, such as an eventfd, that is never read: the
+     * wait ends with ECANCELED when it becomes readable, or all writers of a
+     * pipe are gone.  Signal handlers may write to it.  0: none. */
+    int cancel_fd;
     bool fail_fast; /* end the wait at the first error of the database */
 } sqlock_acquire_options;
 #define SQLOCK_ACQUIRE_INIT SQLOCK_SIZED(sqlock_acquire_options)
@@ -450,11 +452,11 @@ SQLOCK_MUSTUSE int sqlock_release(sqlock_lock *lock, sqlock_error *err);
 SQLOCK_MUSTUSE int sqlock_renew(sqlock_lock *lock, uint32_t ttl_ms,
                                 sqlock_error *err);
 
-/** Whether the caller holds a lease that is not over.  No I/O. */
+/** True while the caller holds a lease that is not over.  No I/O. */
 SQLOCK_API bool sqlock_is_held(sqlock_lock *lock);
 
-/** How many acquires the caller has not yet released, also of a lease that is
- *  over.  No I/O. */
+/** Number of acquires that the caller has not yet released, also of a lease
+ *  that is over.  No I/O. */
 SQLOCK_API uint32_t sqlock_hold_count(sqlock_lock *lock);
 
 /** Milliseconds until the holder's deadline; 0: not held, lost or over.  No

@@ -47,16 +47,16 @@ typedef struct sqlock_info {
     int64_t remaining_ms;            /* until then; 0 when not held */
     char *name;                      /* NULL where not known */
     char *holder;       /* "host pid program note"; "peer" for a holder that
-                             is not sqlock; "broken by ..." after
-                             sqlock_break(); NULL when free or not known */
+                           is not sqlock; "broken by ..." after
+                           sqlock_break(); NULL when free or not known */
     int64_t ahead_ms;   /* at least how far the clock of a peer is ahead: its
-                             row was acquired in the future, or for longer than
-                             peer_ttl_ms; 0: nothing is known */
+                           row was acquired in the future, or for longer than
+                           peer_ttl_ms; 0: nothing is known */
     int64_t held_ms;    /* since it was acquired; 0 when free */
     char *region;       /* from sqlock_find(); otherwise NULL */
     int32_t waiters;    /* from sqlock_find() with `waiters`; -1: not known */
     char *waiter_names; /* of them, as far as the database knows, with ", "
-                             between; NULL where not known */
+                           between; NULL where not known */
 } sqlock_info;
 
 /**
@@ -94,7 +94,7 @@ typedef enum sqlock_sort {
     SQLOCK_SORT_TOKEN      /* latest token first */
 } sqlock_sort;
 
-/** Which rows sqlock_find() gives.  Zero means the default. */
+/** Filter of sqlock_find().  Zero means the default. */
 typedef struct sqlock_find_options {
     size_t size;         /* sizeof(sqlock_find_options): the struct may grow */
     const char *pattern; /* of the name, or of LOCK_KEY where no name is known:
@@ -105,7 +105,7 @@ typedef struct sqlock_find_options {
     bool all_regions;    /* all regions but those of transactions' names */
     bool waiters;        /* count who waits in the database; PostgreSQL only */
     uint32_t limit;      /* rows at most; 0: all */
-    sqlock_sort sort;    /* order; SQLOCK_SORT_NAME */
+    sqlock_sort sort;    /* default SQLOCK_SORT_NAME */
 } sqlock_find_options;
 #define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
 
@@ -130,9 +130,9 @@ SQLOCK_API void sqlock_info_free(sqlock_info *rows, size_t count);
 
 /* ------------------------------------------------------------ intervene -- */
 
-/** Which holder sqlock_break() ends, as sqlock_show() gives it: by client id,
- *  by token, or by both.  A client id names every holder.  sqlock has a new one
- *  for each acquisition, a Spring service one for all of its locks. */
+/** Holder that sqlock_break() ends: its client id, its token, or both, as
+ *  sqlock_show() gives them.  A client id names every holder.  sqlock has a new
+ *  one for each acquisition, a Spring service one for all of its locks. */
 typedef struct sqlock_break_options {
     size_t size;           /* sizeof(sqlock_break_options): it may grow */
     int64_t token;         /* of the holder, on sqlock's layout; Spring services
@@ -165,7 +165,7 @@ SQLOCK_MUSTUSE int sqlock_break(sqlock_registry *registry, const char *name,
                                 const sqlock_break_options *options,
                                 sqlock_error *err);
 
-/* Retention that sqlock_reap() uses in `sqlock reap`: 10 minutes. */
+/* The retention of `sqlock reap`: 10 minutes. */
 #define SQLOCK_RETENTION_DEFAULT_MS ((int64_t)600000)
 
 /**
@@ -249,13 +249,13 @@ sqlock_registry_layout(const sqlock_registry *registry);
 #define SQLOCK_EPOCH_SIZE 64
 
 /**
- * Which history of the data the latest session of a registry found.  PostgreSQL
- * tells it by system identifier and timeline, which a promotion changes, MySQL
- * by the server's UUID, MariaDB by its server_id.  When the epoch changes,
- * another server answers, and locks that the old one acknowledged may be gone:
- * a lease is then found lost by its next renewal, and only a guard or a token
- * keeps its holder out of the data.  The change is noticed when a session is
- * opened, and `on_event` is told, too.  No I/O.
+ * Epoch of the data: the history that the latest session of a registry found.
+ * PostgreSQL tells it by system identifier and timeline, which a promotion
+ * changes, MySQL by the server's UUID, MariaDB by its server_id.  When the
+ * epoch changes, another server answers, and locks that the old one
+ * acknowledged may be gone: a lease is then found lost by its next renewal, and
+ * only a guard or a token keeps its holder out of the data.  The change is
+ * noticed when a session is opened, and `on_event` is told, too.  No I/O.
  *
  * @param[out] epoch written in any case; "" before the first session, with
  *                   SQLite, and with Galera, whose nodes are alike

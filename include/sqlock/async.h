@@ -48,7 +48,7 @@ extern "C" {
 /** One acquire or release that is carried out in the background. */
 typedef struct sqlock_request sqlock_request;
 
-/** What has become of a request. */
+/** State of a request. */
 typedef enum sqlock_request_state {
     SQLOCK_REQUEST_FREE = 0,  /* ended: not acquired, or released; finish it to
                                  get the result */
@@ -93,7 +93,7 @@ SQLOCK_MUSTUSE int sqlock_request_release(sqlock_request **out,
                                           sqlock_lock *lock, int done_fd,
                                           sqlock_error *err);
 
-/** What has become of a request.  No I/O.  For NULL: FREE. */
+/** State of a request.  No I/O.  For NULL: FREE. */
 SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
 
 /**

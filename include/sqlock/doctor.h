@@ -20,14 +20,14 @@
 extern "C" {
 #endif
 
-/** How bad it is what a check has found. */
+/** Severity of what a check has found. */
 typedef enum sqlock_severity {
     SQLOCK_FINE = 0, /* as it should be */
     SQLOCK_WARNING,  /* locks work, but less is promised, or it may go wrong */
     SQLOCK_FAILURE   /* locks do not work, or two owners could hold one */
 } sqlock_severity;
 
-/** What sqlock_diagnose() has found of one thing. */
+/** Result of one check of sqlock_diagnose(). */
 typedef struct sqlock_check {
     const char *check;        /* a constant: connection, tls, durability,
                                  failover, isolation, timeouts, pooler, clock,
@@ -58,14 +58,14 @@ SQLOCK_MUSTUSE int sqlock_diagnose(const char *url,
 /** Free what sqlock_diagnose() gave.  NULL is allowed. */
 SQLOCK_API void sqlock_checks_free(sqlock_check *checks, size_t count);
 
-/** How far a database supports a feature. */
+/** Level of support for a feature. */
 typedef enum sqlock_support {
     SQLOCK_SUPPORT_REFUSED = 0, /* calls that need it return ENOTSUP */
     SQLOCK_SUPPORT_WEAKER,      /* it works, with a limit that is said there */
     SQLOCK_SUPPORT_FULL         /* it works */
 } sqlock_support;
 
-/** What a database supports. */
+/** Features that a database supports. */
 typedef struct sqlock_capabilities {
     size_t size;              /* sizeof(sqlock_capabilities): it may grow */
     sqlock_support leases;    /* weaker: tokens are the clock alone (Spring's

@@ -92,7 +92,7 @@ SQLOCK_API int64_t sqlock_monotonic_ns(void);
 
 /* ----------------------------------------------------------- statements -- */
 
-/* How the driver's database writes a parameter. */
+/* Notation of a parameter in the database's SQL. */
 typedef enum sqlock_placeholder {
     SQLOCK_PLACEHOLDER_DOLLAR,  /* $1 $2, may repeat */
     SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
@@ -109,7 +109,7 @@ typedef enum sqlock_insert_id {
                                     alone counts as affected: it was inserted */
 } sqlock_insert_id;
 
-/* A statement as a driver gets it, ready to send. */
+/* A statement, ready to send. */
 typedef struct sqlock_statement {
     const char *text; /* SQL in the dialect of the database */
     uint32_t id; /* > 0: comes again; prepare it once per connection.  The same
@@ -307,14 +307,14 @@ typedef struct sqlock_template {
     const sqlock_fragment *with;
 } sqlock_template;
 
-/* What a column must look like. */
+/* A column that a table must have. */
 typedef struct sqlock_column {
     const char *name;  /* upper case */
     const char *types; /* fnmatch(3) patterns of fitting types, with '|' between
                           them: "char(36)|varchar(*)" */
 } sqlock_column;
 
-/* What a setting of the server must be for locks to be what they promise. */
+/* Rule for a setting of the server that a promise of locks depends on. */
 typedef struct sqlock_rule {
     const char *setting; /* a name that `settings` gives; where it gives none,
                             the rule is passed over */
@@ -328,7 +328,7 @@ typedef struct sqlock_rule {
     const char *advice;        /* what to change then, one line */
 } sqlock_rule;
 
-/* How a server is looked at by sqlock_diagnose(). */
+/* Statements and rules of sqlock_diagnose(). */
 typedef struct sqlock_checks {
     /* Statements without parameters, the last one NULL.  Rows: a setting's name
      * and its value, as text.  One whose table is missing, or closed to the
@@ -623,9 +623,9 @@ typedef struct sqlock_stock_dialect {
 /* ----------------------------------------------------------- wait queues -- */
 
 /*
- * What those who wait for a lock of another process wait at: a lock of the
- * database's own, or of the operating system's, that a session has from when it
- * is its turn to claim until it releases the lease; the others queue for it.
+ * A wait queue in the database.  It is a lock of the database's own, or of the
+ * operating system's, that a session has from when it is its turn to claim
+ * until it releases the lease; the others queue for it.
  * It is a hint: the lease's row alone decides, and a queue lock that is
  * missing, that notifies falsely or is in a stranger's hands costs time.  A
  * session that has one, or waits for one, is used for nothing that waits for
@@ -664,7 +664,7 @@ typedef struct sqlock_wait_queue {
 
 /* --------------------------------------------------------------- driver -- */
 
-/* How to open a connection. */
+/* Options of a new connection. */
 typedef struct sqlock_connect {
     size_t size;                   /* sizeof(sqlock_connect) */
     int64_t deadline_ns;           /* CLOCK_MONOTONIC */
@@ -679,7 +679,7 @@ typedef struct sqlock_connect {
                                       that is not there is ESCHEMA */
 } sqlock_connect;
 
-/* How far TLS has shown who the server is, from least to most. */
+/* Proof of the identity of the server by TLS, from least to most. */
 typedef enum sqlock_tls_check {
     SQLOCK_TLS_CHECK_NONE = 0,  /* nothing: TLS was not demanded */
     SQLOCK_TLS_CHECK_DEMANDED,  /* nothing, though TLS was demanded: the
@@ -688,7 +688,7 @@ typedef enum sqlock_tls_check {
     SQLOCK_TLS_CHECK_FULL       /* authority and name */
 } sqlock_tls_check;
 
-/* What a connection leads to. */
+/* Description of a connection. */
 typedef struct sqlock_description {
     char server[96];       /* "PostgreSQL 15.18"; "" when not known */
     char client[96];       /* client library and version */

@@ -108,7 +108,8 @@ SQLOCK_API void sqlock_session_tag(sqlock_lock *lock,
                                    char tag[SQLOCK_TAG_SIZE]);
 
 /**
- * How many sessions of earlier holders are still in a statement or transaction.
+ * Count the sessions of earlier holders that are still in a statement or
+ * transaction.
  * They are those with the tag of an earlier lease of this lock; their client is
  * gone or has lost the lock.  A new holder asks before it begins.  The answer
  * is of this moment: only a guard or a token keeps later statements out.

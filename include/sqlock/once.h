@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 /**
- * Whether a name is recorded as done, in the registry's region.
+ * Check whether a name is recorded as done, in the registry's region.
  *
  * @return 0           it is
  *         ENOTFOUND   it is not

@@ -77,8 +77,8 @@ typedef struct sqlock_stats {
     sqlock_times wait;      /* from the call to the grant, of granted ones */
     sqlock_times hold;      /* from the grant until its release began */
     sqlock_times statement; /* from sending to the answer: of statements of
-                                  locks; with SQLite also the wait for the group
-                                  that commits them */
+                               locks; with SQLite also the wait for the group
+                               that commits them */
     sqlock_times pool_wait; /* for a connection, opening it included */
 } sqlock_stats;
 #define SQLOCK_STATS_INIT SQLOCK_SIZED(sqlock_stats)

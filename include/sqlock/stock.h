@@ -64,9 +64,9 @@ typedef struct sqlock_stock sqlock_stock;
 /* The most items of one order. */
 #define SQLOCK_LINES_MAX 1000
 
-/** How a quantity is changed.  All strategies are exact.  They may be mixed on
- *  one table, except BUCKETS: all processes that sell an item use it, or none
- *  does. */
+/** Strategy that changes a quantity.  All of them are exact.  They may be mixed
+ *  on one table, except BUCKETS: all processes that sell an item use it, or
+ *  none does. */
 typedef enum sqlock_stock_strategy {
     SQLOCK_STOCK_CONDITIONAL = 0, /* UPDATE ... WHERE quantity >= n: for most */
     SQLOCK_STOCK_PESSIMISTIC,     /* SELECT ... FOR UPDATE, then UPDATE */
@@ -85,10 +85,10 @@ typedef enum sqlock_stock_strategy {
 SQLOCK_API const char *
 sqlock_stock_strategy_name(sqlock_stock_strategy strategy);
 
-/** Options of a stock.  Zero means the default, named last below. */
+/** Options of a stock.  Zero means the default. */
 typedef struct sqlock_stock_options {
     size_t size; /* sizeof(sqlock_stock_options): the struct may grow */
-    sqlock_stock_strategy strategy; /* SQLOCK_STOCK_CONDITIONAL */
+    sqlock_stock_strategy strategy; /* default SQLOCK_STOCK_CONDITIONAL */
     /* The application's table, "stock" or "schema.stock".  Names are letters,
      * digits and '_', as the database's catalogue has them.  Orders and
      * reservations are in sqlock's tables in any case.  Stocks of one prefix
@@ -100,11 +100,12 @@ typedef struct sqlock_stock_options {
     const char *quantity_column; /* an integer */
     const char *version_column;  /* an integer that each strategy raises; NULL:
                                     there is none */
-    uint32_t buckets;            /* rows of an item, 2 to 256; 16 */
+    uint32_t buckets;            /* rows of an item, 2 to 256; default 16 */
     uint32_t batch;       /* with COALESCED, callers in one statement, 1 to
-                             1000; 256 */
-    uint32_t attempts;    /* of one operation, at most; 100 */
-    uint32_t deadline_ms; /* for all attempts, 10 ms to 1 hour; 30 000 */
+                             1000; default 256 */
+    uint32_t attempts;    /* of one operation, at most; default 100 */
+    uint32_t deadline_ms; /* for all attempts, 10 ms to 1 hour; default
+                             30 000 */
 } sqlock_stock_options;
 #define SQLOCK_STOCK_INIT SQLOCK_SIZED(sqlock_stock_options)
 
@@ -138,7 +139,7 @@ typedef struct sqlock_stock_answer {
                      of `line` */
     size_t line; /* of several items: the first that was refused; otherwise 0 */
     bool is_duplicate; /* the order had been answered before, perhaps by an
-                            attempt of this call that lost its answer */
+                          attempt of this call that lost its answer */
     uint32_t attempts; /* number of attempts; 0: nothing was sent */
 } sqlock_stock_answer;
 
@@ -366,7 +367,7 @@ typedef struct sqlock_stock_reaped {
 /** Options of sqlock_stock_reap().  Zero means the default. */
 typedef struct sqlock_stock_reap_options {
     size_t size;          /* sizeof(sqlock_stock_reap_options): it may grow */
-    int64_t retention_ms; /* 1 hour to 10 years; 90 days */
+    int64_t retention_ms; /* 1 hour to 10 years; default 90 days */
     bool dry_run;         /* count, and remove nothing */
     /* Called after each page of at most 1000 rows; a result other than 0 ends
      * the call.  NULL: none. */

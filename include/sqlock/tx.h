@@ -351,10 +351,11 @@ typedef int (*sqlock_tx_fn)(void *context, sqlock_tx *tx,
 /** Limits of sqlock_tx_retry().  Zero means the default. */
 typedef struct sqlock_retry_options {
     size_t size;                /* sizeof(sqlock_retry_options): it may grow */
-    uint32_t attempts;          /* at most; 100 */
-    uint32_t deadline_ms;       /* for all attempts; 30 000 */
-    uint32_t pause_ms;          /* longest pause between two; 50.  Pauses begin
-                                   at 1 ms, double, and are random */
+    uint32_t attempts;          /* at most; default 100 */
+    uint32_t deadline_ms;       /* for all attempts; default 30 000 */
+    uint32_t pause_ms;          /* longest pause between two; default 50.
+                                   Pauses begin at 1 ms, double, and are
+                                   random */
     uint32_t pessimistic_after; /* failed attempts before `pessimistic` is set;
                                    0: never */
 } sqlock_retry_options;
@@ -368,7 +369,7 @@ typedef struct sqlock_retry_stats {
 } sqlock_retry_stats;
 
 /**
- * Run a function in a transaction and commit it.  Begin again while the
+ * Run a function in a transaction, and commit it.  Begin again while the
  * function or the commit returns ECONFLICT, ERETRY, EBUSY or ETIMEDOUT.
  *
  * @param stats NULL: not wanted

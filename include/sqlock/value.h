@@ -33,7 +33,7 @@ typedef struct sqlock_value {
     size_t length;    /* of text, in bytes, without the NUL */
 } sqlock_value;
 
-/** What a statement gave.  All zero before the first use. */
+/** Result of a statement.  All zero before the first use. */
 typedef struct sqlock_result {
     size_t rows;         /* number of rows */
     size_t columns;      /* cells of a row */
