@@ -98,8 +98,8 @@ static int check_break(const struct lk_store *store,
     return rc == 0 ? check_audit(options->who, "who breaks it", err) : rc;
 }
 
-/* The holder's token: the row's, unless a peer took the lock over, who leaves
- * the last one there. */
+/* The token of a row's holder; 0 for a peer, which leaves the token of the
+ * holder before in the row. */
 static int64_t token_of_holder(const sqlock_info *row)
 {
     bool is_peer =
@@ -157,8 +157,8 @@ static int client_of_token(struct lk_store *store, const char *key,
     return rc;
 }
 
-/* Whose lease is to end; ECONFLICT: both are given, and of different
- * holders. */
+/* Find the client id of the holder to be ended.  ECONFLICT: client id and
+ * token are given, and belong to different holders. */
 static int name_holder(struct lk_store *store, const char *key,
                        const sqlock_break_options *options,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)

@@ -28,8 +28,8 @@ struct probe {
     sqlock_capabilities found;
 };
 
-/* The answer to a try that must be refused, as a capability; below 0: neither.
- */
+/* Turn the answer to a try that must be refused into a capability.  Other
+ * errors are returned. */
 static int judge(int rc, sqlock_support *support)
 {
     if (rc == SQLOCK_EBUSY)
@@ -59,7 +59,8 @@ static int probe_leases(struct probe *probe, sqlock_error *err)
 
 /* --- rows --- */
 
-/* Whether another session is kept from a row that this transaction has. */
+/* Find out whether another session is kept from a row that this transaction
+ * has locked. */
 static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_table *locks = &probe->one_store->table;
@@ -117,7 +118,7 @@ static int probe_guards(struct probe *probe, sqlock_error *err)
 
 /* --- wait queues --- */
 
-/* At the queue lock, for a moment or not at all. */
+/* Wait for the queue lock until a deadline, which may be now. */
 static int ring_at(struct lk_store *store, struct lk_connection *connection,
                    int64_t queue, int64_t wait_ms)
 {
@@ -139,8 +140,8 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
                         queue, lk_store_deadline(store));
 }
 
-/* The second one must not have it before the first one leaves, and then
- * must. */
+/* Compare two sessions at a queue lock: the second must not have it before
+ * the first has left, and then must. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {

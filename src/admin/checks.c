@@ -70,7 +70,7 @@ const char *lk_setting(const sqlock_result *settings, const char *name)
     return NULL;
 }
 
-/* "log_bin=ON" */
+/* Tell whether a rule's condition, such as "log_bin=ON", is met. */
 static bool applies(const char *when, const sqlock_result *settings)
 {
     size_t length;
@@ -86,7 +86,8 @@ static bool applies(const char *when, const sqlock_result *settings)
            lk_text_matches(value, when + length + 1);
 }
 
-/* 0 stands for no limit. */
+/* Tell whether a setting is 0, which stands for no limit, or a number from
+ * `least` on. */
 static bool is_none_or_from(int64_t least, const char *text)
 {
     int64_t number = 0;

@@ -12,14 +12,14 @@ struct lk_checks {
     bool is_short; /* memory ran out: something is missing */
 };
 
-/* Append one; `check` is a constant, `advice` is copied and may be NULL.  What
- * is found is written for one line (F79). */
+/* Append a check.  `check` is a constant; `advice` is copied and may be
+ * NULL.  The text of what was found is escaped for one line (F79). */
 void lk_check(struct lk_checks *checks, const char *check,
               sqlock_severity severity, const char *advice, const char *format,
               ...) __attribute__((format(printf, 5, 6)));
 
-/* A check for each rule that applies to these settings: rows of name and
- * value. */
+/* Append a check for each rule that applies to these settings, which are
+ * rows of name and value. */
 void lk_checks_of_rules(struct lk_checks *checks, const sqlock_rule *rules,
                         const sqlock_result *settings);
 

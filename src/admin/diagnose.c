@@ -38,7 +38,7 @@ struct subject {
     struct lk_checks checks;
 };
 
-/* One statement without parameters on the connection that is kept. */
+/* Run a statement without parameters on the connection that is kept. */
 static int ask(struct subject *subject, const char *text, sqlock_result *result,
                sqlock_error *err)
 {
@@ -138,9 +138,10 @@ static int64_t session_number(struct subject *subject,
     return number;
 }
 
-/* A pooler that moves a session between statements gives the server's
- * connection that was used last to whoever asks next.  So another session
- * begins a transaction, and ours then finds itself elsewhere. */
+/* Find out whether a pooler moves sessions between statements.  Such a
+ * pooler gives the server's connection that was used last to whichever
+ * client asks next.  So another session begins a transaction, and this one
+ * then finds itself elsewhere. */
 static void look_for_pooler(struct subject *subject)
 {
     const sqlock_checks *checks = subject->db.driver->dialect->checks;
@@ -270,7 +271,7 @@ static void report_layout(struct subject *subject)
     }
 }
 
-/* Returns whether the table can be used. */
+/* Check the lock table.  Return whether it can be used. */
 static bool look_at_layout(struct subject *subject)
 {
     sqlock_error err = {0};
@@ -293,8 +294,8 @@ static bool look_at_layout(struct subject *subject)
 
 /* --- rights: by doing --- */
 
-/* Take, renew and give back a lock, then remove its row.  `*what` is what was
- * done last. */
+/* Take, renew and give back a lock, then remove its row.  `*what` names the
+ * last step. */
 static int use_a_lock(sqlock_registry *registry, const char **what,
                       sqlock_error *err)
 {

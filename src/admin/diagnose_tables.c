@@ -69,7 +69,8 @@ static int run(const struct look *look, const sqlock_template *template,
     return rc;
 }
 
-/* 0; ENOTFOUND, without filling err; ESCHEMA: it is not fit. */
+/* Read the columns of a table. 0; ENOTFOUND, without filling err; ESCHEMA:
+ * the table is not fit. */
 static int describe(const struct look *look, sqlock_error *err)
 {
     const sqlock_template *template =
@@ -150,8 +151,9 @@ static void report_missing(const struct look *look, const char *missing,
                  missing, look->group->what_for);
 }
 
-/* Old orders are read by their age; a table that was made before that has no
- * index of it.  False: it is missing, and that is reported. */
+/* Tell whether the table of orders has the index by age, which tables made
+ * by earlier versions lack.  False: the index is missing, and that is
+ * reported. */
 static bool has_age_index(struct look *look, const char *prefix)
 {
     const sqlock_stock_dialect *stock = look->db->driver->stock;

@@ -42,7 +42,7 @@ static int check(const sqlock_find_options *options, sqlock_error *err)
     return 0;
 }
 
-/* A pattern of the shell's as one of LIKE's, whose escape is '!'. */
+/* Turn a shell pattern into one of LIKE, whose escape is '!'. */
 static void like_of(const char *pattern, char out[2 * PATTERN_MAX + 1])
 {
     for (; *pattern != '\0'; pattern++) {
@@ -126,7 +126,8 @@ static int count_waiters(sqlock_info *rows, struct queue *queues, size_t count,
     return 0;
 }
 
-/* What a database does not tell, or not to us, stays unknown. */
+/* Add to each row who waits for it.  Waiters that the database does not tell
+ * of, or not to this login, stay unknown. */
 static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
                        sqlock_error *err)
 {
@@ -167,7 +168,7 @@ static int read_limited(struct lk_store *store,
     return rc;
 }
 
-/* However many there are. */
+/* Read all rows, in pages. */
 static int read_all(struct lk_store *store,
                     const struct lk_arguments *arguments, sqlock_sort sort,
                     sqlock_info **rows, size_t *count, sqlock_error *err)

@@ -8,13 +8,13 @@
 
 #define LK_INFO_PEER "peer" /* the holder's name where it is no sqlock */
 
-/* A statement that only reads. */
+/* Run a statement that only reads. */
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
                  const struct lk_arguments *arguments, sqlock_result *result,
                  sqlock_error *err);
 
-/* Append the info rows of a result.  0, ENOMEM, EDATABASE; what is there is for
- * sqlock_info_free() in any case. */
+/* Append the info rows of a result. 0, ENOMEM, EDATABASE; the rows so far
+ * are for sqlock_info_free() in any case. */
 int lk_info_append(const struct lk_store *store, sqlock_info **rows,
                    size_t *count, const sqlock_result *page, sqlock_error *err);
 
@@ -24,8 +24,8 @@ struct lk_info_query {
     struct lk_arguments arguments;     /* but those of a page */
 };
 
-/* All rows of a query, in the order of their keys or in none.  What is to be
- * given to sqlock_info_free() is set on success only. */
+/* Read all rows of a query, in the order of their keys or in none. *rows,
+ * which is for sqlock_info_free(), is set on success only. */
 int lk_info_read_pages(struct lk_store *store,
                        const struct lk_info_query *query, sqlock_info **rows,
                        size_t *count, sqlock_error *err);
@@ -36,7 +36,7 @@ int lk_info_read_pages(struct lk_store *store,
 int lk_info_sort(sqlock_info **rows, size_t count, int order,
                  sqlock_error *err);
 
-/* One more who waits for a row of the list.  0, ENOMEM. */
+/* Add the name of a waiter to a row of the list. 0, ENOMEM. */
 int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name);
 
 #endif

@@ -23,7 +23,7 @@ struct named_lease {
 
 /* --- the id --- */
 
-/* A number in decimal, and the ':' behind it. */
+/* Read a decimal number and the ':' behind it. */
 static int read_number(const char **at, int64_t *number)
 {
     const char *digit;
@@ -130,7 +130,7 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     return 0;
 }
 
-/* Until when its holder could believe, by the row. */
+/* Read from the row until when the holder may believe. */
 static int read_deadline(struct lk_store *store, struct lk_lease *lease,
                          sqlock_error *err)
 {
@@ -170,7 +170,8 @@ int sqlock_lease_release(sqlock_registry *registry, const char *id,
 
 /* --- the guard, as text --- */
 
-/* Quotes are doubled.  What a backslash means depends on the session. */
+/* Write a value as a literal of SQL, with quotes doubled.  A backslash is
+ * refused, because its meaning depends on the session. */
 static int write_literal(FILE *out, const sqlock_value *value,
                          sqlock_error *err)
 {
@@ -194,8 +195,8 @@ static int write_literal(FILE *out, const sqlock_value *value,
     return 0;
 }
 
-/* The statement with literals in the place of its parameters: each is '?', or
- * '$' and a number. */
+/* Write the statement with literals in place of its parameters, each of
+ * which is '?', or '$' and a number. */
 static int write_statement(FILE *out, const struct lk_statement *statement,
                            const struct lk_arguments *arguments,
                            sqlock_error *err)

@@ -111,7 +111,7 @@ static int read_once(struct list *list, sqlock_error *err)
     return rc;
 }
 
-/* As lk_db_run() does with one statement that reads. */
+/* Run one statement that reads, as lk_db_run() does. */
 static int read_at_once(struct list *list, sqlock_error *err)
 {
     static const struct lk_retry_policy policy = {

@@ -28,7 +28,7 @@ struct reaped {
     int64_t rows; /* of the next part, about */
 };
 
-/* Where the part that begins at `from` ends; *is_last when there is none. */
+/* Find where the part that begins at `from` ends. *is_last: no part follows. */
 static int next_bound(struct lk_store *store, const struct reaped *reaped,
                       const char *from, char bound[BOUND_SIZE], bool *is_last,
                       sqlock_error *err)
@@ -75,7 +75,8 @@ static int reap_part(struct lk_store *store, const struct reaped *reaped,
     return rc;
 }
 
-/* So many rows next, after a part that took that long. */
+/* The number of rows for the next part, from the rows and the time of the
+ * last. */
 static int64_t next_rows(int64_t rows, int64_t took_ns)
 {
     if (took_ns < SHORT_NS && rows * 2 <= GREATEST_PART)
@@ -110,8 +111,8 @@ static int reap_region(struct lk_store *store, struct reaped *reaped,
     }
 }
 
-/* The names that transactions lock have rows that nobody renews: they are old
- * while they are in use, too, and those that are locked stay. */
+/* Reap the rows of names that transactions lock.  Nobody renews these rows,
+ * so they are old while they are in use; rows that are locked stay. */
 static int reap_names(struct lk_store *store, int64_t retention_us,
                       int64_t *removed, sqlock_error *err)
 {

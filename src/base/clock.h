@@ -22,7 +22,7 @@ int64_t lk_boottime_ns(void);
 /* from + ms, for a non-negative ms; LK_NEVER when that is out of range. */
 int64_t lk_after_ms(int64_t from_ns, int64_t ms);
 
-/* That much later; LK_NEVER when it is out of range. */
+/* from + by; LK_NEVER when that is out of range. */
 int64_t lk_later(int64_t from_ns, int64_t by_ns);
 
 /* The sooner of two deadlines. */
@@ -31,7 +31,7 @@ int64_t lk_sooner(int64_t a_ns, int64_t b_ns);
 /* A CLOCK_MONOTONIC deadline for pthread_cond_timedwait(). */
 struct timespec lk_timespec(int64_t ns);
 
-/* Return at a point of CLOCK_MONOTONIC, whatever signals arrive. */
+/* Sleep until a point of CLOCK_MONOTONIC, whatever signals arrive. */
 void lk_sleep_until(int64_t monotonic_ns);
 
 #endif

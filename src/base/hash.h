@@ -18,7 +18,7 @@
 #define LK_HASH_NOTHING UINT64_C(14695981039346656037)
 uint64_t lk_hash_on(uint64_t hash, const void *at, size_t size);
 
-/* ... of a text, without its NUL. */
+/* The hash of a text, without its NUL. */
 uint64_t lk_hash_text(const char *text);
 
 #endif

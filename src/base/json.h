@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Valid UTF-8 as a JSON text, or its first `length` bytes.  The stream is the
- * caller's alone: it is not locked. */
+/* Write valid UTF-8 as a JSON text, all of it or its first `length` bytes.
+ * The stream belongs to the caller alone: it is not locked. */
 void lk_json_text(FILE *out, const char *text);
 void lk_json_prefix(FILE *out, const char *text, size_t length);
 

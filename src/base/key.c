@@ -53,7 +53,7 @@ static const uint16_t zeros[] = {
 /* Those of the letter A: ASCII and full width. */
 static const uint16_t letters[] = {0x0041, 0x0061, 0xff21, 0xff41};
 
-/* Java's Character.digit(c, 16); -1: none. */
+/* The value of a digit, as Java's Character.digit(c, 16); -1: no digit. */
 static int digit_of(uint32_t c)
 {
     for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
@@ -65,8 +65,9 @@ static int digit_of(uint32_t c)
     return -1;
 }
 
-/* Java's Long.parseLong(group, 16): an optional '+', at least one digit, no
- * overflow of 63 bits.  A '-' cannot occur: it ends the group. */
+/* Read a group of a UUID as Java's Long.parseLong(group, 16) does: an
+ * optional '+', at least one digit, no overflow of 63 bits.  A '-' cannot
+ * occur, since it ends the group. */
 static bool parse_group(const char *group, size_t length, uint64_t *value)
 {
     const char *end = group + length;
@@ -89,7 +90,7 @@ static bool parse_group(const char *group, size_t length, uint64_t *value)
     return true;
 }
 
-/* In UTF-16, as Java counts. */
+/* The length of a name in UTF-16 units, as Java counts. */
 static size_t length_in_java(const char *name)
 {
     size_t units = 0;
@@ -103,7 +104,8 @@ static size_t length_in_java(const char *name)
     return units;
 }
 
-/* Five groups, at most 36 characters, each masked to its width. */
+/* Read a name as java.util.UUID.fromString() does: five groups, at most 36
+ * characters, each masked to its width. */
 static bool is_lenient_uuid(const char *name, char key[SQLOCK_KEY_SIZE])
 {
     static const uint64_t masks[5] = {0xffffffff, 0xffff, 0xffff, 0xffff,

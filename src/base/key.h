@@ -8,7 +8,7 @@
 
 #define LK_NAME_MAX 10000 /* bytes */
 
-/* Whether a name can be locked at all: length and UTF-8. */
+/* Check that a name can be locked: its length, and that it is UTF-8. */
 int lk_name_check(const char *name, sqlock_key_rule rule, sqlock_error *err);
 
 #endif

@@ -25,7 +25,8 @@ static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-/* At the end of a thread that has asked for its id. */
+/* Forget a thread's id.  Runs at the end of a thread that has asked for its
+ * id. */
 static void bury(void *argument)
 {
     struct living *thread = argument;
@@ -45,7 +46,8 @@ static void make_key(void)
     has_key = pthread_key_create(&key, bury) == 0;
 }
 
-/* False: out of memory, or of keys. */
+/* Remember the id of a living thread.  False: out of memory, or of thread
+ * keys. */
 static bool note_living(uint64_t id)
 {
     struct living *thread = malloc(sizeof *thread);

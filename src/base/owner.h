@@ -8,12 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of the calling thread, or for something new that is to own a lock; never
- * given twice in a process, unlike a pthread_t. */
+/* The number of the calling thread, and a new number for anything else that
+ * is to own a lock.  Unlike a pthread_t, a number is never given twice in a
+ * process. */
 uint64_t lk_thread_id(void);
 uint64_t lk_owner_id(void);
 
-/* Whether it is a thread's, and that has ended. */
+/* Tell whether an owner is a thread that has ended. */
 bool lk_has_ended(uint64_t owner);
 
 #endif

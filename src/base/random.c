@@ -23,7 +23,7 @@ static bool draw(void *out, size_t size)
     return got == (ssize_t)size;
 }
 
-/* Version 4, variant 1, as RFC 9562 has it. */
+/* Make a UUID of version 4, variant 1, as RFC 9562 has it. */
 void lk_random_uuid(char out[SQLOCK_KEY_SIZE])
 {
     uuid_t id;

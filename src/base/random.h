@@ -11,7 +11,7 @@
 /* A fresh random UUID (version 4), in lower case: a CLIENT_ID (F6). */
 void lk_random_uuid(char out[SQLOCK_KEY_SIZE]);
 
-/* A number of [from, to]; both not negative. */
+/* A random number from `from` to `to`, both not negative. */
 int64_t lk_random_between(int64_t from, int64_t to);
 
 #endif

@@ -57,19 +57,19 @@ struct lk_retry {
 void lk_retry_begin(struct lk_retry *retry,
                     const struct lk_retry_policy *policy, int64_t deadline_ns);
 
-/* Whether one of these classes contains the result. */
+/* Tell whether one of these classes contains the result. */
 bool lk_retry_admits(unsigned classes, int rc);
 
 /* The pause after that many failures in a row, at least one. */
 int64_t lk_retry_pause_ns(const struct lk_retry_policy *policy,
                           uint32_t failures);
 
-/* An attempt gave rc: whether there is another, and from when on, in
- * retry->resume_ns.  A caller that can be cancelled, or has no thread to put to
- * sleep, waits for that point itself. */
+/* Decide, after an attempt gave rc, whether another follows, and from when
+ * on: retry->resume_ns.  A caller that can be cancelled, or has no thread to
+ * put to sleep, waits for that point itself. */
 bool lk_retry_decide(struct lk_retry *retry, int rc);
 
-/* ... and sleep until then. */
+/* Decide as lk_retry_decide(), and sleep until the next attempt. */
 bool lk_retry_goes_on(struct lk_retry *retry, int rc);
 
 /* Count from the first failure again, since an attempt has succeeded. */

@@ -7,13 +7,13 @@
 
 #include <stddef.h>
 
-/* Overwrite it, also where a compiler thinks that nobody reads it again. */
+/* Overwrite memory, also where a compiler thinks that nobody reads it again. */
 void lk_wipe(void *at, size_t size);
 
-/* ... all of a text, or of none (NULL). */
+/* Overwrite a text, up to its NUL.  NULL is allowed. */
 void lk_wipe_text(char *text);
 
-/* ... and free it. */
+/* Overwrite a text and free it.  NULL is allowed. */
 void lk_wipe_free(char *text);
 
 #endif

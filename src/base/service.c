@@ -30,7 +30,7 @@ void lk_service_init(struct lk_service *service)
 
 /* --- the thread; unless it says otherwise, with the mutex held --- */
 
-/* Let the timer fire at that point, which may be past, or (LK_NEVER) not. */
+/* Set the timer to a point, which may be past, or to none (LK_NEVER). */
 static void set_timer(struct lk_service *service, int64_t at_ns)
 {
     struct itimerspec at;
@@ -43,15 +43,15 @@ static void set_timer(struct lk_service *service, int64_t at_ns)
     service->wakes_ns = at_ns;
 }
 
-/* Around a call of the handler, which is made without the mutex. */
+/* Note that a handler is called, which happens without the mutex. */
 static void begin_call(struct lk_service *service, struct lk_handler *handler)
 {
     service->running = handler;
     pthread_mutex_unlock(&service->mutex);
 }
 
-/* Whether the handler is there after it.  Stopped in its own run, it may have
- * been freed. */
+/* Note the end of a call.  False: the handler is gone, since one that is
+ * stopped in its own run may have been freed. */
 static bool end_call(struct lk_service *service,
                      const struct lk_handler *handler)
 {
@@ -78,8 +78,8 @@ static void run_due(struct lk_service *service, struct lk_handler *handler)
         handler->due_ns = lk_sooner(handler->due_ns, next_ns);
 }
 
-/* The one that is due and was run longest ago; or NULL, and when the first will
- * be. */
+/* Find the handler that is due and was run longest ago.  NULL: none is due;
+ * *soonest_ns is when. */
 static struct lk_handler *next_due(const struct lk_service *service,
                                    int64_t *soonest_ns)
 {
@@ -96,8 +96,8 @@ static struct lk_handler *next_due(const struct lk_service *service,
     return NULL;
 }
 
-/* What an event is of: the handler's number and the descriptor.  The handler
- * may be gone when the event is seen, so it is no pointer. */
+/* Pack the handler's number and the descriptor into an event's tag.  A
+ * pointer would not do: the handler may be gone when the event is seen. */
 static uint64_t tag_of(uint32_t number, int fd)
 {
     return (uint64_t)number << 32 | (uint32_t)fd;
@@ -123,7 +123,7 @@ static void tell_ready(struct lk_service *service, uint64_t tag)
     (void)end_call(service, handler);
 }
 
-/* Wait for events, or only look for those that are there. */
+/* Take the events that are there, and wait for some if `may_sleep`. */
 static void take_events(struct lk_service *service, bool may_sleep)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -183,7 +183,7 @@ static int open_descriptors(struct lk_service *service, sqlock_error *err)
     return 0;
 }
 
-/* Called with the mutex held. */
+/* Start the thread.  Called with the mutex held. */
 static int start(struct lk_service *service, sqlock_error *err)
 {
     int rc;

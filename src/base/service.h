@@ -45,8 +45,8 @@ struct lk_service {
 
 void lk_service_init(struct lk_service *service);
 
-/* Let the running handler finish and end the thread; from another thread, once
- * or more.  No handler can be started after it. */
+/* Let the running handler finish, and end the thread.  Called from another
+ * thread, once or more.  No handler can be started afterwards. */
 void lk_service_stop(struct lk_service *service);
 
 struct lk_handler {
@@ -68,26 +68,27 @@ void lk_handler_init(struct lk_handler *handler, struct lk_service *service,
                      int64_t (*run)(void *), void (*ready)(void *, int),
                      void *owner);
 
-/* From now on it is run when it is woken; again: nothing.  0, ERESOURCE (no
- * thread, no descriptor, or the service was stopped). */
+/* Let the handler be run when it is woken.  Starting it again does nothing.
+ * 0, ERESOURCE (no thread, no descriptor, or the service was stopped). */
 int lk_handler_start(struct lk_handler *handler, sqlock_error *err);
 
-/* Do not run it any more, and wait until it is not running.  May be called in
- * its own run, which goes on then.  Elsewhere no mutex is held that the run
- * takes. */
+/* Stop a handler: it is not run any more, and not running when this
+ * returns.  A handler may stop itself in its own run, which then goes on.
+ * Any other caller holds no mutex that the run takes. */
 void lk_handler_stop(struct lk_handler *handler);
 
-/* Run it soon, or at that point of CLOCK_BOOTTIME at the latest; a system call
- * is made only where the thread would sleep for longer.  From any thread, with
- * any mutex held; nothing where it is not started. */
+/* Run the handler soon, or at that point of CLOCK_BOOTTIME at the latest.  A
+ * system call is made only where the thread would sleep for longer.  From
+ * any thread, with any mutex held; does nothing to a handler that is not
+ * started. */
 void lk_handler_wake(struct lk_handler *handler);
 void lk_handler_wake_at(struct lk_handler *handler, int64_t boot_ns);
 
-/* Call `ready`, once, when the descriptor is; to be watched again after it.
- * The handler is started.  0, ERESOURCE. */
+/* Call `ready`, once, when the descriptor is ready; watch it again after
+ * that.  The handler is started. 0, ERESOURCE. */
 int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err);
 
-/* A descriptor that is watched no more, or that was closed meanwhile: one call
+/* Watch a descriptor no more; it may have been closed meanwhile.  One call
  * of `ready` may still be under way. */
 void lk_handler_unwatch(struct lk_handler *handler, int fd);
 

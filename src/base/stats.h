@@ -59,22 +59,23 @@ static inline void lk_count(struct lk_stats *stats, enum lk_counter counter)
 
 void lk_count_time(struct lk_times *times, int64_t ns);
 
-/* An acquisition of that lock is over: its result, and how long it took. */
+/* Count an acquisition that is over: its result, and how long it took. */
 void lk_count_acquired(struct lk_stats *stats, const char *key, int rc,
                        int64_t wait_ns);
 
-/* The holder begins to give it back. */
+/* Count a release that its holder begins. */
 void lk_count_released(struct lk_stats *stats, const char *key,
                        int64_t held_ns);
 
-/* Its lease was over before that: ELOST or EEXPIRED; other codes do not
- * count. */
+/* Count a lease that was over before its release: ELOST or EEXPIRED; other
+ * codes do not count. */
 void lk_count_over(struct lk_stats *stats, const char *key, int code);
 
-/* A statement was answered with that. */
+/* Count a statement by its result. */
 void lk_count_statement(struct lk_stats *stats, int rc, int64_t ns);
 
-/* A connection was opened; one that has broken before has its place taken. */
+/* Count a connection that was opened.  One that replaces a broken connection
+ * counts as reconnected, too. */
 void lk_count_opened(struct lk_stats *stats);
 
 /* The members behind `size`. */

@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How many bytes a character with this first byte has; 0: cannot be first. */
+/* The length in bytes of a character with this first byte; 0: no character
+ * begins with it. */
 static size_t length_by_lead(unsigned char lead)
 {
     if (lead < 0x80)
@@ -77,7 +78,7 @@ size_t lk_utf8_prefix(const char *text, size_t limit)
     return end;
 }
 
-/* C0 and C1 control characters and DEL. */
+/* Tell whether a character is a control character of C0 or C1, or DEL. */
 static bool is_control(const char *character, size_t length)
 {
     unsigned char first = (unsigned char)character[0];

@@ -8,14 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The character at text, and its length in bytes (never past the NUL); 0 when
- * there is none, or no valid one: overlong forms, surrogates and the like. */
+/* Read the character at `text`, and return its length in bytes (never past
+ * the NUL). 0: none is there, or none that is valid: overlong forms,
+ * surrogates and the like. */
 size_t lk_utf8_decode(const char *text, uint32_t *character);
 
-/* ... its length alone. */
+/* The length of the character at `text`, as lk_utf8_decode() returns it. */
 size_t lk_utf8_length(const char *text);
 
-/* Whether all of a NUL-terminated text is valid. */
+/* Tell whether all of a NUL-terminated text is valid UTF-8. */
 bool lk_utf8_is_valid(const char *text);
 
 /* The longest prefix of valid text that has at most `limit` bytes and ends
@@ -26,8 +27,8 @@ size_t lk_utf8_prefix(const char *text, size_t limit);
  * characters and invalid bytes become \xHH; what does not fit is cut. */
 void lk_text_escape(char *out, size_t size, const char *text);
 
-/* Whether a text matches one of the patterns of the shell "a*|b", of at most 63
- * bytes each; without regard to case. */
+/* Tell whether a text matches one of several shell patterns, "a*|b", of at
+ * most 63 bytes each; without regard to case. */
 bool lk_text_matches(const char *text, const char *patterns);
 
 #endif

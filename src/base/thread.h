@@ -9,12 +9,12 @@
 
 #include "sqlock.h"
 
-/* All signals blocked in it: they are for the application's threads.
- * 0, ERESOURCE. */
+/* Start a thread with all signals blocked, since they are for the
+ * application's threads. 0, ERESOURCE. */
 int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
                     sqlock_error *err);
 
-/* Its deadlines are points of CLOCK_MONOTONIC. */
+/* Initialize a condition whose deadlines are points of CLOCK_MONOTONIC. */
 void lk_condition_init(pthread_cond_t *condition);
 
 /* A static mutex of that name.  Another thread may have it at a fork: in the

@@ -21,7 +21,7 @@ static int out_of_memory(sqlock_error *err)
     return sqlock_error_set(err, SQLOCK_ENOMEM, 0, NULL, "out of memory");
 }
 
-/* Every '%' begins an escape, and none of them is a NUL. */
+/* Tell whether every '%' begins an escape, and none of them is a NUL. */
 static bool escapes_are_sound(const char *first, const char *end)
 {
     const char *at;
@@ -43,7 +43,7 @@ bool lk_url_escapes_are_sound(const char *url)
     return escapes_are_sound(url, url + strlen(url));
 }
 
-/* A decoded copy; the escapes are sound. */
+/* Make a decoded copy of a text whose escapes are sound. */
 static char *decode(const char *first, const char *end)
 {
     char *copy = strndup(first, (size_t)(end - first));
@@ -53,7 +53,7 @@ static char *decode(const char *first, const char *end)
     return copy;
 }
 
-/* As decode(), but an empty or absent range leaves NULL. */
+/* Decode as decode() does; an empty or absent range leaves NULL. */
 static int decode_part(char **out, const UriTextRangeA *range,
                        sqlock_error *err)
 {
@@ -82,8 +82,8 @@ static int decode_user_info(struct lk_url *out, const UriTextRangeA *range,
     return decode_part(&out->user, &user, err);
 }
 
-/* The segments may lie outside the URL's text when they are empty, so they are
-   joined anew. */
+/* Join the segments of the path.  When they are empty they may lie outside
+ * the URL's text, so they are copied one by one. */
 static int decode_path(struct lk_url *out, const UriUriA *uri,
                        sqlock_error *err)
 {
@@ -147,8 +147,8 @@ static int decode_query(struct lk_url *out, const UriTextRangeA *range,
     return rc;
 }
 
-/* A '#', '/' or '?' in a password ends the host early, and then its rest turns
-   up where it would be shown to somebody. */
+/* Refuse a URL whose password seems to hold a '#', '/' or '?': that ends the
+ * host early, and the rest of the password turns up where it would be shown. */
 static int refuse_misplaced(const UriUriA *uri, const char *end,
                             sqlock_error *err)
 {
@@ -270,8 +270,8 @@ static bool is_named(const char *first, const char *end, const char *name)
            (first + length == end || first[length] == '=');
 }
 
-/* Cut the parameter at @p first out of @p copy, with one of the characters
-   around it that part it from others. */
+/* Cut the parameter at @p first out of @p copy, with one of the separators
+ * around it. */
 static void cut(char *copy, size_t first, size_t end)
 {
     if (copy[end] == '&')

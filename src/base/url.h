@@ -39,13 +39,13 @@ struct lk_url {
  */
 int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err);
 
-/** Whether every '%' begins an escape, and none of them is a NUL. */
+/** Tell whether every '%' begins an escape, and none of them is a NUL. */
 bool lk_url_escapes_are_sound(const char *url);
 
 /** The first parameter of that name, or NULL. */
 const char *lk_url_parameter(const struct lk_url *url, const char *name);
 
-/** Free the parts, the secret ones wiped, and zero the struct. */
+/** Free the parts of a URL, wipe the secret ones, and zero the struct. */
 void lk_url_clear(struct lk_url *url);
 
 /**

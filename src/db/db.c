@@ -89,7 +89,7 @@ void lk_db_clear(struct lk_db *db)
     lk_watchdog_stop(&db->dog);
 }
 
-/* One statement on one connection. */
+/* Run a statement on a connection, which the watchdog looks after. */
 static int execute(struct lk_db *db, struct lk_connection *connection,
                    const sqlock_statement *statement,
                    const sqlock_value *values, size_t count,
@@ -106,8 +106,8 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-/* A session on a standby stays there, also when the address leads to another
- * node by now. */
+/* Tell whether a result means that the session is on a standby.  It stays
+ * there, also when the address leads to another node by now. */
 static bool is_wrong_node(const struct lk_db *db, int rc)
 {
     return rc == SQLOCK_EREADONLY &&
@@ -247,8 +247,9 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
         err);
 }
 
-/* A server that waits for a row's lock when the statement's time is over leaves
- * its outcome unknown; SQLite ends the wait for its file's lock in time. */
+/* Tell whether there is time to wait for a row's lock.  A server that still
+ * waits when the statement's time is over leaves the outcome unknown; SQLite
+ * ends the wait for its file's lock in time. */
 static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
 {
     return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0 ||
@@ -256,7 +257,7 @@ static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
                        db->pool.options.lock_timeout_ms) < run->deadline_ns;
 }
 
-/* Results after which this run is sent again. */
+/* The classes of results after which this run is sent again. */
 static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
 {
     unsigned classes = LK_RETRY_CONFLICT | LK_RETRY_FULL;
@@ -277,8 +278,8 @@ bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
     return lk_retry_admits(classes_of(db, run), rc);
 }
 
-/* Of a statement that writes the last try says what became of it, not of one
- * before that got no answer. */
+/* The result of a run.  Of a statement that writes, the last attempt tells
+ * it, not an earlier one that got no answer. */
 static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
                    sqlock_error *err)
 {
@@ -359,8 +360,8 @@ static int run_script_on(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-/* A copy without the lines that are comments: they may hold any character.
- * NULL when out of memory. */
+/* Copy a script without its comment lines, which may hold any character.
+ * NULL: out of memory. */
 static char *without_comments(const char *script)
 {
     char *copy = malloc(strlen(script) + 1);

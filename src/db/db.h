@@ -27,7 +27,7 @@ struct lk_db {
     struct lk_ids ids;
 };
 
-/* Finds the driver and checks the URL; connects to nothing yet. */
+/* Find the driver and check the URL.  Connects to nothing yet. */
 int lk_db_init(struct lk_db *db, const char *url,
                const struct lk_pool_options *options, sqlock_error *err);
 void lk_db_clear(struct lk_db *db);
@@ -89,16 +89,17 @@ int lk_db_not_applied(int rc, sqlock_error *err);
  * nothing of it can be in doubt, EUNREACHABLE in place of EUNCERTAIN. */
 int lk_db_of_reading(int rc, sqlock_error *err);
 
-/* Whether a run that gave that is to be tried again, if there is time. */
+/* Tell whether a run that gave this result is to be tried again, if there is
+ * time. */
 bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
                          int rc);
 
-/* Once, on a connection that the caller has and keeps, also when it is of no
- * use any more. */
+/* Run once, on a connection that the caller has and keeps, also when it is
+ * of no use any more. */
 int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
-/* A text without parameters that only reads, likewise. */
+/* Run a text without parameters that only reads, on a connection as above. */
 int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
               const char *text, int64_t deadline_ns, sqlock_result *result,
               sqlock_error *err);

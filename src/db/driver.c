@@ -43,7 +43,7 @@ static const sqlock_driver *driver_at(size_t index)
     return index < registered_count ? registered[index] : NULL;
 }
 
-/* Whether `scheme` of that length is one of "a|b|c". */
+/* Tell whether a scheme of that length is one of "a|b|c". */
 static bool is_listed(const char *schemes, const char *scheme, size_t length)
 {
     while (*schemes != '\0') {
@@ -87,7 +87,8 @@ static const sqlock_driver *polling_form(const sqlock_driver *driver)
     return &form->driver;
 }
 
-/* waiting=queue, which is the default, or waiting=poll. */
+/* Choose the form of a driver: waiting=queue, which is the default, or
+ * waiting=poll. */
 static int choose_form(const sqlock_driver **out, const char *waiting,
                        sqlock_error *err)
 {
@@ -156,8 +157,8 @@ int lk_driver_find(const sqlock_driver **out, const char *url,
     return rc;
 }
 
-/* Statements of many leases, and what comes behind them, may be missing, but
- * not be unreadable. */
+/* Tell whether a statement can be rendered.  Those of many leases and those
+ * after them may be missing, but not be unreadable. */
 static bool can_render(const sqlock_dialect *dialect, sqlock_layout layout,
                        sqlock_statement_kind kind)
 {
@@ -199,7 +200,7 @@ static const char *what_is_missing(const sqlock_driver *driver)
     return NULL;
 }
 
-/* Called with the guard held. */
+/* Add a driver to the list.  Called with the guard held. */
 static int add(const sqlock_driver *driver, sqlock_error *err)
 {
     const char *scheme = driver->schemes;

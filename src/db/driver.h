@@ -10,8 +10,9 @@
  * DRIVERS. */
 extern const sqlock_driver *const lk_drivers[];
 
-/* The driver for a URL by its scheme, in the form that its parameter `waiting`
- * asks for.  0, EINVAL (no scheme, an unknown form), ENOTSUP, ENOMEM. */
+/* Find the driver for a URL by its scheme, in the form that its parameter
+ * `waiting` asks for. 0, EINVAL (no scheme, an unknown form), ENOTSUP,
+ * ENOMEM. */
 int lk_driver_find(const sqlock_driver **out, const char *url,
                    sqlock_error *err);
 

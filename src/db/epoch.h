@@ -30,13 +30,14 @@ struct lk_epoch {
 void lk_epoch_init(struct lk_epoch *epoch);
 void lk_epoch_clear(struct lk_epoch *epoch);
 
-/* What a new connection has found; "" tells nothing. */
+/* Note the epoch that a new connection has found; "" tells nothing. */
 void lk_epoch_note(struct lk_epoch *epoch, const char *now);
 
-/* Settings that it has found; told once, and again when they are others. */
+/* Note the settings that a connection has found.  They are logged once, and
+ * again when they change. */
 void lk_epoch_note_settings(struct lk_epoch *epoch, const char *settings);
 
-/* The last one, and how often it was another than before. */
+/* Copy the last epoch.  Return how often it has changed. */
 uint32_t lk_epoch_last(struct lk_epoch *epoch, char last[SQLOCK_EPOCH_SIZE]);
 
 #endif

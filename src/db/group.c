@@ -33,8 +33,9 @@ void lk_group_clear(struct lk_group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
-/* Those who are there now are to be the next group; until it has begun each may
- * leave.  How many, and the latest of their deadlines. */
+/* Choose the requests that wait now as the next group; until it begins each
+ * of them may leave.  Return how many there are, and the latest of their
+ * deadlines. */
 static size_t gather(struct lk_group *group, int64_t *deadline_ns)
 {
     int64_t sent_boot_ns = lk_boottime_ns();
@@ -54,7 +55,8 @@ static size_t gather(struct lk_group *group, int64_t *deadline_ns)
     return count;
 }
 
-/* Cut off the queue those of the group who are still there; NULL: nobody. */
+/* Cut the requests of the group that are still there off the queue.  NULL:
+ * none is left. */
 static struct lk_request *cut(struct lk_group *group)
 {
     struct lk_request *head;
@@ -72,8 +74,8 @@ static struct lk_request *cut(struct lk_group *group)
     return head;
 }
 
-/* False: its statement is under way, or it is to lead, and it will be
- * called. */
+/* Leave the queue.  False: the request's statement is under way, or it is to
+ * lead, and it will be called. */
 static bool leave(struct lk_group *group, const struct lk_request *request)
 {
     struct lk_request *before = NULL;
@@ -113,18 +115,19 @@ static int execute(const struct lk_pool *pool, struct lk_connection *connection,
                                  request->result, request->err);
 }
 
-/* An error that ends the whole transaction, not only its statement. */
+/* Tell whether an error ends the whole transaction, not only its statement. */
 static bool ends_transaction(int rc)
 {
     return rc < 0 && rc != SQLOCK_EBUSY && rc != SQLOCK_EDATABASE &&
            rc != SQLOCK_ESCHEMA && rc != SQLOCK_EINVAL;
 }
 
-/* Several statements in one transaction; a statement that fails takes back only
- * itself.  All have the time of the last of them: one that is late by now would
- * be refused, and take the others with it, while its caller waits for the end
- * of the group in any case.  *head is set once it has begun; a begin that
- * failed is rolled back, too, for whoever comes next. */
+/* Run several statements in one transaction; one that fails takes back only
+ * itself.  All of them have the time of the last: one that is late by now
+ * would be refused and take the others with it, while its caller waits for
+ * the end of the group in any case. *head is set once the transaction has
+ * begun.  A begin that failed is rolled back, too, for the next user of the
+ * connection. */
 static int run_together(struct lk_group *group, const struct lk_pool *pool,
                         struct lk_connection *connection, int64_t begin_by_ns,
                         int64_t deadline_ns, struct lk_request **head,
@@ -153,7 +156,7 @@ static void call(struct lk_request *request)
     (void)sem_post(&request->called); /* it may be gone at once */
 }
 
-/* Those who were served may go; the leader knows. */
+/* Let the callers that were served go.  The leader knows already. */
 static void dismiss(struct lk_request *head, const struct lk_request *leader)
 {
     while (head != NULL) {
@@ -167,8 +170,8 @@ static void dismiss(struct lk_request *head, const struct lk_request *leader)
     }
 }
 
-/* False: there was nobody, or the file was not to be had by then, and nothing
- * has been done. */
+/* Run the next group.  False: nobody waits, or the file was not to be had in
+ * time, and nothing has been done. */
 static bool run_group(struct lk_group *group, struct lk_pool *pool,
                       const struct lk_request *leader, int64_t begin_by_ns)
 {
@@ -210,8 +213,8 @@ static bool run_group(struct lk_group *group, struct lk_pool *pool,
     return head != NULL;
 }
 
-/* With the mutex held: whoever is first runs the next group, if there is
- * one. */
+/* Make the first request the leader of the next group, if there is one.
+ * Called with the mutex held. */
 static struct lk_request *pass_on(struct lk_group *group)
 {
     struct lk_request *next = group->first;
@@ -222,8 +225,8 @@ static struct lk_request *pass_on(struct lk_group *group)
     return next;
 }
 
-/* The leader's own statement is in the first group, for which it waits as long
- * as it takes. */
+/* Lead groups until this request's own is over.  It is in the first group,
+ * for which it waits as long as it takes. */
 static void lead(struct lk_group *group, struct lk_pool *pool,
                  const struct lk_request *leader)
 {
@@ -243,7 +246,8 @@ static void lead(struct lk_group *group, struct lk_pool *pool,
         call(next);
 }
 
-/* With the mutex held: true when there is no leader yet. */
+/* Enter the queue.  True: there is no leader yet.  Called with the mutex
+ * held. */
 static bool enqueue(struct lk_group *group, struct lk_request *request)
 {
     bool is_first = !group->is_led;
@@ -257,8 +261,9 @@ static bool enqueue(struct lk_group *group, struct lk_request *request)
     return is_first;
 }
 
-/* Until it is done or to lead; whoever calls it touches it for the last time
- * then, and before that it must not go.  ECANCELED: it has left, undone. */
+/* Wait until the request is done or is to lead.  The caller of a request
+ * touches it for the last time when it calls, so the request must not go
+ * before that.  ECANCELED: it has left, undone. */
 static int await_call(struct lk_group *group, struct lk_request *request)
 {
     struct timespec at = lk_timespec(request->deadline_ns);

@@ -23,8 +23,8 @@ struct lk_ids {
 void lk_ids_init(struct lk_ids *ids);
 void lk_ids_clear(struct lk_ids *ids);
 
-/* The number of a text: always the same.  0 when there are no more: then it
- * goes unprepared. */
+/* The number of a text, always the same; 0 when numbers have run out, and
+ * the text goes unprepared. */
 uint32_t lk_ids_of(struct lk_ids *ids, const char *text);
 
 #endif

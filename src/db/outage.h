@@ -26,12 +26,14 @@ struct lk_outage {
 void lk_outage_init(struct lk_outage *outage);
 void lk_outage_clear(struct lk_outage *outage);
 
-/* Until a connection may be tried: 0, to be followed by lk_outage_leave(); or
- * the last failure, when it may not before the deadline. */
+/* Wait until a connection may be tried. 0, to be followed by
+ * lk_outage_leave(); or the last failure, when none may be tried before the
+ * deadline. */
 int lk_outage_enter(struct lk_outage *outage, int64_t deadline_ns,
                     sqlock_error *err);
 
-/* Tell the result of the try.  Only EUNREACHABLE and ERESOURCE are failures. */
+/* Tell the result of the try.  Only EUNREACHABLE and ERESOURCE count as
+ * failures. */
 void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why);
 
 #endif

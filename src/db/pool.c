@@ -138,7 +138,7 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
     connection->use = LK_USE_CALL;
 }
 
-/* How many connections there may be. */
+/* The number of connections there may be. */
 static uint32_t limit_of(const struct lk_pool *pool)
 {
     uint32_t size = pool->options.size;
@@ -172,7 +172,8 @@ struct wish {
     bool is_lent;          /* for long, by lk_pool_lend() */
 };
 
-/* An idle connection, or NULL and the right to open one; false: neither. */
+/* Find an idle connection, or NULL and the right to open one.  False:
+ * neither. */
 static bool find_place(struct lk_pool *pool, const struct wish *wish,
                        struct lk_connection **out)
 {
@@ -216,7 +217,7 @@ static int wait_for_place(struct lk_pool *pool, const struct wish *wish,
 
 /* --- taking and giving back --- */
 
-/* In turn with others, while the database is away. */
+/* Try to open a connection; while the database is away, in turn with others. */
 static int try_to_open(struct lk_pool *pool, int64_t latest_ns,
                        struct lk_connection **out, sqlock_error *err)
 {
@@ -267,7 +268,8 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
     return rc;
 }
 
-/* From that point on its taker waited for a connection to be opened. */
+/* Note how long the taker of a connection has waited, since that point, for
+ * it to be opened. */
 static void note_delay(const struct lk_pool *pool,
                        struct lk_connection *connection, int64_t begun_ns,
                        int64_t since_ns)

@@ -66,48 +66,47 @@ struct lk_pool {
     struct lk_connection *taken;
 };
 
-/* Whether with that result of a call its connection is of no use any more, and
- * the database cannot be expected to answer now. */
+/* Tell whether a call with this result leaves a connection of no use, and a
+ * database that cannot be expected to answer now. */
 bool lk_is_outage(int rc);
 
-/* Opens nothing yet.  0, ENOMEM. */
+/* Initialize a pool, without opening a connection. 0, ENOMEM. */
 int lk_pool_init(struct lk_pool *pool, const sqlock_driver *driver,
                  struct lk_watchdog *dog, struct lk_epoch *epoch,
                  struct lk_outage *outage, struct lk_stats *stats,
                  const char *url, const struct lk_pool_options *options);
 
-/* Ends the idle connections; none may be taken. */
+/* End the idle connections, and free the pool.  No connection may be taken. */
 void lk_pool_clear(struct lk_pool *pool);
 
-/*
- * 0, ERESOURCE (all in use until the deadline), or as the driver's open.
- * `preferred` is the number of the one that is taken if it is idle; 0: any.
- * Opening one, or waiting for one that is being opened, has connect_timeout_ms
- * of its own, whatever the deadline, but ends at latest_ns; how long it took is
- * late_ns of what was taken.
- */
+/* Take a connection: 0, ERESOURCE (all in use until the deadline), or as the
+ * driver's open.  `preferred` is the number of the one to take if it is
+ * idle; 0: any.  Opening one, or waiting for one that is being opened, has
+ * connect_timeout_ms of its own, whatever the deadline, but ends at
+ * latest_ns; how long it took is late_ns of the connection. */
 int lk_pool_take_one(struct lk_pool *pool, uint64_t preferred,
                      int64_t deadline_ns, int64_t latest_ns,
                      struct lk_connection **out, sqlock_error *err);
 int lk_pool_take(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
-/* The same for long, and other calls of the one that has it may take more
- * meanwhile: when all are lent, the pool opens one connection above its size,
- * which is never lent, so that those calls end. */
+/* Take a connection for long, while other calls of the one that has it may
+ * take more: when all are lent, the pool opens one above its size, which is
+ * never lent, so that those calls end. */
 int lk_pool_lend(struct lk_pool *pool, int64_t deadline_ns,
                  struct lk_connection **out, sqlock_error *err);
-/* One that was taken will be in use for long: others find a place all the same.
- * It is given back or discarded like any other. */
+/* Keep a connection that was taken in use for long: others find a place all
+ * the same.  It is given back or discarded like any other. */
 void lk_pool_keep(struct lk_pool *pool, struct lk_connection *connection);
 void lk_pool_give(struct lk_pool *pool, struct lk_connection *connection);
-/* The same, when it will be preferred again soon: others take it last. */
+/* Give back a connection that its user will prefer again soon: others take
+ * it last. */
 void lk_pool_lay_by(struct lk_pool *pool, struct lk_connection *connection);
-/* The same, but without waiting for one that is in use: ERESOURCE. */
+/* Take a connection without waiting for one that is in use: ERESOURCE. */
 int lk_pool_try(struct lk_pool *pool, int64_t latest_ns,
                 struct lk_connection **out, sqlock_error *err);
-/* End that connection, now or when it is given back. */
+/* End the connection of that number, now or when it is given back. */
 void lk_pool_forsake(struct lk_pool *pool, uint64_t number);
-/* End those that are idle. */
+/* End the idle connections. */
 void lk_pool_drain(struct lk_pool *pool);
 void lk_pool_discard(struct lk_pool *pool, struct lk_connection *connection);
 

@@ -42,8 +42,8 @@ void sqlock_result_clear(sqlock_result *result)
     memset(result, 0, sizeof *result);
 }
 
-/* The memory of the rows before is used again: to a list of many pages, new
- * pages from the kernel each time are a good part of the cost. */
+/* Empty a result, and keep its memory for the next rows: for a list of many
+ * pages, new memory from the kernel each time is a good part of the cost. */
 static void empty(struct memory *memory)
 {
     struct block *last = memory->blocks;

@@ -35,7 +35,7 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
 }
 
 /* The number to write for a parameter: a new one, or with $N the one it has
- * already.  0: too many. */
+ * already. 0: there are too many. */
 static size_t place_of(struct lk_statement *statement, sqlock_placeholder style,
                        unsigned char parameter)
 {
@@ -83,7 +83,7 @@ static int write_parameters(FILE *out, struct lk_statement *statement,
     return rc;
 }
 
-/* The template with its fragments in place; to be freed. */
+/* Expand a template with its fragments; *out is to be freed. */
 static int expand(char **out, const char *text,
                   const struct lk_fragments *fragments)
 {

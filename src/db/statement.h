@@ -29,36 +29,36 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
 /* `table` is quoted.  0, ENOTSUP (the dialect has none), ENOMEM, EINVAL (a
  * template that cannot be read).  To be cleared; a failure leaves nothing. */
 
-/* One that is the same in every layout. */
+/* Render a statement that is the same in every layout. */
 int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
                         const sqlock_template *template, const char *table,
                         uint32_t id);
 
-/* One about locks: the dialect's own or the library's. */
+/* Render a statement about locks, the dialect's own or the library's. */
 int lk_statement_of_kind(struct lk_statement *out,
                          const sqlock_dialect *dialect, sqlock_layout layout,
                          sqlock_statement_kind kind, const char *table,
                          uint32_t id);
 
-/* One of the application's transactions, likewise. */
+/* Render a statement of the application's transactions. */
 int lk_statement_of_tx(struct lk_statement *out, const sqlock_driver *driver,
                        sqlock_layout layout, sqlock_tx_kind kind,
                        const char *table, uint32_t id);
 
-/* With fragments of any kind, in which {table} is one. */
+/* Render a text with fragments of any kind, in which {table} is one. */
 int lk_statement_write(struct lk_statement *out, const sqlock_dialect *dialect,
                        const sqlock_template *template,
                        const struct lk_fragments *fragments, uint32_t id);
 
 void lk_statement_clear(struct lk_statement *statement);
 
-/* The arguments in the order the statement wants them. */
+/* Put arguments into the order that the statement wants. */
 void lk_statement_order(const struct lk_statement *statement,
                         const struct lk_arguments *arguments,
                         sqlock_value out[LK_PLACES_MAX]);
 
-/* A schema text for a table of another name: each word `name` (INT_LOCK) is
- * replaced.  To be freed; NULL when out of memory. */
+/* Render a schema for a table of another name: each word `name` (INT_LOCK)
+ * is replaced.  To be freed; NULL when out of memory. */
 char *lk_schema_render(const char *schema, const char *name, const char *table);
 
 #endif

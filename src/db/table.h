@@ -17,12 +17,13 @@ struct lk_table {
     char quoted[2 * LK_IDENTIFIER_MAX + 8]; /* for statements */
 };
 
-/* "INT_" and "app.INT_" are prefixes; anything but letters, digits, '_' and
- * one dot is EINVAL, and so is a name that is too long for the database. */
+/* Make the lock table's name from a prefix such as "INT_" or "app.INT_".
+ * Anything but letters, digits, '_' and one dot is EINVAL, and so is a name
+ * that is too long for the database. */
 int lk_table_from_prefix(struct lk_table *out, const char *prefix,
                          const sqlock_dialect *dialect, sqlock_error *err);
 
-/* The same for another table beside it: "INT_" and "DONE" make INT_DONE. */
+/* Make the name of another table beside it: "INT_" and "DONE" make INT_DONE. */
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err);
 

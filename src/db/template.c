@@ -25,7 +25,7 @@ struct scope {
 
 static int write_in(FILE *out, struct text text, const struct scope *scope);
 
-/* The bytes between '{' and its '}'; false: there is none. */
+/* Find the bytes between '{' and its '}'.  False: there is none. */
 static bool find_mark(struct text text, struct text *mark)
 {
     int depth = 0;
@@ -59,7 +59,7 @@ static const char *find_fragment(const struct lk_fragments *fragments,
     return NULL;
 }
 
-/* "it", "name" or "name argument". */
+/* Write what a mark stands for: "it", "name" or "name argument". */
 static int write_mark(FILE *out, struct text mark, const struct scope *scope)
 {
     const char *blank = memchr(mark.at, ' ', mark.length);

@@ -20,7 +20,8 @@ struct lk_fragments {
     const sqlock_fragment *lists[LK_FRAGMENT_LISTS];
 };
 
-/* 0, EINVAL: a name that no list has, or one that contains itself. */
+/* Write a template. 0, EINVAL: a name that no list has, or one that contains
+ * itself. */
 int lk_template_write(FILE *out, const char *text,
                       const struct lk_fragments *fragments);
 

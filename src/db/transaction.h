@@ -13,18 +13,19 @@ struct lk_transaction {
     int64_t late_ns; /* opening it took that long: deadlines are put off */
 };
 
-/* Begin on a connection of the pool, or on the renewer's.  As the driver. */
+/* Begin a transaction on a connection of the pool, or on the renewer's.
+ * Results as of the driver's begin. */
 int lk_transaction_begin(struct lk_transaction *transaction, struct lk_db *db,
                          bool is_reserved, int64_t deadline_ns,
                          sqlock_error *err);
 
-/* One statement, not tried again.  After an error the transaction can only be
- * rolled back. */
+/* Run one statement, without trying it again.  After an error the
+ * transaction can only be rolled back. */
 int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
                        sqlock_result *result, sqlock_error *err);
 
-/* End it and give the connection back, or discard it.  A commit is 0 only when
- * the server said so. */
+/* End the transaction, and give the connection back or discard it.  A commit
+ * is 0 only when the server said so. */
 int lk_transaction_commit(struct lk_transaction *transaction,
                           int64_t deadline_ns, sqlock_error *err);
 void lk_transaction_rollback(struct lk_transaction *transaction,

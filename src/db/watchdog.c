@@ -10,8 +10,9 @@
 
 #include "base/clock.h"
 
-/* A point of CLOCK_MONOTONIC on the service's clock, which may be ahead of it
- * after a suspension: then it looks too early, and once more. */
+/* Convert a point of CLOCK_MONOTONIC to the service's clock.  After a
+ * suspension that clock may be ahead, and the watchdog looks too early, and
+ * once more. */
 static int64_t boottime_of(int64_t monotonic_ns)
 {
     if (monotonic_ns == LK_NEVER)
@@ -19,7 +20,7 @@ static int64_t boottime_of(int64_t monotonic_ns)
     return lk_later(lk_boottime_ns(), monotonic_ns - sqlock_monotonic_ns());
 }
 
-/* The handler. */
+/* Abort the calls that are past their deadline: the handler. */
 static int64_t abort_overdue(void *owner)
 {
     struct lk_watchdog *dog = owner;

@@ -31,14 +31,15 @@ struct lk_watchdog {
     int64_t looks_at_ns; /* when the handler looks next, CLOCK_MONOTONIC */
 };
 
-/* Does nothing, cheaply, for a driver that keeps deadlines itself.
- * 0, ENOMEM, ERESOURCE (no thread). */
+/* Start the watchdog.  For a driver that keeps deadlines itself this does
+ * nothing, cheaply. 0, ENOMEM, ERESOURCE (no thread). */
 int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
                       sqlock_error *err);
 void lk_watchdog_stop(struct lk_watchdog *dog);
 
-/* Around a call on a connection.  After lk_watchdog_disarm() returns, `abort`
- * is not running and will not be called. */
+/* Begin to look after a call on a connection, or end it.  After
+ * lk_watchdog_disarm() returns, `abort` is not running and will not be
+ * called. */
 void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
                      void *connection, int64_t deadline_ns);
 void lk_watchdog_disarm(struct lk_watchdog *dog, struct lk_watch *watch);
