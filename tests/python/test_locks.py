@@ -401,6 +401,28 @@ def test_a_break_names_the_holder(registry, other, name):
     assert other.reap(3600) >= 0
 
 
+def test_what_happens_is_counted_and_logged(registry, other, name, caplog):
+    before = registry.stats()
+    with pytest.raises(sqlock.LockLost):
+        with registry.lock(name, ttl=2) as lease:
+            lose(other, name)
+            assert lease.lost.wait(120)
+    registry.acquire(name, 60).release()
+    after = registry.stats()
+    assert after.granted == before.granted + 2
+    assert after.lost + after.expired == before.lost + before.expired + 1
+    assert after.wait.number == sum(n for _, n in after.wait.buckets)
+    assert after.connections > 0
+    (told,) = [
+        record
+        for record in caplog.records
+        if getattr(record, "sqlock_event", None) == "lost"
+    ]
+    assert (told.name, told.levelname) == ("sqlock", "WARNING")
+    assert told.sqlock_lock == name
+    assert told.sqlock_code in (sqlock.LockLost.code, sqlock.LockExpired.code)
+
+
 def test_what_is_done_once(registry, name):
     assert not registry.is_done(name)
     with registry.lock(name) as lease:

@@ -23,7 +23,7 @@ from .errors import OutOfResources, ReadOnly, Retry, SchemaError, Timeout
 from .errors import Uncertain, Unreachable, UsedAfterFork
 from .lease import Lease, Leases
 from .registry import Locking, LockInfo, Registry, create_once_schema, create_schema
-from .registry import create_stock_schema, open, version
+from .registry import Stats, Times, create_stock_schema, open, version
 from .stock import Answer, Stock, StockStats
 from .transaction import Rows, Table, Transaction
 
@@ -61,10 +61,12 @@ __all__ = [
     "Retry",
     "Rows",
     "SchemaError",
+    "Stats",
     "Stock",
     "StockStats",
     "Table",
     "Timeout",
+    "Times",
     "Transaction",
     "Uncertain",
     "Unreachable",

@@ -54,7 +54,6 @@ FREE, FETCHING, HELD, RELEASING, LOST = range(5)
 # Types of a value.
 NULL, INT64, TEXT = range(3)
 
-LOG_FN = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 LOST_FN = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_int)
 
 
@@ -67,6 +66,25 @@ class NativeError(ctypes.Structure):
         ("sqlstate", c_char * 6),
         ("message", c_char * 506),
     ]
+
+
+class Event(ctypes.Structure):
+    """sqlock_event"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("kind", c_int),
+        ("name", c_char_p),
+        ("level", c_int),
+        ("lock", c_char_p),
+        ("key", c_char_p),
+        ("token", c_int64),
+        ("code", c_int),
+        ("text", c_char_p),
+    ]
+
+
+EVENT_FN = ctypes.CFUNCTYPE(None, c_void_p, POINTER(Event))
 
 
 class Sized(ctypes.Structure):
@@ -95,8 +113,9 @@ class Options(Sized):
         ("poll_ms", c_uint32),
         ("renew_period_ms", c_uint32),
         ("observe_before_steal", c_bool),
-        ("log", LOG_FN),
-        ("log_context", c_void_p),
+        ("on_event", EVENT_FN),
+        ("event_context", c_void_p),
+        ("event_level", c_int),
         ("handoff_limit", c_uint32),
         ("waiting", c_int),
     ]
@@ -216,6 +235,43 @@ class Assignment(ctypes.Structure):
     _fields_ = [("column", c_char_p), ("value", Value)]
 
 
+class Times(ctypes.Structure):
+    """sqlock_times"""
+
+    _fields_ = [("count", c_uint64), ("sum_us", c_uint64), ("buckets", c_uint64 * 28)]
+
+
+class Stats(Sized):
+    """sqlock_stats"""
+
+    _fields_ = [
+        ("size", c_size_t),
+        ("attempts", c_uint64),
+        ("granted", c_uint64),
+        ("nested", c_uint64),
+        ("busy", c_uint64),
+        ("timed_out", c_uint64),
+        ("cancelled", c_uint64),
+        ("uncertain", c_uint64),
+        ("failed", c_uint64),
+        ("released", c_uint64),
+        ("handed_off", c_uint64),
+        ("renewed", c_uint64),
+        ("lost", c_uint64),
+        ("expired", c_uint64),
+        ("in_doubt", c_uint64),
+        ("statement_errors", c_uint64),
+        ("connections_opened", c_uint64),
+        ("reconnects", c_uint64),
+        ("connections", c_uint32),
+        ("connections_used", c_uint32),
+        ("wait", Times),
+        ("hold", Times),
+        ("statement", Times),
+        ("pool_wait", Times),
+    ]
+
+
 class StockOptions(Sized):
     """sqlock_stock_options"""
 
@@ -305,6 +361,7 @@ _PROTOTYPES: Dict[str, Tuple[Any, Sequence[Any]]] = {
     "driver_info": (c_char_p, [c_size_t]),
     "registry_open": (c_int, [_out, c_char_p, POINTER(Options), _err]),
     "registry_close": (c_int, [_handle, _err]),
+    "registry_stats": (c_int, [_handle, POINTER(Stats), _err]),
     "obtain": (c_int, [_out, _handle, c_char_p, _err]),
     "drop": (c_int, [_handle, _err]),
     "acquire": (c_int, [_handle, c_int64, POINTER(AcquireOptions), _err]),

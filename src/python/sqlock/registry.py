@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import math
 import os
 import select
 import threading
 import weakref
 from types import TracebackType
 from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
-from typing import Sequence, Set, Type, TypeVar
+from typing import Sequence, Set, Tuple, Type, TypeVar
 
 from . import _native
 from .aio import AsyncLocking, Port
@@ -60,6 +61,51 @@ class LockInfo(NamedTuple):
     waiter_names: Optional[str]
 
 
+class Times(NamedTuple):
+    """A histogram of times."""
+
+    #: How many there were.
+    number: int
+    #: The sum of all, in seconds.
+    seconds: float
+    #: How many were longer than the bound before, and no longer than this one:
+    #: (seconds, count) from 16 microseconds on, doubling; the last has no bound.
+    buckets: List[Tuple[float, int]]
+
+
+class Stats(NamedTuple):
+    """Counters of a registry since it was opened, as in sqlock_registry_stats(3)."""
+
+    attempts: int
+    granted: int
+    nested: int
+    busy: int
+    timed_out: int
+    cancelled: int
+    uncertain: int
+    failed: int
+    released: int
+    handed_off: int
+    renewed: int
+    lost: int
+    expired: int
+    in_doubt: int
+    statement_errors: int
+    connections_opened: int
+    reconnects: int
+    connections: int
+    connections_used: int
+    wait: Times
+    hold: Times
+    statement: Times
+    pool_wait: Times
+
+
+def _times(times: _native.Times) -> Times:
+    bounds = [16e-6 * 2**i for i in range(len(times.buckets) - 1)] + [math.inf]
+    return Times(times.count, times.sum_us / 1e6, list(zip(bounds, times.buckets)))
+
+
 def _choice(choices: Dict[str, int], value: str, what: str) -> int:
     try:
         return choices[value]
@@ -79,12 +125,28 @@ def _eventfd() -> int:
     return made
 
 
-def _log_line(context: Any, line: bytes) -> None:
-    """Called by a thread of the library."""
-    log.warning("%s", line.decode("utf-8", "replace"))
+# Of the library's levels, from -1 on.
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
 
-_LOG_LINE = _native.LOG_FN(_log_line)
+def _log_event(context: Any, pointer: Any) -> None:
+    """Called by any thread: an event of the library becomes a record."""
+    event = pointer[0]
+    log.log(
+        _LEVELS[min(max(event.level + 1, 0), 3)],
+        "%s",
+        _decoded(event.text),
+        extra={
+            "sqlock_event": _decoded(event.name),
+            "sqlock_lock": _decoded(event.lock),
+            "sqlock_key": _decoded(event.key),
+            "sqlock_token": event.token,
+            "sqlock_code": event.code,
+        },
+    )
+
+
+_LOG_EVENT = _native.EVENT_FN(_log_event)
 
 
 class Locking(Generic[Held]):
@@ -665,6 +727,15 @@ class Registry:
             _native.byref(options),
         )
 
+    def stats(self) -> Stats:
+        """What this registry has done: acquisitions, losses, times.  No I/O."""
+        stats = _native.Stats()
+        self._call("registry_stats", self._pointer, _native.byref(stats))
+        values = [getattr(stats, field) for field in Stats._fields]
+        return Stats(
+            *[_times(v) if isinstance(v, _native.Times) else v for v in values]
+        )
+
     def reap(self, retention: float = 600) -> int:
         """Remove the rows that have been free or expired for longer than so
         many seconds; how many they were."""
@@ -772,7 +843,7 @@ def _options(
         poll_ms=_native.milliseconds(poll, "poll"),
         renew_period_ms=_native.milliseconds(renew_period, "renew_period"),
         observe_before_steal=bool(observe_before_steal),
-        log=_LOG_LINE,
+        on_event=_LOG_EVENT,
         handoff_limit=handoff_limit,
         waiting=_choice(_WAITING, waiting, "waiting"),
     )
@@ -811,7 +882,9 @@ def open(
     ``peer_ttl``, ``observe_before_steal``: where Spring services share the
     table.
 
-    What the library has to say goes to the logger ``sqlock``.
+    What happens (a loss, a clock that is set, a server that may forget) goes to
+    the logger ``sqlock``; its records have ``sqlock_event``, ``sqlock_lock``,
+    ``sqlock_key``, ``sqlock_token`` and ``sqlock_code``.
     """
     options = _options(
         region,
