@@ -72,7 +72,7 @@ LEVELS := $(sort \
 	$(if $(filter test check quick tests-build asan tsan valgrind bench \
 		test-mysql test-spring docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
-	$(if $(filter deb abi abi-record,$(GOALS)),build test package) \
+	$(if $(filter deb abi abi-record wheel,$(GOALS)),build test package) \
 	$(if $(filter test check,$(GOALS)),$(if $(INSTALLS),package)) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter doc,$(GOALS)),doc) \
@@ -731,6 +731,10 @@ dist: ## The sources, the same bytes each time: build/sqlock-VERSION.tar.xz
 	rm $(DIST).tar && mv $(DIST).new $(DIST)
 deb: dist ## Debian packages, checked by lintian: build/deb/*.deb
 	$(call say,DEB,$B/deb)bash .debian/build.sh $(DIST) $B/deb
+
+.PHONY: wheel
+wheel: $(SHARED) ## The Python package with the library inside: build/wheel/*.whl
+	$(call say,WHEEL,$B/wheel)bash src/python/wheel.sh $(SHARED) $B/wheel
 
 .PHONY: abi abi-record
 abi: $(SHARED) $(PC) ## The binary interface is the recorded one, or has grown

@@ -129,8 +129,12 @@ probe_test() {
     have cmake || need cmake
     have pgrep || need procps
     # The Python package is tested by Debian's Python, on the connections of
-    # each database's modules.
+    # each database's modules, and as a wheel in a virtual environment.
     python pytest python3-pytest
+    python setuptools python3-setuptools
+    python wheel python3-wheel
+    python pip python3-pip
+    python ensurepip python3-venv
     ! wants postgres || python psycopg python3-psycopg
     ! wants postgres || python psycopg2 python3-psycopg2
     ! wants sqlite || python apsw python3-apsw

@@ -67,7 +67,7 @@ cp tests/install/loses.py "$work"
 loses() {
     local holder i
     alone "$work/venv/bin/python" "$work/loses.py" sqlite:locks.db job \
-        >"$work/says" 2>&1 &
+        >"$work/says" 2>"$work/errors" &
     holder=$!
     for ((i = 0; i < 300; i++)); do
         ! grep -q held "$work/says" || break
@@ -79,7 +79,7 @@ registry = sqlock.open("sqlite:locks.db")
 registry.break_lock("job", client_id=registry.show("job").client_id,
                     reason="test", now=True)'
     wait "$holder" && [ "$(paste -sd, "$work/says")" = held,lost ] || {
-        cat "$work/says"
+        cat "$work/says" "$work/errors"
         return 1
     }
 }
