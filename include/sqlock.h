@@ -47,11 +47,11 @@
  *
  * Results
  *     Functions return 0 or a negative code, never a positive one, so `if (rc)`
- *     and `if (rc < 0)` both keep out of the critical section.  The
- *     headers write codes without SQLOCK_ in front.  Each function lists those
- *     that a caller handles by itself.  Any other code means: not held, nothing
- *     was done, the message says why.  The call is wrong (EINVAL, EFORK,
- *     ENOTSUP), the database is away (EUNREACHABLE), refuses (EACCESS, ESCHEMA,
+ *     and `if (rc < 0)` both keep out of the critical section.  The headers
+ *     write codes without SQLOCK_ in front.  Each function lists those that a
+ *     caller handles one by one.  Any other code means: not held, nothing was
+ *     done, the message says why.  The call is wrong (EINVAL, EFORK, ENOTSUP),
+ *     or the database is away (EUNREACHABLE), refuses (EACCESS, ESCHEMA,
  *     EREADONLY, EDATABASE) or has no room (ERESOURCE, ENOMEM).  A new release
  *     may add codes: take an unknown one for "not held".
  *
@@ -138,7 +138,7 @@ typedef struct sqlock_registry sqlock_registry;
 /** A reference to one lock, by its name, in a registry. */
 typedef struct sqlock_lock sqlock_lock;
 
-/** An error.  The caller owns the memory. */
+/** Description of a failure.  The caller owns the memory. */
 typedef struct sqlock_error {
     int code;          /* the code that the function returned */
     int native;        /* error number of the client library, or 0 */
@@ -269,8 +269,7 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
                                         sqlock_error *err);
 
 /**
- * Open the lock table of a database, and find out its layout.  The URL is one
- * of
+ * Open the lock table of a database, and find out its layout.  URLs are
  *
  *     postgresql://user:password@host:port,host2:port2/db?...   as in libpq
  *     mysql://user:password@host:port/db?socket=...&tls=verify&ca=...
@@ -284,7 +283,7 @@ SQLOCK_MUSTUSE int sqlock_schema_create(const char *url,
  * tls=require, verify) is checked on the open connection.  Without it the
  * result is EACCESS, or EUNREACHABLE where the client library cannot tell.
  *
- * A SQLite file that does not exist is not created here.  With synchronous=full
+ * This call does not create a SQLite file.  With synchronous=full
  * each commit waits for the disk; else a power failure may undo the last ones.
  *
  * With waiting=poll, nothing that takes part in a wait queue is sent to

@@ -1,7 +1,7 @@
 /*
  * sqlock/stats.h - counters and times of a registry, for metrics
  *
- * They count from the opening of the registry on, in this process alone.
+ * The counters start when a registry is opened, and are of this process alone.
  * `sqlock metrics` reads the lock table instead, and so counts for all
  * processes.
  *
@@ -13,12 +13,14 @@
  *         printf("%llu us mean wait\n",
  *                (unsigned long long)(stats.wait.sum_us / stats.wait.count));
  *
- * Where <sys/sdt.h> was there when the library was built, the same moments are
- * probes of the provider `sqlock` for bpftrace, perf and SystemTap:
- *     acquired(key, code, wait_ns)   an acquisition is over
- *     released(key, held_ns)         its holder begins to give a lock back
+ * Probes
+ *     A library that was built with <sys/sdt.h> has the provider `sqlock` for
+ *     bpftrace, perf and SystemTap:
+ *
+ *     acquired(key, code, wait_ns)   an acquisition has ended
+ *     released(key, held_ns)         a holder begins to release a lock
  *     over(key, code)                a lease is found lost or expired
- *     statement(code, ns)            a statement is answered
+ *     statement(code, ns)            a statement was answered
  */
 #ifndef SQLOCK_STATS_H
 #define SQLOCK_STATS_H
@@ -52,34 +54,34 @@ typedef struct sqlock_times {
  */
 typedef struct sqlock_stats {
     size_t size;         /* sizeof(sqlock_stats): the struct may grow */
-    uint64_t attempts;   /* acquisitions that are over */
-    uint64_t granted;    /* of them: with a lease of their own */
-    uint64_t nested;     /* by an owner that had the lock: counted, no I/O */
-    uint64_t busy;       /* EBUSY */
-    uint64_t timed_out;  /* ETIMEDOUT */
-    uint64_t cancelled;  /* ECANCELED */
-    uint64_t uncertain;  /* EUNCERTAIN */
-    uint64_t failed;     /* any other code */
-    uint64_t released;   /* leases that their holders have given back, or began
-                            to: also those that were over by then */
-    uint64_t handed_off; /* of them: to the next waiter of this process */
+    uint64_t attempts;   /* acquisitions that have ended */
+    uint64_t granted;    /* attempts that got a lease */
+    uint64_t nested;     /* attempts of an owner that had the lock: counted, no
+                            I/O */
+    uint64_t busy;       /* attempts that ended with EBUSY */
+    uint64_t timed_out;  /* attempts that ended with ETIMEDOUT */
+    uint64_t cancelled;  /* attempts that ended with ECANCELED */
+    uint64_t uncertain;  /* attempts that ended with EUNCERTAIN */
+    uint64_t failed;     /* attempts that ended with any other code */
+    uint64_t released;   /* leases whose release has begun, also of those that
+                            were over by then */
+    uint64_t handed_off; /* releases to the next waiter of this process */
     uint64_t renewed;    /* renewals that the database has confirmed */
     uint64_t lost;       /* leases found to be another owner's, or given up */
-    uint64_t expired;    /* leases found to have run out before their release */
-    uint64_t in_doubt;   /* claims and releases that are, or were, resolved in
-                            the background: nobody knew what became of them */
-    uint64_t statement_errors; /* statements that were not answered by success,
-                                  each try for itself */
+    uint64_t expired;    /* leases found to have expired before their release */
+    uint64_t in_doubt;   /* claims and releases without an answer, resolved in
+                            the background */
+    uint64_t statement_errors;   /* statements that failed, each attempt */
     uint64_t connections_opened; /* since the registry was opened */
-    uint64_t reconnects;         /* of them: in the place of one that broke */
-    uint32_t connections;        /* that are open now */
-    uint32_t connections_used;   /* of them: in use now */
-    sqlock_times wait;      /* from the call to the grant, of granted ones */
-    sqlock_times hold;      /* from the grant until its release began */
-    sqlock_times statement; /* from sending to the answer: of statements of
-                               locks; with SQLite also the wait for the group
-                               that commits them */
-    sqlock_times pool_wait; /* for a connection, opening it included */
+    uint64_t reconnects;         /* connections opened for one that broke */
+    uint32_t connections;        /* open now */
+    uint32_t connections_used;   /* in use now */
+    sqlock_times wait;           /* from the call to the grant */
+    sqlock_times hold;           /* from the grant to the release */
+    /* Statements of locks, from sending to the answer; with SQLite also the
+     * wait for the group that commits them. */
+    sqlock_times statement;
+    sqlock_times pool_wait; /* for a connection, with opening it */
 } sqlock_stats;
 #define SQLOCK_STATS_INIT SQLOCK_SIZED(sqlock_stats)
 

@@ -110,8 +110,8 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
                                    void *connection, sqlock_error *err);
 
 /**
- * Commit, also a transaction that was joined, and free it.  The result is 0
- * only if the server has confirmed the commit.  Guarded leases are checked
+ * Commit a transaction, also one that was joined, and free it.  The result is
+ * 0 only if the server has confirmed the commit.  Guarded leases are checked
  * again: on PostgreSQL with the commit, on MySQL in one more round trip.  That
  * check is left out on a connection of the registry whose statements all began
  * with SELECT, INSERT, UPDATE, DELETE, REPLACE or WITH.
@@ -127,7 +127,8 @@ SQLOCK_MUSTUSE int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 SQLOCK_MUSTUSE int sqlock_tx_commit(sqlock_tx *tx, sqlock_error *err);
 
 /**
- * Roll back, also a transaction that was joined, and free it.  NULL is allowed.
+ * Roll a transaction back, also one that was joined, and free it.  NULL is
+ * allowed.
  *
  * @return 0           rolled back
  *         any other   the server was not told; it rolls back once it notices

@@ -127,6 +127,7 @@ sub read_header {
         push @code_list, [$name, $value, join '', $words =~ /"([^"]*)"/g];
         $codes{$name} = 1;
     }
+    $text =~ s{^(?:/\*(?:(?!\*/).)*\*/\n(?=#ifdef __cplusplus))}{}msg;
     $text =~ s{^#ifdef __cplusplus\n(?:(?!#endif|#else)[^\n]*\n)*(?:#else\n(?:(?!#endif)[^\n]*\n)*)?#endif[^\n]*\n}{}mg;
     # An enum whose values are a table, #define NAMES(X) X(NAME, ...), is read
     # as if its values were written out.
@@ -147,7 +148,7 @@ sub read_header {
     $text =~ s{^#(?:include|ifndef|endif|undef).*\n}{}mg;
     $text =~ s{^#define SQLOCK(?:_\w+)?_H\n}{}mg;
 
-    my ($comment, $last);
+    my ($comment, $shared, $last);
     while ($text =~ m{\G(\s*)(?:(/\*.*?\*/)|#define (\w+)(\([^)]*\))?[ \t]*((?:[^\n/]|\\\n|/(?!\*))*)(/\*.*?\*/)?|((?:[^;\{]|\{(?:[^{}]|\{[^{}]*\})*\})+);)}gcs) {
         my ($space, $note, $macro, $arguments, $value, $behind, $declaration) =
             ($1, $2, $3, $4, $5, $6, $7);
@@ -157,6 +158,7 @@ sub read_header {
             undef $comment;
         }
         undef $last if $gap;
+        undef $shared if $gap || defined $note;
         if (defined $note) {
             push @{$topic->{notes}}, $comment if defined $comment;
             $comment = unframe($note);
@@ -164,7 +166,8 @@ sub read_header {
         } elsif (defined $macro) {
             next if $macro =~ /^SQLOCK_(?:API|MUSTUSE|SIZED|X|VERSION_\w+)$/
                 || ($arguments // '') eq '(X)';
-            my $words = $behind ? unframe($behind) : $comment;
+            # Macros that follow one another share a comment.
+            my $words = $behind ? unframe($behind) : $comment // $shared;
             if ($last && $macro =~ /_INIT$/) {
                 push @{$last->{macros}}, $macro;
                 $page_of{$macro} = $last->{name};
@@ -175,8 +178,8 @@ sub read_header {
             $page_of{$macro} = $topic->{page};
             $kind_of{$macro} = 'macro';
             push @undocumented, "$header: $macro" unless defined $words;
-            undef $comment unless $behind;
-            $comment = $words if !$behind; # for the macro behind this one
+            undef $comment;
+            $shared = $words;
         } else {
             $declaration =~ s/^\s+//;
             my $page = one_declaration($header, $topic, $declaration, $comment, $last);
@@ -332,18 +335,16 @@ sub blocks {
             s/^ {4}// for @body;
             $out .= ".Ss $heading\n" . ($heading eq 'Calling sequence'
                 ? literal(@body) : blocks(join("\n", @body)));
-            $first = 1;
+            $first = 0;
             next;
         }
         if ($lines[0] =~ $item) {
-            my ($indent, $gap) = (length $1, length($1) + length($2) + length($3));
+            my $indent = length $1;
             my @items;
-            my $at = $gap;
             while (@lines) {
-                if ($lines[0] =~ /^ {$at}\S/ && @items) {
-                    $items[-1][1] .= "\n" . substr shift @lines, $at;
+                if ($lines[0] =~ /^( *)\S/ && length $1 > $indent && @items) {
+                    $items[-1][1] .= "\n" . shift(@lines) =~ s/^ +//r;
                 } elsif ($lines[0] =~ $item && length $1 == $indent) {
-                    $at = length($1) + length($2) + length($3);
                     push @items, [$2, $4];
                     shift @lines;
                 } else {
