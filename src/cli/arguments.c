@@ -46,7 +46,7 @@ bool cli_command_first(char **words)
 
 typedef const struct poptOption option;
 
-/* popt keeps the address of a table that another includes as void *. */
+/* Include a table of options: popt keeps its address as void *. */
 static option *included(option *entry)
 {
     bool is_table = (entry->argInfo & POPT_ARG_MASK) == POPT_ARG_INCLUDE_TABLE;
@@ -60,7 +60,7 @@ static bool is_end(option *entry)
            entry->arg == NULL;
 }
 
-/* The option of a long name, or else of a letter; NULL: there is none. */
+/* Find the option of a long name, or else of a letter; NULL: there is none. */
 static option *find_option(option *table, const char *name, char letter)
 {
     option *found = NULL;
@@ -81,7 +81,7 @@ static bool takes_value(option *found)
     return found != NULL && (found->argInfo & POPT_ARG_MASK) == POPT_ARG_STRING;
 }
 
-/* Whether the value of the option in @p word is the word behind it. */
+/* Tell whether the value of the option in @p word is the next word. */
 static bool has_value_behind(option *table, const char *word)
 {
     const char *letter;
@@ -95,9 +95,9 @@ static bool has_value_behind(option *table, const char *word)
     return false;
 }
 
-/* The command line of `run` belongs to somebody else: popt never sees it.  It
- * begins behind "--", or with the first word behind the key that is no option
- * of ours.  @return how many words are before it */
+/* Split off the command that `run` is to run, which popt never sees.  It
+ * begins behind "--", or with the first word behind the key that is no
+ * option of ours. @return how many words are before it */
 static size_t split_off_child(cli *app, char **words, option *table)
 {
     bool has_key = false;

@@ -108,25 +108,27 @@ int cli_want_args(const cli *app, size_t count, const char *what);
 /** Demand one argument, a name that is not empty.  @return likewise */
 int cli_want_name(const cli *app, const char *what);
 
-/** How many letters must be inserted, removed, replaced or exchanged to make
- *  @p other of @p word; SIZE_MAX: either is too long to tell. */
+/** Count the letters that must be inserted, removed, replaced or exchanged
+ *  to make @p other of @p word; SIZE_MAX: either is too long to tell. */
 size_t cli_distance(const char *word, const char *other);
 
-/** What the distance must be less than for @p word to be a slip of the pen. */
+/** The distance below which another word may be what @p word was meant to
+ *  be. */
 size_t cli_near(const char *word);
 
-/** "90", "1.5", "250ms", "10m", "2h", "1d" as milliseconds; no unit: seconds.
- *  @return false: not a duration */
+/** Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
+ *  without a unit, seconds. @return false: not a duration */
 bool cli_parse_duration(const char *text, int64_t *ms);
 
-/** A whole number in decimal.  @return false: not one, or too big */
+/** Read a whole number in decimal. @return false: not one, or too big */
 bool cli_parse_int64(const char *text, int64_t *number);
 
-/** "sqlock", "spring7", "spring6".  @return false: none of them */
+/** Read a layout: "sqlock", "spring7", "spring6". @return false: none of
+ *  them */
 bool cli_parse_layout(const char *text, sqlock_layout *layout);
 const char *cli_layout_name(sqlock_layout layout);
 
-/** "current", "legacy", "raw".  @return false: none of them */
+/** Read a key rule: "current", "legacy", "raw". @return false: none of them */
 bool cli_parse_rule(const char *text, sqlock_key_rule *rule);
 
 /* ------------------------------------------------------------- secrets -- */
@@ -140,20 +142,20 @@ void cli_free_arguments(char **words);
  *  its program and arguments; 15 characters at most. */
 void cli_rename(const char *name);
 
-/** A word of the command line, fit to be shown: URLs lose all but the scheme.
- *  Valid until the next call. */
+/** A word of the command line, fit to be shown: URLs lose all but the
+ *  scheme.  Valid until the next call. */
 const char *cli_shown(const char *word);
 
-/** Whether the URL has a password in it. */
+/** Tell whether the URL has a password in it. */
 bool cli_has_password(const char *url);
 
 /** The variable that the URL's password_env names, or NULL; to be freed. */
 char *cli_password_variable(const char *url);
 
-/** The URL as the environment of another program may have it: without its
- *  password, and with the whole path of a SQLite file.  NULL: not at all, or
- *  out of memory; a file that has the password is read by the other program,
- *  too.  To be freed. */
+/** The URL for the environment of another program: without its password, and
+ *  with the whole path of a SQLite file.  NULL: out of memory, or the other
+ *  program would lack the password; it reads that of a configuration file
+ *  itself.  To be freed. */
 char *cli_url_for_child(const char *url, bool is_of_file);
 
 /** Wipe the value of a variable, so that /proc shows it no longer.  NULL is
@@ -162,7 +164,8 @@ void cli_forget_variable(const char *name);
 
 /* ------------------------------------------------------------ messages -- */
 
-/** "sqlock: ..." on stderr: always, unless --quiet, only with --verbose. */
+/** Write "sqlock: ..." to stderr: cli_error() always, cli_note() unless
+ *  --quiet, cli_info() only with --verbose. */
 void cli_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -181,8 +184,8 @@ int cli_fail(const sqlock_error *err);
  *  files.  @return CLI_OK or an exit status, having said why */
 int cli_config(cli *app);
 
-/** Whether the entry of an environment is one of those that cli_config()
- *  reads. */
+/** Tell whether the entry of an environment is one of those that
+ *  cli_config() reads. */
 bool cli_is_setting(const char *entry);
 
 /** The settings in use as entries of an environment, NULL behind the last, for
@@ -196,15 +199,15 @@ const char *cli_url(const cli *app);
 /** The region in use. */
 const char *cli_region(const cli *app);
 
-/** Options of a registry from the global options.  @return CLI_OK or CLI_USAGE,
- *  having said why */
+/** Make the options of a registry from the global options. @return CLI_OK or
+ *  CLI_USAGE, having said why */
 int cli_registry_options(const cli *app, sqlock_options *options);
 
 /** Open the registry.  @return CLI_OK or an exit status, having said why */
 int cli_open(const cli *app, sqlock_registry **registry);
 
-/** Give back what reservations hold whose time is over.  @return 0, also where
- *  there are no tables of stock; or a negative code */
+/** Give back the quantities of reservations whose time is over. @return 0,
+ *  also where there are no tables of stock; or a negative code */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
                             sqlock_error *err);
 
@@ -214,13 +217,13 @@ int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
  *  UTF-8 escaped; to be freed.  NULL: out of memory. */
 char *cli_escape(const char *text);
 
-/** Whether @p text is the same when escaped, and a column a byte. */
+/** Tell whether @p text is the same when escaped, with one column a byte. */
 bool cli_is_plain(const char *text);
 
-/** How many columns escaped text takes on a terminal. */
+/** The number of columns that escaped text takes on a terminal. */
 size_t cli_width(const char *text);
 
-/** At most so many columns of escaped text, the cut marked; to be freed. */
+/** Cut escaped text to so many columns, and mark the cut; to be freed. */
 char *cli_cut(const char *text, size_t width);
 
 /* Room for a number, a time or a duration as text. */
@@ -259,33 +262,34 @@ typedef struct cli_table {
     bool (*fill)(cli_row *row, const void *context, size_t number);
 } cli_table;
 
-/** @return CLI_OK, or an exit status, having said why */
+/** Print the table. @return CLI_OK, or an exit status, having said why */
 int cli_table_print(const cli_table *table);
 
-/** Print escaped text behind what is on the line already, @p indent columns,
- *  and go on below it where a terminal's line ends. */
+/** Print escaped text behind the @p indent columns that are on the line
+ *  already, and go on below it where a terminal's line ends. */
 void cli_print_wrapped(const char *text, size_t indent);
 
-/** Whether stdout may be coloured. */
+/** Tell whether stdout may be coloured. */
 bool cli_has_colour(void);
 
-/** Whether stdout is a screen that can be painted anew. */
+/** Tell whether stdout is a screen that can be painted anew. */
 bool cli_has_screen(void);
 
-/** Printed forms of a row's parts, written to @p out, which is returned, or
- *  NULL: nothing to show. */
+/** Write a part of a row as text to @p out, and return it, or NULL: nothing
+ *  to show. */
 const char *cli_time_text(char out[CLI_NUMBER_SIZE], int64_t at_us, bool exact);
 const char *cli_duration_text(char out[CLI_NUMBER_SIZE], int64_t ms);
 const char *cli_number_text(char out[CLI_NUMBER_SIZE], int64_t number);
 const char *cli_state_name(sqlock_state state);
 
-/** What a terminal is sent to colour a state; NULL: nothing. */
+/** The sequence that colours a state on a terminal; NULL: none. */
 const char *cli_state_colour(sqlock_state state);
 
-/** "name", "held", "ttl", "token".  @return false: none of them */
+/** Read a sort order: "name", "held", "ttl", "token". @return false: none of
+ *  them */
 bool cli_parse_sort(const char *text, sqlock_sort *sort);
 
-/** A number from 1 to UINT32_MAX.  @return false: not one */
+/** Read a number from 1 to UINT32_MAX. @return false: not one */
 bool cli_parse_count(const char *text, uint32_t *count);
 
 /** The columns and lines of the terminal that stdout is; 0: it is none. */
@@ -299,8 +303,8 @@ typedef struct cli_locks {
     bool has_names;   /* of who waits, in place of how many */
 } cli_locks;
 
-/** Print them as a table.  @return CLI_OK, or an exit status, having said
- *  why */
+/** Print the locks as a table. @return CLI_OK, or an exit status, having
+ *  said why */
 int cli_locks_print(const cli_locks *locks);
 
 /** Write one row to @p out, which is the caller's alone, as a JSON object on

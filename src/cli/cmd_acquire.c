@@ -96,7 +96,7 @@ static int read_options(const cli *app, run_options *options)
     return status;
 }
 
-/* A descriptor of the process that --for names, -1 without the option. */
+/* Open a descriptor of the process that --for names; -1 without the option. */
 static int open_process(int *pid_fd)
 {
     int64_t pid = 0;
@@ -179,8 +179,8 @@ static int print(const cli *app, const told *lease)
     return status;
 }
 
-/* Without a helper: the lease stays when this process ends without giving it
- * back. */
+/* Acquire without a helper: the lease stays when this process ends without
+ * giving it back. */
 static int acquire(const cli *app, const run_options *options)
 {
     holding held = {.lost_fd = -1};
@@ -201,8 +201,9 @@ static int acquire(const cli *app, const run_options *options)
 
 enum { LINK_FD = 3, PROCESS_FD, FREE_FD };
 
-/* Whoever reads what our caller prints waits for the end of all who have its
- * descriptors: of those only the messages stay, until the lock is held. */
+/* Close all files but the link and the process, for a caller that waits
+ * until nobody has its descriptors any more.  Messages stay until the lock
+ * is held. */
 static bool keep_files(int link_fd, int pid_fd)
 {
     int link = fcntl(link_fd, F_DUPFD_CLOEXEC, FREE_FD);
@@ -216,7 +217,8 @@ static bool keep_files(int link_fd, int pid_fd)
            close_range(FREE_FD, ~0U, 0) == 0;
 }
 
-/* A process of its own from here on: no terminal, nobody's child. */
+/* Leave the caller's session and terminal: from here on a process of its
+ * own. */
 static void leave_caller(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, 0);
@@ -225,7 +227,8 @@ static void leave_caller(void)
     cli_rename("lock-helper");
 }
 
-/* Until the process ends, we are told to, or the lease is lost. */
+/* Hold the lease until the process ends, a signal comes, or the lease is
+ * lost. */
 static void hold(const holding *held)
 {
     struct pollfd files[] = {{.fd = PROCESS_FD, .events = POLLIN},

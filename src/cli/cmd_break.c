@@ -30,7 +30,7 @@ static const struct poptOption break_options[] = {
     {"now", 0, POPT_ARG_NONE, &is_now, 0, NULL, NULL},
     POPT_TABLEEND};
 
-/* "user@host", and who that is behind sudo. */
+/* Write "user@host", and the user behind sudo. */
 static void write_who(char *text, size_t size)
 {
     const struct passwd *user = getpwuid(getuid());

@@ -131,8 +131,8 @@ static int print_json(const cli *app, const sqlock_check *checks, size_t count,
                   "capabilities", capabilities_json(given)));
 }
 
-/* The exit status says the worst of it.  What is given is NULL where that could
- * not be found out. */
+/* Report the checks; the exit status is that of the worst.  The capabilities
+ * are NULL where they could not be found out. */
 static int report(const cli *app, const sqlock_check *checks, size_t count,
                   const sqlock_capabilities *given, int rc)
 {

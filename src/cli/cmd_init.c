@@ -44,8 +44,8 @@ static int print_schema(const cli *app, const char *url,
     return status;
 }
 
-/* Whether the table of --once is there, as far as its lock table lets us see;
- * nothing depends on it. */
+/* Tell whether the table of --once is there, as far as the rights on its
+ * lock table show; nothing depends on it. */
 static bool has_once(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -61,7 +61,7 @@ static bool has_once(const char *url, const sqlock_options *options)
     return is_there;
 }
 
-/* Whether somebody who is no sqlock has a lock of the region. */
+/* Tell whether a holder that is no sqlock has a lock of the region. */
 static bool has_peers(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -82,7 +82,7 @@ static bool has_peers(const char *url, const sqlock_options *options)
     return is_found;
 }
 
-/* Where Spring is in use, or is meant to be. */
+/* Warn of old Springs where Spring is in use, or is meant to be. */
 static void warn_of_spring(const char *url, const sqlock_options *options,
                            sqlock_layout layout, bool was_there)
 {

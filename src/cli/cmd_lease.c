@@ -15,8 +15,8 @@ static char *values[1];
 static const struct poptOption renew_options[] = {
     {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL}, POPT_TABLEEND};
 
-/* The id is the one argument.  @return CLI_OK or an exit status, having said
- * why; the registry is open then */
+/* Begin a command whose one argument is the id of a lease. @return CLI_OK or
+ * an exit status, having said why; the registry is open then */
 static int begin(const cli *app, sqlock_registry **registry)
 {
     int status = cli_want_name(app, "LEASE");

@@ -52,7 +52,8 @@ static int read_options(const cli *app, sqlock_find_options *options)
     return CLI_OK;
 }
 
-/* All rows of a region may be a million: they come in pages, by key. */
+/* Tell whether all rows of a region are wanted, which may be a million: they
+ * come in pages, by key. */
 static bool wants_all(const sqlock_find_options *options)
 {
     return options->free_too && options->pattern == NULL &&
@@ -70,7 +71,7 @@ static int print_rows(const sqlock_info *rows, size_t count)
     return cli_locks_print(&locks);
 }
 
-/* In ASCII, as cli_print_json(). */
+/* Print a JSON value in ASCII, as cli_print_json() does. */
 static bool print_value(json_t *value)
 {
     char *text = value != NULL
@@ -84,8 +85,8 @@ static bool print_value(json_t *value)
     return text != NULL;
 }
 
-/* Row by row, each on a line of its own: a tree of all would take several times
- * the memory of the rows. */
+/* Print the rows one by one, each on a line of its own: a tree of all would
+ * take several times the memory of the rows. */
 static int print_json(const cli *app, sqlock_layout layout,
                       const sqlock_info *rows, size_t count)
 {
@@ -107,8 +108,8 @@ static int print_json(const cli *app, sqlock_layout layout,
     return CLI_OK;
 }
 
-/* A lock of the future stays taken until then, whatever becomes of its holder:
- * who looks at the list should know. */
+/* Warn of locks that were acquired in the future: such a lock stays taken
+ * until then, whatever becomes of its holder. */
 static void warn_of_clocks(const sqlock_info *rows, size_t count)
 {
     char ahead[CLI_NUMBER_SIZE];
@@ -127,8 +128,8 @@ static void warn_of_clocks(const sqlock_info *rows, size_t count)
     }
 }
 
-/* To a file or pipe in large pieces: 100 bytes a row are 25,000 writes of what
- * stdio takes otherwise. */
+/* Write to a file or pipe in large pieces: a list of 100 bytes a row would
+ * take 25,000 writes of stdio's own size. */
 static void buffer_output(void)
 {
     static char buffer[1 << 17];

@@ -57,7 +57,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value > most ? most : value;
 }
 
-/* A time option; @p ms keeps its default where the option is not given. */
+/* Read a time option; @p ms keeps its default where the option is not given. */
 static bool read_time(int which, const char *name, int64_t least, int64_t most,
                       int64_t *ms)
 {
@@ -105,7 +105,7 @@ static bool read_times(run_options *options)
     return true;
 }
 
-/* The user's command line, or a string for a shell. */
+/* Take the command from the command line, or a string for a shell. */
 static bool read_command(const cli *app, run_options *options)
 {
     if (values[SHELL_COMMAND] != NULL) {
@@ -129,7 +129,8 @@ static bool read_command(const cli *app, run_options *options)
     return true;
 }
 
-/* Open, so that no connection gets this number, and not for the command. */
+/* Check the descriptor of --status-fd: it is open, so no connection gets its
+ * number, and is not passed to the command. */
 static bool read_status_fd(run_report *report)
 {
     int64_t fd = -1;
@@ -185,8 +186,8 @@ static int read_options(const cli *app, run_options *options)
     return CLI_SYSTEM;
 }
 
-/* The program's name, for whoever looks at the holder; never its arguments,
- * which may hold secrets. */
+/* Write the program's name for those who look at the holder; never its
+ * arguments, which may hold secrets. */
 static void write_note(const char *command, char note[NOTE_MAX + 1])
 {
     const char *slash = strrchr(command, '/');
@@ -213,9 +214,10 @@ static const char *key_of_lease(const char *lease)
     return lease;
 }
 
-/* Waiting for a lock that is kept until this process ends would never end.  The
- * row decides: the environment may tell of another table, or of a lease that is
- * over.  A database that does not answer is left to the waiting. */
+/* Tell whether the lock is held around this process: waiting for it would
+ * never end.  The row decides, since the environment may tell of another
+ * table, or of a lease that is over.  A database that does not answer is
+ * left to the waiting. */
 static bool is_held_around(const run_options *options)
 {
     const char *lease = getenv("SQLOCK_LEASE");

@@ -60,7 +60,8 @@ typedef int (*lines_call)(sqlock_stock *, sqlock_tx *, const char *,
 typedef int (*order_call)(sqlock_stock *, sqlock_tx *, const char *,
                           sqlock_stock_answer *, sqlock_error *);
 
-/* A reservation whose time is over is no lease that was lost. */
+/* Report a failure.  A reservation whose time is over is not reported as a
+ * lease that was lost. */
 static int refuse(const sqlock_error *err)
 {
     int status = cli_fail(err);
@@ -76,7 +77,7 @@ static int misuse(const struct till *till, const char *what)
     return CLI_USAGE;
 }
 
-/* ITEM QUANTITY ...; to be freed. */
+/* Read ITEM QUANTITY ...; to be freed. */
 static int read_lines(const struct till *till, sqlock_stock_line **out,
                       size_t *count)
 {
@@ -166,7 +167,7 @@ static int run_restore(const struct till *till)
     return change(till, sqlock_stock_restore_many);
 }
 
-/* One item, so that it has the form of the others. */
+/* Set one item, with the arguments of operations on many. */
 static int set_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                    sqlock_stock_line *lines, size_t count,
                    sqlock_stock_answer *answer, sqlock_error *err)
@@ -354,7 +355,7 @@ static int run_expire(const struct till *till)
 
 /* --- retention --- */
 
-/* Once a second, for whoever watches. */
+/* Report progress once a second on a terminal. */
 static int tell_progress(void *context, const sqlock_stock_reaped *so_far)
 {
     struct timespec *last = context;

@@ -123,7 +123,7 @@ static bool is_broken(const sqlock_info *row)
     return row->holder != NULL && strncmp(row->holder, "broken by ", 10) == 0;
 }
 
-/* A row that was there before, too. */
+/* Compare a row with the same row of the last look. */
 static void compare(totals *sum, const sqlock_info *before,
                     const sqlock_info *now)
 {
@@ -285,7 +285,7 @@ static void end_view(const top_view *view)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &view->before);
 }
 
-/* Until the next look, or the end. */
+/* Sleep until the next look, or the end. */
 static void rest(const top_view *view)
 {
     struct pollfd keys = {.fd = view->may_read ? STDIN_FILENO : -1,
@@ -309,7 +309,8 @@ static void rest(const top_view *view)
 
 /* ------------------------------------------------------------------ run -- */
 
-/* An outage is told, and looked beyond, unless it is there from the start. */
+/* Look again.  An outage is told, and looked beyond, unless it is there from
+ * the start. */
 static int look_on(top_view *view, sqlock_registry *registry)
 {
     look before = {.rows = NULL};

@@ -80,7 +80,8 @@ static char *trim(char *text)
     return text;
 }
 
-/* Root's file may be for a group. */
+/* Tell whether a file with a password is private.  Root's may be for a
+ * group. */
 static bool is_private(const struct stat *info)
 {
     mode_t others =
@@ -135,7 +136,8 @@ static int read_setting(cli *app, const config_file *file, const char *name,
     return keep(app, settings[i].which, value);
 }
 
-/* What a wrong line holds is not shown: it may be a password. */
+/* Read one line.  The text of a wrong line is not shown: it may be a
+ * password. */
 static int read_line(cli *app, const config_file *file, char *line)
 {
     char *name = trim(line);
@@ -186,9 +188,10 @@ static int read_lines(cli *app, config_file *file)
     return status;
 }
 
-/* A file that is not there is none; one that cannot be read is an error.  But
- * the machine's may be meant for others only, and HOME may be another user's,
- * as under sudo: then a URL from elsewhere suffices. */
+/* Read a file.  One that is not there is passed over; one that cannot be
+ * read is an error.  But the machine's may be meant for others only, and
+ * HOME may be another user's, as under sudo: then a URL from elsewhere
+ * suffices. */
 static int read_file(cli *app, const char *path, bool is_users)
 {
     config_file file = {.path = path};

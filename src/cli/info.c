@@ -38,8 +38,8 @@ const char *cli_state_name(sqlock_state state)
     return "unknown";
 }
 
-/* What "%0*llu" would write, in a fraction of the time: a list of a million
- * locks has four numbers and times a row.  Gives the end. */
+/* Write the number as "%0*llu" would, in a fraction of the time: a list of a
+ * million locks has four numbers and times a row.  Returns the end. */
 static char *put_digits(char *at, uint64_t number, int width)
 {
     char digits[20];
@@ -57,7 +57,8 @@ static char *put_digits(char *at, uint64_t number, int width)
     return at;
 }
 
-/* "2026-11-22": times of a list are of few days.  False: no such day. */
+/* Write the day, "2026-11-22", and remember it: the times of a list are of
+ * few days.  False: no such day. */
 static bool put_day(char **at, int64_t day)
 {
     static _Thread_local int64_t known = -1;
@@ -155,7 +156,7 @@ json_t *cli_json_text(const char *text)
 
 /* --- a row as JSON --- */
 
-/* In ASCII, as cli_print_json(). */
+/* Write a text in ASCII, as cli_print_json() does. */
 static bool write_text(FILE *out, const char *text)
 {
     json_t *value;
@@ -188,7 +189,8 @@ static void write_number(FILE *out, const char *name, int64_t number)
     (void)fputs_unlocked(cli_number_text(digits, number), out);
 }
 
-/* Without a tree of values, which took most of the time of a long list. */
+/* Write a row without a tree of values, which took most of the time of a
+ * long list. */
 bool cli_info_write(FILE *out, const sqlock_info *row)
 {
     bool has_client = row->client_id[0] != '\0';

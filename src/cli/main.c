@@ -102,8 +102,8 @@ static const cli_command *find_command(const char *name)
     return NULL;
 }
 
-/* Were one of them closed, a database connection could become stderr.  What was
- * closed takes, and gives, nothing: a write to it fails as it would have. */
+/* Open those of the standard files that are closed, or a database connection
+ * could become stderr.  Reads and writes on them fail as they would have. */
 static void occupy_standard_files(void)
 {
     static const int modes[] = {[STDIN_FILENO] = O_WRONLY,
@@ -140,7 +140,8 @@ static int refuse_command(const char *name)
     return CLI_USAGE;
 }
 
-/* "sqlock help run" is "sqlock run --help". */
+/* Tell whether the words are "help COMMAND", which stands for "COMMAND
+ * --help". */
 static bool is_help(char **words)
 {
     if (strcmp(words[1], "help") != 0)

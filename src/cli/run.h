@@ -66,7 +66,7 @@ typedef struct run_options {
 
 int64_t run_now_ns(void);
 
-/** Let a timerfd of CLOCK_BOOTTIME expire then; 0: never. */
+/** Let a timerfd of CLOCK_BOOTTIME expire at a point; 0: never. */
 void run_set_timer(int timer_fd, int64_t at_ns);
 
 /* -------------------------------------------------------------- report -- */
@@ -82,11 +82,11 @@ typedef struct run_report {
     char client_id[SQLOCK_KEY_SIZE];
 } run_report;
 
-/** Write that the lock is held, as one line of JSON, if nobody has to be waited
- *  for. */
+/** Write that the lock is held, as one line of JSON, if the pipe takes it at
+ *  once. */
 void run_report_grant(const run_report *report, const run_options *options);
 
-/** Write it, and the exit status, as one line of JSON.  Once. */
+/** Write the outcome and the exit status, as one line of JSON.  Once. */
 void run_report_write(run_report *report, const run_options *options,
                       int status);
 
@@ -129,7 +129,7 @@ typedef struct run_lease {
 /** Start the thread.  @return false, having said why */
 bool run_lease_start(run_lease *lease, const run_options *options);
 
-/** The latest news. */
+/** Read the latest news of the lease. */
 void run_lease_read(run_lease *lease, run_lease_news *news);
 
 /** Ask the thread to record the success (--once); returns at once. */
@@ -154,8 +154,8 @@ void run_wait_begin(run_wait *wait, const run_options *options);
 
 bool run_wait_is_over(const run_wait *wait);
 
-/** After an error: whether to try again, once it has said what is waited for
- *  and has paused. */
+/** Tell, after an error, whether to try again, once it has said what is
+ *  waited for and has paused. */
 bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err);
 
 /** Wait for the lock, kept.  @return as sqlock_acquire() */
@@ -168,14 +168,14 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
 
 /* ---------------------------------------------------------------- say -- */
 
-/** As cli_note() and cli_info(), for while the lock may be held: they return
- *  after a moment, also when nobody reads stderr.  A message that finds another
- *  one stuck there is not said. */
+/** Write a message as cli_note() and cli_info() do, while the lock may be
+ *  held: they return after a moment, also when nobody reads stderr.  A
+ *  message that finds another one stuck there is not written. */
 void run_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void run_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/** ... without waiting at all.
- *  @return false: not now, what was to be told before is not told yet */
+/** Write a message without waiting at all. @return false: not now, since an
+ *  earlier one is not written yet */
 bool run_note_at_once(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
@@ -189,27 +189,28 @@ typedef struct run_signals {
     int ending;      /* of the last that may end it */
 } run_signals;
 
-/** Take those that are passed on.  They are blocked before any thread starts,
- *  in all of them, and unblocked in the command.  What the caller ignores
- *  (nohup) stays ignored by all.  @return false, having said why */
+/** Take the signals that are passed on.  They are blocked before any thread
+ *  starts, in all of them, and unblocked in the command.  Signals that the
+ *  caller ignores (nohup) stay ignored by all. @return false, having said
+ *  why */
 bool run_signals_block(run_signals *signals);
 
-/** @return one that has come, or 0 */
+/** Take a signal that has come. @return its number, or 0 */
 int run_signals_take(const run_signals *signals);
 
-/** Whether this one ends who does nothing about it. */
+/** Tell whether a signal ends a process that does nothing about it. */
 bool run_signals_may_end(int number);
 
-/** Whether sqlock is told to end by it. */
+/** Tell whether a signal tells sqlock to end. */
 bool run_signals_tell_to_end(int number);
 
-/** Give this one, which is passed on, the next serial. */
+/** Give a signal, which is passed on, the next serial. */
 void run_signals_count(run_signals *signals, int number);
 
-/** Stop as TSTP would have stopped us: not if nobody could wake us up. */
+/** Stop as TSTP would have stopped sqlock, unless nobody could wake it up. */
 void run_signals_stop(void);
 
-/** End as this one would have ended us. */
+/** End as the signal would have ended sqlock. */
 _Noreturn void run_signals_die_of(const run_signals *signals, int number);
 
 void run_signals_clear(const run_signals *signals);
@@ -269,14 +270,14 @@ run_link_result run_link_receive(int fd, run_message *message);
 
 /* ---------------------------------------------------------- supervisor -- */
 
-/** Fork it, and the watcher between it and us; @p mask is the signal mask to
- *  give the command.
- *  @return our end of the link, or -1, having said why */
+/** Fork the supervisor, and the watcher between it and sqlock; @p mask is
+ *  the signal mask to give the command. @return sqlock's end of the link, or
+ *  -1, having said why */
 int run_supervisor_start(const run_options *options, const sigset_t *mask);
 
 /* ------------------------------------------------------------- watcher -- */
 
-/** The calling process, a child of @p sqlock, becomes the watcher.  Returns in
+/** Make the calling process, a child of @p sqlock, the watcher.  Returns in
  *  a child of it only, which is to be the supervisor and keeps @p link_fd. */
 void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd);
 
@@ -311,10 +312,11 @@ int run_child_fork(run_child *child, const run_options *options,
 /** Open the gate. */
 void run_child_go(run_child *child);
 
-/** Should the child still wait there, it ends. */
+/** End the child if it still waits at the gate. */
 void run_child_forget_gate(run_child *child);
 
-/** Once report_fd is readable.  @return 0: it was executed; or why not */
+/** Read the child's report, once report_fd is readable. @return 0: it was
+ *  executed; or why not */
 int run_child_read_report(run_child *child);
 
 /* -------------------------------------------------------------- family -- */
@@ -326,17 +328,17 @@ int run_child_read_report(run_child *child);
  * container. */
 #define RUN_ANY_SESSION ((pid_t)-1)
 
-/** Collect who has ended.  @p child may be 0; what waitpid() says of it, also
- *  of stops, is left in @p status.
- *  @return whether anyone is left */
+/** Collect the processes that have ended. @p child may be 0; what waitpid()
+ *  says of it, also of stops, is left in @p status. @return whether any is
+ *  left */
 bool run_family_reap(pid_t child, int *status, bool *is_told);
 
-/** Send a signal to those of @p session, or to each; with signal 0, to none.
- * @return how many could be reached */
+/** Send a signal to the processes of @p session, or to all; with signal 0,
+ *  to none. @return how many could be reached */
 size_t run_family_signal(int number, pid_t session);
 
-/** KILL those of @p session, or each, for a moment, and collect who has ended,
- *  as run_family_reap() does.  @return whether anyone is left */
+/** KILL the processes of @p session, or all, for a moment, and collect those
+ *  that have ended, as run_family_reap() does. @return whether any is left */
 bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told);
 
 /* -------------------------------------------------------------- cgroup -- */
@@ -347,20 +349,20 @@ typedef struct run_cgroup {
     char name[32];
 } run_cgroup;
 
-/** Make one below our own, named after sqlock's process; where we may not,
- *  there is none. */
+/** Make a control group below our own, named after sqlock's process; where
+ *  that is not allowed, there is none. */
 void run_cgroup_make(run_cgroup *group, pid_t sqlock);
 
-/** The one that was made for this sqlock; if there is one. */
+/** Find the control group that was made for this sqlock, if there is one. */
 void run_cgroup_find(run_cgroup *group, pid_t sqlock);
 
-/** Descriptor to write "0" to for whoever joins, or -1; to be closed. */
+/** A descriptor to which a process writes "0" to join, or -1; to be closed. */
 int run_cgroup_procs(const run_cgroup *group);
 
-/** KILL all that is in it. */
+/** KILL all processes in the control group. */
 void run_cgroup_kill(const run_cgroup *group);
 
-/** Let what is left go where we are, and remove it. */
+/** Move what is left to our own control group, and remove the command's. */
 void run_cgroup_clear(run_cgroup *group);
 
 /* ------------------------------------------------------------ terminal -- */
@@ -372,17 +374,17 @@ typedef struct run_terminal {
     bool was_given; /* once, at least */
 } run_terminal;
 
-/** The command's group is there: let it have the terminal if it is ours. */
+/** Give the terminal to the command, whose group is there, if it is ours. */
 void run_terminal_begin(run_terminal *terminal, pid_t group);
 
-/** The command was stopped: stop with it if a user did that, and can wake us
- *  up. */
+/** Stop with the command, which was stopped, if a user did that and can wake
+ *  us up. */
 void run_terminal_follow_stop(run_terminal *terminal);
 
-/** The command will go on: it needs the terminal again. */
+/** Give the terminal back to the command, which will go on. */
 void run_terminal_resume(run_terminal *terminal);
 
-/** The command has ended: take the terminal back. */
+/** Take the terminal back: the command has ended. */
 void run_terminal_end(run_terminal *terminal, int wait_status);
 
 /* ---------------------------------------------------------------- loop -- */

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where the version 2 hierarchy is mounted: "... MOUNT-POINT ... - cgroup2
- * ...".  Returns a descriptor or -1. */
+/* Open the mount point of the version 2 hierarchy: "...  MOUNT-POINT ... -
+ * cgroup2 ...".  Returns a descriptor or -1. */
 static int open_mount(void)
 {
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -37,7 +37,7 @@ static int open_mount(void)
     return fd;
 }
 
-/* Our own group: "0::/path". */
+/* Open our own control group: "0::/path". */
 static int open_own(int mount_fd)
 {
     FILE *groups = fopen("/proc/self/cgroup", "re");
@@ -59,7 +59,7 @@ static int open_own(int mount_fd)
     return fd;
 }
 
-/* Our own group and a name below it; false: there is no such hierarchy. */
+/* Find our own group and a name below it; false: there is no such hierarchy. */
 static bool look_up(run_cgroup *group, pid_t sqlock)
 {
     int mount_fd = open_mount();
@@ -121,7 +121,8 @@ void run_cgroup_kill(const run_cgroup *group)
     (void)close(fd);
 }
 
-/* A daemon that the command has left behind, and that is left alone. */
+/* Move a daemon out that the command has left behind, and that is left
+ * alone. */
 static void move_out(const run_cgroup *group)
 {
     int from = openat(group->dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);

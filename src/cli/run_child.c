@@ -126,7 +126,8 @@ static void close_pair(const int pair[2])
         (void)close(pair[1]);
 }
 
-/* In the child.  Whatever ends the supervisor ends it, too. */
+/* Become the command, in the child.  Whatever ends the supervisor ends it,
+ * too. */
 static void become(const run_options *options, char *const *entries,
                    const sigset_t *mask, pid_t parent, const way_in *way,
                    int cgroup_fd)

@@ -57,8 +57,8 @@ typedef struct process_list {
     size_t room;
 } process_list;
 
-/* /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".
- * Returns false for one that is gone, or only waits to be buried. */
+/* Read /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".
+ * Returns false for a process that is gone, or only waits to be collected. */
 static bool read_process(pid_t pid, process *out)
 {
     char path[32];
@@ -110,8 +110,8 @@ static bool is_meant(const process *one, pid_t session)
     return session == RUN_ANY_SESSION || one->session == session;
 }
 
-/* All processes there are.  Our own children get the signal at once.  Adds to
- * *reached. */
+/* List all processes there are.  Our own children get the signal at once.
+ * Adds to *reached. */
 static void scan(process_list *list, int number, pid_t session, size_t *reached)
 {
     pid_t self = getpid();
@@ -139,7 +139,7 @@ static void scan(process_list *list, int number, pid_t session, size_t *reached)
     (void)closedir(directory);
 }
 
-/* Children of the family are family. */
+/* Mark the children of the family's members as family. */
 static void mark_family(const process_list *list)
 {
     bool has_changed = true;
@@ -197,8 +197,8 @@ size_t run_family_signal(int number, pid_t session)
 
 /* ------------------------------------------------------------------ kill -- */
 
-/* KILL our own children; false when the kernel does not tell who they are.
- * Far sooner done than a look at all processes. */
+/* KILL our own children, which is far sooner done than a look at all
+ * processes.  False: the kernel does not tell who they are. */
 static bool kill_children(pid_t session)
 {
     char path[64];

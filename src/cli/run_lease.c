@@ -53,7 +53,7 @@ typedef struct orders {
     bool is_stopping;
 } orders;
 
-/* Those that were not there before. */
+/* Take the orders that were not there before. */
 static orders take_orders(run_lease *lease)
 {
     orders given;
@@ -84,15 +84,16 @@ static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
 
 /* --------------------------------------------------------------- orphans -- */
 
-/* After an error, with the lock or without: not for who is to end. */
+/* Tell whether to try again after an error, with the lock or without: not if
+ * the thread is told to end. */
 static bool tries_again(run_lease *lease, run_wait *wait, int rc,
                         const sqlock_error *err)
 {
     return !take_orders(lease).is_stopping && run_wait_goes_on(wait, rc, err);
 }
 
-/* How many there are.  Where they cannot be told there are none: the database
- * has nothing of the kind, or hides it from us. */
+/* Count the stale sessions.  Where they cannot be told there are none: the
+ * database has nothing of the kind, or hides it from us. */
 static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
                                 sqlock_error *err)
 {
@@ -113,9 +114,9 @@ static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
     }
 }
 
-/* The lock is ours; whoever worked under it before may have left statements
- * that go on at the server without their client.  Nobody is let in beside them.
- */
+/* Wait, with the lock held, for statements of an earlier holder that go on
+ * at the server without their client.  The command does not begin beside
+ * them. */
 static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
                                 run_wait *wait, sqlock_error *err)
 {
@@ -145,7 +146,7 @@ static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
 
 /* ------------------------------------------------------------------ held -- */
 
-/* The renewer goes on by itself; what stands still is told once. */
+/* Report renewals that stand still, once.  The renewer goes on by itself. */
 static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 {
     bool is_stale = stale_ns > ttl_ns / 2;
@@ -167,7 +168,8 @@ static void record(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
     publish(lease, news);
 }
 
-/* Whether it is still ours, and until when; true when it was renewed. */
+/* Look whether the lease is still ours, and until when; true when it was
+ * renewed. */
 static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
 {
     int64_t ttl_ns = (int64_t)lease->options->registry.ttl_ms * RUN_NS_PER_MS;
@@ -186,8 +188,9 @@ static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
     return true;
 }
 
-/* Until it is to be given back.  The first orders may be there before this is:
- * a command can end as soon as the lease has been announced. */
+/* Hold the lease until it is to be given back.  The first orders may be
+ * there before this is: a command can end as soon as the lease has been
+ * announced. */
 static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
                  run_lease_news *news)
 {
@@ -213,7 +216,8 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
 
 /* ---------------------------------------------------------------- thread -- */
 
-/* Whether there is nothing to do any more. */
+/* Check the record of --once. news->is_done: there is nothing to do any
+ * more. */
 static int check_done(run_lease *lease, sqlock_registry *registry,
                       run_wait *wait, run_lease_news *news)
 {
@@ -228,7 +232,7 @@ static int check_done(run_lease *lease, sqlock_registry *registry,
     return rc == SQLOCK_ENOTFOUND ? 0 : rc;
 }
 
-/* From nothing to a held lock.  What it gives is released by the caller. */
+/* Open the registry and acquire the lock.  The caller releases both. */
 static int take(run_lease *lease, sqlock_registry **registry,
                 sqlock_lock **lock, int *lost_fd, run_lease_news *news)
 {

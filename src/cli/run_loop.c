@@ -60,7 +60,7 @@ static _Noreturn void die_of(const run_state *run, int number)
     run_signals_die_of(&run->signals, number);
 }
 
-/* Before it is said why: stderr may take nothing. */
+/* Begin to release, before the reason is written: stderr may take nothing. */
 static void start_releasing(run_state *run, int status)
 {
     run->status = status;
@@ -68,7 +68,8 @@ static void start_releasing(run_state *run, int status)
     run_lease_stop(&run->lease);
 }
 
-/* Points in time are the supervisor's business; this is when it has failed. */
+/* The time at which sqlock acts for a supervisor that has failed.  Until
+ * then all points in time are the supervisor's business. */
 static int64_t take_over_ns(const run_state *run)
 {
     int64_t lead_ns = run->options->lead_ms * RUN_NS_PER_MS;
@@ -109,7 +110,8 @@ static void take_signal_waiting(run_state *run, int number)
     }
 }
 
-/* CONT, too, when nothing has been heard of a stop: that may be on its way. */
+/* Pass a signal on; CONT, too, when nothing has been heard of a stop, which
+ * may be on its way. */
 static void pass_on(run_state *run, int number)
 {
     if (number != SIGTSTP && run->was_stopped)
@@ -160,7 +162,7 @@ static void report_refusal_to_run(run_state *run, int error)
               strerror(error));
 }
 
-/* The command was ended before the lease was. */
+/* End after the command was ended because of its lease. */
 static void end_lost(run_state *run)
 {
     run->report->cause = "lost";
@@ -365,7 +367,7 @@ static void step_running(run_state *run)
     start_sweeping(run);
 }
 
-/* All that descends from us: the watcher and the supervisor, the command, which
+/* End all descendants: the watcher and the supervisor, the command, which
  * goes with its parent, and the rest. */
 static void step_sweeping(run_state *run)
 {
@@ -425,8 +427,8 @@ static void step_holding(run_state *run)
         start_releasing(run, run->status);
 }
 
-/* The lock was still ours when the command had ended: its success was recorded
- * under it, or a renewal was sent later. */
+/* Tell whether the lock was still ours when the command had ended: its
+ * success was recorded under the lock, or a renewal was sent later. */
 static bool was_held_to_the_end(const run_state *run)
 {
     int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * RUN_NS_PER_MS;

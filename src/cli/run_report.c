@@ -67,8 +67,8 @@ static const char *region_of(const run_options *options)
     return options->registry.region != NULL ? options->registry.region : "";
 }
 
-/* The lock is held: nobody who does not read may keep us waiting.  A pipe that
- * is writable takes PIPE_BUF bytes, and this has fewer: no name is in it. */
+/* Write that the lock is held, without waiting for a reader.  A pipe that is
+ * writable takes PIPE_BUF bytes, and this has fewer: no name is in it. */
 void run_report_grant(const run_report *report, const run_options *options)
 {
     struct pollfd file = {.fd = report->fd, .events = POLLOUT};

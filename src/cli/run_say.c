@@ -33,7 +33,8 @@ static void *write_it(void *argument)
     return NULL;
 }
 
-/* With the mutex: until nobody is writing, at most until then. */
+/* Wait until nobody is writing, until that time at most.  Called with the
+ * mutex held. */
 static bool wait_until_written(const struct timespec *until)
 {
     int rc = 0;

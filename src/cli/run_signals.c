@@ -52,7 +52,8 @@ bool run_signals_may_end(int number)
     return number != SIGCONT && number != SIGTSTP;
 }
 
-/* The other two have no meaning but the command's own. */
+/* Tell whether a signal tells sqlock to end.  USR1 and USR2 mean something
+ * to the command only. */
 bool run_signals_tell_to_end(int number)
 {
     return run_signals_may_end(number) && number != SIGUSR1 &&
@@ -79,7 +80,7 @@ void run_signals_stop(void)
     (void)sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* Not for QUIT: a core file would hold the URL. */
+/* End by a signal; not by QUIT, since a core file would hold the URL. */
 void run_signals_die_of(const run_signals *signals, int number)
 {
     if (number != SIGQUIT) {

@@ -93,8 +93,9 @@ static void refuse(supervision *own, int error)
     own->phase = OVER;
 }
 
-/* On a machine with too much to do, what ends the command comes first; where we
- * may not, it waits its turn.  It hardly ever runs, and forks no more. */
+/* Run before ordinary programs, where that is allowed: on a machine with too
+ * much to do, what ends the command comes first.  The supervisor hardly ever
+ * runs, and forks no more. */
 static void take_precedence(void)
 {
     const struct sched_param least = {.sched_priority = 1};
@@ -130,7 +131,8 @@ static void start(supervision *own, const run_message *message)
     tell(own, RUN_READY, 0);
 }
 
-/* What is stopped notices no signal but CONT and KILL. */
+/* Pass a signal on.  A process that is stopped notices none but CONT and
+ * KILL. */
 static void pass_on(const supervision *own, int number)
 {
     (void)kill(-own->child.pid, number);
@@ -138,7 +140,7 @@ static void pass_on(const supervision *own, int number)
         (void)kill(-own->child.pid, SIGCONT);
 }
 
-/* And waits to be collected. */
+/* Tell whether the command has ended and waits to be collected. */
 static bool has_ended(const supervision *own)
 {
     siginfo_t info = {0};
@@ -209,7 +211,7 @@ static void take_messages(supervision *own)
 
 /* ---------------------------------------------------------------- steps -- */
 
-/* What waitpid() has told of the command itself. */
+/* Note what waitpid() has told of the command itself. */
 static void note_child(supervision *own, bool is_told)
 {
     if (is_told && WIFSTOPPED(own->wait_status))
@@ -226,14 +228,15 @@ static bool ended_by_itself(const supervision *own)
     return own->why == RUN_END_OWN || own->why == RUN_END_LEFT;
 }
 
-/* Its end was not the command's own decision. */
+/* Tell whether the command was ended, and did not end by its own decision. */
 static bool was_ended(const supervision *own)
 {
     return !own->options->keeps_daemons &&
            (own->is_told || WIFSIGNALED(own->wait_status));
 }
 
-/* Those that are to be ended: all, or those that are no daemons. */
+/* The session of the processes to be ended; RUN_ANY_SESSION: all of them,
+ * also daemons. */
 static pid_t session_meant(const supervision *own)
 {
     return ended_by_itself(own) ? own->session : RUN_ANY_SESSION;
@@ -249,8 +252,9 @@ static void end_all(supervision *own, run_end why)
     (void)run_family_signal(SIGCONT, session_meant(own));
 }
 
-/* Sqlock says the rest, once it has been told; but for a lease that runs out it
- * may itself be stopped.  Should this be kept waiting, it takes over. */
+/* Say why the command is ended.  Sqlock says the rest, once it has been
+ * told; but when a lease runs out sqlock may itself be stopped.  If this is
+ * kept waiting, sqlock takes over. */
 static void say_why(run_end why)
 {
     if (why == RUN_END_ALONE)
@@ -270,8 +274,8 @@ static void finish(supervision *own)
         tell(own, RUN_ENDED, own->wait_status);
 }
 
-/* `setsid program &` as a shell's last words: it has forked, but not got
- * there. */
+/* Tell whether processes may yet become daemons: after `setsid program &` as
+ * a shell's last words, the program has forked, but not got there. */
 static bool may_become_daemons(const supervision *own)
 {
     int64_t now_ns = run_now_ns();

@@ -17,8 +17,8 @@
 
 #include "base/secret.h"
 
-/* Not when a pipe connects us with another program of the job, which would lose
- * the terminal. */
+/* Tell whether the terminal may be given away: not when a pipe connects
+ * sqlock with another program of the job, which would lose the terminal. */
 static bool may_give(void)
 {
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
@@ -33,7 +33,8 @@ static void give(run_terminal *terminal)
     terminal->was_given = terminal->was_given || terminal->is_given;
 }
 
-/* SIGTTOU is blocked, so this is allowed from the background. */
+/* Take the terminal back.  SIGTTOU is blocked, so this is allowed from the
+ * background. */
 static void take_back(run_terminal *terminal)
 {
     if (!terminal->is_given)
@@ -43,7 +44,8 @@ static void take_back(run_terminal *terminal)
         (void)tcsetpgrp(STDIN_FILENO, getpgrp());
 }
 
-/* After fork() in a process with threads: system calls only. */
+/* Be the probe for is_orphaned().  After fork() in a process with threads:
+ * system calls only. */
 static void be_probe(void)
 {
     sigset_t others; /* the terminal's ^C is for our whole process group */
@@ -57,9 +59,9 @@ static void be_probe(void)
     _exit(CLI_OK);
 }
 
-/* Whether nobody can wake our process group up, as in a container or under
- * `ssh -t HOST sqlock run`.  That depends on the parents of all its members,
- * which the kernel knows: it does not stop a child then. */
+/* Tell whether nobody can wake our process group up, as in a container or
+ * under `ssh -t HOST sqlock run`.  That depends on the parents of all its
+ * members, which the kernel knows: in such a group it does not stop a child. */
 static bool is_orphaned(void)
 {
     pid_t probe = fork();
@@ -77,7 +79,7 @@ static bool is_orphaned(void)
     return WIFEXITED(status);
 }
 
-/* The same holds for it. */
+/* Be the anchor.  After fork() in a process with threads: system calls only. */
 static void be_anchor(pid_t parent)
 {
     sigset_t all;
@@ -94,7 +96,7 @@ static void be_anchor(pid_t parent)
     _exit(CLI_OK);
 }
 
-/* Without it, ^Z does nothing; all else works. */
+/* Start the anchor.  Without it, ^Z does nothing; all else works. */
 static void start_anchor(run_terminal *terminal)
 {
     pid_t parent = getpid();

@@ -29,9 +29,9 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-/* Of outages a wait admits those that may be over without anybody changing what
- * was asked for.  A file that may not be written stays so; a server may be a
- * standby for a moment. */
+/* The classes of errors that a wait goes on after: outages that may end
+ * without anybody changing what was asked for.  A file that may not be
+ * written stays so; a server may be a standby for a moment. */
 static unsigned classes_of(const run_options *options)
 {
     unsigned classes = policy.classes;
@@ -57,7 +57,7 @@ void run_wait_begin(run_wait *wait, const run_options *options)
         wait->word_ns += FIRST_WORD_NS;
 }
 
-/* SQLOCK_FOREVER: as long as it takes. */
+/* The rest of the wait; SQLOCK_FOREVER: as long as it takes. */
 static int64_t left_ms(const run_wait *wait)
 {
     int64_t wait_ms = wait->options->wait_ms;
@@ -75,9 +75,9 @@ bool run_wait_is_over(const run_wait *wait)
 
 /* ----------------------------------------------------------------- words -- */
 
-/* Of a peer that is no sqlock nothing but its CLIENT_ID is known: the token in
- * the row is of a holder before it.  In the place of a holder's name stands
- * what an operator has done. */
+/* Say who has the lock.  Of a peer that is no sqlock only its CLIENT_ID is
+ * known: the token in the row is of a holder before it.  After `break` the
+ * holder's text says what an operator has done. */
 static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {
@@ -111,7 +111,8 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
         sqlock_info_free(row, 1);
 }
 
-/* No registry: it could not be opened, because of a lock on the file. */
+/* Say what is waited for.  Without a registry it is a lock on the file,
+ * because of which none could be opened. */
 static void say(run_wait *wait, sqlock_registry *registry, int rc,
                 const sqlock_error *err)
 {
@@ -143,7 +144,8 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
     return lk_retry_goes_on(&wait->retry, rc);
 }
 
-/* So long that the next word is said in time. */
+/* The length of one wait for the lock, short enough that the next message
+ * comes in time. */
 static int64_t slice_ms(const run_wait *wait)
 {
     int64_t left = left_ms(wait);

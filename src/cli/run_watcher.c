@@ -44,7 +44,8 @@ static void sweep(pid_t sqlock)
     run_cgroup_clear(&cgroup);
 }
 
-/* A supervisor that has ended by itself has done all that there was to do. */
+/* Wait for the supervisor's end.  One that has ended by itself has done all
+ * that there was to do. */
 static void watch(pid_t supervisor, pid_t sqlock)
 {
     siginfo_t info = {0};

@@ -19,7 +19,7 @@ static struct {
     size_t size; /* with the last NUL */
 } arguments;
 
-/* Where the word may hold a URL: behind "--url=", or all of it. */
+/* Find where a word may hold a URL: behind "--url=", or all of it. */
 static char *secret_in(char *word, bool is_value)
 {
     if (is_value)
@@ -37,8 +37,9 @@ static void hide(char *text)
     memcpy(text, "***", length < 3 ? length : 3);
 }
 
-/* No core file and no debugger gets at a password.  What we execute has its own
- * right to both.  The leak checker of a sanitizer is a debugger. */
+/* Keep passwords from core files and debuggers.  The programs that sqlock
+ * executes have their own right to both.  The leak checker of a sanitizer is
+ * a debugger. */
 static void refuse_dumps(void)
 {
 #if !defined(__SANITIZE_ADDRESS__)
@@ -87,8 +88,8 @@ void cli_free_arguments(char **words)
     free(words);
 }
 
-/* A last byte that is no NUL tells the kernel that the arguments are a text
- * now, which ends at the first NUL. */
+/* Change the name in the process list.  A last byte that is no NUL tells the
+ * kernel that the arguments are a text now, which ends at the first NUL. */
 void cli_rename(const char *name)
 {
     (void)prctl(PR_SET_NAME, name);
@@ -165,8 +166,8 @@ static void remove_parameter(char *url, const char *parameter)
     }
 }
 
-/* A password that was not encoded may go on behind what looks like the end of
- * user and password. */
+/* The URL without its password.  A password that was not encoded may go on
+ * behind what looks like the end of user and password. */
 static char *without_password(const char *url)
 {
     const char *authority = strstr(url, "://");
@@ -191,7 +192,8 @@ static char *without_password(const char *url)
     return NULL;
 }
 
-/* "sqlite:file" means another one in another folder. */
+/* The URL with a whole path, since "sqlite:file" means another file in
+ * another folder. */
 static char *with_whole_path(const char *url)
 {
     static const char scheme[] = "sqlite:";

@@ -12,8 +12,8 @@ static size_t least_of(size_t one, size_t other)
     return one < other ? one : other;
 }
 
-/* Optimal string alignment: each row counts the edits from a beginning of the
- * word to each beginning of the other. */
+/* Optimal string alignment: each row counts the edits from a beginning of
+ * the word to each beginning of the other. */
 size_t cli_distance(const char *word, const char *other)
 {
     size_t rows[LONGEST + 1][LONGEST + 1];

@@ -39,7 +39,7 @@ void cli_terminal_size(size_t *columns, size_t *lines)
     *lines = size.ws_row;
 }
 
-/* 0: no limit. */
+/* The width of the terminal; 0: no limit. */
 static size_t terminal_width(void)
 {
     size_t columns;
@@ -49,7 +49,7 @@ static size_t terminal_width(void)
     return columns;
 }
 
-/* The width of all that is shown: columns of width 0 are left out. */
+/* The width of all columns that are shown; those of width 0 are left out. */
 static size_t total_width(const cli_table *table, const size_t *widths)
 {
     size_t total = 0;
@@ -60,7 +60,7 @@ static size_t total_width(const cli_table *table, const size_t *widths)
     return total > 0 ? total - GAP : 0;
 }
 
-/* How much cutting may save. */
+/* The number of columns that cutting may save. */
 static size_t slack(const cli_table *table, const size_t *widths, size_t least)
 {
     size_t sum = 0;
@@ -73,8 +73,9 @@ static size_t slack(const cli_table *table, const size_t *widths, size_t least)
     return sum;
 }
 
-/* Leave out what can be spared rather than cut the others to stumps, then take
- * from the widest flexible column until all of them fit. */
+/* Make the table fit: leave out columns that can be spared rather than cut
+ * the others to stumps, then take from the widest flexible column until all
+ * of them fit. */
 static void shrink(const cli_table *table, size_t *widths, size_t limit)
 {
     const size_t *spare = table->spare;

@@ -14,7 +14,8 @@
 
 #include "base/text.h"
 
-/* Controls, and what hides or turns around the text next to it. */
+/* Tell whether a character is a control, or hides or turns around the text
+ * next to it. */
 static bool is_harmful(uint32_t character)
 {
     static const struct {
@@ -36,8 +37,8 @@ static bool is_harmful(uint32_t character)
     return false;
 }
 
-/* How many bytes there are of printable ASCII, which nothing has to be done
- * about. */
+/* The length of the printable ASCII at the start of a text, which is shown
+ * as it is. */
 static size_t plain_length(const char *text)
 {
     size_t length = 0;
@@ -89,7 +90,7 @@ char *cli_escape(const char *text)
     return escaped;
 }
 
-/* Columns of one character.  wcwidth() answers for the thread's locale. */
+/* The columns of one character. wcwidth() answers for the thread's locale. */
 static size_t columns_of(uint32_t character)
 {
     static locale_t utf8;

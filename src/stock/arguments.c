@@ -58,7 +58,8 @@ int lk_stock_check_text(const char *what, const char *text, size_t most,
     return 0;
 }
 
-/* An integer as it is written without anything to spare; false: none. */
+/* Read an integer that is written without a superfluous character; false:
+ * the text is none. */
 static bool read_integer(const char *text, int64_t *out)
 {
     bool is_negative = *text == '-';

@@ -22,8 +22,8 @@ struct buckets {
     int64_t last; /* the greatest number of one; -1: there is none */
 };
 
-/* Threads of a process, and processes started one after another, have
- * neighbouring ones. */
+/* The bucket that this stock begins with.  Threads of a process, and
+ * processes started one after another, have neighbouring ones. */
 static int64_t home_of(const sqlock_stock *stock)
 {
     return (int64_t)(((uint64_t)getpid() + lk_thread_id()) %
@@ -170,8 +170,8 @@ static int take_from_one(struct lk_stock_operation *op,
     return rc;
 }
 
-/* What is left of the item, where the statement did not tell and somebody wants
- * to know. */
+/* Find out what is left of the item, where the statement did not tell it and
+ * the caller wants to know. */
 static int learn_left(struct lk_stock_operation *op, struct lk_stock_line *line,
                       sqlock_error *err)
 {
@@ -196,8 +196,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return take_from_all(op, line, err);
 }
 
-/* Whoever knows what is left, knows it from the statement: nothing may fail
- * once it is done. */
+/* Find out what is left after the deduction is done, from which point no
+ * failure may be reported. */
 static int learn_left_afterwards(struct lk_stock_operation *op,
                                  struct lk_stock_line *line)
 {

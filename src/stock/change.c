@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 
-/* More than there can be. */
+/* Refuse a quantity that is more than the column can hold. */
 static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
                           int64_t there, sqlock_error *err)
 {
@@ -43,7 +43,8 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
     return refuse_so_many(op->stock, line, there, err);
 }
 
-/* The item's row, locked; made where it is missing and the table is ours. */
+/* Lock the item's row, and make it where it is missing and the table is
+ * ours. */
 static int lock_or_make(struct lk_stock_operation *op,
                         struct lk_stock_line *line, int64_t *there,
                         sqlock_error *err)
@@ -60,9 +61,9 @@ static int lock_or_make(struct lk_stock_operation *op,
                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
 }
 
-/* By how much the item changes.  An item whose row and buckets were filled by
- * others may hold more than an integer does, and is set right without an order,
- * whose entry would have to say by how much. */
+/* Find by how much the item changes.  An item whose row and buckets were
+ * filled by others may hold more than an integer does; it is set right
+ * without an order, whose entry would have to say by how much. */
 static int find_delta(const struct lk_stock_operation *op,
                       struct lk_stock_line *line, int64_t there,
                       int64_t gathered, sqlock_error *err)

@@ -63,7 +63,7 @@ void lk_combine_clear(sqlock_stock *stock)
     }
 }
 
-/* 0: it waits; 1: it leads; ENOMEM. */
+/* Enter the queue. 0: the request waits; 1: it leads; ENOMEM. */
 static int join(sqlock_stock *stock, struct lk_combined_request *request)
 {
     struct lk_combine_queue *queue;
@@ -86,7 +86,7 @@ static int join(sqlock_stock *stock, struct lk_combined_request *request)
     return leads;
 }
 
-/* With the mutex held: the next round. */
+/* Cut the next round off the queue.  Called with the mutex held. */
 static void cut(sqlock_stock *stock, struct lk_combine_queue *queue,
                 struct lk_combine *combine)
 {
@@ -118,7 +118,8 @@ static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
     atomic_fetch_add(&stock->combined, combine->count);
 }
 
-/* Whoever is told may be gone at once. */
+/* Tell the callers of a round their answers.  A caller that was told may be
+ * gone at once. */
 static void tell(const struct lk_combine *combine,
                  const struct lk_combined_request *leader)
 {
@@ -129,7 +130,7 @@ static void tell(const struct lk_combine *combine,
         }
 }
 
-/* One round; the leader's own request is the first of it. */
+/* Run one round, of which the leader's own request is the first. */
 static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
 {
     struct lk_combine_queue *queue = leader->queue;
@@ -211,7 +212,8 @@ static int alone(struct lk_stock_operation *op, sqlock_error *err)
     return request.rc;
 }
 
-/* In somebody's transaction there is nobody to wait with. */
+/* Deduct in the application's transaction, where nobody else can be waited
+ * with. */
 static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {

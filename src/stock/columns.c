@@ -10,7 +10,7 @@
 
 enum { COL_NAME, COL_TYPE };
 
-/* The name of the table is {1}, and its schema {2}. */
+/* Ask the catalogue about the table {1} of the schema {2}. */
 static int ask(struct lk_db *db, const sqlock_template *template,
                const struct lk_table *table, int64_t deadline_ns,
                sqlock_result *rows, sqlock_error *err)
@@ -70,7 +70,7 @@ bool lk_columns_are_there(const struct lk_columns *columns)
     return columns->rows.rows > 0;
 }
 
-/* The catalogue's names come in upper case. */
+/* The type of a column; the catalogue's names come in upper case. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name)
 {
     for (size_t row = 0; row < columns->rows.rows; row++) {

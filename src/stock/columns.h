@@ -11,20 +11,21 @@ struct lk_columns {
     sqlock_result rows; /* of DESCRIBE */
 };
 
-/* Read the catalogue; no rows where there is no such table.  To be cleared. */
+/* Read the columns from the catalogue; none where there is no such table.
+ * To be cleared. */
 int lk_columns_read(struct lk_columns *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err);
 void lk_columns_clear(struct lk_columns *columns);
 
-/* Whether an index of the table begins with CREATED_AT. */
+/* Find out whether an index of the table begins with CREATED_AT. */
 int lk_columns_have_age_index(bool *out, struct lk_db *db,
                               const struct lk_table *table, int64_t deadline_ns,
                               sqlock_error *err);
 
 bool lk_columns_are_there(const struct lk_columns *columns);
 
-/* Its type in lower case; NULL when there is no such column. */
+/* The type of a column in lower case; NULL when there is no such column. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name);
 
 #endif

@@ -20,7 +20,7 @@ static struct lk_stock_line *line_of(const struct lk_combined_request *request)
     return &request->op->lines[0];
 }
 
-/* Whether this try is about it. */
+/* Tell whether this attempt is about a request. */
 static bool is_live(const struct lk_combined_request *request)
 {
     return !request->is_answered && request->original == NULL;
@@ -56,7 +56,8 @@ static void find_duplicates(struct lk_combine *combine)
     }
 }
 
-/* It gets the answer of the first, as it would a moment later. */
+/* Give a duplicate the answer of the first request with its order, as a
+ * moment later it would get anyway. */
 static void answer_duplicate(struct lk_combined_request *request)
 {
     const struct lk_stock_line *first = line_of(request->original);
@@ -93,7 +94,8 @@ static bool has_orders(const struct lk_combine *combine)
     return false;
 }
 
-/* All together and the least of one; false when it is no 64-bit integer. */
+/* Add up what all want, and find the least that one wants.  False: the sum
+ * is no 64-bit integer. */
 static bool add_up(const struct lk_combine *combine, int64_t *total,
                    int64_t *least)
 {
@@ -114,7 +116,8 @@ static bool add_up(const struct lk_combine *combine, int64_t *total,
 
 /* --- JSON --- */
 
-/* The entries of those with orders; or their ids alone.  To be freed. */
+/* Write the entries of the requests with orders, or their ids alone.  To be
+ * freed. */
 static char *write_orders(const struct lk_combine *combine, bool as_entries)
 {
     char *text = NULL;
@@ -159,7 +162,7 @@ static int64_t count_orders(const struct lk_combine *combine)
     return count;
 }
 
-/* 0, LK_STOCK_KNOWN. */
+/* Insert the entries of the round. 0, LK_STOCK_KNOWN. */
 static int record(struct lk_combine *combine, sqlock_error *err)
 {
     struct lk_arguments arguments;
@@ -184,7 +187,8 @@ static int record(struct lk_combine *combine, sqlock_error *err)
 
 /* --- all of it at once --- */
 
-/* Each would have what is left after it and those before it. */
+/* Plan to grant all: each has left what remains after it and those before
+ * it. */
 static void plan_all(struct lk_combine *combine, int64_t left)
 {
     int64_t rest = combine->total;
@@ -200,7 +204,8 @@ static void plan_all(struct lk_combine *combine, int64_t left)
     }
 }
 
-/* 1, 0: there is less; LK_STOCK_KNOWN. */
+/* Deduct for all and enter their orders. 1: done; 0: less is there;
+ * LK_STOCK_KNOWN. */
 static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
 {
@@ -244,7 +249,8 @@ static int deduct_then_enter(struct lk_stock_operation *operation,
     return record(combine, err);
 }
 
-/* 0: done; LK_STOCK_KNOWN: not this way. */
+/* Try to grant all in one statement. 0: done; LK_STOCK_KNOWN: an order is
+ * known, so not in this way. */
 static int try_all(struct lk_combine *combine, sqlock_error *err)
 {
     int64_t left = 0;
@@ -275,8 +281,8 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
 /* --- each in turn --- */
 
-/* Answer those whose order has entries: that stands, whatever this try comes
- * to. */
+/* Answer the requests whose order has entries; that answer stands, whatever
+ * becomes of this attempt. */
 static void answer_known(struct lk_combine *combine,
                          const sqlock_result *entries)
 {
@@ -328,7 +334,8 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
     return rc;
 }
 
-/* First come, first served; how much is granted. */
+/* Plan each request in turn, first come, first served.  Returns how much is
+ * granted. */
 static int64_t plan_each(struct lk_combine *combine, int64_t there)
 {
     int64_t left = there;
@@ -357,7 +364,7 @@ static void answer_no_item(struct lk_combine *combine)
     }
 }
 
-/* What a stock of another strategy has left in buckets. */
+/* Bring back what a stock of another strategy has left in buckets. */
 static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
 {
     struct lk_stock_line back = combine->line;
@@ -414,7 +421,8 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
     return rc < 0 ? rc : record(combine, err);
 }
 
-/* Without orders, and when nobody can have anything, a look is enough. */
+/* Look at the quantity: without orders, and when no request can be granted,
+ * that is enough. */
 static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
 {
     bool is_ours = combine->operation.stock->is_ours;
@@ -481,7 +489,7 @@ static int try_round(struct lk_combine *combine, sqlock_error *err)
     return rc;
 }
 
-/* How many wait for the outcome of tries. */
+/* Count the requests that wait for the outcome of attempts. */
 static size_t count_live(const struct lk_combine *combine)
 {
     size_t count = 0;
@@ -491,7 +499,7 @@ static size_t count_live(const struct lk_combine *combine)
     return count;
 }
 
-/* The leader's errors are everybody's. */
+/* Answer all requests with the leader's error. */
 static void answer_all(struct lk_combine *combine, int rc,
                        const sqlock_error *why, bool only_without_order)
 {
@@ -508,7 +516,7 @@ static void note_try(struct lk_combine *combine)
             combine->requests[i]->op->attempts++;
 }
 
-/* 0, or what could not be got over. */
+/* Try until all are answered. 0, or the error that remains. */
 static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
 {
     struct lk_retry retry;
@@ -534,8 +542,9 @@ static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
     }
 }
 
-/* The statement itself was refused: perhaps for one of them, or for what they
- * want together (a CHECK of the table).  So each is tried by itself. */
+/* Try each request by itself, since the statement for all was refused:
+ * perhaps for one of them, or for what they want together (a CHECK of the
+ * table). */
 static void try_one_by_one(struct lk_combine *combine)
 {
     struct lk_combined_request **all = combine->requests;

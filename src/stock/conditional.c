@@ -11,7 +11,7 @@
 /* Looks that find enough where the statement did not. */
 #define LOOKS 10
 
-/* Why nothing was deducted.  0: it may be tried again. */
+/* Find out why nothing was deducted. 0: it may be tried again. */
 static int look(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {
@@ -41,7 +41,7 @@ static void took(struct lk_stock_line *line, int64_t left)
     line->delta = -line->quantity;
 }
 
-/* What was spread over buckets by a stock of that strategy is brought back. */
+/* Bring back what a stock of the strategy BUCKETS has spread over buckets. */
 static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                   int refusal, sqlock_error *err)
 {
@@ -77,7 +77,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return give_up(line, err);
 }
 
-/* Deduct and enter the order.  1, 0, LK_STOCK_KNOWN. */
+/* Deduct and enter the order in one statement. 1, 0, LK_STOCK_KNOWN. */
 static int combine(struct lk_stock_operation *op, int64_t *left,
                    sqlock_error *err)
 {
@@ -113,7 +113,8 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
     return rc;
 }
 
-/* Whether something of it is in buckets: then it takes a transaction. */
+/* Look whether a part of the item is in buckets: then the operation takes a
+ * transaction. */
 static int look_in_buckets(struct lk_stock_operation *op,
                            struct lk_stock_line *line, int refusal,
                            sqlock_error *err)

@@ -54,8 +54,8 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     return rc;
 }
 
-/* Whether it says something of one reservation or item, and nothing of those
- * that come after it. */
+/* Tell whether a failure is about one reservation or item, and says nothing
+ * of those after it. */
 static bool is_of_one(int rc)
 {
     switch (rc) {
@@ -80,7 +80,8 @@ static void note_failure(struct expiry *expiry, const char *order, int rc,
                          order, why->message);
 }
 
-/* 0, or what keeps the others from ending, too. */
+/* Let one reservation expire. 0, or an error that keeps the others from
+ * ending, too. */
 static int expire_one(struct expiry *expiry, const char *order,
                       sqlock_error *err)
 {
@@ -103,7 +104,8 @@ static int expire_one(struct expiry *expiry, const char *order,
     return rc;
 }
 
-/* How many were looked at; or what keeps all from ending. */
+/* Let a page of reservations expire.  Returns how many were looked at, or an
+ * error that keeps all from ending. */
 static int expire_some(struct expiry *expiry, sqlock_error *err)
 {
     sqlock_result due = {0};

@@ -10,8 +10,8 @@
 
 enum { ITEM, QUANTITY, COLUMNS };
 
-/* The item as text, which ends there; how many bytes it takes, also where
- * `size` is less. */
+/* Write the item as text with a NUL.  Returns how many bytes it takes, also
+ * where `size` is less. */
 static size_t write_name(char *out, size_t size, const sqlock_value *item)
 {
     int length = item->type == SQLOCK_INT64
@@ -22,7 +22,7 @@ static size_t write_name(char *out, size_t size, const sqlock_value *item)
     return (size_t)length + 1;
 }
 
-/* The items and, behind them, their names: one piece of memory. */
+/* Copy the items and, behind them, their names into one piece of memory. */
 static int copy(sqlock_stock_item **out, const sqlock_result *rows,
                 sqlock_error *err)
 {

@@ -11,11 +11,11 @@
 
 enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_TABLE_BUCKET };
 
-/* One of them, where the lock table is `lock`.  0, EINVAL. */
+/* Name one of our tables beside the lock table `lock`. 0, EINVAL. */
 int lk_stock_table(struct lk_table *out, const struct lk_table *lock, int which,
                    const sqlock_dialect *dialect, sqlock_error *err);
 
-/* Of a lock table's plain name: the prefix that it was made of. */
+/* The length of the prefix that a lock table's plain name was made of. */
 int lk_stock_prefix_length(const char *plain);
 
 #endif

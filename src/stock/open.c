@@ -161,7 +161,8 @@ static int check_stock_table(sqlock_stock *stock,
     return rc;
 }
 
-/* Ours for orders, reservations and buckets: all or none. */
+/* Check our tables for orders, reservations and buckets: all are there, or
+ * none. */
 static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
                             int64_t deadline_ns, sqlock_error *err)
 {
@@ -197,7 +198,7 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
     return rc;
 }
 
-/* "table" or "schema.table", for the catalogue. */
+/* Split "table" or "schema.table" for the catalogue. */
 static int split_name(struct described *out, const char *name,
                       sqlock_error *err)
 {
@@ -213,7 +214,7 @@ static int split_name(struct described *out, const char *name,
     return 0;
 }
 
-/* The application's table, checked and quoted. */
+/* Check and quote the application's table. */
 static int render_described(sqlock_stock *stock, struct described *out,
                             struct lk_stock_names *names,
                             struct lk_tx_table *quoted, sqlock_error *err)
@@ -257,7 +258,7 @@ static void render_ours(const struct lk_table *table, struct described *out,
     names->stock = table->quoted;
 }
 
-/* With the fragments of statements that follow from the table. */
+/* Render the statements, with the fragments that follow from the table. */
 static int render_statements(sqlock_stock *stock,
                              const struct lk_stock_names *of_tables,
                              sqlock_error *err)

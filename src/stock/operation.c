@@ -19,8 +19,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
         err);
 }
 
-/* Without a way back the transaction has done half of it, and must not
- * commit. */
+/* Go back to the savepoint.  Where that fails the transaction has done half
+ * of the operation, and must not commit. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -33,8 +33,9 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* Enter the refusal and give it back; or LK_STOCK_KNOWN.  All lines or none:
- * those that another order of this id does not have must not become its own. */
+/* Enter the refusal as the order's answer, and return it; or
+ * LK_STOCK_KNOWN.  All lines are entered or none: those that another order
+ * of this id does not have must not become its own. */
 static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -54,8 +55,8 @@ static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return entered == 0 ? rc : entered;
 }
 
-/* What a refusal means when there is an order: it may be one that was answered
- * before, and if it is not, the refusal is its answer. */
+/* Settle a refusal of an operation with an order: it may have been answered
+ * before, and if not, the refusal is its answer. */
 static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -79,15 +80,16 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return recalled;
 }
 
-/* One statement that does it or does not leaves nothing to go back from. */
+/* Tell whether the operation is one statement, which leaves nothing to go
+ * back from. */
 static bool is_one_step(const struct lk_stock_operation *op)
 {
     return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET &&
            op->stock->options.strategy != SQLOCK_STOCK_BUCKETS;
 }
 
-/* The transaction is the application's: back to where it was after a
- * refusal. */
+/* Run the operation in the application's transaction, and go back to where
+ * it was after a refusal. */
 static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
                   lk_stock_body body, sqlock_error *err)
 {
@@ -192,8 +194,8 @@ static unsigned classes_of(const struct lk_stock_operation *op)
     return classes;
 }
 
-/* Whether it says what has become of the order, also by an earlier try: the
- * others say only why this one could not find out. */
+/* Tell whether a result says what has become of the order, also by an
+ * earlier attempt.  The others say only why this attempt could not find out. */
 static bool is_answer(const struct lk_stock_operation *op, int rc)
 {
     switch (rc) {

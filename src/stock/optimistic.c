@@ -59,7 +59,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return rc;
 }
 
-/* Two statements, each for itself. */
+/* Deduct by two statements, each of them committed by itself. */
 static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     if (op->order != NULL)

@@ -48,7 +48,8 @@ static char status_of(const struct lk_stock_line *line, bool is_done)
                                                 : LK_ENTRY_NOTHING;
 }
 
-/* To be freed; NULL when out of memory. */
+/* Write the entries of an operation as JSON.  To be freed; NULL when out of
+ * memory. */
 static char *entries_of(const struct lk_stock_operation *op, bool is_done)
 {
     char *text = NULL;
@@ -110,7 +111,7 @@ static bool is_letter(const sqlock_value *cell, char letter)
     return cell->type == SQLOCK_TEXT && cell->text[0] == letter;
 }
 
-/* Whether the entry asks for what the line does. */
+/* Tell whether the entry asks for what the line does. */
 static bool is_same(const sqlock_value *cells, size_t number,
                     const struct lk_stock_line *line, char kind)
 {

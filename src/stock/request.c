@@ -33,8 +33,8 @@ static int reserve(struct lk_stock_operation *op, sqlock_error *err)
     return lk_stock_do(op, SQLOCK_STOCK_SQL_RESERVE, &arguments, NULL, err);
 }
 
-/* All lines, then the entries of the order: what is hot is locked for as short
- * as possible. */
+/* Change all lines, then enter the order, so that the quantities are locked
+ * as briefly as possible. */
 static int change_all(struct lk_stock_operation *op, sqlock_error *err)
 {
     int rc = 0;

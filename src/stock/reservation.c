@@ -34,7 +34,8 @@ static int look_at(struct lk_stock_operation *op, struct look *look,
     return rc;
 }
 
-/* It is not in the state that was wanted; `same` is the one it was to get. */
+/* Explain why a reservation is not in the state that was wanted; `same` is
+ * the state it was to get. */
 static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 {
     struct look look;
@@ -71,7 +72,8 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 
 /* --- the quantities --- */
 
-/* An item that was deleted gets nothing back, and keeps nothing from ending. */
+/* Give back what an entry has deducted.  An item that was deleted gets
+ * nothing back, and keeps no reservation from ending. */
 static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
                      sqlock_error *err)
 {

@@ -53,7 +53,7 @@ static int complete(struct reap *reap, const sqlock_stock_reap_options *given,
     return 0;
 }
 
-/* After each page. */
+/* Ask the caller, after each page, whether to go on. */
 static int go_on(const struct reap *reap, sqlock_error *err)
 {
     const sqlock_stock_reap_options *options = &reap->options;
@@ -68,7 +68,7 @@ static int go_on(const struct reap *reap, sqlock_error *err)
 
 /* --- removing --- */
 
-/* Remove what the orders of the array have; how many rows. */
+/* Remove the rows of the orders of the array.  Returns how many rows. */
 static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
                        const char *orders, int64_t *removed, sqlock_error *err)
 {
@@ -88,8 +88,8 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
     return rc;
 }
 
-/* The orders of a page that may go, as an array, and how many rows of it are
- * theirs; each order's stand together.  To be freed; NULL: out of memory. */
+/* Write the orders of a page that may go as an array, and count their rows,
+ * which stand together.  To be freed; NULL: out of memory. */
 static char *write_orders(const sqlock_result *page, int64_t *rows)
 {
     const char *last = NULL;

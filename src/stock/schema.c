@@ -24,7 +24,8 @@ static bool is_word_character(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
-/* The schema with another prefix: each word that begins with INT_STOCK. */
+/* Render the schema with another prefix: each word that begins with
+ * INT_STOCK. */
 static char *render(const char *schema, const struct lk_table *lock)
 {
     char *text = NULL;
@@ -83,8 +84,8 @@ int sqlock_stock_schema_text(char **text, const char *url,
     return *text != NULL ? 0 : lk_error_nomem(err);
 }
 
-/* EBUSY: somebody creates the same table at this moment; then it is there, or
- * is made by the next try. */
+/* Apply a schema.  EBUSY: somebody creates the same table at this moment;
+ * then it is there, or the next attempt makes it. */
 static int apply(struct lk_db *db, const char *schema,
                  const struct lk_table *lock, int64_t deadline_ns,
                  sqlock_error *err)
@@ -109,7 +110,7 @@ static int apply(struct lk_db *db, const char *schema,
     return rc;
 }
 
-/* A table that was made before it had one. */
+/* Add the index by age to a table that was made before there was one. */
 static int add_age_index(struct lk_db *db, const struct lk_table *lock,
                          int64_t deadline_ns, sqlock_error *err)
 {

@@ -12,7 +12,8 @@
 
 /* --- rendering --- */
 
-/* By the template of the library or the driver's own; there may be none. */
+/* Render a statement from the template of the driver or of the library;
+ * there may be none. */
 static int render_one(sqlock_stock *stock, const struct lk_fragments *fragments,
                       sqlock_stock_kind kind, sqlock_error *err)
 {
@@ -119,8 +120,8 @@ static bool is_write(sqlock_stock_kind kind)
     }
 }
 
-/* A second time does no more than the first; and says the same, or the caller
- * looks. */
+/* Tell whether a statement may be sent twice: the second time does no more
+ * than the first, and gives the same answer, or the caller looks. */
 static bool is_repeatable(sqlock_stock_kind kind)
 {
     return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||

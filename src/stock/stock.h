@@ -117,7 +117,7 @@ int lk_stock_render(sqlock_stock *stock, const struct lk_stock_names *names,
 
 bool lk_stock_can(const sqlock_stock *stock, sqlock_stock_kind kind);
 
-/* The arguments of statements about an item; line may be NULL. */
+/* Collect the arguments of statements about an item; line may be NULL. */
 void lk_stock_arguments(const struct lk_stock_operation *op,
                         const struct lk_stock_line *line,
                         struct lk_arguments *out);
@@ -126,22 +126,22 @@ void lk_stock_argument(struct lk_arguments *arguments,
 void lk_stock_argument_integer(struct lk_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
 
-/* Nobody cancels a call on a stock: what a statement's limit of time has ended
- * is EBUSY. */
+/* The code to tell for a result.  Nobody cancels a call on a stock, so a
+ * statement that a limit of time has ended is EBUSY. */
 int lk_stock_told(int rc, sqlock_error *err);
 
-/* One statement, in the operation's transaction or by itself.  The result is to
- * be cleared. */
+/* Send a statement, in the operation's transaction or by itself.  The result
+ * is to be cleared. */
 int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
                   const struct lk_arguments *arguments, sqlock_result *result,
                   sqlock_error *err);
 
-/* A statement about one item that gives one integer or no row: 1 or 0. */
+/* Send a statement about one item that gives one integer or no row: 1 or 0. */
 int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
                  const struct lk_stock_line *line, int64_t *out,
                  sqlock_error *err);
 
-/* One that gives nothing but a count. */
+/* Send a statement that gives nothing but a count. */
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
                 const struct lk_arguments *arguments, int64_t *affected,
                 sqlock_error *err);
@@ -149,14 +149,14 @@ int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
 /* --- arguments.c --- */
 
 int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err);
-/* ESCHEMA: our tables are missing. */
+/* Check that our tables are there; ESCHEMA: they are missing. */
 int lk_stock_check_orders(const sqlock_stock *stock, sqlock_error *err);
 int lk_stock_check_text(const char *what, const char *text, size_t most,
                         sqlock_error *err);
 int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
                        const char *item, int64_t quantity, sqlock_error *err);
 
-/* A line is refused; result and message. */
+/* Refuse a line: set its result and the message. */
 int lk_stock_insufficient(struct lk_stock_line *line, int64_t there,
                           sqlock_error *err);
 int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err);
@@ -169,7 +169,7 @@ typedef int (*lk_stock_body)(struct lk_stock_operation *op, sqlock_error *err);
 int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
                  lk_stock_body body, sqlock_error *err);
 
-/* The body in a transaction of its own, once. */
+/* Run the body in a transaction of its own, once. */
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
 
@@ -177,30 +177,31 @@ int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
  * uncertain ones are for each to say. */
 extern const struct lk_retry_policy lk_stock_retrying;
 
-/* What to answer at the end: after a try that got no answer, only what tells of
- * that one as well. */
+/* Choose the code to answer at the end: after an attempt that got no answer,
+ * only one that is true of that attempt as well. */
 int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
                      bool was_uncertain, sqlock_error *err);
 
 /* --- orders.c --- */
 
-/* The entry of a line, onto an array. */
+/* Append the entry of a line to an array. */
 void lk_entry_write(FILE *out, const char *order, size_t number,
                     const struct lk_stock_line *line, char kind, char status);
 
 /* Enter the operation as done.  0, LK_STOCK_KNOWN. */
 int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err);
-/* As refused.  The same; some lines may have been entered all the same. */
+/* Enter the operation as refused. 0, LK_STOCK_KNOWN; some lines may have
+ * been entered all the same. */
 int lk_stock_refuse(struct lk_stock_operation *op, sqlock_error *err);
 /* What ENTRIES gives: the order first. */
 #define LK_ENTRY_COLUMNS 7
-/* The answer that the entries of the order tell.  EORDER. */
+/* Give the answer that the entries of the order tell.  EORDER. */
 int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
                      size_t rows, sqlock_error *err);
-/* What is kept of the order; to be cleared in any case. */
+/* Read the entries of the order; to be cleared in any case. */
 int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
                      sqlock_error *err);
-/* What the order was answered before.  LK_STOCK_UNKNOWN, EORDER. */
+/* Give the answer that the order got before.  LK_STOCK_UNKNOWN, EORDER. */
 int lk_stock_recall(struct lk_stock_operation *op, sqlock_error *err);
 
 /* --- change.c --- */
@@ -212,11 +213,11 @@ int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
 
 /* --- reservation.c --- */
 
-/* End one reservation by that body.  As sqlock_stock_cancel(). */
+/* End one reservation by that body.  Results as of sqlock_stock_cancel(). */
 int lk_reservation_end(struct lk_stock_operation *op, sqlock_tx *tx,
                        lk_stock_body body, sqlock_stock_answer *answer,
                        sqlock_error *err);
-/* The body that lets it expire. */
+/* Let a reservation expire: a body for lk_reservation_end(). */
 int lk_reservation_lapse(struct lk_stock_operation *op, sqlock_error *err);
 
 /* --- expiry.c --- */
@@ -231,15 +232,15 @@ struct lk_stock_page {
 void lk_stock_page_next(struct lk_stock_page *page, const char *order,
                         int64_t at_us);
 
-/* The next page of DUE, of `most` rows; to be cleared in any case. */
+/* Read the next page of DUE, of `most` rows; to be cleared in any case. */
 int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
 
 /* --- buckets.c --- */
 
-/* Bring what is in buckets back to the item's row, which is locked; how
- * much. */
+/* Bring what is in buckets back to the item's row, which is locked.  Returns
+ * how much. */
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err);
 

@@ -13,7 +13,8 @@
 #define TEXT_SIZE (10 * LK_QUOTED_SIZE)
 #define OWNER_MAX 255
 
-/* The row has not been changed: is it missing, ours already, or another's? */
+/* Find out why the row has not been changed: it is missing, ours already, or
+ * another's. */
 static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
                    const sqlock_value *key, int64_t token, const char *owner,
                    sqlock_error *err)
@@ -45,7 +46,7 @@ static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
     return rc;
 }
 
-/* Unless the row knows better. */
+/* Write token and owner, unless the row has a greater token. */
 static int write_fence(sqlock_tx *tx, const struct lk_tx_table *table,
                        const sqlock_value *key, int64_t token,
                        const char *owner, int64_t *affected, sqlock_error *err)

@@ -23,7 +23,7 @@
 /* Looks after which an old snapshot cannot be blamed on a passing renewal. */
 #define SNAPSHOT_LOOKS 3
 
-/* Who has the lock now, for the message. */
+/* Report the lease as lost, and name its present holder in the message. */
 static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
 {
     char holder[LK_HOLDER_SIZE];
@@ -44,8 +44,9 @@ static int expired(const sqlock_lock *lock, sqlock_error *err)
                     sqlock_name(lock));
 }
 
-/* No row.  0: the lease looks all right, so it is to be tried again; *over: it
- * is not ours any more, while other results are about the transaction. */
+/* Find out why the guard found no row. 0: the lease looks all right, so the
+ * guard is to be tried again; *over: the lease is not ours any more, while
+ * other results are about the transaction. */
 static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                    const struct lk_lease *lease, unsigned looks, int *over,
                    sqlock_error *err)
@@ -75,7 +76,7 @@ static int examine(sqlock_tx *tx, const sqlock_lock *lock,
     return rc;
 }
 
-/* 1: guarded; 0: no row. */
+/* Send the guard. 1: guarded; 0: no row. */
 static int send(sqlock_tx *tx, const struct lk_arguments *arguments,
                 bool *is_over, sqlock_error *err)
 {
@@ -193,7 +194,7 @@ out:
 
 /* --- with the commit --- */
 
-/* A lease is not guarded any more, and nothing is committed: whose is it? */
+/* Explain why a commit was refused: a lease is not guarded any more. */
 static int explain(sqlock_tx *tx, sqlock_error *err)
 {
     for (size_t i = 0; i < tx->guard_count; i++) {
@@ -233,7 +234,7 @@ int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
                : rc;
 }
 
-/* Both in one round trip. */
+/* Check the guards and commit in one round trip. */
 static int commit_if(sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_statement *statement = &tx->statements[LK_TX_ASSERT];

@@ -20,7 +20,7 @@ static int render(const sqlock_tx *tx, struct lk_statement *out,
                   : 0;
 }
 
-/* The last cell of the first row; to be freed. */
+/* Copy the last cell of the first row; to be freed. */
 static char *answer_of(const sqlock_result *result)
 {
     const sqlock_value *cell;
@@ -72,7 +72,7 @@ static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
     return 0;
 }
 
-/* Once set, the registry's stays. */
+/* Compare an identity with the registry's, which is set once and stays. */
 static bool is_same(struct lk_store *store, const char *identity)
 {
     bool same;

@@ -29,7 +29,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
     return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
 }
 
-/* Back to where the wait began; the transaction goes on, or is known not to. */
+/* Go back to where the wait began.  The transaction goes on, or is known not
+ * to. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -50,10 +51,10 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return tx->over;
 }
 
-/* A deadlock has ended only what came after the savepoint, and whoever waits
- * for this transaction's other locks would wait until the application gives up:
- * so end all of it, by an error outside the savepoint.  The transaction stays
- * in the application's hands, aborted. */
+/* End the whole transaction after a deadlock, which has ended only what came
+ * after the savepoint: others that wait for its other locks would wait until
+ * the application gives up.  An error outside the savepoint does it, and
+ * leaves the transaction in the application's hands, aborted. */
 static void abort_all(sqlock_tx *tx)
 {
     const sqlock_statement statement = {
@@ -65,7 +66,8 @@ static void abort_all(sqlock_tx *tx)
                          NULL);
 }
 
-/* 1: locked; 0: there is no row; EBUSY: not in this time; or the end. */
+/* Wait for a row's lock within a savepoint. 1: locked; 0: there is no row;
+ * EBUSY: not in this time; any other result ends the call. */
 static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
                              int64_t wait_ms, sqlock_error *err)
 {
@@ -119,7 +121,7 @@ static int wait_in_database(sqlock_tx *tx, const struct lk_tx_target *target,
     return rc;
 }
 
-/* The part of the time that is left which the database can count. */
+/* The part of the remaining time that the database can count. */
 static int64_t slice_of(const sqlock_tx *tx, int64_t deadline_ns)
 {
     int64_t unit = tx->part->wait_unit_ms;
@@ -238,7 +240,8 @@ static void aim(const sqlock_tx *tx, const struct name *name,
     lk_argument_text(&target->arguments, SQLOCK_P_NAME, shown);
 }
 
-/* All of them before the first look, unless that can be left without harm. */
+/* Make the missing rows before the first look, unless the transaction sees
+ * rows that are made later. */
 static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
                        sqlock_error *err)
 {

@@ -97,7 +97,8 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
 
 /* --- reading --- */
 
-/* Who did it, in client_id; ENOTFOUND: nobody. */
+/* Read the record, and who made it into client_id.  ENOTFOUND: there is
+ * none. */
 static int read_record(struct lk_store *store, const char *key,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
@@ -152,9 +153,9 @@ static int check_nodes_once(struct lk_store *store, sqlock_error *err)
     return rc;
 }
 
-/* Where a lease cannot be guarded nothing can be recorded: better said before
- * the work than after it.  Nothing is written, so that a transaction which was
- * ended, by whatever it was, is begun again. */
+/* Check, before the work, that leases can be guarded here: where not,
+ * nothing could be recorded after it.  Writes nothing, so that a transaction
+ * which was ended, for whatever reason, is begun again. */
 static int check_guards(struct lk_store *store, sqlock_error *err)
 {
     static const struct lk_retry_policy policy = {
@@ -303,7 +304,7 @@ static int copy_rows(const sqlock_result *result, sqlock_once_info **out,
     return 0;
 }
 
-/* A statement on the table of what was done; the result is to be cleared. */
+/* Run a statement on the table of records; the result is to be cleared. */
 static int run_once(struct lk_store *store, const char *text,
                     const struct lk_arguments *arguments, bool is_write,
                     sqlock_result *result, sqlock_error *err)

@@ -63,7 +63,7 @@ static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
     return rc;
 }
 
-/* Attempts that others made fail. */
+/* Count an attempt that others made fail. */
 static void count_failure(sqlock_retry_stats *counted,
                           const struct lk_retry *retry, int rc)
 {

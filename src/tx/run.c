@@ -45,7 +45,7 @@ int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* The transaction is not open any more. */
+/* Note that the transaction is not open any more. */
 static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -88,7 +88,7 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
 
 /* --- sending --- */
 
-/* What a failure means for the transaction. */
+/* Judge what a failure means for the transaction. */
 static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
 {
     sqlock_tx_state state;

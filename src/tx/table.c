@@ -42,7 +42,7 @@ int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
     return 0;
 }
 
-/* "table" or "schema.table" */
+/* Quote "table" or "schema.table". */
 static int quote_table(char out[LK_QUOTED_SIZE], const char *name,
                        const sqlock_dialect *dialect, sqlock_error *err)
 {
@@ -69,7 +69,7 @@ static int quote_table(char out[LK_QUOTED_SIZE], const char *name,
     return 0;
 }
 
-/* Fields that an older header does not have are zero. */
+/* Copy the struct; members that an older header does not have are zero. */
 static int copy_table(sqlock_table *out, const sqlock_table *table,
                       sqlock_error *err)
 {

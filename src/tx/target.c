@@ -65,8 +65,8 @@ int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
     return rc < 0 || exists ? rc : make_row(tx, target, err);
 }
 
-/* There was nothing to lock, and perhaps nothing to wait for: whether somebody
- * else could lock it. */
+/* Look from another connection, where there was nothing to lock, whether
+ * somebody else has locked the row. */
 static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
                            sqlock_error *err)
 {
@@ -89,9 +89,9 @@ static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
     return lk_tx_end(tx, rc, err);
 }
 
-/* There was a row before the transaction's first look, and then none: it was
- * reaped in between.  The look may have locked the gap where others, our own
- * next one among them, would make the row anew. */
+/* Report a row that was there before the transaction's first look, and then
+ * not: it was reaped in between.  The look may have locked the gap where
+ * others, our own next attempt among them, would make the row anew. */
 static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
                        sqlock_error *err)
 {
@@ -103,7 +103,8 @@ static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
     return lk_tx_end(tx, rc, err);
 }
 
-/* As lk_tx_target_examine(), in a transaction that sees what is committed. */
+/* Look for the row as lk_tx_target_examine() does, in a transaction that
+ * sees what is committed. */
 static int look_for_row(sqlock_tx *tx, struct lk_tx_target *target,
                         sqlock_error *err)
 {

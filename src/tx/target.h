@@ -19,8 +19,8 @@ struct lk_tx_target {
     bool was_made;  /* the name's row, by us */
 };
 
-/* Lock it, or `waits` for whoever has it.  1: locked; 0: there was no row to
- * lock; EBUSY: somebody has it. */
+/* Lock the row; with `waits`, wait for its lock. 1: locked; 0: there was no
+ * row to lock; EBUSY: somebody has it. */
 int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
                       bool waits, int64_t deadline_ns, sqlock_error *err);
 
@@ -30,9 +30,9 @@ int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
 int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
                         sqlock_error *err);
 
-/* Why there was nothing to lock.  0: somebody has it, or had; 1: it was
- * missing, and is there now; ENOTFOUND: there is no such row of the
- * application. */
+/* Find out why there was nothing to lock. 0: somebody has the row, or had;
+ * 1: it was missing, and is there now; ENOTFOUND: the application has no
+ * such row. */
 int lk_tx_target_examine(sqlock_tx *tx, struct lk_tx_target *target,
                          sqlock_error *err);
 

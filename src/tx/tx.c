@@ -17,7 +17,8 @@ _Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
 
 /* --- making and freeing --- */
 
-/* On the application's connection nothing stays prepared. */
+/* The number of a statement; on the application's connection none stays
+ * prepared. */
 static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
 {
     return tx->is_adopted && !tx->part->unprepares
@@ -25,7 +26,7 @@ static uint32_t id_of(const sqlock_tx *tx, uint32_t kind)
                : SQLOCK_SQL_KINDS + 1 + kind;
 }
 
-/* What became of rendering it. */
+/* Turn a failure to render a statement into a result. */
 static int check_rendered(sqlock_tx *tx, uint32_t kind, int rc,
                           sqlock_error *err)
 {
@@ -143,7 +144,8 @@ int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
     return rc;
 }
 
-/* Where there is one writer at a time, the beginning is what waits for it. */
+/* Begin the transaction.  Where there is one writer at a time, this is where
+ * it waits. */
 static int begin(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns = lk_store_deadline(tx->store);
@@ -261,8 +263,8 @@ static int take_over(sqlock_tx *tx, void *native, sqlock_error *err)
     return rc;
 }
 
-/* Whether rows may be newer than the transaction can see: then its first
- * statement should be the guard, not a question of ours. */
+/* Find out whether rows may be newer than the transaction can see: then its
+ * first statement should be the guard, not a question of the library's. */
 static int learn_isolation(sqlock_tx *tx, sqlock_error *err)
 {
     const sqlock_statement statement = {.text = tx->part->isolation};
@@ -340,7 +342,8 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 
 /* --- ending --- */
 
-/* Give the connection back where it came from, end guards, free. */
+/* End the guards, give the connection back where it came from, and free the
+ * transaction. */
 static void finish(sqlock_tx *tx)
 {
     struct lk_pool *pool = &tx->store->db.pool;

@@ -77,37 +77,41 @@ struct sqlock_tx {
 
 /* --- run.c --- */
 
-/* Whether a statement may be sent.  0, or what ended the transaction. */
+/* Check that a statement may be sent. 0, or the code that ended the
+ * transaction. */
 int lk_tx_check(sqlock_tx *tx, sqlock_error *err);
 
-/* From here on it can only be rolled back, with rc. */
+/* End the transaction with rc: from here on it can only be rolled back. */
 int lk_tx_end(sqlock_tx *tx, int rc, const sqlock_error *why);
 
-/* A statement has written what it should not have: the same. */
+/* End a transaction in which a statement has written what it should not
+ * have. */
 int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err);
 
-/* One statement of the driver's own placeholders.  A lost connection is ELOST:
- * nothing of the transaction is committed.  `result` is to be cleared. */
+/* Send a statement with the driver's own placeholders.  A lost connection is
+ * ELOST: nothing of the transaction is committed.  `result` is to be
+ * cleared. */
 int lk_tx_send(sqlock_tx *tx, const sqlock_statement *statement,
                const sqlock_value *values, size_t count, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err);
-/* The same by text; `?` placeholders become the driver's. */
+/* Send a text, whose `?` placeholders become the driver's. */
 int lk_tx_query(sqlock_tx *tx, const char *text, const sqlock_value *values,
                 size_t count, sqlock_result *result, sqlock_error *err);
-/* The same; it refuses to wait for a row lock. */
+/* Send a text that refuses to wait for a row lock. */
 int lk_tx_query_nowait(sqlock_tx *tx, const char *text,
                        const sqlock_value *values, size_t count,
                        sqlock_result *result, sqlock_error *err);
-/* The same by kind. */
+/* Send the statement of that kind. */
 int lk_tx_run(sqlock_tx *tx, enum lk_tx_kind kind,
               const struct lk_arguments *arguments, int64_t deadline_ns,
               sqlock_result *result, sqlock_error *err);
-/* On a connection of the registry, committed by itself. */
+/* Send the statement of that kind on a connection of the registry, committed
+ * by itself. */
 int lk_tx_run_apart(sqlock_tx *tx, enum lk_tx_kind kind,
                     const struct lk_arguments *arguments, sqlock_result *result,
                     sqlock_error *err);
 
-/* When a statement of this transaction is given up. */
+/* The time at which a statement of this transaction is given up. */
 int64_t lk_tx_deadline(const sqlock_tx *tx);
 
 /* A function of the driver, within its deadline. */
@@ -116,8 +120,8 @@ typedef int (*lk_tx_call_fn)(void *connection, int64_t deadline_ns,
 int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
                sqlock_error *err);
 
-/* Around statements that must not wait for a lock by the application's
- * settings. */
+/* Begin and end a part whose statements do not wait for locks by the
+ * application's settings. */
 int lk_tx_limit(sqlock_tx *tx, int64_t wait_ms, sqlock_error *err);
 int lk_tx_unlimit(sqlock_tx *tx, sqlock_error *err);
 
@@ -126,19 +130,20 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err);
 
 /* --- guard.c --- */
 
-/* Whether the leases that were guarded are still ours, and theirs the locks of
- * this transaction: savepoints and commits behind our back let them go.  0;
- * ELOST; ERETRY: they are ours, but somebody has one locked at this moment. */
+/* Check that the leases that were guarded are still ours, and their rows
+ * locked by this transaction: savepoints and commits behind the library's
+ * back let them go. 0; ELOST; ERETRY: the leases are ours, but somebody has
+ * a row locked at this moment. */
 int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err);
 
-/* Commit only if they are, which is asked where locks may have been let go of.
- * As the driver's commit, and as above. */
+/* Commit only if the guards hold, which is asked where locks may have been
+ * let go of.  Results as of the driver's commit, and as above. */
 int lk_tx_commit_guarded(sqlock_tx *tx, sqlock_error *err);
 
 /* --- nodes.c --- */
 
-/* Refuse row locks that would hold on one node of several.  Asks once for each
- * registry.  0, ENOTSUP. */
+/* Refuse row locks that would hold on one node of several.  Asks once for
+ * each registry. 0, ENOTSUP. */
 int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err);
 
 /* Waiting for what others have locked, look by look. */
@@ -169,30 +174,32 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
                      unsigned wanted, const sqlock_dialect *dialect,
                      sqlock_error *err);
 
-/* A name quoted.  0, EINVAL. */
+/* Quote a name. 0, EINVAL. */
 int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,
                 const sqlock_dialect *dialect, sqlock_error *err);
 
-/* A template of a column made into an expression, onto a stream. */
+/* Write a template about a column as an expression. */
 void lk_tx_write_expression(FILE *out, const char *template,
                             const char *column);
 
-/* A value that can be bound.  0, EINVAL. */
+/* Check that a value can be bound. 0, EINVAL. */
 int lk_tx_check_value(const char *what, const sqlock_value *value,
                       sqlock_error *err);
 
 /* --- placeholders.c --- */
 
-/* Whether a text of SQL begins with a word for reading or writing rows: such a
- * statement lets go of no lock, neither by itself nor by a function or trigger
- * that it calls. */
+/* Tell whether a text of SQL begins with a word for reading or writing
+ * rows.  Such a statement lets go of no lock, neither by itself nor by a
+ * function or trigger that it calls. */
 bool lk_is_about_rows(const char *sql);
 
-/* Each `?` of a text of SQL, but not within quotes and comments, becomes $N,
- * `??` becomes `?`; how many.  To be freed; NULL when out of memory. */
+/* Number the placeholders: each `?` of a text of SQL, but not within quotes
+ * and comments, becomes $N, `??` becomes `?`. *count is how many.  To be
+ * freed; NULL when out of memory. */
 char *lk_placeholders_number(const char *sql, size_t *count);
 
-/* As sqlock_tx_begin() and sqlock_tx_retry(), on a store that was checked. */
+/* Begin, or run again and again, on a store that was checked:
+ * sqlock_tx_begin() and sqlock_tx_retry(). */
 int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err);
 int lk_tx_retry(struct lk_store *store, sqlock_tx_fn fn, void *context,
                 const sqlock_retry_options *options, sqlock_retry_stats *stats,

@@ -10,8 +10,8 @@
 
 #define SET_MAX 32
 
-/* The column as it is compared: points in time as us, through no format of the
- * session's. */
+/* Write the column as it is compared: points in time as us, through no
+ * format of the session's. */
 static void write_version(FILE *out, const sqlock_tx *tx,
                           const struct lk_tx_table *table)
 {
@@ -137,7 +137,7 @@ static int check_expected(const struct update *update, sqlock_error *err)
     return 0;
 }
 
-/* "SET a = ?, b = ?" */
+/* Write "SET a = ?, b = ?". */
 static int write_assignments(FILE *out, struct update *update,
                              sqlock_error *err)
 {
@@ -180,7 +180,7 @@ static int write_assignments(FILE *out, struct update *update,
     return 0;
 }
 
-/* To be freed; NULL with *rc set. */
+/* Write the UPDATE.  To be freed; NULL with *rc set. */
 static char *write_update(struct update *update, int *rc, sqlock_error *err)
 {
     char *text = NULL;
@@ -228,7 +228,8 @@ static bool stays_in_state(const struct update *update)
            is_same(&next, &expected);
 }
 
-/* Nothing was changed.  1: the row is as expected, now that it is locked. */
+/* Find out why nothing was changed. 1: the row is as expected, now that it
+ * is locked. */
 static int examine(struct update *update, sqlock_error *err)
 {
     sqlock_value expected = value_of(update->expected);
@@ -253,8 +254,8 @@ static int examine(struct update *update, sqlock_error *err)
                     "the row has another version than was expected");
 }
 
-/* The greatest integers of columns narrower than ours.  A server that is not
- * strict leaves them as they are. */
+/* Tell whether a version is the greatest integer of a column narrower than
+ * ours.  A server that is not strict leaves such a version as it is. */
 static bool may_be_at_limit(int64_t version)
 {
     static const int64_t limits[] = {127,     255,      32767,     65535,
@@ -266,7 +267,7 @@ static bool may_be_at_limit(int64_t version)
     return false;
 }
 
-/* The version there is now. */
+/* Read the version that the row has now. */
 static int take_next(struct update *update, sqlock_row_version *next,
                      sqlock_error *err)
 {
@@ -298,7 +299,7 @@ static int take_next(struct update *update, sqlock_row_version *next,
     return rc;
 }
 
-/* 1: a row was changed; 0: none. */
+/* Send the UPDATE. 1: a row was changed; 0: none. */
 static int send_update(struct update *update, const char *text,
                        sqlock_error *err)
 {

@@ -28,8 +28,9 @@ static bool is_in_transaction(MYSQL *mysql)
     return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
-/* A connection that the library opens anew by itself loses its transaction, and
-   what follows is committed statement by statement (F41). */
+/* Refuse a connection that the client library opens anew by itself: it would
+ * lose its transaction, and the statements after that would commit one by
+ * one (F41). */
 static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
 {
     if (lk_mysql_client_reconnects(mysql))
@@ -39,7 +40,8 @@ static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
     return 0;
 }
 
-/* An order that is there already would count like one that is entered (F20). */
+/* Refuse CLIENT_FOUND_ROWS, with which an order that exists would count like
+ * one that is entered (F20). */
 static int refuse_found_rows(const MYSQL *mysql, sqlock_error *err)
 {
     if ((mysql->client_flag & CLIENT_FOUND_ROWS) != 0)
@@ -59,8 +61,8 @@ static int refuse_charset(const char *charset, sqlock_error *err)
                     charset);
 }
 
-/* In another character set the bytes of one order id would be two, and in
-   three bytes of UTF-8 two of them one. */
+/* Refuse a character set other than utf8mb4: in another, the bytes of one
+ * order id would be two, and in three-byte UTF-8 two of them one. */
 static int check_charsets(MYSQL_RES *result, sqlock_error *err)
 {
     MYSQL_ROW row = mysql_fetch_row(result);
@@ -74,8 +76,8 @@ static int check_charsets(MYSQL_RES *result, sqlock_error *err)
     return 0;
 }
 
-/* Its answer brings the state of the transaction, too, which an error before it
-   did not. */
+/* Ask the server a question.  Its answer also brings the state of the
+ * transaction, which an error before it did not. */
 static int probe(MYSQL *mysql, sqlock_error *err)
 {
     MYSQL_RES *result = NULL;
@@ -103,7 +105,7 @@ static int probe(MYSQL *mysql, sqlock_error *err)
     "SHOW VARIABLES WHERE Variable_name = 'group_replication_group_name' "     \
     "AND Value <> ''"
 
-/* A transaction on a member outside its group is not the group's. */
+/* Refuse a member outside its group, whose transactions are not the group's. */
 static int check_group(struct lk_mysql_connection *connection,
                        sqlock_error *err)
 {
@@ -121,8 +123,9 @@ static int check_group(struct lk_mysql_connection *connection,
     return connection->has_group ? lk_mysql_ask_group(connection, err) : 0;
 }
 
-/* The library knows of mysql_set_character_set(), and MariaDB's of SET NAMES,
-   which the server tells it; but not of what was set before. */
+/* Check the character set once more.  The client library knows of
+ * mysql_set_character_set(), and MariaDB's of SET NAMES, which the server
+ * tells it; but not of what was set before. */
 static int check_adopted(void *handle, sqlock_error *err)
 {
     const struct lk_mysql_connection *connection = handle;
@@ -210,14 +213,15 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
                             result, err);
 }
 
-/* They come from the server, and go into a text. */
+/* Tell whether a text is a number: it comes from the server and goes into a
+ * statement. */
 static bool is_number(const char *text)
 {
     return *text != '\0' && text[strspn(text, "0123456789.")] == '\0';
 }
 
-/* max_statement_time is MariaDB's; MySQL's max_execution_time does not count
-   for a SELECT that locks. */
+/* Set the limits of a statement. max_statement_time is MariaDB's; MySQL's
+ * max_execution_time does not count for a SELECT that locks. */
 static int set_limits(struct lk_mysql_connection *connection, const char *wait,
                       const char *statement, int64_t deadline_ns,
                       sqlock_error *err)

@@ -39,8 +39,8 @@ static void end_thread(void *ignored)
 }
 #endif
 
-/* mysql_library_init() is not safe against itself, so it is never left to
-   mysql_init(). */
+/* Initialize the client library once. mysql_library_init() is not safe
+ * against itself, so it is never left to mysql_init(). */
 static void start_library(void)
 {
     struct sigaction before;
@@ -84,9 +84,9 @@ int lk_mysql_client_enter(sqlock_error *err)
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
 
-/* Connector/C takes up TLS whenever it is "enforced", but then goes on without
-   it where the server has none: that is `prefer`.  The certificate is checked
-   only with the last option, by default from 3.4 on. */
+/* Set TLS up.  Connector/C takes up TLS whenever it is "enforced", but then
+ * goes on without it where the server has none: that is `prefer`.  The
+ * certificate is checked only with the last option, by default from 3.4 on. */
 static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
                    sqlock_error *err)
 {
@@ -99,8 +99,8 @@ static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
     return 0;
 }
 
-/* Everything but the plugins that send the password as it is.  Without TLS,
-   sha2 passwords go out under the server's RSA key. */
+/* Allow all authentication plugins but those that send the password as it
+ * is.  Without TLS, sha2 passwords go out under the server's RSA key. */
 static void set_authentication(MYSQL *mysql)
 {
     mysql_optionsv(mysql, MARIADB_OPT_RESTRICTED_AUTH,
@@ -108,7 +108,7 @@ static void set_authentication(MYSQL *mysql)
                    "sha256_password,client_ed25519,parsec,auth_gssapi_client");
 }
 
-/* Where it writes to the socket itself, with MSG_NOSIGNAL. */
+/* True where the library writes to the socket itself, with MSG_NOSIGNAL. */
 bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
 {
     return mysql->net.pvio != NULL && mysql_get_ssl_cipher(mysql) == NULL;
@@ -119,7 +119,7 @@ int lk_mysql_client_socket(MYSQL *mysql)
     return mysql_get_socket(mysql);
 }
 
-/* Until what the library waits for, or its own limit, or the deadline. */
+/* Wait for what the library wants, its own limit, or the deadline. */
 static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
 {
     struct pollfd entry = {.fd = mysql_get_socket(mysql)};
@@ -141,8 +141,9 @@ static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
     return wanted & ~MYSQL_WAIT_TIMEOUT;
 }
 
-/* The blocking call counts in seconds, for each address of a name anew.  Only
- * this part is not blocking: the library goes back to blocking calls itself. */
+/* Connect by the part of the library that does not block: the blocking call
+ * counts in seconds, for each address of a name anew.  The library goes back
+ * to blocking calls by itself. */
 bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context)
@@ -199,7 +200,8 @@ static void set_authentication(MYSQL *mysql)
     mysql_options(mysql, MYSQL_OPT_RETRY_COUNT, &attempts);
 }
 
-/* It has SIGPIPE ignored by the whole process, which start_library undoes. */
+/* Always false: the library has SIGPIPE ignored by the whole process, which
+ * start_library() undoes. */
 bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
 {
     (void)mysql;
@@ -254,8 +256,9 @@ int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
     return 0;
 }
 
-/* libmysqlclient complains aloud, into the application's standard error, when
-   the option is mentioned. */
+/* Tell whether the library connects anew by itself. libmysqlclient is not
+ * asked: it complains on the application's stderr when the option is
+ * mentioned. */
 bool lk_mysql_client_reconnects(MYSQL *mysql)
 {
 #ifdef MARIADB_PACKAGE_VERSION_ID

@@ -17,7 +17,7 @@ typedef my_bool lk_mysql_bool;
 typedef bool lk_mysql_bool;
 #endif
 
-/** "libmariadb 3.3.20": a constant. */
+/** The library's name and version, "libmariadb 3.3.20": a constant. */
 const char *lk_mysql_client_name(void);
 
 /** Make the library ready for the process and the calling thread; cheap after
@@ -38,10 +38,11 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context);
 
-/** Whether the library connects anew by itself when the connection is gone. */
+/** Tell whether the library connects anew by itself when the connection is
+ *  gone. */
 bool lk_mysql_client_reconnects(MYSQL *mysql);
 
-/** Whether the library keeps SIGPIPE away by itself on this connection. */
+/** Tell whether the library keeps SIGPIPE away by itself on this connection. */
 bool lk_mysql_client_spares_sigpipe(MYSQL *mysql);
 
 /** The connection's socket, or -1. */

@@ -98,9 +98,9 @@ int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
     return 0;
 }
 
-/* The library may close its descriptor whenever a call fails, and the number
-   may then be somebody else's.  A second one of our own stays valid until we
-   close it, so abort() can use it at any time. */
+/* Duplicate the socket's descriptor for abort().  The library may close its
+ * own whenever a call fails, and the number may then belong to another file;
+ * the duplicate stays valid until close(). */
 int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
                        sqlock_error *err)
 {

@@ -44,18 +44,18 @@ struct lk_mysql_connection {
 int lk_mysql_fail(struct lk_mysql_connection *connection,
                   enum lk_mysql_stage stage, sqlock_error *err);
 
-/** The same for a prepared statement. */
+/** Take the error of a prepared statement's last call, as lk_mysql_fail(). */
 int lk_mysql_fail_statement(struct lk_mysql_connection *connection,
                             MYSQL_STMT *statement, enum lk_mysql_stage stage,
                             sqlock_error *err);
 
-/** Whether the connection may be used at all, before anything is sent.
- *  @return 0, ECANCELED (the deadline has passed), EUNREACHABLE, ENOMEM */
+/** Check that the connection may be used, before anything is sent. @return
+ *  0, ECANCELED (the deadline has passed), EUNREACHABLE, ENOMEM */
 int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
                    sqlock_error *err);
 
-/** Whether the server has said nothing since it was last asked: when it does,
- *  it says goodbye (F45). */
+/** Tell whether the server has sent nothing since it was last asked.  When
+ *  it does, it says goodbye (F45). */
 bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection);
 
 /** Let abort() reach the connection from now on.
@@ -63,7 +63,8 @@ bool lk_mysql_is_quiet(const struct lk_mysql_connection *connection);
 int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
                        sqlock_error *err);
 
-/** As sqlock_driver.abort: from any thread, at any time. */
+/** End the call in flight, from any thread, at any time:
+ *  sqlock_driver.abort. */
 void lk_mysql_abort(struct lk_mysql_connection *connection);
 
 /** End abort()'s reach, and make the connection all zero. */
@@ -73,7 +74,7 @@ void lk_mysql_clear_alarm(struct lk_mysql_connection *connection);
 int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
                      const sqlock_connect *how, sqlock_error *err);
 
-/** Let go of the statement with that id, if there is one. */
+/** Close the prepared statement with that id, if there is one. */
 void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
 bool lk_mysql_is_mariadb(MYSQL *mysql);
@@ -87,7 +88,7 @@ extern const sqlock_transactions lk_mysql_transactions;
 /** Its statements about stock. */
 extern const sqlock_stock_dialect lk_mysql_stock;
 
-/** As sqlock_driver.execute. */
+/** Run a statement: sqlock_driver.execute. */
 int lk_mysql_execute(struct lk_mysql_connection *connection,
                      const sqlock_statement *statement,
                      const sqlock_value *parameters, size_t count,

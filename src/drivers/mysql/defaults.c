@@ -19,8 +19,8 @@
 
 static const char blanks[] = " \t\r\n\f\v";
 
-/* What follows a backslash means itself, a control character, or, as in a
-   Windows path, nothing special: then 0. */
+/* The character that an escape stands for: itself, a control character, or 0
+ * where the backslash is nothing special, as in a Windows path. */
 static char unescape(char c)
 {
     switch (c) {
@@ -43,8 +43,8 @@ static char unescape(char c)
     }
 }
 
-/* Undo quotes and escapes in place; ends at a comment, without the blanks
-   before it. */
+/* Undo quotes and escapes in place.  The value ends at a comment, without
+ * the blanks before it. */
 static void unquote(char *value)
 {
     char quote = *value == '\'' || *value == '"' ? *value : '\0';
@@ -64,7 +64,8 @@ static void unquote(char *value)
     *end = '\0';
 }
 
-/* Option names may be written with '-' or '_'; these have neither. */
+/* Find an option by its name, in which '-' and '_' count as the same; the
+ * names here have neither. */
 static char **option_named(struct lk_mysql_defaults *out, const char *name)
 {
     if (strcmp(name, "user") == 0)

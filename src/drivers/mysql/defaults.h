@@ -27,7 +27,7 @@ struct lk_mysql_defaults {
 int lk_mysql_defaults_read(struct lk_mysql_defaults *out, const char *group,
                            sqlock_error *err);
 
-/** Free it, the password wiped. */
+/** Free the options, and wipe the password. */
 void lk_mysql_defaults_clear(struct lk_mysql_defaults *defaults);
 
 #endif /* LK_MYSQL_DEFAULTS_H */

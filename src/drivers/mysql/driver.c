@@ -44,9 +44,9 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     return rc;
 }
 
-/* The library says goodbye to the server here, and in TLS even waits to hear
-   the same: so nothing can be received any more, and when the connection is not
-   in order, nothing sent either. */
+/* End the session.  The library says goodbye to the server here, and in TLS
+ * even waits to hear the same: so nothing can be received any more, and when
+ * the connection is not in order, nothing is sent either. */
 static void driver_close(void *handle)
 {
     struct lk_mysql_connection *connection = handle;
@@ -135,9 +135,9 @@ static void forget_transaction(struct lk_mysql_connection *connection)
     connection->is_rolled_back = false;
 }
 
-/* InnoDB has no success with a warning at COMMIT, as PostgreSQL has; but a
-   COMMIT of nothing succeeds, so it must not be sent when the transaction is
-   gone (F41). */
+/* Commit.  InnoDB has no success with a warning, as PostgreSQL has; but a
+ * COMMIT of nothing succeeds, so it must not be sent when the transaction is
+ * gone (F41). */
 static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
 {
     struct lk_mysql_connection *connection = handle;

@@ -99,7 +99,8 @@ static const struct {
 };
 /* clang-format on */
 
-/* 2000 to 2999 in both libraries, 5000 to 5999 in MariaDB's. */
+/* Tell whether an error is one of the client library: 2000 to 2999 in both
+ * libraries, 5000 to 5999 in MariaDB's. */
 static bool is_of_client(unsigned int number)
 {
     return number == 0 || (number >= 2000 && number < 3000) ||
@@ -117,9 +118,9 @@ static int look_up(unsigned int number)
     return is_of_client(number) ? SQLOCK_EUNCERTAIN : SQLOCK_EDATABASE;
 }
 
-/* Whether the error of a COMMIT says for sure that nothing was committed: the
-   transaction was rolled back, the server does not write, or it had ended the
-   session before.  Any other error leaves the commit open. */
+/* Tell whether the error of a COMMIT says for sure that nothing was
+ * committed: the transaction was rolled back, the server does not write, or
+ * it had ended the session before.  Any other error leaves the commit open. */
 static bool denies_commit(unsigned int number, int code)
 {
     if (number == ERROR_DURING_COMMIT || number == UNKNOWN_COMMAND)

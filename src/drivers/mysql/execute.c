@@ -76,7 +76,8 @@ static int prepare(struct lk_mysql_connection *connection, const char *text,
     return 0;
 }
 
-/* The statement's own, prepared; of id 0 the place is used for one call. */
+/* Find or make the prepared statement.  The place of id 0 is used for one
+ * call. */
 static int prepare_once(struct lk_mysql_connection *connection,
                         const sqlock_statement *statement, size_t count,
                         sqlock_error *err)
@@ -98,8 +99,9 @@ void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id)
     memset(prepared, 0, sizeof *prepared);
 }
 
-/* Send it.  A statement that the server has forgotten, or that no longer fits
-   its table, was not carried out, and is prepared anew, once (F56). */
+/* Send a prepared statement.  One that the server has forgotten, or that no
+ * longer fits its table, was not carried out, and is prepared anew, once
+ * (F56). */
 static int start(struct lk_mysql_connection *connection,
                  const sqlock_statement *statement, struct arguments *arguments,
                  size_t count, sqlock_error *err)
@@ -135,7 +137,8 @@ static int start(struct lk_mysql_connection *connection,
 
 #define TOLD_BIT (UINT64_C(1) << 62)
 
-/* The statement is done, so what fails from here on does not undo it. */
+/* Present the insert id as a row.  The statement is done, so no failure from
+ * here on undoes it. */
 static int present_insert_id(uint64_t id, sqlock_insert_id kind,
                              sqlock_result *result, sqlock_error *err)
 {
@@ -161,7 +164,7 @@ static int present_insert_id(uint64_t id, sqlock_insert_id kind,
     return 0;
 }
 
-/* Read on until there is nothing more to come. */
+/* Read all results that are still to come. */
 static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                  sqlock_error *err)
 {
@@ -176,9 +179,10 @@ static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                                               LK_MYSQL_RUNNING, err);
 }
 
-/* What it gave: rows, or a count and an insert id.  Where the server ends a
-   result with an error, Connector/C believes that rows are still to come, and
-   would wait for them when the statement is used again: so it is not. */
+/* Take a statement's rows, or its count and insert id.  Where the server
+ * ends a result with an error, Connector/C believes that rows are still to
+ * come, and would wait for them at the statement's next use: so it is not
+ * used again. */
 static int finish(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, sqlock_result *result,
                   sqlock_error *err)
@@ -222,7 +226,7 @@ static int run_prepared(struct lk_mysql_connection *connection,
     return rc;
 }
 
-/* As it is: also for statements that cannot be prepared. */
+/* Send a statement as text, also one that cannot be prepared. */
 static int run_text(struct lk_mysql_connection *connection, const char *text,
                     sqlock_result *result, sqlock_error *err)
 {
@@ -252,10 +256,11 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
     return rc;
 }
 
-/* A lock wait that timed out undoes the statement alone, and 1020 perhaps as
-   well: end the whole transaction, so that half of it is never committed (F21).
-   What comes after in it is refused until the caller has ended it too.  Under
-   limits of its own the caller has a savepoint to go back to. */
+/* End the whole transaction after an error that may have undone only its
+ * statement, a lock wait that timed out or 1020, so that half of it is never
+ * committed (F21).  Later statements are refused until the caller has ended
+ * it, too.  Under limits of its own the caller has a savepoint to go back
+ * to. */
 static void end_transaction(struct lk_mysql_connection *connection)
 {
     connection->is_rolled_back = true;
@@ -265,9 +270,9 @@ static void end_transaction(struct lk_mysql_connection *connection)
         connection->is_broken = true;
 }
 
-/* After a lock that was refused at once: an error does not tell whether the
-   transaction is still there, and with innodb_rollback_on_timeout MariaDB has
-   rolled it back. */
+/* Check, after a lock that was refused at once, that the transaction is
+ * still there.  The error does not tell, and with innodb_rollback_on_timeout
+ * MariaDB has rolled it back. */
 static int check_transaction(struct lk_mysql_connection *connection, int rc,
                              sqlock_error *err)
 {
@@ -284,7 +289,7 @@ static int check_transaction(struct lk_mysql_connection *connection, int rc,
                     "(innodb_rollback_on_timeout)");
 }
 
-/* What an error has made of the transaction. */
+/* Find out what an error has made of the transaction. */
 static int settle(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, int rc, sqlock_error *err)
 {

@@ -6,14 +6,15 @@
 
 #include "drivers/mysql/connection.h"
 
-/** Ask it.
- *  @return 0, EREADONLY (not ONLINE, or no majority), EACCESS (the right to see
- *  it is missing), EUNREACHABLE, EDATABASE: the connection is broken */
+/** Ask the server about its group. @return 0, EREADONLY (not ONLINE, or no
+ *  majority), EACCESS (the right to see it is missing), EUNREACHABLE,
+ *  EDATABASE: the connection is broken */
 int lk_mysql_ask_group(struct lk_mysql_connection *connection,
                        sqlock_error *err);
 
-/** Before a statement or a transaction: ask where there is a group and the last
- *  answer is old.  @return likewise */
+/** Ask the server about its group before a statement or a transaction, where
+ *  there is a group and the last answer is old. @return as
+ *  lk_mysql_ask_group() */
 int lk_mysql_stay_in_group(struct lk_mysql_connection *connection,
                            sqlock_error *err);
 

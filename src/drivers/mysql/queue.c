@@ -47,7 +47,8 @@ static int mysql_leave(void *handle, int64_t queue, int64_t deadline_ns,
                &answer, err);
 }
 
-/* Would wait for ever if it were asked for less than nothing. */
+/* The time until then, at least 0: GET_LOCK waits for ever if it is asked
+ * for less. */
 static int64_t milliseconds_until(int64_t until_ns)
 {
     int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000;
@@ -57,8 +58,9 @@ static int64_t milliseconds_until(int64_t until_ns)
     return left_ms < LONGEST_MS ? left_ms : LONGEST_MS;
 }
 
-/* MariaDB takes parts of seconds.  Oracle's counts whole ones: it is asked for
- * those that are begun, and ends the statement before. */
+/* Write how long GET_LOCK is to wait.  MariaDB takes parts of seconds.
+ * Oracle's counts whole ones: those that have begun are asked for, and the
+ * statement is ended before. */
 static void write_wait(bool is_mariadb, int64_t left_ms, char text[128],
                        char limit[32])
 {

@@ -76,7 +76,7 @@ static int push_null(sqlock_result *result, sqlock_error *err)
     return sqlock_result_push(result, &value) < 0 ? lk_error_nomem(err) : 0;
 }
 
-/* Long texts are seldom: their room is given back after each result. */
+/* Give back the room of long texts, which are rare, after each result. */
 static void forget_long_texts(struct lk_mysql_reader *reader)
 {
     size_t i;
@@ -138,9 +138,10 @@ static void point_at_columns(struct lk_mysql_reader *reader,
     }
 }
 
-/* The statement's reader, made or made anew, and bound.  libmysqlclient writes
-   through the pointers it was given once more when the statement is executed
-   next, so the old one goes only when it knows the new one. */
+/* Make the statement's reader, or make it anew, and bind it. libmysqlclient
+ * writes through the pointers it was given once more at the statement's next
+ * execution, so the old reader is freed only when the library knows the new
+ * one. */
 static int bind_columns(struct lk_mysql_connection *connection,
                         struct lk_mysql_prepared *prepared, MYSQL_RES *metadata,
                         sqlock_error *err)
@@ -253,7 +254,7 @@ out:
     return rc;
 }
 
-/* A decimal integer as the server writes it. */
+/* Read a decimal integer as the server writes it. */
 static bool read_integer(int64_t *out, const char *text, size_t length)
 {
     bool negative = length > 0 && text[0] == '-';

@@ -23,7 +23,7 @@
     "NAMES utf8mb4, autocommit = 1, time_zone = '+00:00', sql_mode "           \
     "= " SQL_MODE
 
-/* Whole seconds, rounded up; never 0, which would mean for ever. */
+/* Convert to whole seconds, rounded up; never 0, which would mean for ever. */
 static unsigned int seconds_of_ms(int64_t ms)
 {
     return ms <= 0 ? 1 : (unsigned int)((ms + 999) / 1000);
@@ -38,10 +38,10 @@ static unsigned int seconds_until(int64_t deadline_ns)
     return seconds_of_ms(left / 1000000 + 1);
 }
 
-/* The client library counts in seconds.  Statements, and connecting, are ended
- *   in time by abort; these limits stand behind it, a second later, so that the
- *   server's own come first.  With Oracle's library connecting has nothing
- *   else. */
+/* Set the client library's limits, in seconds.  Statements, and connecting,
+ * are ended in time by abort; these limits stand behind it, a second later,
+ * so that the server's own come first.  With Oracle's library connecting has
+ * no other limit. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
 {
     unsigned int connect = seconds_until(how->deadline_ns);
@@ -130,8 +130,8 @@ static void list_settings(char settings[SETTINGS_MAX][SETTING_SIZE],
     settings[i][0] = '\0';
 }
 
-/* One by one: what this server does not know is left out, except for the
-   isolation level, which has its own statement. */
+/* Make the settings one by one.  Those that this server does not know are
+ * left out, but for the isolation level, which has its own statement. */
 static int set_separately(struct lk_mysql_connection *connection,
                           char settings[SETTINGS_MAX][SETTING_SIZE],
                           sqlock_error *err)
@@ -152,7 +152,7 @@ static int set_separately(struct lk_mysql_connection *connection,
     return 0;
 }
 
-/* One round trip on the servers we know. */
+/* Make all settings, in one round trip on the servers that are known. */
 static int set_session(struct lk_mysql_connection *connection,
                        const sqlock_connect *how, sqlock_error *err)
 {
@@ -173,7 +173,8 @@ static int set_session(struct lk_mysql_connection *connection,
     return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 }
 
-/* MariaDB before 11 calls itself 5.5.5 first, for the sake of old replicas. */
+/* Describe the server.  MariaDB before 11 calls itself 5.5.5 first, for the
+ * sake of old replicas. */
 static void describe(struct lk_mysql_connection *connection)
 {
     static const char prefix[] = "5.5.5-";
@@ -240,7 +241,7 @@ static int identify(struct lk_mysql_connection *connection, sqlock_error *err)
     return rc;
 }
 
-/* Abort ends also what the client library waits for while it connects. */
+/* Let abort also end what the client library waits for while it connects. */
 static bool can_be_reached(void *context)
 {
     struct lk_mysql_connection *connection = context;

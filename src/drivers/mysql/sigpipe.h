@@ -15,11 +15,11 @@ struct lk_mysql_sigpipe {
     bool was_pending;
 };
 
-/** From here on, in this thread, writing to this connection when it is closed
- *  only fails. */
+/** Begin a part in which writing to this connection, when it is closed, only
+ *  fails in this thread. */
 void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql);
 
-/** Until here; @p happened when a write may have failed meanwhile. */
+/** End that part; @p happened when a write may have failed meanwhile. */
 void lk_mysql_sigpipe_release(const struct lk_mysql_sigpipe *held,
                               bool happened);
 

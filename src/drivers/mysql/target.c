@@ -35,7 +35,7 @@ static int copy(char **to, const char *text, sqlock_error *err)
     return *to == NULL ? lk_error_nomem(err) : 0;
 }
 
-/* 1 to 65535, or 0 when it is none. */
+/* A port, 1 to 65535, or 0 when the text is none. */
 static unsigned int port_of(const char *text)
 {
     unsigned int port = 0;
@@ -167,7 +167,8 @@ static int read_password(struct lk_mysql_target *out, struct lk_url *url,
     return copy(&out->password, value, err);
 }
 
-/* An option file's password belongs to its user, and its port to its host. */
+/* Fill in what the URL leaves open from the option file.  Its password
+ * belongs to its user, and its port to its host. */
 static int fill_in(struct lk_mysql_target *out, const struct lk_url *url,
                    sqlock_error *err)
 {
@@ -194,7 +195,7 @@ out:
     return rc;
 }
 
-/* uriparser has no place for lists of hosts, so say it before it does. */
+/* Tell whether a URL has a list of hosts, for which uriparser has no place. */
 static bool has_host_list(const char *url)
 {
     const char *authority = strstr(url, "://");

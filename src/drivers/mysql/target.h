@@ -36,7 +36,7 @@ struct lk_mysql_target {
 int lk_mysql_target_read(struct lk_mysql_target *out, const char *url,
                          sqlock_error *err);
 
-/** Free it, passwords wiped. */
+/** Free the target, and wipe its passwords. */
 void lk_mysql_target_clear(struct lk_mysql_target *target);
 
 #endif /* LK_MYSQL_TARGET_H */

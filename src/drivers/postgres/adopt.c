@@ -15,8 +15,9 @@
 #include "base/error.h"
 #include "drivers/postgres/session.h"
 
-/* What the server takes texts to be in: it tells libpq of each change.  In
- * another encoding the bytes of one order id would be two. */
+/* Check the encoding that the server takes texts to be in; it tells libpq of
+ * each change.  In another than UTF-8 the bytes of one order id would be
+ * two. */
 static int check_encoding(const PGconn *conn, sqlock_error *err)
 {
     const char *encoding = PQparameterStatus(conn, "client_encoding");

@@ -43,7 +43,7 @@
     "'fsync = off' END, CASE current_setting('full_page_writes') "             \
     "WHEN 'off' THEN 'full_page_writes = off' END))"
 
-/* "7300.../00000001 fsync = off" */
+/* Note the epoch and the settings, given as "7300.../00000001 fsync = off". */
 static void note_epoch(lk_pg *session, const char *found)
 {
     size_t length = strcspn(found, " ");
@@ -54,7 +54,8 @@ static void note_epoch(lk_pg *session, const char *found)
                    found[length] != '\0' ? found + length + 1 : "");
 }
 
-/* All at once, or else without what this server does not know. */
+/* Make all settings at once, or else without those that this server does not
+ * know. */
 static int apply_settings(lk_pg *session, const sqlock_connect *how,
                           sqlock_error *err)
 {
@@ -96,9 +97,9 @@ static int pg_open(void *connection, const char *url, const sqlock_connect *how,
     return rc;
 }
 
-/* The goodbye goes out if the socket takes it at once; the socket is set not to
- * block.  A child process must not say it in its parent's name (F17): there
- * the session is left alone. */
+/* End the session.  The goodbye goes out if the socket, which is set not to
+ * block, takes it at once.  A child process must not say it in its parent's
+ * name (F17): there the session is left alone. */
 static void pg_close(void *connection)
 {
     lk_pg *session = connection;
@@ -150,7 +151,8 @@ static int pg_begin(void *connection, int64_t deadline_ns, sqlock_error *err)
         deadline_ns, NULL, err);
 }
 
-/* After an error in it, COMMIT rolls back and says so only here (F26). */
+/* Judge a COMMIT by its tag: after an error in the transaction it rolls
+ * back, and only the tag says so (F26). */
 int lk_pg_judge_commit(const char *tag, sqlock_error *err)
 {
     if (strcmp(tag, "COMMIT") == 0)

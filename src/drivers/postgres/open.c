@@ -56,8 +56,8 @@ static const char *hosts_of(const char *authority)
     return authority[length] == '@' ? authority + length + 1 : authority;
 }
 
-/* A password with a bare '@' or '/' makes libpq take a part of it for a host,
- * which would then show up in its messages.  So refuse what looks like it. */
+/* Refuse a URL whose password seems to hold a bare '@' or '/': libpq would
+ * take a part of it for a host, and show that in its messages. */
 static int check_shape(const char *url, sqlock_error *err)
 {
     const char *authority = authority_of(url);
@@ -74,7 +74,7 @@ static int check_shape(const char *url, sqlock_error *err)
     return 0;
 }
 
-/* Whether a parameter of the query is "keyword=...", and how long that is. */
+/* The length of a parameter's keyword; 0: it is not "keyword=...". */
 static size_t keyword_length(const char *parameter)
 {
     size_t length = strspn(parameter, "abcdefghijklmnopqrstuvwxyz_");
@@ -97,7 +97,7 @@ static bool is_known(const char *keyword, size_t length)
     return is_read;
 }
 
-/* Which parameter is the first that libpq does not know, from 1; 0: none. */
+/* Find the first parameter that libpq does not know, from 1; 0: none. */
 static unsigned unknown_parameter(const char *hosts)
 {
     const char *at = hosts + strcspn(hosts, "?");
@@ -115,8 +115,9 @@ static unsigned unknown_parameter(const char *hosts)
     return 0;
 }
 
-/* libpq's message repeats the part that it is about, and any part may be of a
- * password that was not percent-encoded: nothing of the URL is shown. */
+/* Say why libpq refuses a URL, without showing any of it: its own message
+ * repeats the part that it is about, which may be of a password that was not
+ * percent-encoded. */
 static int explain_refusal(const char *url, sqlock_error *err)
 {
     unsigned number = unknown_parameter(hosts_of(authority_of(url)));
@@ -147,7 +148,8 @@ static const char *option(const struct target *target, const char *keyword)
     return NULL;
 }
 
-/* user:password without @host is read as host:port: never repeat that. */
+/* Check the port. user:password without @host is read as host:port, so its
+ * text is never repeated. */
 static int check_port(const struct target *target, sqlock_error *err)
 {
     const char *port = option(target, "port");
@@ -159,7 +161,8 @@ static int check_port(const struct target *target, sqlock_error *err)
     return 0;
 }
 
-/* Those that libpq does not know; `waiting` has chosen the driver's form. */
+/* Take the parameters that libpq does not know out of the URL; `waiting` has
+ * chosen the driver's form. */
 static int take_own_parameters(const char *url, char **rest,
                                struct target *target, sqlock_error *err)
 {
@@ -234,7 +237,7 @@ static size_t count_of(const char *list)
     return count;
 }
 
-/* Copy entry `index` of a list; a list of one is for all. */
+/* Copy entry `index` of a list; a list of one stands for all. */
 static char *entry_of(const char *list, size_t index)
 {
     if (list == NULL)
@@ -263,7 +266,8 @@ static void attempt_clear(struct attempt *attempt)
     free(attempt->values);
 }
 
-/* Later ones override earlier ones; NULL and "" are passed over. */
+/* Add a keyword.  Later ones override earlier ones; NULL and "" are passed
+ * over. */
 static void add(struct attempt *attempt, const char *keyword, const char *value)
 {
     attempt->keywords[attempt->count] = keyword;
@@ -363,8 +367,8 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
-/* A Unix socket has no network in between, and libpq lets sslmode rest
- * there. */
+/* Tell whether the connection is a Unix socket: it has no network in
+ * between, and libpq lets sslmode rest there. */
 static bool is_unix_socket(const lk_pg *session)
 {
     struct sockaddr_storage address = {0};
@@ -375,9 +379,9 @@ static bool is_unix_socket(const lk_pg *session)
            address.ss_family == AF_UNIX;
 }
 
-/* libpq prefers Kerberos' encryption, where there are tickets, to the TLS that
- * sslmode demands, whatever that is: believe the connection, not the setting
- * (F77). */
+/* Check that the connection has the TLS that sslmode demands. libpq prefers
+ * Kerberos' encryption, where there are tickets, whatever sslmode says: so
+ * the connection is asked, not the setting (F77). */
 static int assert_tls(const lk_pg *session, sqlock_error *err)
 {
     struct target used = {.options = PQconninfo(session->conn)};

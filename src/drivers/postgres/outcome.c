@@ -52,7 +52,7 @@ static bool equals(const char *text, const char *other)
     return text != NULL && strcmp(text, other) == 0;
 }
 
-/* FATAL and PANIC end the session. */
+/* Tell whether an error ends the session: FATAL and PANIC do. */
 static bool ends_session(const PGresult *result)
 {
     const char *severity =
@@ -61,9 +61,10 @@ static bool ends_session(const PGresult *result)
     return equals(severity, "FATAL") || equals(severity, "PANIC");
 }
 
-/* A cancelled wait for a synchronous standby is told by a warning that comes
- * with the success: 01000, or 57P01 when the backend is being ended.  A warning
- * that a trigger raises is 01000 too, but tells its context. */
+/* Tell whether a warning says that the wait for a synchronous standby was
+ * cancelled, which comes with the success: 01000, or 57P01 when the backend
+ * is being ended.  A warning that a trigger raises is 01000 too, but tells
+ * its context. */
 static bool tells_unsafe_commit(const PGresult *notice)
 {
     const char *severity =
@@ -95,7 +96,7 @@ void lk_pg_watch_notices(lk_pg *session)
     (void)PQsetNoticeReceiver(session->conn, on_notice, session);
 }
 
-/* The first line of text, without what only an error log needs. */
+/* The length of a text's first line, without what only an error log needs. */
 static int first_line(const char *text)
 {
     size_t length = strcspn(text, "\r\n");

@@ -58,7 +58,7 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
     return 0;
 }
 
-/* The connection ends with a statement in flight. */
+/* Give up a connection that ended with a statement in flight. */
 static int lose(lk_pg *session, int code, const char *reason, sqlock_error *err)
 {
     session->dead = true;
@@ -97,7 +97,7 @@ static int await_result(lk_pg *session, int64_t deadline_ns, int lost,
     }
 }
 
-/* One of the results of a statement: 0 when it is a success. */
+/* Judge one of a statement's results: 0 when it is a success. */
 static int judge(lk_pg *session, const PGresult *result, int lost,
                  sqlock_error *err)
 {
@@ -160,7 +160,8 @@ static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
     return rc;
 }
 
-/* Outside a transaction a statement commits by itself (F58). */
+/* Watch what the server says on the side.  Outside a transaction a statement
+ * commits by itself (F58). */
 static void begin_watching(lk_pg *session, bool commits)
 {
     session->watches_commit = commits;
@@ -178,7 +179,8 @@ static int end_watching(lk_pg *session, int rc, sqlock_error *err)
                     "cancelled");
 }
 
-/* libpq could not even queue it: without its end the server does nothing. */
+/* Tell of a statement that libpq could not even queue: without its end the
+ * server does nothing. */
 static int not_sent(lk_pg *session, sqlock_error *err)
 {
     const char *reason = PQerrorMessage(session->conn);
@@ -232,8 +234,9 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 
 /* --------------------------------------------------- prepared statements -- */
 
-/* The hash is part of the name, so that behind a pooler, where sessions share
- * backends, no other program's statement of that id can be meant. */
+/* Name a prepared statement.  The hash is part of the name, so that behind a
+ * pooler, where sessions share backends, no other program's statement of
+ * that id can be meant. */
 static void name_it(char name[LK_PG_NAME_SIZE], const lk_pg *session,
                     const sqlock_statement *statement)
 {
@@ -377,7 +380,8 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
 
 #define DIVISION_BY_ZERO "22012"
 
-/* All of it in one pipeline: what follows an error in it is left out. */
+/* Send all statements in one pipeline, in which an error leaves out the
+ * rest. */
 static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
                          const sqlock_value *values, size_t count, size_t times,
                          sqlock_error *err)
@@ -401,7 +405,8 @@ static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
     return 0;
 }
 
-/* The statements, the commit, and the end of the pipeline. */
+/* Read the results of the statements, of the commit, and the end of the
+ * pipeline. */
 static int read_pipeline(lk_pg *session, size_t times, int64_t deadline_ns,
                          sqlock_error *err)
 {

@@ -82,7 +82,7 @@ static int pg_subscribe(void *connection, int64_t queue, int64_t deadline_ns,
     return rc;
 }
 
-/* Whether somebody has notified; forgets it. */
+/* Tell whether somebody has notified, and forget it. */
 static bool was_notified(lk_pg *session, int64_t queue)
 {
     char channel[64];

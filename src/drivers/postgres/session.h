@@ -54,18 +54,18 @@ enum { LK_PG_READY = 1, LK_PG_TIME_IS_UP = 0, LK_PG_ABORTED = -1 };
 int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
                short *ready);
 
-/* From any thread: end the wait that goes on and forbid every later one. */
+/* End the wait that goes on and forbid every later one.  From any thread. */
 void lk_pg_abort(lk_pg *session);
 
 bool lk_pg_is_aborted(lk_pg *session);
 
 /* ------------------------------------------------------------- outcome.c -- */
 
-/* Follow what the server says on the side; prints nothing. */
+/* Follow what the server says on the side.  Prints nothing. */
 void lk_pg_watch_notices(lk_pg *session);
 
-/* The result code of a failed statement, by SQLSTATE ("" when there is none).
- * What it cannot place on the safe side is EUNCERTAIN. */
+/* The result code of a failed statement, by SQLSTATE ("" when there is
+ * none).  A SQLSTATE whose outcome is not known for sure is EUNCERTAIN. */
 int lk_pg_code_of(const char *sqlstate);
 
 /* Fill err from a PGRES_FATAL_ERROR and keep its SQLSTATE; `lost` is the code
@@ -80,7 +80,7 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err);
 
 int lk_pg_check_url(const char *url, sqlock_error *err);
 
-/* What sslmode has had libpq check of the server. */
+/* How far libpq has checked the server, by sslmode. */
 sqlock_tls_check lk_pg_tls_check(const lk_pg *session);
 
 /* Connect to the first host that accepts; settings are not made yet. */
@@ -91,32 +91,33 @@ int lk_pg_connect(lk_pg *session, const char *url, int64_t deadline_ns,
 
 bool lk_pg_is_alive(lk_pg *session);
 
-/* Whether a statement can be sent now: 0, EUNREACHABLE, ECANCELED. */
+/* Check that a statement can be sent now: 0, EUNREACHABLE, ECANCELED. */
 int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err);
 
-/* One simple query of ours; *tag (may be NULL) gets the command tag. */
+/* Run one simple query of the driver's own; *tag (may be NULL) gets the
+ * command tag. */
 int lk_pg_simple(lk_pg *session, const char *text, int64_t deadline_ns,
                  char tag[16], sqlock_error *err);
 
-/* The same; the last cell of its first row as text, "" when there is none or it
- * is null. */
+/* Run one simple query, and give the last cell of its first row as text, ""
+ * when there is none or it is null. */
 int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
               size_t size, sqlock_error *err);
 
-/* The driver's execute. */
+/* Run a statement: sqlock_driver.execute. */
 int lk_pg_execute(void *connection, const sqlock_statement *statement,
                   const sqlock_value *parameters, size_t count,
                   int64_t deadline_ns, sqlock_result *result,
                   sqlock_error *err);
 
 #ifdef LIBPQ_HAS_PIPELINING
-/* As sqlock_transactions.commit_if. */
+/* Assert and commit in one round trip: sqlock_transactions.commit_if. */
 int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                     const sqlock_value *values, size_t count, size_t times,
                     int64_t deadline_ns, sqlock_error *err);
 #endif
 
-/* What the server has made of a COMMIT, by its tag. */
+/* Judge by its tag what the server has made of a COMMIT. */
 int lk_pg_judge_commit(const char *tag, sqlock_error *err);
 
 /* ------------------------------------------------------------- dialect.c -- */

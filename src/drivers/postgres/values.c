@@ -68,7 +68,7 @@ int lk_pg_fill_arguments(struct lk_pg_arguments *arguments,
 
 /* --------------------------------------------------------------- results -- */
 
-/* Digits as the server writes them; it never writes more than fit. */
+/* Read digits as the server writes them; it never writes more than fit. */
 static int64_t integer_of(const char *text)
 {
     bool negative = *text == '-';
@@ -108,7 +108,8 @@ static void read_cell(sqlock_value *cell, const PGresult *source, int row,
     }
 }
 
-/* Rows of a SELECT are counted too by the server, but none was changed. */
+/* The number of rows that were changed.  The server counts the rows of a
+ * SELECT, too, but none of them was. */
 static int64_t affected_by(PGresult *source)
 {
     const char *tag = PQcmdStatus(source);

@@ -21,12 +21,13 @@ struct lk_pg_arguments {
     char integers[LK_PG_PARAMETERS_MAX][LK_PG_INTEGER_SIZE];
 };
 
-/* 0, EINVAL.  The texts stay the caller's. */
+/* Write parameters as libpq takes them. 0, EINVAL.  The texts stay the
+ * caller's. */
 int lk_pg_fill_arguments(struct lk_pg_arguments *arguments,
                          const sqlock_value *parameters, size_t count,
                          sqlock_error *err);
 
-/* The rows and the count of a success.  0, EUNCERTAIN: out of memory. */
+/* Hand up the rows and the count of a success. 0, EUNCERTAIN: out of memory. */
 int lk_pg_hand_up(sqlock_result *result, PGresult *source, sqlock_error *err);
 
 #endif

@@ -50,8 +50,9 @@ static sqlock_tx_state state(void *connection)
     return sqlite3_get_autocommit(c->db) != 0 ? SQLOCK_TX_NONE : SQLOCK_TX_OPEN;
 }
 
-/* A timeout can be read, and taken away for a while.  0 stands for none, or a
- * busy handler of the application's own, which is left alone. */
+/* Let statements wait for the file's lock.  The handle's timeout can be
+ * read, and taken away for a while; 0 stands for none, or for a busy handler
+ * of the application's own, which is left alone. */
 static int limit(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err)
 {

@@ -26,15 +26,17 @@ bool lk_sqlite_call_nap(struct lk_sqlite *c)
     return true;
 }
 
-/* Somebody has the lock: 1 to try again, 0 to give up with SQLITE_BUSY. */
+/* Handle a lock that somebody has: 1 to try again, 0 to give up with
+ * SQLITE_BUSY. */
 static int on_busy(void *context, int count)
 {
     (void)count;
     return lk_sqlite_call_nap(context);
 }
 
-/* Not 0 ends the statement with SQLITE_INTERRUPT.  SQLite asks once more when
- * it has ended, and what is committed or begun then would look undone. */
+/* End a statement that is past its deadline: other than 0 ends it with
+ * SQLITE_INTERRUPT.  SQLite asks once more when the statement has ended, and
+ * what is committed or begun then would look undone. */
 static int on_progress(void *context)
 {
     struct lk_sqlite *c = context;

@@ -79,7 +79,8 @@ void lk_sqlite_turn_give(struct lk_sqlite *c);
 /* failure.c: what SQLite's last error on the connection means.  To be called
  * before anything else is done with it. */
 int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
-/* The same where nothing can have been written: it is never uncertain. */
+/* The meaning of SQLite's last error where nothing can have been written: it
+ * is never uncertain. */
 int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err);
 
 /* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
@@ -87,8 +88,8 @@ int lk_sqlite_add_functions(struct lk_sqlite *c);
 
 /* queue.c: waiting for another process. */
 extern const sqlock_wait_queue lk_sqlite_wait_queue;
-/* Take the queue lock if it is free: true if so, and nobody is next; give it
- * back; end all that it has. */
+/* Take the queue lock if it is free and nobody is next: true if so.  Give it
+ * back.  End all that the connection has of it. */
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_close(struct lk_sqlite *c);
@@ -103,8 +104,9 @@ extern const sqlock_stock_dialect lk_sqlite_stock;
 int lk_sqlite_path(char **path, bool *waits_for_disk, const char *url,
                    sqlock_error *err);
 
-/* The URL with an absolute path in *out; NULL when it has one.  Connections are
- * opened at different times, and the working directory may change between. */
+/* Make a URL with an absolute path, *out; NULL when it has one.  Connections
+ * are opened at different times, and the working directory may change
+ * between. */
 int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err);
 int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err);
 /* Make the file where it is missing, with the mode that the umask leaves it:

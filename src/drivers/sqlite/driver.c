@@ -68,8 +68,9 @@ static int check_library(sqlock_error *err)
     return 0;
 }
 
-/* NOMUTEX: one thread at a time, says the contract; sqlite3_interrupt() from
- * another one is allowed all the same. */
+/* Open the file, without SQLite's own mutex: by the contract one thread uses
+ * it at a time, and sqlite3_interrupt() from another one is allowed all the
+ * same. */
 static int open_file(struct lk_sqlite *c, const char *path, bool may_create,
                      sqlock_error *err)
 {
@@ -209,8 +210,9 @@ static void sqlite_close(void *connection)
     atomic_store(&c->can_be_aborted, false);
 }
 
-/* No server, but the file may be gone or another one in its place: then two
- * connections would not exclude each other. */
+/* Tell whether the file is still the one that was opened.  It may be gone,
+ * or another one in its place: then two connections would not exclude each
+ * other. */
 static bool sqlite_is_alive(void *connection)
 {
     struct lk_sqlite *c = connection;
@@ -271,7 +273,7 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
     return rc;
 }
 
-/* IMMEDIATE takes the file's lock now.  A transaction that begins with a read
+/* Begin a transaction and take the file's lock.  One that begins with a read
  * and writes later would be told to start over (SQLITE_BUSY_SNAPSHOT, F69). */
 static int sqlite_begin(void *connection, int64_t deadline_ns,
                         sqlock_error *err)
@@ -283,8 +285,8 @@ static int sqlite_begin(void *connection, int64_t deadline_ns,
                           err);
 }
 
-/* Waits for nobody, so a deadline that has passed does not keep it from being
- * done. */
+/* Roll back.  This waits for nobody, so a deadline that has passed does not
+ * keep it from being done. */
 static int sqlite_rollback(void *connection, int64_t deadline_ns,
                            sqlock_error *err)
 {
@@ -300,8 +302,9 @@ static int sqlite_rollback(void *connection, int64_t deadline_ns,
     return rc;
 }
 
-/* A commit that failed leaves SQLite's transaction open, to be committed once
- * more; the contract knows no such state, so it is rolled back. */
+/* Commit.  After a failure SQLite's transaction is still open, to be
+ * committed once more; the contract knows no such state, so it is rolled
+ * back. */
 static int sqlite_commit(void *connection, int64_t deadline_ns,
                          sqlock_error *err)
 {

@@ -9,15 +9,15 @@
 #include "base/error.h"
 #include "drivers/sqlite/connection.h"
 
-/* Whether anything but blanks and semicolons follows. */
+/* Tell whether anything but blanks and semicolons follows. */
 static bool has_more(const char *tail)
 {
     return tail != NULL && tail[strspn(tail, " \t\r\n;")] != '\0';
 }
 
-/* The statement, from the connection's own if it comes again.  SQLite prepares
- * it anew by itself when the table's shape has changed.  NULL: a text of blanks
- * and comments. */
+/* Find the statement among the connection's own if it comes again, or
+ * prepare it.  SQLite prepares it anew by itself when the table's shape has
+ * changed.  NULL: a text of blanks and comments. */
 static int prepare(struct lk_sqlite *c, const sqlock_statement *statement,
                    sqlite3_stmt **out, sqlock_error *err)
 {
@@ -74,7 +74,7 @@ static int bind(struct lk_sqlite *c, sqlite3_stmt *prepared,
     return 0;
 }
 
-/* Numbers with a fraction and blobs become text. */
+/* Append a cell.  Numbers with a fraction and blobs become text. */
 static int push_cell(sqlock_result *result, sqlite3_stmt *prepared, int column,
                      sqlock_error *err)
 {
@@ -114,8 +114,9 @@ static int push_row(sqlock_result *result, sqlite3_stmt *prepared,
     return rc;
 }
 
-/* A row could not be handed up.  A reset alone would commit what the statement
- * wrote; an interrupted one is rolled back, with its transaction. */
+/* Give up a statement whose row could not be handed up.  A reset alone would
+ * commit what it wrote; an interrupted one is rolled back, with its
+ * transaction. */
 static int give_up(struct lk_sqlite *c, sqlite3_stmt *prepared, int code,
                    sqlock_error *err)
 {
@@ -129,9 +130,9 @@ static int give_up(struct lk_sqlite *c, sqlite3_stmt *prepared, int code,
                     "the result of a written row could not be read");
 }
 
-/* The first step takes the locks.  A few statements, the change to WAL among
- * them, do not ask the busy handler: then the wait is here.  Within a
- * transaction it would be a deadlock. */
+/* Take the first step, which takes the locks.  A few statements, the change
+ * to WAL among them, do not ask the busy handler: then the wait is here.
+ * Within a transaction it would be a deadlock. */
 static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
 {
     int step = sqlite3_step(prepared);
@@ -144,15 +145,16 @@ static int first_step(struct lk_sqlite *c, sqlite3_stmt *prepared)
     return step;
 }
 
-/* COMMIT writes nothing itself, says SQLite, but has no columns either. */
+/* Tell whether a statement only reads.  By sqlite3_stmt_readonly() COMMIT
+ * does, too; but it has no columns. */
 static bool only_reads(sqlite3_stmt *prepared)
 {
     return sqlite3_stmt_readonly(prepared) != 0 &&
            sqlite3_column_count(prepared) > 0;
 }
 
-/* Whether it is to take the file's write lock.  An application that lent its
- * connection waits as it likes. */
+/* Tell whether a statement is to take the file's write lock.  An application
+ * that lent its connection waits as it likes. */
 static bool takes_lock(const struct lk_sqlite *c, sqlite3_stmt *prepared)
 {
     return !c->is_adopted && sqlite3_get_autocommit(c->db) != 0 &&
@@ -207,8 +209,9 @@ static int push_insert_id(struct lk_sqlite *c, sqlock_result *result)
     return sqlock_result_push(result, &value);
 }
 
-/* Statements that write no row leave SQLite's count as it was: a count is only
- * believed when the total has moved. */
+/* The number of rows changed.  A statement that writes no row leaves
+ * SQLite's count as it was, so the count is believed only when the total has
+ * moved. */
 static int64_t count_of_changes(struct lk_sqlite *c, int total_before)
 {
     if (sqlite3_total_changes(c->db) == total_before)

@@ -14,9 +14,9 @@ static bool begins_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* SQLITE_ERROR is every mistake in a statement.  For a missing table or column
- * there is no code of its own: the text, which has stood unchanged since
- * SQLite 3.0, is all there is to go by. */
+/* Classify SQLITE_ERROR, which is every mistake in a statement.  A missing
+ * table or column has no code of its own, so its text decides, which has
+ * stood unchanged since SQLite 3.0. */
 static int mistake(const char *message)
 {
     if (begins_with(message, "no such table") ||
@@ -27,7 +27,7 @@ static int mistake(const char *message)
     return SQLOCK_EDATABASE;
 }
 
-/* The file could not be opened: the reason is in the system's error number. */
+/* Classify a file that could not be opened, by the system's error number. */
 static int unopened(int system_error)
 {
     switch (system_error) {
@@ -93,7 +93,7 @@ static bool is_out_of_room(int system_error)
            system_error == EFBIG;
 }
 
-/* SQLite says "disk I/O error" and no more. */
+/* Write the message.  SQLite's own says "disk I/O error" and no more. */
 static int tell(int code, int extended, const char *message, int system_error,
                 sqlock_error *err)
 {

@@ -20,7 +20,7 @@
 /* What uriUnixFilenameToUriStringA() may need: "file://", each byte escaped. */
 #define URI_ROOM(length) (8 + 3 * (length))
 
-/* "synchronous", at most once, and no fragment. */
+/* Read the URL's parameters: "synchronous", at most once, and no fragment. */
 static int read_parameters(const struct lk_url *url, bool has_fragment,
                            bool *waits_for_disk, sqlock_error *err)
 {
@@ -130,8 +130,9 @@ out:
     return rc;
 }
 
-/* By statfs(2).  FUSE is among them for sshfs, s3fs and shared folders of
- * virtual machines; it does not tell which one it is. */
+/* Tell whether a file system, as statfs(2) names it, is on a network.  FUSE
+ * counts as one for sshfs, s3fs and shared folders of virtual machines; it
+ * does not tell which one it is. */
 bool lk_sqlite_is_network(unsigned long file_system)
 {
     switch (file_system) {
@@ -229,8 +230,9 @@ out:
     return rc;
 }
 
-/* By mknod(), which opens no descriptor: closing one would drop the locks that
- * SQLite has for another thread, which has made the same file by then. */
+/* Make the file by mknod(), which opens no descriptor: closing one would
+ * drop the locks that SQLite has for another thread, which has made the same
+ * file by then. */
 void lk_sqlite_make_file(const char *path)
 {
     (void)mknod(path, S_IFREG | 0666, 0);

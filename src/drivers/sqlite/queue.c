@@ -140,7 +140,7 @@ void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue)
         let_go(c, queue);
 }
 
-/* At once, if nobody is next. */
+/* Take the queue lock at once, if nobody is next. */
 static bool take_turn(struct lk_sqlite *c, int64_t queue)
 {
     bool taken;
@@ -162,7 +162,7 @@ struct helper {
     int cancel_state;
 };
 
-/* 0, or errno. */
+/* Wait for a byte's lock. 0, or errno. */
 static int wait_for(struct lk_sqlite *c, struct flock *lock)
 {
     int rc;
@@ -173,7 +173,8 @@ static int wait_for(struct lk_sqlite *c, struct flock *lock)
     return rc < 0 ? errno : 0;
 }
 
-/* Cancelled only where it waits. */
+/* Wait for a byte's lock in the helper, which can be cancelled only while it
+ * waits. */
 static void *wait_for_byte(void *argument)
 {
     struct helper *helper = argument;

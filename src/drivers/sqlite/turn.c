@@ -31,7 +31,8 @@ struct lk_sqlite_file {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct lk_sqlite_file *files;
 
-/* With the mutex held.  NULL: out of memory. */
+/* Find the file's queue, or make it.  Called with the mutex held.  NULL: out
+ * of memory. */
 static struct lk_sqlite_file *find(const struct stat *status)
 {
     struct lk_sqlite_file *file = files;
@@ -82,7 +83,7 @@ void lk_sqlite_turn_close(struct lk_sqlite *c)
     c->file = NULL;
 }
 
-/* With the mutex held: the one behind is called. */
+/* Pass the turn to the next connection.  Called with the mutex held. */
 static void pass_on(struct lk_sqlite_file *file)
 {
     struct lk_sqlite *next = file->first->behind;
