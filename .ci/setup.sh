@@ -174,6 +174,7 @@ probe_package() {
     # What a package may take for granted when it is built.
     dpkg-query -s build-essential >/dev/null 2>&1 || need build-essential
     have dh || need debhelper
+    have dh_python3 || need dh-python
     have lintian || need lintian
     have abidiff || need abigail-tools
     have mmdebstrap || need mmdebstrap

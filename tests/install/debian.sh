@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # debian.sh: the Debian packages are built without a complaint of lintian's,
 # installed into a Debian with nothing else, used there by a script and by
-# programs in C and C++, which take a lock and notice its loss, and purged
-# without a trace.
+# programs in C, C++ and Python, which take a lock and notice its loss, and
+# purged without a trace.
 #
 # Needs root, for chroot and a mount namespace, and apt's archive.
 set -u
@@ -65,9 +65,9 @@ build_here() {
 }
 check "make deb; lintian is content" build_here
 set -- "$work"/build/deb/*.deb
-[ $# -eq 5 ] || {
+[ $# -eq 6 ] || {
     ls "$work/build/deb"
-    echo "not ok - there are three packages, and symbols for debuggers of two"
+    echo "not ok - there are four packages, and symbols for debuggers of two"
     exit 1
 }
 check "a Debian with nothing else is made" mmdebstrap --variant=minbase \
@@ -149,9 +149,16 @@ check "a program without shared library is built" in_root sh -c \
 check "examples are there" \
     test -s "$root/usr/share/doc/libsqlock-dev/examples/mutex.c"
 
-check "the packages are purged" apt purge sqlock libsqlock-dev libsqlock0.1
+check "the Python package is installed, and Python with it" apt install \
+    "./packages/$(cd "$root/packages" && echo python3-sqlock_*.deb)"
+cp tests/install/loses.py "$root/root"
+check "a program in Python takes a lock, and notices that it is lost" \
+    loses 0 python3 /root/loses.py sqlite:/root/locks.db job
+
+check "the packages are purged" apt purge sqlock libsqlock-dev \
+    libsqlock0.1 python3-sqlock
 check "and what came with them" apt purge --auto-remove gcc g++ libc6-dev \
-    pkg-config
+    pkg-config python3
 rm -rf "$root/root/locks.db"* "$root"/root/loses* "$root/root/static"
 files >"$work/after"
 grep -v '__pycache__' "$work/after" >"$work/left"
