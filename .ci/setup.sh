@@ -168,7 +168,8 @@ probe_test() {
 }
 
 # Debian packages are built, looked over, and tried in a Debian with nothing
-# else; the library's binary interface is compared with the recorded one.
+# else; the library's binary interface is compared with the recorded one; the
+# example in Go is built (450 MB once installed, so not for each test).
 probe_package() {
     have dpkg-buildpackage || need dpkg-dev
     # What a package may take for granted when it is built.
@@ -179,6 +180,7 @@ probe_package() {
     have abidiff || need abigail-tools
     have mmdebstrap || need mmdebstrap
     have xz || need xz-utils
+    have go || [ -x /usr/local/go/bin/go ] || need golang-go
 }
 
 # One major version formats and checks alike everywhere.

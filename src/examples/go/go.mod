@@ -1,0 +1,3 @@
+module sqlock.example/sqlock
+
+go 1.19

@@ -1,0 +1,184 @@
+// Package sqlock is libsqlock for Go, by cgo: a pattern to copy from, for other
+// languages, too.
+//
+// Goroutines move between threads, so each lease is an owner of its own
+// (SQLOCK_OWNED_BY_HANDLE): two goroutines exclude each other as two processes
+// do.  A call that waits occupies a thread of the operating system; a program
+// with thousands of waiters takes sqlock_request_acquire() instead.
+package sqlock
+
+/*
+#cgo pkg-config: sqlock
+#include <sqlock.h>
+#include <stdlib.h>
+*/
+import "C"
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+	"unsafe"
+)
+
+// Error is what the library answers: one of its codes, and one line of text.
+type Error struct {
+	Code    int
+	Message string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// The codes that a program asks for most.
+const (
+	Busy    = int(C.SQLOCK_EBUSY)
+	Lost    = int(C.SQLOCK_ELOST)
+	Expired = int(C.SQLOCK_EEXPIRED)
+)
+
+func failure(code C.int, err *C.sqlock_error) error {
+	if code == 0 {
+		return nil
+	}
+	if err.code == code {
+		return &Error{int(code), C.GoString(&err.message[0])}
+	}
+	return &Error{int(code), C.GoString(C.sqlock_strerror(code))}
+}
+
+func options() C.sqlock_options {
+	var o C.sqlock_options
+	o.size = C.size_t(unsafe.Sizeof(o))
+	o.ownership = C.SQLOCK_OWNED_BY_HANDLE
+	return o
+}
+
+// CreateSchema creates the lock table where it does not exist yet.
+func CreateSchema(url string) error {
+	var err C.sqlock_error
+	text := C.CString(url)
+	defer C.free(unsafe.Pointer(text))
+	o := options()
+	return failure(C.sqlock_schema_create(text, &o, C.SQLOCK_LAYOUT_SQLOCK, &err), &err)
+}
+
+// Registry is a table of locks, opened; any goroutine may use it.
+type Registry struct{ handle *C.sqlock_registry }
+
+// Open opens the lock table that the URL leads to.
+func Open(url string) (*Registry, error) {
+	var err C.sqlock_error
+	r := &Registry{}
+	text := C.CString(url)
+	defer C.free(unsafe.Pointer(text))
+	o := options()
+	code := C.sqlock_registry_open(&r.handle, text, &o, &err)
+	if code != 0 {
+		return nil, failure(code, &err)
+	}
+	return r, nil
+}
+
+// Close releases what is held.  No other call may be running.
+func (r *Registry) Close() error {
+	var err C.sqlock_error
+	return failure(C.sqlock_registry_close(r.handle, &err), &err)
+}
+
+// Lease is a lock that is held: renewed in the background until it is released
+// or lost.
+type Lease struct {
+	handle *C.sqlock_lock
+	once   sync.Once
+	result error
+}
+
+// Acquire waits for the lock until the context is done.
+func (r *Registry) Acquire(ctx context.Context, name string) (*Lease, error) {
+	return r.acquire(ctx, name, C.SQLOCK_FOREVER)
+}
+
+// TryAcquire does not wait: where another owner has the lock, the error's code
+// is Busy.
+func (r *Registry) TryAcquire(name string) (*Lease, error) {
+	return r.acquire(context.Background(), name, 0)
+}
+
+func (r *Registry) acquire(ctx context.Context, name string, wait C.int64_t) (*Lease, error) {
+	var err C.sqlock_error
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	l := &Lease{}
+	text := C.CString(name)
+	defer C.free(unsafe.Pointer(text))
+	if code := C.sqlock_obtain(&l.handle, r.handle, text, &err); code != 0 {
+		return nil, failure(code, &err)
+	}
+
+	var how C.sqlock_acquire_options
+	how.size = C.size_t(unsafe.Sizeof(how))
+	how.auto_renew = true
+	if ctx.Done() != nil {
+		// The wait ends once the pipe's other end is closed.
+		reader, writer, failed := os.Pipe()
+		if failed != nil {
+			C.sqlock_drop(l.handle, nil)
+			return nil, failed
+		}
+		how.cancel_fd = C.int(reader.Fd())
+		over := make(chan struct{})
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			select {
+			case <-ctx.Done():
+			case <-over:
+			}
+			writer.Close()
+		}()
+		defer func() {
+			close(over)
+			<-watched
+			reader.Close()
+		}()
+	}
+	code := C.sqlock_acquire(l.handle, wait, &how, &err)
+	if code != 0 {
+		C.sqlock_drop(l.handle, nil)
+		if code == C.SQLOCK_ECANCELED && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, failure(code, &err)
+	}
+	// One that is forgotten is released with the garbage.
+	runtime.SetFinalizer(l, func(l *Lease) { go l.Release() })
+	return l, nil
+}
+
+// Token is the fencing token: pass it along with each write, and refuse smaller
+// ones there.
+func (l *Lease) Token() int64 {
+	defer runtime.KeepAlive(l)
+	return int64(C.sqlock_token(l.handle))
+}
+
+// Remaining is how long the holder may believe: ask before each side effect.
+func (l *Lease) Remaining() time.Duration {
+	defer runtime.KeepAlive(l)
+	return time.Duration(C.sqlock_remaining_ms(l.handle)) * time.Millisecond
+}
+
+// Release gives the lock back.  An error with the code Lost says that somebody
+// else has had it.  No other call of this lease may be running, nor come later.
+func (l *Lease) Release() error {
+	l.once.Do(func() {
+		var err C.sqlock_error
+		runtime.SetFinalizer(l, nil)
+		l.result = failure(C.sqlock_release(l.handle, &err), &err)
+		C.sqlock_drop(l.handle, nil)
+	})
+	return l.result
+}
