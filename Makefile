@@ -616,8 +616,8 @@ lint-python:
 	$(PYTHON_FILES) && /usr/bin/python3 -m black --quiet --check \
 	$(PYTHON_FILES) && /usr/bin/python3 -m mypy --strict \
 	--cache-dir=$B/lint/mypy --no-error-summary src/python/sqlock
-lint-manuals:
-	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS)
+lint-manuals: manuals
+	$(call say,MANDOC,src/man)mandoc -Tlint -Wwarning $(MANUALS) $B/man/*.3
 
 # ------------------------------------------------------------ documentation
 
@@ -626,7 +626,9 @@ PAGES := src/man/pages.pl
 .PHONY: manuals doc
 manuals: $B/man/.made ## Manual pages of section 3, from the headers: build/man
 $B/man/.made: $(PAGES) src/man/sqlock.3 $(PUBLIC)
-	$(call say,MAN,$(@D))rm -rf $(@D) && mkdir -p $(@D) && \
+	$(call say,MAN,$(@D))command -v perl >/dev/null || { \
+	echo 'perl is missing: apt-get install perl-base, or make setup'; \
+	exit 1; } && rm -rf $(@D) && mkdir -p $(@D) && \
 	SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(stat -c %Y include/sqlock.h)} \
 	perl $(PAGES) --out $(@D)
 	@touch $@

@@ -217,8 +217,8 @@ typedef struct sqlock_options {
     /* "INT_", the default, makes INT_LOCK; "app.INT_" names a schema, too. */
     const char *table_prefix;
     uint32_t ttl_ms; /* length of a lease, 10 ms to 7 days; default 10 000 */
-    /* How long before the lease's end on the database's clock a holder stops,
-     * less than any TTL; default max(1, TTL / 20). */
+    /* Time by which a holder stops before the lease's end on the database's
+     * clock, less than any TTL; default max(1, TTL / 20). */
     uint32_t margin_ms;
     const char *holder_note; /* shown with the holder, up to 80 bytes */
     /* Connections for calls, 1 to 64; default 4.  More are opened when needed:
@@ -247,7 +247,7 @@ typedef struct sqlock_options {
     sqlock_event_fn on_event; /* receives events; NULL: nobody does */
     void *event_context;      /* first argument of `on_event` */
     sqlock_level event_level; /* the lowest level it receives; default INFO */
-    /* How often in a row threads of this registry hand a lock to each other
+    /* Times in a row that threads of this registry hand a lock to each other
      * before other processes get a chance; default 16. */
     uint32_t handoff_limit;
     sqlock_waiting waiting; /* default SQLOCK_WAITING_AUTO */

@@ -1,7 +1,8 @@
 /*
  * sqlock/admin.h - looking after the lock table
  *
- * Who holds what, ending a holder's lease, removing old rows, SQL of the table.
+ * Listing holders, ending a holder's lease, removing old rows, and the SQL of
+ * the table.
  *
  * Calling sequence
  *     sqlock_find_options options = SQLOCK_FIND_INIT;

@@ -12,22 +12,25 @@
  *     uint64_t ended;
  *
  *     rc = sqlock_request_acquire(&request, lock, 30000, NULL, done, &err);
- *     while (rc == 0 &&
- *            sqlock_request_status(request) == SQLOCK_REQUEST_FETCHING) {
+ *     if (rc != 0)
+ *         return rc;
+ *     while (sqlock_request_status(request) == SQLOCK_REQUEST_FETCHING)
  *         if (poll(&wait, 1, -1) == 1 &&
  *             read(done, &ended, sizeof(ended)) < 0)
- *             rc = -1;
- *     }
+ *             perror("eventfd");
  *     rc = sqlock_request_finish(request, &err);
- *     if (rc == 0)
+ *     close(done);
+ *     if (rc == 0) {
  *         do_a_step();
+ *         rc = sqlock_release(lock, &err);
+ *     }
  *
  * A request is a contender of its own.  It waits in the registry's queue among
  * the threads, and is never re-entrant where threads own: if its own thread
- * holds the lock, it waits until that thread has released it.  What a request
- * was granted belongs to the request until sqlock_request_finish() gives it to
- * the calling thread (or adds one to the registry's count).  Options such as
- * `auto_renew` and `on_lost` work from the grant on.
+ * holds the lock, it waits until that thread has released it.  A granted lock
+ * belongs to the request until sqlock_request_finish() gives it to the calling
+ * thread (or adds one to the registry's count).  Options such as `auto_renew`
+ * and `on_lost` work from the grant on.
  *
  * At most half as many requests as the pool has connections wait in queues of
  * the database.  The rows of all others are read together, every `poll_ms`.

@@ -192,7 +192,7 @@ typedef enum sqlock_statement_kind {
      * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end
      * stays.  affected: 1 or 0. */
     SQLOCK_SQL_BREAK,
-    /* The same, but the lock is free at once. */
+    /* BREAK, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
     /* The table is reaped in parts: each is what lies between two bounds, texts
      * of which the dialect alone knows what they mean.  One row: the bound at
@@ -318,8 +318,9 @@ typedef struct sqlock_column {
 typedef struct sqlock_rule {
     const char *setting; /* a name that `settings` gives; where it gives none,
                             the rule is passed over */
-    const char *when;    /* likewise unless this one, "log_bin=ON", an
-                            fnmatch(3) pattern behind the '='; NULL: always */
+    const char *when;    /* a setting and an fnmatch(3) pattern, "log_bin=ON":
+                            the rule is passed over where it does not match;
+                            NULL: always looked at */
     const char *check;   /* of sqlock_check */
     const char *good;    /* fnmatch(3) patterns with '|' between; NULL: 0, which
                             means none, or a number from `least` on */
@@ -350,7 +351,7 @@ typedef struct sqlock_dialect {
     const sqlock_column *columns;   /* of all layouts; ends with a NULL name */
     const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
                                            ending with ";\n" */
-    const char *done; /* likewise INT_DONE; NULL: there is none */
+    const char *done; /* statements that create INT_DONE; NULL: none */
     /*
      * Fragments, those of a layout first; where neither list has a name, the
      * library's counts (src/db/lock_sql.c).  Its templates want from every
@@ -513,14 +514,14 @@ typedef enum sqlock_stock_kind {
     /* --- on a quantity --- */
     /* The quantity of {1}.  Locks nothing. */
     SQLOCK_STOCK_SQL_READ,
-    /* The same, and nobody can change it until the transaction ends. */
+    /* READ, and nobody can change the row until the transaction ends. */
     SQLOCK_STOCK_SQL_LOCK,
     /* Quantity and version of {1}. */
     SQLOCK_STOCK_SQL_READ_VERSION,
     /* Deduct {2} from {1}.  One row: what is left.  No row: less is there, or
      * there is no such item. */
     SQLOCK_STOCK_SQL_DEDUCT,
-    /* The same where the version is {8}.  affected: 1 or 0. */
+    /* DEDUCT where the version is {8}.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_SWAP,
     /* Add {2} to {1}.  One row: what is there now.  No row: it would be more
      * than {most}, or there is no such item. */
@@ -533,7 +534,7 @@ typedef enum sqlock_stock_kind {
     SQLOCK_STOCK_SQL_TOTAL,
     /* Items and quantities of the rows, by item. */
     SQLOCK_STOCK_SQL_LIST,
-    /* The same, with the buckets of each item. */
+    /* LIST, with the buckets of each item. */
     SQLOCK_STOCK_SQL_LIST_TOTAL,
 
     /* --- orders --- */
@@ -582,8 +583,8 @@ typedef enum sqlock_stock_kind {
     /* --- buckets --- */
     /* Deduct {2} from bucket {6} of {5}.  affected: 1 or 0. */
     SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
-    /* The same, and insert the entries {4} with the total added to BALANCE; as
-     * FOLD. */
+    /* BUCKET_DEDUCT, and insert the entries {4} with the total added to
+     * BALANCE, as COMBINE. */
     SQLOCK_STOCK_SQL_BUCKET_COMBINE,
     /* Lock the buckets of {5}.  Rows: number and quantity, by number. */
     SQLOCK_STOCK_SQL_BUCKETS,
@@ -739,8 +740,7 @@ typedef struct sqlock_driver {
     /** End the session, if any.  Never blocks for the network. */
     void (*close)(void *connection);
 
-    /** Whether an idle connection is still of use, without a round trip: false
-     *  when the server has closed it. */
+    /** False when the server has closed an idle connection; no round trip. */
     bool (*is_alive)(void *connection);
 
     /** Run one statement.  @p parameters are in the statement's order.
@@ -770,7 +770,7 @@ typedef struct sqlock_driver {
     /** The client library's own handle: PGconn *, MYSQL *, sqlite3 *. */
     void *(*native)(void *connection);
 
-    /** What the connection leads to; no round trip. */
+    /** Describe the server and the session; no round trip. */
     void (*describe)(void *connection, sqlock_description *description);
 
     /** May be NULL.  The URL as it leads to the same place from anywhere, for
@@ -779,14 +779,13 @@ typedef struct sqlock_driver {
      *  opened with what it gave.  @return 0, EINVAL, ENOMEM */
     int (*resolve_url)(const char *url, char **out, sqlock_error *err);
 
-    /** What it can do in transactions of the application; may be NULL. */
+    /** Its part in transactions of the application; may be NULL. */
     const sqlock_transactions *transactions;
 
-    /** What it can do about stock; may be NULL. */
+    /** Its part in stock; may be NULL. */
     const sqlock_stock_dialect *stock;
 
-    /** How to wait for another process's lease; may be NULL: by looking at the
-     *  row. */
+    /** Its wait queue; may be NULL: waiters look at the row. */
     const sqlock_wait_queue *wait_queue;
 
     /**

@@ -2,25 +2,26 @@
  * sqlock/once.h - work that is done once and never again
  *
  * A table beside the lock table, INT_DONE by default, records what was done: a
- * row for each key, which nothing removes by itself.  Whoever does the work
- * holds the lock of the same name: check, acquire, check again, do it, record
- * it, release.
+ * row for each key, which nothing removes by itself.  The process that does the
+ * work holds the lock of the same name: check, acquire, check again, do it,
+ * record it, release.
  *
  * Calling sequence
  *     rc = sqlock_once_check(registry, "migration/17", &err);
- *     if (rc == SQLOCK_ENOTFOUND)
- *         rc = sqlock_obtain(&lock, registry, "migration/17", &err);
- *     if (rc == 0 && lock != NULL)
+ *     if (rc != SQLOCK_ENOTFOUND)
+ *         return rc;
+ *     rc = sqlock_obtain(&lock, registry, "migration/17", &err);
+ *     if (rc == 0)
  *         rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &err);
- *     if (rc == 0 && lock != NULL) {
- *         rc = sqlock_once_check(registry, "migration/17", &err);
- *         if (rc == SQLOCK_ENOTFOUND) {
- *             do_a_step();
- *             rc = sqlock_once_record(lock, &err);
- *         }
- *         if (sqlock_release(lock, NULL) != 0)
- *             puts("another process may have done it, too");
+ *     if (rc != 0)
+ *         return rc;
+ *     rc = sqlock_once_check(registry, "migration/17", &err);
+ *     if (rc == SQLOCK_ENOTFOUND) {
+ *         do_a_step();
+ *         rc = sqlock_once_record(lock, &err);
  *     }
+ *     if (sqlock_release(lock, &err) != 0)
+ *         fprintf(stderr, "%s\n", err.message);
  */
 #ifndef SQLOCK_ONCE_H
 #define SQLOCK_ONCE_H

@@ -21,14 +21,14 @@
  *     if (rc == 0)
  *         rc = sqlock_tx_guard(tx, lock, &err);
  *     if (rc == 0)
- *         rc = sqlock_tx_execute(tx, "UPDATE account SET amount = ?", &amount,
- *                                1, NULL, &err);
+ *         rc = sqlock_tx_execute(tx, "UPDATE account SET amount = ? "
+ *                                "WHERE id = 7", &amount, 1, NULL, &err);
  *     if (rc == 0)
  *         rc = sqlock_tx_commit(tx, &err);
  *     else
  *         sqlock_tx_rollback(tx, NULL);
  *     if (sqlock_release(lock, NULL) != 0)
- *         puts("the lease was over, but the guard held until the commit");
+ *         puts("the lease had ended by the release");
  *
  * Threads
  *     One thread at a time uses a transaction.
