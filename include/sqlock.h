@@ -405,7 +405,9 @@ typedef struct sqlock_acquire_options {
  *         any other          not held.  ECANCELED: sqlock_cancel() or
  *                            `cancel_fd`.  ELOST, EEXPIRED: the caller's lease
  *                            is over, release it first.  EINUSE: this handle
- *                            holds the lock or waits for it
+ *                            holds the lock or waits for it.  EINVAL, also: the
+ *                            caller holds the lock, and asks for a TTL, renewal
+ *                            or callback that its first acquire did not
  */
 SQLOCK_MUSTUSE int sqlock_acquire(sqlock_lock *lock, int64_t wait_ms,
                                   const sqlock_acquire_options *options,

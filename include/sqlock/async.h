@@ -71,7 +71,7 @@ typedef enum sqlock_request_state {
  *                 the 8 bytes of a uint64_t 1 when the request has ended;
  *                 several requests may share it.  It must not block, and stays
  *                 open, like `cancel_fd`, until the request is finished or
- *                 abandoned.  -1: none
+ *                 abandoned.  0: none
  * @return 0           under way
  *         any other   nothing was done: EINVAL, EFORK, ENOMEM, ERESOURCE
  */

@@ -272,12 +272,6 @@ static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
     return classes;
 }
 
-bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
-                         int rc)
-{
-    return lk_retry_admits(classes_of(db, run), rc);
-}
-
 /* The result of a run.  Of a statement that writes, the last attempt tells
  * it, not an earlier one that got no answer. */
 static int outcome(const struct lk_run *run, int rc, bool was_uncertain,

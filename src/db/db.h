@@ -89,11 +89,6 @@ int lk_db_not_applied(int rc, sqlock_error *err);
  * nothing of it can be in doubt, EUNREACHABLE in place of EUNCERTAIN. */
 int lk_db_of_reading(int rc, sqlock_error *err);
 
-/* Tell whether a run that gave this result is to be tried again, if there is
- * time. */
-bool lk_db_may_try_again(const struct lk_db *db, const struct lk_run *run,
-                         int rc);
-
 /* Run once, on a connection that the caller has and keeps, also when it is
  * of no use any more. */
 int lk_db_run_on(struct lk_db *db, struct lk_connection *connection,

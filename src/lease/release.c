@@ -10,11 +10,16 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/retry.h"
 #include "lease/arguments.h"
 #include "lease/queue.h"
 #include "lease/row.h"
 
 /* --- sending --- */
+
+/* Nothing came of it on a session that waited: another one may do better. */
+#define ELSEWHERE                                                              \
+    (LK_RETRY_CONFLICT | LK_RETRY_FULL | LK_RETRY_UNREACHABLE | LK_RETRY_BUSY)
 
 /* On any session; *has_notified: on that of its queue lock, and so waiters are
  * notified. */
@@ -64,8 +69,7 @@ static int send(struct lk_store *store, struct lk_batch *batch,
             send_at_queue(store, lease, run, batch->deadline_ns, result, err);
 
         *has_notified = rc == 0 && result->affected > 0;
-        if (rc != SQLOCK_EBUSY && /* also of a session that could not wait */
-            !lk_db_may_try_again(&store->db, run, rc))
+        if (!lk_retry_admits(ELSEWHERE, rc))
             return rc;
     }
     return send_anywhere(store, batch, run, has_notified, result, err);

@@ -34,7 +34,7 @@ struct sqlock_request {
     bool is_release;       /* never changes */
     bool is_over;
     bool is_abandoned;
-    int done_fd; /* -1: none */
+    int done_fd; /* 0: none */
     int rc;      /* once it is over */
     sqlock_error err;
 };
@@ -131,7 +131,7 @@ static void finish(sqlock_request *request, int rc)
     request->rc = rc;
     request->is_over = true;
     is_abandoned = request->is_abandoned;
-    if (request->done_fd >= 0)
+    if (request->done_fd != 0)
         (void)!write(request->done_fd, &one, sizeof one);
     pthread_mutex_unlock(&request->mutex);
     if (!is_abandoned)
@@ -203,6 +203,18 @@ static int begin(sqlock_request *request, int64_t wait_ms,
     return 0;
 }
 
+static int check(sqlock_request **out, const sqlock_lock *lock, int done_fd,
+                 sqlock_error *err)
+{
+    if (out == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "no place for the request");
+    *out = NULL;
+    if (done_fd < 0)
+        return lk_error(err, SQLOCK_EINVAL, "done_fd is %d: 0 stands for none",
+                        done_fd);
+    return lk_lock_check(lock, err);
+}
+
 int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
                            int64_t wait_ms,
                            const sqlock_acquire_options *options, int done_fd,
@@ -212,10 +224,7 @@ int sqlock_request_acquire(sqlock_request **out, sqlock_lock *lock,
     bool is_ready = true;
     int rc;
 
-    if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the request");
-    *out = NULL;
-    rc = lk_lock_check(lock, err);
+    rc = check(out, lock, done_fd, err);
     if (rc < 0)
         return rc;
     request = create(lock, done_fd);
@@ -250,10 +259,7 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
     sqlock_request *request;
     int rc;
 
-    if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the request");
-    *out = NULL;
-    rc = lk_lock_check(lock, err);
+    rc = check(out, lock, done_fd, err);
     if (rc < 0)
         return rc;
     request = create(lock, done_fd);
@@ -341,7 +347,7 @@ static void abandon(sqlock_request *request)
 
     pthread_mutex_lock(&request->mutex);
     request->is_abandoned = true;
-    request->done_fd = -1;
+    request->done_fd = 0;
     if (request->is_release)
         lk_abandon_release(lock->entry, &request->release.one.lease);
     else

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "db/template.h"
 #include "tx/tx.h"
 
 static bool is_identifier(const char *text, size_t length)
@@ -121,16 +122,11 @@ int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,
 
 void lk_tx_write_expression(FILE *out, const char *template, const char *column)
 {
-    static const char mark[] = "{column}";
+    const sqlock_fragment marks[] = {{"column", column}, {NULL, NULL}};
+    const struct lk_fragments fragments = {{marks}};
 
-    while (*template != '\0') {
-        if (strncmp(template, mark, sizeof mark - 1) == 0) {
-            (void)fputs(column, out);
-            template += sizeof mark - 1;
-        } else {
-            (void)fputc(*template ++, out);
-        }
-    }
+    /* One that cannot be read leaves a text that the database refuses. */
+    (void)lk_template_write(out, template, &fragments);
 }
 
 int lk_tx_check_value(const char *what, const sqlock_value *value,

@@ -167,7 +167,10 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 {
     int rc;
 
-    if (fd <= 0)
+    if (fd < 0)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "cancel_fd is %d: 0 stands for none", fd);
+    if (fd == 0)
         return 0;
     if (is_ready(fd)) {
         lk_waiter_cancel(canceller->all, waiter);
@@ -185,7 +188,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter)
 {
-    if (waiter->cancel_fd < 0)
+    if (waiter->cancel_fd == 0)
         return;
     pthread_mutex_lock(&canceller->mutex);
     if (waiter->cancel.watched != NULL)

@@ -74,7 +74,7 @@ void lk_leave(struct lk_entry *entry)
     entry->phase = next != NULL ? LK_BUSY : LK_FREE;
     entry->turn = next;
     if (next != NULL)
-        lk_call(next, LK_PART_TURN, LK_WAKE_TURN);
+        lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
 }
 
 /* Called with the mutex held: a lease of the registry's is theirs, too. */
@@ -85,7 +85,7 @@ static void let_all_in(struct lk_entry *entry)
     DL_FOREACH2(entry->parts, part, next)
     {
         if (part->state == LK_PART_QUEUED)
-            lk_call(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
+            lk_dequeue(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
     }
 }
 
@@ -99,6 +99,7 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->turn = NULL;
     entry->outage = 0;
     entry->owner = part->owner;
+    entry->asked = *part->waiter->options;
     entry->is_left_behind = part->waiter->is_abandoned;
     entry->hold_count = 1;
     memcpy(entry->client_id, lease->client_id, sizeof entry->client_id);
@@ -246,7 +247,7 @@ void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease)
         entry->handoffs = 0;
         entry->is_left_behind = false;
         forget_lease(entry);
-        lk_call(next, LK_PART_TURN, LK_WAKE_TURN);
+        lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
     }
     pthread_mutex_unlock(&entry->mutex);
 }

@@ -82,6 +82,7 @@ struct lk_entry {
     } peers;
     /* while it is occupied */
     uint64_t owner;
+    sqlock_acquire_options asked; /* complete, by the acquisition */
     uint64_t grant; /* which acquisition's: counts up, and never goes back */
     uint32_t hold_count;
     struct lk_place place;

@@ -55,8 +55,8 @@ void lk_wake_first(const struct lk_entry *entry)
         lk_waiter_wake(first->waiter, LK_WAKE_LOOK);
 }
 
-void lk_call(struct lk_part *part, enum lk_part_state state,
-             enum lk_wake_reason reason)
+void lk_dequeue(struct lk_part *part, enum lk_part_state state,
+                enum lk_wake_reason reason)
 {
     part->state = state;
     lk_waiter_wake(part->waiter, reason);
@@ -87,6 +87,24 @@ static bool is_used_twice(const struct lk_part *self)
     return false;
 }
 
+/* Whether a nested acquire asks for what the first one did not: there is one
+ * lease for both. */
+static bool wants_more(const struct lk_entry *entry,
+                       const sqlock_acquire_options *wanted)
+{
+    const sqlock_acquire_options *has = &entry->asked;
+    uint32_t usual_ms = entry->store->options.ttl_ms;
+
+    return (wanted->ttl_ms != has->ttl_ms && wanted->ttl_ms != usual_ms) ||
+           (wanted->auto_renew && !has->auto_renew) ||
+           (wanted->fenced && !has->fenced) ||
+           (wanted->max_hold_ms != 0 &&
+            wanted->max_hold_ms != has->max_hold_ms) ||
+           (wanted->on_lost != NULL &&
+            (wanted->on_lost != has->on_lost ||
+             wanted->lost_context != has->lost_context));
+}
+
 static int enter_again(struct lk_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -100,6 +118,10 @@ static int enter_again(struct lk_part *part, sqlock_error *err)
     if (entry->hold_count == UINT32_MAX)
         return lk_error(err, SQLOCK_EINVAL,
                         "the lock has been acquired too often");
+    if (wants_more(entry, part->waiter->options))
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock is held already, with other options: leave "
+                        "them to the first acquire");
     entry->hold_count++;
     part->grant = entry->grant;
     entry->is_left_behind = entry->is_left_behind && part->waiter->is_abandoned;
@@ -280,7 +302,7 @@ void lk_note_outage(struct lk_entry *entry, int rc)
     {
         if (rc != 0 && part->state == LK_PART_QUEUED &&
             part->waiter->options->fail_fast)
-            lk_call(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
+            lk_dequeue(part, LK_PART_OUTSIDE, LK_WAKE_RETRY);
     }
     pthread_mutex_unlock(&entry->mutex);
 }

@@ -40,7 +40,7 @@ struct lk_part *lk_first_queued(const struct lk_entry *entry);
 void lk_wake_first(const struct lk_entry *entry);
 
 /* With the mutex held: that part leaves the FIFO, for that state and reason. */
-void lk_call(struct lk_part *part, enum lk_part_state state,
-             enum lk_wake_reason reason);
+void lk_dequeue(struct lk_part *part, enum lk_part_state state,
+                enum lk_wake_reason reason);
 
 #endif

@@ -22,7 +22,6 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                               ? LK_NEVER
                               : lk_after_ms(sqlock_monotonic_ns(), wait_ms);
     waiter->options = options;
-    waiter->cancel_fd = -1;
 }
 
 void lk_waiter_clear(struct lk_waiter *waiter)

@@ -78,7 +78,7 @@ struct lk_waiter {
     int row_rc; /* before LK_WAKE_ROW */
     sqlock_error row_err;
 
-    int cancel_fd; /* -1: none; never changes once it is watched */
+    int cancel_fd; /* 0: none; never changes once it is watched */
     struct {
         struct lk_waiter *next, *previous;
         struct lk_cancel_fd *watched; /* NULL: none, or it was cancelled */

@@ -202,12 +202,12 @@ static void test_requests_by_handle_exclude_each_other(void **state)
     for (i = 0; i < 3; i++) {
         locks[i] = lock_obtain(registry, f->name);
         rc = sqlock_request_acquire(&requests[i], locks[i], SQLOCK_FOREVER,
-                                    NULL, -1, &f->err);
+                                    NULL, 0, &f->err);
         assert_lock_ok(rc, &f->err);
         /* so that they come in this order */
         assert_becomes_true(i > 0 || is_over(requests[0]), PATIENCE_MS);
     }
-    rc = sqlock_request_acquire(&twice, locks[1], SQLOCK_FOREVER, NULL, -1,
+    rc = sqlock_request_acquire(&twice, locks[1], SQLOCK_FOREVER, NULL, 0,
                                 &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(is_over(twice), PATIENCE_MS);

@@ -42,6 +42,51 @@ static void test_hold_count_follows_nesting(void **state)
     lock_drop(lock);
 }
 
+static void note_loss(void *context, sqlock_lock *lock, int code)
+{
+    (void)context;
+    (void)lock;
+    (void)code;
+}
+
+/* There is one lease for both: the nested acquire could not have its own. */
+static void test_a_nested_acquire_cannot_ask_for_more(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_acquire_options more[5];
+    sqlock_acquire_options first = SQLOCK_ACQUIRE_INIT;
+    int rc;
+
+    for (size_t i = 0; i < 5; i++)
+        more[i] = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
+    more[0].ttl_ms = 54321;
+    more[1].auto_renew = true;
+    more[2].fenced = true;
+    more[3].max_hold_ms = 54321;
+    more[4].on_lost = note_loss;
+    lock_take(lock, 0);
+    for (size_t i = 0; i < 5; i++) {
+        rc = sqlock_acquire(lock, 0, &more[i], &f->err);
+        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_int_equal(sqlock_hold_count(lock), 1);
+    }
+    lock_give(lock);
+
+    first.auto_renew = true;
+    first.ttl_ms = 54321;
+    rc = sqlock_acquire(lock, 0, &first, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_acquire(lock, 0, &first, &f->err);
+    assert_lock_ok(rc, &f->err);
+    rc = sqlock_acquire(lock, 0, NULL, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 3);
+    for (int i = 0; i < 3; i++)
+        lock_give(lock);
+    lock_drop(lock);
+}
+
 static void test_the_client_id_is_the_rows(void **state)
 {
     struct fixture *f = *state;
@@ -256,6 +301,7 @@ static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
 
 static const struct test tests[] = {
     TEST(test_hold_count_follows_nesting),
+    TEST(test_a_nested_acquire_cannot_ask_for_more),
     TEST(test_the_client_id_is_the_rows),
     TEST(test_fewer_releases_than_acquires_keep_the_lock),
     TEST(test_another_thread_holds_nothing),

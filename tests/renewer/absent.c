@@ -175,11 +175,11 @@ static void test_requests_go_past_an_absent_holder(void **state)
     absent.options.auto_renew = false;
     options.auto_renew = false;
     start_absent(&absent, &worker, lock);
-    rc = sqlock_request_acquire(&first, lock, SQLOCK_FOREVER, &options, -1,
+    rc = sqlock_request_acquire(&first, lock, SQLOCK_FOREVER, &options, 0,
                                 &f->err);
     assert_lock_ok(rc, &f->err);
-    rc = sqlock_request_acquire(&second, lock, SQLOCK_FOREVER, NULL, -1,
-                                &f->err);
+    rc =
+        sqlock_request_acquire(&second, lock, SQLOCK_FOREVER, NULL, 0, &f->err);
     assert_lock_ok(rc, &f->err);
     /* The first one is granted, and nobody comes for it. */
     assert_becomes_true(sqlock_request_status(second) == SQLOCK_REQUEST_HELD,

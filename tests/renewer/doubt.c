@@ -421,7 +421,7 @@ static void begin_requests(struct fixture *f, sqlock_registry *registry,
     for (size_t i = 0; i < REQUESTS; i++) {
         sqlock_lock *lock = nth_lock(f, registry, i);
         int rc =
-            sqlock_request_acquire(&requests[i], lock, 0, NULL, -1, &f->err);
+            sqlock_request_acquire(&requests[i], lock, 0, NULL, 0, &f->err);
 
         assert_lock_ok(rc, &f->err);
     }

@@ -404,7 +404,7 @@ static int64_t ask_and_abandon(struct fixture *f, sqlock_lock *lock, int fd)
     assert_non_null(requests);
     options.cancel_fd = fd;
     for (size_t i = 0; i < QUEUE_FIRST; i++)
-        requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+        requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
     for (size_t i = 0; i < QUEUE_FIRST; i++)
         request_give_up(f, requests[i]);
     free(requests);
@@ -445,7 +445,7 @@ static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
     lock_take(lock, 0);
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < 3; i++)
-            requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+            requests[i] = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
         request_give_up(f, requests[1]);
         assert_int_equal(sqlock_request_status(requests[0]),
                          SQLOCK_REQUEST_FETCHING);

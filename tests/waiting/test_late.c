@@ -247,7 +247,7 @@ static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
     int rc;
 
     lock_take(lock, TTL_MS);
-    rc = sqlock_request_acquire(&request, lock, PATIENCE_MS, NULL, -1, &f->err);
+    rc = sqlock_request_acquire(&request, lock, PATIENCE_MS, NULL, 0, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
                         PATIENCE_MS);

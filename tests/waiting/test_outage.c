@@ -305,7 +305,7 @@ static void expect_told(struct scene *scene, int code)
     int rc;
 
     do {
-        request = request_ask(scene->f, scene->lock, STATEMENT_MS, NULL, -1);
+        request = request_ask(scene->f, scene->lock, STATEMENT_MS, NULL, 0);
         assert_becomes_true(request_is_over(request), PATIENCE_MS);
         rc = sqlock_request_finish(request, &scene->f->err);
     } while (rc == SQLOCK_ETIMEDOUT && check_pause(end_ns));
@@ -321,7 +321,7 @@ static void test_a_request_outlasts_an_outage(void **state)
 
     open_scene(&scene, *state);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
     nap();
     assert_false(request_is_over(request));
     expect_told(&scene, SQLOCK_EUNREACHABLE);
@@ -330,7 +330,7 @@ static void test_a_request_outlasts_an_outage(void **state)
     rc = sqlock_release(scene.lock, &scene.f->err);
     expect_release(&scene, rc, &scene.f->err);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
     nap();
     rc = sqlock_cancel(scene.lock, &scene.f->err);
     assert_lock_ok(rc, &scene.f->err);

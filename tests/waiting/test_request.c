@@ -121,7 +121,7 @@ static void test_a_request_is_woken_by_another_process(void **state)
 
     lock_take(held, 0);
     token = sqlock_token(held);
-    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_FETCHING);
     assert_code(SQLOCK_EINUSE, sqlock_request_finish(request, &f->err),
                 &f->err);
@@ -150,21 +150,21 @@ static void test_a_request_that_is_not_served_says_why(void **state)
     assert_int_equal(drain(done), 1);
     request_expect(f, request_ask(f, held, 0, NULL, done), SQLOCK_REQUEST_FREE,
                    SQLOCK_EBUSY);
-    request_expect(f, request_ask(f, lock, 40, NULL, -1), SQLOCK_REQUEST_FREE,
+    request_expect(f, request_ask(f, lock, 40, NULL, 0), SQLOCK_REQUEST_FREE,
                    SQLOCK_ETIMEDOUT);
-    request_expect(f, request_ask(f, held, 40, NULL, -1), SQLOCK_REQUEST_FREE,
+    request_expect(f, request_ask(f, held, 40, NULL, 0), SQLOCK_REQUEST_FREE,
                    SQLOCK_ETIMEDOUT); /* in the queue of the process */
-    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     rc = sqlock_cancel(lock, &f->err);
     assert_lock_ok(rc, &f->err);
     request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     options.cancel_fd = open_eventfd();
-    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
     assert_true(write(options.cancel_fd, &(uint64_t){1}, 8) == 8);
     request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     options.size = 3;
     request = NULL;
-    rc = sqlock_request_acquire(&request, lock, 0, &options, -1, &f->err);
+    rc = sqlock_request_acquire(&request, lock, 0, &options, 0, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_null(request);
     (void)close(options.cancel_fd);
@@ -185,8 +185,8 @@ static void test_requests_of_one_thread_exclude_each_other(void **state)
     sqlock_request *second;
 
     lock_take(lock, 0);
-    first = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    second = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    first = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
+    second = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     contender_queue(&last, lock, SQLOCK_FOREVER);
     assert_int_equal(sqlock_request_status(first), SQLOCK_REQUEST_FETCHING);
     lock_give(lock);
@@ -221,13 +221,13 @@ static void test_a_release_does_not_wait_either(void **state)
     assert_int_equal(drain(done), 1); /* nested: over at once */
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     assert_int_equal(sqlock_hold_count(lock), 1);
-    next = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    next = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     rc = sqlock_request_release(&release, lock, done, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_false(sqlock_is_held(lock)); /* from here on */
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     request_expect(f, next, SQLOCK_REQUEST_HELD, 0);
-    rc = sqlock_request_release(&release, lock, -1, &f->err);
+    rc = sqlock_request_release(&release, lock, 0, &f->err);
     assert_lock_ok(rc, &f->err);
     request_give_up(f, release); /* carried out all the same */
     lock_drop(lock);
@@ -256,7 +256,7 @@ static void test_an_abandoned_request_leaves_nothing(void **state)
     lock_drop(lock);
     lock_give(held);
     assert_true(row_is_free(f));
-    granted = request_ask(f, held, 0, NULL, -1);
+    granted = request_ask(f, held, 0, NULL, 0);
     assert_becomes_true(request_is_over(granted), PATIENCE_MS);
     assert_false(row_is_free(f));
     request_give_up(f, granted);
@@ -276,10 +276,9 @@ static void test_abandoned_at_every_stage(void **state)
     unsigned rounds = check_scale(60, 4000);
 
     for (unsigned i = 0; i < rounds; i++) {
-        sqlock_request *one = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-        sqlock_request *two = request_ask(f, other, SQLOCK_FOREVER, NULL, -1);
-        sqlock_request *three =
-            request_ask(f, lock, (int64_t)(i % 4), NULL, -1);
+        sqlock_request *one = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
+        sqlock_request *two = request_ask(f, other, SQLOCK_FOREVER, NULL, 0);
+        sqlock_request *three = request_ask(f, lock, (int64_t)(i % 4), NULL, 0);
 
         for (unsigned k = 0; k < i % 7; k++)
             (void)check_pause(INT64_MAX);
@@ -323,7 +322,7 @@ static void serve(struct fixture *f, struct crowd *crowd)
             crowd->over++;
             continue;
         }
-        rc = sqlock_request_release(&release, crowd->locks[i], -1, &f->err);
+        rc = sqlock_request_release(&release, crowd->locks[i], 0, &f->err);
         assert_lock_ok(rc, &f->err);
         crowd->requests[i] = release;
     }
@@ -355,7 +354,7 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
     fds = check_entries("/proc/self/fd");
     for (unsigned i = 0; i < crowd->count; i++)
         crowd->requests[i] =
-            request_ask(f, crowd->locks[i], SQLOCK_FOREVER, NULL, -1);
+            request_ask(f, crowd->locks[i], SQLOCK_FOREVER, NULL, 0);
     rc = sqlock_release_many(crowd->held, crowd->count, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true((serve(f, crowd), crowd->over == crowd->count),
@@ -392,14 +391,14 @@ static void test_a_registry_closes_with_requests_open(void **state)
     (void)snprintf(name, sizeof name, "%s free", f->name);
     free_one = lock_obtain(registry, name);
     lock_take(held, 0);
-    (void)request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    (void)request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    request_give_up(f, request_ask(f, lock, SQLOCK_FOREVER, NULL, -1));
-    granted = request_ask(f, free_one, 0, NULL, -1);
+    (void)request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
+    (void)request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
+    request_give_up(f, request_ask(f, lock, SQLOCK_FOREVER, NULL, 0));
+    granted = request_ask(f, free_one, 0, NULL, 0);
     assert_becomes_true(request_is_over(granted), PATIENCE_MS);
     free_one = lock_obtain(registry, f->database->name);
     lock_take(free_one, 0);
-    rc = sqlock_request_release(&release, free_one, -1, &f->err);
+    rc = sqlock_request_release(&release, free_one, 0, &f->err);
     assert_lock_ok(rc, &f->err);
     registry_end(registry);
     lock_give(held);
@@ -427,7 +426,7 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
     options.ttl_ms = 300;
     options.on_lost = count_lost;
     options.lost_context = &lost;
-    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
     assert_becomes_true(atomic_load(&lost) == 1, PATIENCE_MS);
@@ -462,7 +461,7 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
     int rc;
 
     options.ttl_ms = 300;
-    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_LOST,
                         PATIENCE_MS);
     rc = sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err);
@@ -489,7 +488,7 @@ static void test_a_request_is_kept(void **state)
 
     options.ttl_ms = 4000;
     options.auto_renew = true;
-    request = request_ask(f, lock, SQLOCK_FOREVER, &options, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
     assert_becomes_true(request_is_over(request), PATIENCE_MS);
     row = fixture_row(f, f->name);
     assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
@@ -513,8 +512,8 @@ static void test_owned_by_the_registry_requests_are_counted(void **state)
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
-    requests[0] = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
-    requests[1] = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    requests[0] = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
+    requests[1] = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     request_expect(f, requests[0], SQLOCK_REQUEST_HELD, 0);
     assert_becomes_true(request_is_over(requests[1]), PATIENCE_MS);
     assert_int_equal(sqlock_hold_count(lock), 2);
@@ -530,9 +529,9 @@ static bool refused_in_child(sqlock_lock *lock, sqlock_request *request)
 {
     sqlock_request *another = NULL;
 
-    return sqlock_request_acquire(&another, lock, 0, NULL, -1, NULL) ==
+    return sqlock_request_acquire(&another, lock, 0, NULL, 0, NULL) ==
                SQLOCK_EFORK &&
-           sqlock_request_release(&another, lock, -1, NULL) == SQLOCK_EFORK &&
+           sqlock_request_release(&another, lock, 0, NULL) == SQLOCK_EFORK &&
            sqlock_request_status(request) == SQLOCK_REQUEST_FREE &&
            sqlock_request_finish(request, NULL) == SQLOCK_EFORK &&
            sqlock_request_abandon(request, NULL) == SQLOCK_EFORK;
@@ -542,7 +541,7 @@ static void test_F17_a_child_has_no_requests(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_request *request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    sqlock_request *request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     int status = -1;
     pid_t pid;
 
@@ -569,7 +568,7 @@ static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
     lock_give(lock);
     sql_run(&f->sql, "BEGIN");
     sql_run(&f->sql, "UPDATE %s SET FENCE = FENCE", f->table);
-    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_FETCHING);
     sql_run(&f->sql, "ROLLBACK");
     request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
@@ -577,7 +576,31 @@ static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
     lock_drop(lock);
 }
 
+/* 0 stands for none, so that options of zeros ask for nothing. */
+static void test_a_negative_descriptor_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_request *request = NULL;
+    int rc;
+
+    rc = sqlock_request_acquire(&request, lock, 0, NULL, -1, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(request);
+    options.cancel_fd = -1;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    lock_take(lock, 0);
+    rc = sqlock_request_release(&request, lock, -1, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
+    TEST(test_a_negative_descriptor_is_refused),
     TEST(test_what_was_granted_belongs_to_who_finishes_it),
     TEST_ON(test_a_request_is_woken_by_another_process, ON_ALL, IN_ALL),
     TEST(test_a_request_that_is_not_served_says_why),

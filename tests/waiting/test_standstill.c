@@ -62,14 +62,14 @@ static void test_a_held_lock_is_not_dropped_for_an_abandoned_one(void **state)
     tapped = fixture_tapped(f, &options);
     lock = lock_obtain(tapped, f->name);
     lock_take(lock, 0);
-    queued = request_ask(f, lock, SQLOCK_FOREVER, NULL, -1);
+    queued = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
     tap_hooks(hold_up, NULL, &barrier);
     for (size_t i = 0; i < BLOCKERS; i++) {
         char name[96];
 
         (void)snprintf(name, sizeof name, "%s blocker %zu", f->name, i);
         locks[i] = lock_obtain(tapped, name);
-        blockers[i] = request_ask(f, locks[i], SQLOCK_FOREVER, NULL, -1);
+        blockers[i] = request_ask(f, locks[i], SQLOCK_FOREVER, NULL, 0);
     }
     assert_becomes_true(are_all_busy(tapped), PATIENCE_MS);
     request_give_up(f, queued);
@@ -115,8 +115,8 @@ static int64_t begin_to_serve(struct fixture *f, sqlock_lock *lock,
         int rc;
 
         lock_take(lock, 0);
-        *next = request_ask(f, lock, wait_ms, NULL, -1);
-        rc = sqlock_request_release(release, lock, -1, &f->err);
+        *next = request_ask(f, lock, wait_ms, NULL, 0);
+        rc = sqlock_request_release(release, lock, 0, &f->err);
         assert_lock_ok(rc, &f->err);
         assert_becomes_true(atomic_load(&barrier->count) > 0 ||
                                 request_is_over(*next),
