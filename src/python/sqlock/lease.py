@@ -56,7 +56,7 @@ class Handle:
         request = ctypes.c_void_p()
         try:
             self.registry._call(
-                "request_release", _native.byref(request), self.pointer, -1
+                "request_release", _native.byref(request), self.pointer, 0
             )
             self.registry._call("request_abandon", request)
         except Error:
