@@ -462,7 +462,31 @@ static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
     lock_drop(lock);
 }
 
+/* 0 stands for none, so that options of zeros ask for nothing. */
+static void test_a_negative_descriptor_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_request *request = NULL;
+    int rc;
+
+    rc = sqlock_request_acquire(&request, lock, 0, NULL, -1, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_null(request);
+    options.cancel_fd = -1;
+    rc = sqlock_acquire(lock, 0, &options, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    lock_take(lock, 0);
+    rc = sqlock_request_release(&request, lock, -1, &f->err);
+    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_int_equal(sqlock_hold_count(lock), 1);
+    lock_give(lock);
+    lock_drop(lock);
+}
+
 static const struct test tests[] = {
+    TEST(test_a_negative_descriptor_is_refused),
     TEST(test_cancel_ends_a_wait_for_another_process),
     TEST_ON(test_no_session_is_ended_from_another_one, ON_SERVERS, IN_SQLOCK),
     TEST(test_cancel_ends_all_waits_of_the_process),

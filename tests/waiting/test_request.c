@@ -576,31 +576,7 @@ static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
     lock_drop(lock);
 }
 
-/* 0 stands for none, so that options of zeros ask for nothing. */
-static void test_a_negative_descriptor_is_refused(void **state)
-{
-    struct fixture *f = *state;
-    sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    sqlock_request *request = NULL;
-    int rc;
-
-    rc = sqlock_request_acquire(&request, lock, 0, NULL, -1, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    assert_null(request);
-    options.cancel_fd = -1;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    lock_take(lock, 0);
-    rc = sqlock_request_release(&request, lock, -1, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    assert_int_equal(sqlock_hold_count(lock), 1);
-    lock_give(lock);
-    lock_drop(lock);
-}
-
 static const struct test tests[] = {
-    TEST(test_a_negative_descriptor_is_refused),
     TEST(test_what_was_granted_belongs_to_who_finishes_it),
     TEST_ON(test_a_request_is_woken_by_another_process, ON_ALL, IN_ALL),
     TEST(test_a_request_that_is_not_served_says_why),
