@@ -1,6 +1,6 @@
 /*
- * admin.c - what an operator asks of one lock: who holds it, end its lease; and
- * all of them after a restore.
+ * admin.c - the calls of an operator about one lock: show its holder, end its
+ * lease; and about all locks after a restore.
  */
 #include <stdio.h>
 #include <string.h>

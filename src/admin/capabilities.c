@@ -1,10 +1,10 @@
 /*
- * capabilities.c - what the database behind a URL gives, found out by two
- * sessions that get in each other's way: a version tells what a server calls
- * itself, and some call themselves what they are not (F63-F68)
+ * capabilities.c - the capabilities of the database behind a URL, found out by
+ * two sessions that get in each other's way: a version tells what a server
+ * calls itself, and some call themselves what they are not (F63-F68)
  *
- * All is done in a region of its own, under a lock, so that one at a time does
- * it; its row goes in the end.
+ * The sessions use a region of its own, under a lock, so that one caller at a
+ * time does it; their row is removed in the end.
  */
 #include <stdio.h>
 #include <string.h>

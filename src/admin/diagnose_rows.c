@@ -1,6 +1,6 @@
 /*
- * diagnose_rows.c - what the rows of a region say of those who wrote them:
- * holders that are no sqlock, clocks that are off
+ * diagnose_rows.c - conclusions from the rows of a region about their holders:
+ * those that are no sqlock, and those whose clocks are off
  */
 #include <inttypes.h>
 #include <string.h>

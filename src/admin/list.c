@@ -1,10 +1,10 @@
 /*
  * list.c - info rows in pages, and all locks of a region, by key.
  *
- * Where the database has rows by key on their way, they are read in pages by
- * key.  Where it has not (LIST_BEGIN, FIND_BEGIN), they are read as they lie
- * there, in a transaction, and are put in order here.  Each page has a deadline
- * of its own: a statement that gives a million rows ends at its time limit.
+ * A table whose database has an order by key at hand is read in pages by key.
+ * Any other (LIST_BEGIN, FIND_BEGIN) is read as it lies there, in a
+ * transaction, and its rows are put in order here.  Each page has a deadline of
+ * its own: a statement that gives a million rows ends at its time limit.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * hash.h - the hash of a text, and tables
  *
- * Of uthash, which would end the process for want of memory: here, what could
- * not be added has no table (hh.tbl is NULL).
+ * The tables are uthash's, which would end the process for want of memory:
+ * here, a table to which nothing could be added is NULL (hh.tbl).
  */
 #ifndef LK_HASH_H
 #define LK_HASH_H

@@ -1,6 +1,6 @@
 /*
  * arguments.c - options by popt: those of the program and those of a command,
- * in any order.  What they mean is decided by who uses them.
+ * in any order.  The commands decide what their options mean.
  */
 #include "cli.h"
 

@@ -1,5 +1,5 @@
 /*
- * cli.h - what the files of the sqlock command share
+ * cli.h - declarations that the files of the sqlock command share
  *
  * The command is a client of sqlock.h and of nothing else in this tree.  Data
  * goes to stdout, everything said about it goes to stderr, one line each.

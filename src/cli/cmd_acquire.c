@@ -1,8 +1,8 @@
 /*
- * cmd_acquire.c - `sqlock acquire`: take a lock for whoever asked, which is no
- * child of ours: a shell script, another language.  What is left behind is the
- * lease, named by its id; with --for, a helper too, which renews the lease
- * until a process ends.
+ * cmd_acquire.c - `sqlock acquire`: take a lock for a caller that is no child
+ * of ours: a shell script, another language.  The lease stays behind, named by
+ * its id; with --for, a helper stays, too, which renews the lease until a
+ * process ends.
  */
 #include "run.h"
 #include "sqlock/async.h"

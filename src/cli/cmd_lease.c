@@ -1,6 +1,6 @@
 /*
- * cmd_lease.c - `sqlock renew`, `release` and `guard-sql`: what is done with
- * the id of a lease, by a process that did not acquire it.
+ * cmd_lease.c - `sqlock renew`, `release` and `guard-sql`: commands on the id
+ * of a lease, by a process that did not acquire it.
  */
 #include "cli.h"
 #include "sqlock/lease.h"

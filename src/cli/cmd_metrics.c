@@ -23,8 +23,8 @@ struct regions {
     size_t count;
 };
 
-/* A label's value, without what would end it or the line.  To be freed; NULL:
- * out of memory. */
+/* The value of a label, without characters that would end it or the line.
+ * To be freed; NULL: out of memory. */
 static char *label_of(const char *text)
 {
     char *shown = cli_escape(text);
@@ -79,7 +79,7 @@ static void clear(struct regions *regions)
     free(regions->items);
 }
 
-/* False: out of memory. */
+/* Count the rows of each region.  False: out of memory. */
 static bool gather(struct regions *regions, const sqlock_info *rows,
                    size_t count)
 {
@@ -134,7 +134,8 @@ static void print_metrics(const struct regions *regions)
                    region->waiting);
 }
 
-/* One region that is asked for has its numbers also when they are 0. */
+/* Print the numbers of each region.  A region that is asked for has them
+ * also when they are 0. */
 static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
 {
     struct regions regions = {0};

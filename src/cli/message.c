@@ -1,5 +1,5 @@
 /*
- * message.c - what the command says, on stderr: "sqlock: " and one line, in
+ * message.c - messages of the command, on stderr: "sqlock: " and one line, in
  * one write, so that it does not mix with what a child writes there.  Never on
  * stdout, never more than one line, nothing that a terminal would obey.
  */

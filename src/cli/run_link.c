@@ -1,6 +1,6 @@
 /*
- * run_link.c - what sqlock and the supervisor say to each other: whole messages
- * on a socket whose end of file is the other's death.  Nobody waits for it.
+ * run_link.c - the messages between sqlock and the supervisor: whole ones, on a
+ * socket whose end of file is the other's death.  Neither waits for it.
  */
 #include "run.h"
 

@@ -1,6 +1,6 @@
 /*
- * run_report.c - what came of `sqlock run`, for programs: an exit status alone
- * cannot tell whether 75 is the command's own (F76).
+ * run_report.c - the outcome of `sqlock run`, for programs: an exit status
+ * alone cannot tell whether 75 is the command's own (F76).
  */
 #include "run.h"
 

@@ -1,12 +1,13 @@
 /*
- * run_say.c - what is said on stderr while the lock may be held
+ * run_say.c - messages on stderr while the lock may be held
  *
- * Stderr may be a pipe that is full, or a terminal that was stopped: who writes
- * there can be kept waiting for ever, and neither the lease's thread nor the
- * one that begins and ends the command must be.  So each message is written by
- * a thread of its own, one at a time.  Who says it waits for a moment until it
- * is written, so that messages and the command's own words keep their order,
- * and then goes on without it.  Sqlock ends without it, too.
+ * Stderr may be a pipe that is full, or a terminal that was stopped: a thread
+ * that writes there can be kept waiting for ever, and neither the lease's
+ * thread nor the one that begins and ends the command must be.  So each message
+ * is written by a thread of its own, one at a time.  The caller waits for a
+ * moment until the message is written, so that messages and the command's own
+ * words keep their order, and then goes on without it.  Sqlock ends without it,
+ * too.
  */
 #include "run.h"
 

@@ -12,10 +12,10 @@
  *                         |                 ^
  *                         +--> STOPPING ----+
  *
- * A subreaper: orphans become its children.  What has made a session of its own
- * is a daemon: it is left alone when the command has ended by itself, and ended
- * like the rest when sqlock was told to end, when a signal has ended the
- * command and when the lease ends first.
+ * The supervisor is a subreaper: orphans become its children.  A process that
+ * has made a session of its own is a daemon: it is left alone when the command
+ * has ended by itself, and ended like the rest when sqlock was told to end,
+ * when a signal has ended the command and when the lease ends first.
  */
 #include "run.h"
 

@@ -1,6 +1,6 @@
 /*
- * arguments.c - what is asked of a stock: whether it may be asked, and a line
- * of it, which is an item and a quantity.
+ * arguments.c - checks of the arguments of an operation, and its lines, each of
+ * which is an item and a quantity.
  */
 #include "stock/stock.h"
 

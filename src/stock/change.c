@@ -1,5 +1,6 @@
 /*
- * change.c - what takes nothing away: adding to an item, and setting it
+ * change.c - the operations that take nothing away: adding to an item, and
+ * setting it
  */
 #include "stock/stock.h"
 

@@ -3,7 +3,7 @@
  * statement when there is enough of it; otherwise, or when one of the orders is
  * known, each is judged in turn with the row locked, first come, first served.
  *
- * What a try would answer is only told once it is committed.
+ * An attempt's answers are told only once it is committed.
  */
 #include "stock/combine.h"
 

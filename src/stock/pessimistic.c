@@ -1,6 +1,6 @@
 /*
- * pessimistic.c - SELECT ... FOR UPDATE, look, UPDATE: what everybody writes
- * first, and the measure of the others
+ * pessimistic.c - SELECT ...  FOR UPDATE, look, UPDATE: the way that is written
+ * first as a rule, and the measure of the others
  */
 #include "stock/stock.h"
 

@@ -1,6 +1,6 @@
 /*
- * request.c - what the application asks for, checked and its lines sorted, and
- * what it is told
+ * request.c - the application's requests: checked, their lines sorted, run, and
+ * answered
  */
 #include "stock/stock.h"
 

@@ -1,7 +1,7 @@
 /*
- * reservation.c - what becomes of a reservation: claimed, cancelled or expired,
- * one of them and once.  Its row decides; the quantities go back in the same
- * transaction.
+ * reservation.c - the end of a reservation: it is claimed, is cancelled or
+ * expires, one of these and once.  Its row decides; the quantities go back in
+ * the same transaction.
  */
 #include "stock/stock.h"
 

@@ -1,6 +1,7 @@
 /*
- * identify.c - is a connection of the application on the database that has the
- * lock table?  Asked of both, in the database's own words.
+ * identify.c - check that a connection of the application leads to the database
+ * that has the lock table.  Both connections are asked, by a statement of the
+ * driver's.
  */
 #include <stdlib.h>
 #include <string.h>

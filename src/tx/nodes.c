@@ -1,8 +1,8 @@
 /*
- * nodes.c - do row locks hold against everybody?  Not on Galera, where each
- * node takes writes and knows its own row locks only (F63): two transactions on
- * two nodes have the same row FOR UPDATE, and a guard does not see the
- * take-over.
+ * nodes.c - check that row locks hold against everybody.  They do not on
+ * Galera, where each node takes writes and knows its own row locks only (F63):
+ * two transactions on two nodes have the same row FOR UPDATE, and a guard does
+ * not see the take-over.
  */
 #include "base/error.h"
 #include "tx/tx.h"

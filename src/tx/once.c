@@ -1,6 +1,6 @@
 /*
- * once.c - what was done once and for all: a table beside the lock table, which
- * no reaper touches
+ * once.c - records of what was done once and for all, in a table beside the
+ * lock table, which no reaper touches
  *
  * A record is written in a transaction that guards the lease, so that only its
  * holder can write it: whoever has lost the lock records nothing.

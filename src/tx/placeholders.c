@@ -1,8 +1,8 @@
 /*
- * placeholders.c - what has to be known of the application's SQL: `?` becomes
- * $1, $2 for databases that number them, and the first word tells what a
- * statement may do.  To find placeholders is to know where SQL does not mean
- * what it says: quotes, comments, and PostgreSQL's dollar quotes.
+ * placeholders.c - reading the application's SQL: `?` becomes $1, $2 for
+ * databases that number them, and the first word tells what a statement may
+ * do.  Finding placeholders takes knowing where SQL does not mean what it says:
+ * quotes, comments, and PostgreSQL's dollar quotes.
  */
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
  * tx.c - beginning and ending transactions, on connections of the registry and
- * of the application.  What a commit answers is what the server has said.
+ * of the application.  A commit answers only what the server has said.
  */
 #include "tx/tx.h"
 

@@ -1,5 +1,5 @@
 /*
- * checks.c - which settings of MySQL and MariaDB locks depend on, and why
+ * checks.c - the settings of MySQL and MariaDB that locks depend on, and why
  *
  * SHOW, because the tables behind it are in other places in each of the two.
  */

@@ -1,8 +1,8 @@
 /*
- * client.c - what the two client libraries do differently
+ * client.c - the differences between the two client libraries
  *
- * MariaDB Connector/C when its version macro is there, or else Oracle's
- * libmysqlclient.  Seen with 3.3.20 and 9.7.4.
+ * The library is MariaDB Connector/C when its version macro is there, or else
+ * Oracle's libmysqlclient.  Tested with 3.3.20 and 9.7.4.
  */
 #include "drivers/mysql/client.h"
 

@@ -1,9 +1,9 @@
 /*
- * errors.c - what an error of MySQL means for the statement
+ * errors.c - the meaning of an error of MySQL for its statement
  *
- * By number alone, never by text.  Server errors the table does not know are
- * errors of the statement: the server has answered.  Errors of the client
- * library that it does not know leave open what the server did.
+ * The number alone decides, never the text.  Server errors that the table does
+ * not know are errors of the statement: the server has answered.  Errors of the
+ * client library that it does not know leave open what the server did.
  */
 #include "drivers/mysql/errors.h"
 

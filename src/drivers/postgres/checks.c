@@ -1,5 +1,5 @@
 /*
- * checks.c - which settings of PostgreSQL locks depend on, and why
+ * checks.c - the settings of PostgreSQL that locks depend on, and why
  */
 #include "drivers/postgres/session.h"
 

@@ -1,8 +1,8 @@
 /*
- * outcome.c - what became of a statement or a connection attempt
+ * outcome.c - the outcome of a statement or a connection attempt
  *
- * Decided by SQLSTATE, never by text, which comes in the server's language.
- * It sends nothing.
+ * SQLSTATE decides, never the text, which comes in the server's language.
+ * Sends nothing.
  */
 #include <ctype.h>
 #include <string.h>

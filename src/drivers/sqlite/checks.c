@@ -1,6 +1,6 @@
 /*
- * checks.c - what of an SQLite file locks depend on, and why.  Files on
- * network file systems are refused when they are opened.
+ * checks.c - the settings of an SQLite file that locks depend on, and why.
+ * Files on network file systems are refused when they are opened.
  */
 #include "drivers/sqlite/sqlite.h"
 

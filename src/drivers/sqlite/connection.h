@@ -1,6 +1,6 @@
 /*
- * connection.h - what the files of the SQLite driver share: the state of one
- * connection, and who does what with it
+ * connection.h - the state of one connection, which the files of the SQLite
+ * driver share, and who does what with it
  */
 #ifndef LK_SQLITE_CONNECTION_H
 #define LK_SQLITE_CONNECTION_H
@@ -52,9 +52,9 @@ struct lk_sqlite {
                                    or for good */
 };
 
-/* call.c: one call, from its deadline to its outcome.  What lies between begin
- * and end is stopped by abort() and, in busy and progress handlers, by the
- * deadline. */
+/* call.c: one call, from its deadline to its outcome.  The part between
+ * begin and end is stopped by abort() and, in busy and progress handlers, by
+ * the deadline. */
 int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
                          sqlock_error *err);
 void lk_sqlite_call_end(struct lk_sqlite *c);

@@ -1,7 +1,6 @@
 /*
- * failure.c - what an error of SQLite means to the library: which of the
- * outcomes of sqlock/driver.h it is.  Codes decide, with one exception, marked
- * below.
+ * failure.c - the meaning of an error of SQLite: which of the outcomes of
+ * sqlock/driver.h it is.  Codes decide, with one exception, marked below.
  */
 #include <errno.h>
 #include <string.h>

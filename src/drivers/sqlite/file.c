@@ -1,6 +1,7 @@
 /*
- * file.c - from a URL to a file that can hold locks.  What is refused here
- * would exclude nobody, or not reliably; SQLite itself would accept it.
+ * file.c - from a URL to a file that can hold locks.  Files that would exclude
+ * nobody, or not reliably, are refused, although SQLite itself would accept
+ * them.
  */
 #include <errno.h>
 #include <fcntl.h>
