@@ -49,7 +49,7 @@ static const char program_help[] =
     "PGPASSFILE, to ~/.my.cnf, or to a variable named by the URL parameter\n"
     "password_env=NAME.\n"
     "\n"
-    "What is neither an option nor in the environment is looked for in\n"
+    "Settings that are neither options nor in the environment are read from\n"
     "$XDG_CONFIG_HOME/sqlock/config (~/.config/sqlock/config), then in\n"
     "/etc/sqlock.conf: lines such as \"region = jobs\", with the names of the\n"
     "options above.\n"
