@@ -47,9 +47,11 @@ typedef struct sqlock_info {
     int64_t expires_at_us;           /* when it expires */
     int64_t remaining_ms;            /* until then; 0 when not held */
     char *name;                      /* NULL where not known */
-    char *holder;       /* "host pid program note"; "peer" for a holder that
-                           is not sqlock; "broken by ..." after
-                           sqlock_break(); NULL when free or not known */
+    char *holder;       /* "user@host pid command line (note)", with "..." in
+                           place of what may be a secret; "peer" for a holder
+                           that is not sqlock; "broken by ..." after
+                           sqlock_break(), also when free; else NULL when free
+                           or not known */
     int64_t ahead_ms;   /* at least how far the clock of a peer is ahead: its
                            row was acquired in the future, or for longer than
                            peer_ttl_ms; 0: nothing is known */
@@ -58,6 +60,8 @@ typedef struct sqlock_info {
     int32_t waiters;    /* from sqlock_find() with `waiters`; -1: not known */
     char *waiter_names; /* of them, as far as the database knows, with ", "
                            between; NULL where not known */
+    char *last_holder;  /* free: who released it last; NULL where the row does
+                           not tell: after a break, and on Spring's layouts */
 } sqlock_info;
 
 /**

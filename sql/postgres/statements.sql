@@ -38,10 +38,10 @@ UPDATE "int_lock"
 -- release
 UPDATE "int_lock"
   SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
-    'off', true) = 'off' THEN CASE WHEN CASE WHEN NOT
-    pg_try_advisory_xact_lock($1 + 1) THEN pg_notify('sqlock_' || to_hex($1),
-    '') IS NULL END THEN NULL END END, EXPIRED_AFTER = (clock_timestamp() AT
-    TIME ZONE 'UTC') - interval '18262 days 12 hours'
+    'off', true) <> 'off' OR CASE WHEN NOT pg_try_advisory_xact_lock($1 + 1)
+    THEN pg_notify('sqlock_' || to_hex($1), '') IS NULL END THEN NULL ELSE
+    HOLDER END, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') -
+    interval '18262 days 12 hours'
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4;
 
 -- read
@@ -179,8 +179,8 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
     FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
     T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
   UPDATE "int_lock" AS T
-  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = (clock_timestamp() AT
-    TIME ZONE 'UTC') - interval '18262 days 12 hours'
+  SET CLIENT_ID = NULL, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC')
+    - interval '18262 days 12 hours'
   FROM J
   WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
   RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'
@@ -231,10 +231,10 @@ UPDATE "int_lock"
 -- release while others wait
 UPDATE "int_lock"
   SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
-    'off', true) = 'off' THEN CASE WHEN CASE WHEN NOT
-    pg_try_advisory_xact_lock($1 + 1) THEN pg_notify('sqlock_' || to_hex($1),
-    '') IS NULL END THEN NULL END END, EXPIRED_AFTER = (clock_timestamp() AT
-    TIME ZONE 'UTC') - interval '18262 days 12 hours'
+    'off', true) <> 'off' OR CASE WHEN NOT pg_try_advisory_xact_lock($1 + 1)
+    THEN pg_notify('sqlock_' || to_hex($1), '') IS NULL END THEN NULL ELSE
+    HOLDER END, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC') -
+    interval '18262 days 12 hours'
   WHERE LOCK_KEY = $2 AND REGION = $3 AND CLIENT_ID = $4
   RETURNING pg_advisory_unlock_all() IS NULL;
 
@@ -407,7 +407,7 @@ INSERT INTO "int_lock" AS L (LOCK_KEY, REGION, CLIENT_ID, CREATED_DATE,
 -- release
 UPDATE "int_lock"
   SET CLIENT_ID = NULL, HOLDER = CASE WHEN set_config('synchronous_commit',
-    'off', true) = 'off' THEN CASE WHEN NULL THEN NULL END END, EXPIRED_AFTER =
+    'off', true) <> 'off' OR NULL THEN NULL ELSE HOLDER END, EXPIRED_AFTER =
     (clock_timestamp() AT TIME ZONE 'UTC') - interval '18262 days 12 hours'
   WHERE LOCK_KEY = $1 AND REGION = $2 AND CLIENT_ID = $3;
 
@@ -451,8 +451,8 @@ WITH J AS MATERIALIZED (SELECT J.k, J.c, J.t, J.b, T.REGION AS r FROM (SELECT *
     FROM "int_lock" AS T WHERE T.LOCK_KEY = J.k AND T.REGION = $2 AND
     T.CLIENT_ID = J.c FOR NO KEY UPDATE) AS T)
   UPDATE "int_lock" AS T
-  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = (clock_timestamp() AT
-    TIME ZONE 'UTC') - interval '18262 days 12 hours'
+  SET CLIENT_ID = NULL, EXPIRED_AFTER = (clock_timestamp() AT TIME ZONE 'UTC')
+    - interval '18262 days 12 hours'
   FROM J
   WHERE T.LOCK_KEY = J.k AND T.REGION = J.r AND T.CLIENT_ID = J.c
   RETURNING CASE WHEN set_config('synchronous_commit', 'off', true) = 'off'

@@ -29,8 +29,8 @@ UPDATE "INT_LOCK"
 
 -- release
 UPDATE "INT_LOCK"
-  SET CLIENT_ID = NULL, HOLDER = sqlock_notify(?), EXPIRED_AFTER = sqlock_now()
-    - 1
+  SET CLIENT_ID = NULL, HOLDER = coalesce(sqlock_notify(?), HOLDER),
+    EXPIRED_AFTER = sqlock_now() - 1
   WHERE LOCK_KEY = ? AND REGION = ? AND CLIENT_ID = ?;
 
 -- read
@@ -119,7 +119,7 @@ UPDATE "INT_LOCK" AS t
 
 -- release many
 UPDATE "INT_LOCK" AS t
-  SET CLIENT_ID = NULL, HOLDER = NULL, EXPIRED_AFTER = sqlock_now() - 1
+  SET CLIENT_ID = NULL, EXPIRED_AFTER = sqlock_now() - 1
   FROM json_each(?) AS j
   WHERE t.LOCK_KEY = json_extract(j.value, '$.k') AND t.REGION = ? AND
     t.CLIENT_ID = json_extract(j.value, '$.c')

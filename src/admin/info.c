@@ -43,20 +43,34 @@ static void copy_id(char out[SQLOCK_KEY_SIZE], const sqlock_value *cell)
     out[length] = '\0';
 }
 
-/* HOLDER begins with its CLIENT_ID; where it does not, somebody took the lock
- * who does not know the column: a Spring peer.  Its own layouts have none.  A
- * release leaves it empty: what a free row says is who broke the lease. */
+static bool is_break(const char *holder)
+{
+    static const char broken[] = "broken by ";
+
+    return strncmp(holder, broken, sizeof broken - 1) == 0;
+}
+
+/* Who holds the lease.  HOLDER begins with the CLIENT_ID; else it is of a holder
+ * who does not know the column: a Spring peer.  Its own layouts have none.  Of a
+ * free row it is who broke the lease, or who had it last. */
 static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
-                             sqlock_layout layout)
+                             sqlock_layout layout, const char **last)
 {
     size_t length = strlen(info->client_id);
+    const char *text;
 
+    *last = NULL;
     if (layout != SQLOCK_LAYOUT_SQLOCK)
         return NULL;
-    if (length == 0)
-        return cell->type == SQLOCK_TEXT && cell->length >= SQLOCK_KEY_SIZE
-                   ? cell->text + SQLOCK_KEY_SIZE
-                   : NULL;
+    if (length == 0) {
+        if (cell->type != SQLOCK_TEXT || cell->length < SQLOCK_KEY_SIZE)
+            return NULL;
+        text = cell->text + SQLOCK_KEY_SIZE;
+        if (is_break(text))
+            return text;
+        *last = text;
+        return NULL;
+    }
     if (cell->type == SQLOCK_TEXT &&
         strncmp(cell->text, info->client_id, length) == 0 &&
         cell->text[length] == ' ')
@@ -104,6 +118,8 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
                            const struct lk_store *store)
 {
     int64_t remaining_us = integer_of(&cells[3]);
+    const char *holder;
+    const char *last;
     int rc;
 
     memset(out, 0, sizeof *out);
@@ -130,9 +146,11 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
     out->ahead_ms = (lk_skew_us(store, cells) + 999) / 1000;
     rc = copy_text(list, &out->name,
                    cells[6].type == SQLOCK_TEXT ? cells[6].text : NULL);
+    holder = holder_of(out, &cells[7], store->layout, &last);
     if (rc == 0)
-        rc = copy_text(list, &out->holder,
-                       holder_of(out, &cells[7], store->layout));
+        rc = copy_text(list, &out->holder, holder);
+    if (rc == 0)
+        rc = copy_text(list, &out->last_holder, last);
     if (rc == 0 && columns > INFO_COLUMNS &&
         cells[INFO_COLUMNS].type == SQLOCK_TEXT)
         rc = copy_text(list, &out->region, cells[INFO_COLUMNS].text);

@@ -180,10 +180,9 @@ const cli_command cli_ls = {
         "(or\n"
         "LOCK_KEY, where no name is known), state, how long it is held, the "
         "time left,\n"
-        "how many wait for it, its holder (host, process, program and note; "
-        "of\n"
-        "`sqlock run` the note is the command's name), its "
-        "fencing token.\n"
+        "how many wait for it, its holder (user, host, process, command line, "
+        "note; of\n"
+        "`sqlock run` the note is the command's name), its fencing token.\n"
         "\n"
         "  -a, --all             free ones, too; without other options, by "
         "key\n"
@@ -212,9 +211,8 @@ const cli_command cli_ls = {
         "client_id,\n"
         "token, acquired_at, expires_at, remaining_ms, ahead_ms, held_ms, "
         "waiters,\n"
-        "waiter_names, region } ] }, null where not known.  ahead_ms: how far "
-        "the clock\n"
-        "of its holder is ahead, at least; 0.\n",
+        "waiter_names, last_holder, region } ] }, null where not known.\n"
+        "ahead_ms: how far the clock of its holder is ahead, at least; 0.\n",
     .options = options_table,
     .values = values,
     .value_count = VALUES,

@@ -9,6 +9,9 @@
 
 #include <jansson.h>
 
+/* Spring's services tell nothing, nor did versions before this one. */
+#define NOT_KNOWN "not known: the row does not tell"
+
 static void print_text(const char *label, const char *text)
 {
     char *escaped = text != NULL ? cli_escape(text) : NULL;
@@ -27,10 +30,27 @@ static const char *end_of(const sqlock_info *row)
     if (row->holder != NULL &&
         strncmp(row->holder, broken, sizeof broken - 1) == 0)
         return "broken";
-    return row->state == SQLOCK_EXPIRED ? "expired, not released" : "released";
+    if (row->state == SQLOCK_EXPIRED)
+        return "expired, not released";
+    return row->last_holder != NULL ? "released" : NOT_KNOWN;
 }
 
-static void print_row(const char *region, const sqlock_info *row)
+/* Who waits in the holder's own process, or looks at the row from time to time,
+ * no database knows. */
+static void print_waiting(const sqlock_info *row)
+{
+    char number[CLI_NUMBER_SIZE];
+
+    if (row == NULL || row->waiters < 0)
+        print_text("waiting", "not known: this database does not tell");
+    else if (row->waiters > 0 && row->waiter_names != NULL)
+        print_text("waiting", row->waiter_names);
+    else
+        print_text("waiting", cli_number_text(number, row->waiters));
+}
+
+static void print_row(const char *region, const sqlock_info *row,
+                      const sqlock_info *waited_for)
 {
     bool is_held = row->state == SQLOCK_HELD;
     char number[CLI_NUMBER_SIZE];
@@ -47,13 +67,45 @@ static void print_row(const char *region, const sqlock_info *row)
     print_text("expires", cli_time_text(number, row->expires_at_us, true));
     print_text("remaining",
                is_held ? cli_duration_text(number, row->remaining_ms) : NULL);
-    if (is_held)
+    if (is_held) {
         print_text("held for", cli_duration_text(number, row->held_ms));
-    else
-        print_text("ended", end_of(row));
+        print_waiting(waited_for);
+        return;
+    }
+    print_text("ended", end_of(row));
+    if (row->state == SQLOCK_FREE && row->holder == NULL)
+        print_text("last",
+                   row->last_holder != NULL ? row->last_holder : NOT_KNOWN);
 }
 
-static int print_json(const sqlock_info *row)
+/* The row once more, with who waits for it; NULL: not known.  Its name as a
+ * pattern may fit other names, too. */
+static const sqlock_info *find_waited(sqlock_registry *registry,
+                                      const sqlock_info *row,
+                                      sqlock_info **rows, size_t *count)
+{
+    sqlock_find_options options = SQLOCK_FIND_INIT;
+
+    options.pattern = row->name != NULL ? row->name : row->key;
+    options.waiters = true;
+    if (row->state != SQLOCK_HELD ||
+        sqlock_find(registry, &options, rows, count, NULL) < 0)
+        return NULL;
+    for (size_t i = 0; i < *count; i++) {
+        if (strcmp((*rows)[i].key, row->key) == 0)
+            return &(*rows)[i];
+    }
+    return NULL;
+}
+
+static json_t *waiting_json(const sqlock_info *waited_for)
+{
+    return waited_for == NULL || waited_for->waiters < 0
+               ? json_null()
+               : json_integer(waited_for->waiters);
+}
+
+static int print_json(const sqlock_info *row, const sqlock_info *waited_for)
 {
     json_t *value = cli_info_json(row);
     const char *end = end_of(row);
@@ -61,6 +113,13 @@ static int print_json(const sqlock_info *row)
     if (value != NULL)
         (void)json_object_set_new(value, "ended",
                                   end != NULL ? json_string(end) : json_null());
+    if (value != NULL)
+        (void)json_object_set_new(value, "waiters", waiting_json(waited_for));
+    if (value != NULL)
+        (void)json_object_set_new(value, "waiter_names",
+                                  cli_json_text(waited_for != NULL
+                                                    ? waited_for->waiter_names
+                                                    : NULL));
     return cli_print_json(value);
 }
 
@@ -68,7 +127,10 @@ static int run_show(cli *app)
 {
     sqlock_registry *registry = NULL;
     sqlock_info *row = NULL;
+    sqlock_info *rows = NULL;
+    const sqlock_info *waited_for;
     sqlock_error err = {0};
+    size_t count = 0;
     int status;
     int rc;
 
@@ -84,11 +146,14 @@ static int run_show(cli *app)
         status = CLI_NO;
     } else if (rc < 0) {
         status = cli_fail(&err);
-    } else if (app->json) {
-        status = print_json(row);
     } else {
-        print_row(cli_region(app), row);
+        waited_for = find_waited(registry, row, &rows, &count);
+        if (app->json)
+            status = print_json(row, waited_for);
+        else
+            print_row(cli_region(app), row, waited_for);
     }
+    sqlock_info_free(rows, count);
     sqlock_info_free(row, 1);
     (void)sqlock_registry_close(registry, NULL);
     return status;
@@ -101,10 +166,15 @@ const cli_command cli_show = {
         "Usage: sqlock show KEY [--json]\n"
         "Show all that is known of the lock KEY (a name, or a LOCK_KEY as "
         "`ls` shows\n"
-        "it).  Exit status 1: there is no such lock.\n"
+        "it): of one that is held, who waits for it, where the database knows; "
+        "of one\n"
+        "that is not, how the last lease ended, and of a free one who had it "
+        "last.\n"
+        "Exit status 1: there is no such lock.\n"
         "\n"
         "JSON: { key, name, state, holder, client_id, token, acquired_at,\n"
-        "expires_at, remaining_ms, ahead_ms, held_ms, ended }, null where not "
-        "known.\n",
+        "expires_at, remaining_ms, ahead_ms, held_ms, ended, last_holder, "
+        "waiters,\n"
+        "waiter_names }, null where not known.\n",
     .run = run_show,
 };

@@ -221,6 +221,7 @@ bool cli_info_write(FILE *out, const sqlock_info *row)
         (void)fputs_unlocked(", \"waiters\": null", out);
     is_whole = is_whole &&
                write_member(out, ", \"waiter_names\": ", row->waiter_names) &&
+               write_member(out, ", \"last_holder\": ", row->last_holder) &&
                write_member(out, ", \"region\": ", row->region);
     (void)fputs_unlocked("}", out);
     return is_whole;

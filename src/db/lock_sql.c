@@ -115,7 +115,7 @@ const sqlock_fragment lk_lock_fragments[] = {
 
     {"released", ""},
     {"broken_now", ""},
-    {"nobody", "NULL"}, /* the HOLDER of a released lease */
+    {"last_holder", "HOLDER"}, /* of a released lease: it stays */
     {"delete_between", "DELETE FROM {table} WHERE {behind} "
                        "AND LOCK_KEY <= {9} AND {it}"},
 
@@ -135,7 +135,7 @@ static const sqlock_fragment ours[] = {
     {"lease", "EXPIRED_AFTER = {later {it}}"},
     {"token", "FENCE"},
     {"token_read", "FENCE"},
-    {"names", "LOCK_NAME, {held HOLDER}"},
+    {"names", "LOCK_NAME, HOLDER"},
     {"shown_name", "coalesce(LOCK_NAME, LOCK_KEY)"},
     {"raise", "FENCE = {raised FENCE}"},
 
@@ -155,7 +155,7 @@ static const sqlock_fragment ours[] = {
               "FENCE = {answer {raised FENCE}}, LOCK_NAME = {6}, "
               "HOLDER = {holder}"},
 
-    {"release", "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {nobody}, "
+    {"release", "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {last_holder}, "
                 "{freed}"},
     {"broken", ", HOLDER = {7}, {raise}"},
     {"break_now", "UPDATE {table} SET CLIENT_ID = NULL, HOLDER = {7}, {freed}, "

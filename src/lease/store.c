@@ -4,8 +4,6 @@
  */
 #include "lease/store.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/command_line.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/text.h"
@@ -23,23 +22,22 @@
  * locked: an attempt answers "busy" then. */
 #define LOCK_TIMEOUT_MS 1000u
 
-/* "host pid program note", as far as it fits. */
-static int describe_holder(struct lk_store *store)
+/* "user@host pid command line (note)", as far as it fits. */
+static void describe_holder(struct lk_store *store)
 {
-    char host[HOST_NAME_MAX + 1] = "";
+    const char *note = store->options.holder_note;
+    char process[512];
     char raw[1024];
     size_t length;
 
-    (void)gethostname(host, sizeof host - 1);
-    (void)snprintf(raw, sizeof raw, "%s %ld %s%s%s", host, (long)store->pid,
-                   program_invocation_short_name,
-                   store->options.holder_note[0] != '\0' ? " " : "",
-                   store->options.holder_note);
+    lk_process_show(process, sizeof process);
+    (void)snprintf(raw, sizeof raw, "%s%s%s%s", process,
+                   note[0] != '\0' ? " (" : "", note,
+                   note[0] != '\0' ? ")" : "");
     lk_text_escape(store->identity, sizeof store->identity, raw);
     /* An escape sequence may have been cut; whole characters never are. */
     length = lk_utf8_prefix(store->identity, sizeof store->identity - 1);
     store->identity[length] = '\0';
-    return 0;
 }
 
 static int copy_options(struct lk_store *store, const sqlock_options *options,
@@ -53,11 +51,11 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
     store->region = strdup(store->options.region);
     if (store->region == NULL)
         return lk_error_nomem(err);
-    rc = describe_holder(store);
+    describe_holder(store);
     /* The caller's strings are not kept. */
     store->options.region = store->region;
     store->options.holder_note = "";
-    return rc;
+    return 0;
 }
 
 static void note_epoch(void *context, const char *before, const char *now)

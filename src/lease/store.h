@@ -42,7 +42,7 @@ struct lk_store {
     pid_t pid; /* of the process that opened it, the only one to use it */
     sqlock_options options;
     char *region;                    /* options' strings are copies */
-    char identity[LK_IDENTITY_SIZE]; /* "host pid program note" */
+    char identity[LK_IDENTITY_SIZE]; /* "user@host pid command (note)" */
     sqlock_layout layout;
     struct lk_table table;
     struct lk_db db;

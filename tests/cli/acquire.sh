@@ -118,7 +118,7 @@ for_process() {
     is "an error of the helper's is the command's" "$status" 69
     is_one_line "and said once"
 }
-helper_of() { # NAME: HOLDER is "host pid program note"
+helper_of() { # NAME: HOLDER is "user@host pid command line (note)"
     sq show "$1" --json | json holder | awk '{ print $2 }'
 }
 

@@ -83,7 +83,13 @@ states() {
     like "show tells that it was not released" "$out" \
         "*ended      expired, not released*"
     run show long
-    like "and how long one is held" "$out" "*held for   *s"
+    like "and how long one is held" "$out" "*held for   *s*"
+    like "and by whom" "$out" "*holder     *@* sqlock *acquire* long*"
+    run run given -- true --password=hunter2
+    run show given
+    like "show tells who has released a free one" "$out" \
+        "*ended      released*last       *@* sqlock run given true*(true)*"
+    is "without a secret" "$(grep -c hunter2 <<<"$out")" 0
     sq -q break long --token "$(sq show long --json | json token)" \
         --reason "a test" --now 2>/dev/null
     run show long
@@ -104,7 +110,12 @@ waiting() {
         run ls --json queue
         like "JSON tells it, too" "$(json locks.0.waiter_names <<<"$out")" \
             "*sqlock pid *"
+        run show queue
+        like "and show" "$out" "*waiting    *sqlock pid *"
     else
+        run show queue
+        like "show says that it does not know who waits" "$out" \
+            "*waiting    not known: this database does not tell*"
         run ls --json queue
         is "who waits is not known there" "$(json locks.0.waiters <<<"$out")" null
     fi
@@ -195,6 +206,8 @@ for one in $(databases); do
         done
         give_all
         is "released is gone" "$(names --all --sort name)" ""
+        run show name
+        is "and not told of" "$status" 1
         unset SQLOCK_PEER_TTL
     done
 done

@@ -7,12 +7,12 @@
 #include "support/program.h"
 
 static const struct suite *const suites[] = {
-    &suite_key,         &suite_error,  &suite_text,      &suite_url,
-    &suite_url_secrets, &suite_clock,  &suite_table,     &suite_options,
-    &suite_statement,   &suite_driver, &suite_arguments, &suite_checks,
-    &suite_pool,        &suite_json,   &suite_result,    &suite_epoch,
-    &suite_golden,      &suite_outage, &suite_retry,     &suite_service,
-    &suite_stats,
+    &suite_key,         &suite_error,        &suite_text,      &suite_url,
+    &suite_url_secrets, &suite_clock,        &suite_table,     &suite_options,
+    &suite_statement,   &suite_driver,       &suite_arguments, &suite_checks,
+    &suite_pool,        &suite_json,         &suite_result,    &suite_epoch,
+    &suite_golden,      &suite_outage,       &suite_retry,     &suite_service,
+    &suite_stats,       &suite_command_line,
 };
 
 int main(int argc, char **argv)

@@ -27,5 +27,6 @@ extern const struct suite suite_epoch;
 extern const struct suite suite_golden;
 extern const struct suite suite_service;
 extern const struct suite suite_stats;
+extern const struct suite suite_command_line;
 
 #endif

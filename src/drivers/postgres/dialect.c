@@ -112,17 +112,17 @@ static const sqlock_fragment ours[] = {
     /* Whether the row was inserted: one that was there was locked before it was
      * updated, and its new version still says by whom. */
     {"granted", ", {is_wanted}, L.xmax = 0"},
-    /* What a release does besides is done in computing the null that HOLDER
-     * becomes: rows to return, and their description, would be a good part of
-     * what it costs. */
-    {"nobody", "CASE WHEN {need_not_be_durable} = 'off' "
-               "THEN CASE WHEN {notify {0}} THEN NULL END END"},
+    /* What a release does besides is done in computing what HOLDER stays: rows
+     * to return, and their description, would be a good part of what it costs.
+     * No condition here is ever true. */
+    {"last_holder", "CASE WHEN {need_not_be_durable} <> 'off' OR "
+                    "{notify {0}} THEN NULL ELSE HOLDER END"},
     {"released", ""},
     {"broken_now", " RETURNING {notify {0}}"},
     {"release_and_leave", "{release} WHERE {row} AND CLIENT_ID = {3} "
                           "RETURNING pg_advisory_unlock_all() IS NULL"},
     {"release_items", "UPDATE {table} AS T SET CLIENT_ID = NULL, "
-                      "HOLDER = NULL, {freed} FROM J"},
+                      "{freed} FROM J"},
     {NULL, NULL},
 };
 

@@ -39,9 +39,9 @@ static const sqlock_fragment fragments[] = {
 
 static const sqlock_fragment ours[] = {
     {"granted", ", sqlock_enqueue({0})"},
-    {"nobody", "sqlock_notify({0})"},
+    {"last_holder", "coalesce(sqlock_notify({0}), HOLDER)"},
     {"release_items",
-     "UPDATE {table} AS t SET CLIENT_ID = NULL, HOLDER = NULL, {freed} "
+     "UPDATE {table} AS t SET CLIENT_ID = NULL, {freed} "
      "FROM {items} WHERE {is_own_item}"},
     {NULL, NULL},
 };

@@ -1,0 +1,87 @@
+/*
+ * test_command_line.c - what a holder's command line may show
+ */
+#include "unit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/command_line.h"
+
+/* Words by spaces; '~' within one stands for a space. */
+static void check(const char *line, const char *expected)
+{
+    char words[256];
+    char shown[200];
+    size_t length = strlen(line) + 1;
+
+    memcpy(words, line, length);
+    for (size_t i = 0; i < length; i++) {
+        words[i] = words[i] == ' ' ? '\0' : words[i];
+        words[i] = words[i] == '~' ? ' ' : words[i];
+    }
+    lk_command_line_show(shown, sizeof shown, words, length);
+    assert_string_equal(shown, expected);
+}
+
+static void test_plain_words_are_shown(void **state)
+{
+    (void)state;
+    check("run   --ttl 30 migrate -- ./migrate.sh", " run --ttl 30 migrate -- "
+                                                    "./migrate.sh");
+    check("/opt/shop/bin/worker 7 -v", " /opt/shop/bin/worker 7 -v");
+}
+
+static void test_what_may_be_a_secret_is_not(void **state)
+{
+    (void)state;
+    check("--url postgresql://u:hunter2@db/shop x",
+          " --url postgresql://... x");
+    check("--dsn=postgresql://u:hunter2@db", " --dsn=...");
+    check("--password=hunter2", " --password=...");
+    check("--password hunter2 next", " --password ... next");
+    check("--api-TOKEN hunter2", " --api-TOKEN ...");
+    check("-p hunter2", " -p ...");
+    check("-phunter2", " -p...");
+    check("-u anna:hunter2", " -u ...");
+    check("PGPASSWORD=hunter2 psql", " PGPASSWORD=... psql");
+    check("host=db~password=hunter2", " host=...");
+    check("u:hunter2@tcp(db)/shop", " ...");
+    check("-c mysql~-phunter2", " -c ...");
+    check("{\"password\":\"hunter2\"}", " ...");
+    check("ghp16C7e42F292c6912E7710c838347Ae178B4a", " ...");
+    check("\xc3\xa4", " ...");
+}
+
+static void test_whole_words_are_left_out_at_the_end(void **state)
+{
+    static const char words[] = "one\0two\0three";
+    char shown[10];
+
+    (void)state;
+    lk_command_line_show(shown, sizeof shown, words, sizeof words);
+    assert_string_equal(shown, " one two");
+    lk_command_line_show(shown, sizeof shown, words, 0);
+    assert_string_equal(shown, "");
+}
+
+static void test_a_process_is_user_host_pid_and_program(void **state)
+{
+    char shown[300];
+    char pid[32];
+
+    (void)state;
+    lk_process_show(shown, sizeof shown);
+    (void)snprintf(pid, sizeof pid, " %ld unit", (long)getpid());
+    assert_contains(shown, pid);
+    assert_contains(shown, "@");
+}
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_plain_words_are_shown),
+    cmocka_unit_test(test_what_may_be_a_secret_is_not),
+    cmocka_unit_test(test_whole_words_are_left_out_at_the_end),
+    cmocka_unit_test(test_a_process_is_user_host_pid_and_program),
+};
+const struct suite suite_command_line = SUITE("command_line", tests);
