@@ -214,25 +214,16 @@ static const char *key_of_lease(const char *lease)
     return lease;
 }
 
-/* Tell whether the lock is held around this process: waiting for it would
- * never end.  The row decides, since the environment may tell of another
- * table, or of a lease that is over.  A database that does not answer is
- * left to the waiting. */
-static bool is_held_around(const run_options *options)
+/* Tell whether that lease of the lock runs.  The row decides, since the
+ * environment may tell of another table, or of a lease that is over.  A
+ * database that does not answer is left to the waiting. */
+static bool is_still_held(const run_options *options, const char *lease)
 {
-    const char *lease = getenv("SQLOCK_LEASE");
-    char key[SQLOCK_KEY_SIZE];
     sqlock_registry *registry = NULL;
     sqlock_info *row = NULL;
     bool is_held = false;
-    size_t length;
+    size_t length = strcspn(lease, ":");
 
-    if (lease == NULL ||
-        sqlock_key_of(key, options->name, options->registry.key_rule, NULL) <
-            0 ||
-        strcmp(key_of_lease(lease), key) != 0)
-        return false;
-    length = strcspn(lease, ":");
     if (sqlock_registry_open(&registry, options->url, &options->registry,
                              NULL) == 0 &&
         sqlock_show(registry, options->name, &row, NULL) == 0)
@@ -244,11 +235,33 @@ static bool is_held_around(const run_options *options)
     return is_held;
 }
 
+/* Tell whether the lock is held around this process, by the `sqlock run` around
+ * it or by one around that: waiting for it would never end. */
+static bool is_held_around(const run_options *options)
+{
+    const char *lease = getenv(RUN_LEASES);
+    char key[SQLOCK_KEY_SIZE];
+
+    if (sqlock_key_of(key, options->name, options->registry.key_rule, NULL) < 0)
+        return false;
+    while (lease != NULL && *lease != '\0') {
+        const char *its_key = key_of_lease(lease);
+        size_t length = strcspn(its_key, " ");
+
+        if (length == strlen(key) && strncmp(its_key, key, length) == 0 &&
+            is_still_held(options, lease))
+            return true;
+        lease = its_key + length;
+        lease += *lease == ' ';
+    }
+    return false;
+}
+
 static int check_nesting(const run_options *options)
 {
     if (!is_held_around(options))
         return CLI_OK;
-    cli_error("run: the lock \"%s\" is held by the `sqlock run` around this "
+    cli_error("run: the lock \"%s\" is held by a `sqlock run` around this "
               "command",
               cli_shown(options->name));
     return CLI_USAGE;
@@ -319,11 +332,13 @@ const cli_command cli_run = {
         "COMMAND is run without a shell, in a process group of its own, with\n"
         "SQLOCK_KEY (the LOCK_KEY), SQLOCK_NAME, SQLOCK_REGION, SQLOCK_TOKEN "
         "(the\n"
-        "fencing token), SQLOCK_CLIENT_ID and SQLOCK_LEASE in its environment, "
-        "and the\n"
-        "settings in use, so that a sqlock within it finds the same table: "
-        "SQLOCK_URL\n"
-        "without a password, SQLOCK_TABLE_PREFIX, SQLOCK_RULE, "
+        "fencing token), SQLOCK_CLIENT_ID, SQLOCK_LEASE and SQLOCK_LEASES in "
+        "its\n"
+        "environment, and the settings in use, so that a sqlock within it "
+        "finds "
+        "the\n"
+        "same table: SQLOCK_URL without a password, SQLOCK_TABLE_PREFIX, "
+        "SQLOCK_RULE, "
         "SQLOCK_PEER_TTL.  The\n"
         "variable named by the URL's password_env is taken out.  Its standard "
         "files are\n"
@@ -331,7 +346,7 @@ const cli_command cli_run = {
         "to the\n"
         "group.\n"
         "\n"
-        "A sqlock run within COMMAND that names the lock held around it is "
+        "A sqlock run within COMMAND that names a lock held around it is "
         "refused.\n"
         "\n"
         "With PostgreSQL, PGAPPNAME is set, too, unless it was.  COMMAND is "

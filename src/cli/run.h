@@ -32,6 +32,10 @@
 
 #include "cli.h"
 
+/* A variable: the ids of the leases that are held around a command, the
+ * innermost first, with spaces between. */
+#define RUN_LEASES "SQLOCK_LEASES"
+
 #include <pthread.h>
 #include <signal.h>
 #include <sys/types.h>
@@ -291,7 +295,7 @@ typedef struct run_child {
 
 /* What the command gets in its environment. */
 typedef struct run_environment {
-    char *set[7];   /* owned */
+    char *set[8];   /* owned */
     char **entries; /* these, and the caller's; NULL at the end */
 } run_environment;
 

@@ -28,13 +28,14 @@ enum {
     SET_TOKEN,
     SET_CLIENT_ID,
     SET_LEASE,
+    SET_LEASES,
     SET_TAG,
     SET_COUNT
 };
 
 static const char *const set_names[SET_COUNT] = {
     "SQLOCK_KEY",       "SQLOCK_NAME",  "SQLOCK_REGION", "SQLOCK_TOKEN",
-    "SQLOCK_CLIENT_ID", "SQLOCK_LEASE", "PGAPPNAME"};
+    "SQLOCK_CLIENT_ID", "SQLOCK_LEASE", RUN_LEASES,      "PGAPPNAME"};
 
 static bool is_variable(const char *entry, const char *name)
 {
@@ -69,6 +70,7 @@ bool run_environment_init(run_environment *made, const run_options *options,
                           const run_message *start,
                           const char *password_variable)
 {
+    const char *around = getenv(RUN_LEASES);
     const char *texts[SET_COUNT];
     char token[24];
     bool has_tag = start->tag[0] != '\0' && getenv(set_names[SET_TAG]) == NULL;
@@ -86,6 +88,7 @@ bool run_environment_init(run_environment *made, const run_options *options,
     texts[SET_TOKEN] = token;
     texts[SET_CLIENT_ID] = start->client_id;
     texts[SET_LEASE] = start->lease;
+    texts[SET_LEASES] = start->lease;
     texts[SET_TAG] = start->tag;
     while (environ[count] != NULL)
         count++;
@@ -94,7 +97,10 @@ bool run_environment_init(run_environment *made, const run_options *options,
     if (made->entries == NULL)
         return false;
     for (i = 0; i < (has_tag ? SET_COUNT : SET_TAG); i++) {
-        if (asprintf(&made->set[i], "%s=%s", set_names[i], texts[i]) < 0) {
+        bool has_more = i == SET_LEASES && around != NULL;
+
+        if (asprintf(&made->set[i], "%s=%s%s%s", set_names[i], texts[i],
+                     has_more ? " " : "", has_more ? around : "") < 0) {
             made->set[i] = NULL;
             is_whole = false;
         }

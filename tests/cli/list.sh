@@ -88,7 +88,7 @@ states() {
     run run given -- true --password=hunter2
     run show given
     like "show tells who has released a free one" "$out" \
-        "*ended      released*last       *@* sqlock run given true*(true)*"
+        "*ended      released*last       *@* sqlock *run given -- true --password=...*(true)*"
     is "without a secret" "$(grep -c hunter2 <<<"$out")" 0
     sq -q break long --token "$(sq show long --json | json token)" \
         --reason "a test" --now 2>/dev/null

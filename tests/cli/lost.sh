@@ -86,7 +86,7 @@ stolen() {
 renewed() {
     local other
     # Not one that knows the lock that is held around it.
-    other="env -u SQLOCK_LEASE \"$SQLOCK\" -q --url '$SQLOCK_URL'"
+    other="env -u SQLOCK_LEASES \"$SQLOCK\" -q --url '$SQLOCK_URL'"
     other+=" --table-prefix $prefix run -n job"
     run run -t 2 job -- sh -c "i=0; while [ \$i -lt 7 ]; do
         sleep 0.5; $other -- true; echo \$?; i=\$((i + 1)); done"

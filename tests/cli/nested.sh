@@ -36,7 +36,11 @@ itself() {
     has "which one" "$err" 'the lock "outer"'
     within '"$SQLOCK" --region "$SQLOCK_REGION.2" run -n outer echo in'
     is "in another region, it is another lock" "$status/$out" 0/in
-    out=$(SQLOCK_LEASE=$(sq run -w 60 outer -- sh -c 'echo "$SQLOCK_LEASE"') \
+    within '"$SQLOCK" run inner timeout 20 "$SQLOCK" run -w 60 outer echo in'
+    is "the lock around that one is refused, too" "$status" 64
+    is_one_line "and it is said"
+    has "which one" "$err" 'the lock "outer"'
+    out=$(SQLOCK_LEASES=$(sq run -w 60 outer -- sh -c 'echo "$SQLOCK_LEASE"') \
         sq run -w 60 outer -- echo in 2>"$dir/err")
     is "a lease that is over is no lock around us" "$?/$out" 0/in
 }
