@@ -50,9 +50,9 @@ static bool is_break(const char *holder)
     return strncmp(holder, broken, sizeof broken - 1) == 0;
 }
 
-/* Who holds the lease.  HOLDER begins with the CLIENT_ID; else it is of a holder
- * who does not know the column: a Spring peer.  Its own layouts have none.  Of a
- * free row it is who broke the lease, or who had it last. */
+/* The holder of the lease.  HOLDER begins with the CLIENT_ID; else it is of one
+ * that does not know the column: a Spring peer.  Its own layouts have none.  Of
+ * a free row it is who broke the lease, or who had it last. */
 static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
                              sqlock_layout layout, const char **last)
 {

@@ -1,6 +1,6 @@
 /*
  * command_line.c - see command_line.h.  The lock table is read by more people
- * than this host's process list, so only what is harmless by its looks is shown.
+ * than this host's process list, so only what looks harmless is shown.
  */
 #include "base/command_line.h"
 
