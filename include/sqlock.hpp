@@ -761,7 +761,7 @@ inline void create_schema(const std::string &url,
     create_schema(std::nothrow, url, options).value();
 }
 
-/* ---------------------------------------------- of mutex, out of its class -- */
+/* -------------------------------------------- of mutex, out of its class -- */
 
 inline result<mutex> mutex::obtain(const registry &of, const std::string &name,
                                    acquire_options options)

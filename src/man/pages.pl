@@ -9,9 +9,9 @@
 #     pages.pl --html-index       print the lists of the HTML's first page
 #     pages.pl --examples DIR   write each calling sequence as a C file
 #
-# Doxygen's manual output has one page per header, without sections for
-# arguments and errors, and mandoc -Tlint complains of it; so the headers are
-# read here.  What is understood, and no more:
+# Doxygen's manual output is a page for each header and struct, not for each
+# function, with hundreds of warnings of mandoc -Tlint; so the headers are read
+# here.  What is understood, and no more:
 #
 #   - A comment belongs to the declaration that follows it without a blank line;
 #     one behind a member or an enumerator belongs to that.  The first sentence
@@ -603,6 +603,7 @@ sub overview {
 
 sub write_file {
     my ($path, $text) = @_;
+    $text =~ s/ +$//mg;
     open my $out, '>', $path or die "$path: $!\n";
     print $out $text;
     close $out or die "$path: $!\n";
