@@ -610,7 +610,7 @@ lint-scripts:
 	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci .debian tests docker \
 	src -name '*.sh') src/cli/completion/sqlock.bash .ci/run
 # Those of Debian's Python, for which they are packaged.
-PYTHON_FILES := src/python tests/python
+PYTHON_FILES := src/python tests/python tests/install/loses.py
 lint-python:
 	$(call say,PYTHON,$(PYTHON_FILES))/usr/bin/python3 -m pyflakes \
 	$(PYTHON_FILES) && /usr/bin/python3 -m black --quiet --check \

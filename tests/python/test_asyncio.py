@@ -134,6 +134,18 @@ def test_a_loss_at_the_end_of_a_block_raises(registry, other, name):
     asyncio.run(main())
 
 
+def test_a_loss_does_not_hide_what_the_block_raised(registry, other, name):
+    async def main():
+        with pytest.raises(ZeroDivisionError):
+            async with registry.alock(name, ttl=2) as lease:
+                lose(other, name)
+                assert lease.lost.wait(120)  # blocks the loop
+                raise ZeroDivisionError
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
 def test_a_timeout_from_outside_is_no_loss(registry, other, name):
     async def body():
         async with registry.alock(name):

@@ -60,6 +60,17 @@ def test_a_guard_keeps_a_lost_lease_out(registry, other, name):
     other.acquire(name, 0).release()
 
 
+def test_guarded_locks_are_released_after_the_transaction(registry, other, name):
+    leases = registry.acquire_many([name, name + "-more"], ttl=60)
+    with registry.transaction() as tx:
+        tx.guard(leases[0])
+        with pytest.raises(sqlock.InUse):
+            leases.release()
+        assert leases[0].held
+    leases.release()
+    other.acquire_many([name, name + "-more"], 60).release()
+
+
 def test_names_are_locked_until_the_end(registry, other, url, name):
     names = [f"{name}-{i}" for i in range(2)]
     with registry.transaction() as tx:

@@ -173,14 +173,10 @@ class AsyncLocking:
         lease, task, self._task = self._lease, self._task, None
         assert lease is not None and task is not None
         ours = self._cancelled and isinstance(error, asyncio.CancelledError)
-        if self._cancelled:
-            if error is None:
-                # The block has ended before it was told: it is told here.
-                try:
-                    await asyncio.sleep(0)
-                except asyncio.CancelledError:
-                    ours = True
-            if hasattr(task, "uncancel") and task.uncancel() > self._cancelling:
+        # The block has been told by now: the task does not run while it is
+        # being cancelled, so it finds out before it goes on.
+        if self._cancelled and hasattr(task, "uncancel"):
+            if task.uncancel() > self._cancelling:
                 # Somebody else has cancelled it, too.
                 lease._abandon()
                 raise error or asyncio.CancelledError

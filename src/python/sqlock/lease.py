@@ -369,10 +369,8 @@ class Leases(Sequence["Lease"]):
             self._together("release_many", leases)
         finally:
             for lease in leases:
-                if not lease.held:
+                if not lease.held:  # those that a transaction guards are
                     lease._handle = None
-                else:
-                    lease._abandon()
 
     def _abandon(self) -> None:
         for lease in self._all:
