@@ -2,9 +2,9 @@
  * driver.c - the SQLite driver: one connection is one sqlite3 handle on one
  * file.  Statements are run in execute.c, their bounds kept in call.c.
  *
- * A missing file is made when it is opened, and stays empty until a table is
- * created in it: the contract does not tell a driver what a connection is for,
- * and creating the table has to begin somewhere.
+ * A missing file is made only for a caller that makes tables in it
+ * (sqlock_connect.may_create); for any other it is an error, so that a slip in
+ * a path is noticed.
  *
  * fork() and POSIX locks (F17, F70).  SQLite guards a file with fcntl() locks,
  * which belong to a process and are dropped when that process closes ANY
