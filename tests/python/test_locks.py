@@ -236,6 +236,16 @@ registry.close()
 """
 
 
+def test_a_process_without_standard_input_waits(registry, url, name):
+    with registry.lock(name):
+        source = WAITS.replace("names =", "import os; os.close(0)\nnames =")
+        with Program(source, url, name) as program:
+            program.says("waits")
+            os.kill(program.process.pid, signal.SIGINT)
+            code, rest = program.ends()
+            assert (code, rest) == (0, "interrupted\n"), program.complaint()
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_ctrl_c_ends_a_wait(registry, url, name, count):
     names = [name] + [f"{name}-{i}" for i in range(1, count)]
@@ -384,6 +394,8 @@ def test_locks_are_listed(registry, other, name):
         assert held[0].holder
         both = other.list(name + "*", free=True, sort="name")
         assert [row.state for row in both] == ["free", "held"]
+        assert str(os.getpid()) in both[0].last_holder
+        assert both[1].last_holder is None
         assert len(other.list(name + "*", free=True, limit=1)) == 1
         with pytest.raises(ValueError, match="sort must be one of"):
             other.list(sort="size")

@@ -156,6 +156,7 @@ class Info(ctypes.Structure):
         ("region", c_char_p),
         ("waiters", ctypes.c_int32),
         ("waiter_names", c_char_p),
+        ("last_holder", c_char_p),
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import logging
 import math
 import os
@@ -45,8 +46,10 @@ class LockInfo(NamedTuple):
     client_id: str
     #: The last one that was given.
     token: int
-    #: "host pid program note", where it is known.
+    #: "user@host pid command line (note)", where it is known.
     holder: Optional[str]
+    #: Free: who released it last, where it is known.
+    last_holder: Optional[str]
     #: Seconds since it was acquired; 0 when free.
     held_for: float
     #: Seconds until its lease is over.
@@ -122,6 +125,9 @@ def _eventfd() -> int:
     )
     if made < 0:
         raise OSError(ctypes.get_errno(), "eventfd")
+    if made == 0:  # without a standard input; to the library that is none
+        made = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, 3)
+        os.close(0)
     return made
 
 
@@ -792,6 +798,7 @@ def _rows(rows: Any, count: int) -> List[LockInfo]:
                 client_id=row.client_id.decode(),
                 token=row.token,
                 holder=_decoded(row.holder),
+                last_holder=_decoded(row.last_holder),
                 held_for=row.held_ms / 1000,
                 remaining=row.remaining_ms / 1000,
                 acquired_at=row.acquired_at_us / 1e6,
