@@ -11,6 +11,7 @@
 #         held        ... and a lock "nightly-report" that somebody has
 #         psql        on PostgreSQL, with the tables that it names
 #         migrations  a folder of migrations
+#         scripts     programs deploy.sh, import.sh, invoices.sh
 #         tools WORD  if the command WORD is installed
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -86,6 +87,11 @@ prepare() { # FIXTURE...
                 sqlock -q init
             ;;
         migrations) cp -R "$root/src/examples/migration/sqlite" migrations ;;
+        scripts)
+            for id in deploy import invoices; do
+                printf '#!/bin/sh\nexit 0\n' >$id.sh && chmod +x $id.sh
+            done
+            ;;
         tools) shift ;;
         esac || return 1
         shift
