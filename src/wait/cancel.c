@@ -97,13 +97,15 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
     }
 }
 
-/* The handler: a descriptor is ready. */
+/* The handler: a descriptor was ready.  It may have been closed since, and the
+ * number be that of another file, for other waits. */
 static void cancel_waiters(void *owner, int fd)
 {
     struct lk_canceller *canceller = owner;
 
     pthread_mutex_lock(&canceller->mutex);
-    cancel_all_of(canceller, fd);
+    if (is_ready(fd))
+        cancel_all_of(canceller, fd);
     pthread_mutex_unlock(&canceller->mutex);
 }
 

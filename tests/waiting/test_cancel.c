@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "locks/registry.h"
 #include "sqlock/many.h"
 #include "support/proxy.h"
 #include "support/tap.h"
@@ -462,6 +463,27 @@ static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
     lock_drop(lock);
 }
 
+/* What was ready may be closed before that is seen to, and its number given to
+ * another file, which then ends waits of its own only. */
+static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    const struct lk_handler *handler = &f->a->entries.canceller.handler;
+    sqlock_request *request;
+
+    options.cancel_fd = eventfd(0, EFD_CLOEXEC);
+    lock_take(lock, 0);
+    request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
+    handler->ready(handler->owner, options.cancel_fd);
+    lock_give(lock);
+    request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
+    lock_give(lock);
+    (void)close(options.cancel_fd);
+    lock_drop(lock);
+}
+
 /* 0 stands for none, so that options of zeros ask for nothing. */
 static void test_a_negative_descriptor_is_refused(void **state)
 {
@@ -495,6 +517,7 @@ static const struct test tests[] = {
     TEST(test_a_pipe_that_hangs_up_ends_a_wait),
     TEST(test_a_signal_handler_ends_a_wait),
     TEST(test_a_descriptor_ends_all_waits_that_have_it),
+    TEST(test_a_descriptor_that_was_ready_before_ends_no_wait),
     TEST_ON(test_a_crowd_with_descriptors_costs_what_one_without_does,
             ON_SQLITE, IN_SQLOCK),
     TEST(test_many_locks_are_cancelled_by_any_of_them),
