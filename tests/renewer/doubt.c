@@ -438,13 +438,13 @@ static void test_requests_share_an_outage(void **state)
     tap_hooks(stay_dark, NULL, &darkness);
     atomic_store(&darkness.is_dark, true);
     begin_requests(f, registry, requests);
-    assert_becomes_true(are_over(requests), PATIENCE_MS);
+    assert_becomes_true(are_over(requests), 3 * PATIENCE_MS);
     assert_true(atomic_load(&darkness.tries) <= 3 * THREADS_MAX);
     for (size_t i = 0; i < REQUESTS; i++)
         assert_true(sqlock_request_finish(requests[i], &f->err) < 0);
     atomic_store(&darkness.is_dark, false);
     begin_requests(f, registry, requests); /* and it is over with the outage */
-    assert_becomes_true(are_over(requests), PATIENCE_MS);
+    assert_becomes_true(are_over(requests), 3 * PATIENCE_MS);
     for (size_t i = 0; i < REQUESTS; i++)
         assert_lock_ok(sqlock_request_finish(requests[i], &f->err), &f->err);
     registry_end(registry);

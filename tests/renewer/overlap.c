@@ -79,6 +79,7 @@ static bool is_alone(sqlock_lock *lock)
 struct scene {
     sqlock_registry *tapped;
     sqlock_lock *lock;
+    sqlock_lock *beside; /* held, too; renewed together with it */
     struct traffic traffic;
     struct worker worker;
     uint32_t ttl_ms; /* for which the worker renews */
@@ -94,6 +95,8 @@ static void open_scene(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
     scene->tapped = fixture_tapped(f, &options);
     scene->lock = lock_obtain(scene->tapped, f->name);
     take_renewed(scene->lock, ttl_ms, NULL);
+    scene->beside = nth_lock(f, scene->tapped, 1);
+    lock_take(scene->beside, LONG_TTL_MS);
 }
 
 /* All are let go, and the truth is told. */
@@ -104,6 +107,8 @@ static void close_scene(struct fixture *f, struct scene *scene)
         worker_join(&scene->worker);
     assert_becomes_true(is_alone(scene->lock), PATIENCE_MS);
     expect_truth(f, scene->lock);
+    lock_give(scene->beside);
+    lock_drop(scene->beside);
     lock_give(scene->lock);
     lock_drop(scene->lock);
     registry_end(scene->tapped);
@@ -130,9 +135,9 @@ static int renew_once(struct worker *worker)
 static int renew_many_once(struct worker *worker)
 {
     struct scene *scene = worker->context;
+    sqlock_lock *both[] = {scene->lock, scene->beside};
 
-    worker_expect(worker, 0,
-                  sqlock_renew_many(&scene->lock, 1, NULL, &worker->err));
+    worker_expect(worker, 0, sqlock_renew_many(both, 2, NULL, &worker->err));
     return 0;
 }
 
