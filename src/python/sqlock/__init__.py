@@ -12,7 +12,7 @@
 A lock is a name; a holder has a lease, which is renewed in the background and
 ends by the database's clock otherwise.  Each lease is an owner of its own: two
 threads, two tasks and two processes exclude each other alike.  Times are
-seconds.  sqlock(3) and sqlock(7) tell what is promised.
+seconds.  sqlock(3) and sqlock-failures(7) tell what is promised.
 """
 
 from .aio import AsyncLocking
