@@ -111,6 +111,26 @@ static void note(void *context, const sqlock_event *event)
     pthread_mutex_unlock(&told.mutex);
 }
 
+static unsigned times_of(sqlock_event_kind kind)
+{
+    unsigned times;
+
+    pthread_mutex_lock(&told.mutex);
+    times = told.times[kind];
+    pthread_mutex_unlock(&told.mutex);
+    return times;
+}
+
+static sqlock_event last_of(sqlock_event_kind kind)
+{
+    sqlock_event last;
+
+    pthread_mutex_lock(&told.mutex);
+    last = told.last[kind];
+    pthread_mutex_unlock(&told.mutex);
+    return last;
+}
+
 static sqlock_registry *listening(struct fixture *f, sqlock_level level)
 {
     sqlock_options options = fixture_options(f);
@@ -131,14 +151,13 @@ static void test_grants_and_releases_are_events_of_debugging(void **state)
 
     lock_take(lock, 0);
     token = sqlock_token(lock);
-    assert_int_equal(told.times[SQLOCK_EVENT_ACQUIRED], 1);
-    assert_true(told.last[SQLOCK_EVENT_ACQUIRED].token == token);
-    assert_string_equal(told.last[SQLOCK_EVENT_ACQUIRED].name, "acquired");
-    assert_int_equal(told.last[SQLOCK_EVENT_ACQUIRED].level,
-                     SQLOCK_LEVEL_DEBUG);
+    assert_int_equal(times_of(SQLOCK_EVENT_ACQUIRED), 1);
+    assert_true(last_of(SQLOCK_EVENT_ACQUIRED).token == token);
+    assert_string_equal(last_of(SQLOCK_EVENT_ACQUIRED).name, "acquired");
+    assert_int_equal(last_of(SQLOCK_EVENT_ACQUIRED).level, SQLOCK_LEVEL_DEBUG);
     lock_give(lock);
-    assert_int_equal(told.times[SQLOCK_EVENT_RELEASED], 1);
-    assert_int_equal(told.last[SQLOCK_EVENT_RELEASED].code, 0);
+    assert_int_equal(times_of(SQLOCK_EVENT_RELEASED), 1);
+    assert_int_equal(last_of(SQLOCK_EVENT_RELEASED).code, 0);
     lock_drop(lock);
     registry_end(registry);
 }
@@ -155,10 +174,10 @@ static void test_a_lost_lease_is_told_and_counted_once(void **state)
     fixture_expire(f, f->name);
     lock_take(other, 0);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
-    assert_int_equal(told.times[SQLOCK_EVENT_ACQUIRED], 0);
-    assert_int_equal(told.times[SQLOCK_EVENT_LOST], 1);
-    assert_int_equal(told.last[SQLOCK_EVENT_LOST].code, SQLOCK_ELOST);
-    assert_int_equal(told.last[SQLOCK_EVENT_LOST].level, SQLOCK_LEVEL_WARNING);
+    assert_int_equal(times_of(SQLOCK_EVENT_ACQUIRED), 0);
+    assert_int_equal(times_of(SQLOCK_EVENT_LOST), 1);
+    assert_int_equal(last_of(SQLOCK_EVENT_LOST).code, SQLOCK_ELOST);
+    assert_int_equal(last_of(SQLOCK_EVENT_LOST).level, SQLOCK_LEVEL_WARNING);
     stats = stats_of(f, registry);
     assert_int_equal(stats.lost, 1);
     assert_int_equal(stats.expired, 0);
@@ -178,12 +197,12 @@ static void test_a_watched_lease_that_ends_is_told(void **state)
     assert_int_equal(sqlock_lost_fd(&fd, lock, &f->err), 0);
     lock_take(lock, 100);
     assert_becomes_true(stats_of(f, registry).expired == 1, PATIENCE_MS);
-    assert_becomes_true(told.times[SQLOCK_EVENT_LOST] == 1, PATIENCE_MS);
-    assert_int_equal(told.last[SQLOCK_EVENT_LOST].code, SQLOCK_EEXPIRED);
-    assert_true(told.last[SQLOCK_EVENT_LOST].token == sqlock_token(lock));
+    assert_becomes_true(times_of(SQLOCK_EVENT_LOST) == 1, PATIENCE_MS);
+    assert_int_equal(last_of(SQLOCK_EVENT_LOST).code, SQLOCK_EEXPIRED);
+    assert_true(last_of(SQLOCK_EVENT_LOST).token == sqlock_token(lock));
     assert_true(sqlock_release(lock, &f->err) < 0);
     assert_int_equal(stats_of(f, registry).expired, 1);
-    assert_int_equal(told.times[SQLOCK_EVENT_LOST], 1);
+    assert_int_equal(times_of(SQLOCK_EVENT_LOST), 1);
     lock_drop(lock);
     registry_end(registry);
 }
