@@ -100,6 +100,7 @@ break_lock() { # NAME
 loses() { # STATUS COMMAND...: it prints "held"; its lock is "job"
     local expected=$1 holder
     shift
+    : >"$work/says" # what the one before it said is not waited for
     in_root "$@" >"$work/says" 2>&1 &
     holder=$!
     wait_for held "$work/says" && break_lock job
