@@ -17,14 +17,15 @@ struct lk_lease_arguments {
     char holder[LK_HOLDER_SIZE];
 };
 
-/* Of one lease; nothing is to be cleared. */
+/* Fill in the arguments of a statement about one lease; nothing is to be
+ * cleared. */
 void lk_arguments_of_one(struct lk_lease_arguments *out,
                          const struct lk_store *store,
                          const struct lk_lease *lease,
                          sqlock_statement_kind kind);
 
-/* Of a batch: of its only lease, or of all where the kind is about many.  0,
- * ENOMEM; to be cleared. */
+/* Fill in the arguments of a statement about a batch: those of its only lease,
+ * or of all where the kind is about many.  0, ENOMEM; to be cleared.  */
 int lk_arguments_of(struct lk_lease_arguments *out,
                     const struct lk_store *store, const struct lk_batch *batch,
                     sqlock_statement_kind kind, sqlock_error *err);

@@ -1,6 +1,6 @@
 /*
- * lease.h - a lease, and how long it may be believed.  What begins, prolongs
- * and ends it is in batch.h.  No locking in this folder.
+ * lease.h - a lease, and how long it may be believed.  batch.h begins, renews
+ * and ends leases.  Nothing in this folder takes the mutex of a lock.
  */
 #ifndef LK_LEASE_H
 #define LK_LEASE_H
@@ -21,7 +21,7 @@ struct lk_observed {
     bool saw_peer;    /* that had the lock: a Spring service */
 };
 
-/* What a claim is for, and what came of it. */
+/* A lease: the claim's arguments, and what was granted. */
 struct lk_lease {
     const char *key;
     const char *name; /* as far as it fits the column; may be NULL */
@@ -47,26 +47,28 @@ struct lk_lease {
     int64_t deadline_boot_ns; /* when the holder stops believing */
 };
 
-/* When a holder stops believing in a lease that was asked for at a moment. */
+/* Return when a holder stops believing in a lease that was asked for then. */
 int64_t lk_believe_until(const struct lk_store *store, int64_t sent_boot_ns,
                          uint32_t ttl_ms);
 
-/* The same of a row that has so long left, and was read after that moment: the
- * margin is that of the lease's TTL, however little of it is left. */
+/* Return when a holder stops believing in a row that has so long left and was
+ * read after that moment.  The margin is that of the lease's TTL, however
+ * little of it is left.  */
 int64_t lk_believe_row_until(const struct lk_store *store,
                              int64_t asked_boot_ns, int64_t remaining_us,
                              uint32_t ttl_ms);
 
-/* A statement with that TTL may still be on its way. */
+/* Note that a statement with that TTL may still reach the row. */
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
 
-/* The TTL that may be asked for now, where that one is wanted. */
+/* Return the TTL to ask for where that one is wanted. */
 uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms);
 
-/* From a lease that is not over to a fresh CLIENT_ID, at once: both a release
- * and a claim.  ETIMEDOUT: it was handed off, but the new lease is over already
- * and given back.  EBUSY: nothing was changed, the old lease is to be released
- * as ever.  EUNCERTAIN: it is to be released, too, and the resolver goes on. */
+/* Hand a lease that is not over off to a fresh CLIENT_ID: a release and a claim
+ * in one statement.  ETIMEDOUT: it was handed off, but the new lease is over
+ * already and given back.  EBUSY: nothing was changed, the old lease is to be
+ * released as ever.  EUNCERTAIN: it is to be released, too, and the resolver
+ * goes on.  */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                       struct lk_lease *to, sqlock_error *err);
 

@@ -17,12 +17,13 @@
 
 /* --- sending --- */
 
-/* Nothing came of it on a session that waited: another one may do better. */
+/* Failures of the session with the queue lock that another session may not
+ * have. */
 #define ELSEWHERE                                                              \
     (LK_RETRY_CONFLICT | LK_RETRY_FULL | LK_RETRY_UNREACHABLE | LK_RETRY_BUSY)
 
-/* On any session; *has_notified: on that of its queue lock, and so waiters are
- * notified. */
+/* Send the release on any session.  *has_notified: it was the session of its
+ * queue lock, and so the next waiter is notified. */
 static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
                          struct lk_run *run, bool *has_notified,
                          sqlock_result *result, sqlock_error *err)
@@ -40,7 +41,7 @@ static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* On the connection that has the queue lock. */
+/* Send the release on the connection that has the queue lock. */
 static int send_at_queue(struct lk_store *store, const struct lk_lease *lease,
                          struct lk_run *run, int64_t deadline_ns,
                          sqlock_result *result, sqlock_error *err)
@@ -56,8 +57,9 @@ static int send_at_queue(struct lk_store *store, const struct lk_lease *lease,
     return rc;
 }
 
-/* Where its queue lock is, if it has one; elsewhere when nothing came of that,
- * within the same time. */
+/* Send the release to the session that has the queue lock, if there is one; and
+ * to another session, within the same time, if the first one could not do
+ * it. */
 static int send(struct lk_store *store, struct lk_batch *batch,
                 struct lk_run *run, bool *has_notified, sqlock_result *result,
                 sqlock_error *err)
@@ -75,8 +77,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return send_anywhere(store, batch, run, has_notified, result, err);
 }
 
-/* The leases have no queue locks any more.  In an outage nothing is asked of
- * the database once more. */
+/* Give up the queue locks of the leases; in an outage without asking the
+ * database once more.  */
 static void end_queue_locks(struct lk_store *store, struct lk_batch *batch,
                             bool has_notified, bool is_outage)
 {
@@ -108,7 +110,7 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
 
 /* --- judging --- */
 
-/* Items stay EBUSY where the answer does not tell what became of them. */
+/* Fill in the results that the answer tells; the other items stay EBUSY. */
 static void take_releases(struct lk_batch *batch, const sqlock_result *result,
                           bool was_uncertain)
 {
@@ -130,7 +132,8 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
     }
 }
 
-/* Did one of the releases free the row, or was the lease lost before? */
+/* Find out from the row whether a release freed it, or the lease was lost
+ * before. */
 static int judge(const struct lk_store *store, const struct lk_lease *lease,
                  const struct lk_row *row, int64_t first_sent_ns,
                  bool was_uncertain)
@@ -167,7 +170,7 @@ static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* What became of each; `rc` and the result are the database's answer. */
+/* Fill in the result of each item. */
 static int judge_all(struct lk_store *store, struct lk_batch *batch,
                      const sqlock_result *result, int64_t first_sent_ns,
                      bool was_uncertain, sqlock_error *err)
@@ -189,8 +192,8 @@ static int judge_all(struct lk_store *store, struct lk_batch *batch,
     return rc < 0 ? unknown(err) : 0;
 }
 
-/* What was not carried out is tried again, one by one: one row that is locked
- * keeps all from being freed together. */
+/* Let the resolver try again what was not carried out, one by one: one locked
+ * row keeps all from being freed together.  */
 static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
                   int64_t first_sent_ns)
 {

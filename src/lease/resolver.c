@@ -41,7 +41,8 @@ struct lk_doubt {
 
 /* --- one of them, without the mutex --- */
 
-/* True when it is final.  *rc is what the database said. */
+/* Send the release of one row.  True: it is final; *rc is the database's
+ * answer. */
 static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
 {
     struct lk_arguments arguments;
@@ -82,7 +83,7 @@ static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
     }
 }
 
-/* The one that is due first; NULL: none is there. */
+/* Return the one that is due first; NULL: none is left. */
 static struct lk_doubt *first_due(const struct lk_resolver *resolver)
 {
     struct lk_doubt *first = NULL;
@@ -105,7 +106,8 @@ static int64_t due_at(const struct lk_resolver *resolver,
                                                    : resolver->not_before_ns;
 }
 
-/* The mutex is let go during the statement.  What the database said. */
+/* Resolve one, without the mutex during its statement; return the database's
+ * answer. */
 static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_final;
@@ -126,7 +128,8 @@ static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
     return rc;
 }
 
-/* The handler: one statement, or none, and when the next one is due. */
+/* Handler of the service: send at most one statement, and return when the next
+ * one is due. */
 static int64_t resolve_due(void *owner)
 {
     struct lk_resolver *resolver = owner;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "lease/skew.h"
 
-/* Of an info row's cells. */
+/* Read the cells of an info row. */
 static void from_cells(struct lk_row *row, const sqlock_value *cells)
 {
     row->exists = true;
@@ -43,7 +43,7 @@ static int read_info(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Where the driver has no statement about many. */
+/* Read row by row, where the driver has no statement about many. */
 static int read_each(struct lk_store *store, struct lk_batch *batch,
                      struct lk_row *rows, sqlock_error *err)
 {

@@ -18,21 +18,21 @@ struct lk_row {
     int64_t expires_at_us;
 };
 
-/* The row of a key now.  Never EUNCERTAIN. */
+/* Read the row of a key.  Never EUNCERTAIN. */
 int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
                 struct lk_row *row, sqlock_error *err);
 
-/* The text of the holder of a key's live lease, or a peer's CLIENT_ID; "":
- * nobody holds it.  As lk_row_read(). */
+/* Read the text of the holder of a key's live lease, or a peer's CLIENT_ID; "":
+ * nobody holds it.  Results as those of lk_row_read(). */
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
-/* The rows of a batch, in the order of its items, zeroed before.  0, or as
- * lk_row_read(). */
+/* Read the rows of a batch, in the order of its items; `rows` is zeroed before.
+ * Results as those of lk_row_read(). */
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
                  struct lk_row *rows, sqlock_error *err);
 
-/* Among the rows of a batch that of a key; NULL when it is none of them. */
+/* Find the row of a key among those of a batch; NULL: there is none. */
 const struct lk_row *lk_row_of(const struct lk_batch *batch,
                                const struct lk_row *rows, const char *key);
 

@@ -73,17 +73,17 @@ int lk_store_open(struct lk_store *store, const char *url,
 /* End its connections.  All that uses the store has ended. */
 void lk_store_clear(struct lk_store *store);
 
-/* Whether this process may use it: 0, EFORK. */
+/* Check that this process may use the store: 0, EFORK. */
 int lk_store_check(const struct lk_store *store, sqlock_error *err);
 
 /* The store that a registry begins with: 0, EINVAL (NULL), EFORK. */
 int lk_store_of(sqlock_registry *registry, struct lk_store **out,
                 sqlock_error *err);
 
-/* The number of a key's wait queue: of table, region and key. */
+/* Return the number of a key's wait queue, from table, region and key. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key);
 
-/* Likewise of another region of the table. */
+/* Return the number of a key's wait queue in another region of the table. */
 int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
                            const char *key);
 
@@ -91,7 +91,7 @@ int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
 void lk_store_arguments(const struct lk_store *store, const char *key,
                         struct lk_arguments *out);
 
-/* A deadline one statement from now. */
+/* Return the deadline of a statement that is sent now. */
 int64_t lk_store_deadline(const struct lk_store *store);
 
 /* Run a statement of the store.  The result is to be cleared.

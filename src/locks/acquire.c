@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "locks/care.h"
 
-/* Watching and renewing each lock that was granted. */
+/* Begin to watch and renew each lock that was granted. */
 static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
                       sqlock_error *err)
 {
@@ -25,8 +25,8 @@ static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
     return result;
 }
 
-/* What cannot be held as it was asked for is not held at all; with `partial`,
- * of each for itself.  One by one, which needs no memory. */
+/* Release the locks that cannot be renewed or watched as they should be: all,
+ * or with `partial` those alone.  One by one, which needs no memory.  */
 static void undo(struct lk_set *set, const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < set->count; i++) {

@@ -7,13 +7,13 @@
 
 #include "locks/registry.h"
 
-/* Watching and renewing, as the acquisition asked for whose grant it is.
- * 0, ERESOURCE. */
+/* Begin to watch and renew the lease of that grant, as its acquisition asked
+ * for.  0, ERESOURCE. */
 int lk_begin_care(sqlock_lock *lock, uint64_t grant,
                   const sqlock_acquire_options *options, sqlock_error *err);
 
-/* No renewal of that grant (0: of any) begins after it, and no callback
- * runs. */
+/* End watching and renewing that grant (0: any): no renewal begins after it,
+ * and no callback runs.  */
 void lk_end_care(sqlock_lock *lock, uint64_t grant);
 
 /* Tell of events of a lock (sqlock_options.on_event), without any mutex. */

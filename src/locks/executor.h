@@ -65,7 +65,7 @@ void lk_executor_suspend(struct lk_executor *executor, struct lk_task *task);
  * not. */
 void lk_executor_settle(struct lk_executor *executor, struct lk_task *task);
 
-/* From any thread. */
+/* Wake a task, from any thread. */
 void lk_executor_wake(struct lk_executor *executor, struct lk_task *task);
 
 #endif

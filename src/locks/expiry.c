@@ -35,7 +35,7 @@ void lk_lost_fd_clear(sqlock_lock *lock)
         (void)!read(lock->lost_fd, &count, sizeof count);
 }
 
-/* What to tell about a lock, copied so that it is told without any mutex. */
+/* Arguments of on_lost, copied so that it is called without any mutex. */
 struct message {
     sqlock_lock *lock;
     sqlock_lost_fn on_lost;

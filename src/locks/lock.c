@@ -152,7 +152,7 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-/* What the caller has of the lock; nothing in a child process. */
+/* Read what the caller has of the lock; nothing in a child process. */
 static void query(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
                   int64_t *token)
 {

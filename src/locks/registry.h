@@ -70,17 +70,17 @@ struct sqlock_lock {
     struct lk_renewing renewing; /* under the renewer's mutex */
 };
 
-/* 0, EINVAL (NULL), EFORK. */
+/* Check a caller's handle: 0, EINVAL (NULL), EFORK. */
 int lk_lock_check(const sqlock_lock *lock, sqlock_error *err);
 
-/* Whether all who obtain a name get the same lock. */
+/* Tell whether each sqlock_obtain() of a name gives the same handle. */
 bool lk_is_shared(const sqlock_registry *registry);
 
-/* As whom the calling thread uses the lock. */
+/* Return the owner as which the calling thread uses the lock. */
 uint64_t lk_caller(const sqlock_lock *lock);
 
-/* Called with the registry's mutex held: one pin less; the last one frees a
- * lock that nobody refers to. */
+/* Drop a pin; the last one frees a lock without references.  Called with the
+ * registry's mutex held. */
 void lk_lock_unpin(sqlock_lock *lock);
 
 /* Free the lock's memory; nobody may refer to it. */

@@ -144,8 +144,8 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
     return soonest;
 }
 
-/* Of the TTL, the least time that a renewal has for its answer, however often
- * there is one: a connection is of no use after a shorter one (F5). */
+/* A renewal has at least this part of the TTL for its answer, however short the
+ * period is: a connection is of no use after a shorter one (F5). */
 #define ANSWER_PART 8
 
 static int64_t time_to_answer(const struct lk_batch *batch, int64_t period)

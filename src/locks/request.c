@@ -61,7 +61,8 @@ static void wake(struct lk_waiter *waiter)
 
 /* --- coming and going --- */
 
-/* So many that each connection has one, and each queue lock. */
+/* Return the most threads of the executor: one for each connection and each
+ * queue lock.  */
 static size_t threads_max(const sqlock_registry *registry)
 {
     return (size_t)registry->store.options.pool_size +
@@ -70,7 +71,7 @@ static size_t threads_max(const sqlock_registry *registry)
 
 static bool run(struct lk_task *task, bool may_wait);
 
-/* To be enrolled or freed; NULL: out of memory. */
+/* Make a request, to be enrolled or freed; NULL: out of memory. */
 static sqlock_request *create(sqlock_lock *lock, int done_fd)
 {
     sqlock_request *request = calloc(1, sizeof *request);
@@ -102,7 +103,7 @@ static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
     return 0;
 }
 
-/* Nobody refers to it any more. */
+/* Free a request that nobody refers to any more. */
 static void destroy(sqlock_request *request)
 {
     sqlock_registry *registry = request->lock->registry;
@@ -118,7 +119,7 @@ static void destroy(sqlock_request *request)
 
 /* --- by the registry's threads --- */
 
-/* It has come to its end.  After this it may be gone. */
+/* End a request, which may be freed by that. */
 static void finish(sqlock_request *request, int rc)
 {
     bool is_abandoned;
@@ -165,7 +166,7 @@ static bool run(struct lk_task *task, bool may_wait)
 
 /* --- by the application's --- */
 
-/* It is the turn of the registry's threads. */
+/* Pass the request to the registry's threads. */
 static void start(sqlock_request *request, bool is_ready)
 {
     struct lk_executor *executor = executor_of(request);
@@ -317,7 +318,8 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
     return state;
 }
 
-/* From the request to the calling thread; ELOST, EEXPIRED: it was too late. */
+/* Make the calling thread the owner of what the request got; ELOST, EEXPIRED:
+ * it was too late.  */
 static int take_over(sqlock_request *request, sqlock_error *err)
 {
     struct lk_entry *entry = request->lock->entry;
@@ -338,7 +340,7 @@ static int take_over(sqlock_request *request, sqlock_error *err)
     return rc;
 }
 
-/* The request goes on to its end by itself. */
+/* Let the request go on to its end without its caller. */
 static void abandon(sqlock_request *request)
 {
     struct lk_waiter *self = &request->a.self;

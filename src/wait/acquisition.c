@@ -19,7 +19,7 @@
 #include "wait/row.h"
 #include "wait/turn.h"
 
-/* What a step returns when another one follows at once. */
+/* Result of a step that another one follows at once. */
 #define GO_ON 2
 
 /* After one that met others who wait, or overtook them, so many acquisitions go
@@ -96,7 +96,7 @@ static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
     part->lease.is_in_doubt = false;
 }
 
-/* Of all locks only what it waits for is kept. */
+/* Give up all turns but that of the part to wait for. */
 static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
 {
     if (a->wait.part != NULL && a->wait.part != kept)
@@ -159,8 +159,8 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
 
 /* --- the turns --- */
 
-/* Those that it does not have yet, without waiting for any.  GO_ON: another one
- * is to be waited for; 0: it has all. */
+/* Take the turns that are missing, without waiting for any.  GO_ON: one of them
+ * is to be waited for; 0: the acquisition has all. */
 static int enter_others(struct lk_acquisition *a, sqlock_error *err)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -221,7 +221,8 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- before the claim --- */
 
-/* As LK_QUEUE_POLL or LK_QUEUE_POLL_CHANGE says. */
+/* Go to polling, until the change that LK_QUEUE_POLL or LK_QUEUE_POLL_CHANGE
+ * names. */
 static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
 {
     int rc =
@@ -243,7 +244,7 @@ static bool must_defer(struct lk_acquisition *a)
            lk_queue_is_there(queue_wait(a));
 }
 
-/* What is known to be wanted by others is waited for first. */
+/* Wait first for a lock that others are known to want. */
 static int defer(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_entry *entry = a->first->entry;

@@ -13,17 +13,17 @@
 #include "wait/patience.h"
 #include "wait/queue_wait.h"
 
-/* What an acquisition does next; README.md has the picture. */
+/* State of an acquisition; README.md has the picture. */
 enum lk_acquisition_state {
     LK_ENTERING,  /* get the turns at all its locks; waits for the first one */
     LK_QUEUED,    /* in the FIFO of the first one */
-    LK_DEFERRING, /* with all turns: let those go first who wait in the
-                     database */
+    LK_DEFERRING, /* with all turns: queue in the database behind those that
+                     wait there */
     LK_YIELDING,  /* with all turns: leave the row free for Spring services */
     LK_CLAIMING,  /* with all turns: claim all rows in one statement */
     LK_WAITING,   /* with the first one's turn, for its row: in the database's
                      queue */
-    LK_POLLING,   /* the same, and the poller reads the row */
+    LK_POLLING,   /* with the first one's turn: the poller reads its row */
     LK_PAUSED,    /* with the first one's turn: the database is away */
     LK_OVER       /* granted, or failed: rc */
 };
@@ -60,15 +60,17 @@ int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
 void lk_acquisition_add(struct lk_acquisition *a, size_t i,
                         struct lk_entry *entry, uint64_t owner);
 
-/* Come to the end of the first lock's FIFO, or get its turn, without waiting:
- * true if there is more to do at once.  From here on it may be cancelled. */
+/* Take the turn of the first lock, or queue in its FIFO, without waiting.
+ * True: there is more to do at once.  The acquisition may be cancelled from
+ * here on.  */
 bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
 
-/* Until it is over: as sqlock_acquire_many(), each part's rc says what became
- * of it; LK_SUSPENDED: run it again when it is woken, or at self.until_ns. */
+/* Run the acquisition until it is over, with the results of
+ * sqlock_acquire_many(); each part's rc tells its own.  LK_SUSPENDED: run it
+ * again when it is woken, or at self.until_ns.  */
 int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
 
-/* What it has not used is given up.  Its waiter is gone after it. */
+/* Give up turns and claims that were not used, and clear the waiter. */
 void lk_acquisition_end(struct lk_acquisition *a);
 
 #endif

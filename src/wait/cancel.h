@@ -26,19 +26,18 @@ struct lk_canceller {
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
 void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
 
-/* Cancel the waiter when that descriptor (<= 0: none) is readable, hung up or
- * broken, at once when it is already, until forgotten.  0, ERESOURCE,
- * ENOMEM. */
+/* Cancel the waiter when the descriptor (0: none) is readable, hung up or
+ * broken, until it is forgotten.  0, EINVAL, ERESOURCE, ENOMEM. */
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err);
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter);
 
-/* From any thread: every wait for that lock of that owner, or (0) of all, ends
- * with ECANCELED, wherever it is.  A statement that writes is let finish. */
+/* Cancel all waits for the lock of that owner, or (0) of any owner, from any
+ * thread.  A statement that writes is let finish. */
 void lk_entry_cancel(struct lk_entry *entry, uint64_t owner);
 
-/* That one's wait ends so. */
+/* Cancel one wait, from any thread. */
 void lk_waiter_cancel(struct lk_entries *all, struct lk_waiter *waiter);
 
 #endif

@@ -44,7 +44,7 @@ void lk_claim_collect(struct lk_acquisition *a)
     }
 }
 
-/* What became of each, for its part. */
+/* Copy each item's result to its part. */
 static void copy_back(const struct lk_acquisition *a, int rc)
 {
     for (size_t i = 0; i < a->batch.count; i++) {
@@ -56,8 +56,8 @@ static void copy_back(const struct lk_acquisition *a, int rc)
     }
 }
 
-/* Give back what a claim that was not complete has got.  What cannot be is told
- * as uncertain, and is freed in the background. */
+/* Release the grants of a claim that was not complete.  Those that could not be
+ * released are EUNCERTAIN, and are freed in the background. */
 static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_batch granted = {0};
@@ -107,8 +107,7 @@ static struct lk_part *first_taken(const struct lk_acquisition *a)
     return NULL;
 }
 
-/* Of the items those that may be claimed; the turns of the others are given
- * up. */
+/* Keep the items that may be claimed, and give up the turns of the others. */
 static void take_out_blocked(struct lk_acquisition *a)
 {
     size_t count = 0;

@@ -6,23 +6,23 @@
 
 #include "wait/acquisition.h"
 
-/* The leases to claim: of the parts that have a turn. */
+/* Put a lease for each part that has its turn into the batch. */
 void lk_claim_collect(struct lk_acquisition *a);
 
-/* Claim them.  0: as the parts say, all of them, or with `partial` some; or
- * *taken is the first whose row is taken, and none is granted; as
- * sqlock_acquire_many(). */
+/* Claim the batch.  0: each part's rc tells whether it was granted, all or,
+ * with `partial`, some; or *taken is the first part whose row is taken, and
+ * none was granted.  Other results as those of sqlock_acquire_many(). */
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err);
 
-/* After that: one that overtook others who wait in the database goes behind
- * them the next so many times. */
+/* Give barging its limit: where the claim met waiters of the database's queue,
+ * so many further acquisitions queue first.  */
 void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times);
 
-/* The turns that were granted become leases, the others are given up. */
+/* Make the turns that were granted leases, and give up the others. */
 void lk_claim_hold(struct lk_acquisition *a);
 
-/* It is over: count what became of each of its locks. */
+/* Count the result of each lock of an acquisition that is over. */
 void lk_claim_count(const struct lk_acquisition *a);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * entries.h - the locks of a store that this process is at, and what serves
- * those who wait for them
+ * entries.h - the table of the locks that this process uses, and the services
+ * that their waiters need
  *
  * Order of mutexes: canceller, poller, entries, entry, waiter.  None is held
  * during I/O.
@@ -35,12 +35,12 @@ void lk_entries_stop(struct lk_entries *all);
 /* Free all that is left: nobody refers to an entry any more. */
 void lk_entries_clear(struct lk_entries *all);
 
-/* The entry of a key, made where there is none, with one reference more; NULL:
- * out of memory. */
+/* Find or make the entry of a key, and count one more reference; NULL: out of
+ * memory. */
 struct lk_entry *lk_entry_of(struct lk_entries *all, const char *key,
                              const char *name);
 
-/* One reference less; the last one frees the entry. */
+/* Drop a reference; the last one frees the entry. */
 void lk_entry_drop(struct lk_entry *entry);
 
 #endif

@@ -22,7 +22,7 @@ enum lk_phase {
     LK_OCCUPIED, /* acquired and not yet released, whatever the lease says */
 };
 
-/* Where one part of an acquisition stands at its entry. */
+/* State of one part of an acquisition at its entry. */
 enum lk_part_state {
     LK_PART_OUTSIDE, /* not in the FIFO: it waits elsewhere, or not yet */
     LK_PART_QUEUED,  /* in the FIFO */
@@ -32,18 +32,18 @@ enum lk_part_state {
     LK_PART_HELD     /* it has the lease */
 };
 
-/* One lock of an acquisition.  While the acquisition is under way it is in the
- * entry's list, so that whoever cancels the lock finds it. */
+/* One lock of an acquisition.  While the acquisition is under way the part is
+ * in its entry's list, where a cancellation of the lock finds it.  */
 struct lk_part {
     struct lk_entry *entry;
     struct lk_waiter *waiter;
-    uint64_t owner;    /* that will have it */
-    bool may_be_given; /* a lease by a hand-off */
+    uint64_t owner;    /* the future owner of the lock */
+    bool may_be_given; /* a releaser may hand its lease off to the part */
     /* under the entry's mutex */
     struct lk_part *next, *previous;
     bool is_listed;
     enum lk_part_state state;
-    uint64_t grant; /* of the lease that it got, or counts once more */
+    uint64_t grant; /* number of the lease that the part got, or nests in */
     /* of the acquisition */
     int rc;
     struct lk_lease lease;   /* while it claims */
@@ -54,36 +54,34 @@ struct lk_entry {
     struct lk_entries *all;
     struct lk_store *store; /* of all */
     char key[SQLOCK_KEY_SIZE];
-    char *name; /* by which it was obtained first */
+    char *name; /* that of the first sqlock_obtain() */
     UT_hash_handle hh;
     uint32_t references; /* under the entries' mutex */
 
     pthread_mutex_t mutex; /* of what follows */
-    struct lk_part *parts; /* all that are at it; those in the FIFO in order */
-    struct lk_part *turn;  /* whose it is while it claims; NULL */
-    int outage; /* what its attempts give while the database is away; 0 */
+    struct lk_part *parts; /* all parts under way; those queued are the FIFO */
+    struct lk_part *turn;  /* the part that may claim the row; NULL: none */
+    int outage; /* result of the attempts while the database is away; 0 */
     enum lk_phase phase;
     uint32_t handoffs;   /* between waiters of this process, in a row */
-    bool is_left_behind; /* the holder, or who releases it, is a request that
-                            was abandoned */
-    /* read and set by whose turn it is */
-    bool is_left_free; /* the row, by us */
-    uint32_t
-        queue_first; /* so many acquisitions go to the queue lock first: others
-                          wait there */
-    bool is_queue_stalled; /* somebody keeps the queue lock and does not come */
-    struct {               /* Spring services that want it, too: peers.h */
-        int64_t share_ns;  /* how long it is ours in turn; 0: none was seen */
-        int64_t used_ns;   /* of that */
-        int64_t poll_share_ns; /* where no wait queue tells who waits: how long
-                                  it is ours until the next look; 0: not
-                                  reckoned yet */
-        int64_t token;         /* of the row, when a pause of ours began */
+    bool is_left_behind; /* the holder, or the releaser, is an abandoned
+                            request */
+    /* read and set by the part that has the turn */
+    bool is_left_free;     /* the row, by us */
+    uint32_t queue_first;  /* number of acquisitions that queue in the database
+                          before they claim: others wait there */
+    bool is_queue_stalled; /* the session with the queue lock does not claim */
+    struct {               /* Spring services that contend: peers.h */
+        int64_t share_ns;  /* time of ours before a pause; 0: none was seen */
+        int64_t used_ns;   /* part of share_ns that has been used */
+        int64_t poll_share_ns; /* the same where no wait queue tells of waiters;
+                                  0: not computed yet */
+        int64_t token;         /* token of the row when our pause began */
     } peers;
     /* while it is occupied */
     uint64_t owner;
     sqlock_acquire_options asked; /* complete, by the acquisition */
-    uint64_t grant; /* which acquisition's: counts up, and never goes back */
+    uint64_t grant; /* number of the acquisition; only counts up */
     uint32_t hold_count;
     struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
@@ -95,67 +93,67 @@ struct lk_entry {
     int64_t acquired_boot_ns;
     struct lk_renewal *renewals; /* under way */
     int lost;                    /* 0, ELOST, EEXPIRED: sticky */
-    bool is_to_be_told;          /* the holder, that the lease is over */
-    uint32_t guards;             /* open transactions that keep it as it is */
+    bool is_to_be_told;          /* on_lost is due when the lease is over */
+    uint32_t guards;             /* open transactions that guard the lease */
 
     struct lk_overdue *overdue;
-    /* of whose turn it is: the queue lock that went with the lease that was set
-     * aside last */
+    /* queue lock of the lease that was set aside last, to be given up by the
+     * part that has the turn */
     bool is_aside;
     struct lk_place place_aside;
 };
 
-/* All that follows with the entry's mutex held, unless it says otherwise. */
+/* The functions down to lk_leave() are called with the entry's mutex held. */
 
-/* Whether that one has it. */
+/* Tell whether that owner has the lock. */
 bool lk_is_owned_by(const struct lk_entry *entry, uint64_t owner);
 
-/* How long the holder may still believe; 0 when lost or over. */
+/* Return the time for which the holder may still believe; 0: lost or over. */
 int64_t lk_remaining_ns(const struct lk_entry *entry);
 
 void lk_copy_lease(const struct lk_entry *entry, struct lk_lease *out);
 
-/* The lease is over before its release, by that code, which is returned. */
+/* Note that the lease is over before its release, by that code; return it. */
 int lk_lose(struct lk_entry *entry, int code);
 
-/* The part's turn became a lease, or that of a hand-off. */
+/* Make the part's turn a lease: one that it claimed, or was handed off to
+ * it. */
 void lk_hold(struct lk_part *part, const struct lk_lease *lease);
 
-/* Whose turn it was is done with it; the first one that waits is next. */
+/* End the present turn, and give it to the first one in the FIFO. */
 void lk_leave(struct lk_entry *entry);
 
-/* Without the mutex, all that follows. */
+/* The functions below are called without the mutex. */
 
-/* Whether that owner, or (0) anybody, is at the entry, or may come back to it;
- * requests that were abandoned are not counted. */
+/* Tell whether that owner, or (0) any owner, has a part at the entry, holds it,
+ * or may come back to it.  Abandoned requests do not count. */
 bool lk_entry_is_in_use(struct lk_entry *entry, uint64_t owner);
 
-/* Count one less of that owner's, as far as that can be done here (release.h).
- * It is the part's turn, if its lease is to be ended, until
+/* Undo one acquire of that owner's, as far as no database is needed
+ * (release.h). A part whose lease is to be ended has the turn until
  * lk_end_release(). */
 void lk_begin_release(struct lk_release_part *part, uint64_t owner,
                       sqlock_error *err);
 void lk_end_release(struct lk_entry *entry);
 
-/* In place of the end of a release: who is next, to be served by the caller,
- * who has the turn; NULL: release the row.  Then that one holds what it was
- * given, or (NULL) has the turn itself. */
+/* Begin to hand off instead of lk_end_release(): return the next part in the
+ * FIFO; NULL: release the row.  The end gives that part the new lease, or
+ * (NULL) the turn.  */
 struct lk_part *lk_begin_hand_off(struct lk_entry *entry);
 void lk_end_hand_off(struct lk_part *next, const struct lk_lease *lease);
 
-/* Nobody waits any more for the request that acquires, or that releases this
- * lease: whatever it is at, it does not keep the lock in use. */
+/* Note that the request which acquires, or releases this lease, is abandoned:
+ * from here on it does not keep the lock in use. */
 void lk_abandon_part(struct lk_part *part);
 void lk_abandon_release(struct lk_entry *entry, const struct lk_lease *lease);
 
-/* That owner's lease to renew, with that TTL (0: its own), which is then the
- * copy's, until lk_renewal_end().  0, EOWNER, EEXPIRED, ELOST, EBUSY,
- * EINVAL. */
+/* Copy that owner's lease for a renewal with that TTL (0: its own), which lasts
+ * until lk_renewal_end().  0, EOWNER, EEXPIRED, ELOST, EBUSY, EINVAL. */
 int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t ttl_ms,
                    struct lk_renewal *renewal, struct lk_lease *lease,
                    sqlock_error *err);
 
-/* EOWNER. */
+/* Set the error of a caller that is not the owner, and return EOWNER. */
 int lk_not_owner(sqlock_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * poller.h - looking at the rows that a process waits for, all of them in one
- * statement, without locking anything, in the store's background service
+ * poller.h - reads the rows that a process waits for, all in one statement and
+ * without locking them, in the store's background service
  */
 #ifndef LK_POLLER_H
 #define LK_POLLER_H
@@ -20,15 +20,15 @@ struct lk_poller {
     struct lk_handler handler;
     struct lk_waiter *subscriptions;
     size_t count;
-    int64_t not_before_ns; /* CLOCK_BOOTTIME: the last look came to nothing */
+    int64_t not_before_ns; /* CLOCK_BOOTTIME: the last read failed */
 };
 
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
 void lk_poller_stop(struct lk_poller *poller); /* once or more */
 
-/* From now on read the entry's row, until it is as asked for or cannot be read:
- * the waiter is woken then, once, and `seen` tells what was observed of it.  To
- * be ended in any case.  0, ERESOURCE. */
+/* Subscribe: read the entry's row again and again, until it is as wanted or
+ * cannot be read.  Then wake the waiter, once; `seen` has what was observed.
+ * The subscription is to be ended in any case.  0, ERESOURCE. */
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
                     struct lk_waiter *waiter, enum lk_poll_until until,
                     struct lk_observed *seen, sqlock_error *err);

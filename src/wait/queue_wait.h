@@ -1,8 +1,8 @@
 /*
  * queue_wait.h - waiting in the database's queue for another process
  *
- * Where there is none, or none is left for this wait, the row is polled
- * (row.h).  The lease's row decides in any case.
+ * Without a wait queue, or a connection for it, the row is polled (row.h).  The
+ * row decides in any case; the queue is a hint.
  */
 #ifndef LK_QUEUE_WAIT_H
 #define LK_QUEUE_WAIT_H
@@ -10,22 +10,22 @@
 #include "lease/queue.h"
 #include "wait/entry.h"
 
-/* What a session has of the wait queue. */
+/* Place of a session in the wait queue. */
 enum lk_queue_place {
     LK_QUEUE_NOWHERE,
     LK_QUEUE_SUBSCRIBED, /* it is notified of a release */
     LK_QUEUE_FIRST       /* the queue lock is this session's */
 };
 
-/* How to wait. */
+/* Way to wait. */
 enum lk_queue_way {
     LK_QUEUE_SHORT, /* in the queue, for a second */
     LK_QUEUE_LONG,  /* until the lease's end, as often as it is renewed */
-    LK_QUEUE_OFF    /* without: there is no wait queue for this wait */
+    LK_QUEUE_OFF    /* without the wait queue */
 };
 
-/* Instead of a result: the row is to be polled now, until it is free, or
- * (LK_QUEUE_POLL_CHANGE) has another holder, who will notify. */
+/* Results in place of a code: poll the row now, until it is free, or
+ * (LK_QUEUE_POLL_CHANGE) has another holder, which will notify. */
 #define LK_QUEUE_POLL 2
 #define LK_QUEUE_POLL_CHANGE 3
 
@@ -36,26 +36,26 @@ struct lk_queue_wait {
     struct lk_connection *connection; /* NULL: none was needed yet */
     enum lk_queue_place place;
     enum lk_queue_way way;
-    bool is_silent; /* the holder has no queue lock, and will not notify: it is
-                       to be polled once */
-    unsigned looks; /* with the queue lock, at a row that is taken all the
-                       same */
+    bool is_silent; /* the holder has no queue lock and will not notify: poll
+                       the row once */
+    unsigned looks; /* reads of a row that is taken although the queue lock is
+                       ours */
 };
 
 void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
 
-/* Whether there is a queue to wait in, with a connection for it. */
+/* Tell whether there is a queue to wait in, with a connection for it. */
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
-/* Until it makes sense to claim: 0; LK_QUEUE_POLL, LK_QUEUE_POLL_CHANGE;
- * ETIMEDOUT, ECANCELED, or as lk_row_read(). */
+/* Wait until a claim may succeed.  0; LK_QUEUE_POLL, LK_QUEUE_POLL_CHANGE;
+ * ETIMEDOUT, ECANCELED, or a result of lk_row_read(). */
 int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 
-/* That claim was refused. */
+/* Note that the claim after the wait was refused. */
 void lk_queue_refused(struct lk_queue_wait *wait);
 
-/* The wait is over, with that result: 0 grants a lease, whose queue lock is
- * *place. */
+/* End the wait with that result.  0: a lease was granted, which keeps the queue
+ * lock in *place. */
 void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place,
                      int rc);
 

@@ -49,8 +49,8 @@ struct lk_release_part *lk_release_add(struct lk_release *release, size_t i,
 
 /* --- to the next waiter of this process --- */
 
-/* From the lease to that of the next one, in one statement: true when it was
- * done, or EUNCERTAIN when that is not known. */
+/* Make the lease that of the next part, in one statement.  0: done; other
+ * results as those of lk_lease_hand_off(). */
 static int hand_off(struct lk_release_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -95,7 +95,7 @@ static void hand_off_all(struct lk_release *release)
 
 /* --- to the database --- */
 
-/* What the row says, and what was known before. */
+/* Combine the answer of the database with what was known before. */
 static int outcome(const struct lk_release_part *part, int rc)
 {
     if (part->lost == SQLOCK_ELOST)
@@ -126,7 +126,7 @@ static void end_part(struct lk_release_part *part, int rc)
     part->state = LK_RELEASE_OVER;
 }
 
-/* What the database said to all. */
+/* Release all that is left in one statement; return the database's answer. */
 static int release_rest(struct lk_release *release, sqlock_error *err)
 {
     struct lk_batch *batch = &release->batch;

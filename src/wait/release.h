@@ -8,7 +8,7 @@
 #include "lease/batch.h"
 #include "wait/entry.h"
 
-/* Where one lock of a release stands. */
+/* State of one lock of a release. */
 enum lk_release_state {
     LK_RELEASE_OVER, /* nothing is left to do: counted one less, refused, or
                         done; rc */

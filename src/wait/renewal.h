@@ -1,11 +1,11 @@
 /*
- * renewal.h - renewals of one lease that overlap: what may be believed of it
+ * renewal.h - renewals of one lease that overlap, and the deadline they allow
  *
- * A thread, the renewer and, owned by the registry, other threads may renew a
- * lease at the same time, each with a TTL of its own.  The row ends as the one
- * says that the database carries out last; nobody here sees which that is:
- * their answers come back in any order.  So none of them makes the lease longer
- * than any other that was under way beside it does.
+ * A thread, the renewer and, where the registry owns, other threads may renew a
+ * lease at the same time, each with a TTL of its own.  The row gets the end of
+ * the renewal that the database carries out last; this process does not see
+ * which one that is, since answers arrive in any order.  No renewal therefore
+ * makes the deadline later than any other that was under way beside it.
  */
 #ifndef LK_RENEWAL_H
 #define LK_RENEWAL_H
@@ -16,25 +16,24 @@
 struct lk_lease;
 struct lk_entry;
 
-/* One that is under way; whoever renews keeps it until it has ended.  Under the
- * entry's mutex. */
+/* A renewal that is under way, in memory of its caller.  Under the entry's
+ * mutex. */
 struct lk_renewal {
     struct lk_renewal *next, *previous; /* of the same lease */
     uint32_t old_ttl_ms;
-    int64_t
-        until_ns; /* carried out whenever it may be, the row lasts so long */
-    int64_t others_ns; /* the soonest of those beside it; LK_NEVER: none */
+    int64_t until_ns;  /* the row lasts so long, whenever it is carried out */
+    int64_t others_ns; /* the soonest until_ns beside it; LK_NEVER: none */
 };
 
-/* Called with the entry's mutex held, by the one that has copied the lease and
- * is about to renew it with that TTL: what is believed may end sooner from here
- * on. */
+/* Begin to renew a copied lease with that TTL.  The entry's deadline may become
+ * sooner.  Called with the entry's mutex held. */
 void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
 
-/* The same when it has ended, as rc and the copy say, those of an item of
- * lk_batch_renew().  The last statement was sent at that moment; 0:
- * none was.  False: the lease is another one by now, or over. */
+/* End the renewal with the rc and the copied lease of its item of
+ * lk_batch_renew(), whose last statement was sent at that moment (0: none was).
+ * False: the lease is another one by now, or over.  Called with the entry's
+ * mutex held.  */
 bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 

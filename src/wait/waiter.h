@@ -1,5 +1,5 @@
 /*
- * waiter.h - one that waits, for the whole acquisition, and how it is woken
+ * waiter.h - the waiter of an acquisition, and how it is woken
  *
  * A waiter is a thread, which sleeps on the condition, or a request, which is
  * suspended and woken by a call.  Both go through the same steps
@@ -19,22 +19,22 @@ struct lk_cancel_fd;
 struct lk_connection;
 struct lk_entry;
 
-/* Why a waiter was woken.  The last reason counts: none comes after the turn
- * or the grant. */
+/* Reason for which a waiter was woken.  The last one counts: none comes after
+ * the turn or the grant. */
 enum lk_wake_reason {
     LK_WAKE_NONE,    /* nobody has woken it */
-    LK_WAKE_LOOK,    /* the holder's lease is over: it may go past, if it is the
-                       first */
-    LK_WAKE_RETRY,   /* out of the FIFO, to enter anew */
-    LK_WAKE_TURN,    /* it is this one's turn, and nobody else's */
-    LK_WAKE_GRANTED, /* the lease was handed off to it */
+    LK_WAKE_LOOK,    /* the holder's lease is over: the first in the FIFO may
+                       take the turn */
+    LK_WAKE_RETRY,   /* taken out of the FIFO, to enter anew */
+    LK_WAKE_TURN,    /* the waiter has the turn */
+    LK_WAKE_GRANTED, /* the lease was handed off to the waiter */
     LK_WAKE_ROW      /* the poller has read the row: row_rc */
 };
 
-/* What ends a subscription at the poller. */
+/* Change of the row that ends a subscription at the poller. */
 enum lk_poll_until {
     LK_POLL_UNTIL_FREE,   /* the row may be claimed */
-    LK_POLL_UNTIL_CHANGED /* that, or another has it */
+    LK_POLL_UNTIL_CHANGED /* the same, or the holder is another */
 };
 
 /* A place in the poller's list (poller.h). */
@@ -47,7 +47,7 @@ struct lk_subscription {
     struct lk_observed *seen;
 };
 
-/* What a step returns instead of sleeping, to a request. */
+/* Result of a step of a request where a thread would sleep. */
 #define LK_SUSPENDED 1
 
 struct lk_waiter {
@@ -56,16 +56,17 @@ struct lk_waiter {
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
     int64_t asked_ns;                      /* as in lease.h */
     const sqlock_acquire_options *options; /* complete */
-    /* NULL: a thread.  With any mutexes held; takes the executor's only. */
+    /* Wakes a request; NULL: the waiter is a thread.  Called with any mutexes
+     * held; takes the executor's only. */
     void (*on_wake)(struct lk_waiter *waiter);
 
-    /* of the one that runs it */
+    /* of the thread that runs the acquisition */
     bool
         may_not_block; /* in the database: no thread would be left for others */
-    int64_t until_ns;  /* suspended: to go on then, unless woken before */
+    int64_t until_ns;  /* when a suspended request goes on, unless woken */
 
-    bool is_abandoned; /* a request that nobody waits for any more; under the
-                          mutex of each entry that it is at */
+    bool is_abandoned; /* a request without a caller; under the mutex of each
+                          entry that it has a part at */
 
     pthread_mutex_t mutex; /* of what follows; behind an entry's */
     pthread_cond_t woken;
@@ -89,32 +90,33 @@ void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
                     const sqlock_acquire_options *options);
 void lk_waiter_clear(struct lk_waiter *waiter);
 
-/* From any thread: it goes on, for that reason.  With an entry's or the
- * poller's mutex held, as the case may be. */
+/* Wake the waiter for that reason, from any thread, with the entry's or the
+ * poller's mutex held. */
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 
-/* By the waiter, before it can be woken for something new. */
+/* Forget the last wake-up, before the waiter can be woken for something new. */
 void lk_waiter_prepare(struct lk_waiter *self);
 
-/* Until it is woken or cancelled, or that point of CLOCK_MONOTONIC: 0, and the
- * caller finds out which; LK_SUSPENDED, at once, to a request that none of them
- * is true of. */
+/* Sleep until the waiter is woken or cancelled, or until that point of
+ * CLOCK_MONOTONIC.  0: the caller finds out which; LK_SUSPENDED, at once, to a
+ * request for which none of them has come. */
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns);
 
-/* The same, but only a wake-up ends it: that is under way. */
+/* Sleep until a wake-up that is under way.  0, LK_SUSPENDED. */
 int lk_waiter_park_through(struct lk_waiter *self);
 
-/* Sleep until a point of CLOCK_MONOTONIC, a request as well; 0, ECANCELED. */
+/* Sleep until a point of CLOCK_MONOTONIC, also as a request; 0, ECANCELED. */
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
                     sqlock_error *err);
 
 enum lk_wake_reason lk_waiter_reason(struct lk_waiter *self);
 bool lk_waiter_is_cancelled(struct lk_waiter *self);
 
-/* ECANCELED. */
+/* Set the error of a cancelled wait, and return ECANCELED. */
 int lk_canceled(sqlock_error *err);
 
-/* EBUSY or ETIMEDOUT. */
+/* Set the error of a lock that was not free in time, and return it: EBUSY, or
+ * ETIMEDOUT of a wait. */
 int lk_not_in_time(int64_t wait_ms, sqlock_error *err);
 
 #endif
