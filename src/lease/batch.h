@@ -54,10 +54,10 @@ int lk_batch_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_batch *batch, struct lk_run *run,
                  sqlock_result *result, sqlock_error *err);
 
-/* Take the locks for fresh CLIENT_IDs, or those of claims in doubt; once.
- * EBUSY: held by another.  ETIMEDOUT: ours, but over already.  After
- * EUNCERTAIN, or an outage, those that are in doubt go on with the next claim,
- * or are given to the resolver by the caller. */
+/* Claim each lock, with a fresh CLIENT_ID or that of its claim in doubt.  Sent
+ * again if the connection breaks.  EBUSY: held by another.  ETIMEDOUT: ours,
+ * but over already.  After EUNCERTAIN, or an outage, those that are in doubt go
+ * on with the next claim, or are given to the resolver by the caller.  */
 int lk_batch_claim(struct lk_store *store, struct lk_batch *batch,
                    sqlock_error *err);
 

@@ -84,7 +84,8 @@ static bool says_so(const sqlock_result *result, size_t column)
            result->cells[column].integer != 0;
 }
 
-/* The row is that of the only item. */
+/* Read the answer to a claim of one lock, and record its grant.  More than one
+ * row: ESCHEMA. */
 static int take_grant(struct lk_store *store, struct lk_batch *batch,
                       const struct lk_run *run, const sqlock_result *result,
                       sqlock_error *err)

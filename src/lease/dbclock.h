@@ -1,5 +1,6 @@
 /*
- * dbclock.h - whether the database's clock runs as this host's does (F15)
+ * dbclock.h - detects steps of the database's clock against this host's
+ * boot-time clock (F15)
  */
 #ifndef LK_DBCLOCK_H
 #define LK_DBCLOCK_H

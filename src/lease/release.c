@@ -110,7 +110,8 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
 
 /* --- judging --- */
 
-/* Fill in the results that the answer tells; the other items stay EBUSY. */
+/* Set each item's rc from the answer: 0, ELOST, or EBUSY where the answer does
+ * not say.  */
 static void take_releases(struct lk_batch *batch, const sqlock_result *result,
                           bool was_uncertain)
 {

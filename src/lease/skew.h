@@ -7,9 +7,8 @@
 
 #include "lease/store.h"
 
-/* How far ahead the clock is, at least, that wrote the info row of a lease that
- * is not over, in us; 0: nothing is known against it.  More than the margin:
- * that much is allowed for. */
+/* Return how far, at least, the clock that wrote the row is ahead of the
+ * database's, in us; 0: not known, within the margin, or the lease is over. */
 int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells);
 
 /* Tell the log of such a row, once a minute at most.  No mutex is to be

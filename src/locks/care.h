@@ -12,8 +12,8 @@
 int lk_begin_care(sqlock_lock *lock, uint64_t grant,
                   const sqlock_acquire_options *options, sqlock_error *err);
 
-/* End watching and renewing that grant (0: any): no renewal begins after it,
- * and no callback runs.  */
+/* Stop renewing and watching the lease of that grant (0: any).  Waits for a
+ * callback that runs; a renewal in flight may still finish. */
 void lk_end_care(sqlock_lock *lock, uint64_t grant);
 
 /* Tell of events of a lock (sqlock_options.on_event), without any mutex. */

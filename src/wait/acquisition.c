@@ -117,7 +117,8 @@ static struct lk_part *one_with_turn(struct lk_acquisition *a)
     return a->batch.count > 0 ? a->batch.items[0].owner : a->first;
 }
 
-/* The attempt failed by the database, or by its own end. */
+/* Handle a failed attempt: pause before the next one, or end the
+ * acquisition. */
 static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
 {
     struct lk_part *part = one_with_turn(a);

@@ -50,9 +50,8 @@ struct lk_acquisition {
     struct lk_item one_item;
 };
 
-/* An acquisition of that many locks, whose parts are to be begun by
- * lk_acquisition_add(), sorted by key.  EINVAL, ENOMEM: nothing is to be
- * ended. */
+/* Begin an acquisition of `count` locks; add each with lk_acquisition_add(), in
+ * the order of the keys.  After EINVAL or ENOMEM there is nothing to end. */
 int lk_acquisition_begin(struct lk_acquisition *a, struct lk_entries *entries,
                          size_t count, int64_t wait_ms,
                          const sqlock_acquire_options *options,

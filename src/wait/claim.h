@@ -1,5 +1,6 @@
 /*
- * claim.h - the claim of an acquisition: all rows in one statement, once
+ * claim.h - one attempt of an acquisition: claim the rows of the parts that
+ * have the turn
  */
 #ifndef LK_CLAIM_H
 #define LK_CLAIM_H

@@ -21,7 +21,9 @@ struct lk_overdue {
     struct lk_lease lease;
 };
 
-/* Tell whether the lease is over and its holder has been notified. */
+/* Tell whether the lease is over and its holder does not block the FIFO any
+ * more: no guard is open, no callback is due, and the owner is not the
+ * registry.  */
 bool lk_is_overdue(const struct lk_entry *entry);
 
 /* Return when lk_is_overdue() may change, CLOCK_MONOTONIC. */

@@ -28,7 +28,10 @@
 
 static bool only_polls(const struct lk_entry *entry)
 {
-    return entry->store->db.driver->wait_queue == NULL &&
+    const struct lk_store *store = entry->store;
+
+    return (store->db.driver->wait_queue == NULL ||
+            store->options.waiting == SQLOCK_WAITING_POLL) &&
            entry->peers.share_ns == 0;
 }
 

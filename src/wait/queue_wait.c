@@ -309,7 +309,8 @@ static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
     return rc;
 }
 
-/* In the queue, no longer than a second.  EBUSY: the lock is held for long. */
+/* Wait in the queue for FIRST_MS at most.  0: first in it.  EBUSY: not first in
+ * time, or the queue failed; `way` says how to go on. */
 static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
 {
     int64_t until_ns = lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),

@@ -1,5 +1,6 @@
 /*
- * turn.c - see turn.h.  No I/O in here.
+ * turn.c - the FIFO of an entry: enter it, wait for the turn, step back.  No
+ * I/O in here.
  */
 #include "wait/turn.h"
 

@@ -3,6 +3,10 @@
  * not, and what an idle waiter sends
  */
 #include "suite.h"
+
+#include "locks/registry.h"
+
+#include "wait/peers.h"
 #include "sqlock/many.h"
 
 #include <signal.h>
@@ -431,7 +435,29 @@ static void test_a_holder_killed_while_eight_wait(void **state)
     lock_drop(primer);
 }
 
+/* Others that poll, too, are notified of nothing: they get a pause of ours. */
+static void test_who_polls_by_option_leaves_others_a_pause(void **state)
+{
+    const struct timespec hold = {.tv_nsec = 320 * 1000000};
+    struct fixture *f = *state;
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry;
+    sqlock_lock *lock;
+
+    options.waiting = SQLOCK_WAITING_POLL;
+    registry = fixture_registry(f, &options);
+    lock = lock_obtain(registry, f->name);
+    assert_false(lk_peers_are_due(lock->entry));
+    lock_take(lock, 0);
+    (void)nanosleep(&hold, NULL); /* longer than the share of time */
+    lock_give(lock);
+    assert_true(lk_peers_are_due(lock->entry));
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static const struct test tests[] = {
+    TEST(test_who_polls_by_option_leaves_others_a_pause),
     TEST(test_a_release_rings),
     TEST(test_a_release_rings_for_who_has_waited_long),
     TEST_ON(test_a_release_of_many_rings, ON_ALL, IN_SQLOCK),
