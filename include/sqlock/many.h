@@ -70,7 +70,8 @@ SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
 
 /**
  * Start each lease anew, with its own TTL.  A lease whose row a transaction has
- * locked is passed over: its result is EBUSY and its deadline stays.
+ * locked is passed over: its result is EBUSY and its deadline stays.  A single
+ * lock is renewed as by sqlock_renew(), which waits for its row.
  *
  * @param[out] results of each lock, as of sqlock_renew(); NULL: not wanted
  * @return 0           all are renewed

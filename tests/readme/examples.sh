@@ -55,6 +55,7 @@ count() { # WHAT
 # Another one has the lock until its lease is broken; then it says so.
 is_lost() {
     local holder id end
+    : >"$dir/held" # not the word of the database before
     "$bin/mutex" "$url" "$lock" 60 >"$dir/held" 2>"$dir/why" &
     holder=$!
     helper "$holder"
@@ -139,6 +140,7 @@ guards() {
     local before holder
     before=$(count balance)
     guard && guard || return 1
+    : >"$dir/day" # not the word of the database before
     "$bin/mutex" "$url" day-end 60 >"$dir/day" 2>&1 &
     holder=$!
     helper "$holder"

@@ -4,11 +4,6 @@
  */
 #include "suite.h"
 
-#include "locks/registry.h"
-
-#include "wait/peers.h"
-#include "sqlock/many.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +11,10 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "locks/registry.h"
+#include "sqlock/many.h"
+#include "wait/peers.h"
 
 #define LONG_MS 3600000
 

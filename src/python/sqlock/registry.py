@@ -26,6 +26,7 @@ Held = TypeVar("Held", Lease, Leases)
 
 _KEY_RULES = {"current": 0, "legacy": 1, "raw": 2}
 _LAYOUTS = {"sqlock": 0, "spring7": 1, "spring6": 2}
+_LOOK_AGAIN_MS = 500  # for a signal that came just before a wait
 _WAITING = {"auto": 0, "poll": 1}
 _SORTS = {"name": 0, "held": 1, "remaining": 2, "token": 3}
 _STATES = ("free", "held", "expired")
@@ -424,7 +425,10 @@ class Registry:
             )
             poll = select.poll()
             poll.register(done, select.POLLIN)
-            poll.poll()
+            # Not without a limit: a signal that comes just before poll() does
+            # not end it, and its handler runs only between two calls.
+            while not poll.poll(_LOOK_AGAIN_MS):
+                pass
             # No handler runs between the next two lines.
             pointer, request.value = request.value, None
             code = finish(pointer, why_at)
@@ -773,7 +777,8 @@ def _in_thread(take: Callable[[], None], options: _native.AcquireOptions) -> Non
     try:
         threading.Thread(target=run, name="sqlock wait", daemon=True).start()
         try:
-            ended.wait()
+            while not ended.wait(_LOOK_AGAIN_MS / 1000):
+                pass
         except BaseException:
             os.write(cancel, (1).to_bytes(8, "little"))
             ended.wait()
