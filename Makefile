@@ -6,7 +6,7 @@
 #   DRIVERS="sqlite postgres mysql"            what is compiled in
 #   MYSQL_CLIENT=auto|libmariadb|mysqlclient   client library of mysql:// URLs
 #   MYSQL_CLIENT_TREE=DIR  libmysqlclient of a tree that
-#                          tests/servers/fetch-mysql.sh has unpacked
+#                          tests/tools/servers/fetch-mysql.sh has unpacked
 #   SAN=address,undefined|thread  WERROR=1  V=1  SETUP=no  BUILD=DIR
 #   SUITES="unit cli"  T=PATTERN               which tests `make test` runs
 
@@ -231,10 +231,16 @@ EXAMPLE_SRC := $(sort $(filter-out $(EXAMPLE_OUT), \
 EXAMPLE_NAMES := $(sort $(patsubst src/examples/%/main.c,%, \
 	$(filter %/main.c,$(EXAMPLE_SRC))) $(patsubst src/examples/%.c,%, \
 	$(filter $(wildcard src/examples/*.c),$(EXAMPLE_SRC))))
-SUPPORT_SRC := $(sort $(wildcard tests/support/*.c))
-# A suite is a folder of tests with a main.c in it.
-SUITE_NAMES := $(sort $(patsubst tests/%/main.c,%,$(wildcard tests/*/main.c)))
-SUITE_SRC := $(foreach s,$(SUITE_NAMES),$(wildcard tests/$(s)/*.c))
+# "support/tap.h" is in tools, "drivers/suite.h" beside it.
+TEST_INCLUDES := -Itests -Itests/tools
+SUPPORT_SRC := $(sort $(wildcard tests/tools/support/*.c))
+# A suite is a folder of tests with a main.c in it, named by its last part:
+# tests/SUITE or tests/GROUP/SUITE.
+SUITE_DIRS := $(sort $(patsubst %/main.c,%,$(wildcard tests/*/main.c \
+	tests/*/*/main.c)))
+suite_dir = $(filter %/$(1),$(SUITE_DIRS))
+SUITE_NAMES := $(sort $(notdir $(SUITE_DIRS)))
+SUITE_SRC := $(foreach d,$(SUITE_DIRS),$(wildcard $(d)/*.c))
 
 # The names that their folders define.
 READY := $(foreach d,$(ENABLED),$(or $(shell sed -n \
@@ -290,13 +296,13 @@ $(LIB_OBJ): $B/obj/%.o: %.c $B/.flags
 $(GEN_OBJ): $B/obj/gen/%.o: $B/gen/%.c $B/.flags
 	$(call COMPILE,-Isrc -Wno-overlength-strings)
 # Examples see the public headers and nothing else; the command may use
-# src/base, which tests/lint/rules.sh checks.
+# src/base, which tests/tools/lint/rules.sh checks.
 $(CLI_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(call COMPILE,-Isrc)
 $(EXAMPLE_OBJ): $B/obj/%.o: %.c $B/.flags
 	$(COMPILE)
 $(TEST_OBJ): $B/obj/%.o: %.c $B/.flags
-	$(call COMPILE,-Isrc -Itests)
+	$(call COMPILE,-Isrc $(TEST_INCLUDES))
 
 # sql/DB/NAME.sql becomes `const char lk_sql_DB_NAME[]`.
 SQL_NAME = lk_sql_$(subst -,_,$(subst /,_,$*))
@@ -419,13 +425,14 @@ $(EXAMPLES): $B/bin/examples/%: $$(call objects,src/examples/%.c \
 
 # One suite makes calls of the library's own fail: they lead to the suite there.
 EXHAUSTED := $B/lib/libsqlock-exhausted.a
-$(EXHAUSTED): $(STATIC) tests/exhaust/redirected
+$(EXHAUSTED): $(STATIC) tests/faults/exhaust/redirected
 	$(call say,OBJCOPY,$@)$(OBJCOPY) \
-	--redefine-syms=tests/exhaust/redirected $(STATIC) $@
+	--redefine-syms=tests/faults/exhaust/redirected $(STATIC) $@
 $B/tests/exhaust: $(EXHAUSTED)
 TESTED = $(if $(filter $B/tests/exhaust,$@),$(EXHAUSTED),$(STATIC))
 
-$(TESTS): $B/tests/%: $$(call objects,tests/%/*.c) $(SUPPORT_OBJ) $(STATIC) $B/.link
+$(TESTS): $B/tests/%: $$(call objects,$$(call suite_dir,%)/*.c) \
+	$(SUPPORT_OBJ) $(STATIC) $B/.link
 	$(call say,LD,$@)mkdir -p $(@D) && $(CC) $(ALL_CFLAGS) $(filter %.o,$^) \
 	$(TESTED) -o $@ $(ALL_LDFLAGS) $(TEST_LIBS) $(DEP_LIBS)
 
@@ -487,7 +494,7 @@ valgrind: ## Unit suite under valgrind
 	+@WRAP='$(VALGRIND)' SUITE_ARGS=--alone SUITE_SCRIPTS=no $(AGAIN) \
 	SUITES=unit test
 campaign: ## Stress, failover and Galera suites at full length (hours)
-	@bash tests/servers/fetch.sh mariadb-10
+	@bash tests/tools/servers/fetch.sh mariadb-10
 	+@SQLOCK_SCALE=campaign SUITE_SECONDS=7200 $(AGAIN) \
 	SUITES='stress tx fault renewer waiting command failover galera stock' test
 
@@ -497,9 +504,9 @@ export TSAN_OPTIONS ?= halt_on_error=0:second_deadlock_stack=1
 
 .PHONY: headers exports
 headers: ## Each public header compiles alone as C99, C11 and C++11
-	@CC='$(CC)' bash tests/install/headers.sh
+	@CC='$(CC)' bash tests/cli/install/headers.sh
 exports: $(SHARED) $(STATIC) ## The exported symbols are the headers'
-	@SQLOCK_BUILD=$B CC='$(CC)' bash tests/install/exports.sh
+	@SQLOCK_BUILD=$B CC='$(CC)' bash tests/cli/install/exports.sh
 
 .PHONY: demo bench chart picture
 DEMO := $B/bin/examples/stock_deduction
@@ -508,7 +515,7 @@ demo: $(DEMO) ## Sell stock in every way; URL=... names a server
 
 BENCH_JSON ?= $B/bench.json
 bench: $B/tests/bench ## Measure against the bare statements, on all databases
-	@exec env SQLOCK_TEST_DURABLE=1 bash tests/servers/with.sh $B/tests/bench \
+	@exec env SQLOCK_TEST_DURABLE=1 bash tests/tools/servers/with.sh $B/tests/bench \
 	--json $(BENCH_JSON) $(BENCH_FLAGS)
 
 # Each is measured once: remove the file to measure anew.
@@ -516,9 +523,9 @@ CHART_DIR := $B/chart
 CHART_FLAGS ?= --seconds 0.4 --repeats 5
 CHARTED := $(patsubst %,$(CHART_DIR)/%.json,stock-curve stock-ways waiting)
 chart: $(CHARTED) ## Measure (takes 25 minutes) and draw, build/chart/*.svg
-	@bash tests/bench/chart.sh $(CHART_DIR) $^
+	@bash tests/tools/bench/chart.sh $(CHART_DIR) $^
 picture: $(CHART_DIR)/waiting.json ## Measure and draw the picture of README
-	@bash tests/bench/chart.sh $(CHART_DIR) $^
+	@bash tests/tools/bench/chart.sh $(CHART_DIR) $^
 	@cp $(CHART_DIR)/waiting-postgres.svg src/man/waiting.svg
 $(CHART_DIR)/stock-curve.json: BENCH_FLAGS := --clients 2,4,8,16,32,64,128,200 \
 	--cases sale,pessimistic,conditional,buckets,coalesced $(CHART_FLAGS)
@@ -534,7 +541,7 @@ MYSQL_SUITES ?= drivers conformance tls waiting
 MATRIX_SUITES ?= conformance tx fault
 .PHONY: test-mysql test-spring test-matrix docker-test
 test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
-	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
+	@bash tests/tools/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@SQLOCK_TEST_SERVERS='postgres mysql' SQLOCK_TEST_MYSQL_TREE=$(MYSQL_TREE) \
 	$(AGAIN) MYSQL_CLIENT=libmariadb MYSQL_CLIENT_TREE= \
 	SUITES='$(MYSQL_SUITES)' test
@@ -544,7 +551,7 @@ test-mysql: ## Drivers, locks, TLS and waiting on Oracle's MySQL, both clients
 # Without a JDK or Maven it says so, and that is all.
 test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK and Maven); on MySQL, too, once fetched
 	+@export SQLOCK_BUILD=$B SUITE_SECONDS=$${SUITE_SECONDS:-3600}; \
-	bash tests/spring/with.sh || exit $$(($$? != 77)); \
+	bash tests/interplay/spring/with.sh || exit $$(($$? != 77)); \
 	$(AGAIN) SUITES=spring test || exit 1; \
 	[ -e $(MYSQL_TREE)/version ] || exit 0; \
 	SQLOCK_TEST_SERVERS=mysql SQLOCK_TEST_MYSQL_TREE=$(abspath $(MYSQL_TREE)) \
@@ -552,13 +559,13 @@ test-spring: $B/tests/spring $(CLI) ## Beside Spring's own lock registry (JDK an
 MATRIX_PROGRAMS = $(MATRIX_SUITES:%=$B/tests/%) \
 	$(addprefix $B/tests/,failover galera replica group spring)
 test-matrix: $(MATRIX_PROGRAMS) ## Suites on other versions and on clusters; ENGINES="galera" chooses
-	@bash tests/servers/fetch-mysql.sh $(MYSQL_TREE)
+	@bash tests/tools/servers/fetch-mysql.sh $(MYSQL_TREE)
 	+@$(AGAIN) MYSQL_CLIENT_TREE=$(MYSQL_TREE) \
 	$(MATRIX_SUITES:%=$(BUILD)/mysqlclient/tests/%)
 	+@exec env $(RUN) MATRIX_SUITES='$(MATRIX_SUITES)' \
 	SQLOCK_BUILD_MYSQL=$(BUILD)/mysqlclient \
 	SQLOCK_TEST_TREES=$(abspath $(BUILD))/servers \
-	bash tests/matrix/matrix.sh $(ENGINES)
+	bash tests/tools/matrix/matrix.sh $(ENGINES)
 docker-test: $(filter $B/tests/conformance,$(TESTS)) ## Conformance suite on the servers of docker/compose.yaml
 	@exec env SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
 
@@ -583,8 +590,8 @@ TIDY := $(TIDY_SRC:%=$B/lint/%.tidy)
 HEADERS = $(shell find include src tests -name '*.h')
 $(TIDY): $B/lint/%.tidy: % .clang-tidy tests/.clang-tidy $(HEADERS)
 	$(call say,TIDY,$*)mkdir -p $(@D) && $(CLANG_TIDY) --quiet \
-	--warnings-as-errors='*' $< -- -std=gnu11 $(ALL_CPPFLAGS) -Isrc -Itests \
-	$(if $(filter src/base/error.c,$<),,-include tests/lint/analyzer.h) \
+	--warnings-as-errors='*' $< -- -std=gnu11 $(ALL_CPPFLAGS) -Isrc $(TEST_INCLUDES) \
+	$(if $(filter src/base/error.c,$<),,-include tests/tools/lint/analyzer.h) \
 	>$@.log 2>&1 || { cat $@.log; exit 1; }
 	@touch $@
 
@@ -601,16 +608,16 @@ lint-cppcheck:
 	--suppress=uninitvar --suppress=ctuuninitvar \
 	--suppress=unknownEvaluationOrder \
 	--cppcheck-build-dir=$B/lint/cppcheck -D_GNU_SOURCE -Iinclude -Isrc \
-	-Itests src $(sort $(dir $(SUPPORT_SRC) $(SUITE_SRC)))
+	$(TEST_INCLUDES) src $(sort $(dir $(SUPPORT_SRC) $(SUITE_SRC)))
 lint-rules:
-	$(call say,RULES,src tests)bash tests/lint/rules.sh
+	$(call say,RULES,src tests)bash tests/tools/lint/rules.sh
 # SC2034: variables of a script that others source; SC2104: `sqlock break`.
 lint-scripts:
 	$(call say,SHELL,scripts)shellcheck --external-sources \
 	--severity=warning --exclude=SC2034,SC2104 $(shell find .ci .debian tests docker \
 	src -name '*.sh') src/cli/completion/sqlock.bash .ci/run
 # Those of Debian's Python, for which they are packaged.
-PYTHON_FILES := src/python tests/python tests/install/loses.py
+PYTHON_FILES := src/python tests/conformance/python tests/cli/install/loses.py
 lint-python:
 	$(call say,PYTHON,$(PYTHON_FILES))/usr/bin/python3 -m pyflakes \
 	$(PYTHON_FILES) && /usr/bin/python3 -m black --quiet --check \
@@ -740,9 +747,9 @@ wheel: $(SHARED) ## The Python package with the library inside: build/wheel/*.wh
 
 .PHONY: abi abi-record
 abi: $(SHARED) $(PC) ## The binary interface is the recorded one, or has grown
-	@SQLOCK_BUILD=$B bash tests/install/abi.sh
+	@SQLOCK_BUILD=$B bash tests/cli/install/abi.sh
 abi-record: $(SHARED) $(PC) ## Record it, after a change that is meant
-	@SQLOCK_BUILD=$B bash tests/install/abi.sh --record
+	@SQLOCK_BUILD=$B bash tests/cli/install/abi.sh --record
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -31,7 +31,7 @@ wants() { # DRIVER
     esac
 }
 
-# Whether tests/servers/with.sh is to start a server of that database.
+# Whether tests/tools/servers/with.sh is to start a server of that database.
 serves() { # postgres|mysql
     local servers=" ${SQLOCK_TEST_SERVERS-postgres mariadb} "
     wants "$1" || return 1
@@ -283,7 +283,7 @@ fi
 case " $* " in
 *" test "*)
     if serves postgres; then
-        bash tests/servers/fetch-postgres.sh || exit 1
+        bash tests/tools/servers/fetch-postgres.sh || exit 1
     fi
     ;;
 esac

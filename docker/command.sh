@@ -7,8 +7,8 @@
 # sqlock-local/base of local-images.sh.  The image stays, called sqlock-command.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-# shellcheck source=tests/servers/common.sh
-. tests/servers/common.sh
+# shellcheck source=tests/tools/servers/common.sh
+. tests/tools/servers/common.sh
 command -v docker >/dev/null && docker info >/dev/null 2>&1 ||
     fail "no Docker daemon answers"
 

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # common.sh: what the scripts that bring containers up share; to be sourced from
 # the root of the sources, after FILE, the compose file, is set.
-# shellcheck source=tests/servers/common.sh
-. tests/servers/common.sh
+# shellcheck source=tests/tools/servers/common.sh
+. tests/tools/servers/common.sh
 
 if docker compose version >/dev/null 2>&1; then
     compose=(docker compose)

@@ -3,7 +3,7 @@
 #
 # Their contents come from the Debian archive that apt uses on this machine:
 # PostgreSQL and MariaDB of the stable suite, Oracle's MySQL as
-# tests/servers/fetch-mysql.sh unpacks it.  They are named
+# tests/tools/servers/fetch-mysql.sh unpacks it.  They are named
 #     sqlock-local/postgres  sqlock-local/mariadb  sqlock-local/mysql
 # beside sqlock-local/base, Debian and nothing more, and take the same settings
 # as the official images, as far as the compose files use them.  Needs root,
@@ -75,7 +75,7 @@ add_mariadb() { # ROOT
 # The tree's programs find each other by absolute paths, so those are rewritten.
 add_mysql() { # ROOT
     local tree=${SQLOCK_TEST_MYSQL_TREE:-$work/mysql}
-    bash "$here/../tests/servers/fetch-mysql.sh" "$tree"
+    bash "$here/../tests/tools/servers/fetch-mysql.sh" "$tree"
     tree=$(cd "$tree" && pwd)
     mkdir -p "$1/opt/mysql"
     cp -a "$tree/usr" "$tree/lib" "$1/opt/mysql/"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # run.sh SUITE...: run test suites and count what passed, failed and was skipped.
 #
-# A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts
-# tests/SUITE/*.sh.  They run in lanes side by side, since tests mostly wait;
-# each lane has database servers of its own, started by tests/servers/with.sh,
+# A suite is a program $SQLOCK_BUILD/tests/SUITE, or the scripts of its folder,
+# tests/SUITE/*.sh or tests/GROUP/SUITE/*.sh.  They run in lanes side by side, since tests mostly wait;
+# each lane has database servers of its own, started by tests/tools/servers/with.sh,
 # because some suites stop theirs.  A lane takes programs one at a time; one lane
 # begins with scripts, a few at a time.  Every 30 s the run says what it is at.
 # The last line says
@@ -14,7 +14,7 @@
 # What failed is named again just above the last line, so that the end of a long
 # log is enough to know it; logs of failures stay in $SUITE_LOGS/failed.
 #
-# A suite that wants servers of its own has a script tests/SUITE/with.sh, which
+# A suite that wants servers of its own has a script with.sh in its folder, which
 # runs the command that it is given with them.
 #
 # A program speaks cmocka's standard output.  A script prints lines "ok - what",
@@ -308,12 +308,21 @@ next_of() { # programs|scripts
     [ -n "$line" ]
 }
 
+# The folder of a suite: tests/SUITE or tests/GROUP/SUITE.
+folder_of() { # SUITE
+    local folder
+    for folder in "tests/$1" tests/*/"$1"; do
+        [ ! -d "$folder" ] || echo "$folder"
+    done
+}
+
 run_program() {
-    local with=() chosen=()
+    local with=() chosen=() folder
+    folder=$(folder_of "$name")
     [ "$SQLOCK_SCALE" != campaign ] ||
         echo "  $name is running: tail -f $logs/$name.log"
     [ -z "$SUITE_TESTS" ] || chosen=(-t "$SUITE_TESTS")
-    [ ! -e "tests/$name/with.sh" ] || with=(bash "tests/$name/with.sh")
+    [ ! -e "$folder/with.sh" ] || with=(bash "$folder/with.sh")
     # shellcheck disable=SC2086 # a command and its arguments
     run_one "$number" "$name" "${with[@]}" $WRAP "$build/tests/$name" \
         "${chosen[@]}" ${SUITE_ARGS:-} &
@@ -324,7 +333,8 @@ run_script() {
     while [ "$(jobs -rp | wc -l)" -ge "$SUITE_JOBS" ]; do
         wait -n
     done
-    run_one "$number" "$name" bash "tests/$name.sh" &
+    run_one "$number" "$name" bash \
+        "$(folder_of "${name%/*}")/${name##*/}.sh" &
 }
 
 # A program runs alone in its lane: it may stop the servers.  Scripts mostly
@@ -390,18 +400,19 @@ done
 programs=${#items[@]}
 names=()
 for suite in "$@"; do
-    for script in tests/"$suite"/*.sh; do
+    folder=$(folder_of "$suite")
+    for script in "${folder:-/nonexistent}"/*.sh; do
         case ${script##*/} in
         lib.sh | common.sh | with.sh | '*.sh') continue ;;
         esac
-        name=${script#tests/}
+        name=$suite/${script##*/}
         name=${name%.sh}
         [ "${SUITE_SCRIPTS:-}" = no ] || ! is_chosen "$name" ||
             names+=("$name")
     done
     if [ ! -x "$build/tests/$suite" ] &&
-        ! compgen -G "tests/$suite/*.sh" >/dev/null; then
-        echo "  $suite: no such suite in $build/tests or tests/$suite"
+        ! compgen -G "$folder/*.sh" >/dev/null; then
+        echo "  $suite: no such suite in $build/tests or below tests"
         empty=$((empty + 1))
     fi
 done
@@ -438,7 +449,7 @@ with=()
 for suite in "$@"; do
     case $suite in
     unit | install) ;;
-    *) with=(bash tests/servers/with.sh) ;;
+    *) with=(bash tests/tools/servers/with.sh) ;;
     esac
 done
 pids=()

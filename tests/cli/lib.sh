@@ -15,7 +15,7 @@ dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cli.XXXXXX") || exit 1
 region=cli.$$ # tables are shared, regions are not
 number=0
 failures=0
-. "$here/../support/helpers.sh"
+. "$here/../tools/support/helpers.sh"
 
 finish() {
     # A background job that is ended before it has become another program runs

@@ -73,7 +73,7 @@ done
 
 # No transaction is open while the command runs: it would keep this from ending.
 concurrently() {
-    local psql=$here/../servers/psql.sh
+    local psql=$here/../tools/servers/psql.sh
     bash "$psql" -qX "$SQLOCK_URL" -c "CREATE TABLE cli_$$ (n int)" >/dev/null
     run run -t 20 index -- timeout 60 bash "$psql" -qX "$SQLOCK_URL" \
         -c "CREATE INDEX CONCURRENTLY ON cli_$$ (n)"

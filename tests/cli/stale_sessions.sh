@@ -4,7 +4,7 @@
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 tool json jansson
-psql=("bash" "$here/../servers/psql.sh" -qXAt "${SQLOCK_TEST_POSTGRES_URL:-}")
+psql=("bash" "$here/../tools/servers/psql.sh" -qXAt "${SQLOCK_TEST_POSTGRES_URL:-}")
 
 ask() { # SQL
     "${psql[@]}" -c "$1" 2>>"$dir/err.psql"
@@ -70,7 +70,7 @@ killed() {
 
     rm -f "$dir/err" # what is waited for must not be the last one's
     "$SQLOCK" --table-prefix "$prefix" run job -- \
-        bash "$here/../servers/psql.sh" -qXAt "$SQLOCK_URL" \
+        bash "$here/../tools/servers/psql.sh" -qXAt "$SQLOCK_URL" \
         -c "SELECT count(*) FROM cli_orphan" >"$dir/out" 2>"$dir/err" 8>&- &
     waiter=$!
     helper "$waiter"

@@ -38,9 +38,9 @@ refuses() { # PROGRAM
     [ "${1##*/}" = failover ] || ! "$1" no-such-database >/dev/null 2>&1
 }
 
-for main in tests/*/main.c; do
-    name=${main#tests/}
-    name=${name%/main.c}
+for main in tests/*/main.c tests/*/*/main.c; do
+    name=${main%/main.c}
+    name=${name##*/}
     program=$build/tests/$name
     [ -x "$program" ] || continue # only some suites are built
     check "$name: --help" says_usage "$program"

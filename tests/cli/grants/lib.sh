@@ -1,0 +1,182 @@
+# lib.sh: the scripts sql/DATABASE/grants-ROLE.sql, as their roles: each can do
+# what it is for, and is refused what it is not for, whatever tables there are.
+# Each script of this folder is run by tests/run.sh, or by hand with SQLOCK naming
+# the command and SQLOCK_TEST_*_URL the databases.
+# shellcheck shell=bash disable=SC2154 # `database` is the script's
+#
+# A script sets `database`, and defines
+#     admin SQL...           run statements as the administrator
+#     grant ROLE PREFIX      run the script of a role for its login
+#     ask ROLE SQL           run one as the role's login
+#     url_of ROLE            the URL of its login
+# and calls roles_on SCHEMA with a schema (a database on MySQL) of another name.
+
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=${here%/*/*/*}
+: "${SQLOCK:=$root/build/bin/sqlock}"
+unset SQLOCK_URL SQLOCK_REGION
+export XDG_CONFIG_HOME=/nonexistent
+dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/grants.XXXXXX") || exit 1
+roles=(application reaper observer operator)
+failures=0
+prefix='' layout=''
+denied=77 # EX_NOPERM
+
+finish() {
+    drop_all
+    rm -rf "$dir"
+}
+
+ok() { # WHAT GOT EXPECTED
+    if [ "$2" = "$3" ]; then
+        echo "ok - $database: $layout $1"
+    else
+        echo "not ok - $database: $layout $1: got \"$2\", not \"$3\""
+        sed 's/^/# /' "$dir/err"
+        failures=$((failures + 1))
+    fi
+}
+
+login_of() { # ROLE
+    echo "gr${$}_$1"
+}
+sq() { # ROLE ARGUMENT...
+    local role=$1
+    shift
+    SQLOCK_URL=$(url_of "$role") "$SQLOCK" --table-prefix "$prefix" "$@"
+}
+can() { # ROLE ARGUMENT...
+    sq "$@" >"$dir/out" 2>"$dir/err"
+    ok "$1 can ${*:2:3}" $? 0
+}
+cannot() { # ROLE ARGUMENT...
+    sq "$@" >"$dir/out" 2>"$dir/err"
+    ok "$1 cannot ${*:2:3}" $? "$denied"
+}
+may() { # ROLE SQL
+    ask "$@" >"$dir/out" 2>"$dir/err"
+    ok "$1 may $2" $? 0
+}
+may_not() { # ROLE SQL
+    ask "$@" >"$dir/out" 2>"$dir/err"
+    ok "$1 may not $2" "$(($? != 0)) $(grep -ciE 'denied|owner' "$dir/err")" \
+        "1 1"
+}
+prints() { # WHAT: in what the last one printed
+    ok "prints $1" "$(grep -cF "$1" "$dir/out")" 1
+}
+
+# Until somebody holds the lock.
+await_held() { # KEY
+    local end=$((SECONDS + 60))
+    until sq owner show "$1" --json 2>/dev/null | grep -q '"held"' ||
+        [ "$SECONDS" -ge "$end" ]; do
+        sleep 0.05
+    done
+}
+token_of() { # KEY
+    sq observer show "$1" --json | sed -n 's/.*"token": \([0-9]*\).*/\1/p'
+}
+
+grant_all() {
+    local role
+    for role in "${roles[@]}"; do
+        grant "$role" "$prefix" >"$dir/out" 2>"$dir/err"
+        ok "grants-$role.sql runs" "$? $(cat "$dir/err")" "0 "
+    done
+}
+
+application_sells() {
+    can application run job -- true
+    can application run --once step -- true
+    can application stock set hat 9
+    can application stock deduct hat 1 --order one
+    can application stock reserve hat 2 --order two --for 1ms
+    can application stock reserve hat 2 --order three --for 1h
+    can application stock cancel three
+    can application stock ls
+    can application ls
+    cannot application reap
+    may_not application "DELETE FROM ${prefix}DONE"
+    may_not application "DELETE FROM ${prefix}STOCK_ENTRY"
+    may_not application "DROP TABLE ${prefix}LOCK"
+}
+
+reaper_reaps() {
+    can reaper ls
+    can reaper reap --older-than 0 --json
+    prints '"removed": '
+    prints '"expired": 1'
+    ok "leaves no row" "$(sq observer ls --json | grep -c '"key"')" 0
+    ok "gives the reservation back" "$(sq observer stock show hat)" 8
+    cannot reaper run job -- true
+    can reaper stock reap --older-than 1h --json
+    cannot reaper stock deduct hat 1 --order four
+    may_not reaper "DELETE FROM ${prefix}DONE"
+    may_not reaper "UPDATE ${prefix}LOCK SET CLIENT_ID = NULL"
+}
+
+observer_observes() {
+    can application run job -- true
+    can observer ls
+    can observer show job
+    can observer stock show hat
+    may observer "SELECT LOCK_NAME FROM ${prefix}DONE"
+    cannot observer run job -- true
+    cannot observer reap --older-than 0
+    cannot observer stock set hat 3
+}
+
+operator_operates() {
+    local holder
+    sq application run -t 60 held -- sleep 600 2>"$dir/holder.err" &
+    holder=$!
+    await_held held
+    cannot observer break held --token "$(token_of held)" --reason test
+    can operator break held --token "$(token_of held)" --reason test
+    kill -TERM "$holder"
+    wait "$holder"
+    # What else it finds is the server's.
+    sq operator doctor --json >"$dir/out" 2>"$dir/err"
+    ok "operator's doctor finds no right missing" \
+        "$(grep -A 2 '"check": "rights"' "$dir/out" | grep -c '"ok"')" 1
+    can operator doctor --after-restore --yes
+    can operator reap --older-than 0
+    may operator "DELETE FROM ${prefix}DONE"
+    may_not operator "DROP TABLE ${prefix}LOCK"
+    cannot operator stock set hat 3
+}
+
+# With all tables, in the schema that is looked in first.
+with_all_tables() {
+    layout=sqlock prefix=GR${$}_
+    can owner init --layout sqlock
+    can owner init --once
+    can owner stock init
+    grant_all
+    application_sells
+    reaper_reaps
+    observer_observes
+    operator_operates
+}
+
+# Without stock and records, in another schema.
+with_the_lock_table_alone() { # SCHEMA
+    layout=spring7 prefix=$1.GR${$}_
+    can owner init --layout spring7
+    grant_all
+    can application run job -- true
+    cannot observer run job -- true
+    can reaper reap --older-than 0
+    cannot reaper run job -- true
+}
+
+roles_on() { # SCHEMA
+    trap finish EXIT
+    make_logins
+    with_all_tables
+    with_the_lock_table_alone "$1"
+    [ "$failures" -eq 0 ]
+    exit
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# sqlite.sh: the rights of users on a SQLite file are those of its group, by the
+# recipe of sql/sqlite/grants.sql.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=${here%/*/*/*}
+: "${SQLOCK:=$root/build/bin/sqlock}"
+unset SQLOCK_URL SQLOCK_REGION
+export XDG_CONFIG_HOME=/nonexistent
+[ "$(id -u)" -eq 0 ] || {
+    echo "skip - sqlite: it takes root to be several users"
+    exit 77
+}
+dir=$(mktemp -d /tmp/sqlock-grants.XXXXXX) || exit 1
+failures=0
+holder=
+finish() {
+    [ -z "$holder" ] || kill -TERM "$holder" 2>/dev/null
+    rm -rf "$dir"
+}
+trap finish EXIT
+
+# Users and a group that need no names; who is outside has a group of its own.
+locks=61000 one=61001 two=61002 outside=61003
+as() { # USER COMMAND...
+    local user=$1 group=$locks
+    shift
+    [ "$user" != "$outside" ] || group=$outside
+    setpriv --reuid "$user" --regid "$group" --clear-groups "$@"
+}
+is() { # WHAT GOT EXPECTED
+    if [ "$2" = "$3" ]; then
+        echo "ok - sqlite: $1"
+    else
+        echo "not ok - sqlite: $1: got \"$2\", not \"$3\""
+        sed 's/^/# /' "$dir/err"
+        failures=$((failures + 1))
+    fi
+}
+status_of() { # COMMAND...
+    "$@" >"$dir/out" 2>"$dir/err"
+    echo $?
+}
+mode_of() { # FILE
+    stat -c '%a %u %g' "$1"
+}
+
+# The command where all users can run it.
+chmod 711 "$dir"
+install -m 755 "$SQLOCK" "$dir/sqlock"
+: >"$dir/err"
+: >"$dir/out"
+sq() { # USER ARGUMENT...
+    local user=$1
+    shift
+    as "$user" "$dir/sqlock" --url "sqlite:$file" "$@"
+}
+new_folder() { # NAME [OWNER]
+    install -d -m 2770 -o "${2:-$one}" -g "$locks" "$dir/$1"
+    file=$dir/$1/shop.db
+}
+
+# Hold the lock, and let another user wait for it: this makes all files.
+wait_for_each_other() { # HOLDER WAITER
+    mkfifo "$dir/go"
+    sq "$1" run job -- sh -c 'echo held; cat >/dev/null' <"$dir/go" \
+        >"$dir/held" 2>"$dir/err" &
+    holder=$!
+    exec 9>"$dir/go"
+    until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
+        sleep 0.05
+    done
+    sq "$2" run -w 60 job -- true 2>"$dir/waiter.err" 9>&- &
+    until [ -e "$file-sqlock" ] || ! kill -0 $! 2>/dev/null; do
+        sleep 0.05
+    done
+    exec 9>&-
+    wait $!
+    is "the second user waits for the first one and gets the lock" $? 0
+    wait "$holder"
+    holder=
+    rm "$dir/go"
+}
+
+by_the_recipe() {
+    new_folder recipe
+    umask 007
+    is "one makes the database" "$(status_of sq $one init)" 0
+    is "it is the group's" "$(mode_of "$file")" "660 $one $locks"
+    wait_for_each_other $one $two
+    is "what is beside it has its mode and group" \
+        "$(stat -c '%a %g' "$file-sqlock")" "660 $locks"
+    is "the other user may make tables, too" \
+        "$(status_of sq $two init --once)" 0
+    is "and reap" "$(status_of sq $two reap --older-than 0)" 0
+    for command in ls "run job -- true" init; do
+        # shellcheck disable=SC2086 # a command and its arguments
+        is "who is outside the group cannot $command" \
+            "$(status_of sq $outside $command)" 77
+    done
+    umask 022
+}
+
+# The umask of whoever waits first must not shut the others out.
+with_another_umask() {
+    new_folder umask
+    umask 007
+    is "one makes the database" "$(status_of sq $one init)" 0
+    umask 077
+    wait_for_each_other $one $two
+    is "what is beside it has its mode all the same" \
+        "$(stat -c '%a %g' "$file-sqlock")" "660 $locks"
+    umask 022
+    sq $two doctor --json >"$dir/out" 2>"$dir/err"
+    is "the other user's doctor finds the wake-ups" \
+        "$(grep -A 1 '"check": "waiting"' "$dir/out" | grep -c '"ok"')" 1
+}
+
+by_root() {
+    new_folder root
+    umask 007
+    is "one makes the database" "$(status_of sq $one init)" 0
+    umask 077
+    wait_for_each_other 0 0
+    is "what root makes beside it is its owner's" \
+        "$(mode_of "$file-sqlock")" "660 $one $locks"
+    umask 022
+}
+
+# The file beside it is another user's alone: who cannot open it looks at the row.
+by_polling() {
+    new_folder polling
+    umask 007
+    is "one makes the database" "$(status_of sq $one init)" 0
+    umask 022
+    as $one install -m 600 /dev/null "$file-sqlock"
+    wait_for_each_other $one $two
+    sq $two doctor --json >"$dir/out" 2>"$dir/err"
+    is "doctor says that waiters can only look" \
+        "$(grep -A 1 '"check": "waiting"' "$dir/out" | grep -c '"warning"')" 1
+    is "and which file it is" "$(grep -c "shop.db-sqlock" "$dir/out")" 1
+}
+
+# As grants.sql says: nobody looks who may not write.
+by_reading() {
+    new_folder reading
+    chmod 2750 "$dir/reading"
+    umask 027
+    is "one makes the database" "$(status_of sq $one init)" 0
+    for command in ls "show job"; do
+        # shellcheck disable=SC2086 # a command and its arguments
+        is "who may only read cannot $command" \
+            "$(status_of sq $two $command)" 69
+        is "that is said" "$(grep -c -i 'read-\?only' "$dir/err")" 1
+    done
+    sq $one run job -- sh -c 'echo held; exec sleep 600' >"$dir/held" \
+        2>"$dir/err" &
+    holder=$!
+    until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
+        sleep 0.05
+    done
+    is "nor while another has the lock" "$(status_of sq $two ls)" 69
+    is "who has it, can" "$(status_of sq $one ls)" 0
+    is "and has it still" "$(grep -c held "$dir/out")" 1
+    kill -TERM "$holder"
+    wait "$holder"
+    holder=
+    umask 022
+}
+
+by_the_recipe
+by_reading
+with_another_umask
+by_root
+by_polling
+[ "$failures" -eq 0 ]

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# abi.sh: the binary interface of the shared library is the one that was
+# recorded with the last release, or has grown from it: programs that were built
+# with that one go on working.  Before the first release it is the one that was
+# recorded last.
+#
+#     abi.sh           check (make abi)
+#     abi.sh --record  record it, and the list of symbols of the Debian package
+#                      (make abi-record): after a change that is meant
+#
+# An option struct may grow at its end, since its first member tells its size;
+# so may enums.  The driver's header promises less and is left out.  Needs libabigail's abidw and abidiff, and debugging
+# information in the library (-g).
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+build=${SQLOCK_BUILD:-build}
+library=$build/lib/libsqlock.so
+recorded=tests/cli/install/libsqlock.abi
+symbols=$(echo .debian/libsqlock*.symbols)
+headers=(include/*.h include/sqlock/*.h)
+work=$(mktemp -d /tmp/sqlock-abi.XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+status=0
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        echo "ok - $what"
+    else
+        cat "$work/out"
+        echo "not ok - $what"
+        status=1
+    fi
+}
+
+exported() {
+    nm -D --defined-only "$library" | awk '{ print $3 }' | LC_ALL=C sort -u
+}
+# The symbols that dpkg-gensymbols expects: those that are there keep the
+# version that they came with.
+symbols_file() { # VERSION
+    local soname
+    soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+    echo "$soname $(basename "$symbols" .symbols) #MINVER#"
+    exported | awk -v version="$1" '
+        listed && /^ / { since[$1] = $2 }
+        !listed { name = $1 "@Base"
+            print " " name, name in since ? since[name] : version }' \
+        listed=1 "$symbols" listed= -
+}
+
+for tool in abidw abidiff; do
+    command -v $tool >/dev/null || {
+        echo "skip - the binary interface: $tool (abigail-tools) is not installed"
+        exit 77
+    }
+done
+
+if [ "${1-}" = --record ]; then
+    version=$(sed -n 's/^Version: //p' "$build/lib/pkgconfig/sqlock.pc")
+    symbols_file "$version" >"$work/symbols" || exit 1
+    abidw --exported-interfaces-only --headers-dir "$PWD/include" \
+        --drop-private-types --no-corpus-path --no-comp-dir-path \
+        --no-show-locs --no-elf-needed --type-id-style hash \
+        --out-file "$work/abi" "$library" || exit 1
+    cat "$work/symbols" >"$symbols"
+    cat "$work/abi" >"$recorded"
+    exit
+fi
+
+check "the Debian package's list of symbols is complete (make abi-record)" \
+    diff "$symbols" <(symbols_file "not in the list")
+
+[ "$(uname -m)" = x86_64 ] || {
+    echo "skip - the binary interface: it is recorded of x86_64"
+    exit $status
+}
+readelf -S "$library" | grep -q '\.debug_info' || {
+    echo "skip - the binary interface: the library was built without -g"
+    exit $status
+}
+for type in $(sed -n 's/^#define SQLOCK_[A-Z]*_INIT SQLOCK_SIZED(\([a-z_]*\))$/\1/p' \
+    "${headers[@]}"); do
+    printf '[suppress_type]\nname = %s\nhas_data_member_inserted_at = end\n' \
+        "$type"
+done >"$work/allowed"
+for type in $(sed -n 's/^} \(sqlock_[a-z_]*\);$/\1/p' include/sqlock/driver.h); do
+    printf '[suppress_type]\nname = %s\n' "$type"
+done >>"$work/allowed"
+# 4: something differs; 8: and cannot be right for old programs.
+same_as() { # RECORDED
+    abidiff --suppressions "$work/allowed" --no-added-syms \
+        "$1" "$library"
+}
+finds() { # WORDS SED-SCRIPT: a difference with a record that was changed so
+    sed "$2" "$recorded" >"$work/changed.abi"
+    ! cmp -s "$recorded" "$work/changed.abi" || return 1
+    same_as "$work/changed.abi"
+    [ $? -ge 4 ] && grep -q "$1" "$work/out"
+}
+check "the binary interface is the recorded one, or more (make abi-record)" \
+    same_as "$recorded"
+gone='s/\(<elf-symbol name=.\)sqlock_renew\x27/\1sqlock_renewed\x27/'
+check "a function that is gone is found" finds sqlock_renewed "$gone"
+check "a struct of another size is found" finds "type size changed from 4096" \
+    "s/\(class-decl name='sqlock_error' size-in-bits='\)[0-9]*/\14096/"
+exit $status

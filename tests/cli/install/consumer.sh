@@ -1,0 +1,161 @@
+#!/usr/bin/env bash
+# consumer.sh: install into an empty root, and build a program there with
+# pkg-config alone, in C and C++, against the shared and the static library, and
+# again with CMake.
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+build=${SQLOCK_BUILD:-build}
+make=${MAKE:-make}
+
+work=$(mktemp -d /tmp/sqlock-install.XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+root=$work/root
+status=0
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" >"$work/out" 2>&1; then
+        echo "ok - $what"
+    else
+        cat "$work/out"
+        echo "not ok - $what"
+        status=1
+    fi
+}
+
+# SETUP=no: a test installs no packages.
+build_args=(SETUP=no "DESTDIR=$root" PREFIX=/opt/sqlock "BUILD=$work/build"
+    LIBDIR=/opt/sqlock/lib/here)
+# A copy, so that another prefix does not touch what was built.
+cp -a "$build" "$work/build"
+# LDCONFIG: nothing below DESTDIR is this machine's loader's business.
+printf '#!/bin/sh\ntouch "%s/has_run"\n' "$work" >"$work/ldconfig"
+chmod +x "$work/ldconfig"
+install_here() {
+    "$make" --no-print-directory install "LDCONFIG=$work/ldconfig" \
+        "${build_args[@]}" >"$work/said"
+}
+check "make install DESTDIR=... PREFIX=... LIBDIR=..." install_here
+check "it says where things went" grep -qx \
+    "  library   /opt/sqlock/lib/here/libsqlock.so[0-9.]*" "$work/said"
+check "and below what" grep -qx "sqlock [0-9.]* is installed below $root:" \
+    "$work/said"
+check "it does not run ldconfig" test ! -e "$work/has_run"
+(cd "$root" && find . ! -type d | sort) >"$work/installed"
+check "nothing is installed outside the prefix" \
+    test -z "$(grep -v '^\./opt/sqlock/' "$work/installed")"
+for file in man/man1/sqlock.1 man/man1/sqlock-run.1 man/man3/sqlock.3 \
+    man/man7/sqlock-failures.7 man/man7/sqlock-waiting.7 \
+    bash-completion/completions/sqlock zsh/site-functions/_sqlock; do
+    check "share/$file is installed" test -s "$root/opt/sqlock/share/$file"
+done
+while read -r file; do
+    [ "${file##*/}" = migrate.sh ] ||
+        check "$file is installed" cmp "src/$file" \
+            "$root/opt/sqlock/share/doc/sqlock/$file"
+done < <(cd src && find examples -type f)
+check "migrate.sh is installed, to be run" \
+    test -x "$root/opt/sqlock/share/sqlock/migrate.sh"
+for header in include/*.h include/*.hpp include/sqlock/*.h; do
+    check "$header is installed" cmp "$header" "$root/opt/sqlock/$header"
+done
+check "no installed text names the staging directory" \
+    bash -c '! grep -rIl -e "$1" "$2"' - "$work" "$root"
+
+export PKG_CONFIG_SYSROOT_DIR=$root
+PKG_CONFIG_LIBDIR=$(pkg-config --variable=pc_path pkg-config)
+export PKG_CONFIG_LIBDIR=$root/opt/sqlock/lib/here/pkgconfig:$PKG_CONFIG_LIBDIR
+unset PKG_CONFIG_PATH
+lib=$root/opt/sqlock/lib/here
+mkdir "$work/app"
+cp tests/cli/install/consumer.c "$work/app/app.c"
+cp tests/cli/install/consumer.c "$work/app/app.cc"
+cd "$work/app" || exit 1
+
+check "pkg-config knows the version" test "$(pkg-config --modversion sqlock)" \
+    = "$(sed -n 's/^Version: //p' "$lib/pkgconfig/sqlock.pc")"
+check "pkg-config names the MySQL client library" \
+    test -n "$(pkg-config --variable=mysql_client sqlock)" -o \
+    "$(pkg-config --variable=drivers sqlock | grep -c mysql)" = 0
+check "pkg-config requires the packages of private libraries" \
+    bash -c 'pkg-config --print-requires-private sqlock | grep -qx uuid'
+check "and names no library of these itself" bash -c \
+    '! grep -E "^Libs.private:.*-l(uuid|md|urip)" "$1"' - \
+    "$lib/pkgconfig/sqlock.pc"
+# shellcheck disable=SC2046 # lists of flags
+check "a C program builds against the shared library" \
+    ${CC:-cc} -std=c99 -Wall -Wextra -Werror app.c -o shared \
+    $(pkg-config --cflags --libs sqlock)
+check "it runs on SQLite" env LD_LIBRARY_PATH="$lib" ./shared sqlite:shared.db
+check "it needs the soname" bash -c \
+    'readelf -d shared | grep -q "NEEDED.*libsqlock\.so\.[0-9.]*\]"'
+check "it needs no client library itself" bash -c \
+    '! readelf -d shared | grep -E "NEEDED.*(libpq|maria|mysql|sqlite3)"'
+# shellcheck disable=SC2046
+check "a C++ program builds against the shared library" \
+    ${CXX:-c++} -std=c++11 -Wall -Wextra -Werror app.cc -o shared++ \
+    $(pkg-config --cflags --libs sqlock)
+check "it runs on SQLite" \
+    env LD_LIBRARY_PATH="$lib" ./shared++ sqlite:shared++.db
+# Without the shared library only the static one is found.
+mkdir away && mv "$lib"/libsqlock.so* away/
+# shellcheck disable=SC2046
+check "a C program builds against the static library" \
+    ${CC:-cc} -std=c99 app.c -o static \
+    $(pkg-config --static --cflags --libs sqlock)
+check "it runs on SQLite" ./static sqlite:static.db
+# shellcheck disable=SC2046
+check "a C++ program builds against the static library" \
+    ${CXX:-c++} -std=c++11 app.cc -o static++ \
+    $(pkg-config --static --cflags --libs sqlock)
+check "it runs on SQLite" ./static++ sqlite:static++.db
+mv away/libsqlock.so* "$lib"/
+
+# LIBDIR is none that CMake looks into by itself.
+mkdir "$work/cmake"
+cp app.c "$work/cmake"
+cat >"$work/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.13)
+project(app C)
+find_package(sqlock ${WANTED} REQUIRED)
+add_executable(with_shared app.c)
+target_link_libraries(with_shared sqlock::sqlock)
+add_executable(with_static app.c)
+target_link_libraries(with_static sqlock::static)
+END
+with_cmake() { # VERSION
+    rm -rf "$work/cmade"
+    cmake -S "$work/cmake" -B "$work/cmade" -DWANTED="$1" \
+        -Dsqlock_DIR="$lib/cmake/sqlock" && cmake --build "$work/cmade"
+}
+finds_no() { # VERSION
+    ! with_cmake "$1" && grep -q 'version: 0' "$work/out"
+}
+if command -v cmake >/dev/null; then
+    version=$(pkg-config --modversion sqlock)
+    check "CMake refuses a later version" finds_no "$version.1"
+    check "and another minor one, before 1.0" finds_no 0.0
+    check "CMake builds with the version that is there" with_cmake "$version"
+    check "the program runs with the shared library" \
+        "$work/cmade/with_shared" sqlite:cmake.db
+    check "which it needs by its soname" bash -c \
+        'readelf -d "$1" | grep -q "NEEDED.*libsqlock\.so\.[0-9.]*\]"' - \
+        "$work/cmade/with_shared"
+    mv "$lib"/libsqlock.so* away/
+    check "and the other with the static one" \
+        "$work/cmade/with_static" sqlite:cmake.db
+    mv away/libsqlock.so* "$lib"/
+else
+    echo "skip - CMake: cmake is not installed"
+fi
+
+cd - >/dev/null || exit 1
+command=$root/opt/sqlock/bin/sqlock
+check "the installed command runs" "$command" --version
+check "make uninstall" \
+    "$make" --no-print-directory -s uninstall "${build_args[@]}"
+check "make uninstall leaves nothing" \
+    test -z "$(find "$root" ! -type d -o -name '*sqlock*' ! -path \
+        "$root/opt/sqlock")"
+exit $status

@@ -1,0 +1,205 @@
+#!/usr/bin/env bash
+# runner.sh: tests/run.sh itself counts what scripts say and how they end.  A
+# skip is no failure, unless SKIPS_FAIL=1 says so; nothing hides a failure, and
+# the end of the output names each, that of .ci/run, too.
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+work=$(mktemp -d /tmp/sqlock-runner.XXXXXX) || exit 1
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/tests"
+cp tests/run.sh "$work/tests"
+status=0
+
+# A suite of scripts, each of which is one line; "install" needs no servers.
+counts() { # WHAT EXPECTED-STATUS EXPECTED-TOTALS SCRIPT...
+    local what=$1 expected="$2 $3" i=0 got
+    shift 3
+    rm -rf "$work/tests/cli/install"
+    mkdir -p "$work/tests/cli/install"
+    for script in "$@"; do
+        i=$((i + 1))
+        echo "$script" >"$work/tests/cli/install/$i.sh"
+    done
+    SQLOCK_BUILD=$work/build bash "$work/tests/run.sh" install >"$work/out" 2>&1
+    got="$? $(tail -n 1 "$work/out")"
+    if [ "$got" = "$expected" ]; then
+        echo "ok - $what"
+    else
+        sed 's/^/# /' "$work/out"
+        echo "not ok - $what: got \"$got\", not \"$expected\""
+        status=1
+    fi
+}
+
+# A program that prints what cmocka would; its last line says how it ends.
+# Expected is all between "failed:" and the last line.
+names() { # WHAT EXPECTED LINE...
+    local what=$1 expected=$2 got
+    shift 2
+    mkdir -p "$work/build/tests"
+    {
+        echo '#!/usr/bin/env bash'
+        printf '%s\n' "$@"
+    } >"$work/build/tests/unit"
+    chmod +x "$work/build/tests/unit"
+    SQLOCK_BUILD=$work/build bash "$work/tests/run.sh" unit >"$work/out" 2>&1
+    got=$(sed -n '/^failed:$/,$p' "$work/out" | sed '1d;$d' | sed '$d')
+    if [ "$got" = "$expected" ]; then
+        echo "ok - $what"
+    else
+        sed 's/^/# /' "$work/out"
+        echo "not ok - $what: got \"$got\", not \"$expected\""
+        status=1
+    fi
+}
+
+unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS SUITE_TESTS SUITE_TELL V
+counts "what passes" 0 "1 passed, 0 failed, 0 skipped" "echo ok - it"
+counts "a skip that is said, with 77, is no failure" \
+    0 "1 passed, 0 failed, 1 skipped" "echo ok - it" "echo skip - it; exit 77"
+counts "nor is one that is not said" \
+    0 "1 passed, 0 failed, 1 skipped" "echo ok - it" "exit 77"
+counts "nor one that is said with 0" \
+    0 "1 passed, 0 failed, 1 skipped" "echo ok - it" "echo skip - it"
+SKIPS_FAIL=1 counts "SKIPS_FAIL=1 makes it one" \
+    1 "1 passed, 0 failed, 1 skipped" "echo ok - it" "echo skip - it; exit 77"
+counts "nothing but skips is no success" \
+    1 "0 passed, 0 failed, 1 skipped" "echo skip - it; exit 77"
+counts "a failure is one" \
+    1 "0 passed, 1 failed, 1 skipped" "echo not ok - it; echo skip - it; exit 77"
+counts "an exit status is a failure that nothing was said of" \
+    1 "1 passed, 1 failed, 0 skipped" "echo ok - it; exit 1"
+
+# Without -s make says what it runs.
+cat >"$work/makefile" <<'EOF'
+all: ; echo $(A)
+EOF
+MAKEFLAGS='s -j2 -- A=1' counts "makes in tests are not silent for make -s" \
+    0 "1 passed, 0 failed, 0 skipped" \
+    "[ \"\$(${MAKE:-make} --no-print-directory -f $work/makefile)\" = \"\$(printf 'echo 1\n1')\" ] && echo ok - it"
+
+SUITE_TESTS='*/[13]' counts "a pattern chooses scripts" \
+    0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "exit 1" "echo ok - c"
+SUITE_TESTS=2 counts "so does a word" \
+    1 "0 passed, 1 failed, 0 skipped" "echo ok - a" "exit 1" "echo ok - c"
+SUITE_TESTS=z counts "a choice of nothing is no success" \
+    1 "0 passed, 0 failed, 0 skipped" "echo ok - a"
+SUITE_TELL=0.2 SUITE_JOBS=1 counts "a run goes on while it is told" \
+    0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "sleep 1; echo ok - b"
+if grep -q '^  1 of 2 suites have ended after [0-9]* s; running: install/2$' \
+    "$work/out"; then
+    echo "ok - what is running is told from time to time"
+else
+    sed 's/^/# /' "$work/out"
+    echo "not ok - what is running is told from time to time"
+    status=1
+fi
+
+begins="echo '[ RUN      ] test_a'"
+fails="echo '[  FAILED  ] test_a'; exit 1"
+names "a run that passed names nothing" "" \
+    "$begins" "echo '[       OK ] test_a'"
+names "a failed test is named last, with what it said" \
+    "  unit
+    test_a (unit sqlite ours 1)
+        0 != 1
+        [   LINE   ] --- test.c:7" \
+    "echo 'unit sqlite ours 1'" \
+    "echo '[ RUN      ] test_b'; echo 'of b'; echo '[       OK ] test_b'" \
+    "$begins" "echo '0 != 1'; echo '[   LINE   ] --- test.c:7'" "$fails"
+names "one that printed much, with its last 12 lines" \
+    "  unit
+    test_a
+$(seq -f '        line %.0f' 19 30)" \
+    "$begins" "seq -f 'line %.0f' 30" "$fails"
+names "of many the first 12 are named" \
+    "  unit
+$(seq -f '    test_%.0f: it did not end' 1 12)
+    and 18 more" \
+    "seq -f '[ RUN      ] test_%.0f' 30; exit 1"
+names "one that a signal ended is told with the open test" \
+    "  unit: ended by SIGSEGV
+    test_a: it did not end
+        what it said" \
+    "$begins" "echo what it said" 'ulimit -c 0; kill -SEGV $$'
+SUITE_SECONDS=1 names "so is one that took too long" \
+    "  unit: time is up after 1 s
+    test_a: it did not end" \
+    "$begins" "exec sleep 60"
+names "one that ends before any test, with its last lines" \
+    "  unit
+    exit status 3
+        cannot begin" \
+    "echo cannot begin; exit 3"
+# Lists its tests, and says which of them it was to run.
+cat >"$work/build/tests/unit" <<'EOF'
+#!/usr/bin/env bash
+case "$*" in
+'--list -t some') echo test_some ;;
+'--list -t '*) ;;
+*) echo "ok - $*" ;;
+esac
+EOF
+for chosen in some none; do
+    SQLOCK_BUILD=$work/build SUITE_TESTS=$chosen \
+        bash "$work/tests/run.sh" unit >"$work/out.$chosen" 2>&1
+done
+if grep -qx 'ok - -t some' "$work/build/log/unit.log" &&
+    grep -qx '  no test and no script matches "none"' "$work/out.none"; then
+    echo "ok - a program without such a test is left out"
+else
+    sed 's/^/# /' "$work"/out.*
+    echo "not ok - a program without such a test is left out"
+    status=1
+fi
+names "a line of a script is named, with what follows it" \
+    "  unit
+    not ok - it
+        # stderr: why" \
+    "echo ok - a" "echo not ok - it; echo '# stderr: why'; echo ok - b; exit 1"
+if [ "$(cat "$work"/build/log/failed/*-unit.log | grep -c 'stderr: why')" = 1 ]; then
+    echo "ok - the log of a failure is kept"
+else
+    echo "not ok - the log of a failure is kept"
+    status=1
+fi
+
+# The sections of .ci/run are targets of make; this one says "test" failed as
+# the runner says it, and "lint" in words of its own.
+mkdir -p "$work/.ci" "$work/bin"
+cp .ci/run "$work/.ci"
+cat >"$work/bin/make" <<'EOF'
+#!/usr/bin/env bash
+case " $* " in
+*" WERROR=1 SETUP=no test "*)
+    printf '%s\n' 'much' '' 'failed:' '  unit' '    test_a' '        why' '' \
+        '7 passed, 1 failed, 0 skipped'
+    exit 1
+    ;;
+*" BUILD=build/beside lint "*)
+    echo "a.c:1: not so"
+    exit 1
+    ;;
+esac
+EOF
+chmod +x "$work/bin/make"
+PATH=$work/bin:$PATH bash "$work/.ci/run" clang test lint >"$work/out" 2>&1
+got="$? $(sed -n '/^failed: /,$p' "$work/out")"
+expected='1 failed: test lint
+
+test:
+  unit
+    test_a
+        why
+lint:
+  a.c:1: not so
+
+7 passed, 1 failed, 0 skipped'
+if [ "$got" = "$expected" ]; then
+    echo "ok - .ci/run names what failed in each section last"
+else
+    sed 's/^/# /' "$work/out"
+    echo "not ok - .ci/run names what failed in each section last: $got"
+    status=1
+fi
+exit $status

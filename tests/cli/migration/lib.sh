@@ -1,0 +1,430 @@
+# lib.sh: five deployers start at once, one is killed half way, one stops for
+# longer than its lease: each migration is applied once and in order, and some
+# deployer ends the work.  By the C example and by the script; a script for each
+# database, because they mostly wait.
+# shellcheck shell=bash
+
+set -u
+cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 1
+: "${SQLOCK:=${SQLOCK_BUILD:-build}/bin/sqlock}"
+PATH=$(dirname "$SQLOCK"):$PATH
+deployer=${SQLOCK_BUILD:-build}/bin/examples/migration
+script=src/examples/migration/migrate.sh
+unset SQLOCK_URL SQLOCK_REGION
+export XDG_CONFIG_HOME=/nonexistent
+dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/migration.XXXXXX") || exit 1
+. tests/tools/support/helpers.sh
+failures=0
+finish() {
+    [ "$BASHPID" = "$$" ] || return 0
+    kill_helpers
+    rm -rf "$dir"
+}
+trap finish EXIT
+
+ok() { # WHAT GOT EXPECTED
+    if [ "$2" = "$3" ]; then
+        echo "ok - $kind: $1"
+    else
+        failures=$((failures + 1))
+        echo "not ok - $kind: $1: got \"$2\", not \"$3\""
+        cat "$dir"/out.[0-9]* 2>/dev/null | sed 's/^/# /' | tail -n 12
+    fi
+}
+
+. tests/tools/support/client.sh
+
+forget() { # what was applied, for the next ones
+    local table
+    for table in migration_log migration_file migrated_customer migrated_note migrated_step; do
+        ask "DROP TABLE IF EXISTS $table"
+    done
+}
+
+# How long the others wait for a deployer that was killed: enough for a busy
+# machine to renew and to connect in.
+TTL=8
+
+# A deployer in the background, as $pid: `start c FOLDER`, `start script FOLDER`.
+started=0
+start() {
+    started=$((started + 1))
+    if [ "$1" = c ]; then
+        "$deployer" "$url" "$2" $TTL >"$dir/out.$started" 2>&1 9>&- &
+    else
+        SQLOCK_URL=$url MIGRATE_TTL=$TTL "$script" "$2" "${client[@]}" \
+            >"$dir/out.$started" 2>&1 9>&- &
+    fi
+    pid=$!
+    helper "$pid"
+}
+
+# How many are recorded as done.
+count_done() {
+    ask "SELECT COUNT(*) FROM migration_log WHERE state = 2"
+}
+
+# Until a deployer has begun the step that takes its time.
+until_begun() {
+    local end=$((SECONDS + 60))
+    until [ "$(ask "SELECT state FROM migration_log WHERE version = $GATE" \
+        2>/dev/null)" = 1 ]; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        sleep 0.02
+    done
+}
+
+# Migrations that the database itself refuses out of order, or a second time:
+# the N-th wants to see the ones before it.  One of them waits at a gate, and may
+# be run again.
+STEPS=7
+GATE=4
+write_steps() { # FOLDER
+    local i file
+    mkdir -p "$1"
+    cat >"$1/001_steps.sql" <<END
+CREATE TABLE IF NOT EXISTS migrated_step (n INTEGER PRIMARY KEY,
+    seen INTEGER NOT NULL, CHECK (seen = CASE WHEN n < $GATE THEN n - 2
+    ELSE n - 3 END));
+END
+    for ((i = 2; i <= STEPS; i++)); do
+        file=$(printf '%s/%03d_step.sql' "$1" "$i")
+        if [ "$i" = "$GATE" ]; then
+            echo "-- outside a transaction"
+            wait_for_gate
+        else
+            echo "-- in a transaction"
+            echo "INSERT INTO migrated_step (n, seen)"
+            echo "    SELECT $i, COUNT(*) FROM migrated_step;"
+        fi >"$file"
+    done
+}
+wait_for_gate() {
+    case $kind in
+    postgres)
+        cat <<END
+DO \$\$ BEGIN PERFORM pg_advisory_lock(4711); END \$\$;
+DO \$\$ BEGIN PERFORM pg_advisory_unlock(4711); END \$\$;
+END
+        ;;
+    mysql)
+        echo "DO GET_LOCK('migration gate', 600);"
+        echo "DO RELEASE_LOCK('migration gate');"
+        ;;
+    sqlite)
+        # Nobody has locked a file while there is none.
+        cat <<END
+ATTACH '$dir/gate.db' AS gate;
+CREATE TABLE IF NOT EXISTS gate.passed (n INTEGER);
+DETACH gate;
+END
+        ;;
+    esac
+}
+# A session of ours keeps it shut, until `open_gate`.
+shut_gate() {
+    local lock keeper=("${client[@]}")
+    case $kind in
+    postgres) lock="SELECT pg_advisory_lock(4711);" ;;
+    mysql) lock="SELECT GET_LOCK('migration gate', 600);" ;;
+    sqlite)
+        lock="BEGIN EXCLUSIVE;"
+        keeper=(sqlite3 "$dir/gate.db")
+        ;;
+    esac
+    rm -f "$dir/gate" "$dir/gate.out" # which must not be the last one's
+    mkfifo "$dir/gate"
+    "${keeper[@]}" <"$dir/gate" >"$dir/gate.out" 2>&1 &
+    helper "$!"
+    exec 9>"$dir/gate"
+    echo "$lock SELECT 'shut';" >&9
+    until grep -qs shut "$dir/gate.out"; do
+        sleep 0.02
+    done
+}
+open_gate() {
+    exec 9>&-
+}
+# What the steps leave behind, when all of them were made.
+steps_made() {
+    ask 'SELECT COUNT(*), MAX(n) FROM migrated_step' | tr '\t' '|'
+}
+ALL_STEPS="$((STEPS - 2))|$STEPS"
+
+five_at_once() { # HOW
+    local pids=() bad=0 i
+    forget
+    for i in 1 2 3 4 5; do
+        start "$1" "src/examples/migration/$kind"
+        pids+=("$pid")
+    done
+    for i in "${pids[@]}"; do
+        wait "$i" || bad=$((bad + 1))
+    done
+    ok "$1: five at once: none fails" "$bad" 0
+    ok "$1: all are applied" "$(count_done)" 4
+    ok "$1: once" \
+        "$(cat "$dir"/out.* | grep ': applied' | sort | uniq -d)" ""
+    ok "$1: the data is there" \
+        "$(ask "SELECT COUNT(*) FROM migrated_customer WHERE mail LIKE '%@example.org'")" 2
+    ok "$1: the tokens are those of the turns" \
+        "$(ask "SELECT COUNT(*) FROM migration_log WHERE token <= 0")" 0
+    rm -f "$dir"/out.*
+}
+
+# The first of five is killed in the middle of its work.
+killed() { # HOW
+    local pids=() i first bad=0
+    forget
+    write_steps "$dir/steps"
+    shut_gate
+    start "$1" "$dir/steps"
+    first=$pid
+    until_begun
+    for i in 1 2 3 4; do
+        start "$1" "$dir/steps"
+        pids+=("$pid")
+    done
+    kill -KILL "$first"
+    wait "$first" 2>/dev/null
+    ok "$1: one is killed half way" "$(count_done)" $((GATE - 1))
+    open_gate
+    for i in "${pids[@]}"; do
+        wait "$i" || bad=$((bad + 1))
+    done
+    ok "$1: the others do not fail" "$bad" 0
+    ok "$1: they have ended the work" "$(count_done)" "$STEPS"
+    ok "$1: each step was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    ok "$1: by two deployers" \
+        "$(ask 'SELECT COUNT(DISTINCT token) FROM migration_log')" 2
+    rm -f "$dir"/out.*
+}
+
+# A deployer stops in the middle of its turn, for longer than its lease; when it
+# goes on, it writes nothing any more.
+stopped() {
+    local first second number
+    forget
+    write_steps "$dir/steps"
+    shut_gate
+    start c "$dir/steps"
+    first=$pid
+    number=$started
+    until_begun
+    kill -STOP "$first"
+    SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
+        "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
+    ok "stopped: its lease is ended" "$?" 0
+    start c "$dir/steps"
+    second=$pid
+    open_gate
+    kill -CONT "$first"
+    wait "$first"
+    ok "stopped: it finds its lease lost" "$?" 1
+    ok "stopped: and has written nothing since" \
+        "$(grep -c ': applied' "$dir/out.$number")" $((GATE - 1))
+    wait "$second"
+    ok "stopped: its successor has ended the work" "$?" 0
+    ok "stopped: all steps are recorded" "$(count_done)" "$STEPS"
+    ok "stopped: each was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    rm -f "$dir"/out.*
+}
+
+children_of() { # PID: its children, and theirs
+    local child
+    for child in $(ps -o pid= --ppid "$1"); do
+        echo "$child"
+        children_of "$child"
+    done
+}
+until_over() { # PID...
+    local end=$((SECONDS + 60)) pid
+    for pid in "$@"; do
+        while [[ $(ps -o stat= -p "$pid") == [^Z]* ]]; do
+            [ "$SECONDS" -lt "$end" ] || return 1
+            sleep 0.02
+        done
+    done
+}
+
+# The same with the script: its client goes on while neither sqlock nor the
+# supervisor can end it, so that only the database keeps it from writing.
+stopped_script() {
+    local first second number supervisor rest
+    forget
+    write_steps "$dir/steps"
+    shut_gate
+    start script "$dir/steps"
+    first=$pid
+    number=$started
+    until_begun
+    supervisor=$(ps -e -o pid= -o ppid= -o comm= |
+        awk -v sqlock="$first" '$3 == "lock-watcher" && $2 == sqlock { w = $1 }
+            $3 == "lock-supervisor" { of[$2] = $1 }
+            END { print of[w] }')
+    mapfile -t rest < <(children_of "$supervisor")
+    kill -STOP "$first" "$supervisor"
+    kill -STOP "${rest[@]}" 2>/dev/null
+    helper "$supervisor" "${rest[@]}"
+    SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
+        "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
+    ok "stopped script: its lease is ended" "$?" 0
+    start script "$dir/steps"
+    second=$pid
+    open_gate
+    kill -CONT "${rest[@]}" 2>/dev/null
+    until_over "${rest[@]}"
+    ok "stopped script: its client ends by itself" "$?" 0
+    ok "stopped script: and has written nothing since" \
+        "$(grep -c ': applied' "$dir/out.$number")" $((GATE - 1))
+    kill -CONT "$supervisor" "$first"
+    wait "$first"
+    ok "stopped script: it finds its lease lost" "$?" 76
+    wait "$second"
+    ok "stopped script: its successor has ended the work" "$?" 0
+    ok "stopped script: all steps are recorded" "$(count_done)" "$STEPS"
+    ok "stopped script: each was made once and in order" "$(steps_made)" \
+        "$ALL_STEPS"
+    rm -f "$dir"/out.*
+}
+
+# A script whose turn is over, and which nobody has ended: the lock is free, its
+# token the last one.
+late() {
+    local inside=$dir/late
+    forget
+    ask "CREATE TABLE migrated_note (n INTEGER)"
+    mkdir -p "$inside"
+    printf '%s\n' "-- in a transaction" \
+        "INSERT INTO migrated_note (n) VALUES (1);" >"$inside/001_inside.sql"
+    MIGRATE_KIND=$kind SQLOCK_REGION=DEFAULT \
+        SQLOCK_KEY=$("$SQLOCK" key migration) \
+        SQLOCK_TOKEN=$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'") \
+        "$script" "$inside" "${client[@]}" >"$dir/out.0" 2>&1
+    ok "late script: it fails" $(($? != 0)) 1
+    ok "late script: nothing is recorded" "$(count_done)" 0
+    ok "late script: nor done" "$(ask "SELECT COUNT(*) FROM migrated_note")" 0
+    rm -f "$dir"/out.*
+}
+
+# What is recorded of files, and what is said of them.
+files() {
+    local rest
+    forget
+    mkdir -p "$dir/files" "$dir/empty"
+    echo "CREATE TABLE migrated_note (a INTEGER);" >"$dir/files/001_note.sql"
+    echo "CREATE TABLE migrated_step (a INTEGER);" >"$dir/files/002_step.sql"
+    said() { # ARGUMENT...: of the script; its exit status is in $rest
+        SQLOCK_URL=$url MIGRATE_TTL=$TTL "$script" "$@" "${client[@]}" \
+            >"$dir/out.files" 2>&1 9>&-
+        rest=$?
+        cat "$dir/out.files"
+    }
+    said status "$dir/files" >/dev/null
+    ok "status: before anything is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+        "1: 001_note.sql: pending 002_step.sql: pending"
+    ok "status: makes no table" \
+        "$(ask 'SELECT COUNT(*) FROM migration_log' | wc -l)" 0
+    said "$dir/files" >/dev/null
+    ok "files: all is applied" "$rest" 0
+    said status "$dir/files" >/dev/null
+    ok "status: all is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+        "0: 001_note.sql: applied 002_step.sql: applied"
+    echo "-- changed" >>"$dir/files/001_note.sql"
+    said status "$dir/files" >/dev/null
+    ok "status: a changed file" "$rest: $(head -n 1 "$dir/out.files")" \
+        "1: 001_note.sql: changed since it was applied"
+    echo "DROP TABLE migrated_note;" >"$dir/files/003_drop.sql"
+    said "$dir/files" >/dev/null
+    ok "a changed file is refused" "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: 001_note.sql: it has changed since it was applied; --accept takes it as it is"
+    ok "and nothing behind it is applied" "$(count_done)" 2
+    said --accept "$dir/files" >/dev/null
+    ok "--accept takes it" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+        "0: 001_note.sql: accepted as it is now 003_drop.sql: applied"
+    said "$dir/files" >/dev/null
+    ok "and then it is as ever" "$rest: $(cat "$dir/out.files")" "0: "
+    ask "UPDATE migration_log SET state = 1 WHERE version = 2"
+    said status "$dir/files" >/dev/null
+    ok "status: one that was begun" "$(sed -n 2p "$dir/out.files")" \
+        "002_step.sql: begun by $(id -un)@$(uname -n), not done"
+    echo "DROP TABLE migrated_step; CREATE TABLE migrated_step (a INTEGER);" \
+        >"$dir/files/002_step.sql"
+    MIGRATE_DEPLOYER=somebody@else said "$dir/files" >/dev/null
+    ok "one that another has begun" "$(head -n 1 "$dir/out.files")" \
+        "002_step.sql: begun by $(id -un)@$(uname -n) and not done, running it again"
+    ask "UPDATE migration_log SET state = 1 WHERE version = 2"
+    MIGRATE_DEPLOYER=somebody@else said "$dir/files" >/dev/null
+    ok "one that we have begun ourselves" "$(head -n 1 "$dir/out.files")" \
+        "002_step.sql: begun before and not done, running it again"
+    ask "DELETE FROM migration_file"
+    said "$dir/files" >/dev/null
+    ok "files that were applied without a checksum are taken as they are" \
+        "$rest: $(cat "$dir/out.files")" "0: "
+    ok "and have one now" "$(ask 'SELECT COUNT(*) FROM migration_file')" 3
+    said "$dir/empty" >/dev/null
+    ok "an empty folder is said to be one" "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: $dir/empty: there is no file NNN_name.sql in it"
+    said "$dir/nowhere" >/dev/null
+    ok "and one that is not there" "$rest: $(cat "$dir/out.files")" \
+        "1: migrate.sh: $dir/nowhere: there is no such folder"
+    said --nonsense "$dir/files" >/dev/null
+    ok "an option that there is not" "$rest" 64
+    rm -f "$dir"/out.*
+}
+
+mistakes() {
+    forget
+    mkdir -p "$dir/wrong" "$dir/none"
+    echo "CREATE TABLE migrated_note (a INTEGER);" >"$dir/wrong/001_good.sql"
+    echo "NONSENSE;" >"$dir/wrong/002_bad.sql"
+    echo "CREATE TABLE migrated_step (a INTEGER);" >"$dir/wrong/003_good.sql"
+    start c "$dir/wrong"
+    wait "$pid"
+    ok "a wrong migration: exit status" "$?" 1
+    ok "a wrong migration: what comes before is applied" "$(count_done)" 1
+    ok "a wrong migration: it is named" \
+        "$(grep -c '^migration: 002_bad.sql: not applied' "$dir/out.$started")" 1
+    start script "$dir/wrong"
+    wait "$pid"
+    ok "the script fails, too" $(($? != 0)) 1
+    ok "and applies nothing behind it" "$(count_done)" 1
+    start c "$dir/none"
+    wait "$pid"
+    ok "no migrations: exit status" "$?" 1
+    cp "$dir/wrong/001_good.sql" "$dir/none/001_one.sql"
+    cp "$dir/wrong/001_good.sql" "$dir/none/001_two.sql"
+    start c "$dir/none"
+    wait "$pid"
+    ok "a number that comes twice: exit status" "$?" 1
+    rm -f "$dir"/out.*
+}
+
+migrations_on() { # VARIABLE
+    local how
+    url=SQLOCK_TEST_$1_URL
+    url=${!url:-}
+    if [ -z "$url" ]; then
+        echo "skip - $1: there is no such database here"
+        exit 0
+    fi
+    # Tables of the same names must be nobody else's.
+    [ "$1" != SQLITE ] || url=sqlite:$dir/shop.db
+    use_client "$url"
+    if ! command -v "${client[0]}" >/dev/null; then
+        echo "skip - $1: there is no ${client[0]} here"
+        exit 0
+    fi
+    SQLOCK_URL=$url "$SQLOCK" -q init
+    for how in c script; do
+        five_at_once "$how"
+        killed "$how"
+    done
+    stopped
+    stopped_script
+    late
+    files
+    mistakes
+    forget
+    [ "$failures" -eq 0 ]
+}

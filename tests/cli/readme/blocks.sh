@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# blocks.sh: every block of commands or code in the manual pages of sections 1
+# and 7 does what it shows.  A line before a block says what the block is:
+#
+#     .\" example: text             nothing that runs
+#     .\" example: config           a configuration file of the command
+#     .\" example: c                compiles without a warning
+#     .\" example: make             names a target of the Makefile
+#     .\" example: sh [FIXTURE...]  runs in an empty folder, on SQLite, with
+#         init        the table of locks
+#         held        ... and a lock "nightly-report" that somebody has
+#         psql        on PostgreSQL, with the tables that it names
+#         migrations  a folder of migrations
+#         scripts     programs deploy.sh, import.sh, invoices.sh
+#         tools WORD  if the command WORD is installed
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+root=$PWD
+build=${SQLOCK_BUILD:-build}
+case $build in
+/*) ;;
+*) build=$root/$build ;;
+esac
+dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/blocks.XXXXXX") || exit 1
+. tests/tools/support/client.sh
+trap 'rm -rf "$dir"' EXIT
+export PATH=$build/bin:$root/src/examples/migration:$PATH
+export XDG_CONFIG_HOME=/nonexistent
+unset SQLOCK_URL SQLOCK_REGION
+status=0
+
+# Blocks of a page, as files NUMBER with what the page says of them in NUMBER.is.
+split() { # PAGE FOLDER
+    awk -v into="$2" '
+    /^\.\\" example: / { is = substr($0, 13); next }
+    /^\.Bd/ {
+        name = sprintf("%s/%02d", into, ++n); inside = 1
+        print is >(name ".is"); is = ""; printf "" >name; next
+    }
+    /^\.Ed/ { inside = 0; is = "" }
+    inside { gsub(/\\e/, "\\"); gsub(/\\&/, ""); print >name }' "$1"
+}
+
+compiles() { # BLOCK
+    read -ra cc <<<"${CC:-cc}"
+    # shellcheck disable=SC2046 # lists of flags
+    "${cc[@]}" -std=c11 -D_GNU_SOURCE -Wall -Wextra -Wpedantic -Werror \
+        -Wno-unused-parameter -I"$root/include" \
+        $(pkg-config --cflags libpq 2>/dev/null) -x c -fsyntax-only "$1"
+}
+
+is_config() { # BLOCK
+    mkdir -p "$dir/config/sqlock"
+    cp "$1" "$dir/config/sqlock/config"
+    XDG_CONFIG_HOME=$dir/config sqlock --json init --print --url postgresql: \
+        >/dev/null
+}
+
+is_target() { # BLOCK
+    local target
+    target=$(sed -n 's/^make \([a-z-]*\).*/\1/p' "$1")
+    grep -q "^$target:" "$root/Makefile"
+}
+
+prepare() { # FIXTURE...
+    local id
+    while [ $# -gt 0 ]; do
+        case $1 in
+        init) sqlock -q init ;;
+        held)
+            sqlock -q init && id=$(sqlock acquire nightly-report) &&
+                sqlite3 locks.db 'UPDATE INT_LOCK SET FENCE = 1769860800000000' &&
+                [ -n "$id" ]
+            ;;
+        psql)
+            use_client "$SQLOCK_TEST_POSTGRES_URL"
+            export SQLOCK_URL=$SQLOCK_TEST_POSTGRES_URL
+            # It finds the reader's database "shop": here, the tests'.
+            mkdir -p "$dir/bin"
+            printf '#!/usr/bin/env bash\n[ "${*: -1}" = shop ] || exit\n%s%s\n' \
+                "cd $root && PATH=$PATH exec ${client[*]@Q}" \
+                ' "${@:1:$#-1}"' >"$dir/bin/psql"
+            chmod +x "$dir/bin/psql"
+            (cd "$root" &&
+                ask 'CREATE TABLE IF NOT EXISTS price (amount INTEGER)') &&
+                echo 'UPDATE price SET amount = amount;' >prices.sql &&
+                sqlock -q init
+            ;;
+        migrations) cp -R "$root/src/examples/migration/sqlite" migrations ;;
+        scripts)
+            for id in deploy import invoices; do
+                printf '#!/bin/sh\nexit 0\n' >$id.sh && chmod +x $id.sh
+            done
+            ;;
+        tools) shift ;;
+        esac || return 1
+        shift
+    done
+}
+
+# By the shell, which stops at the first failure; a prompt is not part of it.
+runs() { # BLOCK FIXTURE...
+    local block=$1
+    shift
+    mkdir "$block.d" || return 1
+    cd "$block.d" || return 1
+    export SQLOCK_URL=sqlite:locks.db
+    prepare "$@" || return 1
+    sed -e 's/^\$ //' "$block" >"$block.sh"
+    PATH=$dir/bin:$PATH bash -eu -o pipefail "$block.sh"
+}
+
+check() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if ("$@") >"$dir/out" 2>&1; then
+        echo "ok - $what"
+    else
+        sed 's/^/# /' "$dir/out"
+        echo "not ok - $what"
+        status=1
+    fi
+}
+
+for page in src/man/*.[17]; do
+    into=$dir/${page##*/}
+    mkdir "$into"
+    split "$page" "$into"
+    for block in "$into"/[0-9][0-9]; do
+        [ -e "$block" ] || continue
+        what="${page##*/}, block ${block##*/}"
+        read -r kind fixtures <"$block.is"
+        [ -s "$block" ] || kind=empty
+        case "$kind ${fixtures:-}" in
+        sh*psql*)
+            [ -n "${SQLOCK_TEST_POSTGRES_URL:-}" ] || {
+                echo "skip - $what: there is no PostgreSQL"
+                continue
+            }
+            ;;
+        sh*tools*)
+            command -v "${fixtures##*tools }" >/dev/null || {
+                echo "skip - $what: there is no ${fixtures##*tools }"
+                continue
+            }
+            ;;
+        esac
+        case $kind in
+        text) ;;
+        c) check "$what compiles" compiles "$block" ;;
+        config) check "$what is a configuration" is_config "$block" ;;
+        make) check "$what is a target" is_target "$block" ;;
+        # The fixtures are a list of words.
+        sh)
+            # shellcheck disable=SC2086
+            check "$what runs" runs "$block" ${fixtures:-}
+            ;;
+        *) check "$what says what it is" false ;;
+        esac
+    done
+done
+exit $status

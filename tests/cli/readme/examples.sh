@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# examples.sh: the programs in src/examples do what their heads say, on every
+# database that the environment names.  The stock demo and the migrations have
+# suites of their own.
+set -u
+cd "$(dirname "$0")/../../.." || exit 1
+bin=${SQLOCK_BUILD:-build}/bin/examples
+: "${SQLOCK:=${SQLOCK_BUILD:-build}/bin/sqlock}"
+dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/examples.XXXXXX") || exit 1
+. tests/tools/support/helpers.sh
+. tests/tools/support/client.sh
+trap 'kill_helpers; rm -rf "$dir"' EXIT
+unset SQLOCK_URL SQLOCK_REGION
+status=0
+
+ok() { # WHAT COMMAND...
+    local what=$1
+    shift
+    if "$@" >"$dir/out" 2>&1; then
+        echo "ok - $kind: $what"
+    else
+        sed 's/^/# /' "$dir/out"
+        echo "not ok - $kind: $what"
+        status=1
+    fi
+}
+ends_with() { # STATUS COMMAND...
+    local expected=$1 got
+    shift
+    "$@"
+    got=$?
+    [ "$got" -eq "$expected" ] || echo "status $got"
+    [ "$got" -eq "$expected" ]
+}
+prints() { # PATTERN COMMAND...: all of its lines, with "|" between
+    local pattern=$1 said
+    shift
+    said=$("$@" | tr '\n' '|')
+    echo "$said"
+    # shellcheck disable=SC2053 # a pattern
+    [[ $said == $pattern ]]
+}
+until_line() { # WORD FILE
+    local i
+    for ((i = 0; i < 600; i++)); do
+        ! grep -q "$1" "$2" || return 0
+        read -rt 0.05 <> <(:)
+    done
+    return 1
+}
+count() { # WHAT
+    ask "SELECT $1 FROM account WHERE id = 1"
+}
+
+# Another one has the lock until its lease is broken; then it says so.
+is_lost() {
+    local holder id end
+    : >"$dir/held" # not the word of the database before
+    "$bin/mutex" "$url" "$lock" 60 >"$dir/held" 2>"$dir/why" &
+    holder=$!
+    helper "$holder"
+    until_line held "$dir/held" || return 1
+    ends_with 75 "$bin/try" "$url" "$lock" || return 1
+    ends_with 75 "$bin/try" "$url" "$lock" 50 || return 1
+    "$bin/try" "$url" "$lock" | grep -q '^held by .* mutex' || return 1
+    ! "$bin/many" "$url" "$lock-b" "$lock" >"$dir/many" || return 1
+    grep -q "^$lock: the lock was not free" "$dir/many" || return 1
+    prints 'taken for *' "$bin/try" "$url" "$lock-b" || return 1
+    id=$("$SQLOCK" --url "$url" show "$lock" --json |
+        sed -n 's/.*"client_id": "\(.*\)".*/\1/p')
+    "$SQLOCK" --url "$url" break "$lock" --client-id "$id" --reason test --now ||
+        return 1
+    wait "$holder"
+    end=$?
+    cat "$dir/why"
+    [ "$end" -eq 1 ] && grep -q 'mutex: .*lost\|mutex: .*broke' "$dir/why"
+}
+
+# Whoever asks in another order gets them, too.
+at_once() {
+    local pids=() pid i
+    for i in 1 2 3; do
+        "$bin/event_loop" "$url" "$lock-a" "$lock-b" "$lock-c" >"$dir/o$i" 2>&1 &
+        pids+=($!)
+        "$bin/many" "$url" "$lock-c" "$lock-b" "$lock-a" >"$dir/m$i" 2>&1 &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        helper "$pid"
+        wait "$pid" || {
+            cat "$dir"/[om]?
+            return 1
+        }
+    done
+    [ "$(cat "$dir"/o? | grep -c 'taken$')" -eq 9 ] &&
+        [ "$(cat "$dir"/o? | grep -c 'given back$')" -eq 9 ] &&
+        [ "$(cat "$dir"/m? | grep -c 'taken$')" -eq 9 ]
+}
+
+transfers() {
+    local pids=() pid i
+    for i in 1 2 3; do
+        "$bin/compare_and_set" "$url" 1 -100 &
+        pids+=($!)
+        "$bin/compare_and_set" "$url" 2 100 &
+        pids+=($!)
+        "$bin/row_locks" "$url" 1 2 100 &
+        pids+=($!)
+        "$bin/row_locks" "$url" 2 1 50 &
+        pids+=($!)
+    done
+    for pid in "${pids[@]}"; do
+        helper "$pid"
+        wait "$pid" || return 1
+    done
+    # 1000 - 300 - 300 + 150 = 550 and 1000 + 300 + 300 - 150 = 1450
+    ends_with 3 "$bin/row_locks" "$url" 1 2 551 &&
+        ends_with 3 "$bin/compare_and_set" "$url" 1 -551 &&
+        "$bin/row_locks" "$url" 1 2 550 &&
+        ends_with 3 "$bin/row_locks" "$url" 1 2 1 &&
+        [ "$(count balance)" = 0 ] && [ "$(count version)" = 10 ] &&
+        ends_with 1 "$bin/compare_and_set" "$url" 3 1
+}
+
+guard() {
+    case $kind in
+    sqlite) "$bin/guard_sqlite" "$url" "${url#sqlite:}" ;;
+    postgres) "$bin/guard_postgres" "$url" ;;
+    mysql)
+        local user password host port name
+        IFS=' ' read -r user password host port name < <(
+            sed -E 's,.*//([^:]*):([^@]*)@([^:]*):([0-9]*)/([^?]*).*,\1 \2 \3 \4 \5,' \
+                <<<"$url")
+        MYSQL_PWD=$password "$bin/guard_mysql" "$url" "$host" "$port" "$user" \
+            "$name"
+        ;;
+    esac
+}
+guards() {
+    local before holder
+    before=$(count balance)
+    guard && guard || return 1
+    : >"$dir/day" # not the word of the database before
+    "$bin/mutex" "$url" day-end 60 >"$dir/day" 2>&1 &
+    holder=$!
+    helper "$holder"
+    until_line held "$dir/day" || return 1
+    ends_with 75 guard || return 1
+    kill -KILL "$holder"
+    wait "$holder" 2>/dev/null
+    [ "$(count balance)" -eq $((before + 2)) ]
+}
+
+sells() {
+    local item=shoe-$$
+    "$SQLOCK" --url "$url" stock init && "$SQLOCK" --url "$url" stock set "$item" 5 &&
+        prints 'sold, 3 left|' "$bin/stock" "$url" "$item" 2 "$item/1" &&
+        prints 'sold before, 3 left|' "$bin/stock" "$url" "$item" 2 "$item/1" &&
+        ends_with 3 "$bin/stock" "$url" "$item" 4 "$item/2" &&
+        prints 'sold, 0 left|' "$bin/stock" "$url" "$item" 3 "$item/3" &&
+        ends_with 1 "$bin/stock" "$url" "no $item" 1 "$item/4"
+}
+
+usage() {
+    local name
+    for name in mutex try many event_loop compare_and_set row_locks stock \
+        "guard_$kind"; do
+        ends_with 2 "$bin/$name" || return 1
+    done
+}
+
+lock=example-$$
+for name in POSTGRES MYSQL SQLITE; do
+    variable=SQLOCK_TEST_${name}_URL
+    url=${!variable:-}
+    if [ -z "$url" ]; then
+        echo "skip - $variable is not set"
+        continue
+    fi
+    use_client "$url"
+    ok "the table of locks is made" "$SQLOCK" --url "$url" init
+    ok "wrong use is told" usage
+    ok "a lock is held in steps" prints \
+        'held, token *|1 of 1, * ms left|' "$bin/mutex" "$url" "$lock-m" 1
+    ok "a lost lock is noticed, and who has it is told" is_lost
+    ok "many locks, by thread and by event loop, in any order" at_once
+    ask "DROP TABLE IF EXISTS account"
+    ask "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL, \
+version BIGINT NOT NULL)"
+    ask "INSERT INTO account VALUES (1, 1000, 0), (2, 1000, 0)"
+    ok "transfers at once keep the sum" transfers
+    ok "a guarded job runs alone" guards
+    ok "stock is sold once for each order" sells
+    ask "DROP TABLE account"
+done
+exit $status

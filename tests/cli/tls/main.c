@@ -1,0 +1,326 @@
+/*
+ * main.c - the suite of TLS, on servers that present certificates of a test
+ * authority (see support/suite_main.h, servers/ca.sh)
+ *
+ *     bash tests/cli/tls/with.sh build/tests/tls [-t PATTERN] [DATABASE]
+ *
+ * What is demanded in the URL is refused where the server does not live up to
+ * it, whichever client library checks it: F77.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/suite_main.h"
+
+/* A refusal is tried again until this is over, because it may be a connection
+ * that broke; long enough for one attempt on a busy machine. */
+#define CONNECT_MS 1500
+
+/* How a URL demands it. */
+enum demand { VERIFY, REQUIRE };
+
+static const char *authorities(void)
+{
+    const char *directory = getenv("SQLOCK_TEST_TLS");
+
+    if (directory == NULL)
+        fail_msg(
+            "SQLOCK_TEST_TLS is not set: run this by tests/cli/tls/with.sh");
+    return directory;
+}
+
+/* The URL of a server with that demand; `authority` is a file of authorities(),
+ * or NULL. */
+static const char *url_with(char out[1024], const struct fixture *f,
+                            const char *url, enum demand demand,
+                            const char *authority)
+{
+    bool postgres = f->database->bit == ON_POSTGRES;
+    const char *mode = demand == VERIFY ? "verify" : "require";
+    int length;
+
+    if (postgres && demand == VERIFY)
+        mode = "verify-full";
+    length = snprintf(out, 1024, "%s?%s=%s", url, postgres ? "sslmode" : "tls",
+                      mode);
+    if (authority != NULL)
+        (void)snprintf(out + length, 1024 - (size_t)length, "&%s=%s/%s",
+                       postgres ? "sslrootcert" : "ca", authorities(),
+                       authority);
+    return out;
+}
+
+/* The server's configuration was read again: that is over before it takes the
+ * next connection. */
+static bool has_reloaded(const struct fixture *f, int64_t before)
+{
+    struct sql sql;
+    int64_t loaded;
+
+    assert_lock_ok(sql_open(&sql, f->database, database_admin_url(f->database)),
+                   &sql.err);
+    loaded = sql_integer(&sql, "SELECT (extract(epoch FROM pg_conf_load_time())"
+                               " * 1000000)::bigint");
+    sql_close(&sql);
+    return loaded > before;
+}
+
+/* Whether a server that was told to end has come back as another process. */
+static bool has_returned(const struct fixture *f, pid_t before)
+{
+    pid_t pid = database_pid(f->database);
+    struct sql sql;
+
+    if (pid == 0 || pid == before ||
+        sql_open(&sql, f->database, database_admin_url(f->database)) < 0)
+        return false;
+    sql_close(&sql);
+    return true;
+}
+
+/* Oracle's MySQL reads certificates again, but refuses those that it would not
+ * trust itself; when it starts it only complains. */
+static void restart(const struct fixture *f)
+{
+    pid_t before = database_pid(f->database);
+
+    if (before == 0)
+        skip_or_fail("the server's process is not known");
+    assert_int_equal(kill(before, SIGTERM), 0);
+    assert_becomes_true(has_returned(f, before), PATIENCE_MS);
+}
+
+static void reload(struct fixture *f)
+{
+    bool is_over = true;
+    struct sql sql;
+
+    assert_lock_ok(sql_open(&sql, f->database, database_admin_url(f->database)),
+                   &sql.err);
+    if (f->database->bit == ON_POSTGRES) {
+        int64_t before = sql_now_us(&sql);
+
+        sql_run(&sql, "SELECT pg_reload_conf()");
+        assert_becomes_true(has_reloaded(f, before), PATIENCE_MS);
+    } else {
+        is_over = sql_try(&sql, NULL, "FLUSH SSL") == 0; /* MariaDB */
+    }
+    sql_close(&sql);
+    if (!is_over)
+        restart(f);
+}
+
+/* Let the server present another certificate. */
+static void serve(struct fixture *f, const char *certificate)
+{
+    char served[512];
+    char link[600];
+
+    (void)snprintf(served, sizeof served, "%s/%s", authorities(),
+                   f->database->name);
+    (void)snprintf(link, sizeof link, "%s.new", served);
+    (void)unlink(link);
+    assert_int_equal(symlink(certificate, link), 0);
+    assert_int_equal(rename(link, served), 0);
+    reload(f);
+}
+
+/* Connect as an application does; the code. */
+static int open_at(struct fixture *f, const char *url)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_registry *registry = NULL;
+    int rc;
+
+    options.connect_timeout_ms = CONNECT_MS;
+    rc = sqlock_registry_open(&registry, url, &options, &f->err);
+    if (rc == 0)
+        registry_end(registry);
+    return rc;
+}
+
+static void assert_doctor_says(struct fixture *f, const char *url,
+                               sqlock_severity expected)
+{
+    sqlock_options options = fixture_options(f);
+    sqlock_check *checks = NULL;
+    size_t count = 0;
+    size_t told = 0;
+    size_t i;
+
+    assert_lock_ok(sqlock_diagnose(url, &options, &checks, &count, &f->err),
+                   &f->err);
+    for (i = 0; i < count; i++) {
+        if (strcmp(checks[i].check, "tls") != 0)
+            continue;
+        told++;
+        assert_int_equal(checks[i].severity, expected);
+    }
+    assert_int_equal(told, 1);
+    sqlock_checks_free(checks, count);
+}
+
+/* The connection is made, and the driver says what protects it; the doctor
+ * calls it fine where the server's certificate is checked. */
+static void assert_protected(struct fixture *f, const char *url,
+                             enum demand demand)
+{
+    sqlock_description description;
+    struct sql sql;
+
+    assert_lock_ok(open_at(f, url), &f->err);
+    assert_lock_ok(sql_open(&sql, f->database, url), &sql.err);
+    sql.driver->describe(sql.connection, &description);
+    print_message("%s, %s: %s\n", description.client, description.server,
+                  description.tls);
+    sql_close(&sql);
+    assert_string_not_equal(description.tls, "");
+    assert_int_equal(description.tls_check, demand == VERIFY
+                                                ? SQLOCK_TLS_CHECK_FULL
+                                                : SQLOCK_TLS_CHECK_DEMANDED);
+    assert_doctor_says(f, url, demand == VERIFY ? SQLOCK_FINE : SQLOCK_WARNING);
+}
+
+/* It is refused in a line that names the reason, and no secret: by the client
+ * library, which does not tell it from a connection that broke, or by us. */
+static void assert_refused(struct fixture *f, const char *url,
+                           const char *reason)
+{
+    char password[64] = "";
+
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EACCESS, open_at(f, url),
+                   &f->err);
+    print_message("%s\n", f->err.message);
+    assert_contains(f->err.message, reason);
+    assert_int_equal(sscanf(url, "%*[^:]://%*[^:]:%63[^@]@", password), 1);
+    assert_lacks(f->err.message, password);
+}
+
+/* With that certificate, a client that demands a verified server refuses. */
+static void check_certificate(struct fixture *f, const char *certificate,
+                              const char *reason)
+{
+    char url[1024];
+
+    serve(f, certificate);
+    assert_refused(f, url_with(url, f, f->url, VERIFY, "ca.pem"), reason);
+    serve(f, "good");
+    assert_protected(f, url, VERIFY);
+}
+
+static void test_F77_a_verified_server_is_connected_to(void **state)
+{
+    struct fixture *f = *state;
+    char url[1024];
+
+    serve(f, "good");
+    assert_protected(f, url_with(url, f, f->url, VERIFY, "ca.pem"), VERIFY);
+}
+
+static void test_F77_a_certificate_of_another_name_is_refused(void **state)
+{
+    check_certificate(*state, "wrong-name", "");
+}
+
+static void test_F77_an_expired_certificate_is_refused(void **state)
+{
+    check_certificate(*state, "expired", "certificate");
+}
+
+static void test_F77_a_foreign_certificate_is_refused(void **state)
+{
+    check_certificate(*state, "foreign", "certificate");
+}
+
+static void test_F77_a_missing_authority_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char url[1024];
+
+    serve(f, "good");
+    assert_int_not_equal(
+        open_at(f, url_with(url, f, f->url, VERIFY, "no-such.pem")), 0);
+    print_message("%s\n", f->err.message);
+    assert_true(check_one_line(f->err.message));
+}
+
+/* Encrypted, whoever it is. */
+static void test_F77_required_tls_does_not_look_at_the_name(void **state)
+{
+    struct fixture *f = *state;
+    char url[1024];
+
+    serve(f, "wrong-name");
+    assert_protected(f, url_with(url, f, f->url, REQUIRE, NULL), REQUIRE);
+    serve(f, "good");
+}
+
+static void test_F77_a_server_without_tls_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    char variable[64];
+    const char *plain;
+    char url[1024];
+
+    (void)snprintf(variable, sizeof variable, "SQLOCK_TEST_PLAIN_%s_URL",
+                   f->database->variable);
+    plain = getenv(variable);
+    if (plain == NULL || *plain == '\0')
+        skip_or_fail("%s is not set", variable);
+    assert_refused(f, url_with(url, f, plain, VERIFY, "ca.pem"), "");
+    assert_refused(f, url_with(url, f, plain, REQUIRE, NULL), "");
+}
+
+/* There is no network to protect, and the server has no TLS there. */
+static void test_F77_a_unix_socket_needs_no_tls(void **state)
+{
+    struct fixture *f = *state;
+    const char *directory = getenv("SQLOCK_TEST_POSTGRES_SOCKET");
+    char user[64], password[64], port[8], database[64];
+    char plain[512], url[1024];
+
+    if (directory == NULL)
+        skip_or_fail("SQLOCK_TEST_POSTGRES_SOCKET is not set");
+    assert_int_equal(sscanf(f->url,
+                            "%*[^:]://%63[^:]:%63[^@]@%*[^:]:%7[0-9]/%63s",
+                            user, password, port, database),
+                     4);
+    (void)snprintf(plain, sizeof plain, "postgresql://%s:%s@:%s/%s?host=%s",
+                   user, password, port, database, directory);
+    (void)snprintf(url, sizeof url,
+                   "%s&sslmode=verify-full&sslrootcert=%s/ca.pem", plain,
+                   authorities());
+    assert_lock_ok(open_at(f, url), &f->err);
+}
+
+#define TLS_TEST(function_) TEST_ON(function_, ON_SERVERS, 0)
+static const struct test tests[] = {
+    TLS_TEST(test_F77_a_verified_server_is_connected_to),
+    TLS_TEST(test_F77_a_certificate_of_another_name_is_refused),
+    TLS_TEST(test_F77_an_expired_certificate_is_refused),
+    TLS_TEST(test_F77_a_foreign_certificate_is_refused),
+    TLS_TEST(test_F77_a_missing_authority_is_refused),
+    TLS_TEST(test_F77_required_tls_does_not_look_at_the_name),
+    TLS_TEST(test_F77_a_server_without_tls_is_refused),
+    TEST_ON(test_F77_a_unix_socket_needs_no_tls, ON_POSTGRES, 0),
+};
+static const struct topic topic = TOPIC(tests);
+static const struct topic *const topics[] = {&topic, NULL};
+
+static const struct suite_main suite = {
+    .name = "tls",
+    .about = "connections that are to be encrypted and verified",
+    .topics = topics,
+    .layouts = IN_SQLOCK,
+    .lanes = 1,
+    .test_seconds = TEST_SECONDS,
+    .campaign_seconds = TEST_SECONDS,
+};
+
+int main(int argc, char **argv)
+{
+    return suite_main(&suite, argc, argv);
+}

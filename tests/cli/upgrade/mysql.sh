@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# mysql.sh: from Spring's layouts to ours, with locks held.
+# shellcheck source=tests/cli/upgrade/lib.sh
+. "$(dirname "$0")/lib.sh"
+database=mysql
+[ -n "${SQLOCK_TEST_MYSQL_URL:-}" ] || {
+    echo "skip - $database: SQLOCK_TEST_MYSQL_URL is not set"
+    exit 77
+}
+export SQLOCK_URL=$SQLOCK_TEST_MYSQL_URL
+past="'2020-01-01 00:00:00'" expired="'2020-01-01 00:00:10'"
+
+# mysql://user:password@host:port/database
+[[ $SQLOCK_URL =~ ^mysql://([^:]*):([^@]*)@([^:]*):([0-9]*)/(.*)$ ]] || exit 1
+program=$(command -v mariadb || command -v mysql)
+client=("$program" --no-defaults -u "${BASH_REMATCH[1]}" -h "${BASH_REMATCH[3]}"
+    -P "${BASH_REMATCH[4]}" "${BASH_REMATCH[5]}" -N)
+export MYSQL_PWD=${BASH_REMATCH[2]}
+
+query() { # SQL
+    "${client[@]}" -e "$1"
+}
+
+upgrades

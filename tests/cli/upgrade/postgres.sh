@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# postgres.sh: from Spring's layouts to ours, with locks held.
+# shellcheck source=tests/cli/upgrade/lib.sh
+. "$(dirname "$0")/lib.sh"
+database=postgres
+[ -n "${SQLOCK_TEST_POSTGRES_URL:-}" ] || {
+    echo "skip - $database: SQLOCK_TEST_POSTGRES_URL is not set"
+    exit 77
+}
+export SQLOCK_URL=$SQLOCK_TEST_POSTGRES_URL
+psql=$(bash "$root/tests/tools/servers/postgres-bin.sh")/psql
+past="'2020-01-01 00:00:00'" expired="'2020-01-01 00:00:10'"
+
+query() { # SQL
+    "$psql" -X -q -A -t -v ON_ERROR_STOP=1 -c "$1" "$SQLOCK_URL"
+}
+
+upgrades

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# sqlite.sh: from Spring's layouts to ours, with locks held.
+# shellcheck source=tests/cli/upgrade/lib.sh
+. "$(dirname "$0")/lib.sh"
+database=sqlite
+command -v sqlite3 >/dev/null || {
+    echo "skip - $database: no sqlite3"
+    exit 77
+}
+export SQLOCK_URL=sqlite:$dir/test.db
+past=1577836800000000 expired=1577836810000000
+
+query() { # SQL
+    sqlite3 -bail -cmd '.timeout 10000' "$dir/test.db" "$1"
+}
+
+upgrades

@@ -1,0 +1,392 @@
+/*
+ * mutex.cc - sqlock.hpp against a database: what the standard library's locks
+ * do with a mutex, leases, losses and errors
+ *
+ *     mutex URL REGION
+ *
+ * Prints "ok - what" or "not ok - what" of each test.
+ */
+#include <sqlock.hpp>
+#include <sqlock/admin.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace std::chrono_literals;
+
+static_assert(!std::is_copy_constructible_v<sqlock::mutex>);
+static_assert(!std::is_copy_constructible_v<sqlock::lease>);
+static_assert(!std::is_copy_constructible_v<sqlock::registry>);
+static_assert(std::is_nothrow_move_constructible_v<sqlock::mutex>);
+static_assert(std::is_nothrow_move_assignable_v<sqlock::mutex>);
+static_assert(std::is_nothrow_move_constructible_v<sqlock::lease>);
+static_assert(std::is_nothrow_move_assignable_v<sqlock::lease>);
+static_assert(std::is_nothrow_move_constructible_v<sqlock::registry>);
+
+/* A minute, for what comes at once on a machine that is not busy. */
+static constexpr auto patience = 60s;
+
+static int failures;
+static std::string url;
+static sqlock::registry_options options;
+
+static void check(bool passed, const char *what)
+{
+    if (!passed)
+        failures++;
+    std::printf("%s - %s, %s\n", passed ? "ok" : "not ok", what,
+                url.substr(0, url.find(':')).c_str());
+    std::fflush(stdout);
+}
+
+static sqlock::registry open_registry()
+{
+    return sqlock::registry::open(url, options);
+}
+
+/* The code that a call throws, or 0. */
+template <class Call> static int thrown(Call call)
+{
+    try {
+        call();
+    } catch (const sqlock::error &why) {
+        return why.what() == why.why().message ? why.code() : 1;
+    }
+    return 0;
+}
+
+/* An operator ends the holder's lease. */
+static void end_lease(const sqlock::registry &registry,
+                      const sqlock::mutex &mutex)
+{
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    const std::string id = mutex.client_id();
+    sqlock_error why = {};
+
+    how.client_id = id.c_str();
+    how.reason = "test";
+    how.now = true;
+    if (sqlock_break(registry.native_handle(), mutex.name().c_str(), &how,
+                     &why) != 0)
+        std::printf("not ok - break: %s\n", why.message);
+}
+
+template <class Condition> static bool comes_true(Condition condition)
+{
+    const auto end = std::chrono::steady_clock::now() + patience;
+
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > end)
+            return false;
+        std::this_thread::sleep_for(5ms);
+    }
+    return true;
+}
+
+static void test_durations()
+{
+    using sqlock::detail::to_ms;
+
+    check(to_ms(1us) == 1 && to_ms(1500us) == 2 && to_ms(3s) == 3000 &&
+              to_ms(0s) == 0 && to_ms(-1ms) == 0 && to_ms(-2h) == 0 &&
+              to_ms(std::chrono::duration<double>(0.25)) == 250,
+          "durations are rounded up, and none is negative");
+    check(to_ms(sqlock::forever) == SQLOCK_FOREVER &&
+              to_ms(std::chrono::hours::max()) == SQLOCK_FOREVER &&
+              to_ms(std::chrono::nanoseconds::min()) == 0,
+          "the longest and the shortest durations do not overflow");
+}
+
+static void test_excludes()
+{
+    const auto one = open_registry();
+    const auto other = open_registry();
+    sqlock::mutex ours(one, "excludes");
+    auto theirs = other.mutex("excludes");
+
+    {
+        std::lock_guard<sqlock::mutex> hold(ours);
+        check(ours.held() && ours.token() > 0 && ours.remaining() > 0ms &&
+                  !theirs.try_lock() && !theirs.try_lock_for(30ms) &&
+                  !theirs.try_lock_until(std::chrono::system_clock::now() - 1h),
+              "a mutex that is held elsewhere is not to be had");
+    }
+    check(!ours.held() && ours.unlocked() == 0 && theirs.try_lock(),
+          "lock_guard has unlocked it");
+    theirs.unlock();
+
+    std::unique_lock<sqlock::mutex> deferred(ours, std::defer_lock);
+    std::unique_lock<sqlock::mutex> timed(theirs, patience);
+    check(timed.owns_lock() && !deferred.try_lock() &&
+              !deferred.try_lock_for(20ms),
+          "unique_lock waits for a time");
+    timed.unlock();
+    check(deferred.try_lock_for(patience) && ours.held(),
+          "and tries again later");
+    auto moved = std::move(deferred);
+    check(moved.owns_lock() && !deferred.owns_lock(), "unique_lock moves");
+}
+
+/* Threads that count without atomics: by one mutex, or each by its own. */
+static void count(bool shared)
+{
+    constexpr int threads = 8, rounds = 15;
+    const auto registry = open_registry();
+    sqlock::mutex common(registry, "count");
+    std::vector<std::thread> all;
+    volatile int counted = 0;
+    std::atomic<int> inside{0}, overlaps{0}, errors{0};
+
+    for (int i = 0; i < threads; i++)
+        all.emplace_back([&] {
+            try {
+                sqlock::mutex own(registry, "count");
+                sqlock::mutex &used = shared ? common : own;
+
+                for (int j = 0; j < rounds; j++) {
+                    std::scoped_lock hold(used);
+                    if (++inside != 1)
+                        overlaps++;
+                    counted = counted + 1;
+                    --inside;
+                }
+            } catch (const sqlock::error &why) {
+                std::printf("# %s\n", why.what());
+                errors++;
+            }
+        });
+    for (auto &thread : all)
+        thread.join();
+    check(counted == threads * rounds && overlaps == 0 && errors == 0,
+          shared ? "threads exclude each other by one mutex"
+                 : "threads exclude each other by a mutex each");
+}
+
+static void test_two_at_a_time()
+{
+    const auto registry = open_registry();
+    std::atomic<int> done{0};
+    std::array<std::thread, 2> both;
+
+    for (int i = 0; i < 2; i++)
+        both[static_cast<size_t>(i)] = std::thread([&, i] {
+            sqlock::mutex first(registry, i == 0 ? "left" : "right");
+            sqlock::mutex second(registry, i == 0 ? "right" : "left");
+
+            for (int j = 0; j < 10; j++) {
+                std::scoped_lock hold(first, second);
+                if (first.held() && second.held())
+                    done++;
+            }
+        });
+    for (auto &thread : both)
+        thread.join();
+    check(done == 20, "scoped_lock takes two in any order");
+}
+
+static void test_lease()
+{
+    const auto registry = open_registry();
+    auto other = registry.mutex("lease");
+    std::int64_t before;
+
+    {
+        auto lease = registry.acquire("lease", 0s);
+        before = lease.token();
+        lease.check();
+        auto busy = registry.acquire(std::nothrow, "lease", 0s);
+        check(lease && lease.remaining() > 0ms && !busy &&
+                  busy.error().code == SQLOCK_EBUSY &&
+                  !busy.error().message.empty(),
+              "a lease holds, and who is refused is told in a result");
+        check(thrown([&] { (void)registry.acquire("lease", 20ms); }) ==
+                  SQLOCK_ETIMEDOUT,
+              "or by an exception");
+        auto moved = std::move(lease);
+        check(moved.held() && !lease.held() && moved.token() == before,
+              "a lease moves");
+        check(lease.release(std::nothrow).error().code == SQLOCK_EOWNER,
+              "and is not where it was");
+        moved = registry.acquire("another", 0s);
+        check(other.try_lock(), "assigned to, it gives back what it had");
+        other.unlock();
+    }
+    auto again = other.acquire(patience);
+    check(again.token() > before, "a token is greater than those before");
+    again.renew(20s);
+    check(again.remaining() > 10s, "a lease is renewed on request");
+    again.release();
+    check(!again && !other.held() &&
+              thrown([&] { again.check(); }) == SQLOCK_EEXPIRED &&
+              thrown([&] { again.release(); }) == SQLOCK_EOWNER,
+          "released it is over");
+}
+
+static void test_renewed()
+{
+    const auto registry = open_registry();
+    sqlock::acquire_options how;
+
+    how.ttl = 2s;
+    auto lease = registry.acquire("renewed", patience, how);
+    auto before = lease.remaining();
+    check(comes_true([&] {
+              const auto now = lease.remaining();
+              return now > std::exchange(before, now);
+          }),
+          "what is locked is renewed");
+}
+
+static void test_loss()
+{
+    const auto registry = open_registry();
+    std::atomic<int> told{0};
+    sqlock::acquire_options how;
+
+    how.ttl = 2s;
+    how.on_lost = [&](int code) { told = code; };
+    sqlock::mutex mutex(registry, "loss", how);
+    auto lease = mutex.acquire(patience);
+    end_lease(registry, mutex);
+    check(comes_true([&] { return told != 0; }) && told == SQLOCK_ELOST,
+          "a loss is told to on_lost");
+    check(!lease.held() && thrown([&] { lease.check(); }) == SQLOCK_EEXPIRED,
+          "and by check()");
+    check(thrown([&] { lease.release(); }) == SQLOCK_ELOST, "and by release()");
+
+    {
+        std::unique_lock<sqlock::mutex> hold(mutex);
+        end_lease(registry, mutex);
+        check(comes_true([&] { return !mutex.held(); }),
+              "a mutex is not held any more");
+    }
+    check(mutex.unlocked() == SQLOCK_ELOST,
+          "what a destructor was told is told by unlocked()");
+    check(mutex.try_lock(), "and it can be locked again");
+    mutex.unlock();
+}
+
+static void test_cancel()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    sqlock::mutex holder(other, "cancel");
+    sqlock::mutex mutex(registry, "cancel");
+    std::array<std::thread, 2> both;
+    std::atomic<int> over{0}, cancelled{0};
+
+    /* One waits for the database, the other for that one. */
+    holder.lock();
+    for (auto &thread : both)
+        thread = std::thread([&] {
+            if (thrown([&] { mutex.lock(); }) == SQLOCK_ECANCELED)
+                cancelled++;
+            else
+                mutex.unlock();
+            over++;
+        });
+    check(comes_true([&] {
+              mutex.cancel();
+              return over == 2;
+          }) &&
+              cancelled == 2,
+          "waits are cancelled");
+    holder.unlock();
+    for (auto &thread : both)
+        thread.join();
+}
+
+static void test_errors()
+{
+    auto none = sqlock::registry::open(std::nothrow, "nosuch:database");
+    check(!none && none.error().code == SQLOCK_ENOTSUP,
+          "a registry that cannot be opened is told in a result");
+    check(thrown([&] { std::move(none).value(); }) == SQLOCK_ENOTSUP &&
+              thrown([] { (void)sqlock::registry::open("nosuch:database"); }) ==
+                  SQLOCK_ENOTSUP,
+          "or by an exception");
+    const auto registry = open_registry();
+    check(thrown([&] { sqlock::mutex mutex(registry, "\xff"); }) ==
+                  SQLOCK_EINVAL &&
+              registry.acquire(std::nothrow, "\xff", 0s).error().code ==
+                  SQLOCK_EINVAL,
+          "a name that is no UTF-8 is refused");
+}
+
+static void test_lifetime()
+{
+    auto registry = std::make_unique<sqlock::registry>(open_registry());
+    auto mutex = registry->mutex("lifetime");
+    auto lease = registry->acquire("lifetime's lease", 0s);
+
+    registry.reset();
+    std::lock_guard<sqlock::mutex> hold(mutex);
+    check(mutex.held() && lease.held(), "mutexes keep their registry open");
+
+    auto watcher = open_registry();
+    auto seen = watcher.mutex("assigned");
+    {
+        auto assigned = watcher.mutex("assigned");
+        assigned.lock();
+        assigned = watcher.mutex("something else");
+        check(seen.try_lock(), "a mutex that is assigned to is unlocked");
+        seen.unlock();
+        assigned.lock();
+    }
+    seen = watcher.mutex("something else");
+    check(seen.try_lock(), "and so is one that ends");
+    seen.unlock();
+}
+
+static void test_handle()
+{
+    const auto registry = open_registry();
+    sqlock::mutex one(registry, "handle"), other(registry, "handle");
+
+    one.lock();
+    check(!other.try_lock(), "mutexes of one thread exclude each other");
+    int code = 1;
+    std::thread([&] {
+        one.unlock();
+        code = one.unlocked();
+    }).join();
+    check(code == 0 && other.try_lock(), "another thread may unlock");
+    other.unlock();
+    auto lease = one.acquire(0s);
+    std::thread([moved = std::move(lease), &code]() mutable {
+        code = moved.release(std::nothrow) ? 0 : 1;
+    }).join();
+    check(code == 0, "and a lease may move there");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    url = argv[1];
+    options.region = argv[2];
+    options.holder_note = "tests/conformance/cpp";
+    try {
+        sqlock::create_schema(url);
+        test_durations();
+        test_excludes();
+        count(true);
+        count(false);
+        test_two_at_a_time();
+        test_lease();
+        test_renewed();
+        test_loss();
+        test_cancel();
+        test_errors();
+        test_lifetime();
+        test_handle();
+    } catch (const std::exception &why) {
+        check(false, why.what());
+    }
+    return failures != 0;
+}

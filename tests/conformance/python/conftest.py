@@ -1,0 +1,124 @@
+"""What the tests of the Python package share: a registry on each database."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import uuid
+
+import pytest
+
+import sqlock
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+DATABASES = {"postgres": "POSTGRES", "mysql": "MYSQL", "sqlite": "SQLITE"}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "databases(*names): run on these only")
+
+
+def pytest_generate_tests(metafunc):
+    """A test runs on each database that it is for and the library has."""
+    if "url" in metafunc.fixturenames:
+        only = metafunc.definition.get_closest_marker("databases")
+        built = os.environ.get("DRIVERS", "sqlite postgres mysql").split()
+        metafunc.parametrize(
+            "url",
+            [d for d in (only.args if only else DATABASES) if d in built],
+            indirect=True,
+            scope="session",
+        )
+
+
+@pytest.fixture(scope="session")
+def url(request):
+    """Of each database that the run has, with the tables made."""
+    found = os.environ.get(f"SQLOCK_TEST_{DATABASES[request.param]}_URL")
+    if not found:
+        pytest.skip(f"no {request.param} here")
+    sqlock.create_schema(found)
+    sqlock.create_stock_schema(found)
+    sqlock.create_once_schema(found)
+    return found
+
+
+@pytest.fixture
+def registry(url):
+    with sqlock.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def other(url):
+    """Another process's registry, as far as the database can tell."""
+    with sqlock.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def name():
+    """A name that no other test uses."""
+    return f"python-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def counter(registry, name):
+    """A row with a number: read and set, each in a transaction of its own."""
+
+    class Counter:
+        def __init__(self):
+            self.stock = registry.stock()
+            self.set(0)
+
+        def read(self):
+            return self.stock.read(name)
+
+        def set(self, n):
+            self.stock.set(name, n)
+
+    return Counter()
+
+
+def lose(registry, name):
+    """Let the holder of a lock lose it, from outside."""
+    row = registry.show(name)
+    registry.break_lock(name, client_id=row.client_id, reason="test", now=True)
+
+
+class Program:
+    """A Python program beside the tests."""
+
+    def __init__(self, source, *arguments, **environment):
+        self.errors = tempfile.TemporaryFile("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", source, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env={**os.environ, **environment},
+        )
+
+    def says(self, expected):
+        line = self.process.stdout.readline().rstrip("\n")
+        assert line == expected, self.complaint()
+
+    def ends(self):
+        """Its exit status, and what else it has printed."""
+        rest = self.process.communicate()[0]
+        return self.process.returncode, rest
+
+    def complaint(self):
+        """What it has written to its standard error."""
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+        self.errors.close()

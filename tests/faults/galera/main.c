@@ -1,0 +1,241 @@
+/*
+ * main.c - three nodes of a Galera cluster that all take writes: leases and
+ * tokens hold over all of them, also when nodes are killed and paused; what
+ * would not is refused
+ *
+ *     bash tests/faults/galera/with.sh build/tests/galera
+ */
+#include "galera.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sqlock/tx.h"
+#include "support/group.h"
+#include "support/program.h"
+
+static const struct database *const mysql = &databases[1];
+
+const char *node_variable(unsigned number, const char *what)
+{
+    static _Thread_local char name[64];
+    const char *value;
+
+    (void)snprintf(name, sizeof name, "SQLOCK_TEST_GALERA_%u_%s", number, what);
+    value = getenv(name);
+    if (value == NULL)
+        fail_msg("%s is not set: run this by tests/faults/galera/with.sh",
+                 name);
+    return value;
+}
+
+sqlock_options node_options(void)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+
+    options.table_prefix = PREFIX;
+    options.ttl_ms = 5000;
+    options.statement_timeout_ms = 5000;
+    options.poll_ms = 5;
+    return options;
+}
+
+sqlock_registry *node_registry(unsigned number)
+{
+    sqlock_options options = node_options();
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+    int rc = sqlock_registry_open(&registry, node_variable(number, "URL"),
+                                  &options, &err);
+
+    assert_lock_ok(rc, &err);
+    return registry;
+}
+
+pid_t node_pid(unsigned number)
+{
+    FILE *file = fopen(node_variable(number, "PIDFILE"), "r");
+    long pid = 0;
+
+    if (file == NULL)
+        return 0;
+    if (fscanf(file, "%ld", &pid) != 1)
+        pid = 0;
+    (void)fclose(file);
+    return (pid_t)pid;
+}
+
+static bool is_whole(unsigned number, unsigned size)
+{
+    struct sql sql;
+    bool is_ready =
+        sql_open(&sql, mysql, node_variable(number, "URL")) == 0 &&
+        sql_try(&sql, NULL, "SELECT COUNT(*) FROM %sLOCK", PREFIX) == 0 &&
+        sql_integer(&sql,
+                    "SELECT COUNT(*) FROM information_schema.global_status"
+                    " WHERE (variable_name = 'wsrep_local_state_comment'"
+                    " AND variable_value = 'Synced')"
+                    " OR (variable_name = 'wsrep_cluster_size'"
+                    " AND variable_value = '%u')",
+                    size) == 2;
+
+    sql_close(&sql);
+    return is_ready;
+}
+
+void node_print(unsigned number)
+{
+    char text[1024];
+    struct sql sql;
+
+    (void)snprintf(text, sizeof text, "does not answer");
+    if (sql_open(&sql, mysql, node_variable(number, "URL")) == 0)
+        (void)sql_text(&sql, text, sizeof text,
+                       "SELECT GROUP_CONCAT(variable_name, '=', variable_value)"
+                       " FROM information_schema.global_status WHERE"
+                       " variable_name IN ('wsrep_cluster_size',"
+                       " 'wsrep_cluster_status', 'wsrep_ready',"
+                       " 'wsrep_local_state_comment')");
+    sql_close(&sql);
+    print_message("node %u: %s\n", number, text);
+}
+
+void node_await(unsigned number, unsigned size)
+{
+    assert_becomes_true(is_whole(number, size), 4 * PATIENCE_MS);
+}
+
+static int set_up(void **state)
+{
+    sqlock_options options = node_options();
+    sqlock_error err = {0};
+
+    (void)state;
+    assert_lock_ok(sqlock_schema_create(node_variable(1, "URL"), &options,
+                                        SQLOCK_LAYOUT_SQLOCK, &err),
+                   &err);
+    return 0;
+}
+
+static void test_F63_row_locks_are_refused(void **state)
+{
+    static const char *const names[] = {"a"};
+    sqlock_registry *registry = node_registry(1);
+    const sqlock_table table = {
+        .size = sizeof table, .name = "ga_LOCK", .key_column = "LOCK_KEY"};
+    sqlock_value key = sqlock_text("k");
+    sqlock_error err = {0};
+    sqlock_lock *lock;
+    sqlock_tx *tx;
+
+    (void)state;
+    assert_lock_ok(sqlock_obtain(&lock, registry, "guarded", &err), &err);
+    assert_lock_ok(sqlock_acquire(lock, 0, NULL, &err), &err);
+    assert_lock_ok(sqlock_tx_begin(&tx, registry, &err), &err);
+    assert_code(SQLOCK_ENOTSUP,
+                sqlock_tx_lock(tx, names, 1, 0, false, NULL, &err), &err);
+    assert_contains(err.message, "Galera");
+    assert_code(SQLOCK_ENOTSUP,
+                sqlock_tx_lock_row(tx, &table, &key, false, 0, &err), &err);
+    assert_code(SQLOCK_ENOTSUP, sqlock_tx_guard(tx, lock, &err), &err);
+    /* A guard that failed must not be overlooked. */
+    assert_code(SQLOCK_ENOTSUP, sqlock_tx_commit(tx, &err), &err);
+    assert_lock_ok(sqlock_release(lock, &err), &err);
+    assert_lock_ok(sqlock_drop(lock, &err), &err);
+    assert_lock_ok(sqlock_registry_close(registry, &err), &err);
+}
+
+/* --- one lock, from all nodes at once --- */
+
+struct contest {
+    unsigned grants;
+    atomic_uint done;
+    atomic_int inside;
+    atomic_llong last_token;
+};
+
+/* What a broken node or a conflict gives: try again. */
+static bool is_passing(int rc)
+{
+    return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ERETRY ||
+           rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
+           rc == SQLOCK_EREADONLY || rc == SQLOCK_EBUSY;
+}
+
+static int hold_once(struct worker *worker, struct contest *contest,
+                     sqlock_lock *lock)
+{
+    long long token = sqlock_token(lock);
+    long long last;
+
+    if (atomic_fetch_add(&contest->inside, 1) != 0)
+        return worker_fail(worker, "two are let in");
+    last = atomic_exchange(&contest->last_token, token);
+    if (token <= last)
+        return worker_fail(worker, "token %lld after %lld", token, last);
+    atomic_fetch_add(&contest->done, 1);
+    atomic_fetch_sub(&contest->inside, 1);
+    return 0;
+}
+
+static int contend(struct worker *worker)
+{
+    struct contest *contest = worker->context;
+    sqlock_registry *registry = node_registry(1 + worker->index % NODES);
+    sqlock_lock *lock;
+    int rc = sqlock_obtain(&lock, registry, "contested", &worker->err);
+
+    while (rc == 0 && atomic_load(&contest->done) < contest->grants) {
+        rc = sqlock_acquire(lock, 2000, NULL, &worker->err);
+        if (rc == 0) {
+            rc = hold_once(worker, contest, lock);
+            if (rc < 0)
+                return rc;
+            rc = sqlock_release(lock, &worker->err);
+        }
+        if (is_passing(rc))
+            rc = 0;
+    }
+    if (rc < 0)
+        return worker_fail(worker, "%d: %s", rc, worker->err.message);
+    worker_expect(worker, 0, sqlock_drop(lock, &worker->err));
+    worker_expect(worker, 0, sqlock_registry_close(registry, &worker->err));
+    return 0;
+}
+
+static void test_F64_a_lease_holds_over_all_nodes(void **state)
+{
+    struct contest contest = {.grants = check_scale(60, 2000)};
+    struct workers workers;
+
+    (void)state;
+    workers_start(&workers, 2 * NODES, contend, &contest);
+    workers_join(&workers);
+    assert_true(contest.done >= contest.grants);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_F63_row_locks_are_refused),
+        cmocka_unit_test(test_F64_a_lease_holds_over_all_nodes),
+        cmocka_unit_test(test_F64_nodes_are_killed_and_paused),
+    };
+    static const struct program program = {
+        .name = "galera",
+        .about = "leases on three nodes that all take writes",
+    };
+    static const struct group group = {
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+        .open = set_up,
+    };
+
+    program_read(&program, argc, argv);
+    if (!program_lists() && database_url(mysql) == NULL) {
+        print_message("skipped: no Galera here\n");
+        return 77;
+    }
+    return group_run(&group) == 0 ? 0 : 1;
+}

@@ -1,0 +1,223 @@
+/*
+ * main.c - one failover of Oracle's MySQL: the source is killed, and its
+ * replica, which lacks the last of what was acknowledged, is promoted
+ *
+ *     bash tests/faults/replica/with.sh build/tests/replica
+ *
+ * One run uses the servers up.  The tests are one story, in this order.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/database.h"
+#include "support/group.h"
+#include "support/program.h"
+
+#define PREFIX "re_"
+#define TTL_MS 120000 /* nothing runs out while the story lasts */
+
+static const struct database *const mysql = &databases[1];
+
+/* What the source has granted: followed by the replica, and not any more. */
+static struct {
+    sqlock_registry *registry;
+    sqlock_lock *followed;
+    sqlock_lock *released;
+    sqlock_lock *forgotten;
+    int64_t released_token;
+    int64_t forgotten_token;
+} source;
+
+static const char *variable(const char *what)
+{
+    char name[64];
+    const char *value;
+
+    (void)snprintf(name, sizeof name, "SQLOCK_TEST_MYSQL_%s", what);
+    value = getenv(name);
+    if (value == NULL)
+        fail_msg("%s is not set: run this by tests/faults/replica/with.sh",
+                 name);
+    return value;
+}
+
+static int open_at(const char *url, sqlock_registry **registry,
+                   sqlock_error *err)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+
+    options.table_prefix = PREFIX;
+    options.ttl_ms = TTL_MS;
+    options.connect_timeout_ms = 2000;
+    return sqlock_registry_open(registry, url, &options, err);
+}
+
+static sqlock_lock *take(sqlock_registry *registry, const char *name)
+{
+    sqlock_error err = {0};
+    sqlock_lock *lock = NULL;
+
+    assert_lock_ok(sqlock_obtain(&lock, registry, name, &err), &err);
+    assert_lock_ok(sqlock_acquire(lock, 0, NULL, &err), &err);
+    return lock;
+}
+
+static void on_replica(const char *statement)
+{
+    struct sql sql;
+
+    assert_lock_ok(sql_open(&sql, mysql, variable("REPLICA_ADMIN_URL")),
+                   &sql.err);
+    (void)sql_run(&sql, "%s", statement);
+    sql_close(&sql);
+}
+
+/* Whether the replica has this token of a row. */
+static bool has_token(const sqlock_lock *lock, int64_t token)
+{
+    struct sql sql;
+    bool has;
+
+    assert_lock_ok(sql_open(&sql, mysql, variable("REPLICA_ADMIN_URL")),
+                   &sql.err);
+    has = sql_integer(&sql,
+                      "SELECT COUNT(*) FROM re_LOCK WHERE LOCK_KEY = '%s' AND"
+                      " FENCE = %lld",
+                      sqlock_key(lock), (long long)token) == 1;
+    sql_close(&sql);
+    return has;
+}
+
+static int set_up(void **state)
+{
+    sqlock_options options = SQLOCK_OPTIONS_INIT;
+    sqlock_error err = {0};
+
+    (void)state;
+    options.table_prefix = PREFIX;
+    assert_lock_ok(sqlock_schema_create(database_url(mysql), &options,
+                                        SQLOCK_LAYOUT_SQLOCK, &err),
+                   &err);
+    assert_lock_ok(open_at(database_url(mysql), &source.registry, &err), &err);
+    source.followed = take(source.registry, "followed");
+    source.released = take(source.registry, "released");
+    source.released_token = sqlock_token(source.released);
+    assert_lock_ok(sqlock_release(source.released, &err), &err);
+    assert_becomes_true(has_token(source.released, source.released_token),
+                        PATIENCE_MS);
+    return 0;
+}
+
+static void test_F59_no_decision_comes_from_a_replica(void **state)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+
+    (void)state;
+    assert_code(SQLOCK_EREADONLY,
+                open_at(variable("REPLICA_URL"), &registry, &err), &err);
+    assert_null(registry);
+}
+
+static void keep_down(const char *pid_file)
+{
+    const char *slash = strrchr(pid_file, '/');
+    char path[512];
+    int file;
+
+    if (slash == NULL)
+        fail_msg("no path: %s", pid_file);
+    (void)snprintf(path, sizeof path, "%.*s/hold", (int)(slash - pid_file),
+                   pid_file);
+    file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    assert_true(file >= 0);
+    (void)close(file);
+}
+
+/* Nothing is granted while nobody takes writes. */
+static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
+{
+    pid_t server = database_pid(mysql);
+    sqlock_registry *registry = NULL;
+    sqlock_error err = {0};
+
+    (void)state;
+    on_replica("STOP REPLICA");
+    source.forgotten = take(source.registry, "forgotten");
+    source.forgotten_token = sqlock_token(source.forgotten);
+    assert_true(server > 1);
+    keep_down(variable("PIDFILE"));
+    assert_int_equal(kill(server, SIGKILL), 0);
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN,
+                   sqlock_renew(source.followed, 0, &err), &err);
+    assert_code(SQLOCK_EREADONLY,
+                open_at(variable("REPLICA_URL"), &registry, &err), &err);
+}
+
+/* What the replica had followed, it keeps; of what it had not, it knows
+ * nothing, and even so the tokens rise. */
+static void test_F57_the_promoted_replica_goes_on(void **state)
+{
+    sqlock_registry *registry = NULL;
+    sqlock_lock *lock = NULL;
+    sqlock_error err = {0};
+
+    (void)state;
+    on_replica("RESET REPLICA ALL");
+    on_replica("SET GLOBAL super_read_only = OFF");
+    on_replica("SET GLOBAL read_only = OFF");
+    assert_lock_ok(open_at(variable("REPLICA_URL"), &registry, &err), &err);
+
+    assert_lock_ok(sqlock_obtain(&lock, registry, "followed", &err), &err);
+    assert_code(SQLOCK_EBUSY, sqlock_acquire(lock, 0, NULL, &err), &err);
+
+    lock = take(registry, "released");
+    assert_less(source.released_token, sqlock_token(lock));
+    assert_lock_ok(sqlock_release(lock, &err), &err);
+
+    lock = take(registry, "forgotten");
+    assert_less(source.forgotten_token, sqlock_token(lock));
+    assert_lock_ok(sqlock_registry_close(registry, &err), &err);
+}
+
+/* The old holder's end is told, and closing does not hang on a dead server. */
+static void test_F57_the_old_holder_is_told(void **state)
+{
+    sqlock_error err = {0};
+
+    (void)state;
+    assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN,
+                   sqlock_release(source.forgotten, &err), &err);
+    assert_true(sqlock_registry_close(source.registry, &err) < 0);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_F59_no_decision_comes_from_a_replica),
+        cmocka_unit_test(test_F57_the_source_dies_before_its_replica_has_all),
+        cmocka_unit_test(test_F57_the_promoted_replica_goes_on),
+        cmocka_unit_test(test_F57_the_old_holder_is_told),
+    };
+    static const struct program program = {
+        .name = "replica",
+        .about = "one failover of Oracle's MySQL to its replica",
+    };
+    static const struct group group = {
+        .tests = tests,
+        .count = sizeof tests / sizeof *tests,
+        .open = set_up,
+        .is_sequence = true,
+    };
+
+    program_read(&program, argc, argv);
+    if (!program_lists() && database_url(mysql) == NULL) {
+        print_message("skipped: no MySQL with a replica here\n");
+        return 77;
+    }
+    return group_run(&group) == 0 ? 0 : 1;
+}

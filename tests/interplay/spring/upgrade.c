@@ -1,0 +1,148 @@
+/*
+ * upgrade.c - a table of Spring's becomes ours while locks are held and taken
+ *
+ * The last test of a layout: those behind it would find another one.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spring.h"
+
+static void upgrade(struct fixture *f, uint32_t ttl_ms)
+{
+    char command[256];
+
+    (void)setenv("SQLOCK_URL", f->url, 1);
+    (void)snprintf(command, sizeof command,
+                   "bash tests/tools/support/upgrade.sh %s %s %s %u",
+                   f->database->name, layout_name(f->layout), f->prefix,
+                   ttl_ms);
+    assert_int_equal(system(command), 0); /* NOLINT: of our own making */
+}
+
+/* The same name, with "/held" behind it. */
+static const char *held_name(const struct fixture *f)
+{
+    static char name[96];
+
+    (void)snprintf(name, sizeof name, "%s/held", f->name);
+    return name;
+}
+
+static void check_tokens_are_kept(struct fixture *f, sqlock_lock *lock)
+{
+    lock_take(lock, 0);
+    assert_int_equal(
+        sql_integer(&f->sql, "SELECT MAX(FENCE) FROM %s", f->table),
+        sqlock_token(lock));
+    lock_give(lock);
+}
+
+/* It goes on: who had the table open, and who opens it now. */
+static void test_spring_7_goes_on_through_the_upgrade(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = stage_options(f, STAYING_TTL_MS);
+    sqlock_registry *before = fixture_registry(f, &options);
+    sqlock_lock *ours = lock_obtain(before, "ours");
+    struct service *service = stage_service(f, 0);
+    sqlock_registry *after;
+    struct contest contest;
+    int rc;
+
+    stage_open_peer(service, f, "held", STAYING_TTL_MS, NULL);
+    service_expect("true", service, "held", "try held %s 0", held_name(f));
+    lock_take(ours, 0);
+    contest_start(&contest, f, service, stage_service(f, 1), 1000000);
+    stage_pause_ms(1000);
+    upgrade(f, STAYING_TTL_MS);
+    after = fixture_registry(f, &options);
+    for (unsigned i = 0; i < 10; i++)
+        contest_visit(&contest, lock_obtain(after, f->name));
+    contest_end(&contest, true);
+    rc = lock_try(lock_obtain(after, held_name(f)), 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    rc = lock_try(lock_obtain(after, "ours"), 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    service_expect("ok", service, "held", "renew held %s", held_name(f));
+    service_expect("ok", service, "held", "unlock held %s", held_name(f));
+    rc = sqlock_renew(ours, 0, &f->err);
+    assert_lock_ok(rc, &f->err);
+    lock_give(ours);
+    service_expect("ok", service, "held", "close held");
+    check_tokens_are_kept(f, lock_obtain(after, "ours"));
+    registry_end(before);
+    registry_end(after);
+}
+
+/* A service of Spring 6 that goes on can unlock, and nothing else. */
+static void check_spring_6_is_refused(struct fixture *f, struct service *old)
+{
+    struct answer answer;
+
+    service_tell(old, "held", "renew held %s", held_name(f));
+    service_hear(old, "held", &answer);
+    assert_string_not_equal(answer.text, "ok");
+    service_tell(old, "held", "try held %s/new 0", f->name);
+    service_hear(old, "held", &answer);
+    assert_string_not_equal(answer.text, "true");
+    service_expect("ok", old, "held", "unlock held %s", held_name(f));
+}
+
+static void check_spring_7_may_share_it(struct fixture *f, sqlock_lock *lock)
+{
+    const struct service_kind kind = {.line = "spring7"};
+    struct service service;
+
+    service_start(&service, f, &kind);
+    stage_open_peer(&service, f, "new", STAYING_TTL_MS, NULL);
+    lock_take(lock, 0);
+    service_expect("false", &service, "new", "try new %s 0", f->name);
+    lock_give(lock);
+    service_expect("true", &service, "new", "try new %s %d", f->name,
+                   JVM_WAIT_MS);
+    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    service_expect("ok", &service, "new", "unlock new %s", f->name);
+    service_expect("ok", &service, "new", "close new");
+    service_end(&service);
+}
+
+static void test_spring_6_is_kept_out_after_the_upgrade(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_options options = stage_options(f, STAYING_TTL_MS);
+    sqlock_registry *before = fixture_registry(f, &options);
+    sqlock_lock *ours = lock_obtain(before, "ours");
+    struct service *old = stage_service(f, 1);
+    sqlock_registry *after;
+    sqlock_lock *lock;
+    int rc;
+
+    stage_open_peer(old, f, "held", STAYING_TTL_MS, NULL);
+    service_expect("true", old, "held", "try held %s 0", held_name(f));
+    lock_take(ours, 0);
+    upgrade(f, STAYING_TTL_MS);
+    after = fixture_registry(f, &options);
+    lock = lock_obtain(after, held_name(f));
+    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
+    rc = lock_try(lock_obtain(after, "ours"), 0, 0, &f->err);
+    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    check_spring_6_is_refused(f, old);
+    lock_take(lock, 0);
+    lock_give(lock);
+    assert_true(lock_try(lock_obtain(before, f->name), 0, 0, &f->err) < 0);
+    lock_give(ours);
+    check_spring_7_may_share_it(f, lock_obtain(after, f->name));
+    service_expect("ok", old, "held", "close held");
+    registry_end(before);
+    registry_end(after);
+}
+
+static const struct test tests[] = {
+    TEST_ON(test_spring_7_goes_on_through_the_upgrade, ON_SERVERS, IN_SPRING7),
+    TEST_ON(test_spring_6_is_kept_out_after_the_upgrade, ON_SERVERS,
+            IN_SPRING6),
+};
+
+const struct topic topic_upgrade = TOPIC(tests);

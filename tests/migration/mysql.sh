@@ -1,5 +1,0 @@
-#!/usr/bin/env bash
-# mysql.sh: migrations of MySQL and MariaDB.
-# shellcheck source=tests/migration/lib.sh
-. "$(dirname "$0")/lib.sh"
-migrations_on MYSQL

@@ -1,5 +1,0 @@
-#!/usr/bin/env bash
-# postgres.sh: migrations of PostgreSQL.
-# shellcheck source=tests/migration/lib.sh
-. "$(dirname "$0")/lib.sh"
-migrations_on POSTGRES

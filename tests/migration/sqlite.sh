@@ -1,5 +1,0 @@
-#!/usr/bin/env bash
-# sqlite.sh: migrations of SQLite.
-# shellcheck source=tests/migration/lib.sh
-. "$(dirname "$0")/lib.sh"
-migrations_on SQLITE

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# galera.sh DIR: three private nodes of a Galera cluster in DIR; see common.sh.
+#
+# Besides the variables of a single server, which are the first node's, it
+# publishes, N being 1 to 3,
+#     SQLOCK_TEST_GALERA_N_URL SQLOCK_TEST_GALERA_N_PIDFILE
+# A node that ends is started again and joins the others.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/servers/common.sh
+. "$here/common.sh"
+
+dir=$1
+trap 'exit 143' TERM INT
+trap 'end_children; rm -rf "$dir"' EXIT
+chmod 711 "$dir"
+
+SQLOCK_TEST_PASSWORD=$(password)
+export SQLOCK_TEST_PASSWORD GALERA_NODE GALERA_PORT GALERA_PORTS
+GALERA_PORTS="$(free_port) $(free_port) $(free_port)"
+GALERA_NODE=0
+for GALERA_PORT in $GALERA_PORTS; do
+    GALERA_NODE=$((GALERA_NODE + 1))
+    start_child galera_node.sh "$dir/$GALERA_NODE"
+done
+
+{
+    cat "$dir/1/env"
+    for node in 1 2 3; do
+        sed -n "s/^SQLOCK_TEST_MYSQL_\(URL\|PIDFILE\)=/SQLOCK_TEST_GALERA_${node}_\1=/p" \
+            "$dir/$node/env"
+    done
+} >"$dir/env.new"
+mv "$dir/env.new" "$dir/env"
+wait

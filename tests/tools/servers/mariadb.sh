@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# mariadb.sh DIR: a private MariaDB in DIR; see common.sh.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/servers/common.sh
+. "$here/common.sh"
+
+dir=$1
+make_home "$dir"
+PATH=$PATH:/usr/sbin:/sbin
+base=()
+if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
+    use_tree bin sbin
+    base=(--basedir="$SQLOCK_TEST_TREE/usr")
+fi
+server=$(command -v mariadbd || command -v mysqld) || absent "no MariaDB server"
+shell=$(command -v mariadb || command -v mysql) || absent "no MariaDB shell"
+install=$(command -v mariadb-install-db || command -v mysql_install_db) ||
+    absent "no mariadb-install-db"
+user_password=$(password)
+admin_password=$(password)
+port=$(free_port)
+socket=$dir/run/s
+
+trap 'end_server TERM' TERM INT
+trap 'rm -rf "$dir"' EXIT
+
+cd / || exit 1
+# --force: whether this host's name can be looked up does not matter.  A server
+# clears its folder for temporary tables when it starts, also the one that makes
+# the system's tables: in a shared folder it would take those of another.
+"${as_server[@]}" "$install" --no-defaults "${base[@]}" \
+    --datadir="$dir/data" --tmpdir="$dir/run" \
+    --auth-root-authentication-method=normal --skip-test-db --force \
+    --innodb-log-file-size=8M >"$dir/log" 2>&1 || {
+    grep ERROR "$dir/log" >&2
+    fail "$install failed"
+}
+
+# A zone that is not UTC and not of whole hours shows what depends on it.
+settings=(--datadir="$dir/data" --socket="$socket" --bind-address=127.0.0.1
+    --skip-name-resolve --default-time-zone=+05:30 --max-connections=400
+    --innodb-buffer-pool-size=64M --innodb-log-file-size=8M --skip-log-bin
+    --pid-file="$dir/run/pid" --tmpdir="$dir/run")
+if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
+    settings+=(--innodb-flush-log-at-trx-commit=2 --innodb-doublewrite=OFF)
+fi
+if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
+    settings+=(--ssl-cert="$SQLOCK_TEST_TLS/mysql/cert.pem"
+        --ssl-key="$SQLOCK_TEST_TLS/mysql/key.pem")
+fi
+
+# Words of the caller's own.
+read -ra options <<<"${SQLOCK_TEST_MARIADB_OPTIONS:-}"
+settings+=("${options[@]}")
+
+launch() {
+    [ -e "$dir/env" ] || port=$(free_port)
+    "${as_server[@]}" setpriv --pdeathsig TERM "${clock[@]}" "$server" \
+        --no-defaults "${base[@]}" \
+        "${settings[@]}" --port="$port" >>"$dir/log" 2>&1 &
+    server_pid=$!
+}
+
+answers() {
+    if [ -e "$dir/env" ]; then
+        "$shell" --no-defaults -S "$socket" -u root "-p$admin_password" \
+            -e 'SELECT 1'
+        return
+    fi
+    # The last line closes the door that the lines before it came through.
+    "$shell" --no-defaults -S "$socket" -u root <<SQL
+CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
+CREATE OR REPLACE USER sqlock_test@'%' IDENTIFIED BY '$user_password';
+GRANT ALL ON sqlock.* TO sqlock_test@'%';
+DROP USER IF EXISTS root@'127.0.0.1', root@'::1';
+CREATE OR REPLACE USER root@'%' IDENTIFIED BY '$admin_password';
+GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
+ALTER USER root@localhost IDENTIFIED BY '$admin_password';
+SQL
+}
+
+publish() {
+    local at=127.0.0.1:$port/sqlock
+    echo "SQLOCK_TEST_MYSQL_URL='mysql://sqlock_test:$user_password@$at'"
+    echo "SQLOCK_TEST_MYSQL_ADMIN_URL='mysql://root:$admin_password@$at'"
+    echo "SQLOCK_TEST_MYSQL_SOCKET='$socket'"
+    echo "SQLOCK_TEST_MYSQL_PID='$server_pid'"
+    echo "SQLOCK_TEST_MYSQL_PIDFILE='$dir/pid'"
+}
+
+supervise "$dir"

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# mysql.sh DIR: a private Oracle MySQL in DIR; see common.sh.  Its programs are
+# in SQLOCK_TEST_MYSQL_TREE, as tests/tools/servers/fetch-mysql.sh leaves them.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/servers/common.sh
+. "$here/common.sh"
+
+dir=$1
+tree=$(cd "${SQLOCK_TEST_MYSQL_TREE:-$here/../../../build/servers/mysql}" \
+    2>/dev/null && pwd) || absent "no tree of MySQL"
+[ -x "$tree/mysqld" ] || absent "no MySQL server in $tree"
+make_home "$dir"
+at=$(reachable "$tree" usr/sbin/mysqld "$dir")
+if [ "$at" != "$tree" ]; then
+    # The programs are called by their absolute paths.
+    sed -i "s,$tree,$at,g" "$at/mysqld" "$at/mysql"
+    tree=$at
+fi
+user_password=$(password)
+admin_password=$(password)
+port=$(free_port)
+socket=$dir/run/s
+shell=("$tree/mysql" -S "$socket" -u root)
+
+trap 'end_server TERM' TERM INT
+trap 'rm -rf "$dir"' EXIT
+
+cd / || exit 1
+# A server clears its folder for temporary tables when it starts: no shared one.
+settings=(--datadir="$dir/data" --tmpdir="$dir/run"
+    --innodb-redo-log-capacity=8M
+    --innodb-doublewrite=OFF)
+"${as_server[@]}" "$tree/mysqld" "${settings[@]}" --initialize-insecure \
+    >"$dir/log" 2>&1 || {
+    tail -n 20 "$dir/log" >&2
+    fail "mysqld --initialize-insecure failed"
+}
+
+# A zone that is not UTC and not of whole hours shows what depends on it.
+settings+=(--socket="$socket" --bind-address=127.0.0.1 --skip-name-resolve
+    --default-time-zone=+05:30 --max-connections=400 --mysqlx=OFF
+    --innodb-buffer-pool-size=64M --skip-log-bin --performance-schema=OFF
+    --pid-file="$dir/run/pid")
+if [ "${SQLOCK_TEST_DURABLE:-}" != 1 ]; then
+    settings+=(--innodb-flush-log-at-trx-commit=2)
+fi
+# One a word.
+read -ra more <<<"${SQLOCK_TEST_MYSQL_SETTINGS:-}"
+settings+=("${more[@]}")
+if [ -n "${SQLOCK_TEST_TLS:-}" ]; then
+    settings+=(--ssl-cert="$SQLOCK_TEST_TLS/mysql/cert.pem"
+        --ssl-key="$SQLOCK_TEST_TLS/mysql/key.pem")
+fi
+
+launch() {
+    [ -e "$dir/env" ] || port=$(free_port)
+    "${as_server[@]}" setpriv --pdeathsig TERM "$tree/mysqld" \
+        "${settings[@]}" --port="$port" >>"$dir/log" 2>&1 &
+    server_pid=$!
+}
+
+answers() {
+    if [ -e "$dir/env" ]; then
+        MYSQL_PWD=$admin_password "${shell[@]}" -e 'SELECT 1'
+        return
+    fi
+    # The last line closes the door that the lines before it came through.
+    "${shell[@]}" <<SQL
+SET sql_log_bin = 0;
+CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
+DROP USER IF EXISTS sqlock_test@'%', root@'%';
+CREATE USER sqlock_test@'%' IDENTIFIED BY '$user_password';
+GRANT ALL ON sqlock.* TO sqlock_test@'%';
+CREATE USER root@'%' IDENTIFIED BY '$admin_password';
+GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
+ALTER USER root@localhost IDENTIFIED BY '$admin_password';
+SQL
+}
+
+publish() {
+    local at=127.0.0.1:$port/sqlock
+    echo "SQLOCK_TEST_MYSQL_URL='mysql://sqlock_test:$user_password@$at'"
+    echo "SQLOCK_TEST_MYSQL_ADMIN_URL='mysql://root:$admin_password@$at'"
+    echo "SQLOCK_TEST_MYSQL_SOCKET='$socket'"
+    echo "SQLOCK_TEST_MYSQL_PID='$server_pid'"
+    echo "SQLOCK_TEST_MYSQL_PIDFILE='$dir/pid'"
+}
+
+supervise "$dir"

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# standby.sh DIR: a private PostgreSQL with two standbys in DIR; see common.sh.
+#
+# A commit waits for the one, "sync", and not for the other, "async".  Besides
+# the variables of a single server, which are the primary's, it publishes
+#     SQLOCK_TEST_POSTGRES_{SYNC,ASYNC}_URL        and _ADMIN_URL
+#     SQLOCK_TEST_POSTGRES_{SYNC,ASYNC}_PIDFILE
+#     SQLOCK_TEST_POSTGRES_CLUSTER                 DIR
+# DIR/{primary,sync,async} are the servers' own; one with a file "hold" stays
+# down once it has ended.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/tools/servers/common.sh
+. "$here/common.sh"
+
+dir=$1
+trap 'exit 143' TERM INT
+trap 'end_children; rm -rf "$dir"' EXIT
+
+chmod 711 "$dir"
+SQLOCK_TEST_PASSWORD=$(password)
+export SQLOCK_TEST_PASSWORD
+export SQLOCK_TEST_POSTGRES_SETTINGS="wal_level=replica hot_standby=on\
+ wal_keep_size=64MB wal_receiver_status_interval=1s\
+ wal_retrieve_retry_interval=200ms"
+export SQLOCK_TEST_POSTGRES_TEMPLATE=${SQLOCK_TEST_POSTGRES_TEMPLATE:-$dir/template}
+start_child postgres.sh "$dir/primary"
+socket=$(of_child "$dir/primary" SQLOCK_TEST_POSTGRES_SOCKET)
+port=$(port_of "$(of_child "$dir/primary" SQLOCK_TEST_POSTGRES_URL)")
+if [ -n "${SQLOCK_TEST_TREE:-}" ]; then
+    bin=$(printf '%s\n' "$SQLOCK_TEST_TREE"/usr/lib/postgresql/*/bin)
+else
+    bin=$(bash "$here/postgres-bin.sh") || exit 77
+fi
+
+# The same data as the primary had when it was made: what it has written since
+# comes from it.
+standby() { # NAME
+    make_home "$dir/$1"
+    cp -a "$SQLOCK_TEST_POSTGRES_TEMPLATE/." "$dir/$1/data" ||
+        fail "cannot copy $SQLOCK_TEST_POSTGRES_TEMPLATE"
+    echo "primary_conninfo = 'host=$socket port=$port user=postgres\
+ application_name=$1'" >>"$dir/$1/data/postgresql.auto.conf"
+    touch "$dir/$1/data/standby.signal"
+    start_child postgres.sh "$dir/$1"
+}
+
+admin() { # SQL
+    "$bin/psql" -X -q -A -t -h "$socket" -p "$port" -U postgres -d postgres \
+        -c "$1"
+}
+
+is_synchronous() {
+    [ "$(admin "SELECT count(*) FROM pg_stat_replication
+        WHERE sync_state = 'sync'")" = 1 ]
+}
+
+standby sync
+standby async
+admin "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (sync)'" &&
+    admin 'SELECT pg_reload_conf()' >/dev/null || exit 1
+wait_for 60 "${children[0]}" is_synchronous || fail "no synchronous standby"
+
+{
+    cat "$dir/primary/env"
+    for name in sync async; do
+        sed -n "s/^SQLOCK_TEST_POSTGRES_\(URL\|ADMIN_URL\|PIDFILE\)=/SQLOCK_TEST_POSTGRES_${name^^}_\1=/p" \
+            "$dir/$name/env"
+    done
+    echo "SQLOCK_TEST_POSTGRES_CLUSTER='$dir'"
+    echo "SQLOCK_TEST_POSTGRES_BIN='$bin'"
+} >"$dir/env.new"
+mv "$dir/env.new" "$dir/env"
+wait

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# upgrade.sh DATABASE LAYOUT PREFIX TTL_MS: run the script of sql/ that makes a
+# table of that layout ours, as it says to be run, on what SQLOCK_URL leads to.
+set -u
+root=$(cd "$(dirname "$0")/../../.." && pwd)
+
+script() {
+    sed "s/INT_LOCK/$3LOCK/g" "$root/sql/$1/upgrade-$2.sql"
+}
+
+case $1 in
+postgres)
+    script "$@" | bash "$root/tests/tools/servers/psql.sh" -X -q -1 \
+        -v ON_ERROR_STOP=1 -v ttl="'$4 ms'" -f - "$SQLOCK_URL"
+    ;;
+mysql)
+    # mysql://user:password@host:port/database
+    [[ $SQLOCK_URL =~ ^mysql://([^:]*):([^@]*)@([^:]*):([0-9]*)/(.*)$ ]] ||
+        exit 1
+    export MYSQL_PWD=${BASH_REMATCH[2]}
+    script "$@" | "$(command -v mariadb || command -v mysql)" --no-defaults \
+        -u "${BASH_REMATCH[1]}" -h "${BASH_REMATCH[3]}" -P "${BASH_REMATCH[4]}" \
+        "${BASH_REMATCH[5]}" --init-command="SET @ttl_ms = $4"
+    ;;
+sqlite)
+    script "$@" | sqlite3 -bail -cmd ".parameter set :ttl_ms $4" \
+        "${SQLOCK_URL#sqlite:}"
+    ;;
+esac
