@@ -1,6 +1,6 @@
 /*
- * admin.c - the calls of an operator about one lock: show its holder, end its
- * lease; and about all locks after a restore.
+ * admin.c - an operator's calls: show the holder of one lock, end its lease,
+ * and free all locks after a restore
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "lease/options.h"
 
-#define AUDIT_MAX 80 /* of who and why */
+#define AUDIT_MAX 80 /* bytes of `reason` and of `who` */
 
 /* --- one row --- */
 
@@ -98,8 +98,8 @@ static int check_break(const struct lk_store *store,
     return rc == 0 ? check_audit(options->who, "who breaks it", err) : rc;
 }
 
-/* The token of a row's holder; 0 for a peer, which leaves the token of the
- * holder before in the row. */
+/* Return the token of a row's holder; 0 for a peer, which leaves the previous
+ * holder's token in the row. */
 static int64_t token_of_holder(const sqlock_info *row)
 {
     bool is_peer =
@@ -125,7 +125,7 @@ static int conflict(const sqlock_info *row, sqlock_error *err)
                     (long long)row->token, row->client_id);
 }
 
-/* Nothing was changed: say why. */
+/* Explain why a break changed no row. */
 static int explain_conflict(struct lk_store *store, const char *key,
                             sqlock_error *err)
 {
@@ -139,8 +139,8 @@ static int explain_conflict(struct lk_store *store, const char *key,
     return rc;
 }
 
-/* The client id of the holder that has the token: no other acquisition ever has
- * that client id, so that it names the holder as well. */
+/* Find the client id of the holder that has this token.  Each acquisition has a
+ * client id of its own, so it names the holder as well as the token does. */
 static int client_of_token(struct lk_store *store, const char *key,
                            int64_t token, char client_id[SQLOCK_KEY_SIZE],
                            sqlock_error *err)
@@ -157,8 +157,8 @@ static int client_of_token(struct lk_store *store, const char *key,
     return rc;
 }
 
-/* Find the client id of the holder to be ended.  ECONFLICT: client id and
- * token are given, and belong to different holders. */
+/* Find the client id of the holder to be ended.  ECONFLICT: the client id and
+ * the token given belong to different holders. */
 static int name_holder(struct lk_store *store, const char *key,
                        const sqlock_break_options *options,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
@@ -243,7 +243,7 @@ int sqlock_after_restore(sqlock_registry *registry, int64_t *rows,
     struct lk_arguments arguments;
     struct lk_run run = {
         .arguments = &arguments,
-        .is_repeatable = true, /* tokens may rise twice */
+        .is_repeatable = true, /* run twice, it only raises tokens again */
     };
     sqlock_result result = {0};
     int rc;

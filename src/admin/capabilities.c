@@ -1,10 +1,10 @@
 /*
- * capabilities.c - the capabilities of the database behind a URL, found out by
- * two sessions that get in each other's way: a version tells what a server
- * calls itself, and some call themselves what they are not (F63-F68)
+ * capabilities.c - find out what the database behind a URL supports (F63-F68)
  *
- * The sessions use a region of its own, under a lock, so that one caller at a
- * time does it; their row is removed in the end.
+ * Two sessions conflict on purpose, and the result is looked at.  A version
+ * number would not do: some servers claim to be what they are not.  The
+ * sessions use a region of their own, under a lock, so that one caller at a
+ * time does this; their row is removed afterwards.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,18 +17,18 @@
 
 #define REGION "sqlock-doctor"
 #define NAME "capabilities"
-#define QUEUE_KEY "capabilities of wait queues" /* of no lock */
+#define QUEUE_KEY "capabilities of wait queues" /* belongs to no lock */
 #define TTL_MS 20000
-#define WAIT_MS 5000 /* for another one who is at it */
+#define WAIT_MS 5000 /* for another caller of this function */
 
 struct probe {
     sqlock_registry *one, *other;
-    struct lk_store *one_store, *other_store; /* theirs */
+    struct lk_store *one_store, *other_store; /* of `one` and `other` */
     sqlock_lock *ours, *theirs;
     sqlock_capabilities found;
 };
 
-/* Turn the answer to a try that must be refused into a capability.  Other
+/* Turn the result of an attempt that must be refused into a capability.  Other
  * errors are returned. */
 static int judge(int rc, sqlock_support *support)
 {
@@ -50,7 +50,7 @@ static int probe_leases(struct probe *probe, sqlock_error *err)
     if (rc == 0)
         (void)!sqlock_release(probe->theirs, NULL);
     rc = judge(rc, &probe->found.leases);
-    /* Tokens are the clock alone there. */
+    /* Spring's layouts take tokens from the clock alone. */
     if (rc == 0 && probe->found.leases == SQLOCK_SUPPORT_FULL &&
         probe->one_store->layout != SQLOCK_LAYOUT_SQLOCK)
         probe->found.leases = SQLOCK_SUPPORT_WEAKER;
@@ -59,8 +59,8 @@ static int probe_leases(struct probe *probe, sqlock_error *err)
 
 /* --- rows --- */
 
-/* Find out whether another session is kept from a row that this transaction
- * has locked. */
+/* Find out whether another session can lock a row that this transaction has
+ * locked. */
 static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
 {
     const struct lk_table *locks = &probe->one_store->table;
@@ -83,8 +83,8 @@ static int probe_row(struct probe *probe, sqlock_tx *tx, sqlock_error *err)
     if (rc == 0)
         rc = sqlock_tx_lock_row(second, &table, &key, false, 0, err);
     (void)sqlock_tx_rollback(second, NULL);
-    /* Busy, on a server where that ends the transaction (InnoDB with
-     * innodb_rollback_on_timeout). */
+    /* On InnoDB with innodb_rollback_on_timeout a busy row ends the
+     * transaction. */
     if (rc == SQLOCK_ERETRY)
         rc = SQLOCK_EBUSY;
     return judge(rc, &probe->found.row_locks);
@@ -140,8 +140,8 @@ static void leave(struct lk_store *store, struct lk_connection *connection,
                         queue, lk_store_deadline(store));
 }
 
-/* Compare two sessions at a queue lock: the second must not have it before
- * the first has left, and then must. */
+/* Check a queue lock with two sessions: the second one must get it only after
+ * the first has left. */
 static sqlock_support compare(struct probe *probe, struct lk_connection *first,
                               struct lk_connection *second)
 {
@@ -210,7 +210,7 @@ static int probe_all(struct probe *probe, sqlock_error *err)
     if (rc == 0)
         rc = probe_wakeups(probe, err);
     (void)!sqlock_release(probe->ours, NULL);
-    /* Who may not delete leaves it to whoever reaps. */
+    /* Without the right to delete, leave the row to the reaper. */
     (void)!sqlock_reap(probe->one, 0, NULL, NULL);
     return rc;
 }

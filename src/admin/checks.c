@@ -1,6 +1,6 @@
 /*
  * checks.c - the list that sqlock_diagnose() fills, and the drivers' rules
- * about settings applied to what a server says
+ * about server settings
  */
 #include "admin/checks.h"
 
@@ -86,8 +86,7 @@ static bool applies(const char *when, const sqlock_result *settings)
            lk_text_matches(value, when + length + 1);
 }
 
-/* Tell whether a setting is 0, which stands for no limit, or a number from
- * `least` on. */
+/* Tell whether a setting is 0, which means no limit, or at least `least`. */
 static bool is_none_or_from(int64_t least, const char *text)
 {
     int64_t number = 0;

@@ -1,8 +1,9 @@
 /*
- * diagnose.c - what a DBA should know before locks are relied upon: each
- * promise of sqlock.h rests on something that is looked at here.  What the
- * settings of a server mean is its driver's to say (sqlock_checks); what
- * is the same everywhere is looked at by doing it.
+ * diagnose.c - the checks that a DBA should run before relying on locks
+ *
+ * Each promise of sqlock.h rests on something that is checked here.  The driver
+ * judges the server's settings (sqlock_checks); the rest is tried out in the
+ * same way on every database.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,9 +23,9 @@
 #define PROBE_REGION "sqlock-doctor"
 #define PROBE_NAME "probe"
 #define PROBE_TTL_MS 10000
-#define PROBE_WAIT_MS 5000 /* for another doctor */
+#define PROBE_WAIT_MS 5000 /* for another doctor to finish */
 
-/* The database that is looked at, and the checks made of it so far. */
+/* The database under test, and the checks made so far. */
 struct subject {
     const char *url;
     sqlock_options options;
@@ -33,12 +34,12 @@ struct subject {
     int64_t deadline_ns;
     struct lk_connection *connection;
     sqlock_description description;
-    bool is_local; /* client and server are on one machine */
+    bool is_local; /* client and server run on one machine */
     sqlock_layout layout;
     struct lk_checks checks;
 };
 
-/* Run a statement without parameters on the connection that is kept. */
+/* Run a statement without parameters on the connection of the subject. */
 static int ask(struct subject *subject, const char *text, sqlock_result *result,
                sqlock_error *err)
 {
@@ -108,7 +109,7 @@ static int look_at_settings(struct subject *subject, sqlock_error *err)
         const char *local = lk_setting(&all, "local");
 
         subject->is_local = local != NULL && strcmp(local, "yes") == 0;
-        /* Else nothing goes over a network. */
+        /* Without sessions nothing goes over a network. */
         if (checks->session != NULL)
             lk_diagnose_tls(&subject->checks, &subject->description,
                             subject->is_local);
@@ -138,10 +139,10 @@ static int64_t session_number(struct subject *subject,
     return number;
 }
 
-/* Find out whether a pooler moves sessions between statements.  Such a
- * pooler gives the server's connection that was used last to whichever
- * client asks next.  So another session begins a transaction, and this one
- * then finds itself elsewhere. */
+/* Find out whether a pooler moves sessions between server connections. Such a
+ * pooler gives the server connection used last to the client that asks next.
+ * So another session begins a transaction, and this session then finds itself
+ * on a different server connection. */
 static void look_for_pooler(struct subject *subject)
 {
     const sqlock_checks *checks = subject->db.driver->dialect->checks;
@@ -221,7 +222,7 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
                  err->message);
     } else {
         offset_us = result.cells[1].integer - (start_us + end_us) / 2;
-        /* The answer's way is not known better than that. */
+        /* The answer's travel time limits how precisely the offset is known. */
         if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
             lk_check(&subject->checks, "clock", SQLOCK_WARNING,
                      "keep the clocks of all machines in step (NTP): sqlock "
@@ -240,7 +241,7 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
 
 /* --- the table --- */
 
-/* Tell which peers may share a table of this layout. */
+/* Report which peers may share a table of this layout. */
 static void report_layout(struct subject *subject)
 {
     struct lk_checks *checks = &subject->checks;
@@ -294,8 +295,8 @@ static bool look_at_layout(struct subject *subject)
 
 /* --- rights: by doing --- */
 
-/* Take, renew and give back a lock, then remove its row.  `*what` names the
- * last step. */
+/* Take, renew and release a lock, then remove its row.  `*what` names the last
+ * step tried. */
 static int use_a_lock(sqlock_registry *registry, const char **what,
                       sqlock_error *err)
 {
@@ -366,7 +367,7 @@ static int examine(struct subject *subject, sqlock_error *err)
     sqlock_error own = {0};
     int rc;
 
-    err = err != NULL ? err : &own; /* checks quote it */
+    err = err != NULL ? err : &own; /* the checks quote it */
     rc = connect_to(subject, err);
     if (rc < 0)
         return rc;

@@ -1,6 +1,6 @@
 /*
- * diagnose_rows.c - conclusions from the rows of a region about their holders:
- * those that are no sqlock, and those whose clocks are off
+ * diagnose_rows.c - find, from the rows of a region, holders that do not run
+ * sqlock and holders whose clocks are off
  */
 #include <inttypes.h>
 #include <string.h>
@@ -73,7 +73,7 @@ void lk_diagnose_rows(struct lk_checks *checks, const char *url,
     int rc;
 
     own.pool_size = 1;
-    own.on_event = NULL; /* all is among the checks */
+    own.on_event = NULL; /* the checks report everything */
     rc = sqlock_registry_open(&registry, url, &own, &err);
     if (rc == 0)
         rc = sqlock_list(registry, &rows, &count, &err);

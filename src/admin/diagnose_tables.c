@@ -1,6 +1,6 @@
 /*
- * diagnose_tables.c - the tables beside the lock table: what was done once, and
- * stock.  Rights are tried by statements that touch no row.
+ * diagnose_tables.c - check the tables beside the lock table: those of run-once
+ * records and of stock.  Rights are tried with statements that touch no row.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,12 +15,12 @@ enum { COL_UNFIT = 4, DESCRIBED_COLUMNS };
 /* Tables that are used together. */
 struct group {
     const char *check;
-    const char *names[TABLES_MAX + 1]; /* behind the prefix */
+    const char *names[TABLES_MAX + 1]; /* without the prefix */
     const char *what_for;
-    const char *create; /* advice */
+    const char *create; /* a command, given as advice */
     bool is_updated;
-    const char *columns[TABLES_MAX]; /* one of each table, to be updated */
-    const char *aged; /* the one whose rows are removed by their age */
+    const char *columns[TABLES_MAX]; /* of each table, a column to update */
+    const char *aged; /* the table whose rows are removed by age */
 };
 
 static const struct group groups[] = {
@@ -37,7 +37,7 @@ static const struct group groups[] = {
      .aged = "STOCK_ENTRY"},
 };
 
-/* Tables that are looked at, and the connection that asks. */
+/* The state of this check: its tables, and the connection to use. */
 struct look {
     struct lk_checks *checks;
     struct lk_db *db;
@@ -69,8 +69,8 @@ static int run(const struct look *look, const sqlock_template *template,
     return rc;
 }
 
-/* Read the columns of a table. 0; ENOTFOUND, without filling err; ESCHEMA:
- * the table is not fit. */
+/* Read the columns of a table.  0; ENOTFOUND, without filling err; ESCHEMA: the
+ * table cannot be used. */
 static int describe(const struct look *look, sqlock_error *err)
 {
     const sqlock_template *template =
@@ -151,9 +151,8 @@ static void report_missing(const struct look *look, const char *missing,
                  missing, look->group->what_for);
 }
 
-/* Tell whether the table of orders has the index by age, which tables made
- * by earlier versions lack.  False: the index is missing, and that is
- * reported. */
+/* Tell whether the table of orders has the index by age, which earlier versions
+ * did not create.  If not, report it. */
 static bool has_age_index(struct look *look, const char *prefix)
 {
     const sqlock_stock_dialect *stock = look->db->driver->stock;

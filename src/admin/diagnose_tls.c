@@ -1,6 +1,7 @@
 /*
- * diagnose_tls.c - encryption alone keeps nobody from posing as the server: its
- * certificate has to be checked, by authority and by name
+ * diagnose_tls.c - check whether the connection is encrypted, and whether the
+ * server's certificate is verified: encryption alone does not keep another
+ * server from posing as this one
  */
 #include "admin/diagnose.h"
 

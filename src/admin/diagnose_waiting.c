@@ -1,14 +1,15 @@
 /*
- * diagnose_waiting.c - a waiter that cannot open what others notify looks at
- * the row again and again instead, which is slower and costs statements
+ * diagnose_waiting.c - check that this login can open the file at which
+ * processes wait
  *
- * Of a server's sessions others tell: the pooler in between, and what the
- * database gives (sqlock_capabilities_of).
+ * A waiter that cannot open it polls the row, which is slower and costs
+ * statements.  Databases that queue waiters in sessions are checked elsewhere:
+ * by the check for a pooler, and by sqlock_capabilities_of().
  */
 #include "base/clock.h"
 #include "admin/diagnose.h"
 
-#define PROBE_QUEUE 2 /* of no lock: numbers of locks are hashes */
+#define PROBE_QUEUE 2 /* belongs to no lock: numbers of locks are hashes */
 
 static void report(struct lk_checks *checks, int rc, const sqlock_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * find.c - locks chosen, ordered and limited by the database, and who waits for
- * them, as far as the database knows
+ * find.c - list locks that the database selects, sorts and limits, with their
+ * waiters
  *
- * Who waits in the process that holds a lock, or looks at the row from time to
- * time, is known to nobody else.
+ * Only waiters that the database knows are listed: not those in the FIFO of the
+ * process that holds the lock, and not those that poll the row.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define PATTERN_MAX 255 /* characters of a name, as the column has them */
+#define PATTERN_MAX 255 /* characters of a name, like the column */
 
 static const char *const orders[] = {
     [SQLOCK_SORT_NAME] = "name",
@@ -42,7 +42,7 @@ static int check(const sqlock_find_options *options, sqlock_error *err)
     return 0;
 }
 
-/* Turn a shell pattern into one of LIKE, whose escape is '!'. */
+/* Turn a shell pattern into a LIKE pattern whose escape character is '!'. */
 static void like_of(const char *pattern, char out[2 * PATTERN_MAX + 1])
 {
     for (; *pattern != '\0'; pattern++) {
@@ -76,7 +76,7 @@ static void fill(const struct lk_store *store,
 
 /* --- who waits --- */
 
-/* A row by the number of its wait queue. */
+/* A row with the number of its wait queue. */
 struct queue {
     int64_t number;
     sqlock_info *row;
@@ -126,8 +126,8 @@ static int count_waiters(sqlock_info *rows, struct queue *queues, size_t count,
     return 0;
 }
 
-/* Add to each row who waits for it.  Waiters that the database does not tell
- * of, or not to this login, stay unknown. */
+/* Add the waiters to each row.  Where the database does not list waiters, or
+ * not for this login, their number stays unknown. */
 static int add_waiters(struct lk_store *store, sqlock_info *rows, size_t count,
                        sqlock_error *err)
 {
@@ -168,7 +168,7 @@ static int read_limited(struct lk_store *store,
     return rc;
 }
 
-/* Read all rows, in pages. */
+/* Read all rows, page by page. */
 static int read_all(struct lk_store *store,
                     const struct lk_arguments *arguments, sqlock_sort sort,
                     sqlock_info **rows, size_t *count, sqlock_error *err)

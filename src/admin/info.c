@@ -1,5 +1,5 @@
 /*
- * info.c - info rows of the lock table: read, and told as the API does.
+ * info.c - read rows of the lock table into the API's sqlock_info
  */
 #include "admin/info.h"
 
@@ -14,15 +14,15 @@
 #define INFO_COLUMNS 8
 #define TEXTS_SIZE 65536
 
-/* Names and holders, one behind the other: two allocations for each of a
- * million rows take as long as reading them. */
+/* Names and holders, packed into blocks: two allocations for each of a million
+ * rows would take as long as reading them. */
 struct texts {
     struct texts *next;
     size_t used, size;
     char bytes[];
 };
 
-/* What a caller has of it is `rows`. */
+/* A list of rows.  The caller only sees `rows`. */
 struct lk_info_list {
     struct texts *texts;
     sqlock_info rows[];
@@ -50,9 +50,11 @@ static bool is_break(const char *holder)
     return strncmp(holder, broken, sizeof broken - 1) == 0;
 }
 
-/* The holder of the lease.  HOLDER begins with the CLIENT_ID; else it is of one
- * that does not know the column: a Spring peer.  Its own layouts have none.  Of
- * a free row it is who broke the lease, or who had it last. */
+/* Return the holder of the lease, or NULL.  A HOLDER that does not begin with
+ * the row's CLIENT_ID was left by an earlier holder: the present one is a
+ * Spring peer, which does not know the column.  Spring's layouts have no
+ * HOLDER.  For a free row, return the operator who broke the lease, or set
+ * *last to the last holder. */
 static const char *holder_of(const sqlock_info *info, const sqlock_value *cell,
                              sqlock_layout layout, const char **last)
 {
@@ -136,7 +138,7 @@ static int info_from_cells(struct lk_info_list *list, sqlock_info *out,
         out->state = SQLOCK_HELD;
         out->remaining_ms = remaining_us / 1000;
     }
-    /* By the clock that the remaining time was told by. */
+    /* Use the database's clock, as the remaining time does. */
     if (out->state != SQLOCK_FREE)
         out->held_ms =
             (out->expires_at_us - remaining_us - out->acquired_at_us) / 1000;
@@ -236,8 +238,8 @@ int lk_info_append(const struct lk_store *store, sqlock_info **rows,
 
 /* --- in order --- */
 
-/* A row by its number in the order, then by its text: by the first bytes that
- * are not the same in all rows, which of a million is as good as all of it. */
+/* A row with its sort keys: a number, then a text.  `first` holds the first
+ * bytes after the prefix that all texts share, which nearly always decides. */
 struct place {
     int64_t number;
     uint64_t first;

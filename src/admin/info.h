@@ -1,42 +1,42 @@
 /*
- * info.h - info rows of the lock table as the sqlock_info of the API
+ * info.h - read rows of the lock table into the API's sqlock_info
  */
 #ifndef LK_INFO_H
 #define LK_INFO_H
 
 #include "lease/store.h"
 
-#define LK_INFO_PEER "peer" /* the holder's name where it is no sqlock */
+#define LK_INFO_PEER "peer" /* the name of a holder that does not run sqlock */
 
 /* Run a statement that only reads. */
 int lk_info_read(struct lk_store *store, sqlock_statement_kind kind,
                  const struct lk_arguments *arguments, sqlock_result *result,
                  sqlock_error *err);
 
-/* Append the info rows of a result. 0, ENOMEM, EDATABASE; the rows so far
- * are for sqlock_info_free() in any case. */
+/* Append the rows of a result.  0, ENOMEM, EDATABASE; in any case free the rows
+ * with sqlock_info_free(). */
 int lk_info_append(const struct lk_store *store, sqlock_info **rows,
                    size_t *count, const sqlock_result *page, sqlock_error *err);
 
-/* Statements that give rows in pages. */
+/* A query whose rows are read in pages. */
 struct lk_info_query {
     sqlock_statement_kind begin, page; /* LIST_BEGIN and LIST, or FIND's */
-    struct lk_arguments arguments;     /* but those of a page */
+    struct lk_arguments arguments;     /* all but those of a page */
 };
 
-/* Read all rows of a query, in the order of their keys or in none. *rows,
- * which is for sqlock_info_free(), is set on success only. */
+/* Read all rows of a query, in the order of their keys or in none.  *rows is
+ * set on success only; free it with sqlock_info_free(). */
 int lk_info_read_pages(struct lk_store *store,
                        const struct lk_info_query *query, sqlock_info **rows,
                        size_t *count, sqlock_error *err);
 
 #define LK_INFO_BY_KEY (-1)
 
-/* Put all rows in an order: LK_INFO_BY_KEY or a sqlock_sort.  0, ENOMEM. */
+/* Sort the rows by key (LK_INFO_BY_KEY) or by a sqlock_sort.  0, ENOMEM. */
 int lk_info_sort(sqlock_info **rows, size_t count, int order,
                  sqlock_error *err);
 
-/* Add the name of a waiter to a row of the list. 0, ENOMEM. */
+/* Add the name of a waiter to a row of the list.  0, ENOMEM. */
 int lk_info_add_waiter(sqlock_info *rows, sqlock_info *row, const char *name);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * lease_id.c - a lease named in another process than the one that acquired it
+ * lease_id.c - renew, release or guard a lease by its id, in a process that did
+ * not acquire it
  *
- * The id has what the statements about a lease want: CLIENT_ID, token, TTL and
- * LOCK_KEY, which may contain any character and comes last.  Region and table
- * are those of the registry.
+ * The id holds what the statements about a lease need: CLIENT_ID, token, TTL
+ * and LOCK_KEY, which may contain any character and comes last.  Region and
+ * table are those of the registry.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "lease/row.h"
 #include "sqlock/lease.h"
 
-/* The lease that an id names; its texts are in here. */
+/* The lease named by an id, with its texts. */
 struct named_lease {
     struct lk_lease lease;
     char key[SQLOCK_KEY_SIZE];
@@ -23,7 +24,7 @@ struct named_lease {
 
 /* --- the id --- */
 
-/* Read a decimal number and the ':' behind it. */
+/* Read a decimal number and the ':' after it. */
 static int read_number(const char **at, int64_t *number)
 {
     const char *digit;
@@ -130,7 +131,7 @@ int sqlock_lease_renew(sqlock_registry *registry, const char *id,
     return 0;
 }
 
-/* Read from the row until when the holder may believe. */
+/* Read the holder's deadline from the row. */
 static int read_deadline(struct lk_store *store, struct lk_lease *lease,
                          sqlock_error *err)
 {
@@ -170,7 +171,7 @@ int sqlock_lease_release(sqlock_registry *registry, const char *id,
 
 /* --- the guard, as text --- */
 
-/* Write a value as a literal of SQL, with quotes doubled.  A backslash is
+/* Write a value as an SQL literal, with quotes doubled.  A backslash is
  * refused, because its meaning depends on the session. */
 static int write_literal(FILE *out, const sqlock_value *value,
                          sqlock_error *err)
@@ -195,8 +196,8 @@ static int write_literal(FILE *out, const sqlock_value *value,
     return 0;
 }
 
-/* Write the statement with literals in place of its parameters, each of
- * which is '?', or '$' and a number. */
+/* Write the statement with literals in place of its parameters, each of which
+ * is '?', or '$' and a number. */
 static int write_statement(FILE *out, const struct lk_statement *statement,
                            const struct lk_arguments *arguments,
                            sqlock_error *err)
@@ -212,7 +213,7 @@ static int write_statement(FILE *out, const struct lk_statement *statement,
             rc = write_literal(out, &values[place++], err);
             at++;
         } else if (*at == '$' && at[1] >= '1' && at[1] <= '9') {
-            /* Fewer than ten. */
+            /* There are fewer than ten parameters. */
             rc = write_literal(out, &values[at[1] - '1'], err);
             at += 2;
         } else {

@@ -1,10 +1,11 @@
 /*
- * list.c - info rows in pages, and all locks of a region, by key.
+ * list.c - read rows of the lock table in pages, and list all locks of a region
+ * by key
  *
- * A table whose database has an order by key at hand is read in pages by key.
- * Any other (LIST_BEGIN, FIND_BEGIN) is read as it lies there, in a
- * transaction, and its rows are put in order here.  Each page has a deadline of
- * its own: a statement that gives a million rows ends at its time limit.
+ * A table that the database can read in key order is read in pages by key.  Any
+ * other (LIST_BEGIN, FIND_BEGIN) is read in storage order, in one transaction,
+ * and sorted here.  Each page has a deadline of its own: a single statement for
+ * a million rows would exceed its time limit.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "base/retry.h"
 #include "db/transaction.h"
 
-#define PAGE 1000 /* rows: little enough for a slow network */
+#define PAGE 1000 /* rows: few enough for a slow network */
 
 struct list {
     struct lk_store *store;
@@ -111,7 +112,8 @@ static int read_once(struct list *list, sqlock_error *err)
     return rc;
 }
 
-/* Run one statement that reads, as lk_db_run() does. */
+/* Read all pages in one transaction.  Conflicts and outages are tried again
+ * from the first page, until the deadline. */
 static int read_at_once(struct list *list, sqlock_error *err)
 {
     static const struct lk_retry_policy policy = {

@@ -1,9 +1,10 @@
 /*
- * reap.c - removing the rows of locks long free or expired, part by part of the
- * table.
+ * reap.c - remove the rows of locks that have long been free or expired, one
+ * range of keys at a time
  *
- * Parts grow as long as one takes no time to speak of: rows that are deleted
- * are locked until their part is, and who claims one of them waits for that.
+ * Ranges grow while they are deleted quickly, and shrink when they are not:
+ * deleted rows stay locked until their statement ends, and a claim of one of
+ * them waits for that.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,10 +26,11 @@ struct reaped {
     const char *region;
     const struct lk_statement *statement;
     int64_t retention_us;
-    int64_t rows; /* of the next part, about */
+    int64_t rows; /* size of the next range, roughly */
 };
 
-/* Find where the part that begins at `from` ends. *is_last: no part follows. */
+/* Find the end of the range that begins at `from`.  *is_last: no range
+ * follows. */
 static int next_bound(struct lk_store *store, const struct reaped *reaped,
                       const char *from, char bound[BOUND_SIZE], bool *is_last,
                       sqlock_error *err)
@@ -58,7 +60,7 @@ static int reap_part(struct lk_store *store, const struct reaped *reaped,
         .statement = reaped->statement,
         .arguments = &arguments,
         .deadline_ns = lk_store_deadline(store),
-        .is_repeatable = true, /* what is gone is not deleted twice */
+        .is_repeatable = true, /* deleting rows again does no harm */
         .is_write = true,
     };
     sqlock_result result = {0};
@@ -75,8 +77,8 @@ static int reap_part(struct lk_store *store, const struct reaped *reaped,
     return rc;
 }
 
-/* The number of rows for the next part, from the rows and the time of the
- * last. */
+/* Choose the number of rows for the next range from the size and the duration
+ * of the last one. */
 static int64_t next_rows(int64_t rows, int64_t took_ns)
 {
     if (took_ns < SHORT_NS && rows * 2 <= GREATEST_PART)
@@ -111,8 +113,8 @@ static int reap_region(struct lk_store *store, struct reaped *reaped,
     }
 }
 
-/* Reap the rows of names that transactions lock.  Nobody renews these rows,
- * so they are old while they are in use; rows that are locked stay. */
+/* Remove the rows of names that transactions lock.  These rows are never
+ * renewed, so they look old while they are in use; locked rows stay. */
 static int reap_names(struct lk_store *store, int64_t retention_us,
                       int64_t *removed, sqlock_error *err)
 {

@@ -13,7 +13,8 @@
 #include "base/text.h"
 #include "lease/queue.h"
 
-/* HOLDER begins with the CLIENT_ID: a takeover by a peer leaves the text. */
+/* Write HOLDER.  It begins with the CLIENT_ID, which shows that the text is
+ * stale once a Spring peer has taken the lock over without changing it. */
 static void write_holder(char holder[LK_HOLDER_SIZE],
                          const struct lk_store *store,
                          const struct lk_lease *lease)
@@ -24,7 +25,7 @@ static void write_holder(char holder[LK_HOLDER_SIZE],
 
 /* --- about one --- */
 
-/* Whether the statement writes the columns of a new holder. */
+/* Tell whether the statement writes the columns of a new holder. */
 static bool is_grant(sqlock_statement_kind kind)
 {
     return kind == SQLOCK_SQL_CLAIM || kind == SQLOCK_SQL_TAKE ||
@@ -69,8 +70,8 @@ void lk_arguments_of_one(struct lk_lease_arguments *out,
 
 /* --- about many --- */
 
-/* {"k": key, "c": client id, "t": ttl in us} and, for a claim, "n": name and
- * "h": holder, for a release "b": the queue lock. */
+/* Write {"k": key, "c": client id, "t": TTL in us}; for a claim also "n": name
+ * and "h": holder; for a release also "b": the queue lock. */
 static void write_lease(FILE *out, const struct lk_store *store,
                         const struct lk_lease *lease,
                         sqlock_statement_kind kind)
@@ -96,7 +97,8 @@ static void write_lease(FILE *out, const struct lk_store *store,
     (void)putc_unlocked('}', out);
 }
 
-/* To be freed; NULL when out of memory. */
+/* Write the leases of a batch as a JSON array.  The caller frees it; NULL: out
+ * of memory. */
 static char *write_array(const struct lk_store *store,
                          const struct lk_batch *batch,
                          sqlock_statement_kind kind)

@@ -1,7 +1,8 @@
 /*
- * batch.c - what all statements about batches have in common.  The leases of a
- * batch are sorted by key, so that two never wait for each other crosswise;
- * rows that come back are matched by key.
+ * batch.c - what all statements about batches have in common
+ *
+ * The leases of a batch are sorted by key, so that two batches never deadlock;
+ * rows of a result are matched by key.
  */
 #include "lease/batch.h"
 
@@ -47,8 +48,9 @@ struct lk_item *lk_batch_find(const struct lk_batch *batch,
     return bsearch(&wanted, batch->items, batch->count, sizeof wanted, by_key);
 }
 
-/* One that could not be sent leaves the time of the one before it: that may
- * still go through, and nothing of it must be taken for old. */
+/* Note when the batch was sent and answered.  If this run could not be sent,
+ * the time of the previous one stays: that one may still be carried out, and
+ * its leases count from then. */
 static void note_times(struct lk_batch *batch, const struct lk_run *run)
 {
     if (run->sent_boot_ns != 0)

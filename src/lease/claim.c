@@ -1,11 +1,10 @@
 /*
- * claim.c - taking locks: sent once, and again with the same CLIENT_IDs where
- * the connection broke under it; then judged.
+ * claim.c - claim locks: send the claim, repeat it with the same CLIENT_IDs if
+ * the connection breaks, and judge the answer
  *
- * A claim admits its own CLIENT_ID, so that sending it again finds out what
- * became of it (F38 to F42).  A single row that was left free is taken with a
- * cheaper statement.  Nothing rests on its being free: whatever else than a
- * grant comes of it, the claim finds out.
+ * A claim admits its own CLIENT_ID, so repeating it finds out what became of it
+ * (F38 to F42).  A single row that this process left free is taken with a
+ * cheaper statement; if that grants nothing, the normal claim follows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +48,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return lk_batch_run(store, kind_of(batch), batch, run, result, err);
 }
 
-/* The connection broke under the claim: send the same one on a fresh one. */
+/* Send the same claim again, on a fresh connection, after the first one
+ * broke. */
 static int send_again(struct lk_store *store, struct lk_batch *batch,
                       struct lk_run *run, sqlock_result *result,
                       sqlock_error *err)
@@ -84,8 +84,8 @@ static bool says_so(const sqlock_result *result, size_t column)
            result->cells[column].integer != 0;
 }
 
-/* Read the answer to a claim of one lock, and record its grant.  More than one
- * row: ESCHEMA. */
+/* Read the answer to a claim of one lock, and record its grant.  ESCHEMA: more
+ * than one row. */
 static int take_grant(struct lk_store *store, struct lk_batch *batch,
                       const struct lk_run *run, const sqlock_result *result,
                       sqlock_error *err)
@@ -109,14 +109,16 @@ static int take_grant(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* The four-column layout keeps no token: there it is when the lease began. */
+/* Return the token of a claimed row.  The four-column layout stores none; there
+ * it is the time when the lease began. */
 static int64_t token_of(const struct lk_lease *lease, const struct lk_row *row)
 {
     return row->token != 0 ? row->token
                            : row->expires_at_us - (int64_t)lease->ttl_ms * 1000;
 }
 
-/* Read what the statement did not say: whose the rows are now. */
+/* Read the rows to find out which locks a claim was granted, where its
+ * statement does not say. */
 static int read_grants(struct lk_store *store, struct lk_batch *batch,
                        sqlock_error *err)
 {
@@ -141,7 +143,8 @@ static int read_grants(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* A third column says whose the row is now. */
+/* Tell whether the row belongs to the item's claim.  A third column, if there
+ * is one, has the row's owner. */
 static bool is_of(const struct lk_item *item, const sqlock_result *result,
                   const sqlock_value *cells)
 {
@@ -150,7 +153,8 @@ static bool is_of(const struct lk_item *item, const sqlock_result *result,
             strcmp(cells[2].text, item->lease.client_id) == 0);
 }
 
-/* Rows that name a key, or only one that does not (the insert id). */
+/* Record the grants of a claim of many: from rows with a key each, or, where
+ * the answer has no keys (only an insert id), from the table. */
 static int take_grants(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {
@@ -169,8 +173,9 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
     return 0;
 }
 
-/* A claim that got no answer may yet reach the table, also after "busy" (F39):
- * then the resolver frees it.  One whose outcome is not known goes on. */
+/* Note what is still open after a claim.  A claim without an answer may reach
+ * the table later, even after "busy" (F39): then the resolver frees it.  A
+ * claim whose outcome is unknown stays in doubt. */
 static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
                    bool got_no_answer)
 {
@@ -186,13 +191,15 @@ static void settle(struct lk_store *store, struct lk_lease *lease, int rc,
 
 /* --- the claim --- */
 
-/* A claim in doubt keeps its CLIENT_ID, any other gets a fresh one. */
+/* Give each claim a fresh CLIENT_ID, except claims in doubt, which keep
+ * theirs. */
 static void begin(struct lk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++) {
         struct lk_lease *lease = &batch->items[i].lease;
 
-        batch->items[i].rc = SQLOCK_EBUSY; /* unless the answer grants it */
+        /* until the answer grants it */
+        batch->items[i].rc = SQLOCK_EBUSY;
         if (lease->is_in_doubt)
             continue;
         lk_random_uuid(lease->client_id);
@@ -200,7 +207,8 @@ static void begin(struct lk_batch *batch)
     }
 }
 
-/* The rows that were observed are compared one by one. */
+/* Claim observed rows one at a time, because each is compared with what was
+ * observed.  After a failure, release those that were granted. */
 static int claim_each(struct lk_store *store, struct lk_batch *batch,
                       sqlock_error *err)
 {

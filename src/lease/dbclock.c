@@ -1,7 +1,8 @@
 /*
- * dbclock.c - comparing two clocks across a round trip.  The database read its
- * clock somewhere between request and answer; only what lies outside of that is
- * a step.
+ * dbclock.c - detect steps of the database's clock
+ *
+ * The database reads its clock at some moment between request and answer; only
+ * a difference beyond that range is a step.
  */
 #include "lease/dbclock.h"
 
@@ -20,8 +21,8 @@ int64_t lk_dbclock_observe(struct lk_dbclock *clock, int64_t now_us,
             step = most - clock->offset_us;
     }
     clock->is_known = true;
-    /* Keep what is known as long as it fits: a sample off a slow answer says
-     * less than one off a fast one. */
+    /* Keep the known offset as long as it is possible: a fast answer gave a
+     * better estimate than a slow one. */
     if (clock->offset_us < least || clock->offset_us > most)
         clock->offset_us = least + (most - least) / 2;
     return step;

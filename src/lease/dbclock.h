@@ -13,9 +13,10 @@ struct lk_dbclock {
     int64_t offset_us; /* database's clock minus CLOCK_BOOTTIME */
 };
 
-/* The database said now_us at some moment between the two.  How far its clock
- * has stepped against CLOCK_BOOTTIME since the last time, in us and signed,
- * beyond what the round trip leaves open; 0: not at all. */
+/* Compare the database's clock with CLOCK_BOOTTIME.  The database read now_us
+ * at some moment between the two times.  Return by how many us it has stepped
+ * since the last call, beyond the uncertainty of the round trip; 0: not at
+ * all. */
 int64_t lk_dbclock_observe(struct lk_dbclock *clock, int64_t now_us,
                            int64_t before_boot_ns, int64_t after_boot_ns);
 

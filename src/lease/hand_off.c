@@ -1,6 +1,5 @@
 /*
- * hand_off.c - the lease of one holder becomes that of the next, in one
- * statement
+ * hand_off.c - give the lease of one holder to the next, in one statement
  */
 #include <string.h>
 
@@ -10,9 +9,9 @@
 #include "lease/arguments.h"
 #include "lease/row.h"
 
-/* The hand-off got no answer, and sent again changed nothing: the row tells.
- * On the four-column layout the token is the clock: it is worked back from the
- * lease's end. */
+/* Judge, from the row, a hand-off that got no answer and changed nothing when
+ * repeated.  The four-column layout stores no token; it is computed from the
+ * end of the lease. */
 static int judge_repeated(struct lk_store *store, struct lk_lease *to,
                           int64_t first_sent_ns, sqlock_error *err)
 {

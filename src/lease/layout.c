@@ -1,7 +1,9 @@
 /*
- * layout.c - reading the catalogue before the first lock is taken: a table
- * without its primary key grants twice (F37), one that is not durable forgets
- * (F61), one of another shape is not ours.
+ * layout.c - check the lock table in the catalogue before the first lock is
+ * taken
+ *
+ * A table without its primary key grants a lock twice (F37), one that is not
+ * durable forgets grants (F61), and one with other columns is not a lock table.
  */
 #include "lease/layout.h"
 
@@ -12,7 +14,7 @@
 
 enum { COL_NAME, COL_TYPE, COL_NULLABLE, COL_KEY_PLACE, COL_UNFIT, COL_COUNT };
 
-/* Run SERVER or DESCRIBE, which are the same in every layout. */
+/* Run SERVER or DESCRIBE, which do not depend on the layout. */
 static int ask(struct lk_db *db, sqlock_statement_kind kind,
                const struct lk_table *table, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err)
@@ -92,7 +94,7 @@ static int check_types(const sqlock_result *columns,
     return 0;
 }
 
-/* LOCK_KEY and REGION, in either order, and nothing else. */
+/* Check that the primary key is LOCK_KEY and REGION, in either order. */
 static int check_key(const sqlock_result *columns, const struct lk_table *table,
                      sqlock_error *err)
 {

@@ -1,74 +1,79 @@
 /*
- * lease.h - a lease, and how long it may be believed.  batch.h begins, renews
- * and ends leases.  Nothing in this folder takes the mutex of a lock.
+ * lease.h - a lease, and how long its holder may rely on it
+ *
+ * batch.h acquires, renews and ends leases.  Nothing in this folder takes the
+ * mutex of a lock.
  */
 #ifndef LK_LEASE_H
 #define LK_LEASE_H
 
 #include "lease/store.h"
 
-/* The queue lock of a lease: what has it until the release. */
+/* The session that has the queue lock of a lease, until the release. */
 struct lk_place {
-    struct lk_connection *connection; /* one of those that wait; NULL */
-    uint64_t session;                 /* or one of the pool's, by number; 0 */
+    struct lk_connection *connection; /* of the pool for waiting; NULL */
+    uint64_t session; /* or a session of the main pool, by number; 0 */
 };
 
-/* The row as it was seen last, to be taken only if it is still the same. */
+/* A row as it was last seen, to be claimed only if it has not changed. */
 struct lk_observed {
-    char client_id[SQLOCK_KEY_SIZE]; /* "": free, or there is none */
+    char client_id[SQLOCK_KEY_SIZE]; /* "": free, or there is no row */
     int64_t expires_at_us;
     int64_t since_ns; /* CLOCK_MONOTONIC; 0: not seen yet */
-    bool saw_peer;    /* that had the lock: a Spring service */
+    bool saw_peer;    /* a Spring service has had the lock */
 };
 
-/* A lease: the claim's arguments, and what was granted. */
+/* A lease: the arguments of its claim, and what was granted. */
 struct lk_lease {
     const char *key;
-    const char *name; /* as far as it fits the column; may be NULL */
+    const char *name; /* cut to fit the column; may be NULL */
     uint32_t ttl_ms;
-    uint32_t cap_ms; /* shortest TTL of a statement about it that got no answer:
-                        it may yet arrive and shorten the row, so nothing
-                        longer is asked for or believed any more; 0: none */
-    bool is_left_free; /* by ourselves: a claim may try the cheaper way first */
-    bool
-        is_in_doubt; /* in and out: a claim of this CLIENT_ID got no answer; the
-                          next one is the same claim again */
-    bool is_contended; /* claimed, although somebody else has the queue lock */
-    bool is_new_row;   /* claimed where there was no row */
-    /* What was observed, before it is claimed: of the rows that are over no
-     * other is taken.  NULL: the time stamps are believed. */
+    /* shortest TTL of an unanswered statement about the lease: it may still
+     * arrive and shorten the row, so no longer TTL is requested or relied on;
+     * 0: none */
+    uint32_t cap_ms;
+    /* by this process: a claim may try the cheaper statement first */
+    bool is_left_free;
+    /* in and out: a claim with this CLIENT_ID got no answer; the next claim
+     * repeats it */
+    bool is_in_doubt;
+    /* granted, although another session has the queue lock */
+    bool is_contended;
+    bool is_new_row; /* the claim inserted the row */
+    /* The observed row; an expired row is claimed only if it equals this. NULL:
+     * time stamps are trusted. */
     const struct lk_observed *observed;
-    bool is_claim_late; /* one that got no answer may yet be carried out */
-    int64_t asked_ns;   /* since when it is asked for, CLOCK_MONOTONIC; as
-                           lk_run of the registry's statements */
+    bool is_claim_late; /* an unanswered claim may still be carried out */
+    /* when it was requested, CLOCK_MONOTONIC; as in lk_run */
+    int64_t asked_ns;
     struct lk_place place;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;
-    int64_t deadline_boot_ns; /* when the holder stops believing */
+    int64_t deadline_boot_ns; /* until when the holder may rely on it */
 };
 
-/* Return when a holder stops believing in a lease that was asked for then. */
+/* Return until when the holder may rely on a lease requested at that time:
+ * sent_boot_ns plus the TTL, less the margin. */
 int64_t lk_believe_until(const struct lk_store *store, int64_t sent_boot_ns,
                          uint32_t ttl_ms);
 
-/* Return when a holder stops believing in a row that has so long left and was
- * read after that moment.  The margin is that of the lease's TTL, however
- * little of it is left.  */
+/* Return until when the holder may rely on a row that was read after
+ * asked_boot_ns and has remaining_us left.  The margin is that of the whole
+ * TTL. */
 int64_t lk_believe_row_until(const struct lk_store *store,
                              int64_t asked_boot_ns, int64_t remaining_us,
                              uint32_t ttl_ms);
 
-/* Note that a statement with that TTL may still reach the row. */
+/* Note that an unanswered statement with that TTL may still reach the row. */
 void lk_lease_cap(struct lk_lease *lease, uint32_t ttl_ms);
 
-/* Return the TTL to ask for where that one is wanted. */
+/* Return ttl_ms, or the lease's cap if that is less. */
 uint32_t lk_capped_ms(const struct lk_lease *lease, uint32_t ttl_ms);
 
-/* Hand a lease that is not over off to a fresh CLIENT_ID: a release and a claim
- * in one statement.  ETIMEDOUT: it was handed off, but the new lease is over
- * already and given back.  EBUSY: nothing was changed, the old lease is to be
- * released as ever.  EUNCERTAIN: it is to be released, too, and the resolver
- * goes on.  */
+/* Hand a live lease off to a fresh CLIENT_ID: a release and a claim in one
+ * statement.  ETIMEDOUT: handed off, but the new lease was already over and has
+ * been released.  EBUSY: nothing was changed; release the old lease.
+ * EUNCERTAIN: release the old lease; the resolver frees the new one. */
 int lk_lease_hand_off(struct lk_store *store, const struct lk_lease *from,
                       struct lk_lease *to, sqlock_error *err);
 

@@ -1,5 +1,6 @@
 /*
- * observe.c - what reading another process's row says: how long it is taken.
+ * observe.c - decide, from a row of another process, how long to wait before
+ * claiming it
  */
 #include "lease/observe.h"
 
@@ -7,12 +8,12 @@
 
 #include "base/clock.h"
 
-/* A row that was renewed does not tell the TTL: it may be longer than the
- * longest of the known ones by this factor, and no more. */
+/* A row does not tell the TTL with which it was renewed.  It may be longer than
+ * the longest known TTL by this factor, and no more. */
 #define LONGEST_OWN 10
 
-/* How long a row must stay unchanged: the longest TTL by which its owner may
- * renew it.  Both stamps are of the same clock, whichever it is. */
+/* Return how long a row must stay unchanged: the longest TTL with which its
+ * owner may renew it.  Both time stamps come from the same clock. */
 static int64_t patience_ns(const struct lk_store *store,
                            const struct lk_row *row)
 {
@@ -26,9 +27,9 @@ static int64_t patience_ns(const struct lk_store *store,
     return (own_us > known_us ? own_us : known_us) * LK_NS_PER_US;
 }
 
-/* Observing before stealing, for peers whose clocks are not known: how long to
- * go on looking at a row that is expired by its time stamp; 0: it has stayed
- * the same for long enough on this host's own clock, or is free. */
+/* Observe an expired row, because the clock of its owner is not trusted. Return
+ * how much longer to observe it; 0: it has been unchanged for long enough by
+ * this host's clock, or it is free. */
 static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
                        const struct lk_row *row)
 {
@@ -50,7 +51,8 @@ static int64_t observe(const struct lk_store *store, struct lk_observed *seen,
 int64_t lk_row_blocked_ns(const struct lk_store *store,
                           struct lk_observed *seen, const struct lk_row *row)
 {
-    /* Spring's layouts do not tell whose a row is; ours poll there as well. */
+    /* Spring's layouts do not record whose a row is, and sqlock polls there as
+     * well. */
     if (row->is_taken && !row->is_sqlocks &&
         store->layout == SQLOCK_LAYOUT_SQLOCK)
         seen->saw_peer = true;

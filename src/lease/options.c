@@ -1,6 +1,8 @@
 /*
- * options.c - defaults and limits of the option structs.  Structs of an older
- * header are shorter: what they do not have is zero, and zero is the default.
+ * options.c - defaults and limits of the option structs
+ *
+ * A struct from an older header is shorter: its missing fields are zero, and
+ * zero means the default.
  */
 #include "lease/options.h"
 
@@ -13,7 +15,7 @@
 #define TIMEOUT_MIN_MS 10u
 #define TIMEOUT_MAX_MS 3600000u
 #define CONNECT_DEFAULT_MS 5000u
-#define STATEMENT_MIN_MS 500u /* of the default, not of what may be given */
+#define STATEMENT_MIN_MS 500u /* limits of the default, not of the option */
 #define STATEMENT_MAX_MS 5000u
 #define POOL_DEFAULT 4u
 #define POOL_MAX 64u
@@ -87,7 +89,7 @@ static int check_times(sqlock_options *options, sqlock_error *err)
                       statement, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
     if (rc < 0)
         return rc;
-    /* R <= L/3: two full attempts fit before any deadline. */
+    /* Period <= TTL / 3: two full attempts fit before any deadline. */
     if (options->renew_period_ms > options->ttl_ms / 3)
         return lk_error(err, SQLOCK_EINVAL,
                         "renew_period_ms is %u, at most a third of ttl_ms (%u) "

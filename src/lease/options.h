@@ -1,29 +1,32 @@
 /*
- * options.h - what a caller asked for, checked and made complete
+ * options.h - check the caller's options, and fill in the defaults
  */
 #ifndef LK_OPTIONS_H
 #define LK_OPTIONS_H
 
 #include "sqlock.h"
 
-#define LK_REGION_MAX 97 /* bytes: "#tx" and the column's 100 */
+#define LK_REGION_MAX 97 /* bytes: the column's 100, less "#tx" */
 
-/* Behind a region's name: the region of the names that transactions lock. */
+/* Appended to a region's name: the region of the names that transactions
+ * lock. */
 #define LK_NAMES_SUFFIX "#tx"
 #define LK_NOTE_MAX 80 /* bytes */
 #define LK_TTL_MIN_MS 10
 #define LK_TTL_MAX_MS (7u * 24 * 3600 * 1000)
 
-/* All fields set; strings still the caller's.  0, EINVAL. */
+/* Copy the options with all fields set; strings stay the caller's.  0,
+ * EINVAL. */
 int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                         sqlock_error *err);
 
-/* A TTL given to one call; 0 stands for `otherwise`.  EINVAL, too, when nothing
- * of it is left behind the margin. */
+/* Check the TTL given to one call, and store it in *out; 0 stands for
+ * `otherwise`.  EINVAL, also when the margin would leave nothing of it. */
 int lk_ttl_check(const sqlock_options *options, uint32_t *out, uint32_t given,
                  uint32_t otherwise, sqlock_error *err);
 
-/* How much sooner than the database a holder stops believing. */
+/* Return the margin: how much earlier than the row's expiry a holder stops
+ * relying on its lease. */
 uint32_t lk_margin_ms(const sqlock_options *options, uint32_t ttl_ms);
 
 #endif

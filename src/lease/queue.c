@@ -1,5 +1,6 @@
 /*
- * queue.c - wait queues: whether there are any, and that of a lease.
+ * queue.c - the database's wait queue: whether it can be used, and the queue
+ * lock of a lease
  */
 #include "lease/queue.h"
 
@@ -8,7 +9,7 @@
 
 #include "base/clock.h"
 
-/* The session of all claims, where there is one writer. */
+/* Stands for the session that sends all claims, where there is one writer. */
 #define THE_WRITER UINT64_MAX
 
 const sqlock_wait_queue *lk_wait_queue_of(const struct lk_store *store)
@@ -62,9 +63,9 @@ static int name_session(struct lk_store *store,
 
 #define COMPARISONS 8
 
-/* A proxy that lends a session for a transaction gives the one that was used
- * last to another connection's; that one keeps it, and ours comes to
- * another. */
+/* Compare two sessions to detect a proxy.  A proxy that lends server sessions
+ * to transactions gives the last one used to `other`, which keeps it; `one`
+ * then gets a different session. */
 static enum lk_own_sessions compare_names(struct lk_store *store,
                                           struct lk_connection *one,
                                           struct lk_connection *other,
@@ -108,8 +109,8 @@ static enum lk_own_sessions compare_sessions(struct lk_store *store,
     return found;
 }
 
-/* Where others use the proxy, too, one comparison may find what it would find
- * without a proxy; so many do not. */
+/* Compare several times: with other clients on the proxy, a single comparison
+ * may look as if there were no proxy. */
 static enum lk_own_sessions find_out_sessions(struct lk_store *store,
                                               struct lk_connection *one,
                                               struct lk_connection *other,
@@ -173,7 +174,7 @@ void lk_queue_of_claim(const struct lk_store *store, struct lk_place *place,
         place->session = has_one_writer(store) ? THE_WRITER : session;
 }
 
-/* The queue lock of a lease whose release has not given it up. */
+/* Give up the queue lock of a lease whose release did not. */
 static void give_up(struct lk_store *store, const char *key, uint64_t session)
 {
     struct lk_connection *writer;

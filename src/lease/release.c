@@ -1,9 +1,9 @@
 /*
- * release.c - giving leases back, with the queue locks that they have.
+ * release.c - release leases and give up their queue locks
  *
- * A release is judged by what it changed, or, where that is not known, by the
- * row that it leaves (F38 to F42).  A single one is sent to the session that
- * has the queue lock, so that the release notifies the next waiter.
+ * A release is judged by the number of rows it changed, or, where that is
+ * unknown, by the row it left (F38 to F42).  A single release is sent to the
+ * session that has the queue lock, so that it notifies the next waiter.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +17,13 @@
 
 /* --- sending --- */
 
-/* Failures of the session with the queue lock that another session may not
- * have. */
+/* Failures at the session with the queue lock that may not occur on another
+ * session. */
 #define ELSEWHERE                                                              \
     (LK_RETRY_CONFLICT | LK_RETRY_FULL | LK_RETRY_UNREACHABLE | LK_RETRY_BUSY)
 
-/* Send the release on any session.  *has_notified: it was the session of its
- * queue lock, and so the next waiter is notified. */
+/* Send the release on any session.  *has_notified: that session has the queue
+ * lock, so the next waiter was notified. */
 static int send_anywhere(struct lk_store *store, struct lk_batch *batch,
                          struct lk_run *run, bool *has_notified,
                          sqlock_result *result, sqlock_error *err)
@@ -57,9 +57,8 @@ static int send_at_queue(struct lk_store *store, const struct lk_lease *lease,
     return rc;
 }
 
-/* Send the release to the session that has the queue lock, if there is one; and
- * to another session, within the same time, if the first one could not do
- * it. */
+/* Send the release to the session that has the queue lock, if there is one; if
+ * that fails, to another session before the same deadline. */
 static int send(struct lk_store *store, struct lk_batch *batch,
                 struct lk_run *run, bool *has_notified, sqlock_result *result,
                 sqlock_error *err)
@@ -77,8 +76,8 @@ static int send(struct lk_store *store, struct lk_batch *batch,
     return send_anywhere(store, batch, run, has_notified, result, err);
 }
 
-/* Give up the queue locks of the leases; in an outage without asking the
- * database once more.  */
+/* Give up the queue locks of the leases; in an outage without another
+ * statement. */
 static void end_queue_locks(struct lk_store *store, struct lk_batch *batch,
                             bool has_notified, bool is_outage)
 {
@@ -110,14 +109,14 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
 
 /* --- judging --- */
 
-/* Set each item's rc from the answer: 0, ELOST, or EBUSY where the answer does
- * not say.  */
+/* Set each item's rc from the answer: 0 or ELOST; EBUSY where the answer does
+ * not tell. */
 static void take_releases(struct lk_batch *batch, const sqlock_result *result,
                           bool was_uncertain)
 {
     bool is_all = result->affected == (int64_t)batch->count;
     bool names_keys = batch->count > 1 && result->columns > 0;
-    /* Of what was sent once only, nothing else has been released. */
+    /* A release sent only once has released nothing else. */
     bool is_known = !was_uncertain && (names_keys || result->affected == 0);
 
     for (size_t i = 0; i < batch->count; i++)
@@ -133,7 +132,7 @@ static void take_releases(struct lk_batch *batch, const sqlock_result *result,
     }
 }
 
-/* Find out from the row whether a release freed it, or the lease was lost
+/* Tell from the row whether a release freed it, or the lease was lost
  * before. */
 static int judge(const struct lk_store *store, const struct lk_lease *lease,
                  const struct lk_row *row, int64_t first_sent_ns,
@@ -142,10 +141,10 @@ static int judge(const struct lk_store *store, const struct lk_lease *lease,
     bool is_kept = store->layout == SQLOCK_LAYOUT_SQLOCK;
 
     if (row->exists && row->client_id[0] == '\0' && row->token == lease->token)
-        return 0; /* free, and nobody has had it since */
+        return 0; /* free, and not claimed since */
     if (!row->exists && first_sent_ns < lease->deadline_boot_ns &&
         (was_uncertain || !is_kept))
-        return 0; /* deleted before anybody could have taken it */
+        return 0; /* deleted before anyone could have claimed it */
     return was_uncertain ? SQLOCK_EUNCERTAIN : SQLOCK_ELOST;
 }
 
@@ -171,7 +170,7 @@ static int read_unreleased(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Fill in the result of each item. */
+/* Set the result of each item. */
 static int judge_all(struct lk_store *store, struct lk_batch *batch,
                      const sqlock_result *result, int64_t first_sent_ns,
                      bool was_uncertain, sqlock_error *err)
@@ -193,8 +192,8 @@ static int judge_all(struct lk_store *store, struct lk_batch *batch,
     return rc < 0 ? unknown(err) : 0;
 }
 
-/* Let the resolver try again what was not carried out, one by one: one locked
- * row keeps all from being freed together.  */
+/* Let the resolver repeat what was not carried out, one lease at a time: a
+ * single locked row would keep all from being freed together. */
 static void go_on(struct lk_store *store, const struct lk_batch *batch, int rc,
                   int64_t first_sent_ns)
 {

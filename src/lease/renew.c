@@ -1,10 +1,10 @@
 /*
- * renew.c - beginning leases anew.  A renewal is the same twice, and so it is
- * sent until it is answered.
+ * renew.c - renew leases
  *
- * Alone, a renewal waits for its row's lock.  Of many, and on the renewer's
- * connection, rows that somebody has locked are passed over: they are neither
- * renewed nor lost, and delay no others.
+ * A renewal may be carried out twice, so it is repeated until it is answered.
+ * A single renewal waits for a locked row.  A renewal of many, or on the
+ * renewer's connection, passes over locked rows: they are neither renewed nor
+ * lost, and do not delay the others.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,8 @@ static void renewed(const struct lk_store *store, struct lk_item *item,
         lk_believe_until(store, sent_boot_ns, item->lease.ttl_ms);
 }
 
-/* Rows name the keys that were renewed, or `affected` counts them. */
+/* Record the renewed leases: either rows name their keys, or `affected` counts
+ * them. */
 static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
                           const sqlock_result *result)
 {
@@ -51,10 +52,10 @@ static void take_renewals(const struct lk_store *store, struct lk_batch *batch,
     }
 }
 
-/* --- rows that somebody has locked, where the statement cannot pass over
- * them --- */
+/* --- locked rows, where the statement cannot pass over them --- */
 
-/* Lock what nobody has locked, and keep only those. */
+/* Lock the rows that no other session has locked, and copy them to
+ * free_rows. */
 static int lock_unlocked(struct lk_store *store, struct lk_batch *batch,
                          struct lk_batch *free_rows, sqlock_error *err)
 {
@@ -77,7 +78,7 @@ static int lock_unlocked(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* The items of a part of the batch as they are now. */
+/* Copy the items of `part` back into the batch. */
 static void copy_back(struct lk_batch *batch, const struct lk_batch *part)
 {
     for (size_t i = 0; i < part->count; i++) {
@@ -88,7 +89,7 @@ static void copy_back(struct lk_batch *batch, const struct lk_batch *part)
     }
 }
 
-/* In one transaction: lock the rows that can be, and renew them. */
+/* Lock the rows that can be locked, and renew them, in one transaction. */
 static int renew_free_rows(struct lk_store *store, struct lk_batch *batch,
                            struct lk_batch *free_rows, sqlock_error *err)
 {
@@ -139,8 +140,9 @@ static int renew_unlocked(struct lk_store *store, struct lk_batch *batch,
 
 /* --- rows that were not renewed --- */
 
-/* Is it over, another's, locked, or was it the same already (F19)?  Only the
- * last one may be believed, as long as the row says. */
+/* Set the result of a lease that was not renewed: lost, expired, locked, or in
+ * fact unchanged because it had the same end already (F19).  In the last case
+ * the deadline follows from the row. */
 static void judge(const struct lk_store *store, struct lk_item *item,
                   const struct lk_row *row, int64_t asked_boot_ns)
 {
@@ -191,8 +193,8 @@ static int read_unrenewed(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* A renewal may shorten a lease: it is not known whether one did that was sent
- * since then, and so the sooner deadline holds. */
+/* Use the earlier deadline after a renewal without an answer: it may have
+ * shortened the lease. */
 static void believe_less(const struct lk_store *store, struct lk_batch *batch,
                          int64_t since_boot_ns)
 {
@@ -217,7 +219,8 @@ int lk_batch_renew(struct lk_store *store, struct lk_batch *batch,
     if (batch->count == 0)
         return 0;
     for (size_t i = 0; i < batch->count; i++) {
-        batch->items[i].rc = SQLOCK_EBUSY; /* not known yet */
+        /* until the answer says otherwise */
+        batch->items[i].rc = SQLOCK_EBUSY;
         batch->items[i].is_passed_over = false;
     }
     rc = lk_batch_run(store, kind_of(batch), batch, &run, &result, err);

@@ -1,12 +1,12 @@
 /*
- * resolver.c - freeing rows in the background until each is final.
+ * resolver.c - free rows in the background until no statement can change them
+ * any more
  *
- * A release is final once the database has answered it, whatever it said.  A
- * claim that was freed is final once nothing of it can arrive any more, since a
- * second one of the same CLIENT_ID may be on its way; a claim that was not
- * found may arrive until its lease would be over.  The pauses of the latter
- * grow, so that a row that arrives late stays no longer than about as long
- * again, at few statements.  An outage is one pause for all.
+ * A release is final as soon as the database answers it.  A claim is final when
+ * it has been freed and no copy of it can still arrive, since a repeated one
+ * may be on its way; or when its lease would be over.  Pauses grow for each
+ * row, so that a late row is freed after at most about as long again, with few
+ * statements.  An outage pauses all rows at once.
  */
 #include "lease/resolver.h"
 
@@ -18,7 +18,7 @@
 #include "base/retry.h"
 #include "lease/lease.h"
 
-/* Pauses of a row, and of all rows after a failure of the database. */
+/* Pauses of one row, and of all rows after an outage. */
 static const struct lk_retry_policy row_policy = {
     .first_us = 10000,
     .longest_us = LK_NEVER / LK_NS_PER_US,
@@ -28,21 +28,22 @@ static const struct lk_retry_policy outage_policy = {
     .longest_us = 1000000,
 };
 
-/* In points of CLOCK_BOOTTIME. */
+/* A claim or release in doubt.  Times are CLOCK_BOOTTIME. */
 struct lk_doubt {
     struct lk_doubt *next;
     char key[SQLOCK_KEY_SIZE];
     char client_id[SQLOCK_KEY_SIZE];
     int64_t due_ns;
     uint32_t tries;
-    int64_t arrives_by_ns; /* nothing of it arrives later; 0: it has */
-    int64_t over_ns;       /* its row has run out by then */
+    /* after this it cannot arrive any more; 0: it has arrived */
+    int64_t arrives_by_ns;
+    int64_t over_ns; /* by then its lease has run out */
 };
 
-/* --- one of them, without the mutex --- */
+/* --- one row, without the mutex --- */
 
-/* Send the release of one row.  True: it is final; *rc is the database's
- * answer. */
+/* Send the release of one row.  Return whether it is final; *rc is the
+ * result. */
 static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
 {
     struct lk_arguments arguments;
@@ -64,7 +65,7 @@ static bool resolve(struct lk_store *store, struct lk_doubt *doubt, int *rc)
     return is_freed && lk_boottime_ns() >= doubt->arrives_by_ns;
 }
 
-/* --- all of them, with the mutex --- */
+/* --- all rows, with the mutex --- */
 
 static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
                     int rc)
@@ -83,7 +84,7 @@ static void put_off(struct lk_resolver *resolver, struct lk_doubt *doubt,
     }
 }
 
-/* Return the one that is due first; NULL: none is left. */
+/* Return the row that is due first; NULL: none is left. */
 static struct lk_doubt *first_due(const struct lk_resolver *resolver)
 {
     struct lk_doubt *first = NULL;
@@ -106,8 +107,8 @@ static int64_t due_at(const struct lk_resolver *resolver,
                                                    : resolver->not_before_ns;
 }
 
-/* Resolve one, without the mutex during its statement; return the database's
- * answer. */
+/* Resolve one row, without the mutex during its statement; return the
+ * result. */
 static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 {
     bool is_final;
@@ -129,7 +130,7 @@ static int resolve_one(struct lk_resolver *resolver, struct lk_doubt *doubt)
 }
 
 /* Handler of the service: send at most one statement, and return when the next
- * one is due. */
+ * is due. */
 static int64_t resolve_due(void *owner)
 {
     struct lk_resolver *resolver = owner;
@@ -147,7 +148,7 @@ static int64_t resolve_due(void *owner)
     return due;
 }
 
-/* --- from outside --- */
+/* --- interface --- */
 
 void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store)
 {
@@ -193,7 +194,8 @@ static struct lk_doubt *create(const struct lk_lease *lease)
     return doubt;
 }
 
-/* A statement may reach the table as late as one deadline after it was sent. */
+/* A statement may reach the table up to one statement timeout after it was
+ * sent. */
 void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
                            int64_t sent_boot_ns)
 {

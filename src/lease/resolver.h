@@ -1,10 +1,9 @@
 /*
- * resolver.h - rows of ours that nobody of this process stands for any more,
- * freed in the background: claims whose outcome is in doubt, and releases that
- * could not be sent or got no answer
+ * resolver.h - free, in the background, rows that this process left behind:
+ * claims in doubt, and releases that failed or got no answer
  *
- * Each is found by its CLIENT_ID, which nobody else has, so that freeing it
- * late, or twice, hits no other lease.
+ * Each row is found by its CLIENT_ID, which is unique, so freeing it late or
+ * twice affects no other lease.
  */
 #ifndef LK_RESOLVER_H
 #define LK_RESOLVER_H
@@ -20,25 +19,26 @@ struct lk_store;
 
 struct lk_resolver {
     struct lk_store *store;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the following fields */
     struct lk_handler handler;
     struct lk_doubt *doubts;
-    int64_t not_before_ns; /* CLOCK_BOOTTIME: the database did not answer */
-    uint32_t failures;     /* of the database, in a row */
+    /* CLOCK_BOOTTIME: end of the pause after an outage */
+    int64_t not_before_ns;
+    uint32_t failures; /* failures of the database in a row */
 };
 
 void lk_resolver_init(struct lk_resolver *resolver, struct lk_store *store);
 
-/* Try each that is left once more and forget them, once or more; the store's
- * service has been stopped. */
+/* Try each remaining row once more, then forget them all.  May be called again.
+ * The store's service must have been stopped. */
 void lk_resolver_clear(struct lk_resolver *resolver);
 
-/* A claim that was sent last at that moment may have been carried out, or may
- * yet be.  Out of memory or threads, its row runs out by itself. */
+/* Free the row of a claim in doubt that was last sent at that time.  Without
+ * memory or threads the row is left to expire. */
 void lk_resolver_add_claim(struct lk_store *store, const struct lk_lease *lease,
                            int64_t sent_boot_ns);
 
-/* A lease whose release was not carried out, as far as is known. */
+/* Repeat the release of a lease, which may not have been carried out. */
 void lk_resolver_add_release(struct lk_store *store,
                              const struct lk_lease *lease);
 

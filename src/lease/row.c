@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "lease/skew.h"
 
-/* Read the cells of an info row. */
+/* Fill in a row from the cells of a result. */
 static void from_cells(struct lk_row *row, const sqlock_value *cells)
 {
     row->exists = true;
@@ -20,7 +20,7 @@ static void from_cells(struct lk_row *row, const sqlock_value *cells)
     row->remaining_us = cells[3].integer;
     row->acquired_at_us = cells[4].integer;
     row->expires_at_us = cells[5].integer;
-    /* A peer's takeover leaves HOLDER as it was. */
+    /* A peer that takes the row over does not change HOLDER. */
     row->is_sqlocks =
         row->client_id[0] != '\0' && cells[7].type == SQLOCK_TEXT &&
         strncmp(cells[7].text, row->client_id, strlen(row->client_id)) == 0;
@@ -43,7 +43,7 @@ static int read_info(struct lk_store *store, struct lk_batch *batch,
     return rc;
 }
 
-/* Read row by row, where the driver has no statement about many. */
+/* Read row by row, for drivers without a statement about many. */
 static int read_each(struct lk_store *store, struct lk_batch *batch,
                      struct lk_row *rows, sqlock_error *err)
 {

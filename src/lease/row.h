@@ -1,5 +1,5 @@
 /*
- * row.h - the rows of the lock table, read without locking them
+ * row.h - read rows of the lock table, without locking them
  */
 #ifndef LK_ROW_H
 #define LK_ROW_H
@@ -9,11 +9,12 @@
 /* The row of a key. */
 struct lk_row {
     bool exists;
-    bool is_taken;   /* CLIENT_ID is there and the lease is not over */
-    bool is_sqlocks; /* HOLDER says so: its release will notify */
+    bool is_taken; /* CLIENT_ID is set and the lease is not over */
+    /* HOLDER belongs to CLIENT_ID: its release will notify */
+    bool is_sqlocks;
     char client_id[SQLOCK_KEY_SIZE];
     int64_t token;        /* 0: the layout has none */
-    int64_t remaining_us; /* negative when over */
+    int64_t remaining_us; /* negative: the lease is over */
     int64_t acquired_at_us;
     int64_t expires_at_us;
 };
@@ -22,17 +23,17 @@ struct lk_row {
 int lk_row_read(struct lk_store *store, const char *key, int64_t deadline_ns,
                 struct lk_row *row, sqlock_error *err);
 
-/* Read the text of the holder of a key's live lease, or a peer's CLIENT_ID; "":
- * nobody holds it.  Results as those of lk_row_read(). */
+/* Read the HOLDER text of a key's live lease, or a peer's CLIENT_ID; "": the
+ * lock is free.  Results as lk_row_read(). */
 int lk_row_holder(struct lk_store *store, const char *key,
                   char holder[LK_HOLDER_SIZE], sqlock_error *err);
 
-/* Read the rows of a batch, in the order of its items; `rows` is zeroed before.
- * Results as those of lk_row_read(). */
+/* Read the rows of a batch, in the order of its items; zero `rows` before.
+ * Results as lk_row_read(). */
 int lk_rows_read(struct lk_store *store, struct lk_batch *batch,
                  struct lk_row *rows, sqlock_error *err);
 
-/* Find the row of a key among those of a batch; NULL: there is none. */
+/* Find the row of a key in the rows of a batch; NULL: there is none. */
 const struct lk_row *lk_row_of(const struct lk_batch *batch,
                                const struct lk_row *rows, const char *key);
 

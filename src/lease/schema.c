@@ -1,6 +1,9 @@
 /*
- * schema.c - the lock table's SQL: as text, applied, checked.  Works from a
- * URL, because a registry cannot be opened before the table is there.
+ * schema.c - the SQL that creates the lock table: print it, run it, check the
+ * table
+ *
+ * These calls take a URL, because a registry cannot be opened before the table
+ * exists.
  */
 #include <stdlib.h>
 
@@ -10,7 +13,7 @@
 #include "lease/layout.h"
 #include "lease/options.h"
 
-/* What a call that takes a URL works with. */
+/* What each of these calls works with. */
 struct place {
     sqlock_options options;
     struct lk_table table;
@@ -76,7 +79,7 @@ static int open_place(struct place *place, const char *url,
     if (rc < 0)
         return rc;
     pool.connect_timeout_ms = place->options.connect_timeout_ms;
-    /* DDL waits for other sessions longer than a lock statement may. */
+    /* DDL may wait longer for other sessions than a lock statement. */
     pool.statement_timeout_ms = place->options.connect_timeout_ms;
     pool.lock_timeout_ms = place->options.connect_timeout_ms;
     rc = lk_db_init(&place->db, url, &pool, err);
@@ -136,7 +139,7 @@ static int create_in(struct place *place, sqlock_layout layout,
         if (rc == 0)
             rc = lk_db_run_script(&place->db, script, place->deadline_ns, err);
         free(script);
-        /* EBUSY: somebody creates the same table at this moment. */
+        /* EBUSY: another session is creating the same table. */
         if (rc < 0 && rc != SQLOCK_EBUSY)
             return rc;
         rc = lk_layout_detect(&place->db, &place->table, place->deadline_ns,

@@ -12,8 +12,7 @@
 
 enum { KEY, CLIENT, TOKEN, REMAINING, ACQUIRED, EXPIRES, NAME, HOLDER };
 
-/* Of a holder who does not know the column HOLDER, on the layout that has
- * it. */
+/* Tell whether a Spring peer holds the row: it does not write HOLDER. */
 static bool is_peers(const struct lk_store *store, const sqlock_value *cells)
 {
     return store->layout == SQLOCK_LAYOUT_SQLOCK &&
@@ -32,7 +31,8 @@ int64_t lk_skew_us(const struct lk_store *store, const sqlock_value *cells)
     if (cells[CLIENT].type != SQLOCK_TEXT ||
         cells[REMAINING].type != SQLOCK_INT64 || cells[REMAINING].integer < 0)
         return 0;
-    /* By the database's clock now is the lease's end less what remains. */
+    /* The database's present time is the end of the lease less the remaining
+     * time. */
     remaining_us = cells[REMAINING].integer;
     ahead_us =
         cells[ACQUIRED].integer - (cells[EXPIRES].integer - remaining_us);

@@ -1,6 +1,5 @@
 /*
- * store.c - opening a store, and what every use of it needs: may this process
- * use it, which statement, until when.
+ * store.c - open a store, and run its statements
  */
 #include "lease/store.h"
 
@@ -18,11 +17,11 @@
 #include "lease/layout.h"
 #include "lease/row.h"
 
-/* The longest a lock statement may wait for a row that a transaction has
- * locked: an attempt answers "busy" then. */
+/* The longest wait of a lock statement for a row locked by a transaction; after
+ * that the attempt returns EBUSY. */
 #define LOCK_TIMEOUT_MS 1000u
 
-/* "user@host pid command line (note)", as far as it fits. */
+/* Write "user@host pid command line (note)" to store->identity, cut to fit. */
 static void describe_holder(struct lk_store *store)
 {
     const char *note = store->options.holder_note;
@@ -35,7 +34,7 @@ static void describe_holder(struct lk_store *store)
                    note[0] != '\0' ? " (" : "", note,
                    note[0] != '\0' ? ")" : "");
     lk_text_escape(store->identity, sizeof store->identity, raw);
-    /* An escape sequence may have been cut; whole characters never are. */
+    /* An escape sequence may be cut, but not a character. */
     length = lk_utf8_prefix(store->identity, sizeof store->identity - 1);
     store->identity[length] = '\0';
 }
@@ -87,7 +86,7 @@ static int open_database(struct lk_store *store, const char *url,
     };
     int rc;
 
-    /* Two attempts of a renewal fit into what is left of a lease. */
+    /* Two attempts of a renewal fit into the rest of a lease. */
     pool.renewal_connect_ms = store->options.ttl_ms / 4;
     if (pool.renewal_connect_ms < pool.statement_timeout_ms)
         pool.renewal_connect_ms = pool.statement_timeout_ms;
@@ -143,7 +142,7 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
     return 0;
 }
 
-/* A look at a key that nobody uses: may this login read the table at all? */
+/* Check that this login may read the table, with a key that is never used. */
 static int check_access(struct lk_store *store, sqlock_error *err)
 {
     struct lk_row row;
@@ -209,7 +208,8 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
     return lk_store_check(*out, err);
 }
 
-/* Two keys of one number notify for each other: time lost, no more. */
+/* Two keys with the same number notify each other's waiters, which only costs
+ * time. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key)
 {
     return lk_queue_number_in(store, store->region, key);
@@ -281,7 +281,7 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
     return rc;
 }
 
-/* What is known of each kind beforehand. */
+/* Name and level of each kind of event. */
 static const struct {
     const char *name;
     sqlock_level level;

@@ -1,10 +1,10 @@
 /*
- * store.h - a lock table that can be reached: database, table, layout,
- * statements, region and the identity of its holder
+ * store.h - an open lock table: database, table, layout, statements, region and
+ * the identity of its holder
  *
  * Leases, transactions, stock and administration work on a store.  A registry
- * begins with one and adds threads, locks and waiters, which none of them
- * knows.
+ * begins with a store and adds threads, locks and waiters, which a store does
+ * not know.
  */
 #ifndef LK_STORE_H
 #define LK_STORE_H
@@ -24,59 +24,65 @@
 #define LK_HOLDER_SIZE 256 /* HOLDER VARCHAR(255): CLIENT_ID, ' ', identity */
 #define LK_IDENTITY_SIZE (LK_HOLDER_SIZE - SQLOCK_KEY_SIZE)
 
-/* Whether the sessions of a store's connections are their own. */
+/* Whether each connection of a store has a server session of its own. */
 enum lk_own_sessions {
-    LK_SESSIONS_UNKNOWN, /* nobody has asked yet */
+    LK_SESSIONS_UNKNOWN, /* not tested yet */
     LK_SESSIONS_OWN,
-    LK_SESSIONS_SHARED /* by a proxy: there is no wait queue */
+    /* a proxy shares them: the wait queue is not used */
+    LK_SESSIONS_SHARED
 };
 
-/* Whether row locks hold on all nodes of the database. */
+/* Whether row locks exclude sessions on all nodes of the database. */
 enum lk_row_lock_reach {
-    LK_ROW_LOCKS_UNKNOWN, /* nobody has asked yet */
+    LK_ROW_LOCKS_UNKNOWN, /* not tested yet */
     LK_ROW_LOCKS_GLOBAL,
-    LK_ROW_LOCKS_OF_NODE /* a cluster that certifies at the commit */
+    /* a cluster that detects conflicts only at commit */
+    LK_ROW_LOCKS_OF_NODE
 };
 
 struct lk_store {
-    pid_t pid; /* of the process that opened it, the only one to use it */
+    /* the process that opened it, the only one that may use it */
+    pid_t pid;
     sqlock_options options;
-    char *region;                    /* options' strings are copies */
+    char *region;                    /* `options` points to this copy */
     char identity[LK_IDENTITY_SIZE]; /* "user@host pid command (note)" */
     sqlock_layout layout;
     struct lk_table table;
     struct lk_db db;
     struct lk_statement statements[SQLOCK_SQL_KINDS];
-    /* Runs statements that no call waits for, one at a time and in turns: those
-     * of the resolver, and those of the poller (src/wait). */
+    /* Runs statements that no caller waits for, one at a time and in turn:
+     * those of the resolver and of the poller (src/wait). */
     struct lk_service background;
     struct lk_resolver resolver;
-    /* When the last statement began that had all its time in vain, 0 once one
-     * was answered; and when closing began, or 0.  CLOCK_MONOTONIC. */
+    /* When the last statement began that timed out, 0 once one was answered;
+     * and when closing began, or 0.  CLOCK_MONOTONIC. */
     _Atomic int64_t in_vain_since_ns;
     _Atomic int64_t closing_since_ns;
-    _Atomic int64_t skew_told_ns; /* when a row was told of (skew.h); 0 */
-    pthread_mutex_t mutex;        /* of what follows; no other within it */
+    /* when skew.h last reported a row; 0: never */
+    _Atomic int64_t skew_told_ns;
+    pthread_mutex_t mutex; /* guards the following fields; innermost */
     enum lk_own_sessions own_sessions;
     enum lk_row_lock_reach row_locks;
-    char *database_identity; /* of server and table, once a transaction asked */
+    /* of server and table, read by the first transaction */
+    char *database_identity;
 };
 
-/* A store that is closed; lk_store_clear() may follow whatever comes next. */
+/* Initialize a closed store; lk_store_clear() may be called at any time after
+ * it. */
 void lk_store_init(struct lk_store *store);
 
-/* Connect, find the table and read it once.  0, or as
+/* Connect, find the table and read it once.  Results as
  * sqlock_registry_open(). */
 int lk_store_open(struct lk_store *store, const char *url,
                   const sqlock_options *options, sqlock_error *err);
 
-/* End its connections.  All that uses the store has ended. */
+/* Close the store's connections.  Nothing may use the store any more. */
 void lk_store_clear(struct lk_store *store);
 
 /* Check that this process may use the store: 0, EFORK. */
 int lk_store_check(const struct lk_store *store, sqlock_error *err);
 
-/* The store that a registry begins with: 0, EINVAL (NULL), EFORK. */
+/* Get the store that a registry begins with: 0, EINVAL (NULL), EFORK. */
 int lk_store_of(sqlock_registry *registry, struct lk_store **out,
                 sqlock_error *err);
 
@@ -87,25 +93,26 @@ int64_t lk_queue_number(const struct lk_store *store, const char *key);
 int64_t lk_queue_number_in(const struct lk_store *store, const char *region,
                            const char *key);
 
-/* The arguments that every statement about a key of this store has. */
+/* Fill in the arguments common to all statements about a key of this store. */
 void lk_store_arguments(const struct lk_store *store, const char *key,
                         struct lk_arguments *out);
 
 /* Return the deadline of a statement that is sent now. */
 int64_t lk_store_deadline(const struct lk_store *store);
 
-/* Run a statement of the store.  The result is to be cleared.
+/* Run a statement of the store.  Clear the result afterwards.
  *
- * An outage is shared: once a statement has had all its time in vain that began
- * after another was asked for (lk_run.asked_ns, or with all of them when the
- * registry began to close), that one is told EUNREACHABLE at once. */
+ * An outage is shared: a call requested (lk_run.asked_ns) before another
+ * statement began and timed out fails at once with EUNREACHABLE.  While the
+ * registry closes, the time of closing counts instead. */
 int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
                  struct lk_run *run, sqlock_result *result, sqlock_error *err);
 
-/* Whether the application wants to be told of such events. */
+/* Tell whether the application wants events of this kind. */
 bool lk_store_tells(const struct lk_store *store, sqlock_event_kind kind);
 
-/* Tell it: of `event` kind, lock, key, token and code count. */
+/* Report an event to the application.  Set the kind, lock, key, token and code
+ * of `event`; the rest is filled in. */
 void lk_store_tell(const struct lk_store *store, const sqlock_event *event,
                    const char *format, ...)
     __attribute__((format(printf, 3, 4)));
