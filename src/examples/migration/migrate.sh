@@ -84,28 +84,44 @@ version_of() { # NAME
 checksum_of() { # FILE
     sha256sum <"$1" | cut -d ' ' -f 1
 }
-ask() { # CLIENT...: of migration $version; $column and $source say what
-    echo "SELECT $column FROM $source WHERE version = $version;" | "$@"
+# Print what is recorded, a line per migration: its version, state, checksum ("-"
+# where there is none) and deployer.  The C example records no checksums.  COLUMNS
+# are separated by a comma and a space.
+recorded_with() { # COLUMNS TABLES CLIENT...
+    columns=$1 tables=$2
+    shift 2
+    case $MIGRATE_KIND in
+    mysql) columns="CONCAT_WS(' ', $columns)" ;;
+    *) columns=$(printf '%s' "$columns" | sed "s/, / || ' ' || /g") ;;
+    esac
+    echo "SELECT $columns FROM $tables;" | "$@"
 }
-# Sets state, checksum and who to what is recorded.
-look_up() { # CLIENT...
-    column=state source=migration_log
-    state=$(ask "$@")
-    source=migration_file
-    column=checksum
-    checksum=$(ask "$@")
-    column=deployer
-    who=$(ask "$@")
+recorded() { # CLIENT...
+    recorded_with "l.version, l.state, COALESCE(f.checksum,'-'), COALESCE(f.deployer,'')" \
+        "migration_log l LEFT JOIN migration_file f ON f.version = l.version" "$@"
+}
+recorded_without_checksums() { # CLIENT...
+    recorded_with "version, state, '-'" migration_log "$@"
+}
+# Sets state, checksum and who to what $records says of migration $version.
+look_up() {
+    state='' checksum='' who=''
+    read -r _ state checksum who <<END || :
+$(printf '%s\n' "$records" | grep "^$version ")
+END
+    [ "$checksum" != - ] || checksum=
 }
 
 # Without a table nothing is applied; nothing is made to find out.
 if [ "$what" = status ]; then
     status=0
     echo "SELECT 1;" | "$@" >/dev/null || exit 1
+    records=$(recorded "$@" 2>/dev/null) ||
+        records=$(recorded_without_checksums "$@" 2>/dev/null) || records=
     for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
         name=${file##*/}
         version=$(version_of "$name")
-        look_up "$@" 2>/dev/null || :
+        look_up
         case $state in
         2)
             word=applied
@@ -198,12 +214,15 @@ CREATE TABLE IF NOT EXISTS migration_file (version INTEGER PRIMARY KEY,
     checksum VARCHAR(64) NOT NULL, deployer VARCHAR(255) NOT NULL);" |
     "$@"
 
+# Nobody else records anything while we have the lock.
+records=$(recorded "$@")
+
 # Before anything is applied.
 for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
     name=${file##*/}
     version=$(version_of "$name")
     sum=$(checksum_of "$file")
-    look_up "$@"
+    look_up
     if [ "$state" != 2 ] || [ "$checksum" = "$sum" ]; then
         continue
     fi
@@ -219,7 +238,7 @@ for file in "$folder"/[0-9][0-9][0-9]_*.sql; do
     name=${file##*/}
     version=$(version_of "$name")
     sum=$(checksum_of "$file")
-    look_up "$@"
+    look_up
     [ "$state" != 2 ] || continue
     if [ "$state" = 1 ] && [ "$who" = "$deployer" ]; then
         echo "$name: begun before and not done, running it again"
