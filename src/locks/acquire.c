@@ -1,12 +1,12 @@
 /*
- * acquire.c - taking one lock or many
+ * acquire.c - acquire one lock or many
  */
 #include "locks/acquire.h"
 
 #include "base/error.h"
 #include "locks/care.h"
 
-/* Begin to watch and renew each lock that was granted. */
+/* Begin to renew and watch each lock that was granted. */
 static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
                       sqlock_error *err)
 {
@@ -25,8 +25,9 @@ static int begin_care(struct lk_set *set, const struct lk_acquisition *a,
     return result;
 }
 
-/* Release the locks that cannot be renewed or watched as they should be: all,
- * or with `partial` those alone.  One by one, which needs no memory.  */
+/* Release locks that cannot be renewed or watched as requested: all, or with
+ * `partial` only those.  They are released one at a time, which needs no
+ * memory. */
 static void undo(struct lk_set *set, const struct lk_acquisition *a)
 {
     for (size_t i = 0; i < set->count; i++) {

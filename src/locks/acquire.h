@@ -1,6 +1,6 @@
 /*
- * acquire.h - taking locks and giving them back, with what the registry's
- * threads do for them meanwhile
+ * acquire.h - acquire and release locks, and let the registry's threads renew
+ * and watch them meanwhile
  */
 #ifndef LK_ACQUIRE_H
 #define LK_ACQUIRE_H
@@ -10,18 +10,17 @@
 #include "wait/release.h"
 
 /* Run an acquisition of the set, as lk_acquisition_run(), and begin to renew
- * and watch what it was granted.  */
+ * and watch the granted locks. */
 int lk_take(struct lk_set *set, struct lk_acquisition *a, sqlock_error *err);
 
-/* Undo one acquire of that owner's, of one member, as far as no database is
- * needed; and end all that have begun, with the results of
- * sqlock_release_many(). */
+/* Undo one acquire of a member for that owner, as far as possible without the
+ * database; then release all such leases.  Results as sqlock_release_many(). */
 void lk_begin_give_back(struct lk_set *set, struct lk_release *release,
                         size_t i, uint64_t owner, sqlock_error *err);
 int lk_end_give_back(struct lk_set *set, struct lk_release *release,
                      sqlock_error *err);
 
-/* Do both for one lock, with the results of sqlock_release(). */
+/* Do both for one lock.  Results as sqlock_release(). */
 int lk_give_back(sqlock_lock *lock, uint64_t owner, sqlock_error *err);
 
 #endif

@@ -3,7 +3,8 @@
  */
 #include "locks/care.h"
 
-/* With the entry's mutex held: what the acquisition asked for is the lock's. */
+/* Copy the acquisition's options to the lock.  Called with the entry's mutex
+ * held. */
 static void note_options(sqlock_lock *lock,
                          const sqlock_acquire_options *options)
 {
@@ -31,7 +32,7 @@ int lk_begin_care(sqlock_lock *lock, uint64_t grant,
         note_options(lock, options);
     is_watched = options->auto_renew || entry->is_to_be_told;
     pthread_mutex_unlock(&entry->mutex);
-    if (!is_current) /* over, and another's by now */
+    if (!is_current) /* over, and the lock may have another holder */
         return 0;
     lk_tell_acquired(lock, grant);
     if (is_watched)

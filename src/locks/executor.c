@@ -1,9 +1,9 @@
 /*
- * executor.c - threads for those who wait without one.
+ * executor.c - threads that run the async requests
  *
- * There is always one that neither runs a task that may wait for long nor is
- * about to: it runs those that are ready and keeps the deadlines.  So a task
- * may wait only when another thread is idle, or can be started.
+ * One thread is always left that does not run a task that may block: it runs
+ * ready tasks and keeps the deadlines.  So a task may block only if another
+ * thread is idle, or can be started.
  */
 #include "locks/executor.h"
 
@@ -25,7 +25,8 @@ void lk_executor_init(struct lk_executor *executor)
     (void)pthread_cond_init(&executor->emptied, NULL);
 }
 
-/* All that follows, unless it says otherwise, with the mutex held. */
+/* These functions are called with the mutex held, except where they say
+ * otherwise. */
 
 static void make_ready(struct lk_executor *executor, struct lk_task *task)
 {
@@ -44,7 +45,7 @@ static void suspend(struct lk_executor *executor, struct lk_task *task)
     DL_APPEND2(executor->suspended, task, previous, next);
     if (task->due_ns < executor->due_ns) {
         executor->due_ns = task->due_ns;
-        /* A thread may sleep for longer. */
+        /* A thread may be set to sleep for longer. */
         pthread_cond_signal(&executor->changed);
     }
 }
@@ -69,7 +70,7 @@ static void wake_the_due(struct lk_executor *executor)
     }
 }
 
-/* Until something changes, or is due. */
+/* Sleep until a task changes, or is due. */
 static void idle(struct lk_executor *executor)
 {
     struct timespec at = lk_timespec(executor->due_ns);
@@ -131,7 +132,7 @@ static void *run_tasks(void *argument)
     return NULL;
 }
 
-/* --- from outside, without the mutex --- */
+/* --- interface, called without the mutex --- */
 
 int lk_executor_add(struct lk_executor *executor, struct lk_task *task,
                     size_t threads_max, sqlock_error *err)
@@ -196,7 +197,8 @@ void lk_executor_stop(struct lk_executor *executor)
     pthread_mutex_lock(&executor->mutex);
     while (executor->tasks > 0)
         pthread_cond_wait(&executor->emptied, &executor->mutex);
-    executor->is_stopping = true; /* and nobody starts another one */
+    /* no other thread is started after this */
+    executor->is_stopping = true;
     pthread_cond_broadcast(&executor->changed);
     pthread_mutex_unlock(&executor->mutex);
     for (; executor->running > 0; executor->running--)

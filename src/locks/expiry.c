@@ -1,8 +1,9 @@
 /*
- * expiry.c - a handler that is due at the soonest deadline of the watched
- * leases and tells the holders of those that are over.  Renewals move deadlines
- * forth without waking it: it runs at the old one, and is due again at the new
- * one.
+ * expiry.c - a handler that runs at the earliest deadline of the watched leases
+ * and reports those that are over
+ *
+ * Renewals move deadlines without waking it: it runs at the old deadline, and
+ * is due again at the new one.
  */
 #include "locks/expiry.h"
 
@@ -35,7 +36,7 @@ void lk_lost_fd_clear(sqlock_lock *lock)
         (void)!read(lock->lost_fd, &count, sizeof count);
 }
 
-/* Arguments of on_lost, copied so that it is called without any mutex. */
+/* Arguments of on_lost, copied to call it without a mutex. */
 struct message {
     sqlock_lock *lock;
     sqlock_lost_fn on_lost;
@@ -44,14 +45,15 @@ struct message {
     int64_t token;
 };
 
-/* With the entry's mutex held. */
+/* Tell whether the lock is held by that grant.  Called with the entry's mutex
+ * held. */
 static bool is_held_by(const sqlock_lock *lock, uint64_t grant)
 {
     return lock->entry->phase == LK_OCCUPIED && lock->entry->grant == grant;
 }
 
-/* Whether the lease is over; then *message says so, or else *deadline when it
- * will be. */
+/* Tell whether the lease is over, and fill in *message; if not, set
+ * *deadline. */
 static bool is_over(sqlock_lock *lock, int64_t *deadline,
                     struct message *message)
 {
@@ -68,20 +70,21 @@ static bool is_over(sqlock_lock *lock, int64_t *deadline,
             (void)lk_lose(entry, SQLOCK_EEXPIRED);
         raise_lost_fd(lock);
         entry->is_to_be_told = false;
-        lk_wake_first(entry); /* it may have the lock now */
+        lk_wake_first(entry); /* it may take the lock now */
         message->lock = lock;
         message->on_lost = lock->on_lost;
         message->context = lock->lost_context;
         message->code = entry->lost;
         message->token = entry->token;
-        lock->on_lost = NULL; /* once, whoever asks to watch it again */
+        /* call it once, even if the lease is watched again */
+        lock->on_lost = NULL;
     }
     pthread_mutex_unlock(&entry->mutex);
     return over;
 }
 
-/* Called with the expiry's mutex held: the first lease that is over leaves
- * the list; false: none is, and *soonest is when to look again. */
+/* Remove the first lease that is over from the list.  False: there is none, and
+ * *soonest is the next deadline.  Called with the expiry's mutex held. */
 static bool take_one_over(struct lk_expiry *expiry, struct message *message,
                           int64_t *soonest)
 {
@@ -103,7 +106,8 @@ static bool take_one_over(struct lk_expiry *expiry, struct message *message,
     return false;
 }
 
-/* Called with the expiry's mutex held, which is let go during the call. */
+/* Call on_lost.  Called with the expiry's mutex held, which is released during
+ * the call. */
 static void tell(struct lk_expiry *expiry, const struct message *message)
 {
     expiry->calling = message->lock;
@@ -116,8 +120,8 @@ static void tell(struct lk_expiry *expiry, const struct message *message)
     pthread_cond_broadcast(&expiry->idle);
 }
 
-/* The handler: tell of one, so that no other handler waits for more than one
- * callback; or say when the next lease ends. */
+/* Handler: report one lease, so that no other handler waits for more than one
+ * callback; otherwise return the next deadline. */
 static int64_t tell_of_one(void *owner)
 {
     struct lk_expiry *expiry = owner;
@@ -146,7 +150,8 @@ void lk_expiry_stop(struct lk_expiry *expiry)
     lk_handler_stop(&expiry->handler);
 }
 
-/* Released meanwhile, it would stay on the list, and might be freed there. */
+/* Tell whether the lock is still held by that grant: if it has been released,
+ * it must not be put on the list, where it might be freed. */
 static bool is_still_held(sqlock_lock *lock, uint64_t grant)
 {
     bool is_held;
@@ -177,7 +182,7 @@ int lk_expiry_watch(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant,
     return rc;
 }
 
-/* Called with the expiry's mutex held. */
+/* Remove the lock from the list.  Called with the expiry's mutex held. */
 static void unlist(struct lk_expiry *expiry, sqlock_lock *lock, uint64_t grant)
 {
     if (lock->expiring.is_listed &&
@@ -210,7 +215,8 @@ void lk_expiry_wake(struct lk_expiry *expiry)
     lk_handler_wake(&expiry->handler);
 }
 
-/* With the mutex held: whether the holder has it by this handle. */
+/* Tell whether the holder has it by this handle.  Called with the mutex
+ * held. */
 static bool is_of(const struct lk_entry *entry, const sqlock_lock *lock)
 {
     return lock->owner == 0 || lock->owner == entry->owner;
@@ -240,7 +246,7 @@ int sqlock_lost_fd(int *fd, sqlock_lock *lock, sqlock_error *err)
     if (*fd < 0)
         return lk_error(err, SQLOCK_ERESOURCE, "cannot open an eventfd: %s",
                         strerror(errno));
-    /* Asked for while it is held: from now on somebody wants to know. */
+    /* Requested while the lock is held: watch the lease from now on. */
     if (grant != 0)
         return lk_expiry_watch(&lock->registry->expiry, lock, grant, err);
     return 0;

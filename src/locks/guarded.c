@@ -1,6 +1,8 @@
 /*
- * guarded.c - leases under an open guard.  The guard has their rows locked, so
- * the renewer leaves them out: it would only wait for them.
+ * guarded.c - leases under an open guard
+ *
+ * The guard has their rows locked, so the renewer leaves them out: it would
+ * only wait for them.
  */
 #include "locks/guarded.h"
 

@@ -1,8 +1,9 @@
 /*
- * lock.c - handles of locks, and what can be asked of them without any I/O
+ * lock.c - handles of locks, and queries that need no I/O
  *
- * By thread or registry there is one handle of a name while anyone refers to
- * it; by handle each sqlock_obtain() makes one, which is an owner of its own.
+ * With ownership by thread or by registry a name has one handle while it is
+ * referred to; with ownership by handle each sqlock_obtain() makes one, which
+ * is an owner of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -34,8 +35,8 @@ bool lk_is_shared(const sqlock_registry *registry)
     return registry->store.options.ownership != SQLOCK_OWNED_BY_HANDLE;
 }
 
-/* Called with the registry's mutex held, as all that follows up to
- * sqlock_obtain(). */
+/* The functions up to sqlock_obtain() are called with the registry's mutex
+ * held. */
 void lk_lock_free(sqlock_lock *lock)
 {
     DL_DELETE2(lock->registry->locks, lock, previous, next);
@@ -47,7 +48,7 @@ void lk_lock_free(sqlock_lock *lock)
     free(lock);
 }
 
-/* NULL: out of memory. */
+/* Create a handle.  NULL: out of memory. */
 static sqlock_lock *new_lock(sqlock_registry *registry, const char *key,
                              const char *name)
 {
@@ -112,9 +113,9 @@ void lk_lock_unpin(sqlock_lock *lock)
         lk_lock_free(lock);
 }
 
-/* Called with the registry's mutex held: nobody obtains it any more, and what
- * its last holder left listed is ended without that mutex, which comes behind
- * theirs. */
+/* Free the lock when its last reference is dropped: take it out of the table,
+ * and end renewal and watching without the registry's mutex, which comes after
+ * theirs.  Called with the registry's mutex held. */
 static void retire(sqlock_registry *registry, sqlock_lock *lock)
 {
     lock->references = 0;
@@ -152,7 +153,7 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
     return rc;
 }
 
-/* Read what the caller has of the lock; nothing in a child process. */
+/* Read the state of the lock for the caller; in a child process it has none. */
 static void query(sqlock_lock *lock, uint32_t *count, int64_t *left_ns,
                   int64_t *token)
 {

@@ -1,5 +1,5 @@
 /*
- * open.c - opening a registry, and closing it with all that is held.
+ * open.c - open a registry, and close it, releasing what is still held
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -53,8 +53,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     return 0;
 }
 
-/* The next leases that somebody still holds, from *next on, as many as go into
- * one statement. */
+/* Collect held leases from *next on, as many as fit into one statement. */
 static void collect_held(struct lk_batch *batch, struct lk_entry **next)
 {
     struct lk_entry *entry = *next;
@@ -85,7 +84,7 @@ static int release_batch(sqlock_registry *registry, struct lk_batch *batch,
     return rc;
 }
 
-/* Give back what is still held; the first error. */
+/* Release what is still held, and return the first error. */
 static int release_held(sqlock_registry *registry, sqlock_error *err)
 {
     size_t room = HASH_COUNT(registry->entries.by_key);
@@ -123,7 +122,8 @@ int sqlock_registry_close(sqlock_registry *registry, sqlock_error *err)
     if (rc < 0)
         return rc;
     atomic_store(&registry->store.closing_since_ns, sqlock_monotonic_ns());
-    lk_requests_end(registry); /* with all that serves them there yet */
+    /* while the services that they need still run */
+    lk_requests_end(registry);
     lk_renewer_stop(&registry->renewer);
     lk_expiry_stop(&registry->expiry);
     lk_entries_stop(&registry->entries);

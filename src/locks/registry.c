@@ -1,5 +1,5 @@
 /*
- * registry.c - what a registry knows of its table and its server
+ * registry.c - queries of a registry: layout, epoch, statistics
  */
 #include "locks/registry.h"
 

@@ -1,5 +1,5 @@
 /*
- * release.c - giving one lock back or many
+ * release.c - release one lock or many
  */
 #include "locks/acquire.h"
 #include "locks/care.h"
@@ -31,7 +31,8 @@ int lk_end_give_back(struct lk_set *set, struct lk_release *release,
                              part->rc);
     }
     lk_release_end(release);
-    return set->count == 1 ? rc : 0; /* of many, each result is its own */
+    /* for many, each result is its own */
+    return set->count == 1 ? rc : 0;
 }
 
 static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
@@ -40,7 +41,7 @@ static int give_back(struct lk_set *set, uint64_t owner, sqlock_error *err)
     int rc = lk_release_begin(&release, &set->registry->store, set->count, err);
 
     if (rc < 0) {
-        set->results = NULL; /* all are held as before */
+        set->results = NULL; /* all are still held */
         return rc;
     }
     for (size_t i = 0; i < set->count; i++)

@@ -1,6 +1,6 @@
 /*
- * renew.c - renewing one lock or many, by the caller; in the background that is
- * renewer.c
+ * renew.c - renew one lock or many in the caller's thread; renewer.c does so in
+ * the background
  */
 #include <stdlib.h>
 
@@ -10,13 +10,14 @@
 #include "locks/set.h"
 #include "wait/renewal.h"
 
-/* A renewal of a set: `pending` of the member i, whose item is in the batch if
- * it has begun. */
+/* A renewal of a set.  pending[i] belongs to member i, whose item is in the
+ * batch if it has begun. */
 struct renewals {
     struct lk_set *set;
     struct lk_renewal *pending;
     struct lk_batch batch;
-    bool is_due_sooner; /* one of them, than it was */
+    /* a lease is due for renewal earlier than before */
+    bool is_due_sooner;
     struct lk_renewal one;
     struct lk_item one_item;
 };
@@ -44,7 +45,7 @@ static void end(struct renewals *renewals)
     free(renewals->batch.items);
 }
 
-/* The leases that the callers have, into the batch. */
+/* Put the leases that the caller has into the batch. */
 static void collect(struct renewals *renewals, uint32_t ttl_ms,
                     sqlock_error *err)
 {
@@ -69,7 +70,7 @@ static void collect(struct renewals *renewals, uint32_t ttl_ms,
                                   pending->others_ns != LK_NEVER ||
                                   item->lease.ttl_ms != pending->old_ttl_ms;
     }
-    if (ends_sooner) /* from here on, whatever comes of it */
+    if (ends_sooner) /* from now on, whatever the result */
         lk_expiry_wake(&set->registry->expiry);
 }
 

@@ -1,8 +1,10 @@
 /*
- * renewer.c - renewing every lease that asked for it of a registry in one
- * statement a period, on a connection of its own.  It goes on through errors
- * until the deadlines (F5); it does not declare a lease lost for want of an
- * answer: that is the expiry's, at the deadline.
+ * renewer.c - renew all leases of a registry that requested it, in one
+ * statement per period, on a connection of its own
+ *
+ * It continues through errors until the deadlines (F5), and never declares a
+ * lease lost because an answer is missing: the expiry does that, at the
+ * deadline.
  */
 #include "locks/renewer.h"
 
@@ -20,17 +22,18 @@
  * the period, so that two full attempts fit before any deadline. */
 #define RETRY_PART 8
 
-/* A renewal for which there was no memory. */
+/* Pause after a renewal that failed for lack of memory. */
 #define RETRY_NS (10 * LK_NS_PER_MS)
 
-/* With the entry's mutex held: whether the lease is the one to be renewed. */
+/* Tell whether the lease is the one to be renewed.  Called with the entry's
+ * mutex held. */
 static bool is_current(const sqlock_lock *lock)
 {
     return lock->entry->phase == LK_OCCUPIED &&
            lock->entry->grant == lock->renewing.grant;
 }
 
-/* Called with the mutex held: leases that nothing but time protects. */
+/* Mark all unfenced leases as lost.  Called with the mutex held. */
 static void give_up_unfenced(struct lk_renewer *renewer)
 {
     sqlock_lock *lock;
@@ -55,7 +58,7 @@ static int64_t period_ns(const sqlock_registry *registry, uint32_t ttl_ms)
     return (int64_t)period_ms * LK_NS_PER_MS;
 }
 
-/* When a lease that was renewed last for its present deadline is due. */
+/* Return when a lease is due, counted from its last renewal. */
 static int64_t due_at(const sqlock_lock *lock)
 {
     const struct lk_entry *entry = lock->entry;
@@ -74,7 +77,7 @@ static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
 {
     const struct lk_entry *entry = lock->entry;
 
-    /* A thread that has ended leaves nobody who could release it. */
+    /* If its thread has ended, nobody could release the lease. */
     if (!is_current(lock) || entry->guards > 0 || lk_remaining_ns(entry) == 0 ||
         lk_has_ended(entry->owner))
         return false;
@@ -82,7 +85,8 @@ static bool may_be_renewed(const sqlock_lock *lock, int64_t now)
            now < lk_after_ms(entry->acquired_boot_ns, lock->max_hold_ms);
 }
 
-/* Called with the mutexes of registry and entry held. */
+/* Put the lock's lease into the batch, and pin the lock.  Called with the
+ * mutexes of registry and entry held. */
 static void add_item(struct lk_batch *batch, sqlock_lock *lock)
 {
     struct lk_item *item = &batch->items[batch->count++];
@@ -94,8 +98,9 @@ static void add_item(struct lk_batch *batch, sqlock_lock *lock)
     lock->pins++;
 }
 
-/* Called with the renewer's and the registry's mutex held: when the first of
- * all leases is due; with is_now, what is to be renewed goes into the batch. */
+/* Return when the first lease is due; with is_now, also put the leases to be
+ * renewed into the batch.  Called with the renewer's and the registry's mutex
+ * held. */
 static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
                        bool is_now)
 {
@@ -121,10 +126,10 @@ static int64_t collect(struct lk_renewer *renewer, struct lk_batch *batch,
     return soonest;
 }
 
-/* When a lease is due, all that will be within half a period go with it, so
- * that leases taken one after another soon share one statement.  The locks of a
- * batch are pinned: nobody frees them meanwhile.  Returns when the first is
- * due. */
+/* Collect a batch when a lease is due, with all leases due within half a
+ * period, so that leases acquired one after another soon share a statement.
+ * The locks of a batch are pinned, so that they are not freed meanwhile.
+ * Return when the first is due. */
 static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
 {
     int64_t soonest;
@@ -145,7 +150,7 @@ static int64_t gather(struct lk_renewer *renewer, struct lk_batch *batch)
 }
 
 /* A renewal has at least this part of the TTL for its answer, however short the
- * period is: a connection is of no use after a shorter one (F5). */
+ * period is: the connection cannot be used after a timeout (F5). */
 #define ANSWER_PART 8
 
 static int64_t time_to_answer(const struct lk_batch *batch, int64_t period)
@@ -169,7 +174,7 @@ static int64_t shortest_period(const struct lk_renewer *renewer,
     return shortest;
 }
 
-/* Tell the lock what became of its lease. */
+/* Apply the result to the lock. */
 static void apply(const struct lk_item *item, int64_t sent_boot_ns,
                   int64_t now_ns)
 {
@@ -190,7 +195,8 @@ static void unpin(sqlock_registry *registry, const struct lk_batch *batch)
     pthread_mutex_unlock(&registry->mutex);
 }
 
-/* The database's clock has stepped: its leases end by the new time. */
+/* Report a step of the database's clock, by which leases now expire, and give
+ * up unfenced leases. */
 static void report_step(struct lk_renewer *renewer, int64_t step_us,
                         const struct lk_batch *batch)
 {
@@ -241,7 +247,7 @@ static void renew(struct lk_renewer *renewer, struct lk_batch *batch)
     lk_expiry_wake(&registry->expiry);
 }
 
-/* The handler: renew what is due, and say when the next one is. */
+/* Handler: renew what is due, and return when the next is due. */
 static int64_t renew_due(void *owner)
 {
     struct lk_renewer *renewer = owner;
@@ -254,7 +260,7 @@ static int64_t renew_due(void *owner)
     next = gather(renewer, &batch);
     if (batch.count > 0) {
         renew(renewer, &batch);
-        next = 0; /* those that did not go with it */
+        next = 0; /* leases that did not fit into the batch */
     } else if (next <= now) {
         renewer->not_before_ns = now + RETRY_NS;
         next = renewer->not_before_ns;
@@ -278,7 +284,8 @@ void lk_renewer_stop(struct lk_renewer *renewer)
     lk_service_stop(&renewer->service);
 }
 
-/* False: the lease is over, and may be another's, which is renewed already. */
+/* Set the grant to be renewed.  False: the lease is over, and the lock may have
+ * another one, which is being renewed. */
 static bool begin_grant(sqlock_lock *lock, uint64_t grant)
 {
     const struct lk_entry *entry = lock->entry;
@@ -288,7 +295,7 @@ static bool begin_grant(sqlock_lock *lock, uint64_t grant)
     is_held = entry->phase == LK_OCCUPIED && entry->grant == grant;
     if (is_held) {
         lock->renewing.grant = grant;
-        lock->renewing.tried_ns = 0; /* that was the lease before it */
+        lock->renewing.tried_ns = 0; /* belongs to the previous lease */
     }
     pthread_mutex_unlock(&lock->entry->mutex);
     return is_held;

@@ -1,10 +1,10 @@
 /*
- * request.c - acquiring and releasing for event loops: what acquire.c does,
- * suspended wherever a thread would sleep, by the registry's own threads.
+ * request.c - acquire and release for event loops, as acquire.c does, in the
+ * registry's threads, suspended where a thread would sleep
  *
  * A request that acquires is an owner of its own, until sqlock_request_finish()
- * makes the lock its caller's.  One that is abandoned goes on to its end by
- * itself: nothing of it stays.
+ * makes its caller the owner.  An abandoned request ends by itself and leaves
+ * nothing behind.
  */
 #include "locks/request.h"
 
@@ -21,21 +21,22 @@
 #include "wait/release.h"
 
 struct sqlock_request {
-    struct sqlock_request *next, *previous; /* under the registry's mutex */
+    /* guarded by the registry's mutex */
+    struct sqlock_request *next, *previous;
     struct sqlock_lock *lock;
     struct lk_task task;
 
-    /* of who runs it */
-    struct lk_set set; /* its lock */
+    /* used by the thread that runs it */
+    struct lk_set set; /* the request's lock */
     struct lk_acquisition a;
-    struct lk_release release; /* in place of `a`, of a release */
+    struct lk_release release; /* used instead of `a` by a release */
 
-    pthread_mutex_t mutex; /* before all others */
-    bool is_release;       /* never changes */
+    pthread_mutex_t mutex; /* taken before all others */
+    bool is_release;       /* constant */
     bool is_over;
     bool is_abandoned;
     int done_fd; /* 0: none */
-    int rc;      /* once it is over */
+    int rc;      /* result, once is_over */
     sqlock_error err;
 };
 
@@ -59,10 +60,10 @@ static void wake(struct lk_waiter *waiter)
     lk_executor_wake(executor_of(request), &request->task);
 }
 
-/* --- coming and going --- */
+/* --- create and destroy --- */
 
-/* Return the most threads of the executor: one for each connection and each
- * queue lock.  */
+/* Return the executor's maximum of threads: one for each connection and each
+ * queue lock. */
 static size_t threads_max(const sqlock_registry *registry)
 {
     return (size_t)registry->store.options.pool_size +
@@ -71,7 +72,7 @@ static size_t threads_max(const sqlock_registry *registry)
 
 static bool run(struct lk_task *task, bool may_wait);
 
-/* Make a request, to be enrolled or freed; NULL: out of memory. */
+/* Create a request, to be enrolled or freed; NULL: out of memory. */
 static sqlock_request *create(sqlock_lock *lock, int done_fd)
 {
     sqlock_request *request = calloc(1, sizeof *request);
@@ -103,7 +104,7 @@ static int enroll(sqlock_request *request, int64_t due_ns, sqlock_error *err)
     return 0;
 }
 
-/* Free a request that nobody refers to any more. */
+/* Free a request that nothing refers to. */
 static void destroy(sqlock_request *request)
 {
     sqlock_registry *registry = request->lock->registry;
@@ -117,9 +118,9 @@ static void destroy(sqlock_request *request)
     lk_executor_remove(&registry->executor);
 }
 
-/* --- by the registry's threads --- */
+/* --- in the registry's threads --- */
 
-/* End a request, which may be freed by that. */
+/* End a request; an abandoned one is freed. */
 static void finish(sqlock_request *request, int rc)
 {
     bool is_abandoned;
@@ -147,7 +148,7 @@ static bool run(struct lk_task *task, bool may_wait)
     sqlock_request *request = request_of(task);
     int rc;
 
-    if (request->is_over) { /* it was abandoned since, with the lock */
+    if (request->is_over) { /* it was abandoned after it got the lock */
         finish(request, request->rc);
         return false;
     }
@@ -164,7 +165,7 @@ static bool run(struct lk_task *task, bool may_wait)
     return false;
 }
 
-/* --- by the application's --- */
+/* --- in the application's threads --- */
 
 /* Pass the request to the registry's threads. */
 static void start(sqlock_request *request, bool is_ready)
@@ -176,8 +177,8 @@ static void start(sqlock_request *request, bool is_ready)
     lk_executor_suspend(executor, &request->task);
 }
 
-/* All that can be done at once: it is in the FIFO of its lock, if there is one,
- * before the call returns. */
+/* Begin the request, as far as possible without waiting: if its lock has a
+ * FIFO, the request is in it before the call returns. */
 static int begin(sqlock_request *request, int64_t wait_ms,
                  const sqlock_acquire_options *options, bool *is_ready,
                  sqlock_error *err)
@@ -285,7 +286,7 @@ int sqlock_request_release(sqlock_request **out, sqlock_lock *lock, int done_fd,
     return 0;
 }
 
-/* Called with the request's mutex held. */
+/* Return the request's state.  Called with the request's mutex held. */
 static sqlock_request_state state_of(sqlock_request *request)
 {
     sqlock_request_state state;
@@ -318,8 +319,8 @@ sqlock_request_state sqlock_request_status(sqlock_request *request)
     return state;
 }
 
-/* Make the calling thread the owner of what the request got; ELOST, EEXPIRED:
- * it was too late.  */
+/* Make the calling thread the owner of the request's lock.  ELOST, EEXPIRED:
+ * too late. */
 static int take_over(sqlock_request *request, sqlock_error *err)
 {
     struct lk_entry *entry = request->lock->entry;
@@ -340,7 +341,7 @@ static int take_over(sqlock_request *request, sqlock_error *err)
     return rc;
 }
 
-/* Let the request go on to its end without its caller. */
+/* Let the request continue without its caller. */
 static void abandon(sqlock_request *request)
 {
     struct lk_waiter *self = &request->a.self;

@@ -1,6 +1,6 @@
 /*
- * set.h - the locks of one call, N >= 1, in the order of their keys: that in
- * which statements touch rows
+ * set.h - the locks of one call, N >= 1, sorted by key, the order in which
+ * statements touch rows
  */
 #ifndef LK_SET_H
 #define LK_SET_H
@@ -10,28 +10,28 @@
 
 struct lk_member {
     sqlock_lock *lock;
-    size_t place; /* in the caller's array */
+    size_t place; /* index in the caller's array */
     int rc;
 };
 
 struct lk_set {
     sqlock_registry *registry;
-    struct lk_member *members; /* by key */
+    struct lk_member *members; /* sorted by key */
     size_t count;
     int *results;         /* the caller's, in its order; NULL */
-    struct lk_member one; /* of a single lock */
+    struct lk_member one; /* used when count is 1 */
 };
 
-/* 0; or EINVAL, EFORK, ENOMEM: the results are not written.  To be ended in any
- * case. */
+/* Make a sorted set of the caller's locks.  Call lk_set_end() in any case.  0;
+ * EINVAL, EFORK, ENOMEM: the results are not written. */
 int lk_set_begin(struct lk_set *set, sqlock_lock *const *locks, size_t count,
                  int *results, sqlock_error *err);
 
-/* The set of one lock that has been checked. */
+/* Make a set of one lock that has been checked. */
 void lk_set_of_one(struct lk_set *set, sqlock_lock *lock);
 
-/* Fill in the results.  rc, or where it is 0 that of the first member that
- * failed. */
+/* Write the results.  Return rc, or if it is 0 the result of the first member
+ * that failed. */
 int lk_set_end(struct lk_set *set, int rc, sqlock_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * stale_sessions.c - sessions that go on at the server under a lease that is
- * over: the client is gone, its statement is not (F74)
+ * stale_sessions.c - find sessions that still run at the server for a lease
+ * that is over: the client is gone, its statement is not (F74)
  *
  * A holder names its sessions by the tag of its lease; the next holder of the
- * lock asks for those with another token.
+ * lock looks for tags with another token.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@
 
 #define TAG_LOCK_SIZE 32 /* "sqlock:", 16 digits, ":" */
 
-/* What the tags of all leases of a lock begin with: its table, region and key,
- * as 64 bits. */
+/* Write the common prefix of the tags of all leases of a lock: a hash of its
+ * table, region and key. */
 static void write_lock_part(const sqlock_lock *lock, char part[TAG_LOCK_SIZE])
 {
     (void)snprintf(

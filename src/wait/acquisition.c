@@ -1,9 +1,9 @@
 /*
- * acquisition.c - the states of an acquisition (README.md)
+ * acquisition.c - the state machine of an acquisition (README.md)
  *
- * It waits for one of its locks at a time, and has neither the turns nor the
- * rows of the others meanwhile: nobody waits crosswise.  With one lock there
- * are no others, and the same steps are those of a single acquisition.
+ * An acquisition waits for one of its locks at a time, and meanwhile has
+ * neither the turns nor the rows of the others, so two acquisitions never
+ * deadlock.  With one lock there are no others, and the steps are the same.
  */
 #include "wait/acquisition.h"
 
@@ -19,15 +19,15 @@
 #include "wait/row.h"
 #include "wait/turn.h"
 
-/* Result of a step that another one follows at once. */
+/* Result of a step: run the next one at once. */
 #define GO_ON 2
 
-/* After one that met others who wait, or overtook them, so many acquisitions go
- * to their queue first: a releaser does not overtake those it has just
+/* After an acquisition that met or barged past waiters of the database's queue,
+ * this many queue first: a releaser must not barge past those it has just
  * woken. */
 #define QUEUE_FIRST 16
 
-/* The states that may follow each; README.md draws the usual ones. */
+/* The states that may follow each state; README.md draws the usual ones. */
 #define TO(state) (1U << (state))
 static const unsigned followers[] = {
     [LK_ENTERING] = TO(LK_ENTERING) | TO(LK_QUEUED) | TO(LK_DEFERRING) |
@@ -64,7 +64,7 @@ static bool may_wait(const struct lk_acquisition *a)
     return a->self.wait_ms != 0;
 }
 
-/* --- the wait in the database's queue, for the first one --- */
+/* --- waiting in the database's queue, for the first part --- */
 
 static struct lk_queue_wait *queue_wait(struct lk_acquisition *a)
 {
@@ -73,7 +73,8 @@ static struct lk_queue_wait *queue_wait(struct lk_acquisition *a)
     return &a->wait;
 }
 
-/* With that result: the queue lock goes with the lease, if the part got one. */
+/* End the wait in the queue with that result.  The queue lock goes with the
+ * lease, if the part got one. */
 static void leave_queue(struct lk_acquisition *a, int rc)
 {
     struct lk_part *part = a->wait.part;
@@ -88,7 +89,7 @@ static void leave_queue(struct lk_acquisition *a, int rc)
 
 /* --- between two attempts --- */
 
-/* A claim that is not sent again is freed in the background. */
+/* Have a claim in doubt freed in the background, if it is not sent again. */
 static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
 {
     if (part->lease.is_in_doubt)
@@ -96,7 +97,7 @@ static void give_up_doubt(struct lk_acquisition *a, struct lk_part *part)
     part->lease.is_in_doubt = false;
 }
 
-/* Give up all turns but that of the part to wait for. */
+/* Give up all turns except that of the part to wait for. */
 static void keep_only(struct lk_acquisition *a, struct lk_part *kept)
 {
     if (a->wait.part != NULL && a->wait.part != kept)
@@ -137,7 +138,8 @@ static int failed(struct lk_acquisition *a, int rc, sqlock_error *err)
     return go_to(a, LK_PAUSED);
 }
 
-/* The row of that one is taken. */
+/* Handle a claim that was refused because the row of `part` is taken: wait for
+ * that row, or end the acquisition. */
 static int refused(struct lk_acquisition *a, struct lk_part *part,
                    sqlock_error *err)
 {
@@ -158,10 +160,10 @@ static int refused(struct lk_acquisition *a, struct lk_part *part,
     return go_to(a, LK_WAITING);
 }
 
-/* --- the turns --- */
+/* --- turns --- */
 
-/* Take the turns that are missing, without waiting for any.  GO_ON: one of them
- * is to be waited for; 0: the acquisition has all. */
+/* Take the missing turns without waiting.  GO_ON: one of them must be waited
+ * for; 0: the acquisition has all. */
 static int enter_others(struct lk_acquisition *a, sqlock_error *err)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -200,7 +202,7 @@ static int enter(struct lk_acquisition *a, sqlock_error *err)
     if (rc != 0)
         return rc;
     lk_claim_collect(a);
-    if (a->batch.count == 0) /* all nested */
+    if (a->batch.count == 0) /* all are nested */
         return end(a, 0);
     return go_to(a, a->attempts++ == 0 ? LK_DEFERRING : LK_CLAIMING);
 }
@@ -222,8 +224,8 @@ static int await_turn(struct lk_acquisition *a, sqlock_error *err)
 
 /* --- before the claim --- */
 
-/* Go to polling, until the change that LK_QUEUE_POLL or LK_QUEUE_POLL_CHANGE
- * names. */
+/* Start polling the row, until the change that LK_QUEUE_POLL or
+ * LK_QUEUE_POLL_CHANGE names. */
 static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
 {
     int rc =
@@ -235,7 +237,8 @@ static int poll_row(struct lk_acquisition *a, int how, sqlock_error *err)
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_POLLING);
 }
 
-/* Peers have their chance while others of ours wait behind this one. */
+/* Tell whether to queue in the database before the claim: waiters are there, or
+ * Spring services are due a chance. */
 static bool must_defer(struct lk_acquisition *a)
 {
     const struct lk_entry *entry = a->first->entry;
@@ -245,7 +248,7 @@ static bool must_defer(struct lk_acquisition *a)
            lk_queue_is_there(queue_wait(a));
 }
 
-/* Wait first for a lock that others are known to want. */
+/* Wait before the claim, if other contenders are known. */
 static int defer(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_entry *entry = a->first->entry;
@@ -267,8 +270,8 @@ static int defer(struct lk_acquisition *a, sqlock_error *err)
     return rc == 0 ? go_to(a, LK_CLAIMING) : poll_row(a, rc, err);
 }
 
-/* Where nobody waits for the turn, or it cannot be waited for, peers get their
- * chance from the others. */
+/* Tell whether to leave the row free for Spring services, without a place in
+ * the database's queue. */
 static bool must_yield(const struct lk_acquisition *a)
 {
     return a->count == 1 && may_wait(a) && !a->self.may_not_block &&
@@ -287,7 +290,7 @@ static int yield(struct lk_acquisition *a, sqlock_error *err)
     return rc < 0 ? failed(a, rc, err) : go_to(a, LK_CLAIMING);
 }
 
-/* --- the claim, and the waits for the row --- */
+/* --- the claim, and waiting for the row --- */
 
 static int claim(struct lk_acquisition *a, sqlock_error *err)
 {
@@ -372,9 +375,9 @@ int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err)
     return rc;
 }
 
-/* --- its beginning and end --- */
+/* --- begin and end --- */
 
-/* The call's options, completed.  EINVAL. */
+/* Check the call's options and complete them.  EINVAL. */
 static int check(const struct lk_store *store, int64_t wait_ms,
                  const sqlock_acquire_options *options,
                  sqlock_acquire_options *complete, sqlock_error *err)
@@ -446,7 +449,8 @@ bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err)
     else
         (void)step(a, err);
     if (a->state == LK_QUEUED && a->self.on_wake != NULL)
-        (void)step(a, err); /* when to look at the holder */
+        /* find out when to check the holder's lease */
+        (void)step(a, err);
     return a->state != LK_QUEUED;
 }
 

@@ -1,9 +1,8 @@
 /*
  * acquisition.h - acquiring one lock or many, from the call to the grant
  *
- * A thread runs an acquisition to its end, asleep where there is nothing to do;
- * a request leaves it where a thread would sleep, and runs it again when it is
- * woken.
+ * A thread runs an acquisition to its end and sleeps where it must wait; a
+ * request leaves it there, and runs it again when it is woken.
  */
 #ifndef LK_ACQUISITION_H
 #define LK_ACQUISITION_H
@@ -15,17 +14,20 @@
 
 /* State of an acquisition; README.md has the picture. */
 enum lk_acquisition_state {
-    LK_ENTERING,  /* get the turns at all its locks; waits for the first one */
-    LK_QUEUED,    /* in the FIFO of the first one */
-    LK_DEFERRING, /* with all turns: queue in the database behind those that
-                     wait there */
-    LK_YIELDING,  /* with all turns: leave the row free for Spring services */
-    LK_CLAIMING,  /* with all turns: claim all rows in one statement */
-    LK_WAITING,   /* with the first one's turn, for its row: in the database's
-                     queue */
-    LK_POLLING,   /* with the first one's turn: the poller reads its row */
-    LK_PAUSED,    /* with the first one's turn: the database is away */
-    LK_OVER       /* granted, or failed: rc */
+    /* takes the turns of all its locks; waits for the first one's */
+    LK_ENTERING,
+    LK_QUEUED, /* in the FIFO of the first lock */
+    /* has all turns: queues in the database behind other waiters */
+    LK_DEFERRING,
+    /* has all turns: leaves the row free for Spring services */
+    LK_YIELDING,
+    LK_CLAIMING, /* has all turns: claims all rows in one statement */
+    /* has the first turn: waits for its row in the database's queue */
+    LK_WAITING,
+    LK_POLLING, /* has the first turn: the poller reads its row */
+    /* has the first turn: pauses because the database is away */
+    LK_PAUSED,
+    LK_OVER /* granted, or failed: rc */
 };
 
 struct lk_acquisition {
@@ -34,19 +36,19 @@ struct lk_acquisition {
     struct lk_entries *entries;
     struct lk_waiter self;
     int64_t began_ns;               /* CLOCK_MONOTONIC */
-    sqlock_acquire_options options; /* complete */
-    struct lk_part *parts;          /* by key */
+    sqlock_acquire_options options; /* with defaults filled in */
+    struct lk_part *parts;          /* sorted by key */
     size_t count;
-    bool is_partial;           /* those that are free are enough */
-    struct lk_part *first;     /* the one that it waits for */
-    struct lk_batch batch;     /* of the parts with a turn */
-    struct lk_queue_wait wait; /* where wait.part is not NULL */
+    bool is_partial;           /* acquire those that are free */
+    struct lk_part *first;     /* the part that is waited for */
+    struct lk_batch batch;     /* of the parts that have a turn */
+    struct lk_queue_wait wait; /* in use if wait.part is not NULL */
     struct lk_patience patience;
-    int64_t until_ns;   /* of a pause, CLOCK_MONOTONIC */
-    unsigned attempts;  /* since it began, or since the last pause */
+    int64_t until_ns;   /* end of a pause, CLOCK_MONOTONIC */
+    unsigned attempts;  /* since the beginning, or the last pause */
     unsigned refusals;  /* of claims, because a row was taken */
-    int rc;             /* once it is over */
-    struct lk_part one; /* of a single one, and its item */
+    int rc;             /* result, in state LK_OVER */
+    struct lk_part one; /* used when count is 1, with its item */
     struct lk_item one_item;
 };
 
@@ -60,16 +62,16 @@ void lk_acquisition_add(struct lk_acquisition *a, size_t i,
                         struct lk_entry *entry, uint64_t owner);
 
 /* Take the turn of the first lock, or queue in its FIFO, without waiting.
- * True: there is more to do at once.  The acquisition may be cancelled from
- * here on.  */
+ * Return whether to run the acquisition at once.  It may be cancelled from here
+ * on. */
 bool lk_acquisition_enter(struct lk_acquisition *a, sqlock_error *err);
 
-/* Run the acquisition until it is over, with the results of
- * sqlock_acquire_many(); each part's rc tells its own.  LK_SUSPENDED: run it
- * again when it is woken, or at self.until_ns.  */
+/* Run the acquisition until it is over.  Results as sqlock_acquire_many(); each
+ * part's rc is its own.  LK_SUSPENDED: run it again when it is woken, or at
+ * self.until_ns. */
 int lk_acquisition_run(struct lk_acquisition *a, sqlock_error *err);
 
-/* Give up turns and claims that were not used, and clear the waiter. */
+/* Give up unused turns and claims, and clear the waiter. */
 void lk_acquisition_end(struct lk_acquisition *a);
 
 #endif

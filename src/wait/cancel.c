@@ -1,8 +1,9 @@
 /*
- * cancel.c - ending waits from outside.  Wherever the waiter is, it is woken:
- * in the queue of its process, between two looks at the row, or blocked in the
- * database, which is left by breaking that connection off.  A statement that
- * writes is let finish.
+ * cancel.c - cancel waits, from any thread
+ *
+ * The waiter is woken wherever it is: in the FIFO, while its row is polled, or
+ * blocked in the database, where its connection is broken off.  A statement
+ * that writes may finish.
  */
 #include "wait/cancel.h"
 
@@ -42,15 +43,15 @@ void lk_entry_cancel(struct lk_entry *entry, uint64_t owner)
 
 /* --- descriptors --- */
 
-/* A descriptor of the caller's, and the waiters that it cancels. */
+/* A descriptor of the caller, and the waiters that it cancels. */
 struct lk_cancel_fd {
     int fd;
     struct lk_waiter *waiters;
     UT_hash_handle hh;
 };
 
-/* Whatever it is ready for ends poll() at once: also that nobody can write to
- * it any more, or that it is closed. */
+/* Tell whether poll() returns at once: the descriptor is readable, hung up, or
+ * closed. */
 static bool is_ready(int fd)
 {
     struct pollfd wait = {.fd = fd, .events = POLLIN};
@@ -58,8 +59,7 @@ static bool is_ready(int fd)
     return poll(&wait, 1, 0) > 0;
 }
 
-/* Called with the mutex held: a descriptor without waiters is watched no
- * more. */
+/* Stop watching a descriptor without waiters.  Called with the mutex held. */
 static void forget_unused(struct lk_canceller *canceller,
                           struct lk_cancel_fd *watched)
 {
@@ -70,7 +70,7 @@ static void forget_unused(struct lk_canceller *canceller,
     free(watched);
 }
 
-/* Called with the mutex held: the waiter is watched no more. */
+/* Take the waiter off its descriptor's list.  Called with the mutex held. */
 static void unlist(struct lk_canceller *canceller, struct lk_waiter *waiter)
 {
     struct lk_cancel_fd *watched = waiter->cancel.watched;
@@ -80,7 +80,7 @@ static void unlist(struct lk_canceller *canceller, struct lk_waiter *waiter)
     forget_unused(canceller, watched);
 }
 
-/* Called with the mutex held: each waiter is cancelled once. */
+/* Cancel each waiter of the descriptor once.  Called with the mutex held. */
 static void cancel_all_of(struct lk_canceller *canceller, int fd)
 {
     struct lk_cancel_fd *watched;
@@ -97,8 +97,8 @@ static void cancel_all_of(struct lk_canceller *canceller, int fd)
     }
 }
 
-/* The handler: a descriptor was ready.  It may have been closed since, and the
- * number be that of another file, for other waits. */
+/* Handler of a ready descriptor.  It may have been closed since, and its number
+ * may now be that of another file, for other waits. */
 static void cancel_waiters(void *owner, int fd)
 {
     struct lk_canceller *canceller = owner;
@@ -123,8 +123,7 @@ void lk_canceller_stop(struct lk_canceller *canceller)
     lk_handler_stop(&canceller->handler);
 }
 
-/* Called with the mutex held: what is known of the descriptor, made where there
- * is nothing. */
+/* Find or create the entry of a descriptor.  Called with the mutex held. */
 static struct lk_cancel_fd *watched_of(struct lk_canceller *canceller, int fd)
 {
     struct lk_cancel_fd *watched;
@@ -144,7 +143,7 @@ static struct lk_cancel_fd *watched_of(struct lk_canceller *canceller, int fd)
     return watched;
 }
 
-/* Called with the mutex held. */
+/* Add the waiter to its descriptor's list.  Called with the mutex held. */
 static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
                 int fd, sqlock_error *err)
 {
@@ -153,7 +152,8 @@ static int list(struct lk_canceller *canceller, struct lk_waiter *waiter,
 
     if (watched == NULL)
         return lk_error_nomem(err);
-    /* The number may have been another file's before, which is closed. */
+    /* Watch it again: the number may have belonged to a file that is closed
+     * now. */
     rc = lk_handler_watch(&canceller->handler, fd, err);
     if (rc < 0) {
         forget_unused(canceller, watched);

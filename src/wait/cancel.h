@@ -1,6 +1,6 @@
 /*
- * cancel.h - ending a wait from outside: by a call, or by a descriptor that a
- * signal handler or an event loop writes to
+ * cancel.h - cancel a wait, by a call or by a descriptor that a signal handler
+ * or an event loop writes to
  */
 #ifndef LK_CANCEL_H
 #define LK_CANCEL_H
@@ -18,23 +18,25 @@ struct lk_entries;
 /* Watches the callers' descriptors in the entries' events service. */
 struct lk_canceller {
     struct lk_entries *all;
-    pthread_mutex_t mutex; /* before the others of src/wait (entries.h) */
+    /* taken before the others of src/wait (entries.h) */
+    pthread_mutex_t mutex;
     struct lk_handler handler;
     struct lk_cancel_fd *watched; /* by descriptor */
 };
 
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
-void lk_canceller_stop(struct lk_canceller *canceller); /* once or more */
+/* may be called again */
+void lk_canceller_stop(struct lk_canceller *canceller);
 
 /* Cancel the waiter when the descriptor (0: none) is readable, hung up or
- * broken, until it is forgotten.  0, EINVAL, ERESOURCE, ENOMEM. */
+ * broken, until lk_canceller_forget().  0, EINVAL, ERESOURCE, ENOMEM. */
 int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
                        int fd, sqlock_error *err);
 void lk_canceller_forget(struct lk_canceller *canceller,
                          struct lk_waiter *waiter);
 
-/* Cancel all waits for the lock of that owner, or (0) of any owner, from any
- * thread.  A statement that writes is let finish. */
+/* Cancel that owner's waits for the lock, or (0) those of any owner, from any
+ * thread.  A statement that writes may finish. */
 void lk_entry_cancel(struct lk_entry *entry, uint64_t owner);
 
 /* Cancel one wait, from any thread. */

@@ -12,7 +12,8 @@
 #include "wait/row.h"
 #include "wait/turn.h"
 
-/* A claim in doubt goes on with its CLIENT_ID, any other begins anew. */
+/* Prepare the part's lease for the claim.  A claim in doubt keeps its
+ * CLIENT_ID, any other starts afresh. */
 static void prepare(const struct lk_acquisition *a, struct lk_part *part)
 {
     struct lk_entry *entry = part->entry;
@@ -56,8 +57,8 @@ static void copy_back(const struct lk_acquisition *a, int rc)
     }
 }
 
-/* Release the grants of a claim that was not complete.  Those that could not be
- * released are EUNCERTAIN, and are freed in the background. */
+/* Release the grants of an incomplete claim.  Those that could not be released
+ * are EUNCERTAIN, and are freed in the background. */
 static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
 {
     struct lk_batch granted = {0};
@@ -65,7 +66,7 @@ static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
 
     granted.items = calloc(a->batch.count, sizeof *granted.items);
     if (granted.items == NULL)
-        rc = SQLOCK_ENOMEM; /* they run out by themselves */
+        rc = SQLOCK_ENOMEM; /* the leases will expire */
     for (size_t i = 0; rc == 0 && i < a->batch.count; i++)
         if (a->batch.items[i].rc == 0 ||
             a->batch.items[i].rc == SQLOCK_ETIMEDOUT)
@@ -84,7 +85,7 @@ static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
     return rc;
 }
 
-/* Whether the answer took longer than one of the leases. */
+/* Tell whether the answer took longer than one of the leases. */
 static bool is_too_late(const struct lk_acquisition *a)
 {
     int64_t now = lk_boottime_ns();
@@ -123,7 +124,8 @@ static void take_out_blocked(struct lk_acquisition *a)
     a->batch.count = count;
 }
 
-/* Observe before steal.  For a single one that waits the poller has done so. */
+/* Observe the rows before stealing them.  For a single lock that may be waited
+ * for, the poller has done this. */
 static int observe(struct lk_acquisition *a, struct lk_part **taken,
                    sqlock_error *err)
 {
@@ -164,7 +166,7 @@ int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
         return too_late(a, err);
     if (rc == 0)
         *taken = first_taken(a);
-    /* Of those that were refused together, a row lock was in the way of one. */
+    /* A batch was refused as a whole because of one locked row. */
     if (rc == SQLOCK_EBUSY) {
         *taken = a->batch.items[0].owner;
         return 0;
@@ -186,7 +188,8 @@ void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times)
         bool was_first =
             a->wait.part == part && a->wait.place == LK_QUEUE_FIRST;
 
-        /* Not behind one that has the queue lock for other reasons. */
+        /* Do not queue behind a session that keeps the queue lock for other
+         * reasons. */
         if (!part->lease.is_contended)
             entry->is_queue_stalled = false;
         else if (!was_first && !entry->is_queue_stalled)
@@ -212,7 +215,7 @@ void lk_claim_hold(struct lk_acquisition *a)
     }
 }
 
-/* With `partial`, those that were not to be had are told apart. */
+/* Return the part's result; with `partial`, EBUSY for a lock that was taken. */
 static int result_of(const struct lk_acquisition *a, const struct lk_part *part)
 {
     if (part->state == LK_PART_HELD)

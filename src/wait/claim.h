@@ -7,20 +7,20 @@
 
 #include "wait/acquisition.h"
 
-/* Put a lease for each part that has its turn into the batch. */
+/* Put a lease into the batch for each part that has its turn. */
 void lk_claim_collect(struct lk_acquisition *a);
 
-/* Claim the batch.  0: each part's rc tells whether it was granted, all or,
- * with `partial`, some; or *taken is the first part whose row is taken, and
- * none was granted.  Other results as those of sqlock_acquire_many(). */
+/* Claim the batch.  0: each part's rc tells whether it was granted (all, or
+ * with `partial` some); or *taken is the first part whose row is taken, and
+ * none was granted.  Other results as sqlock_acquire_many(). */
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,
                  sqlock_error *err);
 
-/* Give barging its limit: where the claim met waiters of the database's queue,
- * so many further acquisitions queue first.  */
+/* Limit barging: if the claim met waiters of the database's queue, the next
+ * `times` acquisitions queue first. */
 void lk_claim_note_contention(const struct lk_acquisition *a, uint32_t times);
 
-/* Make the turns that were granted leases, and give up the others. */
+/* Turn the granted parts into leases, and give up the turns of the others. */
 void lk_claim_hold(struct lk_acquisition *a);
 
 /* Count the result of each lock of an acquisition that is over. */

@@ -1,6 +1,6 @@
 /*
  * entries.h - the table of the locks that this process uses, and the services
- * that their waiters need
+ * for their waiters
  *
  * Order of mutexes: canceller, poller, entries, entry, waiter.  None is held
  * during I/O.
@@ -18,24 +18,24 @@ struct lk_entry;
 
 struct lk_entries {
     struct lk_store *store;
-    /* Tells of events in time: leases that are over (src/locks) and cancelled
-     * waits.  It does no I/O and waits for the application's callbacks only. */
+    /* Runs timed events: leases that are over (src/locks) and cancelled waits.
+     * It does no I/O, and waits only for the application's callbacks. */
     struct lk_service events;
     struct lk_poller poller;
     struct lk_canceller canceller;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the following fields */
     struct lk_entry *by_key;
 };
 
 void lk_entries_init(struct lk_entries *all, struct lk_store *store);
 
-/* End the threads, once or more.  No wait begins after it. */
+/* Stop the threads; may be called again.  No wait may begin afterwards. */
 void lk_entries_stop(struct lk_entries *all);
 
-/* Free all that is left: nobody refers to an entry any more. */
+/* Free the remaining entries.  There must be no references left. */
 void lk_entries_clear(struct lk_entries *all);
 
-/* Find or make the entry of a key, and count one more reference; NULL: out of
+/* Find or create the entry of a key, and add a reference; NULL: out of
  * memory. */
 struct lk_entry *lk_entry_of(struct lk_entries *all, const char *key,
                              const char *name);

@@ -1,5 +1,5 @@
 /*
- * entry.c - holding a lock in this process, and leaving it.  No I/O in here.
+ * entry.c - hold and release a lock within this process.  No I/O in here.
  */
 #include "wait/entry.h"
 
@@ -31,7 +31,8 @@ static bool is_one_of(uint64_t wanted, uint64_t owner)
     return wanted == 0 || wanted == owner;
 }
 
-/* Called with the mutex held: by an acquisition. */
+/* Tell whether an acquisition of that owner is under way.  Called with the
+ * mutex held. */
 static bool is_wanted(const struct lk_entry *entry, uint64_t owner)
 {
     const struct lk_part *part;
@@ -44,7 +45,8 @@ static bool is_wanted(const struct lk_entry *entry, uint64_t owner)
     return false;
 }
 
-/* Called with the mutex held: by a holder, or one that releases it. */
+/* Tell whether that owner holds or releases the lock.  Called with the mutex
+ * held. */
 static bool is_kept(const struct lk_entry *entry, uint64_t owner)
 {
     if (entry->phase == LK_FREE || entry->turn != NULL ||
@@ -77,7 +79,8 @@ void lk_leave(struct lk_entry *entry)
         lk_dequeue(next, LK_PART_TURN, LK_WAKE_TURN);
 }
 
-/* Called with the mutex held: a lease of the registry's is theirs, too. */
+/* Let all queued parts enter again: they share a lease of the registry. Called
+ * with the mutex held. */
 static void let_all_in(struct lk_entry *entry)
 {
     struct lk_part *part;
@@ -109,7 +112,8 @@ void lk_hold(struct lk_part *part, const struct lk_lease *lease)
     entry->cap_ms = lease->cap_ms;
     entry->is_claim_late = lease->is_claim_late;
     entry->deadline_boot_ns = lease->deadline_boot_ns;
-    entry->renewals = NULL; /* those of another lease do not matter */
+    /* renewals of an earlier lease do not matter */
+    entry->renewals = NULL;
     entry->lost = 0;
     entry->is_to_be_told = part->waiter->options->on_lost != NULL;
     entry->acquired_boot_ns = lk_boottime_ns();
@@ -143,7 +147,7 @@ int lk_not_owner(sqlock_error *err)
     return lk_error(err, SQLOCK_EOWNER, "the caller does not own this lock");
 }
 
-/* Called with the mutex held: of a lease that was set aside. */
+/* Release a lease that was set aside.  Called with the mutex held. */
 static void begin_overdue(struct lk_overdue *overdue,
                           struct lk_release_part *part)
 {
@@ -157,7 +161,7 @@ static void begin_overdue(struct lk_overdue *overdue,
     lk_overdue_end(part->entry, overdue);
 }
 
-/* Called with the mutex held: of the lease that its owner has. */
+/* Release the owner's present lease.  Called with the mutex held. */
 static int begin_own(struct lk_release_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -196,7 +200,7 @@ void lk_begin_release(struct lk_release_part *part, uint64_t owner,
     pthread_mutex_unlock(&entry->mutex);
 }
 
-/* Called with the mutex held: nobody holds it any more. */
+/* Clear the lease when the lock has no holder.  Called with the mutex held. */
 static void forget_lease(struct lk_entry *entry)
 {
     entry->hold_count = 0;
@@ -212,8 +216,8 @@ void lk_end_release(struct lk_entry *entry)
     pthread_mutex_unlock(&entry->mutex);
 }
 
-/* A hand-off is not for a lease that may be over, nor once too often in a row:
- * other processes wait as well. */
+/* Choose the next part to hand off to.  Do not hand off a lease that may be
+ * over, nor too often in a row: other processes wait as well. */
 struct lk_part *lk_begin_hand_off(struct lk_entry *entry)
 {
     uint32_t limit = entry->store->options.handoff_limit;

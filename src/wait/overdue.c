@@ -1,8 +1,8 @@
 /*
  * overdue.c - see overdue.h
  *
- * The holder may have ended, or hang, or come back late: then it finds what was
- * set aside for it, and is told the truth by the release of its own CLIENT_ID.
+ * The holder may have ended, hang, or come back late.  In the last case it
+ * finds the lease that was set aside, and releases it by its own CLIENT_ID.
  */
 #include "wait/overdue.h"
 
@@ -14,8 +14,8 @@
 #include "lease/queue.h"
 #include "wait/entry.h"
 
-/* Nobody wakes the waiters when a guard ends, or when a lease is lost that is
- * not watched. */
+/* Look again after this time: waiters are not woken when a guard ends, or when
+ * a lease without on_lost is lost. */
 #define AGAIN_NS (1000 * LK_NS_PER_MS)
 
 bool lk_is_overdue(const struct lk_entry *entry)

@@ -1,16 +1,18 @@
 /*
- * patience.c - a wait goes on while the database is away.  An outage, a server
- * that is full, or one that is a standby, is waited for like a holder: until
- * the caller's time is over, with pauses that grow.  What stays wrong until
- * somebody puts it right ends the wait at once.
+ * patience.c - keep waiting while the database is away
+ *
+ * A wait continues through an outage, on a full server and on a standby, with
+ * growing pauses, until its deadline.  A failure that somebody must repair ends
+ * it at once.
  */
 #include "wait/patience.h"
 
 #include "base/error.h"
 #include "wait/turn.h"
 
-/* A row, a file or a table that others fight for.  EBUSY is not the lock's, and
- * ETIMEDOUT is a claim that outlived its lease. */
+/* Conflicts with other transactions over a row, file or table.  Here EBUSY does
+ * not mean that the lock is held, and ETIMEDOUT means that a claim outlived its
+ * lease. */
 #define OF_OTHERS (LK_RETRY_CONFLICT | LK_RETRY_BUSY)
 
 static const struct lk_retry_policy policy = {
@@ -32,7 +34,7 @@ int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
         return 0;
     if (retry->failures == 0) {
         lk_retry_begin(retry, &policy, self->deadline_ns);
-        /* A file that cannot be written is promoted by nobody. */
+        /* A read-only file does not become writable by a promotion. */
         if (entry->store->db.driver->capabilities & SQLOCK_CAP_ONE_WRITER)
             retry->policy.classes &= ~(unsigned)LK_RETRY_STANDBY;
     }

@@ -1,6 +1,6 @@
 /*
- * patience.h - which failures of the database a wait outlasts, and after which
- * pauses it tries again
+ * patience.h - which failures of the database a wait survives, and how long it
+ * pauses between attempts
  */
 #ifndef LK_PATIENCE_H
 #define LK_PATIENCE_H
@@ -15,7 +15,7 @@ struct lk_patience {
 };
 
 /* Return when the next attempt is due after one that gave rc, CLOCK_MONOTONIC,
- * no later than the deadline; 0: rc is the result of the wait.  */
+ * at most the deadline; 0: end the wait with rc. */
 int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
                           int rc);
 
@@ -23,7 +23,7 @@ int64_t lk_patience_pause(struct lk_patience *patience, struct lk_part *part,
 void lk_patience_end(struct lk_patience *patience, struct lk_part *part);
 
 /* Return the result of a wait whose last attempt gave rc.  A claim in doubt is
- * EUNCERTAIN; a conflict that went on until the end is EBUSY or ETIMEDOUT. */
+ * EUNCERTAIN; a conflict until the end is EBUSY or ETIMEDOUT. */
 int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err);
 
 #endif

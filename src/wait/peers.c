@@ -1,27 +1,27 @@
 /*
  * peers.c - see peers.h
  *
- * Each process counts its own leases, so that together they leave the lock free
- * as often as they should, however many they are.
+ * Each process counts its own leases; together they leave the lock free as
+ * often as they should, however many processes there are.
  */
 #include "wait/peers.h"
 
 #include "base/clock.h"
 
-/* JdbcLockRegistry's pause between two tries, unless set otherwise, and the
- * time of a try. */
+/* JdbcLockRegistry's default pause between two attempts, plus the time of an
+ * attempt. */
 #define PAUSE_NS (110 * LK_NS_PER_MS)
-/* So long ours have it in between; each time that no service came, twice as
- * long, and beyond the second value for good: a service that is gone costs
- * little, and one that comes again is seen. */
+/* How long our processes have the lock between two pauses.  The share doubles
+ * each time that no service came, and pauses end when it exceeds SHARE_MAX_NS,
+ * so a service that is gone costs little; one that returns is seen again. */
 #define SHARE_NS (80 * LK_NS_PER_MS)
 #define SHARE_MAX_NS (2560 * LK_NS_PER_MS)
-/* What a lease of ours counts at the least: about what the round trips of a
- * service's take, so that turns are shared and not time alone. */
+/* The least time that a lease of ours counts: about the round trips of a
+ * service's lease, so that turns are shared and not time alone. */
 #define TURN_NS (4 * LK_NS_PER_MS)
 
-/* Of a process without a wait queue, whose leases count as long as they are,
- * and at the least as long as their round trips take. */
+/* For waiting=poll: a lease counts its duration plus the time of its round
+ * trips. */
 #define POLL_TURN_NS (100 * LK_NS_PER_US)
 #define POLL_SHARE_NS (300 * LK_NS_PER_MS)
 #define POLL_SHARE_MAX_NS (4800 * LK_NS_PER_MS)
@@ -52,7 +52,7 @@ void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,
 {
     bool was_there = was_refused || entry->acquired_boot_ns != 0;
 
-    /* Ours leave the row, a service deletes it. */
+    /* Our releases leave the row, a service deletes it. */
     if (was_there && lease->is_new_row)
         see(entry);
 }
@@ -76,13 +76,14 @@ bool lk_peers_are_due(const struct lk_entry *entry)
     return share_ns > 0 && entry->peers.used_ns >= share_ns;
 }
 
-/* A poll of the others, which is up to a fourth longer than its option. */
+/* Return the pause that covers a poll of the others, which take up to a fourth
+ * longer than poll_ms. */
 static int64_t poll_pause_ns(const struct lk_entry *entry)
 {
     return (int64_t)entry->store->options.poll_ms * LK_NS_PER_MS * 3 / 2;
 }
 
-/* Nobody came in a pause: twice as long until the next. */
+/* Double the share after a pause in which no other contender came. */
 static void share_longer(struct lk_entry *entry, bool is_polling)
 {
     int64_t *share_ns =
@@ -105,7 +106,7 @@ int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
 
     entry->peers.used_ns = 0;
     share_longer(entry, is_polling);
-    /* Another process may come and go in the pause: the token tells. */
+    /* Another process may come and go during the pause; the token shows it. */
     if (is_polling)
         rc =
             lk_row_read(store, entry->key, lk_store_deadline(store), &row, err);
@@ -122,7 +123,7 @@ int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err)
     int rc;
 
     rc = lk_row_read(store, entry->key, lk_store_deadline(store), &row, err);
-    /* A service deletes the row; our releases leave it. */
+    /* Our releases leave the row, a service deletes it. */
     if (rc == 0 && (!row.exists || (row.is_taken && !row.is_sqlocks)))
         see(entry);
     if (rc == 0 && row.exists &&

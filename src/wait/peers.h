@@ -1,13 +1,13 @@
 /*
- * peers.h - leaving a chance to Spring services that want the same lock, and
- * without a wait queue to other processes of ours
+ * peers.h - leave a chance to Spring services that contend for a lock, and to
+ * our own processes where there is no wait queue
  *
- * A service polls every 100 ms and is notified of no release; our own waiters
- * are notified, and hand the lock off.  Where a service has been seen to hold a
- * lock, our processes therefore leave the lock free for one pause of a service
- * after each share of time.  Without a service there is no such pause, except
- * with waiting=poll, where other processes of ours poll like services and are
- * not seen: there the lock is left free for one poll after each 300 ms of
+ * A service polls every 100 ms and is not notified of a release; our own
+ * waiters are notified, and hand the lock off.  Where a service has been seen
+ * to hold a lock, our processes therefore leave the lock free for one polling
+ * pause after each share of time.  Without a service there is no such pause,
+ * except with waiting=poll, where our other processes poll like services and
+ * cannot be seen: there the lock is left free for one poll after each 300 ms of
  * leases, or up to 4.8 s while no process uses the pauses.
  */
 #ifndef LK_PEERS_H
@@ -18,11 +18,11 @@
 
 /* All these functions are called by the part that has the turn. */
 
-/* Note what a wait has seen of the row. */
+/* Note whether a wait has seen a Spring service hold the row. */
 void lk_peers_note(struct lk_entry *entry, struct lk_observed *seen);
 
-/* Note a claim that was granted, before lk_hold(); an earlier one may have been
- * refused. */
+/* Note a granted claim, before lk_hold().  was_refused: an attempt before it
+ * was refused. */
 void lk_peers_granted(struct lk_entry *entry, const struct lk_lease *lease,
                       bool was_refused);
 
@@ -32,8 +32,8 @@ void lk_peers_charge(struct lk_entry *entry);
 /* Tell whether the lock is to be left free before our next claim. */
 bool lk_peers_are_due(const struct lk_entry *entry);
 
-/* Leave the lock free until that point of CLOCK_MONOTONIC; and read then
- * whether another took it.  Results as those of lk_row_read(). */
+/* Leave the lock free until *until_ns, CLOCK_MONOTONIC; afterwards find out
+ * whether another process took it.  Results as lk_row_read(). */
 int lk_peers_begin_pause(struct lk_entry *entry, int64_t *until_ns,
                          sqlock_error *err);
 int lk_peers_end_pause(struct lk_entry *entry, sqlock_error *err);

@@ -1,10 +1,9 @@
 /*
- * poller.c - one statement for all the rows that a process waits for, every so
- * often, and sooner where a lease is about to end.
+ * poller.c - read all rows that a process waits for with one statement, at
+ * intervals, and earlier when a lease is about to end
  *
- * Observing before stealing is for peers whose clocks are not known: an expired
- * row is believed only after it has stayed the same for a TTL on this host's
- * own clock, whatever its time stamp says.
+ * An expired row of a peer whose clock is not trusted is observed first: it is
+ * believed only after it has stayed unchanged for a TTL by this host's clock.
  */
 #include "wait/poller.h"
 
@@ -18,7 +17,7 @@
 #include "lease/observe.h"
 #include "wait/entry.h"
 
-/* Before the next look where one came to nothing. */
+/* Pause after a read that failed. */
 #define AGAIN_NS (10 * LK_NS_PER_MS)
 
 static int64_t pause_ns(const struct lk_entries *all)
@@ -28,7 +27,7 @@ static int64_t pause_ns(const struct lk_entries *all)
     return lk_random_between(poll_us * 3 / 4, poll_us * 5 / 4) * LK_NS_PER_US;
 }
 
-/* Called with the mutex held. */
+/* Remove a subscription.  Called with the mutex held. */
 static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
 {
     DL_DELETE2(poller->subscriptions, waiter, subscription.previous,
@@ -37,8 +36,8 @@ static void unlist(struct lk_poller *poller, struct lk_waiter *waiter)
     waiter->subscription.entry = NULL;
 }
 
-/* Called with the mutex held: the waiter is woken with that result, and its row
- * is not read any more. */
+/* Wake the waiter with that result, and end its subscription.  Called with the
+ * mutex held. */
 static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
                  const sqlock_error *err)
 {
@@ -49,8 +48,8 @@ static void wake(struct lk_poller *poller, struct lk_waiter *waiter, int rc,
     lk_waiter_wake(waiter, LK_WAKE_ROW);
 }
 
-/* The keys that are due, or nearly so; sorted, each once.  Called with the
- * mutex held. */
+/* Collect the keys that are due, or nearly due, sorted and each once.  Called
+ * with the mutex held. */
 static void gather(struct lk_poller *poller, struct lk_batch *batch)
 {
     int64_t soon =
@@ -65,7 +64,7 @@ static void gather(struct lk_poller *poller, struct lk_batch *batch)
     {
         if (waiter->subscription.due_ns > soon || batch->count == LK_BATCH_MAX)
             continue;
-        /* The reference keeps the entry, and its key, when the waiter goes. */
+        /* The reference keeps the entry, and its key, if the waiter leaves. */
         waiter->subscription.entry->references++;
         batch->items[batch->count].owner = waiter->subscription.entry;
         batch->items[batch->count++].lease.key =
@@ -80,7 +79,7 @@ static void let_go(const struct lk_batch *batch)
         lk_entry_drop(batch->items[i].owner);
 }
 
-/* Whether the row has another holder than at the first look. */
+/* Tell whether the row has a different holder than when it was first read. */
 static bool has_changed(struct lk_subscription *subscription,
                         const struct lk_row *row)
 {
@@ -92,7 +91,8 @@ static bool has_changed(struct lk_subscription *subscription,
     return strcmp(subscription->holder, row->client_id) != 0;
 }
 
-/* Called with the mutex held: what was seen, for each who still waits. */
+/* Wake the waiters whose rows are as wanted, and set the next read of the
+ * others.  Called with the mutex held. */
 static void report(struct lk_poller *poller, const struct lk_batch *batch,
                    const struct lk_row *rows, int rc, const sqlock_error *err)
 {
@@ -106,7 +106,7 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
         int64_t left_ns;
 
         if (row == NULL)
-            continue; /* not looked at */
+            continue; /* its row was not read */
         left_ns = rc < 0 ? 0
                          : lk_row_blocked_ns(poller->all->store,
                                              waiter->subscription.seen, row);
@@ -119,7 +119,8 @@ static void report(struct lk_poller *poller, const struct lk_batch *batch,
     }
 }
 
-/* Called with the mutex held, which is let go during the statement. */
+/* Read the due rows and report them.  Called with the mutex held, which is
+ * released during the statement. */
 static void look(struct lk_poller *poller)
 {
     struct lk_entries *all = poller->all;
@@ -143,7 +144,7 @@ static void look(struct lk_poller *poller)
         report(poller, &batch, rows, rc, &err);
         pthread_mutex_unlock(&poller->mutex);
     } else {
-        /* Out of memory, or cut short: look again a little later. */
+        /* Out of memory, or timed out: read again a little later. */
         poller->not_before_ns = lk_boottime_ns() + AGAIN_NS;
     }
     let_go(&batch);
@@ -152,7 +153,7 @@ static void look(struct lk_poller *poller)
     pthread_mutex_lock(&poller->mutex);
 }
 
-/* Called with the mutex held: when the first look is due. */
+/* Return when the first read is due.  Called with the mutex held. */
 static int64_t first_due(const struct lk_poller *poller)
 {
     const struct lk_waiter *waiter;
@@ -163,7 +164,7 @@ static int64_t first_due(const struct lk_poller *poller)
     return due;
 }
 
-/* The handler: one look, or none, and when the next one is due. */
+/* Handler: read once if a read is due, and return when the next is due. */
 static int64_t look_when_due(void *owner)
 {
     struct lk_poller *poller = owner;

@@ -1,5 +1,5 @@
 /*
- * poller.h - reads the rows that a process waits for, all in one statement and
+ * poller.h - read the rows that a process waits for, all in one statement and
  * without locking them, in the store's background service
  */
 #ifndef LK_POLLER_H
@@ -16,19 +16,20 @@ struct lk_entries;
 
 struct lk_poller {
     struct lk_entries *all;
-    pthread_mutex_t mutex; /* before the entries' and a waiter's */
+    pthread_mutex_t mutex; /* taken before the entries' and a waiter's */
     struct lk_handler handler;
     struct lk_waiter *subscriptions;
     size_t count;
-    int64_t not_before_ns; /* CLOCK_BOOTTIME: the last read failed */
+    /* CLOCK_BOOTTIME: end of the pause after a failed read */
+    int64_t not_before_ns;
 };
 
 void lk_poller_init(struct lk_poller *poller, struct lk_entries *all);
-void lk_poller_stop(struct lk_poller *poller); /* once or more */
+void lk_poller_stop(struct lk_poller *poller); /* may be called again */
 
-/* Subscribe: read the entry's row again and again, until it is as wanted or
- * cannot be read.  Then wake the waiter, once; `seen` has what was observed.
- * The subscription is to be ended in any case.  0, ERESOURCE. */
+/* Subscribe: read the entry's row at intervals until it is as wanted or cannot
+ * be read, then wake the waiter, once.  `seen` keeps what was observed.  End
+ * the subscription in any case.  0, ERESOURCE. */
 int lk_poller_begin(struct lk_poller *poller, struct lk_entry *entry,
                     struct lk_waiter *waiter, enum lk_poll_until until,
                     struct lk_observed *seen, sqlock_error *err);

@@ -1,11 +1,11 @@
 /*
- * queue_wait.c - waiting in the database's queue
+ * queue_wait.c - wait in the database's queue
  *
- * At first in the queue, for a second: the waiter that gets the queue lock
- * claims, keeps it as long as the lease, and gives it to the next by the
- * release.  After that the row tells how long the lease is: the wait goes on
- * until its end, subscribed or in the queue, and nothing is sent meanwhile.  A
- * row that is free behind a queue lock that did not come is claimed without it.
+ * A waiter first queues for a second.  If it gets the queue lock, it claims,
+ * keeps the queue lock as long as the lease, and its release passes it on.
+ * Otherwise it reads from the row how long the lease lasts, and waits until its
+ * end, subscribed or in the queue, without sending anything.  If the row is
+ * free but the queue lock did not come, it claims without it.
  */
 #include "wait/queue_wait.h"
 
@@ -44,7 +44,8 @@ static int64_t statement_deadline(const struct lk_queue_wait *wait)
     return lk_wait_statement_deadline(store_of(wait), wait->part->waiter);
 }
 
-/* For opening a connection: as long as there is time for it. */
+/* Return the deadline for opening a connection: the end of the wait, but at
+ * least one statement's time. */
 static int64_t open_until(const struct lk_queue_wait *wait)
 {
     int64_t statement_ns = statement_deadline(wait);
@@ -63,10 +64,10 @@ static int leave(struct lk_queue_wait *wait)
                          statement_deadline(wait));
 }
 
-/* The session ends, with all that it has; nothing is asked of it.  Its server
- * sees that by the closed socket, within a second also where it waits: a KILL
- * would have to go over another connection, which may lead to another server,
- * where that number is a stranger's. */
+/* End the session with all its locks, without a statement.  Its server notices
+ * the closed socket within a second, even while it waits.  KILL would need
+ * another connection, which may lead to a different server, where that number
+ * belongs to a stranger. */
 static void drop(struct lk_queue_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
@@ -77,7 +78,7 @@ static void drop(struct lk_queue_wait *wait)
         lk_pool_discard(&store_of(wait)->db.waiting, connection);
 }
 
-/* The wait goes on without. */
+/* Continue the wait without the wait queue. */
 static void turn_off(struct lk_queue_wait *wait)
 {
     struct lk_connection *connection = wait->connection;
@@ -112,8 +113,8 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
     return wait->way != LK_QUEUE_OFF;
 }
 
-/* Block in the database, where a cancellation finds it.  0; EBUSY: not until
- * then; ECANCELED; EUNREACHABLE: the wait queue is off. */
+/* Block in the database until until_ns, so that a cancellation can end it.  0;
+ * EBUSY: the time is over; ECANCELED; EUNREACHABLE: the wait queue is off. */
 static int block(struct lk_queue_wait *wait, lk_queue_fn function,
                  int64_t until_ns, sqlock_error *err)
 {
@@ -149,7 +150,8 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
         return lk_canceled(err);
     }
     if (rc < 0 && rc != SQLOCK_EBUSY) {
-        /* ECANCELED of the statement is no cancellation of the wait. */
+        /* The statement's ECANCELED does not mean that the wait was
+         * cancelled. */
         drop(wait);
         wait->way = LK_QUEUE_OFF;
         rc = SQLOCK_EUNREACHABLE;
@@ -157,7 +159,7 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
     return rc;
 }
 
-/* Wait in the queue, for nothing else. */
+/* Wait in the queue, without being subscribed. */
 static int queue(struct lk_queue_wait *wait, int64_t until_ns,
                  sqlock_error *err)
 {
@@ -172,7 +174,7 @@ static int queue(struct lk_queue_wait *wait, int64_t until_ns,
     rc = block(wait, lk_wait_queue_of(store)->enqueue, until_ns, err);
     if (rc == 0)
         wait->place = LK_QUEUE_FIRST;
-    /* Some count in whole seconds. */
+    /* Some databases count in whole seconds. */
     if (rc == SQLOCK_EBUSY &&
         lk_waiter_sleep(
             wait->part->waiter,
@@ -200,7 +202,7 @@ static int subscribe(struct lk_queue_wait *wait)
     return rc;
 }
 
-/* How long the lease still is; 0: the row is free. */
+/* Read how much longer the row is taken; 0: it is free. */
 static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
                      sqlock_error *err)
 {
@@ -210,7 +212,7 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
 
     rc = lk_row_read(store, wait->part->entry->key, statement_deadline(wait),
                      &row, err);
-    if (rc == SQLOCK_EBUSY) /* a limit of time */
+    if (rc == SQLOCK_EBUSY) /* a time limit */
         turn_off(wait);
     if (rc < 0)
         return rc;
@@ -220,7 +222,7 @@ static int read_left(struct lk_queue_wait *wait, int64_t *left_ns,
     return 0;
 }
 
-/* For good, or as long as the row has the holder that it has now. */
+/* Go on polling: for good, or until the row's holder changes. */
 static int poll_row(struct lk_queue_wait *wait)
 {
     bool is_once = wait->is_silent && wait->way != LK_QUEUE_OFF;
@@ -234,7 +236,7 @@ static bool is_to_be_polled(const struct lk_queue_wait *wait)
     return wait->way == LK_QUEUE_OFF || wait->is_silent;
 }
 
-/* Until the lease's end, as often as it is renewed. */
+/* Wait until the lease's end, again whenever it is renewed. */
 static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
@@ -257,7 +259,7 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
         rc = wait_queue->subscribe != NULL
                  ? block(wait, wait_queue->await, until_ns, err)
                  : queue(wait, until_ns, err);
-        if (rc == 0) { /* notified: to the queue, with the others */
+        if (rc == 0) { /* notified: queue again, with the others */
             if (wait->place != LK_QUEUE_FIRST)
                 wait->way = LK_QUEUE_SHORT;
             return 0;
@@ -270,8 +272,7 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
     return is_to_be_polled(wait) ? poll_row(wait) : 0;
 }
 
-/* For this wait the queue lock is of no use any more: nobody would give it
- * up. */
+/* Give up the queue lock, which this wait cannot use any more. */
 static void give_up_queue_lock(struct lk_queue_wait *wait)
 {
     wait->way = LK_QUEUE_LONG;
@@ -282,9 +283,8 @@ static void give_up_queue_lock(struct lk_queue_wait *wait)
     }
 }
 
-/* The queue lock is ours, and the row is not free: somebody was quicker,
- * without the queue lock, and as a rule not for long.  0: claim, or the queue
- * lock was given up. */
+/* Wait while we have the queue lock but the row is taken: another process
+ * barged past, usually briefly.  0: claim, or the queue lock was given up. */
 static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
@@ -309,8 +309,8 @@ static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
     return rc;
 }
 
-/* Wait in the queue for FIRST_MS at most.  0: first in it.  EBUSY: not first in
- * time, or the queue failed; `way` says how to go on. */
+/* Wait in the queue for FIRST_MS at most.  0: the queue lock is ours.  EBUSY:
+ * it is not, or the queue failed; `way` says how to go on. */
 static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
 {
     int64_t until_ns = lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),

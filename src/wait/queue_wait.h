@@ -1,5 +1,5 @@
 /*
- * queue_wait.h - waiting in the database's queue for another process
+ * queue_wait.h - wait in the database's queue for another process
  *
  * Without a wait queue, or a connection for it, the row is polled (row.h).  The
  * row decides in any case; the queue is a hint.
@@ -13,18 +13,19 @@
 /* Place of a session in the wait queue. */
 enum lk_queue_place {
     LK_QUEUE_NOWHERE,
-    LK_QUEUE_SUBSCRIBED, /* it is notified of a release */
-    LK_QUEUE_FIRST       /* the queue lock is this session's */
+    LK_QUEUE_SUBSCRIBED, /* is notified of a release */
+    LK_QUEUE_FIRST       /* has the queue lock */
 };
 
 /* Way to wait. */
 enum lk_queue_way {
     LK_QUEUE_SHORT, /* in the queue, for a second */
-    LK_QUEUE_LONG,  /* until the lease's end, as often as it is renewed */
-    LK_QUEUE_OFF    /* without the wait queue */
+    /* until the lease's end, again whenever it is renewed */
+    LK_QUEUE_LONG,
+    LK_QUEUE_OFF /* without the wait queue */
 };
 
-/* Results in place of a code: poll the row now, until it is free, or
+/* Results that are no codes: poll the row, until it is free, or
  * (LK_QUEUE_POLL_CHANGE) has another holder, which will notify. */
 #define LK_QUEUE_POLL 2
 #define LK_QUEUE_POLL_CHANGE 3
@@ -36,15 +37,15 @@ struct lk_queue_wait {
     struct lk_connection *connection; /* NULL: none was needed yet */
     enum lk_queue_place place;
     enum lk_queue_way way;
-    bool is_silent; /* the holder has no queue lock and will not notify: poll
-                       the row once */
-    unsigned looks; /* reads of a row that is taken although the queue lock is
-                       ours */
+    /* the holder has no queue lock and will not notify: poll the row once */
+    bool is_silent;
+    /* reads of a taken row while the queue lock is ours */
+    unsigned looks;
 };
 
 void lk_queue_begin(struct lk_queue_wait *wait, struct lk_part *part);
 
-/* Tell whether there is a queue to wait in, with a connection for it. */
+/* Tell whether there is a wait queue, with a connection for it. */
 bool lk_queue_is_there(struct lk_queue_wait *wait);
 
 /* Wait until a claim may succeed.  0; LK_QUEUE_POLL, LK_QUEUE_POLL_CHANGE;
@@ -54,8 +55,8 @@ int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err);
 /* Note that the claim after the wait was refused. */
 void lk_queue_refused(struct lk_queue_wait *wait);
 
-/* End the wait with that result.  0: a lease was granted, which keeps the queue
- * lock in *place. */
+/* End the wait with that result.  0: a lease was granted; *place gets its queue
+ * lock. */
 void lk_queue_finish(struct lk_queue_wait *wait, struct lk_place *place,
                      int rc);
 

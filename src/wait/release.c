@@ -49,8 +49,8 @@ struct lk_release_part *lk_release_add(struct lk_release *release, size_t i,
 
 /* --- to the next waiter of this process --- */
 
-/* Make the lease that of the next part, in one statement.  0: done; other
- * results as those of lk_lease_hand_off(). */
+/* Hand the lease off to the next part, in one statement.  0: done; other
+ * results as lk_lease_hand_off(). */
 static int hand_off(struct lk_release_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -63,14 +63,14 @@ static int hand_off(struct lk_release_part *part, sqlock_error *err)
 
     if (rc != 0 && rc != SQLOCK_ETIMEDOUT)
         return rc;
-    /* ETIMEDOUT: handed off, but over already, and released. */
+    /* ETIMEDOUT: handed off, but already over, and released. */
     lk_end_hand_off(part->next, rc == 0 ? &given : NULL);
     part->state = LK_RELEASE_OVER;
     return 0;
 }
 
-/* Each is a statement of its own, and so none is tried once the database has
- * failed: all that is left is released together. */
+/* Hand off each lease that has a next waiter, each in a statement of its own.
+ * After an outage none is tried: the rest is released together. */
 static void hand_off_all(struct lk_release *release)
 {
     bool is_outage = false;
@@ -95,21 +95,21 @@ static void hand_off_all(struct lk_release *release)
 
 /* --- to the database --- */
 
-/* Combine the answer of the database with what was known before. */
+/* Combine the result of the release with what was known before. */
 static int outcome(const struct lk_release_part *part, int rc)
 {
     if (part->lost == SQLOCK_ELOST)
         return SQLOCK_ELOST;
-    /* Given up by ourselves, it may well have been ours still. */
+    /* Given up by this process, it may still have been ours. */
     if (part->lost == SQLOCK_EEXPIRED && rc == 0)
         return SQLOCK_EEXPIRED;
-    /* The hand-off may have been carried out after all, late. */
+    /* The hand-off may have been carried out late. */
     if (part->is_handed_off_maybe && rc == SQLOCK_ELOST)
         return SQLOCK_EUNCERTAIN;
     return rc;
 }
 
-/* The lease has come to its end: the next waiter has its turn. */
+/* End the part's lease, and give the turn to the next waiter. */
 static void end_part(struct lk_release_part *part, int rc)
 {
     if (part->state == LK_RELEASE_TURN) {
@@ -126,7 +126,7 @@ static void end_part(struct lk_release_part *part, int rc)
     part->state = LK_RELEASE_OVER;
 }
 
-/* Release all that is left in one statement; return the database's answer. */
+/* Release the remaining leases in one statement; return its result. */
 static int release_rest(struct lk_release *release, sqlock_error *err)
 {
     struct lk_batch *batch = &release->batch;

@@ -29,8 +29,8 @@ void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
         lk_sooner(entry->deadline_boot_ns, renewal->until_ns);
 }
 
-/* A statement about the lease with that TTL, sent last at that moment, may
- * still be on its way; 0: there is none. */
+/* Limit TTL and deadline, because an unanswered statement about the lease, with
+ * TTL cap_ms and last sent at that time, may still arrive; 0: there is none. */
 static void cap(struct lk_entry *entry, uint32_t cap_ms, int64_t sent_boot_ns)
 {
     int64_t latest;
@@ -45,8 +45,9 @@ static void cap(struct lk_entry *entry, uint32_t cap_ms, int64_t sent_boot_ns)
     entry->deadline_boot_ns = lk_sooner(entry->deadline_boot_ns, latest);
 }
 
-/* Alone, its copy knows, whatever came of it: also that nothing was changed.
- * Beside others it only knows what it has done itself. */
+/* Set the deadline after a renewal.  If it was the only one, its copy of the
+ * lease is right, even if nothing was changed.  With others beside it, only a
+ * success counts, limited by them. */
 static void believe(struct lk_entry *entry, const struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc)
 {
@@ -73,7 +74,7 @@ bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
         believe(entry, renewal, lease, rc);
     if (sent_boot_ns != 0)
         cap(entry, lease->cap_ms, sent_boot_ns);
-    /* One beside it may have got no answer. */
+    /* A renewal that overlapped may have got no answer. */
     cap(entry, entry->cap_ms, lk_boottime_ns());
     if ((rc == SQLOCK_ELOST || rc == SQLOCK_EEXPIRED) &&
         entry->lost != SQLOCK_ELOST)

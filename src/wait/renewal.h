@@ -16,24 +16,26 @@
 struct lk_lease;
 struct lk_entry;
 
-/* A renewal that is under way, in memory of its caller.  Under the entry's
+/* A renewal under way, in its caller's memory.  Guarded by the entry's
  * mutex. */
 struct lk_renewal {
     struct lk_renewal *next, *previous; /* of the same lease */
     uint32_t old_ttl_ms;
-    int64_t until_ns;  /* the row lasts so long, whenever it is carried out */
-    int64_t others_ns; /* the soonest until_ns beside it; LK_NEVER: none */
+    /* the row lasts at least until then, whenever the renewal is carried out */
+    int64_t until_ns;
+    /* the earliest until_ns of the overlapping ones; LK_NEVER: none */
+    int64_t others_ns;
 };
 
 /* Begin to renew a copied lease with that TTL.  The entry's deadline may become
- * sooner.  Called with the entry's mutex held. */
+ * earlier.  Called with the entry's mutex held. */
 void lk_renewal_begin(struct lk_entry *entry, struct lk_renewal *renewal,
                       uint32_t ttl_ms);
 
-/* End the renewal with the rc and the copied lease of its item of
- * lk_batch_renew(), whose last statement was sent at that moment (0: none was).
- * False: the lease is another one by now, or over.  Called with the entry's
- * mutex held.  */
+/* End the renewal with the rc and the copied lease of its item in
+ * lk_batch_renew(), whose last statement was sent at that time (0: none was).
+ * False: the lease is over, or another one by now.  Called with the entry's
+ * mutex held. */
 bool lk_renewal_end(struct lk_entry *entry, struct lk_renewal *renewal,
                     const struct lk_lease *lease, int rc, int64_t sent_boot_ns);
 

@@ -14,14 +14,14 @@ int64_t lk_wait_statement_deadline(const struct lk_store *store,
 {
     uint32_t statement_ms = store->options.statement_timeout_ms;
 
-    if (self->wait_ms == 0) /* it only looks, whenever that is */
+    if (self->wait_ms == 0) /* a single attempt, whenever it is made */
         return lk_store_deadline(store);
     return lk_sooner(lk_store_deadline(store),
                      lk_after_ms(self->deadline_ns, statement_ms));
 }
 
-/* Read the part's row now: how long it is not to be claimed; 0: it may be.  0,
- * or as lk_row_read(). */
+/* Read the part's row now.  *left_ns: how long it is not to be claimed; 0:
+ * claim it.  Results as lk_row_read(). */
 static int look(struct lk_part *part, int64_t *left_ns, sqlock_error *err)
 {
     struct lk_store *store = part->entry->store;
@@ -47,8 +47,8 @@ int lk_rows_look(struct lk_store *store, struct lk_batch *batch,
         return lk_error_nomem(err);
     batch->deadline_ns = lk_store_deadline(store);
     rc = lk_rows_read(store, batch, rows, err);
-    /* All are observed, also behind the first that is taken: what was seen of
-     * one is not old when another may be claimed. */
+    /* Observe all rows, also those after the first that is taken, so that each
+     * has been observed when it may be claimed. */
     for (size_t i = 0; rc == 0 && i < batch->count; i++) {
         struct lk_part *part = batch->items[i].owner;
 
@@ -85,7 +85,7 @@ int lk_row_await_poll(struct lk_part *part, sqlock_error *err)
             *err = self->row_err;
         return self->row_rc;
     }
-    /* Once more, at the end: what became free since it was read last. */
+    /* Read once more at the end: the row may have become free. */
     rc = look(part, &left_ns, err);
     return rc == 0 && left_ns > 0 ? lk_not_in_time(self->wait_ms, err) : rc;
 }

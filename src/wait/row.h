@@ -1,5 +1,5 @@
 /*
- * row.h - reading the row of another holder during a wait for it
+ * row.h - read the row of another holder while waiting for it
  */
 #ifndef LK_WAIT_ROW_H
 #define LK_WAIT_ROW_H
@@ -8,12 +8,12 @@
 #include "wait/entry.h"
 
 /* Return the deadline of a statement that is sent now: at most one statement's
- * time behind the end of the wait. */
+ * time after the end of the wait. */
 int64_t lk_wait_statement_deadline(const struct lk_store *store,
                                    const struct lk_waiter *self);
 
 /* Read the rows of all items, whose owners are parts, and find the first one
- * that may not be claimed (NULL: none).  Results as those of lk_row_read(). */
+ * that may not be claimed (NULL: none).  Results as lk_row_read(). */
 int lk_rows_look(struct lk_store *store, struct lk_batch *batch,
                  struct lk_part **blocked, sqlock_error *err);
 

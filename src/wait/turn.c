@@ -1,6 +1,6 @@
 /*
- * turn.c - the FIFO of an entry: enter it, wait for the turn, step back.  No
- * I/O in here.
+ * turn.c - the FIFO of an entry: enter it, wait for the turn, leave it.  No I/O
+ * in here.
  */
 #include "wait/turn.h"
 
@@ -70,7 +70,8 @@ static int twice(sqlock_error *err)
                     "obtain one for each owner");
 }
 
-/* Whether a handle that owns is used by two at a time. */
+/* Tell whether a handle that is itself the owner is used by two callers at
+ * once. */
 static bool is_used_twice(const struct lk_part *self)
 {
     const struct lk_entry *entry = self->entry;
@@ -88,8 +89,8 @@ static bool is_used_twice(const struct lk_part *self)
     return false;
 }
 
-/* Whether a nested acquire asks for what the first one did not: there is one
- * lease for both. */
+/* Tell whether a nested acquire asks for more than the first one did: both
+ * share one lease. */
 static bool wants_more(const struct lk_entry *entry,
                        const sqlock_acquire_options *wanted)
 {
@@ -149,7 +150,7 @@ static int not_in_time(const struct lk_part *part, sqlock_error *err)
                     sqlock_strerror(entry->outage));
 }
 
-/* At the end of the FIFO. */
+/* Append the part to the FIFO. */
 static void queue(struct lk_part *part)
 {
     lk_waiter_prepare(part->waiter);
@@ -198,8 +199,8 @@ int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
     return rc;
 }
 
-/* Out of the FIFO by itself: past a holder whose lease is over, cancelled, or
- * because its time is over.  LK_SUSPENDED: none of them, it stays. */
+/* Leave the FIFO when cancelled or timed out, or take the turn of a holder
+ * whose lease is over.  LK_SUSPENDED: none of these; stay. */
 static int leave_queue(struct lk_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;
@@ -217,7 +218,7 @@ static int leave_queue(struct lk_part *part, sqlock_error *err)
     if (rc == 0)
         return 0;
     part->state = LK_PART_OUTSIDE;
-    if (lk_is_overdue(entry)) /* it may have been this one that was woken */
+    if (lk_is_overdue(entry)) /* this part may have been woken for it */
         lk_wake_first(entry);
     return rc;
 }
@@ -250,7 +251,7 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
     }
 }
 
-/* Its lease may have run out since, and been set aside. */
+/* Undo a nested acquire.  Its lease may have been set aside since. */
 static void count_less(const struct lk_part *part)
 {
     struct lk_entry *entry = part->entry;
@@ -295,7 +296,8 @@ void lk_note_outage(struct lk_entry *entry, int rc)
 {
     struct lk_part *part;
 
-    if (rc == SQLOCK_EUNCERTAIN) /* nothing of the others was sent */
+    /* nothing was sent for the other waiters */
+    if (rc == SQLOCK_EUNCERTAIN)
         rc = SQLOCK_EUNREACHABLE;
     pthread_mutex_lock(&entry->mutex);
     entry->outage = rc;

@@ -1,24 +1,24 @@
 /*
- * turn.h - getting the turn at an entry: first come, first served
+ * turn.h - get the turn at an entry, first come, first served
  *
- * Only the part that has the turn claims the row, so that one contender of a
- * process and key reaches the database.
+ * Only the part that has the turn claims the row, so one contender per process
+ * and key reaches the database.
  */
 #ifndef LK_TURN_H
 #define LK_TURN_H
 
 #include "wait/entry.h"
 
-/* Initialize a part; and take it out of its entry's list, giving up its
+/* Initialize a part; and remove it from its entry's list, giving up its
  * turn. */
 void lk_part_begin(struct lk_part *part, struct lk_entry *entry, uint64_t owner,
                    struct lk_waiter *waiter);
 void lk_part_end(struct lk_part *part);
 
-/* Take the turn, or nest in the owner's lease; or else, if that is allowed,
- * queue in the FIFO.  0: *state says which; LK_PART_OUTSIDE: another has the
- * turn.  ELOST, EEXPIRED, EINUSE, EINVAL, or an outage that waiters share.
- * Once a part is queued, others change part->state.  */
+/* Take the turn, or nest in the owner's lease; otherwise queue in the FIFO if
+ * that is allowed.  0: *state says which; LK_PART_OUTSIDE: another part has the
+ * turn.  ELOST, EEXPIRED, EINUSE, EINVAL, or an outage that waiters share. Once
+ * a part is queued, others change part->state. */
 int lk_enter(struct lk_part *part, bool may_queue, enum lk_part_state *state,
              sqlock_error *err);
 
@@ -30,16 +30,16 @@ int lk_await_turn(struct lk_part *part, enum lk_part_state *state,
 /* Give up the part's turn, or its nested count. */
 void lk_step_back(struct lk_part *part);
 
-/* Note an outage that the part with the turn has met, for all waiters of this
- * process: the result of its attempt; 0: the outage is over. */
+/* Note the result of an attempt as an outage shared by all waiters of this
+ * process; 0: the outage is over. */
 void lk_note_outage(struct lk_entry *entry, int rc);
 
 /* Return the first part in the FIFO that is not cancelled (NULL: none); and
- * wake it, to check the holder's lease.  With the entry's mutex held.  */
+ * wake it, to check the holder's lease.  With the entry's mutex held. */
 struct lk_part *lk_first_queued(const struct lk_entry *entry);
 void lk_wake_first(const struct lk_entry *entry);
 
-/* Take the part out of the FIFO, into that state, and wake its waiter for that
+/* Take the part out of the FIFO, set its state, and wake its waiter for that
  * reason.  With the entry's mutex held. */
 void lk_dequeue(struct lk_part *part, enum lk_part_state state,
                 enum lk_wake_reason reason);

@@ -1,5 +1,6 @@
 /*
- * waiter.c - asleep, or suspended, until woken or cancelled
+ * waiter.c - let a thread sleep, or a request be suspended, until it is woken
+ * or cancelled
  */
 #include "wait/waiter.h"
 
@@ -47,7 +48,7 @@ void lk_waiter_prepare(struct lk_waiter *self)
     pthread_mutex_unlock(&self->mutex);
 }
 
-/* Called with the mutex held.  False: the time is over. */
+/* Sleep once.  False: the time is over.  Called with the mutex held. */
 static bool wait_until(struct lk_waiter *self, int64_t until_ns)
 {
     struct timespec at = lk_timespec(until_ns);

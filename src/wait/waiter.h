@@ -19,13 +19,13 @@ struct lk_cancel_fd;
 struct lk_connection;
 struct lk_entry;
 
-/* Reason for which a waiter was woken.  The last one counts: none comes after
- * the turn or the grant. */
+/* Reason why a waiter was woken.  The last one counts: none comes after the
+ * turn or the grant. */
 enum lk_wake_reason {
-    LK_WAKE_NONE,    /* nobody has woken it */
-    LK_WAKE_LOOK,    /* the holder's lease is over: the first in the FIFO may
-                       take the turn */
-    LK_WAKE_RETRY,   /* taken out of the FIFO, to enter anew */
+    LK_WAKE_NONE, /* not woken */
+    /* the holder's lease is over: the first in the FIFO may take the turn */
+    LK_WAKE_LOOK,
+    LK_WAKE_RETRY,   /* taken out of the FIFO, to enter again */
     LK_WAKE_TURN,    /* the waiter has the turn */
     LK_WAKE_GRANTED, /* the lease was handed off to the waiter */
     LK_WAKE_ROW      /* the poller has read the row: row_rc */
@@ -34,16 +34,16 @@ enum lk_wake_reason {
 /* Change of the row that ends a subscription at the poller. */
 enum lk_poll_until {
     LK_POLL_UNTIL_FREE,   /* the row may be claimed */
-    LK_POLL_UNTIL_CHANGED /* the same, or the holder is another */
+    LK_POLL_UNTIL_CHANGED /* as above, or the holder has changed */
 };
 
 /* A place in the poller's list (poller.h). */
 struct lk_subscription {
     struct lk_waiter *next, *previous;
-    struct lk_entry *entry; /* whose row is read; NULL: not in the list */
-    int64_t due_ns;         /* when to read it next, CLOCK_MONOTONIC */
+    struct lk_entry *entry; /* its row is read; NULL: not in the list */
+    int64_t due_ns;         /* time of the next read, CLOCK_MONOTONIC */
     enum lk_poll_until until;
-    char holder[SQLOCK_KEY_SIZE]; /* as it was read first */
+    char holder[SQLOCK_KEY_SIZE]; /* as first read */
     struct lk_observed *seen;
 };
 
@@ -51,39 +51,42 @@ struct lk_subscription {
 #define LK_SUSPENDED 1
 
 struct lk_waiter {
-    /* never change */
+    /* constant */
     int64_t wait_ms;
     int64_t deadline_ns;                   /* CLOCK_MONOTONIC */
     int64_t asked_ns;                      /* as in lease.h */
-    const sqlock_acquire_options *options; /* complete */
+    const sqlock_acquire_options *options; /* with defaults filled in */
     /* Wakes a request; NULL: the waiter is a thread.  Called with any mutexes
-     * held; takes the executor's only. */
+     * held; takes only the executor's. */
     void (*on_wake)(struct lk_waiter *waiter);
 
-    /* of the thread that runs the acquisition */
-    bool
-        may_not_block; /* in the database: no thread would be left for others */
-    int64_t until_ns;  /* when a suspended request goes on, unless woken */
+    /* used by the thread that runs the acquisition */
+    /* in the database: no thread would be left for others */
+    bool may_not_block;
+    /* when a suspended request continues, unless woken */
+    int64_t until_ns;
 
-    bool is_abandoned; /* a request without a caller; under the mutex of each
-                          entry that it has a part at */
+    /* a request without a caller; guarded by the mutex of each entry at which
+     * it has a part */
+    bool is_abandoned;
 
-    pthread_mutex_t mutex; /* of what follows; behind an entry's */
+    /* guards the following fields; taken after an entry's */
+    pthread_mutex_t mutex;
     pthread_cond_t woken;
     enum lk_wake_reason reason;
-    bool is_cancelled;              /* for good */
-    struct lk_connection *waits_on; /* blocked in the database; NULL */
+    bool is_cancelled;              /* stays true */
+    struct lk_connection *waits_on; /* its blocked connection; NULL */
 
-    /* under the poller's mutex */
+    /* guarded by the poller's mutex */
     struct lk_subscription subscription;
-    int row_rc; /* before LK_WAKE_ROW */
+    int row_rc; /* set before LK_WAKE_ROW */
     sqlock_error row_err;
 
-    int cancel_fd; /* 0: none; never changes once it is watched */
+    int cancel_fd; /* 0: none; constant once it is watched */
     struct {
         struct lk_waiter *next, *previous;
-        struct lk_cancel_fd *watched; /* NULL: none, or it was cancelled */
-    } cancel;                         /* under the canceller's mutex */
+        struct lk_cancel_fd *watched; /* NULL: none, or cancelled */
+    } cancel;                         /* guarded by the canceller's mutex */
 };
 
 void lk_waiter_init(struct lk_waiter *waiter, int64_t wait_ms,
@@ -94,18 +97,19 @@ void lk_waiter_clear(struct lk_waiter *waiter);
  * poller's mutex held. */
 void lk_waiter_wake(struct lk_waiter *waiter, enum lk_wake_reason reason);
 
-/* Forget the last wake-up, before the waiter can be woken for something new. */
+/* Reset the wake reason, before the waiter can be woken for something new. */
 void lk_waiter_prepare(struct lk_waiter *self);
 
-/* Sleep until the waiter is woken or cancelled, or until that point of
- * CLOCK_MONOTONIC.  0: the caller finds out which; LK_SUSPENDED, at once, to a
- * request for which none of them has come. */
+/* Sleep until the waiter is woken or cancelled, or until until_ns,
+ * CLOCK_MONOTONIC.  0: the caller finds out which; LK_SUSPENDED: a request must
+ * wait, and returns at once. */
 int lk_waiter_park(struct lk_waiter *self, int64_t until_ns);
 
-/* Sleep until a wake-up that is under way.  0, LK_SUSPENDED. */
+/* Sleep until a wake-up that is under way, ignoring cancellation.  0,
+ * LK_SUSPENDED. */
 int lk_waiter_park_through(struct lk_waiter *self);
 
-/* Sleep until a point of CLOCK_MONOTONIC, also as a request; 0, ECANCELED. */
+/* Sleep until a point of CLOCK_MONOTONIC, even in a request; 0, ECANCELED. */
 int lk_waiter_sleep(struct lk_waiter *self, int64_t until_ns,
                     sqlock_error *err);
 
@@ -115,8 +119,8 @@ bool lk_waiter_is_cancelled(struct lk_waiter *self);
 /* Set the error of a cancelled wait, and return ECANCELED. */
 int lk_canceled(sqlock_error *err);
 
-/* Set the error of a lock that was not free in time, and return it: EBUSY, or
- * ETIMEDOUT of a wait. */
+/* Set the error of a lock that was not free in time, and return it: ETIMEDOUT
+ * after a wait, otherwise EBUSY. */
 int lk_not_in_time(int64_t wait_ms, sqlock_error *err);
 
 #endif
