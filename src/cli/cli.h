@@ -307,17 +307,19 @@ typedef struct cli_locks {
  *  said why */
 int cli_locks_print(const cli_locks *locks);
 
-/** Write one row to @p out, which is the caller's alone, as a JSON object on
- *  one line.  @return false: out of memory */
-bool cli_info_write(FILE *out, const sqlock_info *row);
-
 struct json_t;
-/** The same as a value; NULL: out of memory. */
+/** Make the JSON value of a row, or of a text, which is escaped where it is no
+ *  UTF-8 and may be NULL.  @return NULL: out of memory */
 struct json_t *cli_info_json(const sqlock_info *row);
 struct json_t *cli_json_text(const char *text);
 
-/** Write a JSON value to stdout and let go of it.  @return CLI_OK, or an exit
- *  status, having said why */
+/** Write a JSON value to stdout in ASCII, formed as jansson's flags ask, with
+ *  no end of line, and free it.  @return false: out of memory, having said
+ *  so */
+bool cli_write_json(struct json_t *value, size_t flags);
+
+/** Write a JSON value to stdout, indented, and free it.  @return CLI_OK, or an
+ *  exit status, having said why */
 int cli_print_json(struct json_t *value);
 
 #endif

@@ -71,20 +71,6 @@ static int print_rows(const sqlock_info *rows, size_t count)
     return cli_locks_print(&locks);
 }
 
-/* Print a JSON value in ASCII, as cli_print_json() does. */
-static bool print_value(json_t *value)
-{
-    char *text = value != NULL
-                     ? json_dumps(value, JSON_ENSURE_ASCII | JSON_ENCODE_ANY)
-                     : NULL;
-
-    json_decref(value);
-    if (text != NULL)
-        (void)fputs(text, stdout);
-    free(text);
-    return text != NULL;
-}
-
 /* Print the rows one by one, each on a line of its own: a tree of all would
  * take several times the memory of the rows. */
 static int print_json(const cli *app, sqlock_layout layout,
@@ -94,16 +80,14 @@ static int print_json(const cli *app, sqlock_layout layout,
     size_t i;
 
     fputs("{\"region\": ", stdout);
-    is_whole = print_value(cli_json_text(cli_region(app)));
+    is_whole = cli_write_json(cli_json_text(cli_region(app)), 0);
     printf(", \"layout\": \"%s\", \"locks\": [", cli_layout_name(layout));
     for (i = 0; is_whole && i < count; i++) {
         fputs(i > 0 ? ",\n" : "\n", stdout);
-        is_whole = cli_info_write(stdout, &rows[i]);
+        is_whole = cli_write_json(cli_info_json(&rows[i]), 0);
     }
-    if (!is_whole) {
-        cli_error("out of memory");
+    if (!is_whole)
         return CLI_SYSTEM;
-    }
     fputs(count > 0 ? "\n]}\n" : "]}\n", stdout);
     return CLI_OK;
 }

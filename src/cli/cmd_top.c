@@ -196,14 +196,12 @@ static void print_totals(const top_view *view, const totals *sum)
         fputs("  hand-overs -  renewals -  lost -\n\n", stdout);
 }
 
-static int print_json(const top_view *view, const look *seen, const totals *sum)
+static int print_json(const look *seen, const totals *sum)
 {
     json_t *locks = json_array();
     json_t *value;
-    char *text;
     size_t i;
 
-    (void)view;
     for (i = 0; i < seen->count && i < ROWS_DEFAULT; i++)
         (void)json_array_append_new(locks, cli_info_json(&seen->rows[i]));
     value = json_pack(
@@ -213,13 +211,10 @@ static int print_json(const top_view *view, const look *seen, const totals *sum)
         sum->seconds, "handovers", (json_int_t)sum->changes, "renewals",
         (json_int_t)sum->renewals, "lost", (json_int_t)sum->losses, "locks",
         locks);
-    text = value != NULL ? json_dumps(value, JSON_COMPACT | JSON_ENSURE_ASCII)
-                         : NULL;
-    json_decref(value);
-    if (text != NULL)
-        puts(text);
-    free(text);
-    return text != NULL ? CLI_OK : CLI_SYSTEM;
+    if (!cli_write_json(value, JSON_COMPACT))
+        return CLI_SYSTEM;
+    putchar('\n');
+    return CLI_OK;
 }
 
 static int print_look(const top_view *view, const look *seen, const totals *sum)
@@ -232,7 +227,7 @@ static int print_look(const top_view *view, const look *seen, const totals *sum)
     int status;
 
     if (view->app->json)
-        return print_json(view, seen, sum);
+        return print_json(seen, sum);
     cli_terminal_size(&columns, &lines);
     if (!view->is_screen || lines <= HEAD_LINES + 1)
         lines = ROWS_DEFAULT + HEAD_LINES + 1;

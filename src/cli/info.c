@@ -11,8 +11,6 @@
 
 #include <jansson.h>
 
-#include "base/json.h"
-
 const char *cli_state_colour(sqlock_state state)
 {
     switch (state) {
@@ -154,105 +152,60 @@ json_t *cli_json_text(const char *text)
     return value;
 }
 
-/* --- a row as JSON --- */
-
-/* Write a text in ASCII, as cli_print_json() does. */
-static bool write_text(FILE *out, const char *text)
+static json_t *json_number(int64_t number, bool is_known)
 {
-    json_t *value;
-    bool is_whole;
-
-    if (text == NULL)
-        return fputs_unlocked("null", out) >= 0;
-    if (cli_is_plain(text)) {
-        lk_json_text(out, text);
-        return true;
-    }
-    value = cli_json_text(text);
-    is_whole = value != NULL &&
-               json_dumpf(value, out, JSON_ENSURE_ASCII | JSON_ENCODE_ANY) == 0;
-    json_decref(value);
-    return is_whole;
+    return is_known ? json_integer((json_int_t)number) : json_null();
 }
 
-static bool write_member(FILE *out, const char *name, const char *text)
+static json_t *json_time(int64_t at_us)
 {
-    (void)fputs_unlocked(name, out);
-    return write_text(out, text);
-}
+    char text[CLI_NUMBER_SIZE];
 
-static void write_number(FILE *out, const char *name, int64_t number)
-{
-    char digits[CLI_NUMBER_SIZE];
-
-    (void)fputs_unlocked(name, out);
-    (void)fputs_unlocked(cli_number_text(digits, number), out);
-}
-
-/* Write a row without a tree of values, which took most of the time of a
- * long list. */
-bool cli_info_write(FILE *out, const sqlock_info *row)
-{
-    bool has_client = row->client_id[0] != '\0';
-    char time[CLI_NUMBER_SIZE];
-    bool is_whole =
-        write_member(out, "{\"key\": ", row->key) &&
-        write_member(out, ", \"name\": ", row->name) &&
-        write_member(out, ", \"state\": ", cli_state_name(row->state)) &&
-        write_member(out, ", \"holder\": ", row->holder) &&
-        write_member(out,
-                     ", \"client_id\": ", has_client ? row->client_id : NULL);
-
-    if (row->token != 0)
-        write_number(out, ", \"token\": ", row->token);
-    else
-        (void)fputs_unlocked(", \"token\": null", out);
-    is_whole = is_whole &&
-               write_member(out, ", \"acquired_at\": ",
-                            cli_time_text(time, row->acquired_at_us, true)) &&
-               write_member(out, ", \"expires_at\": ",
-                            cli_time_text(time, row->expires_at_us, true));
-    write_number(out, ", \"remaining_ms\": ", row->remaining_ms);
-    write_number(out, ", \"ahead_ms\": ", row->ahead_ms);
-    write_number(out, ", \"held_ms\": ", row->held_ms);
-    if (row->waiters >= 0)
-        write_number(out, ", \"waiters\": ", row->waiters);
-    else
-        (void)fputs_unlocked(", \"waiters\": null", out);
-    is_whole = is_whole &&
-               write_member(out, ", \"waiter_names\": ", row->waiter_names) &&
-               write_member(out, ", \"last_holder\": ", row->last_holder) &&
-               write_member(out, ", \"region\": ", row->region);
-    (void)fputs_unlocked("}", out);
-    return is_whole;
+    return cli_json_text(cli_time_text(text, at_us, true));
 }
 
 json_t *cli_info_json(const sqlock_info *row)
 {
-    json_t *value = NULL;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    bool is_whole = out != NULL && cli_info_write(out, row);
+    bool has_client = row->client_id[0] != '\0';
 
-    if (out != NULL && fclose(out) == 0 && is_whole)
-        value = json_loads(text, 0, NULL);
+    return json_pack(
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:o, s:o, "
+        "s:o, s:o}",
+        "key", cli_json_text(row->key), "name", cli_json_text(row->name),
+        "state", cli_state_name(row->state), "holder",
+        cli_json_text(row->holder), "client_id",
+        cli_json_text(has_client ? row->client_id : NULL), "token",
+        json_number(row->token, row->token != 0), "acquired_at",
+        json_time(row->acquired_at_us), "expires_at",
+        json_time(row->expires_at_us), "remaining_ms",
+        (json_int_t)row->remaining_ms, "ahead_ms", (json_int_t)row->ahead_ms,
+        "held_ms", (json_int_t)row->held_ms, "waiters",
+        json_number(row->waiters, row->waiters >= 0), "waiter_names",
+        cli_json_text(row->waiter_names), "last_holder",
+        cli_json_text(row->last_holder), "region", cli_json_text(row->region));
+}
+
+bool cli_write_json(json_t *value, size_t flags)
+{
+    /* ASCII: no terminal obeys it, no locale changes it. */
+    flags |= JSON_ENSURE_ASCII | JSON_ENCODE_ANY;
+    char *text = value != NULL ? json_dumps(value, flags) : NULL;
+
+    json_decref(value);
+    if (text == NULL) {
+        cli_error("out of memory");
+        return false;
+    }
+    (void)fputs(text, stdout);
     free(text);
-    return value;
+    return true;
 }
 
 int cli_print_json(json_t *value)
 {
-    int rc;
-
-    if (value == NULL) {
-        cli_error("out of memory");
+    if (!cli_write_json(value, JSON_INDENT(2)))
         return CLI_SYSTEM;
-    }
-    /* ASCII: no terminal obeys it, no locale changes it. */
-    rc = json_dumpf(value, stdout, JSON_INDENT(2) | JSON_ENSURE_ASCII);
-    json_decref(value);
-    if (rc != 0 || fputc('\n', stdout) == EOF) {
+    if (fputc('\n', stdout) == EOF) {
         cli_error("cannot write the output");
         return CLI_OUTPUT;
     }
