@@ -32,16 +32,16 @@
  *     never 0.
  *
  *     ERETRY         not applied; the transaction, if any, is gone
- *     EBUSY          not applied: somebody's row or table lock (for SQLite, the
- *                    database file), or a duplicate key
+ *     EBUSY          not applied: another session's row or table lock (SQLite:
+ *                    of the database file), or a duplicate key
  *     ECANCELED      not applied: cancelled, or a time limit of the server
  *     EREADONLY      not applied: wrong node
  *     ERESOURCE      not applied: connections, memory, disk
  *     EACCESS        not applied: login or privilege
  *     ESCHEMA        not applied: no such database, table or column
  *     EDATABASE      not applied: any other error of the statement
- *     EUNREACHABLE   nothing was sent; the connection is of no more use
- *     EUNCERTAIN     sent, and no answer; the connection is of no more use
+ *     EUNREACHABLE   nothing was sent; the connection cannot be used again
+ *     EUNCERTAIN     sent, but not answered; it cannot be used again
  *     EINVAL, ENOTSUP, ENOMEM   not sent
  */
 #ifndef SQLOCK_DRIVER_H
@@ -58,7 +58,7 @@ extern "C" {
 /* --------------------------------------------------------------- values -- */
 
 /**
- * Begin a result of so many columns; the rows before are forgotten.
+ * Begin a result with that number of columns; earlier rows are dropped.
  *
  * @return 0        begun
  *         ENOMEM   out of memory
@@ -66,7 +66,7 @@ extern "C" {
 SQLOCK_API int sqlock_result_start(sqlock_result *result, size_t columns);
 
 /**
- * Append one cell to a result.  Every `columns` cells make a row.  The text is
+ * Append one cell to a result.  Every `columns` cells make a row.  A text is
  * copied, and need not end with NUL.
  *
  * @return 0        appended
@@ -87,7 +87,7 @@ SQLOCK_API int sqlock_error_set(sqlock_error *err, int code, int native,
                                 const char *sqlstate, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/** CLOCK_MONOTONIC in nanoseconds: what deadlines are counted in. */
+/** Return CLOCK_MONOTONIC in nanoseconds, the clock of all deadlines. */
 SQLOCK_API int64_t sqlock_monotonic_ns(void);
 
 /* ----------------------------------------------------------- statements -- */
@@ -98,28 +98,27 @@ typedef enum sqlock_placeholder {
     SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
 } sqlock_placeholder;
 
-/* The use of the insert id of a statement that gives no rows, when rows were
+/* What the insert id of a statement without rows stands for, if rows were
  * affected. */
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0, /* it is not read */
     SQLOCK_INSERT_ID_ROW,        /* it is one row of one SQLOCK_INT64 */
-    SQLOCK_INSERT_ID_MARKED,     /* the same without its bit 62, and that bit in
-                                    a second column */
-    SQLOCK_INSERT_ID_UPSERT      /* the same, and in a third one whether one row
-                                    alone counts as affected: it was inserted */
+    SQLOCK_INSERT_ID_MARKED,     /* one row: the id without its bit 62, and that
+                                    bit in a second column */
+    SQLOCK_INSERT_ID_UPSERT      /* as MARKED, and in a third column whether
+                                    exactly one row was affected: inserted */
 } sqlock_insert_id;
 
 /* A statement, ready to send. */
 typedef struct sqlock_statement {
     const char *text; /* SQL in the dialect of the database */
-    uint32_t id; /* > 0: comes again; prepare it once per connection.  The same
-                    id always has the same text.  At most
-                    SQLOCK_STATEMENT_IDS.  0: run once; without parameters it
-                    may go unprepared */
+    uint32_t id; /* > 0: prepare it once per connection; an id always has the
+                    same text; less than SQLOCK_STATEMENT_IDS.  0: run once;
+                    without parameters it need not be prepared */
     sqlock_insert_id insert_id; /* what its insert id stands for */
-    bool is_nowait; /* refuses to wait for a row lock.  EBUSY of it leaves its
-                       transaction as it was; where the database rolls that
-                       back, it is ERETRY */
+    bool is_nowait; /* does not wait for a row lock.  EBUSY must leave the
+                       transaction as it was; if the database rolls it back,
+                       return ERETRY */
 } sqlock_statement;
 /* The greatest id of a statement, plus 1. */
 #define SQLOCK_STATEMENT_IDS 192
@@ -172,37 +171,36 @@ typedef enum sqlock_parameter {
 typedef enum sqlock_statement_kind {
     /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
      * is {3}'s already and not over (token and acquisition time stay, the lease
-     * begins anew).  One row: the token, as integer; a second integer, where
-     * there is one, is not 0 when somebody else has the queue lock, who waits;
+     * is renewed).  One row: the token, as integer; a second integer, if there
+     * is one, is not 0 when another session has the queue lock, so others wait;
      * a third one is not 0 when there was no row.  No row: busy. */
     SQLOCK_SQL_CLAIM,
-    /* Let the lease of {1}{2}{3} begin anew unless it is over.
-     * affected: 1, or 0 also where nothing changed in value. */
+    /* Renew the lease of {1}{2}{3} unless it is over.  affected: 1; 0 also if
+     * no value changed. */
     SQLOCK_SQL_RENEW,
     /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
-     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the queue
-     * lock for those who listen. */
+     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the sessions
+     * subscribed to the queue lock. */
     SQLOCK_SQL_RELEASE,
-    /* The info row of {1}{2}; none when there is none.  Locks nothing. */
+    /* The info row of {1}{2}, if there is one.  Locks nothing. */
     SQLOCK_SQL_READ,
-    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most.  Behind
-     * LIST_BEGIN: the next ones, in any order. */
+    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most.  After
+     * LIST_BEGIN: the next rows, in any order. */
     SQLOCK_SQL_LIST,
     /* End the lease of {1}{2}, unless it is over, that has the client id {9}:
      * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end
      * stays.  affected: 1 or 0. */
     SQLOCK_SQL_BREAK,
-    /* BREAK, but the lock is free at once. */
+    /* As BREAK, but the lock is free at once. */
     SQLOCK_SQL_BREAK_NOW,
-    /* The table is reaped in parts: each is what lies between two bounds, texts
-     * of which the dialect alone knows what they mean.  One row: the bound at
-     * which the part ends that begins at {1} (the bound of the one before, or
-     * "") and has about {4} rows, or null when nothing is left. */
+    /* The table is reaped in ranges.  A range's bound is a text that only the
+     * dialect understands.  One row: the end of the range that begins at {1}
+     * (the end of the previous range, or "") and has about {4} rows; null when
+     * nothing is left. */
     SQLOCK_SQL_REAP_BOUND,
     /* Delete the rows of region {2} between the bounds {1} and {9} whose lease
-     * ended more than {4} us ago and whose token, where there is one, lies more
-     * than {4} us before now, but for those that somebody has locked.
-     * affected: how many. */
+     * ended more than {4} us ago and whose token, if there is one, lies more
+     * than {4} us before now, except locked rows.  affected: how many. */
     SQLOCK_SQL_REAP,
     /* No parameters.  One row: 1 when the server is read-only or else 0, now in
      * us, the server's name and version as text. */
@@ -221,54 +219,54 @@ typedef enum sqlock_statement_kind {
      * lock.  Rows of other regions than {2} are never touched; keys are touched
      * in order.
      */
-    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted; or of any,
-     * with the CLIENT_ID that the row has now; or, where the database cannot
-     * say so in the same statement, no rows and `affected`: 0 when none was
+    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted lease; or of
+     * any, with the row's present CLIENT_ID; or, if the database cannot return
+     * them in the same statement, no rows and `affected`: 0 if none was
      * granted. */
     SQLOCK_SQL_CLAIM_MANY,
-    /* RENEW for each, with its own TTL; a row that somebody has locked is
-     * passed over where the database can do so in the statement, or else the
-     * statement answers EBUSY.  Rows: LOCK_KEY and now in us of each renewed;
-     * or one row with now in us, and `affected`: how many changed. */
+    /* RENEW for each, with its own TTL.  A locked row is passed over if the
+     * database can do so in the statement; otherwise the statement returns
+     * EBUSY.  Rows: LOCK_KEY and now in us of each renewed lease; or one row
+     * with now in us, and `affected`: how many changed. */
     SQLOCK_SQL_RENEW_MANY,
     /* RELEASE for each.  Rows: LOCK_KEY of each; or no rows and `affected`. */
     SQLOCK_SQL_RELEASE_MANY,
     /* The info row of each. */
     SQLOCK_SQL_READ_MANY,
-    /* Lock the rows of those that nobody has locked, for the transaction, and
-     * pass over the others.  Rows: LOCK_KEY.  None where RENEW_MANY passes over
-     * them itself or rows are not locked one by one. */
+    /* Lock the rows that no other session has locked, until the transaction
+     * ends, and pass over the others.  Rows: LOCK_KEY.  Missing if RENEW_MANY
+     * itself passes over them, or rows are not locked one by one. */
     SQLOCK_SQL_LOCK_MANY,
 
-    /* CLAIM, but only where there is a row and it is over.  One row: as CLAIM.
-     * No row: nothing was changed, whatever the reason.  None where it would be
-     * no cheaper than CLAIM. */
+    /* CLAIM, but only a row that exists and is over.  One row: as CLAIM.  No
+     * row: nothing was changed, for any reason.  Missing if it would be no
+     * cheaper than CLAIM. */
     SQLOCK_SQL_TAKE,
-    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over:
-     * all else as CLAIM writes it.  One row: the token.  No row: nothing was
-     * changed.  Durable like a claim. */
+    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over;
+     * otherwise as CLAIM.  One row: the token.  No row: nothing was changed.
+     * Durable like a claim. */
     SQLOCK_SQL_HAND_OFF,
-    /* RELEASE, on a connection that has the queue lock of {1}{2} and gives it
-     * up by that.  None: RELEASE does so itself. */
+    /* RELEASE on a connection that has the queue lock of {1}{2}, and give that
+     * up, too.  Missing: RELEASE does so itself. */
     SQLOCK_SQL_RELEASE_NOTIFY,
 
     /* No parameters.  Free every row of {table} and raise its token; delete all
      * of them on Spring's layouts.  affected: how many.  May be missing. */
     SQLOCK_SQL_AFTER_RESTORE,
-    /* CLAIM, but of the rows that somebody has and that are over only the one
-     * with the client id {9} (null: none) and the lease's end {8}, as READ
-     * gives it.  None: a registry with observe_before_steal is refused. */
+    /* CLAIM, but an expired lease only if it has the client id {9} (null: none)
+     * and the end {8}, as READ returns it.  Missing: a registry with
+     * observe_before_steal is refused. */
     SQLOCK_SQL_CLAIM_OBSERVED,
 
-    /* In a transaction before LIST, which then gives what the table is now.
-     * None: LIST goes by key. */
+    /* Sent in a transaction before LIST, which then returns the table as it is
+     * now.  Missing: LIST reads by key. */
     SQLOCK_SQL_LIST_BEGIN,
 
-    /* Not sent by us but shown, with literals in the place of parameters, for
-     * transactions in programs of their own: an error unless the lease of
-     * {1}{2} is {3}'s, with the token {8} where the layout keeps tokens, and is
-     * not over; nobody can change it then until the transaction ends.  May wait
-     * for a row lock.  None: no lease is guarded there. */
+    /* Not sent by the library but printed, with literals for parameters, for
+     * transactions of other programs: an error unless the lease of {1}{2} is
+     * {3}'s, with the token {8} if the layout keeps tokens, and is not over;
+     * then no session can change it until the transaction ends.  May wait for a
+     * row lock.  Missing: leases cannot be guarded. */
     SQLOCK_SQL_GUARD,
 
     /* Info rows, with a ninth column REGION: of region {2} (null: all but those
@@ -277,15 +275,16 @@ typedef enum sqlock_statement_kind {
      * (null: all); by {9}, "name", "held", "ttl" or "token", {4} at most. */
     SQLOCK_SQL_FIND,
     /* No parameters.  A row for each session that waits in a wait queue: the
-     * queue's number, integer, and what the session is called, text.  None: the
-     * database does not tell. */
+     * queue's number, integer, and the session's name, text.  Missing: the
+     * database does not list them. */
     SQLOCK_SQL_WAITERS,
 
-    /* In a transaction before FIND_PAGE, with the parameters of FIND but {4}
-     * and {9}: the rows as they are now.  None: FIND_PAGE goes by key. */
+    /* Sent in a transaction before FIND_PAGE, with the parameters of FIND
+     * except {4} and {9}; FIND_PAGE then returns the rows as they are now.
+     * Missing: FIND_PAGE reads by key. */
     SQLOCK_SQL_FIND_BEGIN,
-    /* The rows of FIND, {4} of them at most, behind LOCK_KEY {1} of region {9},
-     * by key and region; after FIND_BEGIN: the next ones, in any order. */
+    /* The rows of FIND after LOCK_KEY {1} of region {9}, {4} at most, by key
+     * and region; after FIND_BEGIN: the next rows, in any order. */
     SQLOCK_SQL_FIND_PAGE,
     /* Number of statements. */
     SQLOCK_SQL_KINDS
@@ -296,14 +295,14 @@ typedef enum sqlock_statement_kind {
 
 /* One template. */
 typedef struct sqlock_template {
-    /* NULL: the library's, which databases share, where it has one; "", or one
-     * that is empty with its fragments in place: not to be had. */
+    /* NULL: the library's shared template, if it has one; "", or empty after
+     * its fragments are put in: the statement is missing. */
     const char *text;
     sqlock_insert_id insert_id; /* as in sqlock_statement */
-    bool is_planned_anew;       /* its id is 0: what was best for a small table
-                                   must not be kept for a large one */
+    bool is_planned_anew;       /* its id is 0, so that a plan for a small table
+                                   is not kept when the table has grown */
     uint32_t layouts; /* 1 << sqlock_layout of those that have it; 0: all */
-    /* Of this statement alone; NULL: the library's, or none. */
+    /* Fragments of this statement alone; NULL: the library's, or none. */
     const sqlock_fragment *with;
 } sqlock_template;
 
@@ -316,29 +315,29 @@ typedef struct sqlock_column {
 
 /* Rule for a setting of the server that a promise of locks depends on. */
 typedef struct sqlock_rule {
-    const char *setting; /* a name that `settings` gives; where it gives none,
-                            the rule is passed over */
+    const char *setting; /* a name that `settings` returns; if it does not, the
+                            rule is skipped */
     const char *when;    /* a setting and an fnmatch(3) pattern, "log_bin=ON":
-                            the rule is passed over where it does not match;
-                            NULL: always looked at */
+                            the rule is skipped if it does not match; NULL:
+                            always checked */
     const char *check;   /* of sqlock_check */
     const char *good;    /* fnmatch(3) patterns with '|' between; NULL: 0, which
                             means none, or a number from `least` on */
     int64_t least;       /* the smallest number that is good */
-    sqlock_severity otherwise; /* what it is when the setting is not good */
+    sqlock_severity otherwise; /* severity if the setting is not good */
     const char *advice;        /* what to change then, one line */
 } sqlock_rule;
 
 /* Statements and rules of sqlock_diagnose(). */
 typedef struct sqlock_checks {
     /* Statements without parameters, the last one NULL.  Rows: a setting's name
-     * and its value, as text.  One whose table is missing, or closed to the
-     * user, is passed over.  "local" = "yes" says that client and server are
+     * and its value, as text.  A statement whose table is missing, or not
+     * readable, is skipped.  "local" = "yes" means that client and server are
      * on one machine. */
     const char *const *settings;
     const sqlock_rule *rules; /* the last one has no setting */
-    /* One row: the number that the server itself has for this session, as
-     * integer.  NULL: there are no sessions. */
+    /* One row: the server's own number of this session, as integer.  NULL:
+     * there are no sessions. */
     const char *session;
 } sqlock_checks;
 
@@ -353,17 +352,17 @@ typedef struct sqlock_dialect {
                                            ending with ";\n" */
     const char *done; /* statements that create INT_DONE; NULL: none */
     /*
-     * Fragments, those of a layout first; where neither list has a name, the
-     * library's counts (src/db/lock_sql.c).  Its templates want from every
+     * Fragments, those of a layout first; for a name in neither list the
+     * library's is used (src/db/lock_sql.c).  Its templates need from every
      * dialect
      *     now         the database's clock, as in the columns of time
      *     us          {it}, a number of us, to be added to a time
      *     in_us       {it}, a time or a difference of two, as integer of us
-     *     freed       assignment of the lease's end, behind which nobody has it
+     *     freed       assignment of the lease's end of a free row
      *     born_items  for CLAIM_MANY: J.k, J.c, J.t, J.n and J.h of {1}, by
      *                 key, and {born} AS born
-     * and of one whose rows are locked one by one `share_free`, `unless_there`
-     * and `delete_unlocked` for transactions.
+     * and, if rows are locked one by one, `share_free`, `unless_there` and
+     * `delete_unlocked` for transactions.
      */
     const sqlock_fragment *fragments;
     /* Fragments of one layout, before the others. */
@@ -375,8 +374,8 @@ typedef struct sqlock_dialect {
     sqlock_template statements[SQLOCK_SQL_KINDS];
     const sqlock_checks *checks; /* may be NULL */
     /* One integer: how many sessions of this database are within a transaction
-     * or a statement whose names, as they have given them, begin with {6} and
-     * are not {7}.  No text: sessions have no names. */
+     * or a statement and have set a name that begins with {6} and is not {7}.
+     * Missing: sessions have no names. */
     sqlock_template stale_sessions;
 } sqlock_dialect;
 
@@ -385,29 +384,28 @@ typedef struct sqlock_dialect {
 /* State of the transaction on a connection. */
 typedef enum sqlock_tx_state {
     SQLOCK_TX_NONE,    /* none is open */
-    SQLOCK_TX_OPEN,    /* one that can be committed */
-    SQLOCK_TX_ABORTED, /* one that can only be rolled back, or is gone without
-                          having been ended */
-    SQLOCK_TX_GONE     /* the connection is, and the transaction with it */
+    SQLOCK_TX_OPEN,    /* it can be committed */
+    SQLOCK_TX_ABORTED, /* it can only be rolled back, or the server has ended
+                          it */
+    SQLOCK_TX_GONE     /* connection and transaction are lost */
 } sqlock_tx_state;
 
 /* Statements about the lock table, for its three layouts. */
 typedef enum sqlock_tx_kind {
-    /* Make the row {1}{2} with the name {6}, free, where there is none.  "":
+    /* Insert the row {1}{2} with the name {6}, free, if it is missing.  "":
      * rows are not locked one by one. */
     SQLOCK_TX_SQL_SEED,
     /* One row when the lease of {1}{2} is {3}'s, with the token {8} where the
-     * layout keeps tokens: 1 when it is not over, or else 0; nobody can change
-     * it then until the transaction ends.  Never waits for a row lock: no row
-     * when somebody has one. */
+     * layout keeps tokens: 1 when it is not over, otherwise 0; then no other
+     * session can change it until the transaction ends.  Never waits for a row
+     * lock: no row if another session has one. */
     SQLOCK_TX_SQL_GUARD,
-    /* For `commit_if`: the same, but an error where that gives no row.  None
-     * where there is no `commit_if`. */
+    /* For `commit_if`: as GUARD, but an error instead of no row.  Missing if
+     * there is no `commit_if`. */
     SQLOCK_TX_SQL_ASSERT,
     /* Delete the rows of region {2} between the bounds {1} and {9} of
-     * REAP_BOUND that SEED has made more than {4} us ago and that nobody has
-     * locked.  affected: how many.  Waits for no row lock.  "" where there is
-     * no SEED. */
+     * REAP_BOUND that SEED inserted more than {4} us ago, except locked rows.
+     * affected: how many.  Waits for no row lock.  "" if there is no SEED. */
     SQLOCK_TX_SQL_REAP,
     /* Number of statements. */
     SQLOCK_TX_KINDS
@@ -422,56 +420,56 @@ typedef struct sqlock_transactions {
     /* The last cell of the first row tells which server, database and {table},
      * in schema {1} (null: none was named), this is. */
     const char *identity;
-    /* One text "read committed", in any case, unless the transaction reads from
-     * a snapshot that its first statement takes; takes none itself.  NULL:
-     * `identity` takes none. */
+    /* One text: "read committed" in upper or lower case, unless the transaction
+     * reads from a snapshot that its first statement takes.  Takes no snapshot
+     * itself.  NULL: `identity` takes none. */
     const char *isolation;
 
-    /* Gives a row where row locks hold against the sessions of one node only,
-     * of a database that has several to write to; takes no snapshot.  NULL:
-     * there is no such database. */
+    /* Returns a row if row locks exclude only the sessions of one node of a
+     * cluster with several writable nodes.  Takes no snapshot.  NULL: the
+     * database has no such clusters. */
     const char *one_node;
 
-    /* Behind a SELECT of a row: lock it, but when it is locked give EBUSY or no
-     * row; or wait for it.  NULL: rows are not locked one by one. */
+    /* Appended to a SELECT of a row: FOR UPDATE, not waiting: EBUSY or no row
+     * if it is locked.  NULL: rows are not locked one by one. */
     const char *update_free;
     const char *update_wait; /* FOR UPDATE, waiting */
     const char *share_free;  /* FOR SHARE, not waiting */
     const char *share_wait;  /* FOR SHARE, waiting */
-    /* Where there is one write lock for all: takes it and changes nothing. */
+    /* For a database with one write lock: take it and change nothing. */
     const char *take_write_lock;
-    uint32_t wait_unit_ms; /* what `limit` counts in; 0: nothing waits */
+    uint32_t wait_unit_ms; /* unit of `limit`; 0: nothing waits */
 
     const char *timestamp_us;   /* {column}, a point in time, in us */
     const char *next_timestamp; /* a point in time later than {column} */
     const char *fence_type;     /* type of a fence column */
     const char *owner_type;     /* type of a fence's owner column */
 
-    /** Make a connection of the application's open handle; changes nothing.
-     *  One whose texts are not UTF-8 is refused.
+    /** Make a connection of the application's open handle, without changing it.
+     *  Refuse a handle whose texts are not UTF-8.
      *  @return 0, EINVAL, ... */
     int (*adopt)(void *connection, void *native, sqlock_error *err);
-    /** Let go of it; in place of close. */
+    /** End the use of an adopted handle; called instead of close. */
     void (*unadopt)(void *connection);
-    /** Without a round trip. */
+    /** Return the state of the transaction, without a round trip. */
     sqlock_tx_state (*state)(void *connection);
-    /** Let statements wait for somebody's lock at most @p wait_ms, a multiple
-     *  of wait_unit_ms, and end for no other limit of time, until `unlimit`,
-     *  which puts back what was set before.  The caller has a savepoint, and
-     *  goes on from there after EBUSY. */
+    /** Let statements wait for a lock at most @p wait_ms, a multiple of
+     *  wait_unit_ms, and disable other time limits, until `unlimit` restores
+     *  them.  The caller has set a savepoint, and returns to it after EBUSY. */
     int (*limit)(void *connection, int64_t wait_ms, int64_t deadline_ns,
                  sqlock_error *err);
-    /** End what `limit` has set. */
+    /** Restore what `limit` has changed. */
     int (*unlimit)(void *connection, int64_t deadline_ns, sqlock_error *err);
 
-    /* `unadopt` leaves no statement prepared on the connection: those of
-     * adopted transactions may be prepared, too. */
+    /* `unadopt` removes all prepared statements, so those of adopted
+     * transactions may be prepared, too. */
     bool unprepares;
-    /** May be NULL.  Before each statement on an adopted connection: whether
-     *  its texts are UTF-8 still.  Without a round trip.  @return 0, EINVAL */
+    /** May be NULL.  Check, before each statement on an adopted connection,
+     *  that its texts are still UTF-8, without a round trip.
+     *  @return 0, EINVAL */
     int (*check_adopted)(void *connection, sqlock_error *err);
-    /** May be NULL: then leases are guarded once more, and committed by
-     *  `commit`.  In one round trip run ASSERT @p times times, each with
+    /** May be NULL: then leases are guarded again, and `commit` follows.  In
+     *  one round trip run ASSERT @p times times, each with
      *  @p count of the values, and commit unless one of them fails.
      *  @return ENOTFOUND: an ASSERT found no row, nothing was committed; or as
      *  commit */

@@ -1,7 +1,7 @@
 /*
  * capabilities.c - find out what the database behind a URL supports (F63-F68)
  *
- * Two sessions conflict on purpose, and the result is looked at.  A version
+ * Two sessions conflict on purpose, and the outcome is checked.  A version
  * number would not do: some servers claim to be what they are not.  The
  * sessions use a region of their own, under a lock, so that one caller at a
  * time does this; their row is removed afterwards.

@@ -153,8 +153,8 @@ static bool is_of(const struct lk_item *item, const sqlock_result *result,
             strcmp(cells[2].text, item->lease.client_id) == 0);
 }
 
-/* Record the grants of a claim of many: from rows with a key each, or, where
- * the answer has no keys (only an insert id), from the table. */
+/* Record what a claim of many was granted.  The answer has a row for each
+ * granted key; where it has no keys, read the table. */
 static int take_grants(struct lk_store *store, struct lk_batch *batch,
                        const sqlock_result *result, sqlock_error *err)
 {

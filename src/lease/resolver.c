@@ -3,10 +3,9 @@
  * any more
  *
  * A release is final as soon as the database answers it.  A claim is final when
- * it has been freed and no copy of it can still arrive, since a repeated one
- * may be on its way; or when its lease would be over.  Pauses grow for each
- * row, so that a late row is freed after at most about as long again, with few
- * statements.  An outage pauses all rows at once.
+ * its row has been freed and no repetition of it can still arrive, or when its
+ * lease would be over.  The pauses between the attempts at a row grow with its
+ * age, which keeps statements few.  An outage pauses all rows at once.
  */
 #include "lease/resolver.h"
 

@@ -270,8 +270,8 @@ static int defer(struct lk_acquisition *a, sqlock_error *err)
     return rc == 0 ? go_to(a, LK_CLAIMING) : poll_row(a, rc, err);
 }
 
-/* Tell whether to leave the row free for Spring services, without a place in
- * the database's queue. */
+/* Tell whether to pause before the claim, because Spring services are due a
+ * chance. */
 static bool must_yield(const struct lk_acquisition *a)
 {
     return a->count == 1 && may_wait(a) && !a->self.may_not_block &&

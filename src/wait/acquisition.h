@@ -1,8 +1,8 @@
 /*
  * acquisition.h - acquiring one lock or many, from the call to the grant
  *
- * A thread runs an acquisition to its end and sleeps where it must wait; a
- * request leaves it there, and runs it again when it is woken.
+ * A thread runs an acquisition to its end, sleeping where it must wait.  A
+ * request is suspended there, and run again when it is woken.
  */
 #ifndef LK_ACQUISITION_H
 #define LK_ACQUISITION_H

@@ -147,7 +147,7 @@ int lk_not_owner(sqlock_error *err)
     return lk_error(err, SQLOCK_EOWNER, "the caller does not own this lock");
 }
 
-/* Release a lease that was set aside.  Called with the mutex held. */
+/* Begin to release a lease that was set aside.  Called with the mutex held. */
 static void begin_overdue(struct lk_overdue *overdue,
                           struct lk_release_part *part)
 {
@@ -161,7 +161,7 @@ static void begin_overdue(struct lk_overdue *overdue,
     lk_overdue_end(part->entry, overdue);
 }
 
-/* Release the owner's present lease.  Called with the mutex held. */
+/* Begin to release the owner's present lease.  Called with the mutex held. */
 static int begin_own(struct lk_release_part *part, sqlock_error *err)
 {
     struct lk_entry *entry = part->entry;

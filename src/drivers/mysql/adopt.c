@@ -1,9 +1,9 @@
 /*
- * adopt.c - transactions of the application: its own MYSQL, and the statements
- * that lock and guard rows in them
+ * adopt.c - the application's own transactions on its MYSQL handle, and the
+ * statements that lock and guard rows in them
  *
- * MariaDB and MySQL each have their own words for what is wanted, in comments
- * that the other one passes over.
+ * MariaDB and MySQL need different statements in places; each version stands in
+ * a comment that the other server skips.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +40,8 @@ static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)
     return 0;
 }
 
-/* Refuse CLIENT_FOUND_ROWS, with which an order that exists would count like
- * one that is entered (F20). */
+/* Refuse CLIENT_FOUND_ROWS: with it an order that exists already would count
+ * like one that was inserted (F20). */
 static int refuse_found_rows(const MYSQL *mysql, sqlock_error *err)
 {
     if ((mysql->client_flag & CLIENT_FOUND_ROWS) != 0)
@@ -61,8 +61,8 @@ static int refuse_charset(const char *charset, sqlock_error *err)
                     charset);
 }
 
-/* Refuse a character set other than utf8mb4: in another, the bytes of one
- * order id would be two, and in three-byte UTF-8 two of them one. */
+/* Refuse a character set other than utf8mb4: in another one, one order id would
+ * be stored as two, and in three-byte UTF-8 two as one. */
 static int check_charsets(MYSQL_RES *result, sqlock_error *err)
 {
     MYSQL_ROW row = mysql_fetch_row(result);

@@ -21,7 +21,7 @@
 #define CLIENT_LIBRARY "libmysqlclient"
 #endif
 
-/* No row of ours comes near; a rogue server's must not fill the memory. */
+/* Our rows are much smaller; a rogue server must not fill the memory. */
 #define PACKET_MAX (16UL * 1024 * 1024)
 
 static char client_name[64];
@@ -84,9 +84,9 @@ int lk_mysql_client_enter(sqlock_error *err)
 
 #ifdef MARIADB_PACKAGE_VERSION_ID
 
-/* Set TLS up.  Connector/C takes up TLS whenever it is "enforced", but then
- * goes on without it where the server has none: that is `prefer`.  The
- * certificate is checked only with the last option, by default from 3.4 on. */
+/* Set TLS up.  Connector/C uses TLS whenever it is "enforced", but continues
+ * without it if the server has none: that is `prefer`.  The certificate is
+ * checked only with the last option, by default from 3.4 on. */
 static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
                    sqlock_error *err)
 {
@@ -99,8 +99,9 @@ static int set_tls(MYSQL *mysql, const struct lk_mysql_target *target,
     return 0;
 }
 
-/* Allow all authentication plugins but those that send the password as it
- * is.  Without TLS, sha2 passwords go out under the server's RSA key. */
+/* Allow all authentication plugins except those that send the password in clear
+ * text.  Without TLS, sha2 passwords are encrypted with the server's RSA
+ * key. */
 static void set_authentication(MYSQL *mysql)
 {
     mysql_optionsv(mysql, MARIADB_OPT_RESTRICTED_AUTH,
@@ -108,7 +109,8 @@ static void set_authentication(MYSQL *mysql)
                    "sha256_password,client_ed25519,parsec,auth_gssapi_client");
 }
 
-/* True where the library writes to the socket itself, with MSG_NOSIGNAL. */
+/* Return true where the library writes to the socket itself, with
+ * MSG_NOSIGNAL. */
 bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
 {
     return mysql->net.pvio != NULL && mysql_get_ssl_cipher(mysql) == NULL;
@@ -119,7 +121,7 @@ int lk_mysql_client_socket(MYSQL *mysql)
     return mysql_get_socket(mysql);
 }
 
-/* Wait for what the library wants, its own limit, or the deadline. */
+/* Wait for the socket, the library's own limit, or the deadline. */
 static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
 {
     struct pollfd entry = {.fd = mysql_get_socket(mysql)};
@@ -141,9 +143,9 @@ static int await(MYSQL *mysql, int wanted, int64_t deadline_ns)
     return wanted & ~MYSQL_WAIT_TIMEOUT;
 }
 
-/* Connect by the part of the library that does not block: the blocking call
- * counts in seconds, for each address of a name anew.  The library goes back
- * to blocking calls by itself. */
+/* Connect with the non-blocking calls of the library: the blocking call counts
+ * in seconds, for each address of a name again.  Afterwards the library uses
+ * blocking calls again. */
 bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context)
@@ -200,7 +202,7 @@ static void set_authentication(MYSQL *mysql)
     mysql_options(mysql, MYSQL_OPT_RETRY_COUNT, &attempts);
 }
 
-/* Always false: the library has SIGPIPE ignored by the whole process, which
+/* Return false: the library makes the whole process ignore SIGPIPE, which
  * start_library() undoes. */
 bool lk_mysql_client_spares_sigpipe(MYSQL *mysql)
 {

@@ -1,9 +1,9 @@
 /*
- * connection.c - what every other file asks of a connection: what its last
- * error means, whether it may be used, and its end from another thread
+ * connection.c - what the other files need of a connection: the meaning of its
+ * last error, whether it can be used, and aborting it from another thread
  *
- * abort shuts the socket down.  The server notices only when it next writes, so
- * the session's own time limits stand behind it (F39).
+ * abort shuts the socket down.  The server notices that only when it next
+ * writes; until then the session's own time limits apply (F39).
  */
 #include "drivers/mysql/connection.h"
 

@@ -61,7 +61,7 @@ static const sqlock_fragment fragments[] = {
 
     /* Nobody has it, or its lease ended before now. */
     {"over", "(CLIENT_ID IS NULL OR {ends} < {now})"},
-    /* Nobody has it, or it is the one that was observed, and over. */
+    /* The lock is free, or expired and unchanged since it was observed. */
     {"over_as_observed",
      "(CLIENT_ID IS NULL OR {was_left} OR ({ends} < {now} "
      "AND CLIENT_ID = {9} AND {in_us {ends}} = {8}))"},

@@ -44,9 +44,9 @@ static int driver_open(void *handle, const char *url, const sqlock_connect *how,
     return rc;
 }
 
-/* End the session.  The library says goodbye to the server here, and in TLS
- * even waits to hear the same: so nothing can be received any more, and when
- * the connection is not in order, nothing is sent either. */
+/* End the session.  Here the library says goodbye to the server, and in TLS
+ * even waits for its reply: so the socket is shut for receiving, and for
+ * sending, too, if the connection is not in order. */
 static void driver_close(void *handle)
 {
     struct lk_mysql_connection *connection = handle;
@@ -62,7 +62,7 @@ static void driver_close(void *handle)
     if (connection->has_alarm)
         (void)shutdown(connection->alarm, in_order ? SHUT_RD : SHUT_RDWR);
     mysql_close(connection->mysql);
-    /* Parted from their connection, they only have memory to give back. */
+    /* Detached from the connection, they only free memory. */
     for (i = 0; i <= SQLOCK_STATEMENT_IDS; i++)
         lk_mysql_unprepare(connection, i);
     lk_mysql_sigpipe_release(&held, true);
@@ -123,7 +123,7 @@ static int driver_begin(void *handle, int64_t deadline_ns, sqlock_error *err)
         rc = stay_in_group(connection, err);
     if (rc < 0)
         return rc;
-    /* Should the answer be lost, there is nothing yet that could count. */
+    /* If the answer is lost, no statement has been run in it yet. */
     rc = query(connection, "START TRANSACTION", LK_MYSQL_PREPARING, err);
     connection->in_transaction = rc == 0;
     return rc;
@@ -156,7 +156,8 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
     forget_transaction(connection);
     rc = query(connection, "COMMIT", LK_MYSQL_COMMITTING, err);
     if (rc < 0) {
-        /* Whatever is left of it must not go on under the next statement. */
+        /* The rest of the transaction must not continue under the next
+         * statement. */
         connection->is_broken = true;
         return rc;
     }

@@ -17,7 +17,7 @@ static const struct {
     unsigned int number;
     int code;
 } table[] = {
-    /* The transaction was rolled back for another's sake. */
+    /* The transaction was rolled back in favour of another. */
     {1213, SQLOCK_ERETRY},      /* deadlock */
     {1020, SQLOCK_ERETRY},      /* row changed since it was read */
     {ERROR_DURING_COMMIT, SQLOCK_ERETRY}, /* before it (Galera) */

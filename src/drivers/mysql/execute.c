@@ -76,7 +76,7 @@ static int prepare(struct lk_mysql_connection *connection, const char *text,
     return 0;
 }
 
-/* Find or make the prepared statement.  The place of id 0 is used for one
+/* Find or prepare the statement.  The slot of id 0 is used for a single
  * call. */
 static int prepare_once(struct lk_mysql_connection *connection,
                         const sqlock_statement *statement, size_t count,
@@ -137,8 +137,8 @@ static int start(struct lk_mysql_connection *connection,
 
 #define TOLD_BIT (UINT64_C(1) << 62)
 
-/* Present the insert id as a row.  The statement is done, so no failure from
- * here on undoes it. */
+/* Return the insert id as a row.  The statement has been carried out, and no
+ * failure after this undoes it. */
 static int present_insert_id(uint64_t id, sqlock_insert_id kind,
                              sqlock_result *result, sqlock_error *err)
 {
@@ -179,10 +179,9 @@ static int drain(struct lk_mysql_connection *connection, MYSQL_STMT *prepared,
                                               LK_MYSQL_RUNNING, err);
 }
 
-/* Take a statement's rows, or its count and insert id.  Where the server
- * ends a result with an error, Connector/C believes that rows are still to
- * come, and would wait for them at the statement's next use: so it is not
- * used again. */
+/* Read a statement's rows, or its count and insert id.  If the server ends a
+ * result with an error, Connector/C expects more rows, and would wait for them
+ * at the statement's next use: so the statement is closed. */
 static int finish(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, sqlock_result *result,
                   sqlock_error *err)
@@ -193,7 +192,8 @@ static int finish(struct lk_mysql_connection *connection,
 
     if (mysql_stmt_field_count(prepared) > 0) {
         rc = lk_mysql_read_prepared(connection, place, result, err);
-        if (rc == SQLOCK_ENOMEM) /* it was carried out, with what outcome? */
+        /* it was carried out, but the outcome is unknown */
+        if (rc == SQLOCK_ENOMEM)
             rc = lk_error(err, SQLOCK_EUNCERTAIN,
                           "out of memory for the answer");
     } else {
@@ -270,9 +270,9 @@ static void end_transaction(struct lk_mysql_connection *connection)
         connection->is_broken = true;
 }
 
-/* Check, after a lock that was refused at once, that the transaction is
- * still there.  The error does not tell, and with innodb_rollback_on_timeout
- * MariaDB has rolled it back. */
+/* Check, after a lock that was refused at once, that the transaction still
+ * exists.  The error does not tell; with innodb_rollback_on_timeout MariaDB has
+ * rolled it back. */
 static int check_transaction(struct lk_mysql_connection *connection, int rc,
                              sqlock_error *err)
 {
@@ -289,7 +289,7 @@ static int check_transaction(struct lk_mysql_connection *connection, int rc,
                     "(innodb_rollback_on_timeout)");
 }
 
-/* Find out what an error has made of the transaction. */
+/* Find out what an error did to the transaction. */
 static int settle(struct lk_mysql_connection *connection,
                   const sqlock_statement *statement, int rc, sqlock_error *err)
 {

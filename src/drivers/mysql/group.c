@@ -38,7 +38,7 @@ static int fail(struct lk_mysql_connection *connection, sqlock_error *err)
     return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 }
 
-/* Judge the row that STATE gives. */
+/* Judge the row returned by STATE. */
 static int judge(MYSQL_ROW row, sqlock_error *err)
 {
     if (row == NULL || row[0] == NULL || row[1] == NULL || row[2] == NULL)

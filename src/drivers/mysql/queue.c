@@ -1,9 +1,9 @@
 /*
- * queue.c - waiting in MySQL and MariaDB: a user lock (GET_LOCK) as the queue
+ * queue.c - the wait queue of MySQL and MariaDB: a user lock (GET_LOCK)
  *
- * A session that waits for one holds no snapshot and no row, so it may wait for
- * as long as it likes.  Its server looks every second whether its client is
- * still there.  The name is that of dialect.c.
+ * A session that waits for one holds no snapshot and no row lock, so it may
+ * wait for any time.  Its server checks every second whether its client is
+ * still there.  The name of the lock is made in dialect.c.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -47,8 +47,8 @@ static int mysql_leave(void *handle, int64_t queue, int64_t deadline_ns,
                &answer, err);
 }
 
-/* The time until then, at least 0: GET_LOCK waits for ever if it is asked
- * for less. */
+/* Return the time until then, at least 0: GET_LOCK waits for ever if it is
+ * given less. */
 static int64_t milliseconds_until(int64_t until_ns)
 {
     int64_t left_ms = (until_ns - sqlock_monotonic_ns()) / 1000000;
@@ -58,9 +58,9 @@ static int64_t milliseconds_until(int64_t until_ns)
     return left_ms < LONGEST_MS ? left_ms : LONGEST_MS;
 }
 
-/* Write how long GET_LOCK is to wait.  MariaDB takes parts of seconds.
- * Oracle's counts whole ones: those that have begun are asked for, and the
- * statement is ended before. */
+/* Write how long GET_LOCK is to wait.  MariaDB takes fractions of seconds.
+ * MySQL takes whole seconds: round up, and let the statement's limit end it
+ * earlier. */
 static void write_wait(bool is_mariadb, int64_t left_ms, char text[128],
                        char limit[32])
 {

@@ -38,10 +38,9 @@ static unsigned int seconds_until(int64_t deadline_ns)
     return seconds_of_ms(left / 1000000 + 1);
 }
 
-/* Set the client library's limits, in seconds.  Statements, and connecting,
- * are ended in time by abort; these limits stand behind it, a second later,
- * so that the server's own come first.  With Oracle's library connecting has
- * no other limit. */
+/* Set the client library's time limits, in seconds.  abort ends connecting and
+ * statements in time; these limits apply a second later, so that the server's
+ * own come first.  With Oracle's library nothing else limits connecting. */
 static void set_timeouts(MYSQL *mysql, const sqlock_connect *how)
 {
     unsigned int connect = seconds_until(how->deadline_ns);

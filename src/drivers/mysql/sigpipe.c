@@ -1,12 +1,12 @@
 /*
  * sigpipe.c - keep SIGPIPE away from the program
  *
- * In TLS both client libraries write through OpenSSL, which does not ask the
- * kernel to leave the signal out, and OpenSSL even writes (an alert) while it
- * reads from a connection that was cut.  By default that would end the program.
- * Changing what the signal does is not a library's business, so it is blocked
- * in the calling thread for the time of a call, and taken away if it came: two
- * system calls, which are spared where the library does without.
+ * In TLS both client libraries write through OpenSSL, which does not suppress
+ * the signal, and which writes (an alert) even while it reads from a closed
+ * connection.  By default that would end the program.  A library must not
+ * change the program's handling of the signal, so it is blocked in the calling
+ * thread during a call, and removed if it came.  That costs two system calls,
+ * which are saved where the library suppresses the signal itself.
  */
 #include "drivers/mysql/sigpipe.h"
 
@@ -31,7 +31,7 @@ void lk_mysql_sigpipe_hold(struct lk_mysql_sigpipe *held, MYSQL *mysql)
     (void)sigemptyset(&pipe);
     (void)sigaddset(&pipe, SIGPIPE);
     (void)pthread_sigmask(SIG_BLOCK, &pipe, &held->before);
-    /* Somebody else's stays where it is. */
+    /* A signal that was pending before is left alone. */
     held->was_pending =
         sigismember(&held->before, SIGPIPE) == 1 && is_pending();
 }

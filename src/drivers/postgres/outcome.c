@@ -96,7 +96,8 @@ void lk_pg_watch_notices(lk_pg *session)
     (void)PQsetNoticeReceiver(session->conn, on_notice, session);
 }
 
-/* The length of a text's first line, without what only an error log needs. */
+/* Return the length of a text's first line, without the parts that only an
+ * error log needs. */
 static int first_line(const char *text)
 {
     size_t length = strcspn(text, "\r\n");

@@ -1,9 +1,9 @@
 /*
- * query.c - one statement on a session: send it, wait until the deadline, read
- * everything the server has to say, hand up rows and count
+ * query.c - run one statement on a session: send it, wait until the deadline,
+ * read all the server sends, return rows and count
  *
- * It never blocks, and never sends anything twice, but for a prepared statement
- * that the server does not know any more: that one was not carried out.
+ * It never blocks, and never sends anything twice, except a prepared statement
+ * that the server no longer knows: that one was not carried out.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -160,8 +160,8 @@ static int read_results(lk_pg *session, int64_t deadline_ns, int lost,
     return rc;
 }
 
-/* Watch what the server says on the side.  Outside a transaction a statement
- * commits by itself (F58). */
+/* Watch the server's notices.  Outside a transaction a statement commits by
+ * itself (F58). */
 static void begin_watching(lk_pg *session, bool commits)
 {
     session->watches_commit = commits;
@@ -179,8 +179,8 @@ static int end_watching(lk_pg *session, int rc, sqlock_error *err)
                     "cancelled");
 }
 
-/* Tell of a statement that libpq could not even queue: without its end the
- * server does nothing. */
+/* Report a statement that libpq could not even queue: the server does nothing
+ * with an incomplete statement. */
 static int not_sent(lk_pg *session, sqlock_error *err)
 {
     const char *reason = PQerrorMessage(session->conn);
@@ -234,9 +234,9 @@ int lk_pg_ask(lk_pg *session, const char *text, int64_t deadline_ns, char *cell,
 
 /* --------------------------------------------------- prepared statements -- */
 
-/* Name a prepared statement.  The hash is part of the name, so that behind a
- * pooler, where sessions share backends, no other program's statement of
- * that id can be meant. */
+/* Name a prepared statement.  A hash is part of the name, so that behind a
+ * pooler, where sessions share backends, it cannot name another program's
+ * statement with the same id. */
 static void name_it(char name[LK_PG_NAME_SIZE], const lk_pg *session,
                     const sqlock_statement *statement)
 {
@@ -380,8 +380,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
 
 #define DIVISION_BY_ZERO "22012"
 
-/* Send all statements in one pipeline, in which an error leaves out the
- * rest. */
+/* Send all statements in one pipeline, in which an error skips the rest. */
 static int send_pipeline(lk_pg *session, const sqlock_statement *statement,
                          const sqlock_value *values, size_t count, size_t times,
                          sqlock_error *err)

@@ -1,12 +1,13 @@
 /*
- * queue.c - waiting in PostgreSQL: a session advisory lock as the queue, and
- * LISTEN for those who wait longer
+ * queue.c - the wait queue of PostgreSQL: a session advisory lock, and LISTEN
+ * for longer waits
  *
  * A statement that waits for an advisory lock holds back the snapshot horizon,
- * and CREATE INDEX CONCURRENTLY waits for it: so it may block for a second, no
- * longer.  After that a waiter listens, outside any transaction.  Who listens
- * shares the lock of the queue lock's number + 1, by which a release finds out
- * whether to notify at all (dialect.c): a NOTIFY costs all that commit.
+ * and CREATE INDEX CONCURRENTLY waits for it: so it may block for a second at
+ * most.  After that a waiter listens, outside any transaction.  A listening
+ * session also shares the advisory lock with the queue lock's number + 1, from
+ * which a release finds out whether to notify at all (dialect.c): a NOTIFY
+ * slows all commits down.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -82,7 +83,7 @@ static int pg_subscribe(void *connection, int64_t queue, int64_t deadline_ns,
     return rc;
 }
 
-/* Tell whether somebody has notified, and forget it. */
+/* Tell whether a notification has arrived, and clear it. */
 static bool was_notified(lk_pg *session, int64_t queue)
 {
     char channel[64];

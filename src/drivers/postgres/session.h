@@ -1,10 +1,9 @@
 /*
  * session.h - one PostgreSQL session, shared by the files of this driver
  *
- * wait.c waits for its socket, open.c makes it, query.c runs statements on it,
- * values.c makes their parameters and results, outcome.c says what became of
- * them, adopt.c lends it from the application;
- * driver.c puts these together.
+ * wait.c waits for its socket, open.c connects it, query.c runs statements on
+ * it, values.c converts parameters and results, outcome.c judges outcomes,
+ * adopt.c borrows a session of the application; driver.c puts these together.
  */
 #ifndef LK_POSTGRES_SESSION_H
 #define LK_POSTGRES_SESSION_H
@@ -54,14 +53,14 @@ enum { LK_PG_READY = 1, LK_PG_TIME_IS_UP = 0, LK_PG_ABORTED = -1 };
 int lk_pg_wait(lk_pg *session, int fd, short events, int64_t deadline_ns,
                short *ready);
 
-/* End the wait that goes on and forbid every later one.  From any thread. */
+/* End the present wait and refuse all later ones.  Called from any thread. */
 void lk_pg_abort(lk_pg *session);
 
 bool lk_pg_is_aborted(lk_pg *session);
 
 /* ------------------------------------------------------------- outcome.c -- */
 
-/* Follow what the server says on the side.  Prints nothing. */
+/* Watch the server's notices.  Prints nothing. */
 void lk_pg_watch_notices(lk_pg *session);
 
 /* The result code of a failed statement, by SQLSTATE ("" when there is

@@ -19,7 +19,7 @@ enum {
 
 /* ------------------------------------------------------------ parameters -- */
 
-/* What "%lld" would write, in a fraction of the time. */
+/* Write an integer as "%lld" would, in a fraction of the time. */
 static const char *digits_of(char out[LK_PG_INTEGER_SIZE], int64_t integer)
 {
     uint64_t rest = integer < 0 ? 0 - (uint64_t)integer : (uint64_t)integer;

@@ -68,16 +68,16 @@ int lk_sqlite_run(struct lk_sqlite *c, const sqlock_statement *statement,
                   const sqlock_value *parameters, size_t count,
                   sqlock_result *result, sqlock_error *err);
 
-/* turn.c: take turns with the other connections of this process to the file,
- * from open to close; a turn within a call.  One that was not to be had in time
- * is given back like any other: SQLite then says whether the file is free. */
+/* turn.c: take turns with this process's other connections to the file, from
+ * open to close; a turn lasts within a call.  A turn that did not come in time
+ * is given back like any other: SQLite then tells whether the file is free. */
 void lk_sqlite_turn_open(struct lk_sqlite *c);
 void lk_sqlite_turn_close(struct lk_sqlite *c);
 void lk_sqlite_turn_take(struct lk_sqlite *c);
 void lk_sqlite_turn_give(struct lk_sqlite *c);
 
-/* failure.c: what SQLite's last error on the connection means.  To be called
- * before anything else is done with it. */
+/* failure.c: the meaning of SQLite's last error on the connection.  Call it
+ * before anything else is done with the connection. */
 int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
 /* The meaning of SQLite's last error where nothing can have been written: it
  * is never uncertain. */
@@ -88,8 +88,8 @@ int lk_sqlite_add_functions(struct lk_sqlite *c);
 
 /* queue.c: waiting for another process. */
 extern const sqlock_wait_queue lk_sqlite_wait_queue;
-/* Take the queue lock if it is free and nobody is next: true if so.  Give it
- * back.  End all that the connection has of it. */
+/* Take the queue lock if it is free and no waiter is next: true if so.  Give it
+ * back.  End all use of it by the connection. */
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_close(struct lk_sqlite *c);

@@ -236,10 +236,10 @@ static int roll_back(struct lk_sqlite *c, sqlock_error *err)
     return lk_sqlite_run(c, &statement, NULL, 0, NULL, err);
 }
 
-/* A statement that fails takes back only itself, and whoever shares the
- * transaction goes on (SQLOCK_CAP_ONE_WRITER).  Where SQLite has rolled all of
- * it back, after an interrupt or by a trigger, the code must say so, or what
- * follows would be committed on its own. */
+/* Change the code of a failure after which SQLite has rolled back the whole
+ * transaction (after an interrupt, or by a trigger).  Otherwise a failed
+ * statement undoes only itself, others that share the transaction continue
+ * (SQLOCK_CAP_ONE_WRITER), and what follows would be committed on its own. */
 static int tell_rolled_back(int rc, sqlock_error *err)
 {
     if (rc != SQLOCK_EBUSY && rc != SQLOCK_EDATABASE && rc != SQLOCK_ESCHEMA &&
@@ -273,8 +273,9 @@ static int sqlite_execute(void *connection, const sqlock_statement *statement,
     return rc;
 }
 
-/* Begin a transaction and take the file's lock.  One that begins with a read
- * and writes later would be told to start over (SQLITE_BUSY_SNAPSHOT, F69). */
+/* Begin a transaction and take the file's lock.  A transaction that begins with
+ * a read and writes later would have to start over (SQLITE_BUSY_SNAPSHOT,
+ * F69). */
 static int sqlite_begin(void *connection, int64_t deadline_ns,
                         sqlock_error *err)
 {
@@ -285,8 +286,7 @@ static int sqlite_begin(void *connection, int64_t deadline_ns,
                           err);
 }
 
-/* Roll back.  This waits for nobody, so a deadline that has passed does not
- * keep it from being done. */
+/* Roll back.  This waits for no lock, so it is done even after the deadline. */
 static int sqlite_rollback(void *connection, int64_t deadline_ns,
                            sqlock_error *err)
 {

@@ -1,8 +1,8 @@
 /*
- * execute.c - one statement: prepare, bind, step to the end, collect rows.
+ * execute.c - one statement: prepare, bind, step to the end, collect rows
  *
- * Nothing is believed before SQLITE_DONE: a writing statement with RETURNING
- * hands out its rows first and commits at its last step.
+ * Only SQLITE_DONE means success: a writing statement with RETURNING returns
+ * its rows first and commits at its last step.
  */
 #include <string.h>
 
@@ -153,8 +153,8 @@ static bool only_reads(sqlite3_stmt *prepared)
            sqlite3_column_count(prepared) > 0;
 }
 
-/* Tell whether a statement is to take the file's write lock.  An application
- * that lent its connection waits as it likes. */
+/* Tell whether a statement takes the file's write lock here.  An application
+ * that lent its connection waits as it has set it up to. */
 static bool takes_lock(const struct lk_sqlite *c, sqlite3_stmt *prepared)
 {
     return !c->is_adopted && sqlite3_get_autocommit(c->db) != 0 &&

@@ -1,17 +1,17 @@
 /*
- * queue.c - waiting for another process of this machine: locks on bytes of a
- * file beside the database, one byte for each lock, that belong to an open file
- * description (OFD) and end with it, however its process dies.
+ * queue.c - the wait queue of SQLite, for processes of one machine: locks on
+ * bytes of a file beside the database, one byte for each lock
  *
- * The kernel can only wait for such a lock without a limit of time, so a helper
- * thread does, and is cancelled when it is waited for no longer; a lock that
- * was granted too late is let go.
+ * These locks belong to an open file description (OFD) and end with it, however
+ * its process dies.  The kernel can only wait for such a lock without a time
+ * limit, so a helper thread waits, and is cancelled when the wait ends; a lock
+ * granted too late is given up.
  *
- * A lock that is let go is anybody's, and who did so is the quickest to take it
- * again.  So the byte behind it is for the one who is next: a waiter takes that
- * first, waits for the queue lock and lets the other one go; nobody overtakes
- * it in between.  The file is never the database's own: closing a descriptor of
- * that would drop SQLite's locks (F70).
+ * A process that gives up a lock would be the quickest to take it again.  So
+ * the byte after it belongs to the next waiter: a waiter takes that byte first,
+ * waits for the queue lock, and gives that byte up; no other can barge in
+ * between.  The file is never the database itself: closing a descriptor of that
+ * would drop SQLite's locks (F70).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -162,7 +162,7 @@ struct helper {
     int cancel_state;
 };
 
-/* Wait for a byte's lock. 0, or errno. */
+/* Wait for a byte's lock.  0, or errno. */
 static int wait_for(struct lk_sqlite *c, struct flock *lock)
 {
     int rc;

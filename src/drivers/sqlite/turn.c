@@ -1,16 +1,17 @@
 /*
  * turn.c - the order in which connections of one process write to one file
  *
- * SQLite has no queue for its write lock: who meets another writer naps and
- * tries again.  On a busy machine each nap is as long as the wait for a
- * processor, and the file is often another's by then, so that one of hundreds
- * of connections may have no luck for seconds.  Hence the connections of a
- * process take turns: the first naps, the others sleep until they are called.
- * Between processes it stays a matter of luck, but of few.
+ * SQLite has no queue for its write lock: a connection that meets another
+ * writer sleeps briefly and tries again.  On a busy machine each sleep lasts as
+ * long as the wait for a processor, and the file is often taken again by then,
+ * so that one of hundreds of connections may have no luck for seconds.  Hence
+ * the connections of a process take turns: the first retries, the others sleep
+ * until they are woken.  Between processes it stays a matter of luck, but among
+ * few.
  *
- * A turn is for one statement that takes the lock, not for the transaction that
- * it may begin: statements within one need no turn, so nobody waits for whom it
- * keeps waiting.
+ * A turn covers one statement that takes the lock, not the transaction that it
+ * may begin: statements within one need no turn, so no connection waits for one
+ * that waits for it.
  */
 #include <errno.h>
 #include <stdlib.h>
