@@ -1,6 +1,7 @@
 /*
- * db.c - running statements.  Deadlines, retries and the fate of connections
- * are decided here; what a lost answer means for a lock is decided above.
+ * db.c - run statements: deadlines, retries, and whether a connection is kept
+ *
+ * What a lost answer means for a lock is decided by the caller.
  */
 #include "db/db.h"
 
@@ -18,7 +19,7 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_WITHIN,
 };
 
-/* In a wait queue: an hour; the one who waits goes on then. */
+/* Longest wait in a wait queue: an hour; then the waiter queues again. */
 #define LONGEST_WAIT_MS 3600000u
 
 static int init_pools(struct lk_db *db, const char *url,
@@ -89,7 +90,7 @@ void lk_db_clear(struct lk_db *db)
     lk_watchdog_stop(&db->dog);
 }
 
-/* Run a statement on a connection, which the watchdog looks after. */
+/* Run a statement on a connection, watched by the watchdog. */
 static int execute(struct lk_db *db, struct lk_connection *connection,
                    const sqlock_statement *statement,
                    const sqlock_value *values, size_t count,
@@ -106,8 +107,8 @@ static int execute(struct lk_db *db, struct lk_connection *connection,
     return rc;
 }
 
-/* Tell whether a result means that the session is on a standby.  It stays
- * there, also when the address leads to another node by now. */
+/* Tell whether a result means that the session is on a standby.  Such a session
+ * stays there, even if the address leads to another node by now. */
 static bool is_wrong_node(const struct lk_db *db, int rc)
 {
     return rc == SQLOCK_EREADONLY &&
@@ -247,9 +248,9 @@ int lk_db_ask(struct lk_db *db, struct lk_connection *connection,
         err);
 }
 
-/* Tell whether there is time to wait for a row's lock.  A server that still
- * waits when the statement's time is over leaves the outcome unknown; SQLite
- * ends the wait for its file's lock in time. */
+/* Tell whether there is time to wait for a row's lock.  If a server is still
+ * waiting at the statement's deadline, the outcome is unknown; SQLite ends its
+ * wait for the file in time. */
 static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
 {
     return (db->driver->capabilities & SQLOCK_CAP_ONE_WRITER) != 0 ||
@@ -257,7 +258,7 @@ static bool has_time_to_wait(const struct lk_db *db, const struct lk_run *run)
                        db->pool.options.lock_timeout_ms) < run->deadline_ns;
 }
 
-/* The classes of results after which this run is sent again. */
+/* Return the classes of results after which this run is sent again. */
 static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
 {
     unsigned classes = LK_RETRY_CONFLICT | LK_RETRY_FULL;
@@ -272,8 +273,8 @@ static unsigned classes_of(const struct lk_db *db, const struct lk_run *run)
     return classes;
 }
 
-/* The result of a run.  Of a statement that writes, the last attempt tells
- * it, not an earlier one that got no answer. */
+/* Return the result of a run.  For a statement that writes, the last attempt
+ * decides, not an earlier one without an answer. */
 static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
                    sqlock_error *err)
 {
@@ -286,8 +287,8 @@ static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
                     "the database did not say in time what became of it");
 }
 
-/* Why there was no connection: once there is too little time left to connect,
- * the last try is cut short, and the answer to one before says more. */
+/* The last failure to connect.  When there is too little time left, the last
+ * attempt is cut short, and the failure before it says more. */
 struct refusal {
     bool is_known;
     sqlock_error err;
@@ -328,7 +329,7 @@ int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
         was_uncertain = was_uncertain || rc == SQLOCK_EUNCERTAIN;
         run->was_uncertain = run->was_uncertain || was_uncertain;
         retry.policy.classes = classes_of(db, run);
-        retry.deadline_ns = run->deadline_ns; /* connecting puts it off */
+        retry.deadline_ns = run->deadline_ns; /* connecting extends it */
     } while (lk_retry_goes_on(&retry, rc));
     return outcome(run, rc, was_uncertain, err);
 }

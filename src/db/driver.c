@@ -1,7 +1,9 @@
 /*
- * driver.c - the list of drivers: those compiled in, then those an application
- * has registered.  A driver with a hole in it is refused here, so that nobody
- * has to look for one later.
+ * driver.c - the list of drivers: those compiled in, then those registered by
+ * the application
+ *
+ * A driver that lacks a required member is refused here, so other code need not
+ * check for it.
  */
 #include "db/driver.h"
 
@@ -22,15 +24,15 @@ LK_STATIC_MUTEX(guard);
 static const sqlock_driver *registered[REGISTERED_MAX];
 static size_t registered_count;
 
-/* Drivers as they are without a wait queue; the first one without `of` ends
- * them. */
+/* Forms of drivers without a wait queue; the first one without `of` ends the
+ * list. */
 static struct form {
     const sqlock_driver *of;
     sqlock_driver driver;
     sqlock_dialect dialect;
 } forms[COMPILED_IN_MAX + REGISTERED_MAX + 1];
 
-/* Called with the guard held. */
+/* Return a driver by its index.  Called with the guard held. */
 static const sqlock_driver *driver_at(size_t index)
 {
     size_t compiled_in = 0;
@@ -58,7 +60,7 @@ static bool is_listed(const char *schemes, const char *scheme, size_t length)
     return false;
 }
 
-/* Called with the guard held. */
+/* Find the driver for a scheme.  Called with the guard held. */
 static const sqlock_driver *driver_for(const char *scheme, size_t length)
 {
     const sqlock_driver *driver;
@@ -69,7 +71,8 @@ static const sqlock_driver *driver_for(const char *scheme, size_t length)
     return NULL;
 }
 
-/* Called with the guard held.  A driver that was found has a place. */
+/* Return the polling form of a driver, which is in the list.  Called with the
+ * guard held. */
 static const sqlock_driver *polling_form(const sqlock_driver *driver)
 {
     struct form *form = forms;
@@ -157,8 +160,8 @@ int lk_driver_find(const sqlock_driver **out, const char *url,
     return rc;
 }
 
-/* Tell whether a statement can be rendered.  Those of many leases and those
- * after them may be missing, but not be unreadable. */
+/* Tell whether a statement is valid.  Statements about many leases, and those
+ * listed after them, may be missing. */
 static bool can_render(const sqlock_dialect *dialect, sqlock_layout layout,
                        sqlock_statement_kind kind)
 {

@@ -1,7 +1,6 @@
 /*
- * epoch.h - whose history of the data the connections have found, and whether
- * that changes: after a failover the new server may lack what the old one had
- * acknowledged (F57)
+ * epoch.h - detect a change of the server's history (its epoch): after a
+ * failover the new server may lack what the old one had acknowledged (F57)
  */
 #ifndef LK_EPOCH_H
 #define LK_EPOCH_H
@@ -10,27 +9,28 @@
 
 #include "sqlock/driver.h"
 
-/* To be told of a change, by whoever opened the connection that found it. */
+/* Called when the epoch changes, by the thread that opened the connection. */
 typedef void (*lk_epoch_fn)(void *context, const char *before, const char *now);
 
-/* To be told of settings by which a crash of the server may lose commits. */
+/* Called with settings by which a crash of the server may lose commits. */
 typedef void (*lk_forgets_fn)(void *context, const char *settings);
 
 struct lk_epoch {
-    lk_epoch_fn changed; /* NULL: nobody; not to be set any more once there are
-                            connections; so is the next one */
+    /* NULL: none; set it, and the next one, before there are connections */
+    lk_epoch_fn changed;
     lk_forgets_fn forgets;
     void *context;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the following fields */
     char last[SQLOCK_EPOCH_SIZE];
     uint32_t changes;
-    char settings[sizeof((sqlock_description *)0)->forgets]; /* told last */
+    /* reported last */
+    char settings[sizeof((sqlock_description *)0)->forgets];
 };
 
 void lk_epoch_init(struct lk_epoch *epoch);
 void lk_epoch_clear(struct lk_epoch *epoch);
 
-/* Note the epoch that a new connection has found; "" tells nothing. */
+/* Note the epoch of a new connection; "": unknown. */
 void lk_epoch_note(struct lk_epoch *epoch, const char *now);
 
 /* Note the settings that a connection has found.  They are logged once, and

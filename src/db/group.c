@@ -1,10 +1,12 @@
 /*
- * group.c - group commit.  Connections that fight for SQLite's one write lock
- * starve each other, and each commit costs as much as one for all; so the
- * statements of a process queue up here, and a leader runs those that have
- * gathered in one transaction.  It goes on for the others only for a moment and
- * only while nobody outside has the file, then another of them leads: waking a
- * thread for each group would cost as much as the group.
+ * group.c - group commit
+ *
+ * Connections that compete for SQLite's single write lock starve each other,
+ * and a commit for one costs as much as one for all.  So the statements of a
+ * process queue up here, and a leader runs those that have gathered in one
+ * transaction. A leader whose own statement is done continues briefly, and only
+ * while no other process uses the file; then another becomes the leader.
+ * Waking a thread for each group would cost as much as the group.
  */
 #include "db/group.h"
 
@@ -17,7 +19,7 @@
  * processes. */
 #define GROUP_MAX 64
 
-/* How long a leader whose own statement is done goes on. */
+/* How long a leader continues after its own statement. */
 #define LEAD_NS LK_NS_PER_MS
 
 void lk_group_init(struct lk_group *group)
@@ -33,9 +35,8 @@ void lk_group_clear(struct lk_group *group)
     (void)pthread_mutex_destroy(&group->mutex);
 }
 
-/* Choose the requests that wait now as the next group; until it begins each
- * of them may leave.  Return how many there are, and the latest of their
- * deadlines. */
+/* Choose the waiting requests as the next group; each may still leave until it
+ * begins.  Return their number and the latest of their deadlines. */
 static size_t gather(struct lk_group *group, int64_t *deadline_ns)
 {
     int64_t sent_boot_ns = lk_boottime_ns();
@@ -55,7 +56,7 @@ static size_t gather(struct lk_group *group, int64_t *deadline_ns)
     return count;
 }
 
-/* Cut the requests of the group that are still there off the queue.  NULL:
+/* Take the requests of the group that are still waiting off the queue.  NULL:
  * none is left. */
 static struct lk_request *cut(struct lk_group *group)
 {
@@ -75,7 +76,7 @@ static struct lk_request *cut(struct lk_group *group)
 }
 
 /* Leave the queue.  False: the request's statement is under way, or it is to
- * lead, and it will be called. */
+ * lead; it will be called. */
 static bool leave(struct lk_group *group, const struct lk_request *request)
 {
     struct lk_request *before = NULL;
@@ -122,12 +123,11 @@ static bool ends_transaction(int rc)
            rc != SQLOCK_ESCHEMA && rc != SQLOCK_EINVAL;
 }
 
-/* Run several statements in one transaction; one that fails takes back only
- * itself.  All of them have the time of the last: one that is late by now
- * would be refused and take the others with it, while its caller waits for
- * the end of the group in any case. *head is set once the transaction has
- * begun.  A begin that failed is rolled back, too, for the next user of the
- * connection. */
+/* Run several statements in one transaction; one that fails undoes only itself.
+ * All have the deadline of the last one: a late one would be refused and would
+ * end the others, too, while its caller waits for the group anyway.  *head is
+ * set once the transaction has begun.  A failed begin is rolled back, too, for
+ * the next user of the connection. */
 static int run_together(struct lk_group *group, const struct lk_pool *pool,
                         struct lk_connection *connection, int64_t begin_by_ns,
                         int64_t deadline_ns, struct lk_request **head,
@@ -153,10 +153,10 @@ static int run_together(struct lk_group *group, const struct lk_pool *pool,
 
 static void call(struct lk_request *request)
 {
-    (void)sem_post(&request->called); /* it may be gone at once */
+    (void)sem_post(&request->called); /* it may be freed at once */
 }
 
-/* Let the callers that were served go.  The leader knows already. */
+/* Wake the callers that are done, except the leader. */
 static void dismiss(struct lk_request *head, const struct lk_request *leader)
 {
     while (head != NULL) {
@@ -170,8 +170,8 @@ static void dismiss(struct lk_request *head, const struct lk_request *leader)
     }
 }
 
-/* Run the next group.  False: nobody waits, or the file was not to be had in
- * time, and nothing has been done. */
+/* Run the next group.  False: no request waits, or the file was not available
+ * in time; nothing was done. */
 static bool run_group(struct lk_group *group, struct lk_pool *pool,
                       const struct lk_request *leader, int64_t begin_by_ns)
 {
@@ -225,8 +225,8 @@ static struct lk_request *pass_on(struct lk_group *group)
     return next;
 }
 
-/* Lead groups until this request's own is over.  It is in the first group,
- * for which it waits as long as it takes. */
+/* Lead groups until this request is done.  It is in the first group, for which
+ * it waits without a limit. */
 static void lead(struct lk_group *group, struct lk_pool *pool,
                  const struct lk_request *leader)
 {
@@ -261,9 +261,9 @@ static bool enqueue(struct lk_group *group, struct lk_request *request)
     return is_first;
 }
 
-/* Wait until the request is done or is to lead.  The caller of a request
- * touches it for the last time when it calls, so the request must not go
- * before that.  ECANCELED: it has left, undone. */
+/* Wait until the request is done or is to lead.  Its caller touches it last
+ * when it calls, so the request must exist until then.  ECANCELED: it has left,
+ * and was not carried out. */
 static int await_call(struct lk_group *group, struct lk_request *request)
 {
     struct timespec at = lk_timespec(request->deadline_ns);

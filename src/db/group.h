@@ -1,6 +1,6 @@
 /*
- * group.h - writes of one process to a database that has one writer (SQLite):
- * whoever comes first commits for all who came meanwhile
+ * group.h - group commit for a database with one writer (SQLite): the first
+ * request of a process commits for all that arrive meanwhile
  */
 #ifndef LK_GROUP_H
 #define LK_GROUP_H
@@ -11,7 +11,7 @@
 #include "db/pool.h"
 #include "sqlock/driver.h"
 
-/* One statement that waits for its turn; on its caller's stack. */
+/* One waiting statement, on its caller's stack. */
 struct lk_request {
     const sqlock_statement *statement;
     const sqlock_value *values;
@@ -19,15 +19,16 @@ struct lk_request {
     int64_t deadline_ns;
     sqlock_result *result;
     sqlock_error *err;
-    int64_t sent_boot_ns; /* out, if it was: before the transaction began */
-    int rc;               /* out */
+    /* out, if it was sent: before the transaction began */
+    int64_t sent_boot_ns;
+    int rc; /* out */
 
     struct lk_request *next;
-    bool is_gathered; /* for the group whose transaction is to begin */
+    bool is_gathered; /* in the group whose transaction is to begin */
     bool is_leader;   /* its thread runs the next group */
-    sem_t called;     /* it is done, or to lead */
-    /* Atomic for what comes before it: sanitizers know nothing of how
-     * sem_clockwait() orders. */
+    sem_t called;     /* it is done, or is to lead */
+    /* Atomic because sanitizers do not know that sem_clockwait() orders
+     * memory. */
     atomic_bool is_done;
 };
 
@@ -40,9 +41,9 @@ struct lk_group {
 void lk_group_init(struct lk_group *group);
 void lk_group_clear(struct lk_group *group);
 
-/* Run a statement, alone or together with others, on a connection of the pool.
- * 0 only once it is committed.  ECANCELED also when its deadline came before
- * the transaction of the others had begun: it is not in it. */
+/* Run a statement, alone or with others, on a connection of the pool.  0 only
+ * after the commit.  ECANCELED also if its deadline passed before the group's
+ * transaction began; then it was not sent. */
 int lk_group_run(struct lk_group *group, struct lk_pool *pool,
                  struct lk_request *request);
 

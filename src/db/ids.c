@@ -1,6 +1,7 @@
 /*
- * ids.c - one number for each text, for as long as the connections live.
- * Whoever asks with the same text shares the prepared statement.
+ * ids.c - one number for each text, for as long as the connections live
+ *
+ * Equal texts share a prepared statement.
  */
 #include "db/ids.h"
 

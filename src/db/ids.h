@@ -1,6 +1,6 @@
 /*
- * ids.h - numbers for statements that are not the dialect's own, so that they
- * are prepared once per connection, too
+ * ids.h - numbers for statements that are not the dialect's own, so that they,
+ * too, are prepared once per connection
  */
 #ifndef LK_IDS_H
 #define LK_IDS_H
@@ -23,8 +23,8 @@ struct lk_ids {
 void lk_ids_init(struct lk_ids *ids);
 void lk_ids_clear(struct lk_ids *ids);
 
-/* The number of a text, always the same; 0 when numbers have run out, and
- * the text goes unprepared. */
+/* Return the number of a text, always the same; 0 if numbers have run out: then
+ * the text is not prepared. */
 uint32_t lk_ids_of(struct lk_ids *ids, const char *text);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * lock_sql.c - the statements about locks, as templates: what they have in
- * common in all layouts and databases
+ * lock_sql.c - the statements about locks as templates, shared by all layouts
+ * and databases
  *
  * A dialect says how its database writes `now`, `later`, `in_us` and so on (see
- * sqlock/driver.h), and has a text of its own only where its SQL cannot do with
- * these.  How they look in the end is in sql/DATABASE/statements.sql.
+ * sqlock/driver.h), and has a statement of its own only where these do not
+ * suffice. The rendered statements are in sql/DATABASE/statements.sql.
  */
 #include "db/lock_sql.h"
 

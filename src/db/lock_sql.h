@@ -6,11 +6,11 @@
 
 #include "sqlock/driver.h"
 
-/* By kind; text NULL: each dialect has its own, or none. */
+/* Templates by kind; text NULL: each dialect has its own, or none. */
 extern const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS];
 extern const char *const lk_tx_templates[SQLOCK_TX_KINDS];
 
-/* What stands for a name where the dialect has nothing else for it. */
+/* The fragments used for names that a dialect does not define. */
 extern const sqlock_fragment lk_lock_fragments[];
 extern const sqlock_fragment *const lk_layout_fragments[SQLOCK_LAYOUTS];
 

@@ -11,8 +11,8 @@
 #include "base/thread.h"
 #include "sqlock/driver.h"
 
-/* The longest pause is no longer than the shortest default of a statement's
- * time, so that each call has its try. */
+/* The longest pause is no longer than the shortest default of a statement
+ * timeout, so that each call makes an attempt. */
 static const struct lk_retry_policy policy = {
     .first_us = 5000,
     .longest_us = 500000,
@@ -73,7 +73,7 @@ void lk_outage_leave(struct lk_outage *outage, int rc, const sqlock_error *why)
     if (!lk_retry_admits(policy.classes, rc)) {
         lk_retry_reset(&outage->retry);
     } else if (outage->retry.failures == 0 || outage->is_probed) {
-        /* Of several that were under way at first, one counts. */
+        /* Of several attempts that began before the outage, one counts. */
         (void)lk_retry_decide(&outage->retry, rc);
         outage->rc = rc;
         outage->why = *why;

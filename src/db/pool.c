@@ -1,8 +1,10 @@
 /*
- * pool.c - keeping connections.  The one used last is taken first, so that the
- * rest can go idle; but last of all the one that somebody will ask for.  A
- * server may have closed an idle one (F45): that shows without a round trip,
- * and another is opened instead.
+ * pool.c - keep connections
+ *
+ * The connection used last is taken first, so that the others can go idle; one
+ * that its user will soon prefer is taken last.  A server may have closed an
+ * idle connection (F45): that is noticed without a round trip, and another is
+ * opened instead.
  */
 #include "db/pool.h"
 
@@ -74,8 +76,8 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     sqlock_connect how = {
         .size = sizeof how,
         .deadline_ns = deadline_ns,
-        /* The server gives up before the client does, so that a claim that
-         * was given up here does not go through there (F39). */
+        /* The server gives up before the client, so that a claim given up here
+         * is not carried out there (F39). */
         .statement_timeout_ms = pool->options.statement_timeout_ms * 9 / 10,
         .lock_timeout_ms = pool->options.lock_timeout_ms,
         .may_create = pool->options.may_create,
@@ -94,7 +96,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
                     how.deadline_ns);
     rc = pool->driver->open(connection->state, pool->url, &how, err);
     lk_watchdog_disarm(pool->dog, &connection->watch);
-    /* Nothing of ours has been sent yet, whatever ended it. */
+    /* Nothing of ours has been sent yet, whatever failed. */
     if (rc == SQLOCK_ECANCELED || rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
                       "the database did not answer in time to a connection");
@@ -138,7 +140,7 @@ static void forget_taken(struct lk_pool *pool, struct lk_connection *connection)
     connection->use = LK_USE_CALL;
 }
 
-/* The number of connections there may be. */
+/* Return the maximum number of connections. */
 static uint32_t limit_of(const struct lk_pool *pool)
 {
     uint32_t size = pool->options.size;
@@ -164,15 +166,16 @@ static struct lk_connection *take_idle(struct lk_pool *pool, uint64_t preferred)
     return connection;
 }
 
-/* How a connection is wanted. */
+/* How a connection is to be taken. */
 struct wish {
-    uint64_t preferred;    /* its number; 0: any */
-    int64_t wait_until_ns; /* for one that is in use; 0: not at all */
-    int64_t latest_ns;     /* for one that is being opened */
-    bool is_lent;          /* for long, by lk_pool_lend() */
+    uint64_t preferred; /* its number; 0: any */
+    /* until when to wait for one in use; 0: do not wait */
+    int64_t wait_until_ns;
+    int64_t latest_ns; /* until when one may be opened */
+    bool is_lent;      /* taken for long, by lk_pool_lend() */
 };
 
-/* Find an idle connection, or NULL and the right to open one.  False:
+/* Find an idle connection, or get the right to open one (*out is NULL). False:
  * neither. */
 static bool find_place(struct lk_pool *pool, const struct wish *wish,
                        struct lk_connection **out)
@@ -261,15 +264,14 @@ static int open_one(struct lk_pool *pool, const struct wish *wish,
         if (wish->is_lent)
             pool->lent--;
     }
-    /* All, since those who waited for it to be opened may be late by now. */
+    /* Wake all: those who waited for it to be opened may be too late by now. */
     pthread_cond_broadcast(&pool->given_back);
     pthread_cond_broadcast(&pool->returned);
     pthread_mutex_unlock(&pool->mutex);
     return rc;
 }
 
-/* Note how long the taker of a connection has waited, since that point, for
- * it to be opened. */
+/* Note how long the taker of a connection has waited for it to be opened. */
 static void note_delay(const struct lk_pool *pool,
                        struct lk_connection *connection, int64_t begun_ns,
                        int64_t since_ns)
@@ -368,7 +370,7 @@ static void give(struct lk_pool *pool, struct lk_connection *connection,
 {
     struct lk_connection **at = &pool->idle;
     bool was_kept;
-    bool is_over; /* one that nobody is to take again */
+    bool is_over; /* a connection that is not to be used again */
 
     pthread_mutex_lock(&pool->mutex);
     was_kept = connection->use == LK_USE_KEPT;

@@ -1,7 +1,8 @@
 /*
- * result.c - the rows a driver hands up.  Cells are one array; their texts live
- * in a chain of blocks that is freed with it, so that a pointer to a text stays
- * good while more rows arrive.
+ * result.c - the rows that a driver returns
+ *
+ * Cells are one array.  Their texts are in a chain of blocks that is freed with
+ * it, so a pointer to a text stays valid while more rows arrive.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -42,8 +43,8 @@ void sqlock_result_clear(sqlock_result *result)
     memset(result, 0, sizeof *result);
 }
 
-/* Empty a result, and keep its memory for the next rows: for a list of many
- * pages, new memory from the kernel each time is a good part of the cost. */
+/* Empty a result, but keep its memory for the next rows: for a list of many
+ * pages, fresh memory from the kernel is a large part of the cost. */
 static void empty(struct memory *memory)
 {
     struct block *last = memory->blocks;

@@ -1,6 +1,8 @@
 /*
- * statement.c - rendering templates: fragments first (template.c), placeholders
- * then.  Only validated, quoted table names ever go into a text besides; values
+ * statement.c - render templates: first fragments (template.c), then
+ * placeholders
+ *
+ * Apart from these only validated, quoted table names go into a text; values
  * are bound.
  */
 #include "db/statement.h"
@@ -34,8 +36,8 @@ void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
     value->integer = integer;
 }
 
-/* The number to write for a parameter: a new one, or with $N the one it has
- * already. 0: there are too many. */
+/* Return the number to write for a parameter: a new one, or with $N the one it
+ * has already.  0: there are too many. */
 static size_t place_of(struct lk_statement *statement, sqlock_placeholder style,
                        unsigned char parameter)
 {

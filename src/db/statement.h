@@ -1,5 +1,5 @@
 /*
- * statement.h - a template of a dialect made into a statement of one table
+ * statement.h - render a template of a dialect into a statement about one table
  */
 #ifndef LK_STATEMENT_H
 #define LK_STATEMENT_H
@@ -26,8 +26,9 @@ void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
 void lk_argument_integer(struct lk_arguments *arguments, sqlock_parameter which,
                          int64_t integer);
 
-/* `table` is quoted.  0, ENOTSUP (the dialect has none), ENOMEM, EINVAL (a
- * template that cannot be read).  To be cleared; a failure leaves nothing. */
+/* For all of these: `table` is quoted.  0, ENOTSUP (the dialect has none),
+ * ENOMEM, EINVAL (an invalid template).  Clear the statement; a failure leaves
+ * nothing. */
 
 /* Render a statement that is the same in every layout. */
 int lk_statement_render(struct lk_statement *out, const sqlock_dialect *dialect,
@@ -57,8 +58,8 @@ void lk_statement_order(const struct lk_statement *statement,
                         const struct lk_arguments *arguments,
                         sqlock_value out[LK_PLACES_MAX]);
 
-/* Render a schema for a table of another name: each word `name` (INT_LOCK)
- * is replaced.  To be freed; NULL when out of memory. */
+/* Render a schema for a table of another name, replacing each word `name`
+ * (INT_LOCK).  The caller frees it; NULL: out of memory. */
 char *lk_schema_render(const char *schema, const char *name, const char *table);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * table.c - validate, fold and quote the lock table's name.  Spring writes the
- * name unquoted; so where the database folds unquoted names to lower case, the
- * quoted one is written in lower case.
+ * table.c - validate, fold and quote the lock table's name
+ *
+ * Spring writes the name unquoted; so if the database folds unquoted names to
+ * lower case, the quoted name is written in lower case.
  */
 #include "db/table.h"
 

@@ -1,6 +1,6 @@
 /*
- * table.h - the lock table's name: from a configured prefix to an identifier
- * that cannot be anything else (F78)
+ * table.h - the lock table's name: from a configured prefix to a safe
+ * identifier (F78)
  */
 #ifndef LK_TABLE_H
 #define LK_TABLE_H

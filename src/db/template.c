@@ -1,15 +1,15 @@
 /*
- * template.c - writing a template with its fragments
+ * template.c - write a template with its fragments
  *
- * An argument belongs to where it was written: the marks in it are looked up
- * there, so that "{it}" within an argument is the outer fragment's.
+ * The marks in an argument are resolved where the argument was written, so
+ * "{it}" within an argument is the outer fragment's.
  */
 #include "db/template.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#define DEEPEST 32 /* a fragment in a fragment; more is one in itself */
+#define DEEPEST 32 /* levels; more means that one contains itself */
 
 struct text {
     const char *at;
@@ -19,7 +19,7 @@ struct text {
 struct scope {
     const struct lk_fragments *fragments;
     struct text argument;
-    const struct scope *outer; /* what the argument was written in */
+    const struct scope *outer; /* where the argument was written */
     int depth;
 };
 
@@ -59,7 +59,7 @@ static const char *find_fragment(const struct lk_fragments *fragments,
     return NULL;
 }
 
-/* Write what a mark stands for: "it", "name" or "name argument". */
+/* Write the text for a mark: "it", "name" or "name argument". */
 static int write_mark(FILE *out, struct text mark, const struct scope *scope)
 {
     const char *blank = memchr(mark.at, ' ', mark.length);

@@ -1,10 +1,10 @@
 /*
- * template.h - fragments put into templates: what differs between databases and
- * layouts has a name, and what they share is written once
+ * template.h - put fragments into templates: a fragment is SQL that differs
+ * between databases and layouts, a template the SQL they share
  *
  * "{now}" stands for the text of the fragment `now`, and "{later {4}}" for that
- * of `later`, in which "{it}" is then "{4}".  A fragment's text may hold marks,
- * too.  Marks of parameters, {0} to {9}, stay for statement.c.
+ * of `later`, in which "{it}" is then "{4}".  A fragment's text may contain
+ * marks, too.  Marks of parameters, {0} to {9}, are left to statement.c.
  */
 #ifndef LK_TEMPLATE_H
 #define LK_TEMPLATE_H
@@ -15,7 +15,8 @@
 
 #define LK_FRAGMENT_LISTS 7
 
-/* The first list that has a name counts; any of them may be NULL. */
+/* Lists of fragments; the first one that has a name is used.  Any may be
+ * NULL. */
 struct lk_fragments {
     const sqlock_fragment *lists[LK_FRAGMENT_LISTS];
 };

@@ -1,5 +1,6 @@
 /*
- * transaction.c - begin, run, commit or roll back on one connection of a pool.
+ * transaction.c - begin, run, commit or roll back on one connection of a pool
+ *
  * A connection whose transaction could not be ended properly is not used again.
  */
 #include "db/transaction.h"

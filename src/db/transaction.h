@@ -10,7 +10,8 @@ struct lk_transaction {
     struct lk_db *db;
     struct lk_pool *pool;
     struct lk_connection *connection; /* NULL: none is open */
-    int64_t late_ns; /* opening it took that long: deadlines are put off */
+    /* how long opening it took: deadlines are extended by it */
+    int64_t late_ns;
 };
 
 /* Begin a transaction on a connection of the pool, or on the renewer's.
@@ -25,7 +26,7 @@ int lk_transaction_run(struct lk_transaction *transaction, struct lk_run *run,
                        sqlock_result *result, sqlock_error *err);
 
 /* End the transaction, and give the connection back or discard it.  A commit
- * is 0 only when the server said so. */
+ * returns 0 only if the server confirmed it. */
 int lk_transaction_commit(struct lk_transaction *transaction,
                           int64_t deadline_ns, sqlock_error *err);
 void lk_transaction_rollback(struct lk_transaction *transaction,

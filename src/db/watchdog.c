@@ -1,8 +1,10 @@
 /*
- * watchdog.c - the deadline thread.  Deadlines mostly rise from call to call,
- * so its timer is set only for one that comes sooner than its next look; arming
- * costs a mutex otherwise.  `abort` runs under that mutex: a disarm that
- * comes meanwhile waits for it, so no connection is aborted after its call.
+ * watchdog.c - the deadline thread
+ *
+ * Deadlines mostly rise from call to call, so the timer is set only for one
+ * before its next check; otherwise arming costs a mutex.  `abort` runs under
+ * that mutex: a disarm waits for it, so no connection is aborted after its
+ * call.
  */
 #include "db/watchdog.h"
 
@@ -10,9 +12,9 @@
 
 #include "base/clock.h"
 
-/* Convert a point of CLOCK_MONOTONIC to the service's clock.  After a
- * suspension that clock may be ahead, and the watchdog looks too early, and
- * once more. */
+/* Convert a point of CLOCK_MONOTONIC to the service's clock.  After the host
+ * was suspended that clock may be ahead; then the watchdog checks too early,
+ * and once more. */
 static int64_t boottime_of(int64_t monotonic_ns)
 {
     if (monotonic_ns == LK_NEVER)
@@ -20,7 +22,7 @@ static int64_t boottime_of(int64_t monotonic_ns)
     return lk_later(lk_boottime_ns(), monotonic_ns - sqlock_monotonic_ns());
 }
 
-/* Abort the calls that are past their deadline: the handler. */
+/* Handler: abort the calls that are past their deadline. */
 static int64_t abort_overdue(void *owner)
 {
     struct lk_watchdog *dog = owner;

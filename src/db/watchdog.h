@@ -1,7 +1,7 @@
 /*
- * watchdog.h - one thread that calls `abort` on the calls of drivers that
- * cannot keep a deadline by themselves, and does nothing else: no callback of
- * the application and no statement puts a deadline off
+ * watchdog.h - one thread that calls `abort` on calls of drivers that cannot
+ * keep a deadline by themselves, and does nothing else, so that no callback and
+ * no statement delays it
  */
 #ifndef LK_WATCHDOG_H
 #define LK_WATCHDOG_H
@@ -11,7 +11,7 @@
 #include "base/service.h"
 #include "sqlock/driver.h"
 
-/* One call that is watched; embedded in whatever makes the call. */
+/* One watched call; embedded in the object that makes it. */
 struct lk_watch {
     struct lk_watch *next, *previous;
     void *connection;
@@ -21,14 +21,15 @@ struct lk_watch {
 struct lk_watchdog {
     const sqlock_driver *driver;
     enum lk_watchdog_state {
-        LK_WATCHDOG_NONE,    /* the driver keeps its deadlines; or stopped */
-        LK_WATCHDOG_WATCHING /* the service's thread is there */
+        /* the driver keeps its deadlines, or the watchdog is stopped */
+        LK_WATCHDOG_NONE,
+        LK_WATCHDOG_WATCHING /* the service's thread is running */
     } state;
     struct lk_service service;
     struct lk_handler handler;
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the following fields */
     struct lk_watch *watches;
-    int64_t looks_at_ns; /* when the handler looks next, CLOCK_MONOTONIC */
+    int64_t looks_at_ns; /* next check, CLOCK_MONOTONIC */
 };
 
 /* Start the watchdog.  For a driver that keeps deadlines itself this does
@@ -37,9 +38,8 @@ int lk_watchdog_start(struct lk_watchdog *dog, const sqlock_driver *driver,
                       sqlock_error *err);
 void lk_watchdog_stop(struct lk_watchdog *dog);
 
-/* Begin to look after a call on a connection, or end it.  After
- * lk_watchdog_disarm() returns, `abort` is not running and will not be
- * called. */
+/* Begin, and end, to watch a call on a connection.  After lk_watchdog_disarm()
+ * returns, `abort` is not running and will not be called. */
 void lk_watchdog_arm(struct lk_watchdog *dog, struct lk_watch *watch,
                      void *connection, int64_t deadline_ns);
 void lk_watchdog_disarm(struct lk_watchdog *dog, struct lk_watch *watch);

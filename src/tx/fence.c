@@ -1,6 +1,6 @@
 /*
- * fence.c - the token form of a guard: the row itself remembers the greatest
- * token that has written to it, and whose it was, and refuses what comes after.
+ * fence.c - fencing tokens in the application's rows: a row remembers the
+ * greatest token that has written to it, and its owner, and refuses a lower one
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #define TEXT_SIZE (10 * LK_QUOTED_SIZE)
 #define OWNER_MAX 255
 
-/* Find out why the row has not been changed: it is missing, ours already, or
- * another's. */
+/* Find out why the row was not changed: it is missing, already ours, or another
+ * owner's. */
 static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
                    const sqlock_value *key, int64_t token, const char *owner,
                    sqlock_error *err)
@@ -23,7 +23,7 @@ static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
     char text[TEXT_SIZE];
     int rc;
 
-    /* Locked, so that it is the newest one that is judged. */
+    /* Lock it, so that the newest version is judged. */
     (void)snprintf(text, sizeof text, "SELECT %s, %s FROM %s WHERE %s = ?%s",
                    table->fence, table->owner, table->name, table->key,
                    tx->part->update_wait != NULL ? tx->part->update_wait : "");

@@ -1,16 +1,17 @@
 /*
  * guard.c - let the database check a lease inside the transaction, and keep it
- * as it is until the end
+ * unchanged until the end
  *
- * One statement, which locks the lease's row in share mode when the row is
- * still ours, and waits for nobody: no row means lost, locked by somebody at
- * this moment (a renewal, as a rule), or not visible to an old snapshot.  Which
- * one is asked on a connection of the registry.
+ * One statement locks the lease's row in share mode if the row is still ours,
+ * and does not wait.  No row means that the lease is lost, that another session
+ * has the row locked at this moment (usually a renewal), or that an old
+ * snapshot does not show it; a query on a connection of the registry tells
+ * which.
  *
- * The commit asks once more where the transaction may have let go of the row:
- * ROLLBACK TO SAVEPOINT does so, and a commit that is not ours, after which
- * another transaction has begun on the same connection.  On a connection of the
- * registry that has been asked for nothing but rows, neither can have happened.
+ * The commit checks again if the transaction may have released the row: by
+ * ROLLBACK TO SAVEPOINT, or by a commit of the application's, after which
+ * another transaction has begun on the same connection.  On a registry's
+ * connection that has run only statements about rows, neither is possible.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,8 @@
 #include "lease/row.h"
 #include "tx/tx.h"
 
-/* Looks after which an old snapshot cannot be blamed on a passing renewal. */
+/* After this many attempts an old snapshot is to blame, not a passing
+ * renewal. */
 #define SNAPSHOT_LOOKS 3
 
 /* Report the lease as lost, and name its present holder in the message. */
@@ -44,9 +46,9 @@ static int expired(const sqlock_lock *lock, sqlock_error *err)
                     sqlock_name(lock));
 }
 
-/* Find out why the guard found no row. 0: the lease looks all right, so the
- * guard is to be tried again; *over: the lease is not ours any more, while
- * other results are about the transaction. */
+/* Find out why the guard found no row.  0: the lease looks valid, so try again;
+ * *over: the lease is not ours any more; other results are about the
+ * transaction. */
 static int examine(sqlock_tx *tx, const sqlock_lock *lock,
                    const struct lk_lease *lease, unsigned looks, int *over,
                    sqlock_error *err)
@@ -174,8 +176,8 @@ int sqlock_tx_guard(sqlock_tx *tx, sqlock_lock *lock, sqlock_error *err)
     } else if (rc == SQLOCK_ELOST) {
         rc = lost(tx, lock, &own);
     }
-    /* Asked again, since ROLLBACK TO SAVEPOINT may have let the row go; what is
-     * kept of the first time serves for both. */
+    /* Checked again, since ROLLBACK TO SAVEPOINT may have released the row; the
+     * state kept the first time serves for both. */
     if (rc == 0 && is_guarded(tx, lock)) {
         lk_guard_end(lock, lease.client_id, 0);
     } else if (rc == 0) {
@@ -222,7 +224,7 @@ int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)
     for (size_t i = 0; rc > 0 && i < tx->guard_count; i++) {
         const struct lk_tx_guard *guard = &tx->guards[i];
         struct lk_arguments arguments;
-        bool is_over; /* does not matter: nobody can have taken it over */
+        bool is_over; /* ignored: the lease cannot have been taken over */
 
         fill(tx, guard->lock, guard->client_id, guard->token, &arguments);
         rc = send(tx, &arguments, &is_over, err);

@@ -1,7 +1,7 @@
 /*
  * identify.c - check that a connection of the application leads to the database
- * that has the lock table.  Both connections are asked, by a statement of the
- * driver's.
+ * that has the lock table, by asking both connections with a statement of the
+ * driver
  */
 #include <stdlib.h>
 #include <string.h>

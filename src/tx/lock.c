@@ -2,11 +2,11 @@
  * lock.c - FOR UPDATE on names and on rows of the application, until the
  * transaction ends
  *
- * A first look does not wait, and harms no transaction, so it needs neither a
- * savepoint nor a setting.  It may be told that the row is held; without a
- * word, what it did not get is held, missing (F25), or newer than the
- * transaction's snapshot.  Only then a statement waits, in a savepoint from
- * which the transaction goes on (F21), its limits of time set for it alone.
+ * A first attempt does not wait and cannot harm the transaction, so it needs
+ * neither a savepoint nor a setting.  If it locks nothing, the row is locked,
+ * missing (F25), or newer than the transaction's snapshot.  Only then a
+ * statement waits, with a time limit, in a savepoint to which the transaction
+ * can return (F21).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "sqlock/many.h"
 #include "tx/target.h"
 
-/* One wait in the database; a longer one is several. */
+/* Longest single wait in the database; a longer one is split. */
 #define SLICE_MS INT64_C(10000)
 
 /* --- waiting in the database --- */
@@ -29,8 +29,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
     return lk_tx_send(tx, &statement, NULL, 0, lk_tx_deadline(tx), NULL, err);
 }
 
-/* Go back to where the wait began.  The transaction goes on, or is known not
- * to. */
+/* Return to the savepoint before the wait.  Afterwards the transaction
+ * continues, or is known to be over. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -51,10 +51,10 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return tx->over;
 }
 
-/* End the whole transaction after a deadlock, which has ended only what came
- * after the savepoint: others that wait for its other locks would wait until
- * the application gives up.  An error outside the savepoint does it, and
- * leaves the transaction in the application's hands, aborted. */
+/* End the whole transaction after a deadlock.  The deadlock has undone only
+ * what came after the savepoint, and others would wait for the remaining locks
+ * until the application gives up.  An error outside the savepoint ends the
+ * transaction, and leaves it to the application, aborted. */
 static void abort_all(sqlock_tx *tx)
 {
     const sqlock_statement statement = {
@@ -66,7 +66,7 @@ static void abort_all(sqlock_tx *tx)
                          NULL);
 }
 
-/* Wait for a row's lock within a savepoint. 1: locked; 0: there is no row;
+/* Wait for a row's lock within a savepoint.  1: locked; 0: there is no row;
  * EBUSY: not in this time; any other result ends the call. */
 static int wait_in_savepoint(sqlock_tx *tx, const struct lk_tx_target *target,
                              int64_t wait_ms, sqlock_error *err)
@@ -121,7 +121,7 @@ static int wait_in_database(sqlock_tx *tx, const struct lk_tx_target *target,
     return rc;
 }
 
-/* The part of the remaining time that the database can count. */
+/* Return the part of the remaining time that the database can count. */
 static int64_t slice_of(const sqlock_tx *tx, int64_t deadline_ns)
 {
     int64_t unit = tx->part->wait_unit_ms;
@@ -240,8 +240,8 @@ static void aim(const sqlock_tx *tx, const struct name *name,
     lk_argument_text(&target->arguments, SQLOCK_P_NAME, shown);
 }
 
-/* Make the missing rows before the first look, unless the transaction sees
- * rows that are made later. */
+/* Insert the missing rows before the first attempt, unless the transaction can
+ * see rows inserted later. */
 static int ensure_rows(sqlock_tx *tx, const struct name *names, size_t count,
                        sqlock_error *err)
 {

@@ -1,8 +1,9 @@
 /*
- * nodes.c - check that row locks hold against everybody.  They do not on
- * Galera, where each node takes writes and knows its own row locks only (F63):
- * two transactions on two nodes have the same row FOR UPDATE, and a guard does
- * not see the take-over.
+ * nodes.c - check that row locks exclude all other sessions
+ *
+ * They do not on Galera, where each node takes writes and knows only its own
+ * row locks (F63): two transactions on two nodes can have the same row FOR
+ * UPDATE, and a guard does not notice a takeover.
  */
 #include "base/error.h"
 #include "tx/tx.h"

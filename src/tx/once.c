@@ -1,9 +1,9 @@
 /*
- * once.c - records of what was done once and for all, in a table beside the
- * lock table, which no reaper touches
+ * once.c - records of what has been done once and for all, in a table beside
+ * the lock table that is never reaped
  *
- * A record is written in a transaction that guards the lease, so that only its
- * holder can write it: whoever has lost the lock records nothing.
+ * A record is written in a transaction that guards the lease, so only its
+ * holder can write it: a process that has lost the lock records nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,7 +77,7 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
     if (rc < 0)
         return rc;
     pool.connect_timeout_ms = complete.connect_timeout_ms;
-    /* DDL waits for other sessions longer than a lock statement may. */
+    /* DDL may wait longer for other sessions than a lock statement. */
     pool.statement_timeout_ms = complete.connect_timeout_ms;
     pool.lock_timeout_ms = complete.connect_timeout_ms;
     rc = lk_db_init(&db, url, &pool, err);
@@ -97,8 +97,7 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
 
 /* --- reading --- */
 
-/* Read the record, and who made it into client_id.  ENOTFOUND: there is
- * none. */
+/* Read the record, and its author into client_id.  ENOTFOUND: there is none. */
 static int read_record(struct lk_store *store, const char *key,
                        char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
 {
@@ -153,9 +152,9 @@ static int check_nodes_once(struct lk_store *store, sqlock_error *err)
     return rc;
 }
 
-/* Check, before the work, that leases can be guarded here: where not,
- * nothing could be recorded after it.  Writes nothing, so that a transaction
- * which was ended, for whatever reason, is begun again. */
+/* Check before the work that leases can be guarded here; otherwise nothing
+ * could be recorded after it.  This writes nothing, so a transaction that was
+ * ended for any reason is begun again. */
 static int check_guards(struct lk_store *store, sqlock_error *err)
 {
     static const struct lk_retry_policy policy = {
@@ -257,7 +256,7 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
         return lk_error(err, SQLOCK_EEXPIRED,
                         "only the holder of a lease records what it did");
     rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
-    /* The commit got no answer, or it was recorded before: which? */
+    /* The commit got no answer, or it was recorded before: find out which. */
     if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
         read_record(store, sqlock_key(lock), found, NULL) == 0)
         rc = 0;
@@ -304,7 +303,7 @@ static int copy_rows(const sqlock_result *result, sqlock_once_info **out,
     return 0;
 }
 
-/* Run a statement on the table of records; the result is to be cleared. */
+/* Run a statement on the table of records; clear the result afterwards. */
 static int run_once(struct lk_store *store, const char *text,
                     const struct lk_arguments *arguments, bool is_write,
                     sqlock_result *result, sqlock_error *err)

@@ -1,8 +1,9 @@
 /*
- * placeholders.c - reading the application's SQL: `?` becomes $1, $2 for
- * databases that number them, and the first word tells what a statement may
- * do.  Finding placeholders takes knowing where SQL does not mean what it says:
- * quotes, comments, and PostgreSQL's dollar quotes.
+ * placeholders.c - read the application's SQL: replace `?` with $1, $2 for
+ * databases that number them, and classify a statement by its first word
+ *
+ * Placeholders are found outside quotes, comments, and PostgreSQL's dollar
+ * quotes.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 
 #include "tx/tx.h"
 
-/* Past a text in quotes; a doubled quote is two texts in a row, which is the
- * same here.  With E'...', a backslash takes the next character along. */
+/* Skip a quoted text; a doubled quote is read as two texts in a row.  In E'...'
+ * a backslash escapes the next character. */
 static const char *skip_quoted(const char *at, bool has_escapes)
 {
     char quote = *at++;
@@ -25,7 +26,7 @@ static const char *skip_quoted(const char *at, bool has_escapes)
     return *at == '\0' ? at : at + 1;
 }
 
-/* Comments of this kind nest. */
+/* Skip a block comment, which may be nested. */
 static const char *skip_block(const char *at)
 {
     int depth = 0;
@@ -49,7 +50,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* $tag$ ... $tag$; at + 1 where none begins. */
+/* Skip $tag$ ... $tag$; return at + 1 if none begins. */
 static const char *skip_dollars(const char *at)
 {
     size_t length = 1;
@@ -68,7 +69,7 @@ static const char *skip_dollars(const char *at)
     return end;
 }
 
-/* Past what is not SQL; `at` itself where it is. */
+/* Skip what is not SQL; return `at` itself if it is SQL. */
 static const char *skip(const char *start, const char *at)
 {
     bool starts_word = at == start || !is_word(at[-1]);

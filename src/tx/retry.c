@@ -1,7 +1,7 @@
 /*
- * retry.c - the application's function in one transaction after another, until
- * one is committed.  Never hot, and never after a commit that may have
- * happened.
+ * retry.c - run the application's function in one transaction after another,
+ * with pauses, until one is committed; never again after a commit that may have
+ * happened
  */
 #include <string.h>
 
@@ -58,12 +58,12 @@ static int attempt_once(struct lk_store *store, sqlock_tx_fn fn, void *context,
     rc = fn(context, tx, attempt, err);
     if (rc == 0)
         return sqlock_tx_commit(tx, err);
-    /* A positive value is the application's own; it is no success. */
+    /* A positive value is the application's own, and no success. */
     (void)sqlock_tx_rollback(tx, NULL);
     return rc;
 }
 
-/* Count an attempt that others made fail. */
+/* Count a failed attempt that other sessions caused. */
 static void count_failure(sqlock_retry_stats *counted,
                           const struct lk_retry *retry, int rc)
 {

@@ -1,6 +1,5 @@
 /*
- * run.c - sending the statements of a transaction, and noticing when there is
- * no transaction any more
+ * run.c - send the statements of a transaction, and notice when it is over
  */
 #include "tx/tx.h"
 
@@ -45,7 +44,7 @@ int lk_tx_spoil(sqlock_tx *tx, const char *why, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* Note that the transaction is not open any more. */
+/* Note that the transaction is no longer open. */
 static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -88,7 +87,7 @@ int lk_tx_check(sqlock_tx *tx, sqlock_error *err)
 
 /* --- sending --- */
 
-/* Judge what a failure means for the transaction. */
+/* Find out what a failure means for the transaction. */
 static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
 {
     sqlock_tx_state state;

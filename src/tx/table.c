@@ -1,6 +1,6 @@
 /*
- * table.c - the application's tables: names that are nothing but names, and
- * values that can be bound (F78)
+ * table.c - the application's tables: check that names are plain identifiers,
+ * and that values can be bound (F78)
  */
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +70,7 @@ static int quote_table(char out[LK_QUOTED_SIZE], const char *name,
     return 0;
 }
 
-/* Copy the struct; members that an older header does not have are zero. */
+/* Copy the struct; members missing from an older header become zero. */
 static int copy_table(sqlock_table *out, const sqlock_table *table,
                       sqlock_error *err)
 {
@@ -125,7 +125,7 @@ void lk_tx_write_expression(FILE *out, const char *template, const char *column)
     const sqlock_fragment marks[] = {{"column", column}, {NULL, NULL}};
     const struct lk_fragments fragments = {{marks}};
 
-    /* One that cannot be read leaves a text that the database refuses. */
+    /* An invalid one becomes a text that the database refuses. */
     (void)lk_template_write(out, template, &fragments);
 }
 

@@ -1,15 +1,15 @@
 /*
- * target.c - one look at a row that is to be locked, and why it found nothing
+ * target.c - one attempt to lock a row, and why it found nothing
  *
- * The row of a name that is missing is made on another connection, and
- * committed there: made in the transaction, it would go away with a rollback
- * under those that wait for it (F24).
+ * The missing row of a name is inserted on another connection, and committed
+ * there: inserted in the transaction, it would disappear with a rollback while
+ * others wait for it (F24).
  */
 #include "tx/target.h"
 
 #include "base/error.h"
 
-/* Looks at a row that nobody has and the snapshot does not show. */
+/* Attempts at a row that is not locked, but invisible in the snapshot. */
 #define BLIND_LOOKS 3
 
 int lk_tx_target_lock(sqlock_tx *tx, const struct lk_tx_target *target,
@@ -65,8 +65,8 @@ int lk_tx_target_ensure(sqlock_tx *tx, const struct lk_tx_target *target,
     return rc < 0 || exists ? rc : make_row(tx, target, err);
 }
 
-/* Look from another connection, where there was nothing to lock, whether
- * somebody else has locked the row. */
+/* Find out on another connection, after there was nothing to lock, whether
+ * another session has locked the row. */
 static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
                            sqlock_error *err)
 {
@@ -89,9 +89,9 @@ static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
     return lk_tx_end(tx, rc, err);
 }
 
-/* Report a row that was there before the transaction's first look, and then
- * not: it was reaped in between.  The look may have locked the gap where
- * others, our own next attempt among them, would make the row anew. */
+/* Report a row that was reaped after the transaction's first attempt.  The
+ * attempt may have locked the gap where others, including our next attempt,
+ * would insert the row again. */
 static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
                        sqlock_error *err)
 {
@@ -103,8 +103,7 @@ static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
     return lk_tx_end(tx, rc, err);
 }
 
-/* Look for the row as lk_tx_target_examine() does, in a transaction that
- * sees what is committed. */
+/* As lk_tx_target_examine(), in a transaction that sees what is committed. */
 static int look_for_row(sqlock_tx *tx, struct lk_tx_target *target,
                         sqlock_error *err)
 {

@@ -1,6 +1,8 @@
 /*
- * tx.c - beginning and ending transactions, on connections of the registry and
- * of the application.  A commit answers only what the server has said.
+ * tx.c - begin and end transactions, on connections of the registry and of the
+ * application
+ *
+ * A commit returns only what the server has confirmed.
  */
 #include "tx/tx.h"
 
@@ -12,7 +14,7 @@
 #include "base/error.h"
 #include "lease/options.h"
 
-/* Two statements of one number would be taken for each other. */
+/* Two statements with one number would be confused. */
 _Static_assert(LK_TX_KINDS <= LK_IDS_OF_TX, "transactions have more numbers");
 
 /* --- making and freeing --- */
@@ -144,8 +146,7 @@ int lk_tx_call(sqlock_tx *tx, lk_tx_call_fn function, int64_t deadline_ns,
     return rc;
 }
 
-/* Begin the transaction.  Where there is one writer at a time, this is where
- * it waits. */
+/* Begin the transaction.  With one writer at a time, this waits for it. */
 static int begin(sqlock_tx *tx, sqlock_error *err)
 {
     int64_t deadline_ns = lk_store_deadline(tx->store);
@@ -182,7 +183,7 @@ static int take_and_begin(sqlock_tx *tx, sqlock_error *err)
     struct lk_retry retry;
     int rc;
 
-    /* An idle connection may turn out to be dead when it is first used. */
+    /* An idle connection may prove dead at its first use. */
     lk_retry_begin(&retry, &reconnecting, deadline_ns);
     do {
         rc = lk_pool_lend(pool, deadline_ns, &tx->connection, err);
@@ -263,8 +264,8 @@ static int take_over(sqlock_tx *tx, void *native, sqlock_error *err)
     return rc;
 }
 
-/* Find out whether rows may be newer than the transaction can see: then its
- * first statement should be the guard, not a question of the library's. */
+/* Find out whether the transaction has a snapshot that hides newer rows: then
+ * its first statement should be the guard, not a query of the library. */
 static int learn_isolation(sqlock_tx *tx, sqlock_error *err)
 {
     const sqlock_statement statement = {.text = tx->part->isolation};
@@ -290,7 +291,8 @@ static int settle_in(sqlock_tx *tx, sqlock_error *err)
     int rc = 0;
 
     if (tx->part->state(tx->connection->state) == SQLOCK_TX_NONE) {
-        tx->is_shielded = true; /* no transaction yet that could end */
+        /* there is no transaction yet that could end */
+        tx->is_shielded = true;
         rc = lk_tx_identify(tx, err);
         tx->is_shielded = false;
         if (rc == 0)
@@ -342,7 +344,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
 
 /* --- ending --- */
 
-/* End the guards, give the connection back where it came from, and free the
+/* End the guards, give the connection back to its owner, and free the
  * transaction. */
 static void finish(sqlock_tx *tx)
 {

@@ -1,6 +1,6 @@
 /*
- * version.c - compare-and-set on the application's tables: an update that says
- * in its own WHERE which version it was computed from (F33)
+ * version.c - compare-and-set on the application's tables: the WHERE of an
+ * update names the version it was computed from (F33)
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +10,8 @@
 
 #define SET_MAX 32
 
-/* Write the column as it is compared: points in time as us, through no
- * format of the session's. */
+/* Write the column as it is compared: times as us, independent of the session's
+ * format. */
 static void write_version(FILE *out, const sqlock_tx *tx,
                           const struct lk_tx_table *table)
 {
@@ -104,7 +104,7 @@ struct update {
     const sqlock_row_version *expected;
     const sqlock_assignment *set;
     size_t count;
-    const sqlock_value *next_state; /* among the assignments */
+    const sqlock_value *next_state; /* one of the assignments */
     sqlock_value values[SET_MAX + 2];
     size_t value_count;
 };
@@ -180,7 +180,7 @@ static int write_assignments(FILE *out, struct update *update,
     return 0;
 }
 
-/* Write the UPDATE.  To be freed; NULL with *rc set. */
+/* Write the UPDATE.  The caller frees it; NULL: *rc is set. */
 static char *write_update(struct update *update, int *rc, sqlock_error *err)
 {
     char *text = NULL;
@@ -228,8 +228,8 @@ static bool stays_in_state(const struct update *update)
            is_same(&next, &expected);
 }
 
-/* Find out why nothing was changed. 1: the row is as expected, now that it
- * is locked. */
+/* Find out why nothing was changed.  1: the row is as expected, and locked
+ * now. */
 static int examine(struct update *update, sqlock_error *err)
 {
     sqlock_value expected = value_of(update->expected);
@@ -238,7 +238,7 @@ static int examine(struct update *update, sqlock_error *err)
 
     rc = read_version(update->tx, &update->table, update->key, NULL, &found,
                       err);
-    /* It seems to be the one: is it so outside a snapshot, too? */
+    /* It seems to be the expected one: check outside the snapshot, too. */
     if (rc == 0 && is_same(&found, &expected))
         rc = read_version(update->tx, &update->table, update->key,
                           update->tx->part->update_wait, &found, err);
@@ -254,8 +254,8 @@ static int examine(struct update *update, sqlock_error *err)
                     "the row has another version than was expected");
 }
 
-/* Tell whether a version is the greatest integer of a column narrower than
- * ours.  A server that is not strict leaves such a version as it is. */
+/* Tell whether a version is the greatest integer of a column narrower than 64
+ * bits.  A server that is not strict leaves such a version unchanged. */
 static bool may_be_at_limit(int64_t version)
 {
     static const int64_t limits[] = {127,     255,      32767,     65535,
@@ -334,8 +334,8 @@ static int run_update(struct update *update, sqlock_row_version *next,
     rc = send_update(update, text, err);
     if (rc == 0) {
         rc = examine(update, err);
-        /* MySQL does not count a row that it found as it should be; or it was
-         * in another state for a moment.  Now it is locked. */
+        /* MySQL does not count a row that already had the new values; or the
+         * row was different for a moment.  Now it is locked. */
         if (rc > 0)
             rc = send_update(update, text, err);
     }

@@ -30,9 +30,9 @@ int lk_mysql_client_enter(sqlock_error *err);
 int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
                              sqlock_error *err);
 
-/** Connect as mysql_real_connect() does, until the deadline, with Oracle's
- *  library in the whole seconds that it counts in.  @p reach is called for each
- *  socket that the library opens, and false of it gives up.
+/** Connect as mysql_real_connect() does, until the deadline (rounded to whole
+ *  seconds with Oracle's library).  @p reach is called for each socket that the
+ *  library opens; if it returns false, connecting ends.
  *  @return false: mysql_errno() says why */
 bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),

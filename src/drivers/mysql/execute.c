@@ -257,10 +257,9 @@ static int run_text(struct lk_mysql_connection *connection, const char *text,
 }
 
 /* End the whole transaction after an error that may have undone only its
- * statement, a lock wait that timed out or 1020, so that half of it is never
- * committed (F21).  Later statements are refused until the caller has ended
- * it, too.  Under limits of its own the caller has a savepoint to go back
- * to. */
+ * statement (a lock wait that timed out, or 1020), so that half of it is never
+ * committed (F21).  Later statements are refused until the caller ends it, too.
+ * A caller that has set limits returns to its savepoint instead. */
 static void end_transaction(struct lk_mysql_connection *connection)
 {
     connection->is_rolled_back = true;

@@ -1,10 +1,10 @@
 /*
- * stock.c - the SQL about stock of MySQL and MariaDB, where it is not that of
- * all databases (src/stock/sql.c)
+ * stock.c - the SQL about stock of MySQL and MariaDB, where it differs from the
+ * shared SQL (src/stock/sql.c)
  *
- * Only what both understand: no RETURNING, so that what is left travels in the
- * insert id; and no statement that writes to two tables, so that orders are
- * entered in one of their own.
+ * Only what both understand is used: no RETURNING, so the remaining quantity is
+ * returned in the insert id; and no statement that writes to two tables, so
+ * orders are inserted by a statement of their own.
  */
 #include "drivers/mysql/connection.h"
 

@@ -1,8 +1,8 @@
 /*
- * driver.c - the PostgreSQL driver's table of functions, and the small ones
+ * driver.c - the PostgreSQL driver's table of functions, and the short ones
  *
- * Settings are made on the session by SQL, not by startup options, which
- * poolers refuse.  None needs a privilege.
+ * Session settings are made by SQL, not by startup options, which poolers
+ * refuse.  None of them needs a privilege.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -115,8 +115,8 @@ static unsigned unknown_parameter(const char *hosts)
     return 0;
 }
 
-/* Say why libpq refuses a URL, without showing any of it: its own message
- * repeats the part that it is about, which may be of a password that was not
+/* Explain why libpq refuses a URL, without showing any of it: libpq's message
+ * repeats the faulty part, which may belong to a password that was not
  * percent-encoded. */
 static int explain_refusal(const char *url, sqlock_error *err)
 {
@@ -367,8 +367,8 @@ static int finish_connecting(lk_pg *session, int64_t deadline_ns,
     }
 }
 
-/* Tell whether the connection is a Unix socket: it has no network in
- * between, and libpq lets sslmode rest there. */
+/* Tell whether the connection is a Unix socket, on which libpq ignores
+ * sslmode. */
 static bool is_unix_socket(const lk_pg *session)
 {
     struct sockaddr_storage address = {0};

@@ -268,11 +268,11 @@ static int prepare(lk_pg *session, const sqlock_statement *statement,
     return rc;
 }
 
-/* The server does not know the prepared statement, or its result has changed
- * shape by DDL: it was not carried out, and can be sent anew.  A statement that
- * is not known was prepared on another backend, and one that is there already
- * (42P05) on this one for somebody else: a pooler lends them, and would lend
- * another one again. */
+/* Forget a prepared statement that the server does not know, or whose result
+ * was changed by DDL: it was not carried out, and can be sent again.  An
+ * unknown one was prepared on another backend; one that exists already (42P05)
+ * was prepared on this one by another client.  Either shows a pooler that lends
+ * backends, so no more statements are prepared. */
 static bool forget_stale(lk_pg *session)
 {
     if (strcmp(session->sqlstate, "26000") == 0 ||

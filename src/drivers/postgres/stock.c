@@ -1,6 +1,6 @@
 /*
- * stock.c - the SQL about stock that PostgreSQL gets, where it is not that of
- * all databases (src/stock/sql.c)
+ * stock.c - the SQL about stock of PostgreSQL, where it differs from the shared
+ * SQL (src/stock/sql.c)
  */
 #include "drivers/postgres/session.h"
 

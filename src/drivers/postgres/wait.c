@@ -12,8 +12,8 @@
 #include "base/thread.h"
 #include "drivers/postgres/session.h"
 
-/* One for all sessions: it is held for a few instructions, and a session of
- * zero bytes has none that was initialised. */
+/* One mutex for all sessions: it is held for a few instructions, and a zeroed
+ * session has no initialised mutex. */
 LK_STATIC_MUTEX(mutex);
 
 static bool begin_waiting(lk_pg *session, int fd)

@@ -1,9 +1,9 @@
 /*
- * adopt.c - transactions of the application: its own sqlite3 handle
+ * adopt.c - the application's own transactions on its sqlite3 handle
  *
- * There is one write lock for the whole file, so every lock and every guard is
- * that one.  A handle that is not ours has none of our functions and handlers,
- * and gets none: SQLite does not tell which were there before.  The clock is
+ * A file has one write lock, so every lock and every guard is that one.  A
+ * handle of the application has none of our functions and handlers, and gets
+ * none, because SQLite does not tell which it had before.  The clock is
  * SQLite's own, in ms.
  */
 #include <string.h>
