@@ -1,6 +1,6 @@
 /*
- * clock.c - reading the clocks, and arithmetic on deadlines that saturates:
- * a caller may wait INT64_MAX milliseconds.
+ * clock.c - read the clocks, and compute deadlines with saturation: a caller
+ * may wait INT64_MAX milliseconds
  */
 #include "base/clock.h"
 

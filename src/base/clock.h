@@ -19,19 +19,19 @@
 
 int64_t lk_boottime_ns(void);
 
-/* from + ms, for a non-negative ms; LK_NEVER when that is out of range. */
+/* Return from + ms, for a non-negative ms; LK_NEVER if that is out of range. */
 int64_t lk_after_ms(int64_t from_ns, int64_t ms);
 
-/* from + by; LK_NEVER when that is out of range. */
+/* Return from + by; LK_NEVER if that is out of range. */
 int64_t lk_later(int64_t from_ns, int64_t by_ns);
 
-/* The sooner of two deadlines. */
+/* Return the earlier of two deadlines. */
 int64_t lk_sooner(int64_t a_ns, int64_t b_ns);
 
-/* A CLOCK_MONOTONIC deadline for pthread_cond_timedwait(). */
+/* Convert a CLOCK_MONOTONIC deadline for pthread_cond_timedwait(). */
 struct timespec lk_timespec(int64_t ns);
 
-/* Sleep until a point of CLOCK_MONOTONIC, whatever signals arrive. */
+/* Sleep until a point of CLOCK_MONOTONIC, even if signals arrive. */
 void lk_sleep_until(int64_t monotonic_ns);
 
 #endif

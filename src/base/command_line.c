@@ -1,6 +1,8 @@
 /*
- * command_line.c - see command_line.h.  The lock table is read by more people
- * than this host's process list, so only what looks harmless is shown.
+ * command_line.c - see command_line.h
+ *
+ * More users can read the lock table than this host's process list, so only
+ * words that look harmless are shown.
  */
 #include "base/command_line.h"
 
@@ -16,7 +18,7 @@
 #include <unistd.h>
 
 #define HIDDEN "..."
-#define ARGUMENTS_MAX 72 /* bytes that are shown of them */
+#define ARGUMENTS_MAX 72 /* bytes of arguments that are shown */
 #define KEYLIKE_MIN 20   /* letters and digits without a break: a token */
 
 static bool is_called_after_a_secret(const char *option)
@@ -24,7 +26,7 @@ static bool is_called_after_a_secret(const char *option)
     static const char *const hints[] = {"pass", "pwd",  "secret", "token",
                                         "key",  "auth", "cred",   "user"};
 
-    /* -p and -u take passwords in half of all programs. */
+    /* In half of all programs -p and -u take passwords. */
     if (option[0] != '-')
         return false;
     if (strcasecmp(option, "-p") == 0 || strcmp(option, "-u") == 0)
@@ -35,7 +37,8 @@ static bool is_called_after_a_secret(const char *option)
     return false;
 }
 
-/* Letters and digits, both of them, and nothing else. */
+/* Tell whether the word consists of letters and digits, both of them, and
+ * nothing else. */
 static bool is_like_a_key(const char *word)
 {
     size_t digits = 0;
@@ -49,7 +52,7 @@ static bool is_like_a_key(const char *word)
            digits + letters >= KEYLIKE_MIN;
 }
 
-/* How much of the word may be shown; the rest is hidden. */
+/* Return how much of the word may be shown; the rest is hidden. */
 static size_t harmless(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -95,7 +98,8 @@ void lk_command_line_show(char *out, size_t size, const char *words,
     }
 }
 
-/* The arguments of this process without its program; how many bytes. */
+/* Read the arguments of this process, without its program; return their
+ * size. */
 static size_t read_arguments(char *out, size_t size)
 {
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);

@@ -1,5 +1,5 @@
 /*
- * error.c - filling the caller's sqlock_error, and the texts of the codes.
+ * error.c - fill in the caller's sqlock_error, and the texts of the codes
  */
 #include "base/error.h"
 
@@ -22,7 +22,7 @@ int sqlock_error_set(sqlock_error *err, int code, int native,
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
 
-    /* Servers end their messages with newlines, some in the middle too. */
+    /* Messages of servers end with newlines, and some contain them. */
     length = strlen(text);
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
         text[--length] = '\0';

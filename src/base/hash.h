@@ -1,7 +1,7 @@
 /*
- * hash.h - the hash of a text, and tables
+ * hash.h - hash functions and hash tables
  *
- * The tables are uthash's, which would end the process for want of memory:
+ * The tables are uthash's, which would end the process when memory runs out:
  * here, a table to which nothing could be added is NULL (hh.tbl).
  */
 #ifndef LK_HASH_H
@@ -13,12 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a of 64 bits, for what nobody chooses to collide.  Part by part: the
- * first goes on from LK_HASH_NOTHING, the next from what that gave. */
+/* FNV-1a of 64 bits, for data that nobody makes collide on purpose.  Hash data
+ * in parts: begin with LK_HASH_NOTHING, and pass each result to the next
+ * call. */
 #define LK_HASH_NOTHING UINT64_C(14695981039346656037)
 uint64_t lk_hash_on(uint64_t hash, const void *at, size_t size);
 
-/* The hash of a text, without its NUL. */
+/* Hash a text, without its NUL. */
 uint64_t lk_hash_text(const char *text);
 
 #endif

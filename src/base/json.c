@@ -1,7 +1,7 @@
 /*
- * json.c - what a statement about many leases or items takes is thousands of
- * short texts and numbers: they are written as they come, without a tree of
- * values made for each, which took as long as a fourth of a claim of SQLite
+ * json.c - write JSON arguments directly, without a tree of values: a statement
+ * about many leases or items has thousands of short texts and numbers, and a
+ * tree took as long as a fourth of a claim on SQLite
  */
 #include "base/json.h"
 

@@ -1,5 +1,5 @@
 /*
- * json.h - writing the JSON that statements about many take
+ * json.h - write the JSON arguments of statements about many leases or items
  */
 #ifndef LK_JSON_H
 #define LK_JSON_H
@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Write valid UTF-8 as a JSON text, all of it or its first `length` bytes.
- * The stream belongs to the caller alone: it is not locked. */
+/* Write valid UTF-8 as a JSON text: all of it, or its first `length` bytes.
+ * Only the caller uses the stream: it is not locked. */
 void lk_json_text(FILE *out, const char *text);
 void lk_json_prefix(FILE *out, const char *text, size_t length);
 

@@ -1,8 +1,10 @@
 /*
- * key.c - Spring's UUIDConverter: a name that is a UUID is its own key, any
- * other is hashed (MD5, version 3, without a namespace, as Java's
- * nameUUIDFromBytes does).  The legacy rule takes for a UUID whatever
- * java.util.UUID.fromString of JDK 11 and later takes for one.
+ * key.c - make the key of a name as Spring's UUIDConverter does: a name that is
+ * a UUID is its own key, any other is hashed (MD5, version 3, without a
+ * namespace, as Java's nameUUIDFromBytes does)
+ *
+ * The legacy rule accepts as a UUID whatever java.util.UUID.fromString of JDK
+ * 11 and later accepts.
  */
 #include "base/key.h"
 
@@ -41,8 +43,8 @@ static void lower_case(char key[SQLOCK_KEY_SIZE], const char *uuid)
     key[UUID_LENGTH] = '\0';
 }
 
-/* The zeros of the scripts whose decimal digits are one UTF-16 unit each; Java
- * sees two units in those of the others, which are no digits to it. */
+/* The zeros of the scripts whose decimal digits are one UTF-16 unit each;
+ * digits of the others are two units, which Java does not take for digits. */
 static const uint16_t zeros[] = {
     0x0030, 0x0660, 0x06f0, 0x07c0, 0x0966, 0x09e6, 0x0a66, 0x0ae6,
     0x0b66, 0x0be6, 0x0c66, 0x0ce6, 0x0d66, 0x0de6, 0x0e50, 0x0ed0,
@@ -50,10 +52,11 @@ static const uint16_t zeros[] = {
     0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0, 0xa900,
     0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10,
 };
-/* Those of the letter A: ASCII and full width. */
+/* The letters A: ASCII and full width. */
 static const uint16_t letters[] = {0x0041, 0x0061, 0xff21, 0xff41};
 
-/* The value of a digit, as Java's Character.digit(c, 16); -1: no digit. */
+/* Return the value of a digit, as Java's Character.digit(c, 16); -1: no
+ * digit. */
 static int digit_of(uint32_t c)
 {
     for (size_t i = 0; i < sizeof zeros / sizeof zeros[0]; i++)
@@ -90,7 +93,7 @@ static bool parse_group(const char *group, size_t length, uint64_t *value)
     return true;
 }
 
-/* The length of a name in UTF-16 units, as Java counts. */
+/* Return the length of a name in UTF-16 units, as Java counts. */
 static size_t length_in_java(const char *name)
 {
     size_t units = 0;

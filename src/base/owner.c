@@ -1,8 +1,8 @@
 /*
- * owner.c - who may own a lock: threads, as long as they live, and requests
+ * owner.c - numbers of the owners of locks, and the list of living threads
  *
- * A fork in another thread leaves the list as it was before or after one
- * change: each is a single store.
+ * A fork in another thread sees the list before or after one change: each
+ * change is a single store.
  */
 #include "base/owner.h"
 
@@ -18,15 +18,14 @@ struct living {
     uint64_t id;
 };
 
-LK_STATIC_MUTEX(guard); /* of: */
+LK_STATIC_MUTEX(guard); /* guards: */
 static struct living *threads;
 
 static pthread_key_t key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool has_key;
 
-/* Forget a thread's id.  Runs at the end of a thread that has asked for its
- * id. */
+/* Remove the thread's id from the list, at the end of the thread. */
 static void bury(void *argument)
 {
     struct living *thread = argument;
@@ -46,8 +45,8 @@ static void make_key(void)
     has_key = pthread_key_create(&key, bury) == 0;
 }
 
-/* Remember the id of a living thread.  False: out of memory, or of thread
- * keys. */
+/* Add the id of a living thread to the list.  False: out of memory, or of
+ * thread keys. */
 static bool note_living(uint64_t id)
 {
     struct living *thread = malloc(sizeof *thread);
@@ -79,7 +78,7 @@ uint64_t lk_thread_id(void)
     if (id == 0) {
         uint64_t plain = lk_owner_id();
 
-        /* One whose end would not be seen is taken for one that lives on. */
+        /* A thread whose end cannot be noticed counts as living. */
         id = note_living(plain | IS_THREAD) ? plain | IS_THREAD : plain;
     }
     return id;

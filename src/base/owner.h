@@ -1,6 +1,6 @@
 /*
- * owner.h - the numbers of those who may own a lock: threads, as long as they
- * live, handles, requests and registries
+ * owner.h - numbers of the owners of locks: threads, as long as they live,
+ * handles, requests and registries
  */
 #ifndef LK_OWNER_H
 #define LK_OWNER_H
@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of the calling thread, and a new number for anything else that
- * is to own a lock.  Unlike a pthread_t, a number is never given twice in a
- * process. */
+/* Return the number of the calling thread; and a new number for any other
+ * owner. Unlike a pthread_t, a number is never reused in a process. */
 uint64_t lk_thread_id(void);
 uint64_t lk_owner_id(void);
 

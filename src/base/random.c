@@ -1,7 +1,9 @@
 /*
- * random.c - identities and numbers straight from the kernel: nothing that a
- * fork or a restart could repeat.  libuuid draws from it as well, but takes
- * four times as long for it, by stirring in what is no secret.
+ * random.c - random numbers and identities straight from the kernel, so that
+ * neither a fork nor a restart can repeat them
+ *
+ * libuuid uses the kernel, too, but takes four times as long, because it mixes
+ * in data that is no secret.
  */
 #include "base/random.h"
 

@@ -1,5 +1,5 @@
 /*
- * random.h - identities that never repeat, and jitter
+ * random.h - unique identities, and jitter
  */
 #ifndef LK_RANDOM_H
 #define LK_RANDOM_H
@@ -8,10 +8,10 @@
 
 #include "sqlock.h"
 
-/* A fresh random UUID (version 4), in lower case: a CLIENT_ID (F6). */
+/* Make a random UUID (version 4), in lower case: a CLIENT_ID (F6). */
 void lk_random_uuid(char out[SQLOCK_KEY_SIZE]);
 
-/* A random number from `from` to `to`, both not negative. */
+/* Return a random number from `from` to `to`, both not negative. */
 int64_t lk_random_between(int64_t from, int64_t to);
 
 #endif

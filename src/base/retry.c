@@ -1,6 +1,6 @@
 /*
- * retry.c - the decision whether a failed attempt is followed by another, and
- * the pause before it
+ * retry.c - decide whether to try again after a failed attempt, and after which
+ * pause
  */
 #include "base/retry.h"
 

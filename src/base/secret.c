@@ -1,5 +1,5 @@
 /*
- * secret.c - the one place that overwrites secrets
+ * secret.c - overwrite secrets in memory
  */
 #include "base/secret.h"
 

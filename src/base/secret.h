@@ -1,13 +1,12 @@
 /*
- * secret.h - texts that nobody is to read once they are done with: passwords,
- * and what may contain one
+ * secret.h - overwrite passwords, and texts that may contain one, after use
  */
 #ifndef LK_SECRET_H
 #define LK_SECRET_H
 
 #include <stddef.h>
 
-/* Overwrite memory, also where a compiler thinks that nobody reads it again. */
+/* Overwrite memory in a way that a compiler does not optimize away. */
 void lk_wipe(void *at, size_t size);
 
 /* Overwrite a text, up to its NUL.  NULL is allowed. */

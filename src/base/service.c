@@ -1,7 +1,7 @@
 /*
- * service.c - a thread that sleeps in epoll on a timerfd: a condition variable
- * cannot wait on CLOCK_BOOTTIME.  To wake it is to set the timer to a point
- * that is past.
+ * service.c - a thread that sleeps in epoll on a timerfd, because a condition
+ * variable cannot wait on CLOCK_BOOTTIME; it is woken by setting the timer to a
+ * time in the past
  */
 #include "base/service.h"
 
@@ -28,7 +28,7 @@ void lk_service_init(struct lk_service *service)
     (void)pthread_cond_init(&service->done, NULL);
 }
 
-/* --- the thread; unless it says otherwise, with the mutex held --- */
+/* --- the thread; called with the mutex held, except where stated --- */
 
 /* Set the timer to a point, which may be past, or to none (LK_NEVER). */
 static void set_timer(struct lk_service *service, int64_t at_ns)
@@ -43,15 +43,15 @@ static void set_timer(struct lk_service *service, int64_t at_ns)
     service->wakes_ns = at_ns;
 }
 
-/* Note that a handler is called, which happens without the mutex. */
+/* Note that a handler is being called, which happens without the mutex. */
 static void begin_call(struct lk_service *service, struct lk_handler *handler)
 {
     service->running = handler;
     pthread_mutex_unlock(&service->mutex);
 }
 
-/* Note the end of a call.  False: the handler is gone, since one that is
- * stopped in its own run may have been freed. */
+/* Note the end of a call.  False: the handler is gone, since it was stopped
+ * during its own run and may have been freed. */
 static bool end_call(struct lk_service *service,
                      const struct lk_handler *handler)
 {
@@ -69,7 +69,7 @@ static void run_due(struct lk_service *service, struct lk_handler *handler)
     int64_t next_ns;
 
     handler->due_ns = LK_NEVER;
-    /* Each in its turn. */
+    /* In turn. */
     DL_DELETE2(service->listed, handler, previous, next);
     DL_APPEND2(service->listed, handler, previous, next);
     begin_call(service, handler);
@@ -78,8 +78,8 @@ static void run_due(struct lk_service *service, struct lk_handler *handler)
         handler->due_ns = lk_sooner(handler->due_ns, next_ns);
 }
 
-/* Find the handler that is due and was run longest ago.  NULL: none is due;
- * *soonest_ns is when. */
+/* Find the due handler that was run longest ago.  NULL: none is due, and
+ * *soonest_ns is the time of the next. */
 static struct lk_handler *next_due(const struct lk_service *service,
                                    int64_t *soonest_ns)
 {
@@ -96,8 +96,8 @@ static struct lk_handler *next_due(const struct lk_service *service,
     return NULL;
 }
 
-/* Pack the handler's number and the descriptor into an event's tag.  A
- * pointer would not do: the handler may be gone when the event is seen. */
+/* Pack the handler's number and the descriptor into an event's tag.  A pointer
+ * would not do: the handler may be gone when the event arrives. */
 static uint64_t tag_of(uint32_t number, int fd)
 {
     return (uint64_t)number << 32 | (uint32_t)fd;
@@ -123,7 +123,7 @@ static void tell_ready(struct lk_service *service, uint64_t tag)
     (void)end_call(service, handler);
 }
 
-/* Take the events that are there, and wait for some if `may_sleep`. */
+/* Take the pending events; wait for some if `may_sleep`. */
 static void take_events(struct lk_service *service, bool may_sleep)
 {
     struct epoll_event events[EVENTS_AT_ONCE];
@@ -290,7 +290,7 @@ int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err)
     event.data.u64 = tag_of(handler->number, fd);
     if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0)
         return 0;
-    /* It is watched already, or was until it was ready. */
+    /* It is being watched, or was until it was ready. */
     if (errno == EEXIST && epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event) == 0)
         return 0;
     return lk_error(err, SQLOCK_ERESOURCE, "cannot watch a descriptor: %s",
@@ -299,6 +299,6 @@ int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err)
 
 void lk_handler_unwatch(struct lk_handler *handler, int fd)
 {
-    /* Fails where its owner has closed it. */
+    /* Fails if its owner has closed it. */
     (void)epoll_ctl(handler->service->epoll, EPOLL_CTL_DEL, fd, NULL);
 }

@@ -23,7 +23,7 @@
 #include "sqlock.h"
 
 enum lk_service_state {
-    LK_SERVICE_IDLE,    /* no thread: no handler has been started yet */
+    LK_SERVICE_IDLE,    /* no thread: no handler has been started */
     LK_SERVICE_RUNNING, /* the thread runs handlers, or sleeps */
     LK_SERVICE_STOPPED  /* no handler is run; the thread ends, or has ended */
 };
@@ -32,13 +32,13 @@ struct lk_handler;
 
 struct lk_service {
     pthread_mutex_t mutex;
-    pthread_cond_t done; /* a handler is not running any more */
+    pthread_cond_t done; /* a handler has finished */
     enum lk_service_state state;
     pthread_t thread;
     int epoll;
     int timer;         /* timerfd */
-    int64_t wakes_ns;  /* when the thread looks next; 0: it is awake */
-    uint32_t handlers; /* how many there have been */
+    int64_t wakes_ns;  /* when the thread wakes next; 0: it is awake */
+    uint32_t handlers; /* number of handlers started so far */
     struct lk_handler *listed;
     struct lk_handler *running;
 };
@@ -46,21 +46,22 @@ struct lk_service {
 void lk_service_init(struct lk_service *service);
 
 /* Let the running handler finish, and end the thread.  Called from another
- * thread, once or more.  No handler can be started afterwards. */
+ * thread; may be called again.  No handler can be started afterwards. */
 void lk_service_stop(struct lk_service *service);
 
 struct lk_handler {
     struct lk_service *service;
-    void *owner; /* what both functions are called with */
-    /* Returns when to run next (CLOCK_BOOTTIME), at the latest: it is run
-     * sooner when it was woken during the run.  LK_NEVER: when woken.  NULL:
-     * nobody wakes it. */
+    void *owner; /* argument of both functions */
+    /* Returns when to run next at the latest (CLOCK_BOOTTIME); it runs earlier
+     * if it was woken during the run.  LK_NEVER: when woken.  NULL: it is never
+     * run. */
     int64_t (*run)(void *owner);
-    /* A descriptor is readable, hung up or broken; or NULL: it has none. */
+    /* Called when a watched descriptor is readable, hung up or broken; NULL:
+     * none is watched. */
     void (*ready)(void *owner, int fd);
-    /* Under the service's mutex. */
+    /* Guarded by the service's mutex. */
     struct lk_handler *next, *previous;
-    uint32_t number; /* in the service, from 1 on; 0: not started */
+    uint32_t number; /* in the service, from 1; 0: not started */
     int64_t due_ns;
 };
 
@@ -68,28 +69,28 @@ void lk_handler_init(struct lk_handler *handler, struct lk_service *service,
                      int64_t (*run)(void *), void (*ready)(void *, int),
                      void *owner);
 
-/* Let the handler be run when it is woken.  Starting it again does nothing.
+/* Start a handler: it runs when it is woken.  Starting it again does nothing.
  * 0, ERESOURCE (no thread, no descriptor, or the service was stopped). */
 int lk_handler_start(struct lk_handler *handler, sqlock_error *err);
 
-/* Stop a handler: it is not run any more, and not running when this
- * returns.  A handler may stop itself in its own run, which then goes on.
- * Any other caller holds no mutex that the run takes. */
+/* Stop a handler: when this returns it is not running and will not be run.  A
+ * handler may stop itself during its own run, which then continues.  Any other
+ * caller must not hold a mutex that the run takes. */
 void lk_handler_stop(struct lk_handler *handler);
 
-/* Run the handler soon, or at that point of CLOCK_BOOTTIME at the latest.  A
- * system call is made only where the thread would sleep for longer.  From
- * any thread, with any mutex held; does nothing to a handler that is not
+/* Run the handler soon, or at the latest at that point of CLOCK_BOOTTIME.  This
+ * makes a system call only if the thread would sleep for longer.  Called from
+ * any thread, with any mutex held; ignored for a handler that is not
  * started. */
 void lk_handler_wake(struct lk_handler *handler);
 void lk_handler_wake_at(struct lk_handler *handler, int64_t boot_ns);
 
-/* Call `ready`, once, when the descriptor is ready; watch it again after
- * that.  The handler is started. 0, ERESOURCE. */
+/* Call `ready` once when the descriptor is ready; call this again to go on
+ * watching.  The handler must be started.  0, ERESOURCE. */
 int lk_handler_watch(struct lk_handler *handler, int fd, sqlock_error *err);
 
-/* Watch a descriptor no more; it may have been closed meanwhile.  One call
- * of `ready` may still be under way. */
+/* Stop watching a descriptor, which may have been closed.  One call of `ready`
+ * may still be under way. */
 void lk_handler_unwatch(struct lk_handler *handler, int fd);
 
 #endif

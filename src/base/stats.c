@@ -1,6 +1,6 @@
 /*
- * stats.c - see stats.h.  The probes for tracers are here, too: what counts is
- * what is worth tracing.
+ * stats.c - see stats.h.  The probes for tracers are here, too, since all
+ * counted events are worth tracing.
  */
 #include "base/stats.h"
 
@@ -19,7 +19,7 @@
 
 #define FIRST_BITS 4 /* 16 us, the first bound */
 
-/* A clock that was set back gives no time at all. */
+/* If a clock was set back, nothing is counted. */
 void lk_count_time(struct lk_times *times, int64_t ns)
 {
     uint64_t time_ns = ns > 0 ? (uint64_t)ns : 0;
@@ -115,7 +115,7 @@ static void read_times(const struct lk_times *times, sqlock_times *out)
     }
 }
 
-/* How many more the first has counted, which the second follows. */
+/* Return by how much one counter exceeds another that follows it. */
 static uint32_t difference(const struct lk_stats *stats, enum lk_counter more,
                            enum lk_counter fewer)
 {

@@ -1,9 +1,9 @@
 /*
  * stats.h - counters and times of a registry (sqlock/stats.h)
  *
- * Each is an atomic of its own, added to without any order: a number is exact,
- * two of them read together may be one event apart.  No mutex, so that every
- * room may count, whatever it has locked.
+ * Each is a separate relaxed atomic: every number is exact, but two of them
+ * read together may be one event apart.  There is no mutex, so that all code
+ * may count, whatever it has locked.
  */
 #ifndef LK_STATS_H
 #define LK_STATS_H
@@ -42,7 +42,7 @@ struct lk_times {
     _Atomic uint64_t buckets[SQLOCK_STATS_BUCKETS];
 };
 
-/* All zero at first. */
+/* Initially all zero. */
 struct lk_stats {
     _Atomic uint64_t counts[LK_COUNTERS];
     struct lk_times wait;
@@ -59,11 +59,11 @@ static inline void lk_count(struct lk_stats *stats, enum lk_counter counter)
 
 void lk_count_time(struct lk_times *times, int64_t ns);
 
-/* Count an acquisition that is over: its result, and how long it took. */
+/* Count a finished acquisition: its result and its duration. */
 void lk_count_acquired(struct lk_stats *stats, const char *key, int rc,
                        int64_t wait_ns);
 
-/* Count a release that its holder begins. */
+/* Count a release, when its holder begins it. */
 void lk_count_released(struct lk_stats *stats, const char *key,
                        int64_t held_ns);
 
@@ -78,7 +78,7 @@ void lk_count_statement(struct lk_stats *stats, int rc, int64_t ns);
  * counts as reconnected, too. */
 void lk_count_opened(struct lk_stats *stats);
 
-/* The members behind `size`. */
+/* Fill in the members after `size`. */
 void lk_stats_read(const struct lk_stats *stats, sqlock_stats *out);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * text.c - just enough UTF-8 to refuse what is not, to cut at a character, and
- * to show a stranger's bytes on one line without giving them the terminal.
+ * text.c - UTF-8: validate it, cut it between characters, and escape foreign
+ * bytes for one line of a terminal
  */
 #include "base/text.h"
 
@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length in bytes of a character with this first byte; 0: no character
- * begins with it. */
+/* Return the length in bytes of a character with this first byte; 0: there is
+ * none. */
 static size_t length_by_lead(unsigned char lead)
 {
     if (lead < 0x80)

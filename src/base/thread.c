@@ -1,6 +1,6 @@
 /*
- * thread.c - starting a thread that leaves the process's signals alone; and a
- * condition that no step of the wall clock disturbs.
+ * thread.c - threads that receive no signals, and conditions that a step of the
+ * wall clock does not disturb
  */
 #include "base/thread.h"
 

@@ -1,6 +1,6 @@
 /*
- * thread.h - starting a thread of the library, what it waits on, and what a
- * fork leaves behind of the threads there were
+ * thread.h - threads of the library, their conditions, and mutexes that survive
+ * a fork
  */
 #ifndef LK_THREAD_H
 #define LK_THREAD_H
@@ -9,12 +9,12 @@
 
 #include "sqlock.h"
 
-/* Start a thread with all signals blocked, since they are for the
- * application's threads. 0, ERESOURCE. */
+/* Start a thread with all signals blocked: they are for the application's
+ * threads.  0, ERESOURCE. */
 int lk_thread_start(pthread_t *thread, void *(*run)(void *), void *argument,
                     sqlock_error *err);
 
-/* Initialize a condition whose deadlines are points of CLOCK_MONOTONIC. */
+/* Initialize a condition that uses CLOCK_MONOTONIC. */
 void lk_condition_init(pthread_cond_t *condition);
 
 /* A static mutex of that name.  Another thread may have it at a fork: in the

@@ -43,7 +43,7 @@ bool lk_url_escapes_are_sound(const char *url)
     return escapes_are_sound(url, url + strlen(url));
 }
 
-/* Make a decoded copy of a text whose escapes are sound. */
+/* Make a decoded copy of a text whose escapes are valid. */
 static char *decode(const char *first, const char *end)
 {
     char *copy = strndup(first, (size_t)(end - first));
@@ -53,7 +53,7 @@ static char *decode(const char *first, const char *end)
     return copy;
 }
 
-/* Decode as decode() does; an empty or absent range leaves NULL. */
+/* Decode as decode() does; an empty or absent range gives NULL. */
 static int decode_part(char **out, const UriTextRangeA *range,
                        sqlock_error *err)
 {
@@ -82,8 +82,8 @@ static int decode_user_info(struct lk_url *out, const UriTextRangeA *range,
     return decode_part(&out->user, &user, err);
 }
 
-/* Join the segments of the path.  When they are empty they may lie outside
- * the URL's text, so they are copied one by one. */
+/* Join the segments of the path.  Empty ones may lie outside the URL's text, so
+ * they are copied one by one. */
 static int decode_path(struct lk_url *out, const UriUriA *uri,
                        sqlock_error *err)
 {
@@ -147,8 +147,8 @@ static int decode_query(struct lk_url *out, const UriTextRangeA *range,
     return rc;
 }
 
-/* Refuse a URL whose password seems to hold a '#', '/' or '?': that ends the
- * host early, and the rest of the password turns up where it would be shown. */
+/* Refuse a URL whose password seems to contain a '#', '/' or '?': that ends the
+ * host early, and the rest of the password would be shown elsewhere. */
 static int refuse_misplaced(const UriUriA *uri, const char *end,
                             sqlock_error *err)
 {
@@ -156,7 +156,7 @@ static int refuse_misplaced(const UriUriA *uri, const char *end,
 
     if (at == NULL)
         return 0;
-    /* An empty host need not lie in the text. */
+    /* The text of an empty host may lie outside the URL. */
     if (at == uri->hostText.afterLast)
         at = uri->query.first;
     if (uri->fragment.first != NULL ||
@@ -244,8 +244,8 @@ void lk_url_clear(struct lk_url *url)
     memset(url, 0, sizeof *url);
 }
 
-/* Where the query begins, behind its '?', or NULL.  User info is passed over
-   first, as libpq does: it may hold a '?'. */
+/* Return the start of the query, after its '?', or NULL.  User info is skipped
+ * first, as in libpq: it may contain a '?'. */
 static const char *query_of(const char *url)
 {
     const char *authority = strstr(url, "://");

@@ -16,8 +16,8 @@ struct lk_url_parameter {
     char *value; /* "" when there is none */
 };
 
-/* The parts of a URL, percent-decoded.  What is absent or empty is NULL, except
-   for the path.  Embed it zeroed. */
+/* The parts of a URL, percent-decoded.  Absent or empty parts are NULL, except
+ * the path.  Embed it zeroed. */
 struct lk_url {
     char *scheme; /* as written */
     char *user;
@@ -42,7 +42,7 @@ int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err);
 /** Tell whether every '%' begins an escape, and none of them is a NUL. */
 bool lk_url_escapes_are_sound(const char *url);
 
-/** The first parameter of that name, or NULL. */
+/** Return the first parameter of that name, or NULL. */
 const char *lk_url_parameter(const struct lk_url *url, const char *name);
 
 /** Free the parts of a URL, wipe the secret ones, and zero the struct. */

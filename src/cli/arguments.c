@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options that carry a value have no address: popt would lose the first of two
- * copies.  cli_parse() keeps the last. */
+/* Options with a value have no address: popt would lose the first of two
+ * copies. cli_parse() keeps the last. */
 static const struct poptOption text_options[] = {
     {"url", 0, POPT_ARG_STRING, NULL, CLI_URL, NULL, NULL},
     {"region", 0, POPT_ARG_STRING, NULL, CLI_REGION, NULL, NULL},
@@ -95,9 +95,9 @@ static bool has_value_behind(option *table, const char *word)
     return false;
 }
 
-/* Split off the command that `run` is to run, which popt never sees.  It
- * begins behind "--", or with the first word behind the key that is no
- * option of ours. @return how many words are before it */
+/* Split off the command that `run` is to run, which popt never sees.  It begins
+ * after "--", or with the first word after the lock's name that is not an
+ * option. @return the number of words before it */
 static size_t split_off_child(cli *app, char **words, option *table)
 {
     bool has_key = false;
@@ -129,7 +129,8 @@ static void keep_value(char **slot, poptContext context)
     *slot = poptGetOptArg(context);
 }
 
-/* The option whose name is nearest to a wrong one; NULL: none is near. */
+/* Return the option with the name most similar to a wrong one; NULL: none
+ * is. */
 static const char *nearest_option(option *table, const char *name)
 {
     const char *nearest = NULL;
@@ -160,7 +161,7 @@ static int refuse_option(const cli *app, option *table, int rc)
     const char *name = app->command != NULL ? app->command->name : "";
     const char *nearest = NULL;
 
-    /* What follows "=" might be a password. */
+    /* The text after "=" might be a password. */
     if (length >= sizeof shown)
         length = sizeof shown - 1;
     memcpy(shown, word, length);
@@ -227,7 +228,8 @@ int cli_parse(cli *app, char **words)
     else
         while (words[argc] != NULL)
             argc++;
-    /* The table is on this stack: the context is not used for options after. */
+    /* The table is on this stack; the context is not used for options
+     * afterwards. */
     app->context = poptGetContext("sqlock", (int)argc, (void *)words, table,
                                   POPT_CONTEXT_NO_EXEC);
     if (app->context == NULL) {

@@ -20,7 +20,7 @@
 /* Exit statuses; the texts are in status.c. */
 enum {
     CLI_OK = 0,
-    CLI_NO = 1,        /* no such lock, or not in the state expected */
+    CLI_NO = 1,        /* no such lock, or not in the expected state */
     CLI_USAGE = 64,    /* EX_USAGE */
     CLI_DATABASE = 69, /* EX_UNAVAILABLE */
     CLI_SYSTEM = 71,   /* EX_OSERR */
@@ -47,9 +47,10 @@ enum {
 /* One run of the program. */
 typedef struct cli {
     const struct cli_command *command;
-    char *globals[CLI_GLOBALS]; /* by CLI_URL ...; NULL: not given, neither as
-                                   an option nor as cli_config() finds them */
-    bool is_url_of_file;        /* that URL is one of a configuration file */
+    /* by CLI_URL ...; NULL: given neither as an option nor in the settings read
+     * by cli_config() */
+    char *globals[CLI_GLOBALS];
+    bool is_url_of_file; /* the URL comes from a configuration file */
     int json;
     int quiet;
     int verbose;
@@ -65,7 +66,7 @@ typedef struct cli_command {
     const char *name;
     const char *summary;
     const char *help;
-    bool has_child; /* behind its argument, or "--", a command line follows */
+    bool has_child; /* a command line follows its argument, or "--" */
     const struct poptOption *options; /* its own; NULL: none */
     char **values;                    /* of its options, by val - CLI_OWN */
     size_t value_count;
@@ -91,29 +92,31 @@ extern const cli_command cli_doctor;
 
 /* ----------------------------------------------------------- arguments -- */
 
-/** Read the options of the program and of its command; @p words has the
- *  command's name first.  @return CLI_OK or CLI_USAGE, having said why */
+/** Read the options of the program and of its command; @p words begins with the
+ *  command's name.  @return CLI_OK, or CLI_USAGE after a message */
 int cli_parse(cli *app, char **words);
 
 /** Free what cli_parse() made. */
 void cli_parse_clear(cli *app);
 
-/** Bring the command's name to the front of @p words, the options before it
- *  behind it.  @return false: there is no command among them */
+/** Move the command's name to the front of @p words, before the options.
+ *  @return false: there is no command */
 bool cli_command_first(char **words);
 
-/** Demand so many arguments.  @return CLI_OK or CLI_USAGE, having said why */
+/** Require that many arguments.  @return CLI_OK, or CLI_USAGE after a
+ * message */
 int cli_want_args(const cli *app, size_t count, const char *what);
 
-/** Demand one argument, a name that is not empty.  @return likewise */
+/** Require one argument, a name that is not empty.  @return CLI_OK, or
+ *  CLI_USAGE after a message */
 int cli_want_name(const cli *app, const char *what);
 
-/** Count the letters that must be inserted, removed, replaced or exchanged
- *  to make @p other of @p word; SIZE_MAX: either is too long to tell. */
+/** Count the letters to insert, remove, replace or exchange to turn @p word
+ *  into @p other; SIZE_MAX: either is too long. */
 size_t cli_distance(const char *word, const char *other);
 
-/** The distance below which another word may be what @p word was meant to
- *  be. */
+/** Return the distance below which another word may have been meant by @p
+ * word. */
 size_t cli_near(const char *word);
 
 /** Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
@@ -133,32 +136,33 @@ bool cli_parse_rule(const char *text, sqlock_key_rule *rule);
 
 /* ------------------------------------------------------------- secrets -- */
 
-/** Copy the arguments, then overwrite in the originals what may hold a
- *  password, so that `ps` shows it no longer.  @return NULL: out of memory */
+/** Copy the arguments, then overwrite in the originals whatever may hold a
+ *  password, so that `ps` no longer shows it.  @return NULL: out of memory */
 char **cli_take_arguments(int argc, char **argv);
 void cli_free_arguments(char **words);
 
-/** Change the name that the process list shows for this process, in place of
- *  its program and arguments; 15 characters at most. */
+/** Change the name of this process in the process list, instead of program and
+ *  arguments; at most 15 characters. */
 void cli_rename(const char *name);
 
-/** A word of the command line, fit to be shown: URLs lose all but the
+/** Return a word of the command line, fit to be shown: URLs lose all but the
  *  scheme.  Valid until the next call. */
 const char *cli_shown(const char *word);
 
-/** Tell whether the URL has a password in it. */
+/** Tell whether the URL contains a password. */
 bool cli_has_password(const char *url);
 
-/** The variable that the URL's password_env names, or NULL; to be freed. */
+/** Return the variable that the URL's password_env names, or NULL; the caller
+ *  frees it. */
 char *cli_password_variable(const char *url);
 
-/** The URL for the environment of another program: without its password, and
- *  with the whole path of a SQLite file.  NULL: out of memory, or the other
- *  program would lack the password; it reads that of a configuration file
- *  itself.  To be freed. */
+/** Return the URL for the environment of another program: without its password,
+ *  and with an absolute path of a SQLite file.  NULL: out of memory, or the
+ *  program needs the URL's password (unless that comes from a configuration
+ *  file, which it reads itself).  The caller frees it. */
 char *cli_url_for_child(const char *url, bool is_of_file);
 
-/** Wipe the value of a variable, so that /proc shows it no longer.  NULL is
+/** Wipe the value of a variable, so that /proc no longer shows it.  NULL is
  *  allowed. */
 void cli_forget_variable(const char *name);
 
@@ -172,71 +176,72 @@ void cli_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_set_verbosity(bool quiet, bool verbose);
 bool cli_is_verbose(void);
 
-/** The exit status of a result code of the library. */
+/** Return the exit status for a result code of the library. */
 int cli_status_of(int code);
 
-/** Say what went wrong.  @return cli_status_of() */
+/** Print an error.  @return cli_status_of() */
 int cli_fail(const sqlock_error *err);
 
 /* -------------------------------------------------------------- common -- */
 
 /** Complete the global options from the environment and the configuration
- *  files.  @return CLI_OK or an exit status, having said why */
+ *  files. @return CLI_OK, or an exit status after a message */
 int cli_config(cli *app);
 
-/** Tell whether the entry of an environment is one of those that
- *  cli_config() reads. */
+/** Tell whether an entry of the environment is one that cli_config() reads. */
 bool cli_is_setting(const char *entry);
 
-/** The settings in use as entries of an environment, NULL behind the last, for
- *  a command that is to find the same table; to be freed.
- *  @return false: out of memory */
+/** Write the settings in use as entries of an environment, ending with NULL,
+ *  for a command that is to use the same table; the caller frees them. @return
+ *  false: out of memory */
 bool cli_settings_for_child(const cli *app, char *entries[CLI_GLOBALS]);
 
-/** The URL to work with, or NULL, having said that there is none. */
+/** Return the URL, or NULL after a message that there is none. */
 const char *cli_url(const cli *app);
 
-/** The region in use. */
+/** Return the region in use. */
 const char *cli_region(const cli *app);
 
-/** Make the options of a registry from the global options. @return CLI_OK or
- *  CLI_USAGE, having said why */
+/** Make the options of a registry from the global options.  @return CLI_OK, or
+ *  CLI_USAGE after a message */
 int cli_registry_options(const cli *app, sqlock_options *options);
 
-/** Open the registry.  @return CLI_OK or an exit status, having said why */
+/** Open the registry.  @return CLI_OK, or an exit status after a message */
 int cli_open(const cli *app, sqlock_registry **registry);
 
-/** Give back the quantities of reservations whose time is over. @return 0,
- *  also where there are no tables of stock; or a negative code */
+/** Restore the quantities of overdue reservations.  @return 0, also if there
+ *  are no tables of stock; or a negative code */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
                             sqlock_error *err);
 
 /* -------------------------------------------------------------- output -- */
 
-/** @p text with control characters, invisible characters and bytes that are no
- *  UTF-8 escaped; to be freed.  NULL: out of memory. */
+/** Return @p text with control characters, invisible characters and invalid
+ *  UTF-8 escaped; the caller frees it.  NULL: out of memory. */
 char *cli_escape(const char *text);
 
-/** Tell whether @p text is the same when escaped, with one column a byte. */
+/** Tell whether escaping leaves @p text unchanged, with one column per byte. */
 bool cli_is_plain(const char *text);
 
-/** The number of columns that escaped text takes on a terminal. */
+/** Return the number of terminal columns of an escaped text. */
 size_t cli_width(const char *text);
 
-/** Cut escaped text to so many columns, and mark the cut; to be freed. */
+/** Cut escaped text to that many columns, and mark the cut; the caller frees
+ * it. */
 char *cli_cut(const char *text, size_t width);
 
-/* Room for a number, a time or a duration as text. */
+/* Size of a number, a time or a duration as text. */
 #define CLI_NUMBER_SIZE 40
 #define CLI_COLUMNS_MAX 8
 
-/* One row of a table.  A million of them are printed in a second or two: what
- * need not be copied is not, and nothing is allocated for a number. */
+/* One row of a table.  A million of them are printed in a second or two: only
+ * what must be copied is copied, and nothing is allocated for a number. */
 typedef struct cli_row {
     const char *cells[CLI_COLUMNS_MAX]; /* escaped; NULL prints as "-" */
     char numbers[CLI_COLUMNS_MAX][CLI_NUMBER_SIZE]; /* room for such cells */
-    char *escaped[CLI_COLUMNS_MAX]; /* texts that had to be; cli_row_clear() */
-    const char *colours[CLI_COLUMNS_MAX]; /* of a terminal; NULL: none */
+    /* texts that needed escaping; cli_row_clear() */
+    char *escaped[CLI_COLUMNS_MAX];
+    const char *colours[CLI_COLUMNS_MAX]; /* on a terminal; NULL: none */
 } cli_row;
 
 /** Show @p text, which must outlive the row, escaped.  @return false: out of
@@ -246,43 +251,44 @@ bool cli_row_text(cli_row *row, size_t column, const char *text);
 /** Empty the row. */
 void cli_row_clear(cli_row *row);
 
-/* A table of text cells, whose rows are asked for twice: how wide they are, and
- * to be printed. */
+/* A table of text cells, whose rows are requested twice: to measure and to
+ * print. */
 typedef struct cli_table {
     const char *const *heads;
     size_t columns;
-    unsigned flexible;   /* bits: columns that may be cut to fit a terminal */
-    unsigned right;      /* bits: columns aligned to the right */
-    const size_t *spare; /* columns that a narrow terminal does without, the
-                            first one first; ends with `columns` */
+    unsigned flexible; /* bits: columns that may be cut to fit a terminal */
+    unsigned right;    /* bits: columns aligned to the right */
+    /* columns that a narrow terminal omits, in that order; ends with
+     * `columns` */
+    const size_t *spare;
     size_t rows;
     const void *context;
-    /* The cells of a row of the context; empty before.  @return false: out of
+    /* Fill in the cells of a row, which is empty.  @return false: out of
      * memory */
     bool (*fill)(cli_row *row, const void *context, size_t number);
 } cli_table;
 
-/** Print the table. @return CLI_OK, or an exit status, having said why */
+/** Print the table.  @return CLI_OK, or an exit status after a message */
 int cli_table_print(const cli_table *table);
 
-/** Print escaped text behind the @p indent columns that are on the line
- *  already, and go on below it where a terminal's line ends. */
+/** Print escaped text after the @p indent columns already on the line, and
+ *  continue below it where a terminal's line ends. */
 void cli_print_wrapped(const char *text, size_t indent);
 
 /** Tell whether stdout may be coloured. */
 bool cli_has_colour(void);
 
-/** Tell whether stdout is a screen that can be painted anew. */
+/** Tell whether stdout is a screen that can be redrawn. */
 bool cli_has_screen(void);
 
-/** Write a part of a row as text to @p out, and return it, or NULL: nothing
- *  to show. */
+/** Write a part of a row as text to @p out, and return it; NULL: nothing to
+ *  show. */
 const char *cli_time_text(char out[CLI_NUMBER_SIZE], int64_t at_us, bool exact);
 const char *cli_duration_text(char out[CLI_NUMBER_SIZE], int64_t ms);
 const char *cli_number_text(char out[CLI_NUMBER_SIZE], int64_t number);
 const char *cli_state_name(sqlock_state state);
 
-/** The sequence that colours a state on a terminal; NULL: none. */
+/** Return the sequence that colours a state on a terminal; NULL: none. */
 const char *cli_state_colour(sqlock_state state);
 
 /** Read a sort order: "name", "held", "ttl", "token". @return false: none of
@@ -292,19 +298,20 @@ bool cli_parse_sort(const char *text, sqlock_sort *sort);
 /** Read a number from 1 to UINT32_MAX. @return false: not one */
 bool cli_parse_count(const char *text, uint32_t *count);
 
-/** The columns and lines of the terminal that stdout is; 0: it is none. */
+/** Return the columns and lines of stdout's terminal; 0: it is none. */
 void cli_terminal_size(size_t *columns, size_t *lines);
 
-/* What a table of locks shows. */
+/* The contents of a table of locks. */
 typedef struct cli_locks {
     const sqlock_info *rows;
     size_t count;
-    bool has_regions; /* a column for them */
-    bool has_names;   /* of who waits, in place of how many */
+    bool has_regions; /* with a column for regions */
+    /* with the names of waiters instead of their number */
+    bool has_names;
 } cli_locks;
 
-/** Print the locks as a table. @return CLI_OK, or an exit status, having
- *  said why */
+/** Print the locks as a table.  @return CLI_OK, or an exit status after a
+ *  message */
 int cli_locks_print(const cli_locks *locks);
 
 struct json_t;
@@ -319,7 +326,7 @@ struct json_t *cli_json_text(const char *text);
 bool cli_write_json(struct json_t *value, size_t flags);
 
 /** Write a JSON value to stdout, indented, and free it.  @return CLI_OK, or an
- *  exit status, having said why */
+ *  exit status after a message */
 int cli_print_json(struct json_t *value);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * cmd_acquire.c - `sqlock acquire`: take a lock for a caller that is no child
- * of ours: a shell script, another language.  The lease stays behind, named by
- * its id; with --for, a helper stays, too, which renews the lease until a
- * process ends.
+ * cmd_acquire.c - `sqlock acquire`: acquire a lock for a caller that is no
+ * child of ours: a shell script, another language
+ *
+ * The lease remains, named by its id.  With --for a helper remains, too, which
+ * renews the lease until a process ends.
  */
 #include "run.h"
 #include "sqlock/async.h"
@@ -40,7 +41,7 @@ static const struct poptOption options_table[] = {
     {"for", 0, POPT_ARG_STRING, NULL, CLI_OWN + FOR, NULL, NULL},
     POPT_TABLEEND};
 
-/* What is told of the lease; a message from the helper to us. */
+/* A description of the lease; a message from the helper to its parent. */
 typedef struct told {
     char id[SQLOCK_LEASE_ID_SIZE];
     char key[SQLOCK_KEY_SIZE];
@@ -48,7 +49,7 @@ typedef struct told {
     int64_t token;
 } told;
 
-/* A lock and what it takes to have it. */
+/* A lock with what is needed to hold it. */
 typedef struct holding {
     sqlock_registry *registry;
     sqlock_lock *lock;
@@ -179,8 +180,8 @@ static int print(const cli *app, const told *lease)
     return status;
 }
 
-/* Acquire without a helper: the lease stays when this process ends without
- * giving it back. */
+/* Acquire without a helper: the lease remains when this process ends without
+ * releasing it. */
 static int acquire(const cli *app, const run_options *options)
 {
     holding held = {.lost_fd = -1};
@@ -201,9 +202,9 @@ static int acquire(const cli *app, const run_options *options)
 
 enum { LINK_FD = 3, PROCESS_FD, FREE_FD };
 
-/* Close all files but the link and the process, for a caller that waits
- * until nobody has its descriptors any more.  Messages stay until the lock
- * is held. */
+/* Close all files except the link and the process, for a caller that waits
+ * until its descriptors are closed.  stderr stays open until the lock is
+ * held. */
 static bool keep_files(int link_fd, int pid_fd)
 {
     int link = fcntl(link_fd, F_DUPFD_CLOEXEC, FREE_FD);
@@ -217,8 +218,7 @@ static bool keep_files(int link_fd, int pid_fd)
            close_range(FREE_FD, ~0U, 0) == 0;
 }
 
-/* Leave the caller's session and terminal: from here on a process of its
- * own. */
+/* Leave the caller's session and terminal. */
 static void leave_caller(void)
 {
     (void)prctl(PR_SET_PDEATHSIG, 0);

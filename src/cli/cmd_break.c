@@ -1,6 +1,6 @@
 /*
- * cmd_break.c - `sqlock break`: end somebody else's lease, if it is still the
- * one that was looked at.
+ * cmd_break.c - `sqlock break`: end another holder's lease, if it is still the
+ * one that the user has seen
  */
 #include "cli.h"
 
@@ -14,7 +14,7 @@
 
 #include <jansson.h>
 
-#define WHO_SIZE 81 /* what the library takes */
+#define WHO_SIZE 81 /* the library's limit */
 #define WHO_HOST_MAX 40
 
 enum { TOKEN, CLIENT_ID, REASON, VALUES };

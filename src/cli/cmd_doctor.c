@@ -1,6 +1,6 @@
 /*
- * cmd_doctor.c - `sqlock doctor`: is all as locks need it, and if not, what to
- * change; and what is to be done after the database was restored.
+ * cmd_doctor.c - `sqlock doctor`: check whether everything is as locks need it,
+ * and say what to change; and what to do after a restore of the database
  */
 #include "cli.h"
 #include "sqlock/doctor.h"
@@ -132,7 +132,7 @@ static int print_json(const cli *app, const sqlock_check *checks, size_t count,
 }
 
 /* Report the checks; the exit status is that of the worst.  The capabilities
- * are NULL where they could not be found out. */
+ * are NULL if they could not be determined. */
 static int report(const cli *app, const sqlock_check *checks, size_t count,
                   const sqlock_capabilities *given, int rc)
 {

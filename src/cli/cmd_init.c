@@ -1,6 +1,5 @@
 /*
- * cmd_init.c - `sqlock init`: create the lock table, or print the SQL that
- * does.
+ * cmd_init.c - `sqlock init`: create the lock table, or print the SQL that does
  */
 #include "cli.h"
 #include "sqlock/once.h"
@@ -44,8 +43,8 @@ static int print_schema(const cli *app, const char *url,
     return status;
 }
 
-/* Tell whether the table of --once is there, as far as the rights on its
- * lock table show; nothing depends on it. */
+/* Tell whether the table of --once exists, as far as the rights on its lock
+ * table show; nothing depends on it. */
 static bool has_once(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -61,7 +60,7 @@ static bool has_once(const char *url, const sqlock_options *options)
     return is_there;
 }
 
-/* Tell whether a holder that is no sqlock has a lock of the region. */
+/* Tell whether a lock of the region has a holder that does not run sqlock. */
 static bool has_peers(const char *url, const sqlock_options *options)
 {
     sqlock_registry *registry = NULL;
@@ -82,7 +81,7 @@ static bool has_peers(const char *url, const sqlock_options *options)
     return is_found;
 }
 
-/* Warn of old Springs where Spring is in use, or is meant to be. */
+/* Warn of old versions of Spring where Spring is, or is to be, in use. */
 static void warn_of_spring(const char *url, const sqlock_options *options,
                            sqlock_layout layout, bool was_there)
 {

@@ -1,6 +1,6 @@
 /*
  * cmd_lease.c - `sqlock renew`, `release` and `guard-sql`: commands on the id
- * of a lease, by a process that did not acquire it.
+ * of a lease, in a process that did not acquire it
  */
 #include "cli.h"
 #include "sqlock/lease.h"
@@ -15,8 +15,8 @@ static char *values[1];
 static const struct poptOption renew_options[] = {
     {"ttl", 't', POPT_ARG_STRING, NULL, CLI_OWN, NULL, NULL}, POPT_TABLEEND};
 
-/* Begin a command whose one argument is the id of a lease. @return CLI_OK or
- * an exit status, having said why; the registry is open then */
+/* Begin a command whose only argument is the id of a lease, and open the
+ * registry.  @return CLI_OK, or an exit status after a message */
 static int begin(const cli *app, sqlock_registry **registry)
 {
     int status = cli_want_name(app, "LEASE");

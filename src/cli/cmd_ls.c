@@ -1,5 +1,5 @@
 /*
- * cmd_ls.c - `sqlock ls`: the locks of a region.
+ * cmd_ls.c - `sqlock ls`: list the locks of a region
  */
 #include "cli.h"
 
@@ -33,7 +33,7 @@ static int read_options(const cli *app, sqlock_find_options *options)
     options->waiters = true;
     if (app->count > 1)
         return cli_want_args(app, 1, "PATTERN");
-    /* It may have a password in it: it is not repeated. */
+    /* It may contain a password: it is not repeated. */
     if (app->count == 1 && strstr(app->args[0], "://") != NULL) {
         cli_error("ls: PATTERN is a database URL: give that with --url");
         return CLI_USAGE;
@@ -52,8 +52,8 @@ static int read_options(const cli *app, sqlock_find_options *options)
     return CLI_OK;
 }
 
-/* Tell whether all rows of a region are wanted, which may be a million: they
- * come in pages, by key. */
+/* Tell whether all rows of a region are requested, possibly a million: they are
+ * read in pages, by key. */
 static bool wants_all(const sqlock_find_options *options)
 {
     return options->free_too && options->pattern == NULL &&
@@ -71,8 +71,8 @@ static int print_rows(const sqlock_info *rows, size_t count)
     return cli_locks_print(&locks);
 }
 
-/* Print the rows one by one, each on a line of its own: a tree of all would
- * take several times the memory of the rows. */
+/* Print the rows one by one, each on a line of its own: a tree of all rows
+ * would take several times their memory. */
 static int print_json(const cli *app, sqlock_layout layout,
                       const sqlock_info *rows, size_t count)
 {
@@ -92,8 +92,8 @@ static int print_json(const cli *app, sqlock_layout layout,
     return CLI_OK;
 }
 
-/* Warn of locks that were acquired in the future: such a lock stays taken
- * until then, whatever becomes of its holder. */
+/* Warn of locks that were acquired in the future: such a lock stays taken until
+ * then, even if its holder dies. */
 static void warn_of_clocks(const sqlock_info *rows, size_t count)
 {
     char ahead[CLI_NUMBER_SIZE];
@@ -112,8 +112,8 @@ static void warn_of_clocks(const sqlock_info *rows, size_t count)
     }
 }
 
-/* Write to a file or pipe in large pieces: a list of 100 bytes a row would
- * take 25,000 writes of stdio's own size. */
+/* Buffer stdout in large blocks if it is a file or pipe: a list of 100 bytes
+ * per row would take 25,000 writes with stdio's own size. */
 static void buffer_output(void)
 {
     static char buffer[1 << 17];

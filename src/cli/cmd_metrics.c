@@ -8,14 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the locks of one region come to. */
+/* The totals of the locks of one region. */
 struct region {
-    char *label; /* as it stands between quotes */
+    char *label; /* as it is printed between quotes */
     size_t held;
     size_t expired;
     size_t waiting;
-    bool is_waiting_known; /* of all its locks */
-    int64_t longest_ms;    /* that one of them is held */
+    bool is_waiting_known; /* for all its locks */
+    int64_t longest_ms;    /* how long one of them has been held */
 };
 
 struct regions {
@@ -23,8 +23,8 @@ struct regions {
     size_t count;
 };
 
-/* The value of a label, without characters that would end it or the line.
- * To be freed; NULL: out of memory. */
+/* Return the value of a label, without characters that would end it or the
+ * line.  The caller frees it; NULL: out of memory. */
 static char *label_of(const char *text)
 {
     char *shown = cli_escape(text);
@@ -134,8 +134,8 @@ static void print_metrics(const struct regions *regions)
                    region->waiting);
 }
 
-/* Print the numbers of each region.  A region that is asked for has them
- * also when they are 0. */
+/* Print the numbers of each region.  A region that was asked for is printed
+ * even if they are 0. */
 static int print_rows(const cli *app, const sqlock_info *rows, size_t count)
 {
     struct regions regions = {0};

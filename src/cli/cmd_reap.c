@@ -1,6 +1,6 @@
 /*
- * cmd_reap.c - `sqlock reap`: remove the rows of locks long free or expired,
- * and let reservations of stock expire.
+ * cmd_reap.c - `sqlock reap`: remove the rows of locks that have long been free
+ * or expired, and let overdue reservations of stock expire
  */
 #include "cli.h"
 

@@ -1,5 +1,5 @@
 /*
- * cmd_run.c - `sqlock run`: its options.  The work is done in run_loop.c.
+ * cmd_run.c - the options of `sqlock run`; run_loop.c does the work
  */
 #include "run.h"
 
@@ -57,7 +57,7 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value > most ? most : value;
 }
 
-/* Read a time option; @p ms keeps its default where the option is not given. */
+/* Read a time option; @p ms keeps its default if the option is not given. */
 static bool read_time(int which, const char *name, int64_t least, int64_t most,
                       int64_t *ms)
 {
@@ -90,7 +90,8 @@ static bool read_times(run_options *options)
     if (!read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms) ||
         !read_time(TTL, "--ttl", TTL_LEAST_MS, TTL_MOST_MS, &ttl_ms))
         return false;
-    /* Three renewals, a quarter of the TTL apart, come before the grace. */
+    /* Three renewals, a quarter of the TTL apart, come before the grace
+     * period. */
     options->grace_ms = clamp(ttl_ms / 5, 0, GRACE_DEFAULT_MOST_MS);
     if (!read_time(GRACE, "--grace (at most half of --ttl)", 0, ttl_ms / 2,
                    &options->grace_ms) ||
@@ -99,13 +100,13 @@ static bool read_times(run_options *options)
         return false;
     options->lead_ms = clamp(ttl_ms / 40, 20, 1000);
     options->registry.ttl_ms = (uint32_t)ttl_ms;
-    /* For taking and giving back; renewals have their own, shorter limit. */
+    /* For acquiring and releasing; renewals have their own, shorter limit. */
     options->registry.statement_timeout_ms =
         (uint32_t)clamp(ttl_ms / 2, 500, 5000);
     return true;
 }
 
-/* Take the command from the command line, or a string for a shell. */
+/* Read the command from the command line, or from a string for a shell. */
 static bool read_command(const cli *app, run_options *options)
 {
     if (values[SHELL_COMMAND] != NULL) {
@@ -129,8 +130,8 @@ static bool read_command(const cli *app, run_options *options)
     return true;
 }
 
-/* Check the descriptor of --status-fd: it is open, so no connection gets its
- * number, and is not passed to the command. */
+/* Check the descriptor of --status-fd: it must be open, so that no connection
+ * gets its number, and it is not passed to the command. */
 static bool read_status_fd(run_report *report)
 {
     int64_t fd = -1;
@@ -169,8 +170,7 @@ static int read_options(const cli *app, run_options *options)
     status = cli_registry_options(app, &options->registry);
     if (status != CLI_OK)
         return status;
-    options->registry.pool_size =
-        2; /* the renewer's renewals wait for nobody */
+    options->registry.pool_size = 2; /* renewals wait for no other call */
     if (!read_times(options))
         return CLI_USAGE;
     if (values[BUSY_STATUS] != NULL &&
@@ -186,8 +186,8 @@ static int read_options(const cli *app, run_options *options)
     return CLI_SYSTEM;
 }
 
-/* Write the program's name for those who look at the holder; never its
- * arguments, which may hold secrets. */
+/* Write the program's name, for users who look up the holder; never its
+ * arguments, which may contain secrets. */
 static void write_note(const char *command, char note[NOTE_MAX + 1])
 {
     const char *slash = strrchr(command, '/');
@@ -202,7 +202,7 @@ static void write_note(const char *command, char note[NOTE_MAX + 1])
     (void)snprintf(note, NOTE_MAX + 1, "%s", name);
 }
 
-/* The last part of a lease's id; "" where it is none. */
+/* Return the last part of a lease's id; "": there is none. */
 static const char *key_of_lease(const char *lease)
 {
     int colons;
@@ -214,9 +214,9 @@ static const char *key_of_lease(const char *lease)
     return lease;
 }
 
-/* Tell whether that lease of the lock runs.  The row decides, since the
- * environment may tell of another table, or of a lease that is over.  A
- * database that does not answer is left to the waiting. */
+/* Tell whether that lease of the lock is running.  The row decides, since the
+ * environment may name another table, or a lease that is over.  If the database
+ * does not answer, the wait will find out. */
 static bool is_still_held(const run_options *options, const char *lease)
 {
     sqlock_registry *registry = NULL;
@@ -235,8 +235,8 @@ static bool is_still_held(const run_options *options, const char *lease)
     return is_held;
 }
 
-/* Tell whether the lock is held around this process, by the `sqlock run` around
- * it or by one around that: waiting for it would never end. */
+/* Tell whether a `sqlock run` around this process holds the lock: waiting for
+ * it would never end. */
 static bool is_held_around(const run_options *options)
 {
     const char *lease = getenv(RUN_LEASES);

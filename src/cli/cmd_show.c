@@ -1,5 +1,5 @@
 /*
- * cmd_show.c - `sqlock show`: one lock, everything that is known of it.
+ * cmd_show.c - `sqlock show`: print everything known about one lock
  */
 #include "cli.h"
 
@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-/* Spring's services tell nothing, nor did versions before this one. */
+/* Spring's services do not record it, nor did earlier versions. */
 #define NOT_KNOWN "not known: the row does not tell"
 
 static void print_text(const char *label, const char *text)
@@ -20,7 +20,7 @@ static void print_text(const char *label, const char *text)
     free(escaped);
 }
 
-/* How the last lease came to its end; NULL: it has not. */
+/* Return how the last lease ended; NULL: it has not. */
 static const char *end_of(const sqlock_info *row)
 {
     static const char broken[] = "broken by ";
@@ -35,8 +35,8 @@ static const char *end_of(const sqlock_info *row)
     return row->last_holder != NULL ? "released" : NOT_KNOWN;
 }
 
-/* Who waits in the holder's own process, or looks at the row from time to time,
- * no database knows. */
+/* Print the waiters.  The database does not know those in the holder's own
+ * process, nor those that poll the row. */
 static void print_waiting(const sqlock_info *row)
 {
     char number[CLI_NUMBER_SIZE];
@@ -78,8 +78,8 @@ static void print_row(const char *region, const sqlock_info *row,
                    row->last_holder != NULL ? row->last_holder : NOT_KNOWN);
 }
 
-/* The row once more, with who waits for it; NULL: not known.  Its name as a
- * pattern may fit other names, too. */
+/* Read the row again, with its waiters; NULL: unknown.  Its name used as a
+ * pattern may match other names, too. */
 static const sqlock_info *find_waited(sqlock_registry *registry,
                                       const sqlock_info *row,
                                       sqlock_info **rows, size_t *count)

@@ -1,6 +1,6 @@
 /*
- * cmd_stock.c - `sqlock stock`: look at stock and change it, as programs do by
- * sqlock/stock.h.
+ * cmd_stock.c - `sqlock stock`: show and change stock, as programs do with
+ * sqlock/stock.h
  */
 #include "cli.h"
 
@@ -45,11 +45,11 @@ static const struct poptOption stock_options[] = {
     {"print", 0, POPT_ARG_NONE, &is_print, 0, NULL, NULL},
     POPT_TABLEEND};
 
-/* What an action works on. */
+/* The context of an action. */
 struct till {
     const cli *app;
     const char *action;
-    const char **args; /* behind the action's name */
+    const char **args; /* the words after the action's name */
     size_t count;
     sqlock_stock *stock;
 };
@@ -60,8 +60,7 @@ typedef int (*lines_call)(sqlock_stock *, sqlock_tx *, const char *,
 typedef int (*order_call)(sqlock_stock *, sqlock_tx *, const char *,
                           sqlock_stock_answer *, sqlock_error *);
 
-/* Report a failure.  A reservation whose time is over is not reported as a
- * lease that was lost. */
+/* Report a failure.  An overdue reservation is not reported as a lost lease. */
 static int refuse(const sqlock_error *err)
 {
     int status = cli_fail(err);
@@ -77,7 +76,7 @@ static int misuse(const struct till *till, const char *what)
     return CLI_USAGE;
 }
 
-/* Read ITEM QUANTITY ...; to be freed. */
+/* Read ITEM QUANTITY ...; the caller frees them. */
 static int read_lines(const struct till *till, sqlock_stock_line **out,
                       size_t *count)
 {
@@ -413,8 +412,8 @@ static int run_reap(const struct till *till)
     return print_reaped(till, &reaped);
 }
 
-/* As part of `sqlock reap`; where there are no tables of ours, nothing can have
- * been reserved. */
+/* As part of `sqlock reap`; without tables of ours there are no
+ * reservations. */
 int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
                             sqlock_error *err)
 {

@@ -1,9 +1,9 @@
 /*
- * cmd_top.c - `sqlock top`: the locks that are held, again and again: a screen
- * that is painted anew on a terminal, blocks of lines elsewhere.
+ * cmd_top.c - `sqlock top`: show held locks again and again: a screen that is
+ * redrawn on a terminal, blocks of lines elsewhere
  *
- * What goes on between two looks is told by what they differ in: a lock that
- * changes hands twice in between has changed hands once.
+ * Changes are found by comparing two readings: a lock that changes hands twice
+ * in between counts as one change.
  */
 #include "cli.h"
 
@@ -19,8 +19,8 @@
 
 #include <jansson.h>
 
-#define LOOKED_AT_MAX 10000 /* rows: what a look may cost */
-#define ROWS_DEFAULT 20     /* shown where there is no terminal */
+#define LOOKED_AT_MAX 10000 /* rows: limits the cost of a reading */
+#define ROWS_DEFAULT 20     /* shown if there is no terminal */
 #define HEAD_LINES 4        /* above the rows on a screen, and one below */
 
 enum { DELAY, COUNT, VALUES };
@@ -34,20 +34,20 @@ static const struct poptOption options_table[] = {
     {"regions", 0, POPT_ARG_NONE, &has_regions, 0, NULL, NULL},
     POPT_TABLEEND};
 
-/* What one look has found, held for longest first. */
+/* One reading of the table, longest held first. */
 typedef struct look {
     sqlock_info *rows;
     size_t count;
-    const sqlock_info **by_key; /* the same, in order of region and key */
+    const sqlock_info **by_key; /* the rows, sorted by region and key */
     int64_t at_ns;
 } look;
 
-/* What is told of a look and the one before. */
+/* Totals of a reading and of changes since the one before. */
 typedef struct totals {
     size_t held;
     size_t expired;
-    int64_t waiting; /* -1: not known */
-    double seconds;  /* since the look before; 0: there was none */
+    int64_t waiting; /* -1: unknown */
+    double seconds;  /* since the last reading; 0: there was none */
     size_t changes;  /* of holder */
     size_t renewals;
     size_t losses; /* leases that ended without a release */
@@ -64,7 +64,8 @@ typedef struct top_view {
 
 static volatile sig_atomic_t has_ended;
 
-/* ----------------------------------------------------------------- looks -- */
+/* --------------------------------------------------------------- readings
+ * -- */
 
 static int by_key(const void *one, const void *other)
 {
@@ -123,7 +124,7 @@ static bool is_broken(const sqlock_info *row)
     return row->holder != NULL && strncmp(row->holder, "broken by ", 10) == 0;
 }
 
-/* Compare a row with the same row of the last look. */
+/* Compare a row with the same row of the last reading. */
 static void compare(totals *sum, const sqlock_info *before,
                     const sqlock_info *now)
 {
@@ -162,7 +163,7 @@ static totals sum_up(const look *before, const look *now)
                 compare(&sum, before->by_key[at], row);
             at += order >= 0;
         }
-        /* One that was free before has changed hands, too. */
+        /* A lock that was free before has changed hands, too. */
         if (order != 0 && before->at_ns != 0)
             sum.changes++;
     }
@@ -267,7 +268,7 @@ static void begin_view(top_view *view)
         quiet.c_cc[VSUSP] = _POSIX_VDISABLE;
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &quiet);
     }
-    /* The screen of before comes back at the end. */
+    /* The previous screen comes back at the end. */
     if (view->is_screen)
         fputs("\033[?1049h\033[?25l", stdout);
 }
@@ -280,7 +281,7 @@ static void end_view(const top_view *view)
         (void)tcsetattr(STDIN_FILENO, TCSANOW, &view->before);
 }
 
-/* Sleep until the next look, or the end. */
+/* Sleep until the next reading, or the end. */
 static void rest(const top_view *view)
 {
     struct pollfd keys = {.fd = view->may_read ? STDIN_FILENO : -1,
@@ -304,8 +305,8 @@ static void rest(const top_view *view)
 
 /* ------------------------------------------------------------------ run -- */
 
-/* Look again.  An outage is told, and looked beyond, unless it is there from
- * the start. */
+/* Read again.  An outage is reported, and outlasted unless it is there from the
+ * start. */
 static int look_on(top_view *view, sqlock_registry *registry)
 {
     look before = {.rows = NULL};

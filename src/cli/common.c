@@ -1,5 +1,5 @@
 /*
- * common.c - from the global options to an open registry.
+ * common.c - open a registry with the global options
  */
 #include "cli.h"
 

@@ -1,10 +1,10 @@
 /*
  * config.c - settings that are not on the command line: environment variables
- * first, then the user's file, then the machine's.  Lines of a file are
- * "name = value" or comments; names are those of the long options.
+ * first, then the user's file, then the machine's
  *
- * A file with a password in it that others can read is refused, as libpq
- * refuses a key file: the warning nobody reads comes too late.
+ * Lines of a file are "name = value" or comments; names are those of the long
+ * options.  A file that contains a password and can be read by others is
+ * refused, as libpq refuses a key file, because a warning would come too late.
  */
 #include "cli.h"
 
@@ -64,7 +64,7 @@ static int read_environment(cli *app)
 typedef struct config_file {
     const char *path;
     FILE *stream;
-    unsigned line; /* the number of the one that was read last */
+    unsigned line; /* number of the line read last */
 } config_file;
 
 static char *trim(char *text)
@@ -80,7 +80,7 @@ static char *trim(char *text)
     return text;
 }
 
-/* Tell whether a file with a password is private.  Root's may be for a
+/* Tell whether a file with a password is private.  Root's may be readable by a
  * group. */
 static bool is_private(const struct stat *info)
 {
@@ -188,10 +188,9 @@ static int read_lines(cli *app, config_file *file)
     return status;
 }
 
-/* Read a file.  One that is not there is passed over; one that cannot be
- * read is an error.  But the machine's may be meant for others only, and
- * HOME may be another user's, as under sudo: then a URL from elsewhere
- * suffices. */
+/* Read a file.  A missing file is skipped; an unreadable one is an error.  But
+ * the machine's file may be meant for others only, and HOME may be another
+ * user's, as under sudo: then a URL from elsewhere suffices. */
 static int read_file(cli *app, const char *path, bool is_users)
 {
     config_file file = {.path = path};
@@ -221,7 +220,7 @@ static int read_users_file(cli *app)
     int status;
     int rc;
 
-    /* Relative ones are to be ignored, says their specification. */
+    /* The specification says to ignore relative paths. */
     if (base != NULL && *base == '/')
         rc = asprintf(&path, "%s/sqlock/config", base);
     else if (home != NULL && *home == '/')

@@ -1,6 +1,8 @@
 /*
- * info.c - rows of the lock table as words and as JSON.  The JSON members and
- * their types are a contract: members may be added, none goes away.
+ * info.c - print rows of the lock table as words and as JSON
+ *
+ * The JSON members and their types are a contract: members may be added, none
+ * is removed.
  */
 #include "cli.h"
 
@@ -37,7 +39,7 @@ const char *cli_state_name(sqlock_state state)
 }
 
 /* Write the number as "%0*llu" would, in a fraction of the time: a list of a
- * million locks has four numbers and times a row.  Returns the end. */
+ * million locks has four numbers and times per row.  Return the end. */
 static char *put_digits(char *at, uint64_t number, int width)
 {
     char digits[20];
@@ -55,8 +57,8 @@ static char *put_digits(char *at, uint64_t number, int width)
     return at;
 }
 
-/* Write the day, "2026-11-22", and remember it: the times of a list are of
- * few days.  False: no such day. */
+/* Write the day, "2026-11-22", and remember it, because the times of a list
+ * fall on few days.  False: there is no such day. */
 static bool put_day(char **at, int64_t day)
 {
     static _Thread_local int64_t known = -1;
@@ -145,7 +147,7 @@ json_t *cli_json_text(const char *text)
     value = json_string(text);
     if (value != NULL)
         return value;
-    /* No UTF-8: the table is not written by us alone. */
+    /* It may be invalid UTF-8: others write to the table, too. */
     escaped = cli_escape(text);
     value = escaped != NULL ? json_string(escaped) : NULL;
     free(escaped);

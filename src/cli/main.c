@@ -103,7 +103,7 @@ static const cli_command *find_command(const char *name)
 }
 
 /* Open those of the standard files that are closed, or a database connection
- * could become stderr.  Reads and writes on them fail as they would have. */
+ * could become stderr.  Reads and writes on them fail as before. */
 static void occupy_standard_files(void)
 {
     static const int modes[] = {[STDIN_FILENO] = O_WRONLY,
@@ -113,7 +113,8 @@ static void occupy_standard_files(void)
 
     for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         if (fcntl(fd, F_GETFD) < 0)
-            (void)open("/dev/null", modes[fd] | O_CLOEXEC); /* it is fd */
+            /* its number is fd */
+            (void)open("/dev/null", modes[fd] | O_CLOEXEC);
     }
 }
 
@@ -140,8 +141,7 @@ static int refuse_command(const char *name)
     return CLI_USAGE;
 }
 
-/* Tell whether the words are "help COMMAND", which stands for "COMMAND
- * --help". */
+/* Tell whether the words are "help COMMAND", which means "COMMAND --help". */
 static bool is_help(char **words)
 {
     if (strcmp(words[1], "help") != 0)

@@ -1,7 +1,9 @@
 /*
  * message.c - messages of the command, on stderr: "sqlock: " and one line, in
- * one write, so that it does not mix with what a child writes there.  Never on
- * stdout, never more than one line, nothing that a terminal would obey.
+ * one write, so that it does not mix with the output of a child
+ *
+ * Never on stdout, never more than one line, nothing that a terminal would
+ * interpret.
  */
 #include "cli.h"
 
@@ -40,10 +42,11 @@ static void say(const char *format, va_list arguments)
     escaped = cli_escape(text);
     if (escaped != NULL)
         length = asprintf(&line, "sqlock: %s\n", escaped);
-    /* No stream: exit() would wait for one that nobody reads. */
+    /* Not through a stream: exit() would wait until its reader takes the
+     * data. */
     written = length < 0 ? write(STDERR_FILENO, lost, sizeof lost - 1)
                          : write(STDERR_FILENO, line, (size_t)length);
-    (void)written; /* there is nowhere else to say it */
+    (void)written; /* there is nowhere else to report it */
     if (length >= 0)
         free(line);
     free(escaped);

@@ -1,6 +1,6 @@
 /*
- * numbers.c - words of the command line as numbers, durations and choices.
- * All or nothing: a word that is not wholly understood is refused.
+ * numbers.c - read words of the command line as numbers, durations and choices;
+ * a word that is not understood as a whole is refused
  */
 #include "cli.h"
 

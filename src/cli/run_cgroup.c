@@ -1,8 +1,10 @@
 /*
- * run_cgroup.c - a control group for the command, below the one that sqlock is
- * in: its KILL reaches what runs as another user and what forks without end.
- * It takes a version 2 hierarchy with cgroup.kill (Linux 5.14) and the right to
- * make a directory there; without, the family is found by its parents alone.
+ * run_cgroup.c - a control group for the command, below sqlock's own
+ *
+ * Its KILL reaches processes that run as another user or fork without end.  It
+ * needs a version 2 hierarchy with cgroup.kill (Linux 5.14) and the right to
+ * make a directory there; otherwise the descendants are found by their parents
+ * alone.
  */
 #include "run.h"
 
@@ -14,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Open the mount point of the version 2 hierarchy: "...  MOUNT-POINT ... -
- * cgroup2 ...".  Returns a descriptor or -1. */
+/* Open the mount point of the version 2 hierarchy, from "...  MOUNT-POINT ... -
+ * cgroup2 ...".  Return a descriptor, or -1. */
 static int open_mount(void)
 {
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
@@ -59,7 +61,8 @@ static int open_own(int mount_fd)
     return fd;
 }
 
-/* Find our own group and a name below it; false: there is no such hierarchy. */
+/* Find our own group and a name below it.  False: there is no such
+ * hierarchy. */
 static bool look_up(run_cgroup *group, pid_t sqlock)
 {
     int mount_fd = open_mount();
@@ -83,7 +86,7 @@ void run_cgroup_make(run_cgroup *group, pid_t sqlock)
 {
     if (!look_up(group, sqlock))
         return;
-    /* One that is there already may have members that are not ours. */
+    /* An existing group may have members that are not ours. */
     if (mkdirat(group->parent_fd, group->name, 0755) == 0)
         open_named(group);
     else
@@ -117,12 +120,11 @@ void run_cgroup_kill(const run_cgroup *group)
     if (fd < 0)
         return;
     written = write(fd, "1", 1);
-    (void)written; /* the family is killed one by one, besides */
+    (void)written; /* the processes are killed one by one as well */
     (void)close(fd);
 }
 
-/* Move a daemon out that the command has left behind, and that is left
- * alone. */
+/* Move a daemon out that the command has left behind and that is to live on. */
 static void move_out(const run_cgroup *group)
 {
     int from = openat(group->dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);

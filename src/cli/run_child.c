@@ -1,10 +1,10 @@
 /*
- * run_child.c - starting the command: a child of the supervisor in a process
- * group of its own, with the lock in its environment and nothing of ours
- * besides.  It waits at a gate until all is ready for it.
+ * run_child.c - start the command: a child of the supervisor in a process group
+ * of its own, with the lock in its environment
  *
- * It stays in the session of sqlock, so that it has the terminal; the
- * supervisor leaves that session before the gate is opened.
+ * It waits at a gate until everything is ready.  It stays in the session of
+ * sqlock, so that it has the terminal; the supervisor leaves that session
+ * before the gate is opened.
  */
 #include "run.h"
 
@@ -20,7 +20,7 @@
 
 /* ----------------------------------------------------------- environment -- */
 
-/* The last one is there only if the caller has none, and there is a tag. */
+/* The last one is set only if the caller has none and there is a tag. */
 enum {
     SET_KEY,
     SET_NAME,
@@ -132,8 +132,8 @@ static void close_pair(const int pair[2])
         (void)close(pair[1]);
 }
 
-/* Become the command, in the child.  Whatever ends the supervisor ends it,
- * too. */
+/* Become the command, in the child.  When the supervisor ends, the kernel ends
+ * the child, too. */
 static void become(const run_options *options, char *const *entries,
                    const sigset_t *mask, pid_t parent, const way_in *way,
                    int cgroup_fd)
@@ -148,7 +148,7 @@ static void become(const run_options *options, char *const *entries,
         _exit(CLI_SYSTEM);
     if (cgroup_fd >= 0) {
         done = write(cgroup_fd, "0", 1);
-        (void)done; /* refused: its family is found without */
+        (void)done; /* if refused, its descendants are found without it */
     }
     (void)close(way->gate[1]);
     do {
@@ -180,7 +180,7 @@ int run_child_fork(run_child *child, const run_options *options,
         become(options, environment->entries, mask, parent, &way, cgroup_fd);
     if (pid < 0)
         goto failed;
-    /* Both do it, so that it is done whoever comes first. */
+    /* Parent and child both do it, so it is done whichever comes first. */
     (void)setpgid(pid, pid);
     (void)close(way.gate[0]);
     (void)close(way.report[1]);
@@ -201,7 +201,8 @@ void run_child_go(run_child *child)
     if (child->gate_fd < 0)
         return;
     written = write(child->gate_fd, "", 1);
-    (void)written; /* SIGPIPE is blocked; a child that is gone is noticed */
+    /* SIGPIPE is blocked; the end of the child is noticed */
+    (void)written;
     run_child_forget_gate(child);
 }
 

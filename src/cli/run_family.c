@@ -1,13 +1,12 @@
 /*
- * run_family.c - everything that descends from the calling process
+ * run_family.c - all descendants of the calling process
  *
- * The caller is a subreaper: whoever loses its parent, in whatever session or
- * process group, becomes the caller's child.  So nobody is left when there is
- * no child any more, and KILL needs no list that is complete: the children of
- * whom it ends are found the next time.
- *
- * A child's number is not used again before it has been waited for, which the
- * caller does; deeper ones are signalled by a descriptor, after a second look.
+ * The caller is a subreaper: a process that loses its parent, in whatever
+ * session or process group, becomes the caller's child.  So no descendant is
+ * left when there is no child, and KILL needs no complete list: the children of
+ * a killed process are found the next time.  A child's number is not reused
+ * before the caller has waited for it; deeper descendants are signalled through
+ * a descriptor, after a second check.
  */
 #include "run.h"
 
@@ -21,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long to hunt for what was forked while others were ended: a process that
- * forks and ends all the time is caught in the moment when it is our child. */
+/* How long to hunt for processes that were forked while others were ended: one
+ * that forks and ends all the time is caught while it is our child. */
 #define HUNT_NS (10 * RUN_NS_PER_MS)
 
 bool run_family_reap(pid_t child, int *status, bool *is_told)
@@ -57,8 +56,8 @@ typedef struct process_list {
     size_t room;
 } process_list;
 
-/* Read /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".
- * Returns false for a process that is gone, or only waits to be collected. */
+/* Read /proc/PID/stat: "PID (any name) STATE PARENT GROUP SESSION ...".  False:
+ * the process is gone, or only waits to be collected. */
 static bool read_process(pid_t pid, process *out)
 {
     char path[32];
@@ -110,8 +109,8 @@ static bool is_meant(const process *one, pid_t session)
     return session == RUN_ANY_SESSION || one->session == session;
 }
 
-/* List all processes there are.  Our own children get the signal at once.
- * Adds to *reached. */
+/* List all processes.  Our own children get the signal at once.  Adds to
+ * *reached. */
 static void scan(process_list *list, int number, pid_t session, size_t *reached)
 {
     pid_t self = getpid();
@@ -123,7 +122,7 @@ static void scan(process_list *list, int number, pid_t session, size_t *reached)
     if (directory == NULL)
         return;
     for (;;) {
-        entry = readdir(directory); /* the stream is ours alone */
+        entry = readdir(directory); /* only this thread uses the stream */
         if (entry == NULL)
             break;
         if (!cli_parse_int64(entry->d_name, &pid) ||
@@ -139,7 +138,7 @@ static void scan(process_list *list, int number, pid_t session, size_t *reached)
     (void)closedir(directory);
 }
 
-/* Mark the children of the family's members as family. */
+/* Mark the children of marked processes. */
 static void mark_family(const process_list *list)
 {
     bool has_changed = true;
@@ -197,8 +196,8 @@ size_t run_family_signal(int number, pid_t session)
 
 /* ------------------------------------------------------------------ kill -- */
 
-/* KILL our own children, which is far sooner done than a look at all
- * processes.  False: the kernel does not tell who they are. */
+/* KILL our own children, which is much faster than reading all processes.
+ * False: the kernel does not list them. */
 static bool kill_children(pid_t session)
 {
     char path[64];

@@ -1,9 +1,10 @@
 /*
- * run_lease.c - the lock of `sqlock run`, in a thread of its own: every call
- * that may wait for the database is made here, so that the main thread hears
- * signals whatever the database does.  The library's renewer renews the lease;
- * this thread tells until when it is held.  It decides nothing about the
- * command.  No transaction is open while the command runs.
+ * run_lease.c - the lock of `sqlock run`, in a thread of its own
+ *
+ * Every call that may wait for the database is made here, so that the main
+ * thread receives signals whatever the database does.  The library's renewer
+ * renews the lease; this thread reports until when it is held.  It decides
+ * nothing about the command.  No transaction is open while the command runs.
  */
 #include "run.h"
 #include "sqlock/async.h"
@@ -17,10 +18,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How often to ask for what an earlier holder has left at the server. */
+/* How often to ask for stale sessions of an earlier holder. */
 #define STALE_SESSIONS_MS ((int64_t)200)
 
-/* Of the TTL, how often to look whether the lease was renewed. */
+/* Check this often per TTL whether the lease was renewed. */
 #define LOOK_PART 16
 
 static void notify(int fd)
@@ -28,7 +29,7 @@ static void notify(int fd)
     uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one);
 
-    (void)written; /* full means readable, too */
+    (void)written; /* a full descriptor is readable, too */
 }
 
 static void publish(run_lease *lease, const run_lease_news *news)
@@ -53,7 +54,7 @@ typedef struct orders {
     bool is_stopping;
 } orders;
 
-/* Take the orders that were not there before. */
+/* Take the orders given since the last call. */
 static orders take_orders(run_lease *lease)
 {
     orders given;
@@ -82,9 +83,10 @@ static orders rest(run_lease *lease, int lost_fd, int64_t pause_ms)
     return take_orders(lease);
 }
 
-/* --------------------------------------------------------------- orphans -- */
+/* ---------------------------------------------------------- stale sessions
+ * -- */
 
-/* Tell whether to try again after an error, with the lock or without: not if
+/* Decide after an error whether to try again, with the lock or without: not if
  * the thread is told to end. */
 static bool tries_again(run_lease *lease, run_wait *wait, int rc,
                         const sqlock_error *err)
@@ -92,8 +94,8 @@ static bool tries_again(run_lease *lease, run_wait *wait, int rc,
     return !take_orders(lease).is_stopping && run_wait_goes_on(wait, rc, err);
 }
 
-/* Count the stale sessions.  Where they cannot be told there are none: the
- * database has nothing of the kind, or hides it from us. */
+/* Count the stale sessions; 0 if the database cannot list them or hides them
+ * from this login. */
 static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
                                 sqlock_error *err)
 {
@@ -107,15 +109,15 @@ static int count_stale_sessions(sqlock_lock *lock, int64_t *count,
                  err->message);
         return 0;
     case SQLOCK_ENOTSUP:
-    case SQLOCK_EEXPIRED: /* found out by the caller */
+    case SQLOCK_EEXPIRED: /* detected by the caller */
         return 0;
     default:
         return rc;
     }
 }
 
-/* Wait, with the lock held, for statements of an earlier holder that go on
- * at the server without their client.  The command does not begin beside
+/* Wait, with the lock held, for statements of an earlier holder that still run
+ * at the server without their client.  The command must not begin beside
  * them. */
 static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
                                 run_wait *wait, sqlock_error *err)
@@ -146,7 +148,7 @@ static int await_stale_sessions(run_lease *lease, sqlock_lock *lock,
 
 /* ------------------------------------------------------------------ held -- */
 
-/* Report renewals that stand still, once.  The renewer goes on by itself. */
+/* Report, once, that renewals have stopped.  The renewer goes on trying. */
 static void say_renewals(int64_t stale_ns, int64_t ttl_ns, bool *is_told)
 {
     bool is_stale = stale_ns > ttl_ns / 2;
@@ -168,7 +170,7 @@ static void record(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
     publish(lease, news);
 }
 
-/* Look whether the lease is still ours, and until when; true when it was
+/* Check whether the lease is still ours, and until when.  Return whether it was
  * renewed. */
 static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
 {
@@ -177,7 +179,7 @@ static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
 
     if (sqlock_remaining_ms(lock) <= 0) {
         news->state = RUN_LEASE_LOST;
-        (void)!sqlock_renew(lock, 0, &news->error); /* says why */
+        (void)!sqlock_renew(lock, 0, &news->error); /* sets the error */
         publish(lease, news);
         return false;
     }
@@ -188,9 +190,8 @@ static bool look(run_lease *lease, sqlock_lock *lock, run_lease_news *news)
     return true;
 }
 
-/* Hold the lease until it is to be given back.  The first orders may be
- * there before this is: a command can end as soon as the lease has been
- * announced. */
+/* Hold the lease until it is to be released.  Orders may have come before this
+ * begins: a command can end as soon as the lease has been announced. */
 static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
                  run_lease_news *news)
 {
@@ -209,15 +210,14 @@ static void hold(run_lease *lease, sqlock_lock *lock, int lost_fd,
                          &is_told);
         }
         if (news->state != RUN_LEASE_HELD)
-            lost_fd = -1; /* it would have nothing new to say */
+            lost_fd = -1; /* it would report nothing new */
         given = rest(lease, lost_fd, ttl_ms / LOOK_PART);
     }
 }
 
 /* ---------------------------------------------------------------- thread -- */
 
-/* Check the record of --once. news->is_done: there is nothing to do any
- * more. */
+/* Check the record of --once.  news->is_done: there is nothing left to do. */
 static int check_done(run_lease *lease, sqlock_registry *registry,
                       run_wait *wait, run_lease_news *news)
 {
@@ -260,11 +260,11 @@ static int take(run_lease *lease, sqlock_registry **registry,
     if (rc < 0)
         return rc;
     news->was_held = true;
-    publish(lease, news); /* from here on it is to be released */
+    publish(lease, news); /* from here on it must be released */
     rc = await_stale_sessions(lease, *lock, &wait, &news->error);
     if (rc < 0)
         return rc;
-    /* Whoever had the lock meanwhile may have done it. */
+    /* A process that had the lock meanwhile may have done it. */
     return check_done(lease, *registry, &wait, news);
 }
 

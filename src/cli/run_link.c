@@ -1,6 +1,6 @@
 /*
- * run_link.c - the messages between sqlock and the supervisor: whole ones, on a
- * socket whose end of file is the other's death.  Neither waits for it.
+ * run_link.c - messages between sqlock and the supervisor, on a socket whose
+ * end of file means that the other one has ended; neither waits for it
  */
 #include "run.h"
 
@@ -20,8 +20,8 @@ run_link_result run_link_receive(int fd, run_message *message)
 {
     ssize_t got;
 
-    /* Who ends with something unread resets the link, which is told once, and
-     * before what had been sent until then. */
+    /* A process that ends with unread messages resets the link.  That is
+     * reported once, before the messages sent until then. */
     do {
         got = recv(fd, message, sizeof *message, MSG_DONTWAIT);
     } while (got < 0 && (errno == EINTR || errno == ECONNRESET));

@@ -1,15 +1,19 @@
 /*
- * run_loop.c - the main thread of `sqlock run`: it sleeps until a signal, news
- * of the lease, a message of the supervisor or a point in time arrives, and
- * then takes the one next step.  It never waits for the database.
+ * run_loop.c - the main thread of `sqlock run`: it sleeps until a signal, a
+ * change of the lease, a message of the supervisor or a point in time, and then
+ * takes the next step.  It never waits for the database.
  *
- *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+ |  v
- *                          +--supervisor killed--> SWEEPING --> RELEASING -->
- *                          DONE
+ *     WAITING --held--> RUNNING --ended--> (RECORDING) --> (HOLDING) --+
+ *                          |                                           |
+ *                          |                                           v
+ *                          +--supervisor killed--> SWEEPING --> RELEASING
+ *                                                                      |
+ *                                                                      v
+ *                                                                     DONE
  *
- * The supervisor keeps the deadline.  Should it be killed, or not do it in
- * time, sqlock, a subreaper too, ends what is left itself: while the command
- * runs, it says nothing, which might keep it waiting.
+ * The supervisor keeps the deadline.  If it is killed, or does not keep it,
+ * sqlock, a subreaper too, ends the remaining processes itself.  It writes no
+ * message while the command runs, since that might block.
  */
 #include "run.h"
 
@@ -36,17 +40,19 @@ typedef struct run_state {
     run_report *report;
     run_lease lease;
     run_lease_news news;
-    int link_fd; /* to the supervisor; -1: it is gone */
+    int link_fd; /* to the supervisor; -1: it has ended */
     run_signals signals;
     run_terminal terminal;
     run_phase phase;
     int64_t told_ns;   /* when the supervisor was told of the loss, or 0 */
-    run_cgroup cgroup; /* SWEEPING: the supervisor's */
-    bool was_stopped;  /* the command, by job control */
-    bool is_cut;       /* the hold after the command's success, by a signal */
-    int64_t held_ns;   /* since when */
-    int64_t ended_ns;  /* the command, and all that had to end with it; or 0 */
-    int64_t swept_ns;  /* SWEEPING since */
+    run_cgroup cgroup; /* SWEEPING: the supervisor's control group */
+    bool was_stopped;  /* the command was stopped by job control */
+    /* a signal has cut the hold after the command's success */
+    bool is_cut;
+    int64_t held_ns; /* when the lock was acquired */
+    /* end of the command, and of all that had to end with it; or 0 */
+    int64_t ended_ns;
+    int64_t swept_ns; /* when SWEEPING began */
     int status;
     int death; /* signal to die of at the end, or 0 */
     int timer_fd;
@@ -60,7 +66,7 @@ static _Noreturn void die_of(const run_state *run, int number)
     run_signals_die_of(&run->signals, number);
 }
 
-/* Begin to release, before the reason is written: stderr may take nothing. */
+/* Begin to release before the reason is written: stderr may block. */
 static void start_releasing(run_state *run, int status)
 {
     run->status = status;
@@ -68,8 +74,8 @@ static void start_releasing(run_state *run, int status)
     run_lease_stop(&run->lease);
 }
 
-/* The time at which sqlock acts for a supervisor that has failed.  Until
- * then all points in time are the supervisor's business. */
+/* Return when sqlock acts for a supervisor that has failed.  Until then the
+ * supervisor keeps all deadlines. */
 static int64_t take_over_ns(const run_state *run)
 {
     int64_t lead_ns = run->options->lead_ms * RUN_NS_PER_MS;
@@ -101,8 +107,8 @@ static void take_signal_waiting(run_state *run, int number)
         run_signals_stop();
     } else if (run_signals_may_end(number)) {
         run->report->cause = "interrupted";
-        /* A claim in flight cannot be taken back: should it be granted, the row
-         * runs out after the TTL. */
+        /* A claim under way cannot be withdrawn: if it is granted, the row
+         * expires after the TTL. */
         if (run->news.state == RUN_LEASE_WAITING && !run->news.was_held)
             die_of(run, number);
         run->death = number;
@@ -110,7 +116,7 @@ static void take_signal_waiting(run_state *run, int number)
     }
 }
 
-/* Pass a signal on; CONT, too, when nothing has been heard of a stop, which
+/* Pass a signal on; CONT even if no stop has been reported, since the report
  * may be on its way. */
 static void pass_on(run_state *run, int number)
 {
@@ -215,7 +221,7 @@ static void take_end(run_state *run, const run_message *message)
     run->ended_ns = run_now_ns();
     run->report->has_ended = true;
     run->report->wait_status = wait_status;
-    /* One that came when it had ended is for what follows. */
+    /* A signal that came after its end concerns what follows. */
     run->is_cut = message->serial < run->signals.ending;
     is_own = message->why == RUN_END_OWN || message->why == RUN_END_LEFT ||
              message->why == RUN_END_TOLD;
@@ -242,7 +248,7 @@ static void take_message(run_state *run, const run_message *message)
         break;
     case RUN_HALTED:
         if (message->serial < run->signals.waking)
-            break; /* it goes on already */
+            break; /* it is running already */
         run->was_stopped = true;
         run_terminal_follow_stop(&run->terminal);
         break;
@@ -363,12 +369,12 @@ static void step_running(run_state *run)
     }
     if (run_now_ns() < take_over_ns(run))
         return;
-    /* The supervisor is stopped, or what it has to end does not end. */
+    /* The supervisor is stopped, or the processes it has to end do not end. */
     start_sweeping(run);
 }
 
-/* End all descendants: the watcher and the supervisor, the command, which
- * goes with its parent, and the rest. */
+/* End all descendants: the watcher and the supervisor, the command, which ends
+ * with its parent, and the rest. */
 static void step_sweeping(run_state *run)
 {
     int wait_status;
@@ -378,7 +384,8 @@ static void step_sweeping(run_state *run)
     if (run_family_kill(RUN_ANY_SESSION, 0, &wait_status, &is_told)) {
         if (run_now_ns() - run->swept_ns < RUN_GIVE_UP_NS)
             return;
-        /* Not released: what still runs keeps the lock until the lease ends. */
+        /* Not released: the remaining processes keep the lock until the lease
+         * ends. */
         cli_error("a process of the command cannot be ended; the lock is left "
                   "to run out");
         run->report->cause = "lost";
@@ -427,8 +434,8 @@ static void step_holding(run_state *run)
         start_releasing(run, run->status);
 }
 
-/* Tell whether the lock was still ours when the command had ended: its
- * success was recorded under the lock, or a renewal was sent later. */
+/* Tell whether the lock was still ours when the command had ended: its success
+ * was recorded under the lock, or a renewal was sent later. */
 static bool was_held_to_the_end(const run_state *run)
 {
     int64_t ttl_ns = (int64_t)run->options->registry.ttl_ms * RUN_NS_PER_MS;

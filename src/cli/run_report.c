@@ -1,6 +1,6 @@
 /*
- * run_report.c - the outcome of `sqlock run`, for programs: an exit status
- * alone cannot tell whether 75 is the command's own (F76).
+ * run_report.c - report the outcome of `sqlock run` to programs: an exit status
+ * alone cannot tell whether 75 is the command's own (F76)
  */
 #include "run.h"
 
@@ -42,7 +42,7 @@ static void write_all(int fd, const char *text)
     while (left > 0) {
         written = write(fd, text, left);
         if (written <= 0)
-            return; /* nobody reads it: no reason to fail */
+            return; /* no reader: no reason to fail */
         text += written;
         left -= (size_t)written;
     }
@@ -67,8 +67,8 @@ static const char *region_of(const run_options *options)
     return options->registry.region != NULL ? options->registry.region : "";
 }
 
-/* Write that the lock is held, without waiting for a reader.  A pipe that is
- * writable takes PIPE_BUF bytes, and this has fewer: no name is in it. */
+/* Write that the lock is held, without waiting for a reader.  A writable pipe
+ * takes PIPE_BUF bytes, and this is shorter: it contains no name. */
 void run_report_grant(const run_report *report, const run_options *options)
 {
     struct pollfd file = {.fd = report->fd, .events = POLLOUT};

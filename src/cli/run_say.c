@@ -1,13 +1,11 @@
 /*
  * run_say.c - messages on stderr while the lock may be held
  *
- * Stderr may be a pipe that is full, or a terminal that was stopped: a thread
- * that writes there can be kept waiting for ever, and neither the lease's
- * thread nor the one that begins and ends the command must be.  So each message
- * is written by a thread of its own, one at a time.  The caller waits for a
- * moment until the message is written, so that messages and the command's own
- * words keep their order, and then goes on without it.  Sqlock ends without it,
- * too.
+ * stderr may be a full pipe or a stopped terminal: a thread that writes there
+ * can block for ever, and neither the lease's thread nor the main thread may.
+ * So each message is written by a thread of its own, one at a time.  The caller
+ * waits briefly for it, so that messages and the command's output keep their
+ * order, and then continues without it.  sqlock also ends without it.
  */
 #include "run.h"
 
@@ -21,7 +19,7 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t written = PTHREAD_COND_INITIALIZER;
 static bool is_writing;
-static char text[1024]; /* of whoever has set is_writing */
+static char text[1024]; /* owned by the thread that has set is_writing */
 
 static void *write_it(void *argument)
 {
@@ -34,8 +32,8 @@ static void *write_it(void *argument)
     return NULL;
 }
 
-/* Wait until nobody is writing, until that time at most.  Called with the
- * mutex held. */
+/* Wait until no message is being written, at most until that time.  Called with
+ * the mutex held. */
 static bool wait_until_written(const struct timespec *until)
 {
     int rc = 0;

@@ -52,8 +52,8 @@ bool run_signals_may_end(int number)
     return number != SIGCONT && number != SIGTSTP;
 }
 
-/* Tell whether a signal tells sqlock to end.  USR1 and USR2 mean something
- * to the command only. */
+/* Tell whether a signal tells sqlock to end.  USR1 and USR2 concern only the
+ * command. */
 bool run_signals_tell_to_end(int number)
 {
     return run_signals_may_end(number) && number != SIGUSR1 &&
@@ -80,7 +80,7 @@ void run_signals_stop(void)
     (void)sigprocmask(SIG_BLOCK, &stop, NULL);
 }
 
-/* End by a signal; not by QUIT, since a core file would hold the URL. */
+/* End by a signal; not by QUIT, since a core file would contain the URL. */
 void run_signals_die_of(const run_signals *signals, int number)
 {
     if (number != SIGQUIT) {

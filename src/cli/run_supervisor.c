@@ -1,21 +1,21 @@
 /*
- * run_supervisor.c - the command's parent: it sees to it that the command and
- * all that descends from it is over before the lease is, whatever becomes of
- * sqlock, which it hears of by the end of file of their link (F71, F72).
+ * run_supervisor.c - the command's parent: it makes sure that the command and
+ * all its descendants end before the lease does, whatever happens to sqlock,
+ * whose end it notices by the end of file of their link (F71, F72).
  *
- * It is in a session of its own, has all signals blocked, knows no database,
- * and sleeps until a message, a child or a point in time comes.  Nothing else
- * keeps it waiting: what it has to say it says when there is nobody left to be
- * ended, as stderr may be a pipe that is full or a terminal that was stopped.
+ * It has a session of its own and all signals blocked, does not use the
+ * database, and sleeps until a message, a child or a point in time comes.
+ * Nothing else blocks it: it writes messages only when no process is left to be
+ * ended, as stderr may be a full pipe or a stopped terminal.
  *
  *     IDLE --start--> RUNNING --ended--> (OVER)
  *                         |                 ^
  *                         +--> STOPPING ----+
  *
  * The supervisor is a subreaper: orphans become its children.  A process that
- * has made a session of its own is a daemon: it is left alone when the command
- * has ended by itself, and ended like the rest when sqlock was told to end,
- * when a signal has ended the command and when the lease ends first.
+ * has made a session of its own is a daemon: it is left alone if the command
+ * ends by itself, and ended like the rest if sqlock was told to end, if a
+ * signal has ended the command, or if the lease ends first.
  */
 #include "run.h"
 
@@ -31,7 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the command leaves behind has so long to make a session of its own. */
+/* How long processes that the command left behind have to make sessions of
+ * their own. */
 #define DAEMON_NS (100 * RUN_NS_PER_MS)
 
 typedef enum phase { IDLE, RUNNING, STOPPING, OVER } phase;
@@ -45,18 +46,18 @@ typedef struct supervision {
     run_cgroup cgroup;
     phase phase;
     run_end why;
-    bool may_begin;    /* the command: RUN_GO has come */
-    bool is_told;      /* to end, while the command ran */
-    int64_t reaped_ns; /* when the command itself was; 0: not yet */
-    int serial;        /* of the last signal that found it running */
+    bool may_begin;    /* RUN_GO has come: the command may begin */
+    bool is_told;      /* told to end while the command ran */
+    int64_t reaped_ns; /* end of the command itself; 0: not yet */
+    int serial;        /* of the last signal that came while it ran */
     bool has_family;
     int wait_status;
     int refusal;   /* errno of execve(); 0 */
-    pid_t session; /* of sqlock, and of the command */
+    pid_t session; /* session of sqlock, and of the command */
     pid_t sqlock;
     int64_t deadline_ns;
     int64_t kill_at_ns;
-    int link_fd; /* -1: sqlock is gone */
+    int link_fd; /* -1: sqlock has ended */
     int signal_fd;
     int timer_fd;
 } supervision;
@@ -93,9 +94,9 @@ static void refuse(supervision *own, int error)
     own->phase = OVER;
 }
 
-/* Run before ordinary programs, where that is allowed: on a machine with too
- * much to do, what ends the command comes first.  The supervisor hardly ever
- * runs, and forks no more. */
+/* Raise the priority above ordinary programs, if that is allowed: on an
+ * overloaded machine, the process that ends the command must run first.  It
+ * hardly ever runs, and forks no more. */
 static void take_precedence(void)
 {
     const struct sched_param least = {.sched_priority = 1};
@@ -131,8 +132,7 @@ static void start(supervision *own, const run_message *message)
     tell(own, RUN_READY, 0);
 }
 
-/* Pass a signal on.  A process that is stopped notices none but CONT and
- * KILL. */
+/* Pass a signal on.  A stopped process notices only CONT and KILL. */
 static void pass_on(const supervision *own, int number)
 {
     (void)kill(-own->child.pid, number);
@@ -156,7 +156,8 @@ static void take_signal(supervision *own, const run_message *message)
         return;
     if (run_signals_tell_to_end(message->number))
         own->is_told = true;
-    /* What was stopped for longer than its lease must not go on. */
+    /* A command that was stopped for longer than its lease must not
+     * continue. */
     if (run_now_ns() < last_moment_ns(own))
         pass_on(own, message->number);
     if (!has_ended(own))
@@ -211,14 +212,14 @@ static void take_messages(supervision *own)
 
 /* ---------------------------------------------------------------- steps -- */
 
-/* Note what waitpid() has told of the command itself. */
+/* Note the waitpid() status of the command itself. */
 static void note_child(supervision *own, bool is_told)
 {
     if (is_told && WIFSTOPPED(own->wait_status))
         tell(own, RUN_HALTED, 0);
     else if (is_told && !WIFCONTINUED(own->wait_status))
         own->reaped_ns = run_now_ns();
-    /* It is told before it ends, if execve() has failed. */
+    /* execve() reports a failure before the process ends. */
     if (own->reaped_ns != 0 && own->child.report_fd >= 0)
         own->refusal = run_child_read_report(&own->child);
 }
@@ -228,15 +229,15 @@ static bool ended_by_itself(const supervision *own)
     return own->why == RUN_END_OWN || own->why == RUN_END_LEFT;
 }
 
-/* Tell whether the command was ended, and did not end by its own decision. */
+/* Tell whether the command was ended, rather than ended by itself. */
 static bool was_ended(const supervision *own)
 {
     return !own->options->keeps_daemons &&
            (own->is_told || WIFSIGNALED(own->wait_status));
 }
 
-/* The session of the processes to be ended; RUN_ANY_SESSION: all of them,
- * also daemons. */
+/* Return the session of the processes to be ended; RUN_ANY_SESSION: all,
+ * including daemons. */
 static pid_t session_meant(const supervision *own)
 {
     return ended_by_itself(own) ? own->session : RUN_ANY_SESSION;
@@ -252,9 +253,9 @@ static void end_all(supervision *own, run_end why)
     (void)run_family_signal(SIGCONT, session_meant(own));
 }
 
-/* Say why the command is ended.  Sqlock says the rest, once it has been
- * told; but when a lease runs out sqlock may itself be stopped.  If this is
- * kept waiting, sqlock takes over. */
+/* Report why the command is ended.  sqlock reports the rest when it is told;
+ * but when a lease expires sqlock may itself be stopped.  If this write blocks,
+ * sqlock takes over. */
 static void say_why(run_end why)
 {
     if (why == RUN_END_ALONE)
@@ -274,8 +275,8 @@ static void finish(supervision *own)
         tell(own, RUN_ENDED, own->wait_status);
 }
 
-/* Tell whether processes may yet become daemons: after `setsid program &` as
- * a shell's last words, the program has forked, but not got there. */
+/* Tell whether processes may still become daemons: `setsid program &` at the
+ * end of a shell script may have forked, but not yet made its session. */
 static bool may_become_daemons(const supervision *own)
 {
     int64_t now_ns = run_now_ns();
@@ -361,7 +362,8 @@ static void set_timer(const supervision *own)
     if (own->phase == RUNNING && own->reaped_ns == 0) {
         at_ns = term_at_ns(own);
     } else if (own->phase == RUNNING || own->phase == STOPPING) {
-        /* What is not our child ends, or leaves, without a word to us. */
+        /* A process that is not our child may end, or leave, without our
+         * notice. */
         at_ns = run_now_ns() + RUN_TICK_NS;
         if (own->kill_at_ns > run_now_ns() && own->kill_at_ns < at_ns)
             at_ns = own->kill_at_ns;

@@ -1,12 +1,13 @@
 /*
  * run_terminal.c - the terminal, which belongs to sqlock's session: the command
- * has it while it runs, as a shell's job does.
+ * has it while it runs, as a shell's job does
  *
- * The kernel drops stop signals from the keyboard for a process group that has
- * nobody to wake it up: no member with a parent in another group of the same
- * session.  The command's parent is in a session of its own, so a process that
- * does nothing, the anchor, joins the command's group as a child of ours.  Not
- * when nobody could wake us up either: the kernel is right then.
+ * The kernel drops stop signals from the keyboard for a process group that
+ * nothing could continue: one without a member whose parent is in another group
+ * of the same session.  The command's parent is in a session of its own, so an
+ * idle process, the anchor, joins the command's group as a child of ours. There
+ * is no anchor if nothing could continue sqlock either: then the kernel is
+ * right.
  */
 #include "run.h"
 
@@ -17,8 +18,8 @@
 
 #include "base/secret.h"
 
-/* Tell whether the terminal may be given away: not when a pipe connects
- * sqlock with another program of the job, which would lose the terminal. */
+/* Tell whether the terminal may be given away: not if a pipe connects sqlock
+ * with another program of the job, which would lose the terminal. */
 static bool may_give(void)
 {
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) &&
@@ -33,7 +34,7 @@ static void give(run_terminal *terminal)
     terminal->was_given = terminal->was_given || terminal->is_given;
 }
 
-/* Take the terminal back.  SIGTTOU is blocked, so this is allowed from the
+/* Take the terminal back.  SIGTTOU is blocked, so this works from the
  * background. */
 static void take_back(run_terminal *terminal)
 {
@@ -44,11 +45,12 @@ static void take_back(run_terminal *terminal)
         (void)tcsetpgrp(STDIN_FILENO, getpgrp());
 }
 
-/* Be the probe for is_orphaned().  After fork() in a process with threads:
- * system calls only. */
+/* The probe of is_orphaned().  After fork() in a process with threads: system
+ * calls only. */
 static void be_probe(void)
 {
-    sigset_t others; /* the terminal's ^C is for our whole process group */
+    /* the terminal's ^C reaches our whole process group */
+    sigset_t others;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)signal(SIGTSTP, SIG_DFL);
@@ -59,7 +61,7 @@ static void be_probe(void)
     _exit(CLI_OK);
 }
 
-/* Tell whether nobody can wake our process group up, as in a container or
+/* Tell whether nothing can continue our process group, as in a container or
  * under `ssh -t HOST sqlock run`.  That depends on the parents of all its
  * members, which the kernel knows: in such a group it does not stop a child. */
 static bool is_orphaned(void)
@@ -79,7 +81,7 @@ static bool is_orphaned(void)
     return WIFEXITED(status);
 }
 
-/* Be the anchor.  After fork() in a process with threads: system calls only. */
+/* The anchor.  After fork() in a process with threads: system calls only. */
 static void be_anchor(pid_t parent)
 {
     sigset_t all;
@@ -96,7 +98,7 @@ static void be_anchor(pid_t parent)
     _exit(CLI_OK);
 }
 
-/* Start the anchor.  Without it, ^Z does nothing; all else works. */
+/* Start the anchor.  Without it only ^Z does not work. */
 static void start_anchor(run_terminal *terminal)
 {
     pid_t parent = getpid();
@@ -122,8 +124,8 @@ void run_terminal_follow_stop(run_terminal *terminal)
 {
     if (terminal->group == 0 || !isatty(STDIN_FILENO) || is_orphaned())
         return;
-    /* Our shell waits for our whole process group to stop.  Nobody renews the
-     * lease meanwhile; the supervisor keeps its end. */
+    /* Our shell waits for our whole process group to stop.  The lease is not
+     * renewed meanwhile; the supervisor keeps its deadline. */
     take_back(terminal);
     (void)kill(0, SIGSTOP);
 }
@@ -145,7 +147,8 @@ void run_terminal_end(run_terminal *terminal, int wait_status)
         (void)waitpid(terminal->anchor, NULL, 0);
         terminal->anchor = 0;
     }
-    /* Programs of our own process group would have had the terminal's ^C. */
+    /* Other programs of our process group would have received the terminal's
+     * ^C. */
     if (terminal->was_given && WIFSIGNALED(wait_status) &&
         WTERMSIG(wait_status) == SIGINT && getpgrp() != getpid())
         (void)kill(0, SIGINT);

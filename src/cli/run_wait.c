@@ -1,12 +1,11 @@
 /*
- * run_wait.c - the time that `sqlock run` may wait: for a holder, and for a
- * database that is silent, slow or away.  A wait ends when its time is over, or
- * with an error that stays until somebody puts it right; with --fail-fast, with
- * the first error of the database.
+ * run_wait.c - how long `sqlock run` waits, for a holder, and for a database
+ * that is silent, slow or away
  *
- * After a second it is said what is waited for, once: a holder on a terminal
- * only, an outage wherever stderr goes.  With --verbose it is said at once, and
- * every five seconds.
+ * A wait ends at its deadline, or with an error that somebody must repair; with
+ * --fail-fast, with the first database error.  After a second it is reported
+ * once what is waited for: a holder only on a terminal, an outage always.  With
+ * --verbose it is reported at once, and every five seconds.
  */
 #include "run.h"
 
@@ -29,9 +28,9 @@ static const struct lk_retry_policy policy = {
     .last = LK_RETRY_AT_DEADLINE,
 };
 
-/* The classes of errors that a wait goes on after: outages that may end
- * without anybody changing what was asked for.  A file that may not be
- * written stays so; a server may be a standby for a moment. */
+/* Return the classes of errors that do not end a wait: outages that may end by
+ * themselves.  A read-only file stays so; a server may be a standby for a
+ * moment. */
 static unsigned classes_of(const run_options *options)
 {
     unsigned classes = policy.classes;
@@ -57,7 +56,7 @@ void run_wait_begin(run_wait *wait, const run_options *options)
         wait->word_ns += FIRST_WORD_NS;
 }
 
-/* The rest of the wait; SQLOCK_FOREVER: as long as it takes. */
+/* Return the rest of the wait; SQLOCK_FOREVER: without a limit. */
 static int64_t left_ms(const run_wait *wait)
 {
     int64_t wait_ms = wait->options->wait_ms;
@@ -73,11 +72,12 @@ bool run_wait_is_over(const run_wait *wait)
     return left_ms(wait) == 0;
 }
 
-/* ----------------------------------------------------------------- words -- */
+/* ----------------------------------------------------------------- reports
+ * -- */
 
-/* Say who has the lock.  Of a peer that is no sqlock only its CLIENT_ID is
- * known: the token in the row is of a holder before it.  After `break` the
- * holder's text says what an operator has done. */
+/* Report who has the lock.  Of a peer that does not run sqlock only the
+ * CLIENT_ID is known: the token in the row belongs to an earlier holder.  After
+ * `break` the holder's text names the operator. */
 static void say_who(const char *prefix, const char *name,
                     const sqlock_info *row, const char *remaining)
 {
@@ -111,8 +111,8 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
         sqlock_info_free(row, 1);
 }
 
-/* Say what is waited for.  Without a registry it is a lock on the file,
- * because of which none could be opened. */
+/* Report what is waited for.  Without a registry it is a locked SQLite file,
+ * which could not be opened. */
 static void say(run_wait *wait, sqlock_registry *registry, int rc,
                 const sqlock_error *err)
 {
@@ -144,8 +144,8 @@ bool run_wait_goes_on(run_wait *wait, int rc, const sqlock_error *err)
     return lk_retry_goes_on(&wait->retry, rc);
 }
 
-/* The length of one wait for the lock, short enough that the next message
- * comes in time. */
+/* Return the length of one wait for the lock, short enough for the next
+ * report. */
 static int64_t slice_ms(const run_wait *wait)
 {
     int64_t left = left_ms(wait);

@@ -1,12 +1,12 @@
 /*
  * run_watcher.c - the supervisor's parent, a child of sqlock: it sleeps until
- * the supervisor has ended.  Was it killed, the watcher kills all that is left.
+ * the supervisor has ended, and kills all that is left if it was killed
  *
- * The kernel gives the orphans of a subreaper to the next one above, so of
- * sqlock, the watcher and the supervisor any two may be killed together: the
- * third has all that descends from the command below it.  It is in a session of
- * its own, and has another name than sqlock, as the supervisor has: neither a
- * signal to a process group nor one by name meets all three.
+ * The kernel gives the orphans of a subreaper to the next one above, so any two
+ * of sqlock, the watcher and the supervisor may be killed together: the third
+ * has all descendants of the command below it.  Watcher and supervisor have
+ * sessions and names of their own: neither a signal to a process group nor one
+ * by name reaches all three.
  */
 #include "run.h"
 
@@ -25,8 +25,8 @@ static void pause_for_a_tick(void)
     (void)nanosleep(&tick, NULL);
 }
 
-/* Kill all descendants.  One that cannot be killed is left to the lease, which
- * runs out. */
+/* Kill all descendants.  One that cannot be killed keeps the lock until the
+ * lease expires. */
 static void sweep(pid_t sqlock)
 {
     int64_t end_ns = run_now_ns() + RUN_GIVE_UP_NS;
@@ -44,8 +44,8 @@ static void sweep(pid_t sqlock)
     run_cgroup_clear(&cgroup);
 }
 
-/* Wait for the supervisor's end.  One that has ended by itself has done all
- * that there was to do. */
+/* Wait for the supervisor's end.  If it ended by itself, nothing is left to
+ * do. */
 static void watch(pid_t supervisor, pid_t sqlock)
 {
     siginfo_t info = {0};
@@ -57,7 +57,7 @@ static void watch(pid_t supervisor, pid_t sqlock)
     if (rc == 0 && info.si_code == CLD_EXITED)
         return;
     sweep(sqlock);
-    if (getppid() != sqlock) /* else it says so itself */
+    if (getppid() != sqlock) /* otherwise sqlock reports it */
         cli_error("sqlock and its supervisor were killed, and what they had "
                   "started with them");
 }

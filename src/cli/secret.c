@@ -1,7 +1,7 @@
 /*
- * secret.c - keeps the password of a URL out of sight: out of the process list
- * as soon as the program runs, and out of what it says.  Between execve() and
- * here it can be seen; --help says what to use instead.
+ * secret.c - keep the password of a URL out of the process list and of messages
+ *
+ * Between execve() and here it can be seen; --help says what to use instead.
  */
 #include "cli.h"
 
@@ -13,13 +13,13 @@
 
 #include "base/secret.h"
 
-/* The arguments lie in one piece. */
+/* The arguments, which are contiguous in memory. */
 static struct {
     char *text;
-    size_t size; /* with the last NUL */
+    size_t size; /* including the last NUL */
 } arguments;
 
-/* Find where a word may hold a URL: behind "--url=", or all of it. */
+/* Find where a word may hold a URL: after "--url=", or all of it. */
 static char *secret_in(char *word, bool is_value)
 {
     if (is_value)
@@ -37,9 +37,8 @@ static void hide(char *text)
     memcpy(text, "***", length < 3 ? length : 3);
 }
 
-/* Keep passwords from core files and debuggers.  The programs that sqlock
- * executes have their own right to both.  The leak checker of a sanitizer is
- * a debugger. */
+/* Keep passwords from core files and debuggers.  Programs that sqlock executes
+ * are not affected.  The leak checker of a sanitizer is a debugger. */
 static void refuse_dumps(void)
 {
 #if !defined(__SANITIZE_ADDRESS__)
@@ -69,7 +68,7 @@ char **cli_take_arguments(int argc, char **argv)
             return NULL;
         }
     }
-    /* The words behind "--" are the user's command: passed on as they are. */
+    /* The words after "--" are the user's command: passed on unchanged. */
     for (i = 1; i < argc && strcmp(words[i], "--") != 0; i++) {
         secret = secret_in(argv[i], is_value);
         is_value = strcmp(words[i], "--url") == 0;
@@ -136,20 +135,21 @@ bool cli_has_password(const char *url)
         return true;
     if (authority == NULL)
         return false;
-    /* The last '@': one in a password that is not encoded must not hide it. */
+    /* The last '@': an earlier one may belong to a password that is not
+     * encoded. */
     authority += 3;
     at = strrchr(authority, '@');
     colon = strchr(authority, ':');
     return at != NULL && colon != NULL && colon + 1 < at;
 }
 
-/* The '@' that ends user and password, or NULL. */
+/* Return the '@' that ends user and password, or NULL. */
 static const char *end_of_user(const char *authority)
 {
     return memrchr(authority, '@', strcspn(authority, "/?#"));
 }
 
-/* Take "NAME=value" out of the parameters, wherever it is there. */
+/* Remove "NAME=value" from the parameters. */
 static void remove_parameter(char *url, const char *parameter)
 {
     char *value = (char *)(uintptr_t)parameter_of(url, parameter);
@@ -160,14 +160,14 @@ static void remove_parameter(char *url, const char *parameter)
         from = value - strlen(parameter);
         length = strcspn(value, "&#");
         if (value[length] == '&')
-            length++; /* its own, the one before stays */
+            length++; /* its own separator; the one before stays */
         memmove(from, value + length, strlen(value + length) + 1);
         value = (char *)(uintptr_t)parameter_of(url, parameter);
     }
 }
 
-/* The URL without its password.  A password that was not encoded may go on
- * behind what looks like the end of user and password. */
+/* Return the URL without its password.  A password that was not encoded may
+ * continue after what looks like the end of user and password. */
 static char *without_password(const char *url)
 {
     const char *authority = strstr(url, "://");
@@ -192,8 +192,8 @@ static char *without_password(const char *url)
     return NULL;
 }
 
-/* The URL with a whole path, since "sqlite:file" means another file in
- * another folder. */
+/* Return the URL with an absolute path, since "sqlite:file" means another file
+ * in another folder. */
 static char *with_whole_path(const char *url)
 {
     static const char scheme[] = "sqlite:";

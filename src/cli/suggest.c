@@ -1,5 +1,5 @@
 /*
- * suggest.c - how near a word is to one that we know, for "did you mean"
+ * suggest.c - how similar a word is to a known one, for "did you mean"
  */
 #include "cli.h"
 

@@ -1,6 +1,6 @@
 /*
- * table.c - rows of text on stdout: cut to the width of a terminal, whole when
- * stdout is anything else.
+ * table.c - print rows of text on stdout: cut to the width of a terminal, whole
+ * otherwise
  */
 #include "cli.h"
 
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define GAP 2
-#define ENOUGH 16 /* columns that a cut cell should keep, and */
-#define LEAST 8   /* must keep */
+#define ENOUGH 16 /* columns that a cut cell should keep ... */
+#define LEAST 8   /* ... and must keep */
 
 bool cli_has_screen(void)
 {
@@ -39,7 +39,7 @@ void cli_terminal_size(size_t *columns, size_t *lines)
     *lines = size.ws_row;
 }
 
-/* The width of the terminal; 0: no limit. */
+/* Return the width of the terminal; 0: no limit. */
 static size_t terminal_width(void)
 {
     size_t columns;
@@ -49,7 +49,8 @@ static size_t terminal_width(void)
     return columns;
 }
 
-/* The width of all columns that are shown; those of width 0 are left out. */
+/* Return the width of all columns that are shown; those of width 0 are
+ * omitted. */
 static size_t total_width(const cli_table *table, const size_t *widths)
 {
     size_t total = 0;
@@ -60,7 +61,7 @@ static size_t total_width(const cli_table *table, const size_t *widths)
     return total > 0 ? total - GAP : 0;
 }
 
-/* The number of columns that cutting may save. */
+/* Return the number of columns that cutting can save. */
 static size_t slack(const cli_table *table, const size_t *widths, size_t least)
 {
     size_t sum = 0;
@@ -73,9 +74,8 @@ static size_t slack(const cli_table *table, const size_t *widths, size_t least)
     return sum;
 }
 
-/* Make the table fit: leave out columns that can be spared rather than cut
- * the others to stumps, then take from the widest flexible column until all
- * of them fit. */
+/* Make the table fit: omit spare columns rather than cut the others too short,
+ * then cut the widest flexible column until all fit. */
 static void shrink(const cli_table *table, size_t *widths, size_t limit)
 {
     const size_t *spare = table->spare;

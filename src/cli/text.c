@@ -1,8 +1,10 @@
 /*
- * text.c - text that came from elsewhere, made fit for a terminal (F79): what
- * it would obey or hide is shown as an escape, and widths are counted in
- * columns.  Output is UTF-8 whatever the locale, so that it is the same in a
- * cron job and in a shell.
+ * text.c - make text from elsewhere fit for a terminal (F79): what a terminal
+ * would interpret or hide is shown as an escape, and widths are counted in
+ * columns
+ *
+ * Output is UTF-8 whatever the locale, so that it is the same in a cron job and
+ * in a shell.
  */
 #include "cli.h"
 
@@ -14,8 +16,8 @@
 
 #include "base/text.h"
 
-/* Tell whether a character is a control, or hides or turns around the text
- * next to it. */
+/* Tell whether a character is a control, or hides or reverses the text next to
+ * it. */
 static bool is_harmful(uint32_t character)
 {
     static const struct {
@@ -37,8 +39,8 @@ static bool is_harmful(uint32_t character)
     return false;
 }
 
-/* The length of the printable ASCII at the start of a text, which is shown
- * as it is. */
+/* Return the length of the printable ASCII at the start of a text, which is
+ * shown unchanged. */
 static size_t plain_length(const char *text)
 {
     size_t length = 0;
@@ -90,7 +92,8 @@ char *cli_escape(const char *text)
     return escaped;
 }
 
-/* The columns of one character. wcwidth() answers for the thread's locale. */
+/* Return the columns of one character.  wcwidth() answers for the thread's
+ * locale. */
 static size_t columns_of(uint32_t character)
 {
     static locale_t utf8;

@@ -1,6 +1,6 @@
 /*
- * arguments.c - checks of the arguments of an operation, and its lines, each of
- * which is an item and a quantity.
+ * arguments.c - check the arguments and the lines of an operation; a line is an
+ * item and a quantity
  */
 #include "stock/stock.h"
 
@@ -52,14 +52,13 @@ int lk_stock_check_text(const char *what, const char *text, size_t most,
         if ((unsigned char)text[i] < ' ' || text[i] == '\x7f')
             return lk_error(err, SQLOCK_EINVAL, "%s has a control character",
                             what);
-    /* Databases differ in whether blanks at the end count. */
+    /* Databases differ in whether trailing blanks count. */
     if (text[length - 1] == ' ')
         return lk_error(err, SQLOCK_EINVAL, "%s ends with a blank", what);
     return 0;
 }
 
-/* Read an integer that is written without a superfluous character; false:
- * the text is none. */
+/* Read an integer written in its shortest form; false: the text is none. */
 static bool read_integer(const char *text, int64_t *out)
 {
     bool is_negative = *text == '-';

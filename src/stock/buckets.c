@@ -1,12 +1,12 @@
 /*
- * buckets.c - one item over several rows.  A caller deducts from its own bucket
- * and waits for nobody who has another.  One that finds too little there locks
- * them all, and the item's row before them, takes from the sum, and spreads
- * what remains evenly: so nobody is refused while there is enough in other
- * buckets.
+ * buckets.c - the strategy BUCKETS: one item in several rows
  *
- * What is there of an item is its row and its buckets.  Whatever is added goes
- * to the row, and from there to the buckets when next one runs dry.
+ * A caller deducts from its own bucket, and does not wait for callers with
+ * other buckets.  If it finds too little there, it locks the item's row and all
+ * its buckets, deducts from the sum, and spreads the rest evenly: so no request
+ * is refused while other buckets have enough.  The quantity of an item is the
+ * sum of its row and its buckets.  Additions go to the row, and are moved to
+ * the buckets when one of them runs out.
  */
 #include "stock/stock.h"
 
@@ -19,18 +19,18 @@
 
 struct buckets {
     int64_t total;
-    int64_t last; /* the greatest number of one; -1: there is none */
+    int64_t last; /* the greatest bucket number; -1: there is none */
 };
 
-/* The bucket that this stock begins with.  Threads of a process, and
- * processes started one after another, have neighbouring ones. */
+/* Return the bucket that this stock begins with.  Threads of a process, and
+ * processes started one after another, get neighbouring ones. */
 static int64_t home_of(const sqlock_stock *stock)
 {
     return (int64_t)(((uint64_t)getpid() + lk_thread_id()) %
                      stock->options.buckets);
 }
 
-/* --- all of them --- */
+/* --- all buckets --- */
 
 /* Lock the buckets; the item's row is locked already. */
 static int lock_buckets(struct lk_stock_operation *op,
@@ -139,10 +139,10 @@ static int take_from_all(struct lk_stock_operation *op,
     return lk_stock_do(op, SQLOCK_STOCK_SQL_ASSIGN, &arguments, NULL, err);
 }
 
-/* --- one --- */
+/* --- one bucket --- */
 
-/* Deduct from the caller's own bucket, and enter the order with it.  1: done;
- * 0: there is too little in it; LK_STOCK_KNOWN. */
+/* Deduct from the caller's own bucket, and record the order with it.  1: done;
+ * 0: it has too little; LK_STOCK_KNOWN. */
 static int take_from_one(struct lk_stock_operation *op,
                          struct lk_stock_line *line, const char *entry,
                          sqlock_error *err)
@@ -170,8 +170,8 @@ static int take_from_one(struct lk_stock_operation *op,
     return rc;
 }
 
-/* Find out what is left of the item, where the statement did not tell it and
- * the caller wants to know. */
+/* Find out what is left of the item, if the statement did not return it and the
+ * caller wants to know. */
 static int learn_left(struct lk_stock_operation *op, struct lk_stock_line *line,
                       sqlock_error *err)
 {
@@ -196,8 +196,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return take_from_all(op, line, err);
 }
 
-/* Find out what is left after the deduction is done, from which point no
- * failure may be reported. */
+/* Find out what is left after the deduction; from here on no failure may be
+ * reported. */
 static int learn_left_afterwards(struct lk_stock_operation *op,
                                  struct lk_stock_line *line)
 {
@@ -219,7 +219,7 @@ static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
     stream = open_memstream(&entry, &size);
     if (stream == NULL)
         return lk_error_nomem(err);
-    line->left = 0; /* to which the total is added */
+    line->left = 0; /* the statement adds the total */
     line->delta = -line->quantity;
     (void)fputc('[', stream);
     lk_entry_write(stream, op->order, 0, line, op->kind, LK_ENTRY_DONE);

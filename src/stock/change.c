@@ -1,6 +1,5 @@
 /*
- * change.c - the operations that take nothing away: adding to an item, and
- * setting it
+ * change.c - operations that do not deduct: add to an item, and set it
  */
 #include "stock/stock.h"
 
@@ -8,7 +7,7 @@
 
 #include "base/error.h"
 
-/* Refuse a quantity that is more than the column can hold. */
+/* Refuse a quantity greater than the column can hold. */
 static int refuse_so_many(const sqlock_stock *stock, struct lk_stock_line *line,
                           int64_t there, sqlock_error *err)
 {
@@ -44,8 +43,7 @@ int lk_stock_add(struct lk_stock_operation *op, struct lk_stock_line *line,
     return refuse_so_many(op->stock, line, there, err);
 }
 
-/* Lock the item's row, and make it where it is missing and the table is
- * ours. */
+/* Lock the item's row; insert it if it is missing and the table is ours. */
 static int lock_or_make(struct lk_stock_operation *op,
                         struct lk_stock_line *line, int64_t *there,
                         sqlock_error *err)
@@ -62,9 +60,9 @@ static int lock_or_make(struct lk_stock_operation *op,
                   : lk_stock_ask(op, SQLOCK_STOCK_SQL_LOCK, line, there, err);
 }
 
-/* Find by how much the item changes.  An item whose row and buckets were
- * filled by others may hold more than an integer does; it is set right
- * without an order, whose entry would have to say by how much. */
+/* Compute by how much the item changes.  An item whose row and buckets were
+ * filled by others may exceed a 64-bit integer; it can be set only without an
+ * order, whose entry would have to record the difference. */
 static int find_delta(const struct lk_stock_operation *op,
                       struct lk_stock_line *line, int64_t there,
                       int64_t gathered, sqlock_error *err)

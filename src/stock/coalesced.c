@@ -1,12 +1,11 @@
 /*
- * coalesced.c - the threads of a process that want the same item queue up here,
- * and a leader deducts for all that have gathered, in one statement.  Each gets
- * an answer of its own.  Leadership passes on after each round, to whoever
- * waits first: nobody works for the others longer than once, and whoever comes
- * while a round is under way is in the next.
+ * coalesced.c - the strategy COALESCED: threads of a process that want the same
+ * item queue up, and a leader deducts for all of them in one statement
  *
- * Nobody is cancelled in here (pthread_cancel): a leader ends its round and
- * hands off first.
+ * Each gets an answer of its own.  After each round the first waiter becomes
+ * the leader, so no thread works for the others longer than once; requests that
+ * come during a round are in the next.  A thread is not cancelled in here
+ * (pthread_cancel): a leader first ends its round and hands leadership on.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -63,7 +62,7 @@ void lk_combine_clear(sqlock_stock *stock)
     }
 }
 
-/* Enter the queue. 0: the request waits; 1: it leads; ENOMEM. */
+/* Enter the queue.  0: the request waits; 1: it leads; ENOMEM. */
 static int join(sqlock_stock *stock, struct lk_combined_request *request)
 {
     struct lk_combine_queue *queue;
@@ -86,7 +85,7 @@ static int join(sqlock_stock *stock, struct lk_combined_request *request)
     return leads;
 }
 
-/* Cut the next round off the queue.  Called with the mutex held. */
+/* Take the next round off the queue.  Called with the mutex held. */
 static void cut(sqlock_stock *stock, struct lk_combine_queue *queue,
                 struct lk_combine *combine)
 {
@@ -118,8 +117,8 @@ static void note_rounds(sqlock_stock *stock, const struct lk_combine *combine)
     atomic_fetch_add(&stock->combined, combine->count);
 }
 
-/* Tell the callers of a round their answers.  A caller that was told may be
- * gone at once. */
+/* Wake the callers of a round, with their answers.  A caller may free its
+ * request at once. */
 static void tell(const struct lk_combine *combine,
                  const struct lk_combined_request *leader)
 {
@@ -130,7 +129,7 @@ static void tell(const struct lk_combine *combine,
         }
 }
 
-/* Run one round, of which the leader's own request is the first. */
+/* Run one round, which begins with the leader's own request. */
 static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
 {
     struct lk_combine_queue *queue = leader->queue;
@@ -138,7 +137,7 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
     struct lk_combine combine = {0};
 
     combine.requests = calloc(stock->options.batch, sizeof *combine.requests);
-    if (combine.requests == NULL) { /* alone, then */
+    if (combine.requests == NULL) { /* without memory: alone */
         combine.one = leader;
         combine.requests = &combine.one;
     }
@@ -167,7 +166,8 @@ static void lead(sqlock_stock *stock, struct lk_combined_request *leader)
     if (next == NULL)
         free_queue(stock, queue);
     pthread_mutex_unlock(&stock->mutex);
-    /* First those who have their answers: they may be back, and join. */
+    /* First wake those with answers: they may return and join the next
+     * round. */
     tell(&combine, leader);
     if (next != NULL)
         (void)sem_post(&next->turn);
@@ -185,7 +185,7 @@ static int wait_or_lead(sqlock_stock *stock,
     if (leads == 0)
         while (sem_wait(&request->turn) != 0 && errno == EINTR)
             continue;
-    /* Nobody else looks at it from here on: it is done, or it leads. */
+    /* From here on only this thread uses it: it is done, or it leads. */
     if (!request->is_done)
         lead(stock, request);
     return 0;
@@ -212,8 +212,8 @@ static int alone(struct lk_stock_operation *op, sqlock_error *err)
     return request.rc;
 }
 
-/* Deduct in the application's transaction, where nobody else can be waited
- * with. */
+/* Deduct in the application's transaction, where requests cannot be
+ * combined. */
 static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {

@@ -1,5 +1,5 @@
 /*
- * columns.c - asking the catalogue about a table of stock
+ * columns.c - read the columns of a stock table from the catalogue
  */
 #include "stock/columns.h"
 
@@ -10,7 +10,7 @@
 
 enum { COL_NAME, COL_TYPE };
 
-/* Ask the catalogue about the table {1} of the schema {2}. */
+/* Run a query of the catalogue about table {1} of schema {2}. */
 static int ask(struct lk_db *db, const sqlock_template *template,
                const struct lk_table *table, int64_t deadline_ns,
                sqlock_result *rows, sqlock_error *err)
@@ -70,7 +70,7 @@ bool lk_columns_are_there(const struct lk_columns *columns)
     return columns->rows.rows > 0;
 }
 
-/* The type of a column; the catalogue's names come in upper case. */
+/* Return the type of a column; the catalogue's names are upper case. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name)
 {
     for (size_t row = 0; row < columns->rows.rows; row++) {

@@ -11,8 +11,8 @@ struct lk_columns {
     sqlock_result rows; /* of DESCRIBE */
 };
 
-/* Read the columns from the catalogue; none where there is no such table.
- * To be cleared. */
+/* Read the columns from the catalogue; none if there is no such table.  Clear
+ * the result. */
 int lk_columns_read(struct lk_columns *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err);
@@ -25,7 +25,7 @@ int lk_columns_have_age_index(bool *out, struct lk_db *db,
 
 bool lk_columns_are_there(const struct lk_columns *columns);
 
-/* The type of a column in lower case; NULL when there is no such column. */
+/* Return the type of a column in lower case; NULL: there is no such column. */
 const char *lk_columns_type(const struct lk_columns *columns, const char *name);
 
 #endif

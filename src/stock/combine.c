@@ -1,9 +1,10 @@
 /*
- * combine.c - one round of a leader: what all want together is deducted in one
- * statement when there is enough of it; otherwise, or when one of the orders is
- * known, each is judged in turn with the row locked, first come, first served.
+ * combine.c - one round of a leader
  *
- * An attempt's answers are told only once it is committed.
+ * If there is enough for all requests, their sum is deducted in one statement.
+ * Otherwise, or if one of the orders has been answered before, each is judged
+ * in turn with the row locked, first come, first served.  Answers are given
+ * only after the commit.
  */
 #include "stock/combine.h"
 
@@ -20,7 +21,7 @@ static struct lk_stock_line *line_of(const struct lk_combined_request *request)
     return &request->op->lines[0];
 }
 
-/* Tell whether this attempt is about a request. */
+/* Tell whether this attempt includes the request. */
 static bool is_live(const struct lk_combined_request *request)
 {
     return !request->is_answered && request->original == NULL;
@@ -35,7 +36,7 @@ static void answer(struct lk_combined_request *request, int rc,
         request->err = *why;
 }
 
-/* --- the same order twice in a round --- */
+/* --- an order given twice in a round --- */
 
 static void find_duplicates(struct lk_combine *combine)
 {
@@ -56,8 +57,8 @@ static void find_duplicates(struct lk_combine *combine)
     }
 }
 
-/* Give a duplicate the answer of the first request with its order, as a
- * moment later it would get anyway. */
+/* Give a duplicate the answer of the first request with its order, which it
+ * would get a moment later anyway. */
 static void answer_duplicate(struct lk_combined_request *request)
 {
     const struct lk_stock_line *first = line_of(request->original);
@@ -83,7 +84,7 @@ static void answer_duplicate(struct lk_combined_request *request)
     answer(request, request->original->rc, &request->original->err);
 }
 
-/* --- what they want --- */
+/* --- sums --- */
 
 static bool has_orders(const struct lk_combine *combine)
 {
@@ -94,8 +95,8 @@ static bool has_orders(const struct lk_combine *combine)
     return false;
 }
 
-/* Add up what all want, and find the least that one wants.  False: the sum
- * is no 64-bit integer. */
+/* Compute the sum and the least of the requested quantities.  False: the sum
+ * exceeds a 64-bit integer. */
 static bool add_up(const struct lk_combine *combine, int64_t *total,
                    int64_t *least)
 {
@@ -116,8 +117,8 @@ static bool add_up(const struct lk_combine *combine, int64_t *total,
 
 /* --- JSON --- */
 
-/* Write the entries of the requests with orders, or their ids alone.  To be
- * freed. */
+/* Write the entries of the requests with orders, or only their ids.  The caller
+ * frees it. */
 static char *write_orders(const struct lk_combine *combine, bool as_entries)
 {
     char *text = NULL;
@@ -185,10 +186,9 @@ static int record(struct lk_combine *combine, sqlock_error *err)
     return rc;
 }
 
-/* --- all of it at once --- */
+/* --- all at once --- */
 
-/* Plan to grant all: each has left what remains after it and those before
- * it. */
+/* Plan to grant all: `left` remains after the last one. */
 static void plan_all(struct lk_combine *combine, int64_t left)
 {
     int64_t rest = combine->total;
@@ -204,7 +204,7 @@ static void plan_all(struct lk_combine *combine, int64_t left)
     }
 }
 
-/* Deduct for all and enter their orders. 1: done; 0: less is there;
+/* Deduct for all and record their orders.  1: done; 0: there is too little;
  * LK_STOCK_KNOWN. */
 static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
@@ -242,15 +242,15 @@ static int deduct_then_enter(struct lk_stock_operation *operation,
     rc = lk_stock_ask(operation, SQLOCK_STOCK_SQL_DEDUCT, &combine->line,
                       &combine->known_left, err);
     if (rc == 0)
-        return LK_STOCK_UNKNOWN; /* less is there */
+        return LK_STOCK_UNKNOWN; /* there is too little */
     if (rc < 0)
         return rc;
     plan_all(combine, combine->known_left);
     return record(combine, err);
 }
 
-/* Try to grant all in one statement. 0: done; LK_STOCK_KNOWN: an order is
- * known, so not in this way. */
+/* Try to grant all in one statement.  0: done; LK_STOCK_KNOWN: an order was
+ * answered before, so this is not possible. */
 static int try_all(struct lk_combine *combine, sqlock_error *err)
 {
     int64_t left = 0;
@@ -281,8 +281,8 @@ static int try_all(struct lk_combine *combine, sqlock_error *err)
 
 /* --- each in turn --- */
 
-/* Answer the requests whose order has entries; that answer stands, whatever
- * becomes of this attempt. */
+/* Answer the requests whose order has entries; that answer stands whether or
+ * not this attempt succeeds. */
 static void answer_known(struct lk_combine *combine,
                          const sqlock_result *entries)
 {
@@ -334,7 +334,7 @@ static int recall_all(struct lk_combine *combine, sqlock_error *err)
     return rc;
 }
 
-/* Plan each request in turn, first come, first served.  Returns how much is
+/* Plan each request in turn, first come, first served.  Return the sum
  * granted. */
 static int64_t plan_each(struct lk_combine *combine, int64_t there)
 {
@@ -364,7 +364,7 @@ static void answer_no_item(struct lk_combine *combine)
     }
 }
 
-/* Bring back what a stock of another strategy has left in buckets. */
+/* Move what another strategy has left in buckets back to the item's row. */
 static int gather(struct lk_combine *combine, int64_t *there, sqlock_error *err)
 {
     struct lk_stock_line back = combine->line;
@@ -421,8 +421,8 @@ static int judge_each(struct lk_stock_operation *operation, sqlock_error *err)
     return rc < 0 ? rc : record(combine, err);
 }
 
-/* Look at the quantity: without orders, and when no request can be granted,
- * that is enough. */
+/* Read the quantity, which suffices if there are no orders and no request can
+ * be granted. */
 static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
 {
     bool is_ours = combine->operation.stock->is_ours;
@@ -445,7 +445,7 @@ static int look(struct lk_combine *combine, int64_t least, sqlock_error *err)
     return 0;
 }
 
-/* --- tries --- */
+/* --- attempts --- */
 
 static void answer_as_planned(struct lk_combine *combine)
 {
@@ -459,7 +459,7 @@ static void answer_as_planned(struct lk_combine *combine)
             answer(request,
                    lk_stock_insufficient(line, request->left, &request->err),
                    &request->err);
-            /* Entered already. */
+            /* Recorded already. */
             request->op->is_settled = true;
             continue;
         }
@@ -524,7 +524,7 @@ static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
 
     lk_retry_begin(&retry, &lk_stock_retrying, combine->operation.deadline_ns);
     retry.policy.attempts = combine->operation.stock->options.attempts;
-    /* Those that have an order: the others are answered. */
+    /* With an order; the others are answered. */
     retry.policy.classes |= LK_RETRY_UNCERTAIN;
     for (;;) {
         int rc = try_round(combine, err);
@@ -542,9 +542,8 @@ static int try_until_answered(struct lk_combine *combine, sqlock_error *err)
     }
 }
 
-/* Try each request by itself, since the statement for all was refused:
- * perhaps for one of them, or for what they want together (a CHECK of the
- * table). */
+/* Try each request by itself, because the statement for all was refused:
+ * perhaps because of one of them, or of their sum (a CHECK of the table). */
 static void try_one_by_one(struct lk_combine *combine)
 {
     struct lk_combined_request **all = combine->requests;

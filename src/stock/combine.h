@@ -1,5 +1,5 @@
 /*
- * combine.h - several callers' requests for one item, answered together
+ * combine.h - requests of several callers for one item, answered together
  */
 #ifndef LK_COMBINE_H
 #define LK_COMBINE_H
@@ -9,43 +9,46 @@
 #include "base/hash.h"
 #include "stock/stock.h"
 
-/* One caller; on its stack. */
+/* One caller's request, on its stack. */
 struct lk_combined_request {
-    struct lk_stock_operation *op; /* of one line */
+    struct lk_stock_operation *op; /* has one line */
     struct lk_combine_queue *queue;
     struct lk_combined_request *next;
-    uint64_t came_in; /* the round before the first that it waits for */
-    sem_t turn;       /* posted when it is done, or else leads */
+    /* number of the round before the first that it can be in */
+    uint64_t came_in;
+    sem_t turn; /* posted when it is done, or is to lead */
     bool is_done;
 
     int rc;           /* out */
     sqlock_error err; /* out */
-    /* while a round runs */
+    /* used while a round runs */
     bool is_answered;
-    uint64_t hash;                        /* of its order */
-    struct lk_combined_request *original; /* an earlier one of its order */
-    int64_t left;                         /* if this try succeeds */
-    bool is_refused;                      /* likewise */
+    uint64_t hash; /* of its order */
+    /* an earlier request with its order */
+    struct lk_combined_request *original;
+    int64_t left;    /* if this attempt succeeds */
+    bool is_refused; /* if this attempt succeeds */
 };
 
-/* An item that somebody waits for. */
+/* The queue of an item. */
 struct lk_combine_queue {
     char *name;
     UT_hash_handle hh;
     struct lk_combined_request *first, *last;
-    uint64_t round; /* so many have begun */
+    uint64_t round; /* number of rounds that have begun */
     bool is_running;
     bool is_led;
-    int64_t known_left; /* by the last round; -1: not known */
+    int64_t known_left; /* left after the last round; -1: unknown */
 };
 
 /* One round. */
 struct lk_combine {
-    struct lk_stock_operation operation; /* first: bodies get it as theirs */
+    /* must be first: callbacks get it as theirs */
+    struct lk_stock_operation operation;
     struct lk_stock_line line;
     struct lk_combined_request **requests;
     size_t count;
-    struct lk_combined_request *one; /* in place of an array */
+    struct lk_combined_request *one; /* used instead of an array */
     uint64_t round;
     int64_t known_left;
     int64_t total;

@@ -1,6 +1,7 @@
 /*
- * conditional.c - UPDATE ... WHERE quantity >= n: the database decides and
- * deducts in one statement.  Only a refusal needs a look at why.
+ * conditional.c - the strategy CONDITIONAL: UPDATE ... WHERE quantity >= n, so
+ * the database decides and deducts in one statement; only a refusal needs a
+ * query for its reason
  */
 #include "stock/stock.h"
 
@@ -8,14 +9,14 @@
 
 #include "base/error.h"
 
-/* Looks that find enough where the statement did not. */
+/* Queries that find enough although the statement did not. */
 #define LOOKS 10
 
-/* Find out why nothing was deducted. 0: it may be tried again. */
+/* Find out why nothing was deducted.  0: try again. */
 static int look(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err)
 {
-    /* What is looked at in a transaction may be an old state, unless locked. */
+    /* In a transaction a row that is not locked may be read in an old state. */
     sqlock_stock_kind kind =
         op->tx != NULL ? SQLOCK_STOCK_SQL_LOCK : SQLOCK_STOCK_SQL_READ;
     int64_t there = 0;
@@ -41,7 +42,8 @@ static void took(struct lk_stock_line *line, int64_t left)
     line->delta = -line->quantity;
 }
 
-/* Bring back what a stock of the strategy BUCKETS has spread over buckets. */
+/* Move what the strategy BUCKETS has spread over buckets back to the item's
+ * row. */
 static int gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                   int refusal, sqlock_error *err)
 {
@@ -77,7 +79,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return give_up(line, err);
 }
 
-/* Deduct and enter the order in one statement. 1, 0, LK_STOCK_KNOWN. */
+/* Deduct and record the order in one statement.  1, 0, LK_STOCK_KNOWN. */
 static int combine(struct lk_stock_operation *op, int64_t *left,
                    sqlock_error *err)
 {
@@ -91,7 +93,7 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
 
     if (stream == NULL)
         return lk_error_nomem(err);
-    took(line, 0); /* to which what is left is added */
+    took(line, 0); /* the statement adds what is left */
     (void)fputc('[', stream);
     lk_entry_write(stream, op->order, 0, line, op->kind, LK_ENTRY_DONE);
     (void)fputc(']', stream);
@@ -107,13 +109,14 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
         *left = result.cells[0].integer;
         rc = 1;
     } else if (rc == SQLOCK_EBUSY) {
-        rc = LK_STOCK_KNOWN; /* or somebody's lock: then it will show */
+        /* or another session's lock, which will show */
+        rc = LK_STOCK_KNOWN;
     }
     sqlock_result_clear(&result);
     return rc;
 }
 
-/* Look whether a part of the item is in buckets: then the operation takes a
+/* Find out whether a part of the item is in buckets: then the operation needs a
  * transaction. */
 static int look_in_buckets(struct lk_stock_operation *op,
                            struct lk_stock_line *line, int refusal,

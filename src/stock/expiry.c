@@ -1,23 +1,23 @@
 /*
- * expiry.c - the reservations whose time is over: each ends in a transaction of
- * its own, so that one that cannot end keeps no other from ending
+ * expiry.c - end overdue reservations, each in a transaction of its own, so
+ * that one that fails does not stop the others
  */
 #include "stock/stock.h"
 
 #include "base/error.h"
 
 #define DUE_AT_A_TIME 100
-/* Of each: one whose item somebody has locked is left to the next call. */
+/* For each; a reservation whose item is locked is left to the next call. */
 #define ATTEMPTS 3
 
-/* Of what DUE gives. */
+/* Columns of DUE. */
 enum { ORDER, EXPIRES_US, DUE_COLUMNS };
 
 struct expiry {
     sqlock_stock *stock;
     struct lk_stock_page page;
     int64_t expired;
-    int rc; /* the first failure, of one that others passed by */
+    int rc; /* the first failure that did not stop the others */
     sqlock_error why;
 };
 
@@ -54,8 +54,7 @@ int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
     return rc;
 }
 
-/* Tell whether a failure is about one reservation or item, and says nothing
- * of those after it. */
+/* Tell whether a failure concerns one reservation or item only. */
 static bool is_of_one(int rc)
 {
     switch (rc) {
@@ -80,8 +79,7 @@ static void note_failure(struct expiry *expiry, const char *order, int rc,
                          order, why->message);
 }
 
-/* Let one reservation expire. 0, or an error that keeps the others from
- * ending, too. */
+/* Let one reservation expire.  0, or an error that stops the others, too. */
 static int expire_one(struct expiry *expiry, const char *order,
                       sqlock_error *err)
 {
@@ -92,7 +90,7 @@ static int expire_one(struct expiry *expiry, const char *order,
 
     if (rc == 0 && !op.is_duplicate)
         expiry->expired++;
-    /* Claimed or cancelled by another in between is as good. */
+    /* It may have been claimed or cancelled meanwhile. */
     if (rc == 0 || rc == SQLOCK_ECONFLICT || rc == SQLOCK_ENOTFOUND)
         return 0;
     if (is_of_one(rc)) {
@@ -104,8 +102,8 @@ static int expire_one(struct expiry *expiry, const char *order,
     return rc;
 }
 
-/* Let a page of reservations expire.  Returns how many were looked at, or an
- * error that keeps all from ending. */
+/* Let a page of reservations expire.  Return how many were tried, or an error
+ * that stops them all. */
 static int expire_some(struct expiry *expiry, sqlock_error *err)
 {
     sqlock_result due = {0};

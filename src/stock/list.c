@@ -1,5 +1,5 @@
 /*
- * list.c - all items and what is there of them
+ * list.c - list all items with their quantities
  */
 #include "stock/stock.h"
 
@@ -10,8 +10,8 @@
 
 enum { ITEM, QUANTITY, COLUMNS };
 
-/* Write the item as text with a NUL.  Returns how many bytes it takes, also
- * where `size` is less. */
+/* Write the item as text with a NUL.  Return its size in bytes, even if `size`
+ * is less. */
 static size_t write_name(char *out, size_t size, const sqlock_value *item)
 {
     int length = item->type == SQLOCK_INT64
@@ -22,7 +22,7 @@ static size_t write_name(char *out, size_t size, const sqlock_value *item)
     return (size_t)length + 1;
 }
 
-/* Copy the items and, behind them, their names into one piece of memory. */
+/* Copy the items, followed by their names, into one block of memory. */
 static int copy(sqlock_stock_item **out, const sqlock_result *rows,
                 sqlock_error *err)
 {

@@ -11,11 +11,12 @@
 
 enum { LK_TABLE_STOCK, LK_TABLE_ENTRY, LK_TABLE_RESERVATION, LK_TABLE_BUCKET };
 
-/* Name one of our tables beside the lock table `lock`. 0, EINVAL. */
+/* Make the name of one of our tables beside the lock table `lock`.  0,
+ * EINVAL. */
 int lk_stock_table(struct lk_table *out, const struct lk_table *lock, int which,
                    const sqlock_dialect *dialect, sqlock_error *err);
 
-/* The length of the prefix that a lock table's plain name was made of. */
+/* Return the length of the prefix in a lock table's plain name. */
 int lk_stock_prefix_length(const char *plain);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * open.c - opening a stock: which table, which columns, which strategy; and
- * whether the database has them all, so that nothing fails halfway later
+ * open.c - open a stock: check the options, the table, its columns and the
+ * strategy against the database, so that nothing fails halfway later
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -97,7 +97,8 @@ static int check_column(const struct lk_columns *columns, const char *table,
                     name);
 }
 
-/* The greatest integer that a column of this type holds; 0: it holds none. */
+/* Return the greatest integer that a column of this type holds; 0: it holds
+ * none. */
 static int64_t most_of(const sqlock_integer_type *types, const char *type)
 {
     while (types->patterns != NULL && !lk_text_matches(type, types->patterns))
@@ -121,7 +122,7 @@ static int check_integer(const struct lk_columns *columns, const char *table,
                     lk_columns_type(columns, name));
 }
 
-/* The described table's, or ours. */
+/* The application's table, or ours. */
 struct described {
     struct lk_table table;
     char plain[2 * LK_IDENTIFIER_MAX + 2];
@@ -230,7 +231,7 @@ static int render_described(sqlock_stock *stock, struct described *out,
     rc = lk_tx_table_read(
         quoted, &table,
         table.version_column != NULL ? LK_TX_VERSION : LK_TX_KEY, dialect, err);
-    if (rc == 0) /* a place for one more name */
+    if (rc == 0) /* room for one more name */
         rc = lk_tx_quote(quoted->owner, "the quantity column",
                          options->quantity_column, dialect, err);
     if (rc == 0)
@@ -258,7 +259,7 @@ static void render_ours(const struct lk_table *table, struct described *out,
     names->stock = table->quoted;
 }
 
-/* Render the statements, with the fragments that follow from the table. */
+/* Render the statements, with the fragments that the table requires. */
 static int render_statements(sqlock_stock *stock,
                              const struct lk_stock_names *of_tables,
                              sqlock_error *err)

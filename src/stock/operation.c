@@ -1,6 +1,6 @@
 /*
- * operation.c - running an operation in the application's transaction or in one
- * of its own; and the only place where it is tried again
+ * operation.c - run an operation in the application's transaction or in one of
+ * its own; retries are made only here
  */
 #include "stock/stock.h"
 
@@ -19,8 +19,8 @@ static int savepoint(sqlock_tx *tx, const char *text, sqlock_error *err)
         err);
 }
 
-/* Go back to the savepoint.  Where that fails the transaction has done half
- * of the operation, and must not commit. */
+/* Return to the savepoint.  If that fails, the transaction has done half of the
+ * operation, and must not commit. */
 static int go_back(sqlock_tx *tx, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -33,9 +33,9 @@ static int go_back(sqlock_tx *tx, sqlock_error *err)
     return lk_tx_end(tx, rc, &own);
 }
 
-/* Enter the refusal as the order's answer, and return it; or
- * LK_STOCK_KNOWN.  All lines are entered or none: those that another order
- * of this id does not have must not become its own. */
+/* Record the refusal as the order's answer, and return it; or LK_STOCK_KNOWN.
+ * All lines are recorded or none: an order must not get lines of another one
+ * with the same id. */
 static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -55,8 +55,8 @@ static int refuse(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return entered == 0 ? rc : entered;
 }
 
-/* Settle a refusal of an operation with an order: it may have been answered
- * before, and if not, the refusal is its answer. */
+/* Handle a refusal of an operation with an order: return the answer the order
+ * got before, or record the refusal as its answer. */
 static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
 {
     sqlock_error own = {0};
@@ -80,16 +80,16 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
     return recalled;
 }
 
-/* Tell whether the operation is one statement, which leaves nothing to go
- * back from. */
+/* Tell whether the operation is a single statement, which leaves nothing to
+ * undo. */
 static bool is_one_step(const struct lk_stock_operation *op)
 {
     return op->count == 1 && op->order == NULL && op->kind != LK_KIND_SET &&
            op->stock->options.strategy != SQLOCK_STOCK_BUCKETS;
 }
 
-/* Run the operation in the application's transaction, and go back to where
- * it was after a refusal. */
+/* Run the operation in the application's transaction, and undo it after a
+ * refusal. */
 static int run_in(struct lk_stock_operation *op, sqlock_tx *tx,
                   lk_stock_body body, sqlock_error *err)
 {
@@ -134,7 +134,7 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
         rc = lk_tx_check(tx, err);
     if (rc == 0)
         return sqlock_tx_commit(tx, err);
-    /* No statement of ours ends a transaction: its connection has. */
+    /* No statement of ours ends a transaction: its connection is lost. */
     if (tx->over == SQLOCK_EINVAL)
         rc = lk_error(err, SQLOCK_ELOST,
                       "the connection was gone before the commit was sent");
@@ -194,8 +194,8 @@ static unsigned classes_of(const struct lk_stock_operation *op)
     return classes;
 }
 
-/* Tell whether a result says what has become of the order, also by an
- * earlier attempt.  The others say only why this attempt could not find out. */
+/* Tell whether a result is the order's answer, possibly from an earlier
+ * attempt. Other results only say why this attempt could not find out. */
 static bool is_answer(const struct lk_stock_operation *op, int rc)
 {
     switch (rc) {

@@ -1,7 +1,9 @@
 /*
- * optimistic.c - read, and write only if the version is still the one that was
- * read (F33).  A conflict is told, and the operation tried again by whoever
- * runs it; on a hot row that is most of them.
+ * optimistic.c - the strategy OPTIMISTIC: read, and write only if the version
+ * has not changed (F33)
+ *
+ * After a conflict the operation is run again; on a hot row that happens most
+ * of the time.
  */
 #include "stock/stock.h"
 
@@ -50,7 +52,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
         return rc;
     if (!exists)
         return lk_stock_no_item(line, err);
-    if (there < line->quantity) /* as it is now, and with what is in buckets */
+    if (there < line->quantity) /* as it is now, including the buckets */
         return op->tx != NULL ? lk_stock_conditional.take(op, line, err)
                               : lk_stock_conditional.alone(op, err);
     rc = swap(op, line, version, err);
@@ -59,7 +61,7 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     return rc;
 }
 
-/* Deduct by two statements, each of them committed by itself. */
+/* Deduct with two statements, each committed by itself. */
 static int alone(struct lk_stock_operation *op, sqlock_error *err)
 {
     if (op->order != NULL)

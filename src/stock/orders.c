@@ -1,7 +1,8 @@
 /*
- * orders.c - the entries of orders: written in the transaction that changes the
- * quantity, so that they tell what has become of it (F34).  The primary key
- * decides which of two that are sent at once is first.
+ * orders.c - the entries of orders, written in the transaction that changes the
+ * quantity, so that they show what became of an order (F34)
+ *
+ * Of two identical orders sent at once, the primary key decides which is first.
  */
 #include "stock/stock.h"
 
@@ -12,7 +13,7 @@
 #include "base/error.h"
 #include "base/json.h"
 
-/* Of what ENTRIES gives. */
+/* Columns of ENTRIES. */
 enum {
     COL_LINE = 1,
     COL_ITEM,
@@ -48,7 +49,7 @@ static char status_of(const struct lk_stock_line *line, bool is_done)
                                                 : LK_ENTRY_NOTHING;
 }
 
-/* Write the entries of an operation as JSON.  To be freed; NULL when out of
+/* Write the entries of an operation as JSON.  The caller frees it; NULL: out of
  * memory. */
 static char *entries_of(const struct lk_stock_operation *op, bool is_done)
 {
@@ -111,7 +112,7 @@ static bool is_letter(const sqlock_value *cell, char letter)
     return cell->type == SQLOCK_TEXT && cell->text[0] == letter;
 }
 
-/* Tell whether the entry asks for what the line does. */
+/* Tell whether the entry requests the same as the line. */
 static bool is_same(const sqlock_value *cells, size_t number,
                     const struct lk_stock_line *line, char kind)
 {

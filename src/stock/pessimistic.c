@@ -1,6 +1,6 @@
 /*
- * pessimistic.c - SELECT ...  FOR UPDATE, look, UPDATE: the way that is written
- * first as a rule, and the measure of the others
+ * pessimistic.c - the strategy PESSIMISTIC: SELECT ... FOR UPDATE, compare,
+ * UPDATE; the usual way, to which the others are compared
  */
 #include "stock/stock.h"
 

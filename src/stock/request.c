@@ -33,8 +33,8 @@ static int reserve(struct lk_stock_operation *op, sqlock_error *err)
     return lk_stock_do(op, SQLOCK_STOCK_SQL_RESERVE, &arguments, NULL, err);
 }
 
-/* Change all lines, then enter the order, so that the quantities are locked
- * as briefly as possible. */
+/* Change all lines, then record the order, so that the quantities are locked as
+ * briefly as possible. */
 static int change_all(struct lk_stock_operation *op, sqlock_error *err)
 {
     int rc = 0;
@@ -48,7 +48,8 @@ static int change_all(struct lk_stock_operation *op, sqlock_error *err)
     return rc;
 }
 
-/* An integer's text is in the line itself, which moves. */
+/* Return the item's name.  An integer's text is in the line itself, which
+ * moves. */
 static const char *name_of(const struct lk_stock_line *line)
 {
     return line->item.type == SQLOCK_INT64 ? line->number : line->name;
@@ -88,7 +89,8 @@ static int read_lines(struct lk_stock_operation *op,
     return 0;
 }
 
-/* The line that tells the result: the first that was refused, or the first. */
+/* Return the line whose result is reported: the first that was refused, or the
+ * first. */
 static const struct lk_stock_line *
 telling_line(const struct lk_stock_operation *op)
 {
@@ -120,7 +122,7 @@ static void tell(const struct lk_stock_operation *op, int rc,
     answer->attempts = op->attempts;
 }
 
-/* What the application asked for. */
+/* The application's request. */
 struct request {
     sqlock_stock *stock;
     sqlock_tx *tx;

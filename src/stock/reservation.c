@@ -1,7 +1,8 @@
 /*
- * reservation.c - the end of a reservation: it is claimed, is cancelled or
- * expires, one of these and once.  Its row decides; the quantities go back in
- * the same transaction.
+ * reservation.c - end a reservation: it is claimed, cancelled or expires, only
+ * one of these and only once
+ *
+ * Its row decides; quantities are restored in the same transaction.
  */
 #include "stock/stock.h"
 
@@ -10,7 +11,7 @@
 
 #include "base/error.h"
 
-/* What LOOK says. */
+/* The result of LOOK. */
 struct look {
     char state; /* as in the table; 0: no such reservation */
     int64_t remaining_us;
@@ -34,8 +35,8 @@ static int look_at(struct lk_stock_operation *op, struct look *look,
     return rc;
 }
 
-/* Explain why a reservation is not in the state that was wanted; `same` is
- * the state it was to get. */
+/* Explain why a reservation is not in the required state; `same` is the state
+ * it was to get. */
 static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 {
     struct look look;
@@ -72,8 +73,8 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
 
 /* --- the quantities --- */
 
-/* Give back what an entry has deducted.  An item that was deleted gets
- * nothing back, and keeps no reservation from ending. */
+/* Restore what an entry has deducted.  An item that was deleted is skipped, so
+ * that it does not keep the reservation from ending. */
 static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
                      sqlock_error *err)
 {
@@ -101,7 +102,7 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
     return 0;
 }
 
-/* Give everything back, and let the entries count for nothing. */
+/* Restore all quantities, and mark the entries as undone. */
 static int give_back(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_arguments arguments;
@@ -117,7 +118,7 @@ static int give_back(struct lk_stock_operation *op, sqlock_error *err)
     return lk_stock_do(op, SQLOCK_STOCK_SQL_UNDO, &arguments, NULL, err);
 }
 
-/* --- the three ends --- */
+/* --- the three ways to end --- */
 
 static int end_by(struct lk_stock_operation *op, sqlock_stock_kind kind,
                   char state, bool gives_back, sqlock_error *err)
@@ -189,7 +190,7 @@ int sqlock_stock_cancel(sqlock_stock *stock, sqlock_tx *tx, const char *order,
     return lk_reservation_end(&op, tx, cancel, answer, err);
 }
 
-/* --- looking --- */
+/* --- status --- */
 
 int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx, const char *order,
                         sqlock_stock_state *state, int64_t *remaining_ms,

@@ -1,10 +1,10 @@
 /*
- * retention.c - forgetting orders and reservations that are long over, in pages
- * by their time, so that each statement reads and removes so many rows at most
+ * retention.c - forget orders and reservations that ended long ago, in pages by
+ * time, so that each statement reads and removes a limited number of rows
  *
- * An order is forgotten as a whole, and only once no reservation of it is left:
- * one that is open keeps its entries for as long as it takes, one that has
- * ended for the retention from then on.
+ * An order is forgotten as a whole, and only when no reservation of it is left:
+ * an open reservation keeps its entries, an ended one keeps them for the
+ * retention time.
  */
 #include "stock/stock.h"
 
@@ -18,7 +18,7 @@
 #define PAGE_ROWS 1000
 #define AGE_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
 
-/* Of what OLD gives. */
+/* Columns of OLD. */
 enum { ORDER, CREATED_US, LINE, IS_KEPT, OLD_COLUMNS };
 
 struct reap {
@@ -53,7 +53,7 @@ static int complete(struct reap *reap, const sqlock_stock_reap_options *given,
     return 0;
 }
 
-/* Ask the caller, after each page, whether to go on. */
+/* Ask the caller, after each page, whether to continue. */
 static int go_on(const struct reap *reap, sqlock_error *err)
 {
     const sqlock_stock_reap_options *options = &reap->options;
@@ -68,7 +68,7 @@ static int go_on(const struct reap *reap, sqlock_error *err)
 
 /* --- removing --- */
 
-/* Remove the rows of the orders of the array.  Returns how many rows. */
+/* Remove the rows of the orders in the array.  Return how many. */
 static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
                        const char *orders, int64_t *removed, sqlock_error *err)
 {
@@ -88,8 +88,8 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
     return rc;
 }
 
-/* Write the orders of a page that may go as an array, and count their rows,
- * which stand together.  To be freed; NULL: out of memory. */
+/* Write the removable orders of a page as an array, and count their rows, which
+ * are adjacent.  The caller frees it; NULL: out of memory. */
 static char *write_orders(const sqlock_result *page, int64_t *rows)
 {
     const char *last = NULL;

@@ -1,6 +1,8 @@
 /*
- * schema.c - the SQL of our tables: as text, and applied.  Works from a URL,
- * because a stock cannot be opened before its tables are there.
+ * schema.c - the SQL that creates our tables: print it, run it
+ *
+ * These calls take a URL, because a stock cannot be opened before its tables
+ * exist.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +26,7 @@ static bool is_word_character(char c)
            (c >= '0' && c <= '9') || c == '_';
 }
 
-/* Render the schema with another prefix: each word that begins with
+/* Render the schema with another prefix: replace each word that begins with
  * INT_STOCK. */
 static char *render(const char *schema, const struct lk_table *lock)
 {
@@ -84,8 +86,8 @@ int sqlock_stock_schema_text(char **text, const char *url,
     return *text != NULL ? 0 : lk_error_nomem(err);
 }
 
-/* Apply a schema.  EBUSY: somebody creates the same table at this moment;
- * then it is there, or the next attempt makes it. */
+/* Apply a schema.  EBUSY: another session is creating the same table; either it
+ * exists then, or the next attempt creates it. */
 static int apply(struct lk_db *db, const char *schema,
                  const struct lk_table *lock, int64_t deadline_ns,
                  sqlock_error *err)
@@ -110,7 +112,7 @@ static int apply(struct lk_db *db, const char *schema,
     return rc;
 }
 
-/* Add the index by age to a table that was made before there was one. */
+/* Add the index by age to a table made by an earlier version. */
 static int add_age_index(struct lk_db *db, const struct lk_table *lock,
                          int64_t deadline_ns, sqlock_error *err)
 {
@@ -167,7 +169,7 @@ int sqlock_stock_schema_create(const char *url, const sqlock_options *options,
     if (rc < 0)
         return rc;
     pool.connect_timeout_ms = all.connect_timeout_ms;
-    /* DDL waits for other sessions longer than a statement may. */
+    /* DDL may wait longer for other sessions than a statement. */
     pool.statement_timeout_ms = all.connect_timeout_ms;
     pool.lock_timeout_ms = all.connect_timeout_ms;
     deadline_ns =

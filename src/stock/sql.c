@@ -1,12 +1,11 @@
 /*
  * sql.c - the statements about stock, as templates
  *
- * A statement that waits for a row reads its newest version afterwards, but
- * everything else as it was when it began: so an order that another session has
- * entered meanwhile is found by the primary key of the entries alone, never by
- * a look at them in the same statement.
- *
- * How they look in the end is in sql/DATABASE/statements.sql.
+ * A statement that waits for a row then reads its newest version, but all other
+ * rows as they were when it began.  So an order recorded meanwhile by another
+ * session is found only through the primary key of the entries, never by a
+ * query in the same statement.  The rendered statements are in
+ * sql/DATABASE/statements.sql.
  */
 #include "stock/sql.h"
 

@@ -6,10 +6,10 @@
 
 #include "sqlock/driver.h"
 
-/* By kind; NULL: each dialect has its own, or none. */
+/* Templates by kind; NULL: each dialect has its own, or none. */
 extern const char *const lk_stock_templates[SQLOCK_STOCK_KINDS];
 
-/* What stands for a name where the dialect has nothing else for it. */
+/* The fragments used for names that a dialect does not define. */
 extern const sqlock_fragment lk_stock_fragments[];
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * statement.c - the driver's templates made into statements of this stock's
- * tables, and sent: within a transaction, or each for itself
+ * statement.c - render the templates into statements about this stock's tables,
+ * and send them, in a transaction or each by itself
  */
 #include "stock/stock.h"
 
@@ -12,8 +12,8 @@
 
 /* --- rendering --- */
 
-/* Render a statement from the template of the driver or of the library;
- * there may be none. */
+/* Render a statement from the driver's or the library's template, if there is
+ * one. */
 static int render_one(sqlock_stock *stock, const struct lk_fragments *fragments,
                       sqlock_stock_kind kind, sqlock_error *err)
 {
@@ -120,8 +120,8 @@ static bool is_write(sqlock_stock_kind kind)
     }
 }
 
-/* Tell whether a statement may be sent twice: the second time does no more
- * than the first, and gives the same answer, or the caller looks. */
+/* Tell whether a statement may be sent twice: the second time it changes
+ * nothing more and gives the same answer, or the caller checks. */
 static bool is_repeatable(sqlock_stock_kind kind)
 {
     return !is_write(kind) || kind == SQLOCK_STOCK_SQL_RECORD ||

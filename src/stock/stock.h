@@ -1,12 +1,13 @@
 /*
- * stock.h - what a stock and an operation on it are made of; for src/stock only
+ * stock.h - the structs of a stock and of an operation on it; for src/stock
+ * only
  *
  * open.c opens a stock, schema.c makes its tables, statement.c sends its
  * statements, request.c takes requests and operation.c runs them, orders.c
- * keeps what became of them, change.c adds and sets, reservation.c ends
- * reservations, expiry.c those whose time is over, retention.c forgets both,
- * list.c lists items.  A strategy is a file of its own; combine.c is one round
- * of the coalesced one.
+ * records their answers, change.c adds and sets, reservation.c ends
+ * reservations, expiry.c overdue ones, retention.c forgets both, list.c lists
+ * items.  Each strategy has a file of its own; combine.c is one round of the
+ * coalesced one.
  */
 #ifndef LK_STOCK_H
 #define LK_STOCK_H
@@ -19,14 +20,14 @@
 #include "sqlock/stock.h"
 #include "tx/tx.h"
 
-/* Results within src/stock, besides the negative ones. */
+/* Results used within src/stock, besides the negative codes. */
 enum {
-    LK_STOCK_IN_TRANSACTION = 1, /* not in one statement */
+    LK_STOCK_IN_TRANSACTION = 1, /* not possible in one statement */
     LK_STOCK_KNOWN = 2,          /* the order has entries */
     LK_STOCK_UNKNOWN = 3         /* it has none */
 };
 
-/* What an entry is about (KIND), and what became of it (STATUS). */
+/* Kind (KIND) and outcome (STATUS) of an entry. */
 enum { LK_KIND_DEDUCT = 'D', LK_KIND_ADD = 'A', LK_KIND_SET = 'S' };
 enum { LK_KIND_RESERVE = 'R' };
 enum { LK_ENTRY_DONE = 'D', LK_ENTRY_INSUFFICIENT = 'I' };
@@ -36,11 +37,11 @@ struct lk_stock_operation;
 
 /* One item of an operation. */
 struct lk_stock_line {
-    const char *name;  /* as our tables have it */
-    sqlock_value item; /* as the stock's table has it */
+    const char *name;  /* as in our tables */
+    sqlock_value item; /* as in the stock's table */
     char number[24];
     int64_t quantity;
-    int64_t delta; /* once it is done */
+    int64_t delta; /* set once it is done */
     int64_t left;
     int result;
     size_t index; /* in the caller's lines */
@@ -48,13 +49,13 @@ struct lk_stock_line {
 
 /* How a quantity is deducted. */
 struct lk_stock_strategy {
-    /* Within op->tx.  0: line->left is what is left.  EINSUFFICIENT: what is
-     * there. */
+    /* Deduct within op->tx.  0: line->left is what is left; EINSUFFICIENT: what
+     * is there. */
     int (*take)(struct lk_stock_operation *op, struct lk_stock_line *line,
                 sqlock_error *err);
-    /* The only line of an operation that is no part of a transaction, and its
-     * order with it.  LK_STOCK_KNOWN; LK_STOCK_IN_TRANSACTION: by take(), after
-     * all.  NULL: always so. */
+    /* Deduct the only line of an operation outside a transaction, and record
+     * its order.  LK_STOCK_KNOWN; LK_STOCK_IN_TRANSACTION: use take(). NULL:
+     * always use take(). */
     int (*alone)(struct lk_stock_operation *op, sqlock_error *err);
 };
 
@@ -71,15 +72,16 @@ struct sqlock_stock {
     sqlock_stock_options options;
     const struct lk_stock_strategy *strategy;
     struct lk_statement statements[SQLOCK_STOCK_KINDS];
-    bool is_ours;    /* the table */
+    bool is_ours;    /* the table is one of ours */
     char *name;      /* the application's table; "": ours */
     bool has_orders; /* our tables are there */
     bool has_integer_items;
-    int64_t most;     /* that the quantity's column holds */
-    bool takes_turns; /* one writer: our transactions do not fight for it */
+    int64_t most; /* the greatest value of the quantity's column */
+    /* one writer: our transactions do not compete for it */
+    bool takes_turns;
     pthread_mutex_t turn;
 
-    pthread_mutex_t mutex; /* of what follows */
+    pthread_mutex_t mutex; /* guards the following fields */
     struct lk_combine_queue *queues;
 
     atomic_uint_fast64_t operations, retries, rounds, combined, most_rounds,
@@ -88,18 +90,19 @@ struct sqlock_stock {
 
 struct lk_stock_operation {
     sqlock_stock *stock;
-    sqlock_tx *tx; /* that it is run in; NULL: each statement for itself */
+    /* the transaction it runs in; NULL: each statement by itself */
+    sqlock_tx *tx;
     const char *order;
     char kind;
-    struct lk_stock_line *lines; /* by name */
+    struct lk_stock_line *lines; /* sorted by name */
     size_t count;
     int64_t ttl_us;
-    int64_t deadline_ns; /* of all tries */
+    int64_t deadline_ns; /* of all attempts */
     bool wants_left;
     bool is_duplicate;
-    bool is_settled; /* a refusal has been entered with the order */
+    bool is_settled; /* a refusal has been recorded with the order */
     uint32_t attempts;
-    uint32_t attempts_max; /* 0: as the stock's options say */
+    uint32_t attempts_max; /* 0: as in the stock's options */
 };
 
 /* --- statement.c --- */
@@ -108,7 +111,7 @@ struct lk_stock_operation {
 struct lk_stock_names {
     const char *stock, *item, *quantity, *version; /* version may be NULL */
     const char *entry, *reservation, *bucket;
-    bool has_buckets; /* the items' quantities lie in them, too */
+    bool has_buckets; /* parts of the quantities are in buckets */
     const char *most; /* in decimal */
 };
 
@@ -126,22 +129,23 @@ void lk_stock_argument(struct lk_arguments *arguments,
 void lk_stock_argument_integer(struct lk_arguments *arguments,
                                sqlock_stock_parameter which, int64_t integer);
 
-/* The code to tell for a result.  Nobody cancels a call on a stock, so a
- * statement that a limit of time has ended is EBUSY. */
+/* Return the code to report for a result.  Calls on a stock cannot be
+ * cancelled, so a statement ended by a time limit is EBUSY. */
 int lk_stock_told(int rc, sqlock_error *err);
 
-/* Send a statement, in the operation's transaction or by itself.  The result
- * is to be cleared. */
+/* Send a statement, in the operation's transaction or by itself.  Clear the
+ * result. */
 int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
                   const struct lk_arguments *arguments, sqlock_result *result,
                   sqlock_error *err);
 
-/* Send a statement about one item that gives one integer or no row: 1 or 0. */
+/* Send a statement about one item that returns one integer or no row: 1 or
+ * 0. */
 int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
                  const struct lk_stock_line *line, int64_t *out,
                  sqlock_error *err);
 
-/* Send a statement that gives nothing but a count. */
+/* Send a statement that returns only a count. */
 int lk_stock_do(struct lk_stock_operation *op, sqlock_stock_kind kind,
                 const struct lk_arguments *arguments, int64_t *affected,
                 sqlock_error *err);
@@ -164,7 +168,7 @@ int lk_stock_no_item(struct lk_stock_line *line, sqlock_error *err);
 /* --- operation.c --- */
 
 /* Run an operation in the application's transaction, or in its own until it is
- * answered.  `body` is what happens in the transaction. */
+ * answered.  `body` is called in the transaction. */
 typedef int (*lk_stock_body)(struct lk_stock_operation *op, sqlock_error *err);
 int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
                  lk_stock_body body, sqlock_error *err);
@@ -173,12 +177,12 @@ int lk_stock_run(struct lk_stock_operation *op, sqlock_tx *tx,
 int lk_stock_run_apart(struct lk_stock_operation *op, lk_stock_body body,
                        sqlock_error *err);
 
-/* After which results, and pauses, an operation is tried again; attempts and
- * uncertain ones are for each to say. */
+/* The results after which an operation is retried, and the pauses; each caller
+ * sets the attempts and whether to retry uncertain ones. */
 extern const struct lk_retry_policy lk_stock_retrying;
 
-/* Choose the code to answer at the end: after an attempt that got no answer,
- * only one that is true of that attempt as well. */
+/* Return the final code: after an attempt without an answer, only a code that
+ * is also true of that attempt. */
 int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
                      bool was_uncertain, sqlock_error *err);
 
@@ -188,17 +192,17 @@ int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
 void lk_entry_write(FILE *out, const char *order, size_t number,
                     const struct lk_stock_line *line, char kind, char status);
 
-/* Enter the operation as done.  0, LK_STOCK_KNOWN. */
+/* Record the operation as done.  0, LK_STOCK_KNOWN. */
 int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err);
-/* Enter the operation as refused. 0, LK_STOCK_KNOWN; some lines may have
- * been entered all the same. */
+/* Record the operation as refused.  0, LK_STOCK_KNOWN; some lines may have been
+ * recorded all the same. */
 int lk_stock_refuse(struct lk_stock_operation *op, sqlock_error *err);
-/* What ENTRIES gives: the order first. */
+/* Columns of ENTRIES, ordered by order. */
 #define LK_ENTRY_COLUMNS 7
-/* Give the answer that the entries of the order tell.  EORDER. */
+/* Give the answer recorded in the order's entries.  EORDER. */
 int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
                      size_t rows, sqlock_error *err);
-/* Read the entries of the order; to be cleared in any case. */
+/* Read the entries of the order; clear the result in any case. */
 int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
                      sqlock_error *err);
 /* Give the answer that the order got before.  LK_STOCK_UNKNOWN, EORDER. */
@@ -213,7 +217,7 @@ int lk_stock_assign(struct lk_stock_operation *op, struct lk_stock_line *line,
 
 /* --- reservation.c --- */
 
-/* End one reservation by that body.  Results as of sqlock_stock_cancel(). */
+/* End one reservation with that body.  Results as sqlock_stock_cancel(). */
 int lk_reservation_end(struct lk_stock_operation *op, sqlock_tx *tx,
                        lk_stock_body body, sqlock_stock_answer *answer,
                        sqlock_error *err);
@@ -225,22 +229,23 @@ int lk_reservation_lapse(struct lk_stock_operation *op, sqlock_error *err);
 /* The last row of a page. */
 struct lk_stock_page {
     int64_t after_us;
-    int64_t line; /* of entries */
+    int64_t line; /* of an entry */
     char after[SQLOCK_ORDER_MAX + 1];
 };
 
 void lk_stock_page_next(struct lk_stock_page *page, const char *order,
                         int64_t at_us);
 
-/* Read the next page of DUE, of `most` rows; to be cleared in any case. */
+/* Read the next page of DUE, at most `most` rows; clear the result in any
+ * case. */
 int lk_stock_due(sqlock_stock *stock, const char *state, int64_t age_us,
                  int64_t most, struct lk_stock_page *page, sqlock_result *due,
                  sqlock_error *err);
 
 /* --- buckets.c --- */
 
-/* Bring what is in buckets back to the item's row, which is locked.  Returns
- * how much. */
+/* Move what is in buckets back to the item's row, which is locked.  Return how
+ * much. */
 int lk_buckets_gather(struct lk_stock_operation *op, struct lk_stock_line *line,
                       int64_t *gathered, sqlock_error *err);
 
