@@ -79,7 +79,7 @@ static bool is_anothers(const struct session *session)
 }
 
 /* A claim is granted whoever has the queue lock, and tells of it. */
-static void test_a_claim_tells_of_a_doorbell_that_is_anothers(void **state)
+static void test_a_claim_tells_of_a_queue_lock_that_is_anothers(void **state)
 {
     struct test *test = *state;
     const sqlock_wait_queue *wait_queue = subject.driver->wait_queue;
@@ -128,7 +128,7 @@ void add_take_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
     if (subject.layout == SQLOCK_LAYOUT_SQLOCK)
-        ADD(a_claim_tells_of_a_doorbell_that_is_anothers);
+        ADD(a_claim_tells_of_a_queue_lock_that_is_anothers);
     if (!takes())
         return;
     ADD(take_grants_what_is_over);

@@ -9,7 +9,7 @@
 
 /* A lease that somebody else will find expired soon. */
 #define SHORT_TTL_MS (150 * SLOWNESS)
-/* A kept lease with room for a busy machine. */
+/* A renewed lease with room for a busy machine. */
 #define KEPT_TTL_MS (2000 * SLOWNESS)
 
 static void write_as_application(struct fixture *f, struct session *s, int id)
@@ -354,7 +354,7 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
 }
 
 /* A short guard costs the lease nothing: it is renewed before and after. */
-static void test_kept_lease_survives_its_guards(void **state)
+static void test_renewed_lease_survives_its_guards(void **state)
 {
     struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -466,7 +466,7 @@ static const struct test tests[] = {
     TEST_OF_ROWS(test_guard_holds_against_takeover_until_commit, ON_ALL, 0),
     TEST_OF_ROWS(test_other_leases_are_kept_beside_a_guarded_one, ON_SERVERS,
                  IN_SQLOCK),
-    TEST_OF_ROWS(test_kept_lease_survives_its_guards, ON_ALL, 0),
+    TEST_OF_ROWS(test_renewed_lease_survives_its_guards, ON_ALL, 0),
     TEST_OF_ROWS(test_isolation_levels_of_the_caller_with_a_guard, ON_SERVERS,
                  IN_SQLOCK),
     TEST_OF_ROWS(test_guard_of_a_locked_row_is_busy, ON_SERVERS, IN_SQLOCK),

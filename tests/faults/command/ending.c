@@ -300,7 +300,7 @@ static void await_renewals(struct fixture *f, int64_t ms)
 
 /* The command has succeeded and the lock is kept on: what becomes of it then is
  * not the command's loss. */
-static void end_lost_while_kept(struct fixture *f, bool is_once)
+static void end_lost_while_renewed(struct fixture *f, bool is_once)
 {
     const char *const keeping[] = {
         "-t", TTL, "--min-hold", "600", is_once ? "--once" : NULL, NULL};
@@ -402,21 +402,21 @@ static void test_F72_unrenewed_and_nobody_reads(void **state)
     repeat(state, end_unrenewed_and_nobody_reads);
 }
 
-static void test_F80_lost_while_kept(void **state)
+static void test_F80_lost_while_renewed(void **state)
 {
     struct fixture *f = *state;
 
-    end_lost_while_kept(f, false);
+    end_lost_while_renewed(f, false);
 }
 
-static void test_F80_lost_while_kept_when_recorded(void **state)
+static void test_F80_lost_while_renewed_when_recorded(void **state)
 {
     struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
     int rc = sqlock_once_schema_create(f->url, &table, &f->err);
 
     assert_lock_ok(rc, &f->err);
-    end_lost_while_kept(f, true);
+    end_lost_while_renewed(f, true);
     (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
 }
 
@@ -432,8 +432,8 @@ static const struct test tests[] = {
     TEST_ON(test_F72_the_network_is_a_black_hole, ON_SERVERS, 0),
     TEST_STOPPING(test_F72_the_server_is_stopped, ON_SERVERS),
     TEST_ON(test_F72_the_file_is_locked, ON_SQLITE, 0),
-    TEST_ON(test_F80_lost_while_kept, ON_SQLITE, 0),
-    TEST_ON(test_F80_lost_while_kept_when_recorded, ON_SQLITE, 0),
+    TEST_ON(test_F80_lost_while_renewed, ON_SQLITE, 0),
+    TEST_ON(test_F80_lost_while_renewed_when_recorded, ON_SQLITE, 0),
     TEST_ON(test_F71_killed_and_nobody_reads, ON_SQLITE, 0),
     TEST_ON(test_F72_frozen_and_nobody_reads, ON_SQLITE, 0),
     TEST_ON(test_F80_broken_and_nobody_reads, ON_SQLITE, 0),

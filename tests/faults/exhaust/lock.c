@@ -158,7 +158,7 @@ static void told(void *context, sqlock_lock *lock, int code)
     (void)code;
 }
 
-static void prepare_kept(struct fixture *f, void *state)
+static void prepare_renewed(struct fixture *f, void *state)
 {
     struct life *life = state;
     sqlock_options options = exhaust_options(f);
@@ -167,7 +167,7 @@ static void prepare_kept(struct fixture *f, void *state)
     life->lock = lock_obtain(life->registry, f->name);
 }
 
-static void act_kept(struct fixture *f, void *state)
+static void act_renewed(struct fixture *f, void *state)
 {
     struct life *life = state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -182,7 +182,7 @@ static void act_kept(struct fixture *f, void *state)
     live(f, life, &options);
 }
 
-static void check_kept(struct fixture *f, void *state)
+static void check_renewed(struct fixture *f, void *state)
 {
     struct life *life = state;
 
@@ -190,14 +190,14 @@ static void check_kept(struct fixture *f, void *state)
     check_life(f, state);
 }
 
-static void test_the_life_of_a_kept_lock(void **state)
+static void test_the_life_of_a_renewed_lock(void **state)
 {
     struct fixture *f = *state;
     struct life life;
     const struct experiment experiment = {
-        .prepare = prepare_kept,
-        .act = act_kept,
-        .check = check_kept,
+        .prepare = prepare_renewed,
+        .act = act_renewed,
+        .check = check_renewed,
         .state = &life,
         .state_bytes = sizeof life,
     };
@@ -263,7 +263,7 @@ static void test_somebodys_lock(void **state)
 
 static const struct test tests[] = {
     TEST(test_the_life_of_a_lock),
-    TEST(test_the_life_of_a_kept_lock),
+    TEST(test_the_life_of_a_renewed_lock),
     TEST(test_somebodys_lock),
 };
 const struct topic topic_lock = TOPIC(tests);

@@ -47,7 +47,7 @@ static void step_to(int ms)
                         PATIENCE_MS);
 }
 
-/* Two kept locks, the second one of which is fenced. */
+/* Two renewed locks, the second one of which is fenced. */
 struct scene {
     sqlock_registry *registry;
     sqlock_lock *plain;

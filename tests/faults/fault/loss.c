@@ -1,6 +1,6 @@
 /*
- * loss.c - the holder of a kept lock is told in time that it is over, whatever
- * the database and the network do (F1, F3, F35)
+ * loss.c - the holder of a renewed lock is told in time that it is over,
+ * whatever the database and the network do (F1, F3, F35)
  *
  * Party B waits for the lock all the while: the history says whether A was told
  * before B was let in.  How late A was told is compared with a plain timer that

@@ -1,5 +1,5 @@
 /*
- * named.c - kept locks in trouble: sessions that end, pools that are full,
+ * named.c - renewed locks in trouble: sessions that end, pools that are full,
  * children that are forked (F5, F17, F35, F41, F42, F45)
  */
 #include <stdatomic.h>
@@ -61,7 +61,7 @@ static bool is_kept(size_t i, int leases)
     return true;
 }
 
-static void check_kept(size_t i, int leases)
+static void check_renewed(size_t i, int leases)
 {
     assert_true(is_kept(i, leases));
     assert_true(stage_row(i).fence == sqlock_token(stage.a.locks[i]));
@@ -98,12 +98,12 @@ static void test_F5_a_lease_outlives_its_renewals_sessions(void **state)
     (void)state;
     keep(0);
     proxy_arm(stage.proxy, &plan);
-    check_kept(0, 4); /* after each renewal */
+    check_renewed(0, 4); /* after each renewal */
     assert_true(proxy_times(stage.proxy) >= 4);
     plan.point = PROXY_BEFORE;
     plan.hook = end_every_other_session;
     proxy_arm(stage.proxy, &plan);
-    check_kept(0, 4); /* before it */
+    check_renewed(0, 4); /* before it */
     assert_true(proxy_times(stage.proxy) >= 4);
     proxy_heal(stage.proxy);
     give_back(0);
@@ -170,7 +170,8 @@ static void test_F35_the_renewer_does_not_wait_for_a_pool_of_one(void **state)
 
 /* ------------------------------------------------------------------- F17 -- */
 
-static void test_F17_a_child_that_ends_leaves_the_kept_lock_alone(void **state)
+static void
+test_F17_a_child_that_ends_leaves_the_renewed_lock_alone(void **state)
 {
     int status = -1;
     pid_t pid;
@@ -189,7 +190,7 @@ static void test_F17_a_child_that_ends_leaves_the_kept_lock_alone(void **state)
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
-    check_kept(0, 3);
+    check_renewed(0, 3);
     give_back(0);
 }
 
@@ -209,7 +210,7 @@ static void test_F42_a_short_stop_costs_no_kept_lock(void **state)
         while (check_pause(end))
             ;
         server_go_on();
-        check_kept(0, 1);
+        check_renewed(0, 1);
     }
     give_back(0);
 }
@@ -293,7 +294,8 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
 static const struct test tests[] = {
     TEST_ON(test_F5_a_lease_outlives_its_renewals_sessions, ON_SERVERS, 0),
     TEST_ON(test_F35_the_renewer_does_not_wait_for_a_pool_of_one, ON_ALL, 0),
-    TEST_ON(test_F17_a_child_that_ends_leaves_the_kept_lock_alone, ON_ALL, 0),
+    TEST_ON(test_F17_a_child_that_ends_leaves_the_renewed_lock_alone, ON_ALL,
+            0),
     TEST_STOPPING(test_F42_a_short_stop_costs_no_kept_lock, ON_SERVERS),
     TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,
                   ON_SERVERS),

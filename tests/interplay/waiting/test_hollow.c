@@ -81,7 +81,7 @@ static void contend_at(struct fixture *f, const char *url)
 
 /* Sessions of a transaction's length: an advisory lock would stay behind in one
  * that another client is given next.  No waiter keeps one, or queues for it. */
-static void test_behind_a_pooler_waiters_look(void **state)
+static void test_behind_a_pooler_waiters_poll(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *held = lock_obtain(f->a, f->name);
@@ -252,7 +252,7 @@ static void test_F68_user_locks_that_are_none(void **state)
 }
 
 static const struct test tests[] = {
-    TEST_ON(test_behind_a_pooler_waiters_look, ON_POSTGRES, IN_SQLOCK),
+    TEST_ON(test_behind_a_pooler_waiters_poll, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_F66_advisory_locks_that_are_stubs, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_F67_advisory_locks_that_fail, ON_POSTGRES, IN_SQLOCK),
     TEST_ON(test_F68_user_locks_that_are_none, ON_MYSQL, IN_SQLOCK),

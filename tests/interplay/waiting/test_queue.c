@@ -70,7 +70,7 @@ static void close_stage(struct stage *stage)
     registry_end(stage->theirs);
 }
 
-static void test_a_release_rings(void **state)
+static void test_a_release_notifies(void **state)
 {
     struct stage stage;
 
@@ -81,7 +81,7 @@ static void test_a_release_rings(void **state)
 }
 
 /* Also for one who has waited for long, and listens by now. */
-static void test_a_release_rings_for_who_has_waited_long(void **state)
+static void test_a_release_notifies_one_that_has_waited_long(void **state)
 {
     struct stage stage;
 
@@ -92,7 +92,7 @@ static void test_a_release_rings_for_who_has_waited_long(void **state)
     close_stage(&stage);
 }
 
-static void test_a_release_of_many_rings(void **state)
+static void test_a_release_of_many_notifies(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -108,7 +108,7 @@ static void test_a_release_of_many_rings(void **state)
     close_stage(&stage);
 }
 
-static void test_closing_a_registry_rings(void **state)
+static void test_closing_a_registry_notifies(void **state)
 {
     struct fixture *f = *state;
     sqlock_registry *closing = patient(f);
@@ -291,7 +291,7 @@ static bool somebody_listens(struct fixture *f)
                                 "AND mode = 'ShareLock' AND granted") > 0;
 }
 
-static void test_F81_false_rings_give_nobody_the_lock(void **state)
+static void test_F81_false_notifications_give_nobody_the_lock(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -311,7 +311,7 @@ static void test_F81_false_rings_give_nobody_the_lock(void **state)
 
 /* Freed without any notify, by a hand that does not know of it: the lease's
  * end, as it was seen, is when the waiter looks. */
-static void test_a_missing_ring_costs_time_only(void **state)
+static void test_a_missing_notification_costs_time_only(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -330,7 +330,7 @@ static void test_a_missing_ring_costs_time_only(void **state)
 /* A stranger has the queue lock: whoever waits for the lock gets it all the
  * same, a second later. */
 static void
-test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever(void **state)
+test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -349,7 +349,7 @@ test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever(void **state)
 
 /* --- what breaks --- */
 
-static void test_the_doorbells_connection_is_terminated(void **state)
+static void test_the_connection_of_a_queue_is_terminated(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -457,19 +457,21 @@ static void test_who_polls_by_option_leaves_others_a_pause(void **state)
 
 static const struct test tests[] = {
     TEST(test_who_polls_by_option_leaves_others_a_pause),
-    TEST(test_a_release_rings),
-    TEST(test_a_release_rings_for_who_has_waited_long),
-    TEST_ON(test_a_release_of_many_rings, ON_ALL, IN_SQLOCK),
-    TEST(test_closing_a_registry_rings),
+    TEST(test_a_release_notifies),
+    TEST(test_a_release_notifies_one_that_has_waited_long),
+    TEST_ON(test_a_release_of_many_notifies, ON_ALL, IN_SQLOCK),
+    TEST(test_closing_a_registry_notifies),
     TEST(test_from_process_to_process),
     TEST_ON(test_an_idle_waiter_sends_nothing, ON_SERVERS, IN_SQLOCK),
     TEST(test_long_leases_leave_others_a_session_to_wait_with),
     TEST_ON(test_a_short_wait_is_at_the_queue, ON_SERVERS, IN_SQLOCK),
-    TEST_ON(test_F81_false_rings_give_nobody_the_lock, ON_POSTGRES, IN_SQLOCK),
-    TEST(test_a_missing_ring_costs_time_only),
-    TEST_ON(test_F81_a_stranger_at_the_doorbell_delays_nobody_for_ever,
+    TEST_ON(test_F81_false_notifications_give_nobody_the_lock, ON_POSTGRES,
+            IN_SQLOCK),
+    TEST(test_a_missing_notification_costs_time_only),
+    TEST_ON(test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever,
             ON_POSTGRES, IN_SQLOCK),
-    TEST_ON(test_the_doorbells_connection_is_terminated, ON_SERVERS, IN_SQLOCK),
+    TEST_ON(test_the_connection_of_a_queue_is_terminated, ON_SERVERS,
+            IN_SQLOCK),
     TEST(test_a_waiter_that_dies_in_the_queue),
     TEST(test_a_holder_killed_while_eight_wait),
 };

@@ -478,7 +478,7 @@ static void test_a_late_request_keeps_no_lock_from_being_dropped(void **state)
 }
 
 /* From the grant on, before it is finished and after. */
-static void test_a_request_is_kept(void **state)
+static void test_a_request_is_renewed(void **state)
 {
     struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
@@ -588,7 +588,7 @@ static const struct test tests[] = {
     TEST(test_a_registry_closes_with_requests_open),
     TEST(test_a_lease_that_is_over_is_not_taken_over),
     TEST(test_a_late_request_keeps_no_lock_from_being_dropped),
-    TEST(test_a_request_is_kept),
+    TEST(test_a_request_is_renewed),
     TEST(test_owned_by_the_registry_requests_are_counted),
     TEST(test_F17_a_child_has_no_requests),
     TEST(test_a_statement_that_waits_does_not_block_the_caller),

@@ -132,7 +132,7 @@ static void close_stage(struct stage *stage)
 
 /* He goes, which wakes the waiter as a release would: it does not get what is
  * held, and looks from then on, for nobody will notify. */
-static void test_F81_a_stranger_who_goes_rings_falsely(void **state)
+static void test_F81_a_stranger_that_goes_notifies_falsely(void **state)
 {
     struct stage stage;
 
@@ -147,7 +147,8 @@ static void test_F81_a_stranger_who_goes_rings_falsely(void **state)
 }
 
 /* He stays: the lease's end, as the waiter saw it, is when it looks. */
-static void test_F81_a_stranger_who_stays_delays_to_the_leases_end(void **state)
+static void
+test_F81_a_stranger_that_stays_delays_to_the_leases_end(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
@@ -161,9 +162,9 @@ static void test_F81_a_stranger_who_stays_delays_to_the_leases_end(void **state)
 
 static const struct test tests[] = {
     TEST(test_F81_a_stranger_delays_one_acquisition),
-    TEST_ON(test_F81_a_stranger_who_goes_rings_falsely, ON_MYSQL | ON_SQLITE,
-            IN_SQLOCK),
-    TEST_ON(test_F81_a_stranger_who_stays_delays_to_the_leases_end,
+    TEST_ON(test_F81_a_stranger_that_goes_notifies_falsely,
+            ON_MYSQL | ON_SQLITE, IN_SQLOCK),
+    TEST_ON(test_F81_a_stranger_that_stays_delays_to_the_leases_end,
             ON_MYSQL | ON_SQLITE, IN_SQLOCK),
 };
 

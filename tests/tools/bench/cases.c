@@ -216,7 +216,7 @@ static const struct bench_case waiting_cases[] = {
     },
     {
         .name = "idle-poller",
-        .what = "statements of clients that try a kept lock every 100 ms",
+        .what = "statements of clients that try a renewed lock every 100 ms",
         .baseline = "idle-poller",
         .setup = idle_poller_setup,
         .operation = idle_try,
@@ -225,7 +225,7 @@ static const struct bench_case waiting_cases[] = {
     },
     {
         .name = "idle",
-        .what = "statements of clients that wait for a kept lock",
+        .what = "statements of clients that wait for a renewed lock",
         .baseline = "idle-poller",
         .setup = idle_setup,
         .operation = idle_look,

@@ -138,8 +138,8 @@ int idle_try(void *opaque, unsigned client, struct bench_failure *failure)
 
     (void)client;
     if (rc != SQLOCK_EBUSY)
-        return bench_fail(failure, "sqlock_acquire of a kept lock: %d %s", rc,
-                          err.message);
+        return bench_fail(failure, "sqlock_acquire of a renewed lock: %d %s",
+                          rc, err.message);
     (void)nanosleep(&pause, NULL);
     return 0;
 }
