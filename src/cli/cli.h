@@ -261,6 +261,9 @@ typedef struct cli_table {
     /* columns that a narrow terminal omits, in that order; ends with
      * `columns` */
     const size_t *spare;
+    /* columns of text that a cut cell should keep before a column is
+     * omitted */
+    size_t enough;
     size_t rows;
     const void *context;
     /* Fill in the cells of a row, which is empty.  @return false: out of
@@ -272,7 +275,8 @@ typedef struct cli_table {
 int cli_table_print(const cli_table *table);
 
 /** Print escaped text after the @p indent columns already on the line, and
- *  continue below it where a terminal's line ends. */
+ *  the end of the line; on a terminal, break the line between words and indent
+ *  the rest. */
 void cli_print_wrapped(const char *text, size_t indent);
 
 /** Tell whether stdout may be coloured. */

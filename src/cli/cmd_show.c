@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#define INDENT 11 /* where a value begins */
+
 /* Spring's services do not record it, nor did earlier versions. */
 #define NOT_KNOWN "not known: the row does not tell"
 
@@ -16,7 +18,8 @@ static void print_text(const char *label, const char *text)
 {
     char *escaped = text != NULL ? cli_escape(text) : NULL;
 
-    printf("%-10s %s\n", label, escaped != NULL ? escaped : "-");
+    printf("%-*s", INDENT, label);
+    cli_print_wrapped(escaped != NULL ? escaped : "-", INDENT);
     free(escaped);
 }
 

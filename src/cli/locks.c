@@ -38,15 +38,29 @@ static bool fill_row(cli_row *row, const void *context, size_t number)
            (info->region == NULL || cli_row_text(row, REGION, info->region));
 }
 
+/* The columns to do without, in turn.  Names of who waits are wanted more than
+ * the holder. */
+static const size_t *spare_of(const cli_locks *locks)
+{
+    static const size_t spare[] = {TOKEN,  WAITING, HELD_FOR,
+                                   HOLDER, TTL,     COLUMNS};
+    static const size_t spare_less[] = {TOKEN,  WAITING, HELD_FOR,
+                                        HOLDER, TTL,     REGION};
+    static const size_t spare_named[] = {TOKEN, HOLDER,  HELD_FOR,
+                                         TTL,   WAITING, COLUMNS};
+    static const size_t spare_named_less[] = {TOKEN, HOLDER,  HELD_FOR,
+                                              TTL,   WAITING, REGION};
+
+    if (locks->has_names)
+        return locks->has_regions ? spare_named : spare_named_less;
+    return locks->has_regions ? spare : spare_less;
+}
+
 int cli_locks_print(const cli_locks *locks)
 {
     static const char *const heads[COLUMNS] = {"NAME",  "STATE",   "HELD FOR",
                                                "TTL",   "WAITING", "HOLDER",
                                                "TOKEN", "REGION"};
-    static const size_t spare[] = {TOKEN,  WAITING, HELD_FOR,
-                                   HOLDER, TTL,     COLUMNS};
-    static const size_t spare_less[] = {TOKEN,  WAITING, HELD_FOR,
-                                        HOLDER, TTL,     REGION};
     const cli_table table = {
         .heads = heads,
         .columns = locks->has_regions ? COLUMNS : REGION,
@@ -54,7 +68,8 @@ int cli_locks_print(const cli_locks *locks)
                     (locks->has_names ? 1U << WAITING : 0),
         .right = 1U << HELD_FOR | 1U << TTL | 1U << TOKEN |
                  (locks->has_names ? 0 : 1U << WAITING),
-        .spare = locks->has_regions ? spare : spare_less,
+        .spare = spare_of(locks),
+        .enough = locks->has_names ? 24 : 16,
         .rows = locks->count,
         .context = locks,
         .fill = fill_row,

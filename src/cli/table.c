@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #define GAP 2
-#define ENOUGH 16 /* columns that a cut cell should keep ... */
-#define LEAST 8   /* ... and must keep */
+#define LEAST 8 /* columns of text that a cut cell must keep */
 
 bool cli_has_screen(void)
 {
@@ -62,14 +61,14 @@ static size_t total_width(const cli_table *table, const size_t *widths)
 }
 
 /* Return the number of columns that cutting can save. */
-static size_t slack(const cli_table *table, const size_t *widths, size_t least)
+static size_t slack(const cli_table *table, const size_t *widths)
 {
     size_t sum = 0;
     size_t i;
 
     for (i = 0; i < table->columns; i++) {
-        if ((table->flexible & (1U << i)) != 0 && widths[i] > least)
-            sum += widths[i] - least;
+        if ((table->flexible & (1U << i)) != 0 && widths[i] > table->enough)
+            sum += widths[i] - table->enough;
     }
     return sum;
 }
@@ -84,7 +83,7 @@ static void shrink(const cli_table *table, size_t *widths, size_t limit)
     size_t i;
 
     while (spare != NULL && *spare < table->columns &&
-           total > limit + slack(table, widths, ENOUGH)) {
+           total > limit + slack(table, widths)) {
         widths[*spare++] = 0;
         total = total_width(table, widths);
     }
@@ -236,26 +235,25 @@ void cli_print_wrapped(const char *text, size_t indent)
 {
     size_t limit = terminal_width();
     size_t used = indent;
-    size_t length;
-    char *word;
+    size_t blanks;
+    size_t width;
+    char *part;
 
     while (*text != '\0') {
-        length = strcspn(text, " ");
-        word = strndup(text, length);
-        if (word == NULL)
+        blanks = strspn(text, " ");
+        part = strndup(text, blanks + strcspn(text + blanks, " "));
+        if (part == NULL)
             break;
-        if (limit > 0 && used > indent && used + 1 + cli_width(word) > limit) {
-            printf("\n%*s", (int)indent, "");
-            used = indent;
-        } else if (used > indent) {
-            fputc(' ', stdout);
-            used++;
+        text += strlen(part);
+        width = cli_width(part);
+        if (limit > 0 && used > indent && used + width > limit) {
+            printf("\n%*s%s", (int)indent, "", part + blanks);
+            used = indent + width - blanks;
+        } else {
+            fputs(part, stdout);
+            used += width;
         }
-        fputs(word, stdout);
-        used += cli_width(word);
-        free(word);
-        text += length;
-        text += strspn(text, " ");
+        free(part);
     }
     fputc('\n', stdout);
 }

@@ -85,6 +85,10 @@ states() {
     run show long
     like "and how long one is held" "$out" "*held for   *s*"
     like "and by whom" "$out" "*holder     *@* sqlock *acquire* long*"
+    out=$("$dir/pty" 50 "$SQLOCK" --table-prefix "$prefix" show long)
+    is "show breaks lines between words at a terminal's end" \
+        "$(too_long 51 <<<"$out")" ""
+    like "and indents what follows" "$out" $'*holder     *\n           [! ]*'
     run run given -- true --password=hunter2
     run show given
     like "show tells who has released a free one" "$out" \
@@ -107,6 +111,9 @@ waiting() {
         is "one waits" "$?" 0
         run ls --waiters queue
         like "--waiters: who" "$out" "*sqlock pid *"
+        out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" ls --waiters)
+        like "whole at 80 columns, rather than a part of the holder" "$out" \
+            "*sqlock pid +([0-9])[!0-9…]*"
         run ls --json queue
         like "JSON tells it, too" "$(json locks.0.waiter_names <<<"$out")" \
             "*sqlock pid *"
