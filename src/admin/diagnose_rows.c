@@ -19,13 +19,14 @@ static void report_peers(struct lk_checks *checks, const sqlock_info *rows,
                  strcmp(rows[i].holder, "peer") == 0;
     }
     if (peers > 0)
-        lk_check(checks, "peers", SQLOCK_WARNING,
-                 "they must be Spring Integration 7 or later: earlier ones "
-                 "end up with two holders here; they have no tokens and "
-                 "judge by their own clocks",
-                 "%zu of the %zu locks of region %s have a holder that is "
-                 "no sqlock",
-                 peers, count, region);
+        lk_check(
+            checks, "peers", SQLOCK_WARNING,
+            "they must be Spring Integration 7 or later: earlier ones "
+            "end up with two holders here; they have no tokens and "
+            "judge by their own clocks",
+            "%zu of the %zu locks of region %s held by other programs than "
+            "sqlock",
+            peers, count, region);
     else if (layout == SQLOCK_LAYOUT_SQLOCK)
         lk_check(checks, "peers", SQLOCK_FINE, NULL,
                  "none among the %zu locks of region %s, %zu held", count,
@@ -55,9 +56,9 @@ static void report_clocks(struct lk_checks *checks, const sqlock_info *rows,
                  "set the clocks of all machines by NTP and the time zone of "
                  "Spring's JVMs to UTC; if the TTL of the peers is longer, "
                  "say so: peer_ttl_ms (--peer-ttl)",
-                 "%zu locks are held from the future, or for longer than a "
-                 "peer's TTL: %s was written by a clock that is %" PRId64
-                 ".%03" PRId64 " s ahead of the database's",
+                 "%zu held from the future, or for longer than a peer's TTL: "
+                 "%s was written by a clock that is %" PRId64 ".%03" PRId64
+                 " s ahead of the database's",
                  ahead, worst->name != NULL ? worst->name : worst->key,
                  worst->ahead_ms / 1000, worst->ahead_ms % 1000);
 }

@@ -12,7 +12,8 @@
 
 #include <jansson.h>
 
-#define INDENT 22 /* where the text of a check begins */
+#define INDENT 22 /* where the text of a check begins, */
+#define ADVICE 24 /* and that of its advice */
 
 static int is_after_restore;
 static int is_confirmed;
@@ -41,18 +42,18 @@ static const char *colour_of(sqlock_severity severity)
     case SQLOCK_FINE:
         return "\033[32m";
     case SQLOCK_WARNING:
-        return "\033[33m";
+        return "\033[1;35m"; /* yellow is hard to read on white */
     case SQLOCK_FAILURE:
         break;
     }
     return "\033[31m";
 }
 
-static void print_text(const char *text)
+static void print_text(const char *text, size_t indent)
 {
     char *escaped = cli_escape(text);
 
-    cli_print_wrapped(escaped != NULL ? escaped : "", INDENT);
+    cli_print_wrapped(escaped != NULL ? escaped : "", indent);
     free(escaped);
 }
 
@@ -66,11 +67,11 @@ static void print_checks(const sqlock_check *checks, size_t count)
                has_colour ? colour_of(checks[i].severity) : "",
                severity_name(checks[i].severity), has_colour ? "\033[0m" : "",
                checks[i].check);
-        print_text(checks[i].found);
+        print_text(checks[i].found, INDENT);
         if (checks[i].advice == NULL)
             continue;
-        printf("%*s", INDENT, "");
-        print_text(checks[i].advice);
+        printf("%*s", ADVICE, "");
+        print_text(checks[i].advice, ADVICE);
     }
 }
 

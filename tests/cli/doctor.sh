@@ -60,7 +60,7 @@ found() { # DATABASE LAYOUT
     run doctor
     has "$2: as text" "$out" $'\nok       rights '
     is "$2: every line is a check, or advice, or what it gives" \
-        "$(grep -vcE '^(ok      |warning |failure |gives |                      [^ ])' \
+        "$(grep -vcE '^(ok      |warning |failure |gives |                      (  )?[^ ])' \
             <<<"$out")" 0
     has "$2: what it gives" "$out" "row locks full, guards full, wake-ups $wakeups"
 }
