@@ -5,6 +5,9 @@
  * Lines of a file are "name = value" or comments; names are those of the long
  * options.  A file that contains a password and can be read by others is
  * refused, as libpq refuses a key file, because a warning would come too late.
+ *
+ * inih would end a value at " ;" or a NUL byte, take an indented line for more
+ * of the value before, refuse lines of 200 bytes, and not wipe passwords.
  */
 #include "cli.h"
 

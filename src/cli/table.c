@@ -1,6 +1,9 @@
 /*
  * table.c - print rows of text on stdout: cut to the width of a terminal, whole
  * otherwise
+ *
+ * libsmartcols would keep a copy of every cell until the table is printed, 600
+ * MB for a million rows; it cuts text without a mark, and names to a stump.
  */
 #include "cli.h"
 
