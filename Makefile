@@ -628,7 +628,7 @@ lint-manuals: manuals
 
 # ------------------------------------------------------------ documentation
 
-PUBLIC := $(wildcard include/*.h include/*.hpp include/*/*.h)
+PUBLIC := $(wildcard include/*.h include/*.hpp include/*/*.h include/*/*.hpp)
 PAGES := src/man/pages.pl
 .PHONY: manuals doc
 manuals: $B/man/.made ## Manual pages of section 3, from the headers: build/man

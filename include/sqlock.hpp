@@ -21,11 +21,16 @@
  *           lost: ask held() or check() before each side effect, or be told by
  *           on_lost.  See sqlock.h for what is promised.
  * Time      Durations are of std::chrono and rounded up to milliseconds.
- * Lifetime  Everything here can be moved and not copied.  A mutex keeps its
- *           registry open; a lease does so with its mutex, if it has made it,
- *           and must not outlive it otherwise.
- * The rest  Transactions, stock and administration are as in C: native_handle()
- *           gives what they take.
+ * Lifetime  Everything here can be moved and not copied; what was moved from
+ *           holds nothing, and its functions fail.  A mutex keeps its registry
+ *           open; a lease does so with its mutex, if it has made it, and must
+ *           not outlive it otherwise.
+ * Texts     A std::string_view need not end with NUL; one with a NUL inside is
+ *           refused with SQLOCK_EINVAL.
+ * Topics    Each header in sqlock/ adds one: many.hpp, several locks at once;
+ *           async.hpp, requests and std::stop_token; tx.hpp, transactions that
+ *           a lease guards; stock.hpp; once.hpp; stats.hpp.
+ * The rest  Administration is as in C: native_handle() gives what it takes.
  */
 #ifndef SQLOCK_HPP
 #define SQLOCK_HPP
@@ -34,208 +39,31 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
-#include <stdexcept>
+#include <optional>
 #include <string>
-#include <type_traits>
+#include <string_view>
 #include <utility>
-#include <variant>
 
 #include <sqlock.h>
 #include <sqlock/admin.h>
+#include <sqlock/event.h>
 #include <sqlock/lease.h>
+#include <sqlock/result.hpp>
 
 namespace sqlock
 {
 
-using milliseconds = std::chrono::milliseconds;
-
-/* Wait as long as it takes; so does any time of more than a century. */
-inline constexpr milliseconds forever = milliseconds::max();
-
 /* Who owns a held lock, unless registry_options say otherwise. */
 inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
 
-/* ---------------------------------------------------------------- errors -- */
-
-/** What went wrong; code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
-struct failure {
-    int code = 0;
-    int native = 0;       /* error number of the client library, or 0 */
-    std::string sqlstate; /* "" when the database gave none */
-    std::string message;  /* one line without any password */
-
-    failure() = default;
-    explicit failure(const sqlock_error &error)
-        : code(error.code), native(error.native), sqlstate(error.sqlstate),
-          message(error.message)
-    {
-    }
-    explicit failure(int result)
-        : code(result), message(sqlock_strerror(result))
-    {
-    }
-};
-
-/** A failure as an exception. */
-class error : public std::runtime_error
-{
-  public:
-    explicit error(failure why)
-        : std::runtime_error(why.message),
-          why_(std::make_shared<const failure>(std::move(why)))
-    {
-    }
-    int code() const noexcept
-    {
-        return why_->code;
-    }
-    const failure &why() const noexcept
-    {
-        return *why_;
-    }
-
-  private:
-    std::shared_ptr<const failure> why_; /* copies do not throw */
-};
-
 namespace detail
 {
-
-[[noreturn]] inline void raise(const failure &why)
-{
-#if defined(__cpp_exceptions)
-    throw error(why);
-#else
-    std::fprintf(stderr, "sqlock: %s\n", why.message.c_str());
-    std::abort();
-#endif
+struct access;
 }
-
-} /* namespace detail */
-
-/** A value, or why there is none. */
-template <class T> class [[nodiscard]] result
-{
-  public:
-    result(T value) : state_(std::in_place_index<0>, std::move(value))
-    {
-    }
-    result(failure why) : state_(std::in_place_index<1>, std::move(why))
-    {
-    }
-
-    bool has_value() const noexcept
-    {
-        return state_.index() == 0;
-    }
-    explicit operator bool() const noexcept
-    {
-        return has_value();
-    }
-
-    /* For what is there; error() for what is not. */
-    T &operator*() &
-    {
-        return *std::get_if<0>(&state_);
-    }
-    T &&operator*() &&
-    {
-        return std::move(*std::get_if<0>(&state_));
-    }
-    T *operator->()
-    {
-        return std::get_if<0>(&state_);
-    }
-    const failure &error() const
-    {
-        return *std::get_if<1>(&state_);
-    }
-
-    /* Or throw. */
-    T &value() &
-    {
-        if (!has_value())
-            detail::raise(error());
-        return **this;
-    }
-    T &&value() &&
-    {
-        return std::move(value());
-    }
-
-  private:
-    std::variant<T, failure> state_;
-};
-
-template <> class [[nodiscard]] result<void>
-{
-  public:
-    result() = default;
-    result(failure why) : why_(std::make_unique<const failure>(std::move(why)))
-    {
-    }
-
-    bool has_value() const noexcept
-    {
-        return why_ == nullptr;
-    }
-    explicit operator bool() const noexcept
-    {
-        return has_value();
-    }
-    const failure &error() const
-    {
-        return *why_;
-    }
-    void value() const
-    {
-        if (!has_value())
-            detail::raise(error());
-    }
-
-  private:
-    std::unique_ptr<const failure> why_;
-};
-
-namespace detail
-{
-
-/* What a function of sqlock.h gave, with the text that came with it. */
-inline result<void> result_of(int code, const sqlock_error &why)
-{
-    if (code == 0)
-        return {};
-    return why.code == code ? failure(why) : failure(code);
-}
-
-/* Never less than was asked for. */
-template <class Rep, class Period>
-std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
-{
-    if (time <= time.zero())
-        return 0;
-    /* As seconds of double, which no time overflows. */
-    if (std::chrono::duration<double>(time) > std::chrono::hours(24 * 36525))
-        return SQLOCK_FOREVER;
-    return std::chrono::ceil<milliseconds>(time).count();
-}
-
-/* What an option holds; too much stays too much. */
-inline std::uint32_t to_option(milliseconds time)
-{
-    if (time.count() <= 0)
-        return 0;
-    return time.count() < UINT32_MAX ? static_cast<std::uint32_t>(time.count())
-                                     : UINT32_MAX;
-}
-
-} /* namespace detail */
 
 /* --------------------------------------------------------------- options -- */
 
@@ -288,6 +116,19 @@ struct acquire_options {
      * library: it should be short, must not throw, and must not lock, unlock or
      * renew. */
     std::function<void(int code)> on_lost;
+
+    /** The same for C, but for on_lost. */
+    sqlock_acquire_options native() const
+    {
+        sqlock_acquire_options out = SQLOCK_ACQUIRE_INIT;
+
+        out.ttl_ms = detail::to_option(ttl);
+        out.max_hold_ms = detail::to_option(max_hold);
+        out.auto_renew = auto_renew;
+        out.fenced = fenced;
+        out.fail_fast = fail_fast;
+        return out;
+    }
 };
 
 /* ----------------------------------------------------------------- mutex -- */
@@ -299,11 +140,11 @@ class registry;
 class mutex
 {
   public:
-    mutex(const registry &of, const std::string &name,
+    mutex(const registry &of, std::string_view name,
           acquire_options options = {});
     /** Unlocks it where it is locked. */
     ~mutex() = default;
-    /** One that was moved from can be assigned to, and nothing else. */
+    /** One that was moved from is not held, and cannot be locked. */
     mutex(mutex &&) noexcept = default;
     mutex &operator=(mutex &&) noexcept = default;
 
@@ -339,7 +180,7 @@ class mutex
      *  was. */
     int unlocked() const noexcept
     {
-        return state_->given_back;
+        return state_ ? state_->given_back.load() : 0;
     }
 
     /** Lock it, and have it unlocked by the lease's destructor. */
@@ -352,6 +193,8 @@ class mutex
     /** End each wait for the lock in this registry. */
     void cancel()
     {
+        if (!state_)
+            return;
         {
             std::lock_guard<std::mutex> hold(state_->inner);
             state_->cancelled++;
@@ -370,6 +213,9 @@ class mutex
                        milliseconds ttl = milliseconds{0})
     {
         sqlock_error why = {};
+
+        if (!state_)
+            return detail::empty();
         int code = sqlock_renew(handle(), detail::to_option(ttl), &why);
 
         return detail::result_of(code, why);
@@ -378,30 +224,31 @@ class mutex
     /* Without I/O; see the functions of sqlock.h. */
     bool held() const
     {
-        return sqlock_is_held(handle());
+        return state_ && sqlock_is_held(handle());
     }
     milliseconds remaining() const
     {
-        return milliseconds{sqlock_remaining_ms(handle())};
+        return milliseconds{state_ ? sqlock_remaining_ms(handle()) : 0};
     }
     std::int64_t token() const
     {
-        return sqlock_token(handle());
+        return state_ ? sqlock_token(handle()) : 0;
     }
     std::string client_id() const
     {
-        char id[SQLOCK_KEY_SIZE];
+        char id[SQLOCK_KEY_SIZE] = "";
 
-        sqlock_client_id(handle(), id);
+        if (state_)
+            sqlock_client_id(handle(), id);
         return id;
     }
     std::string name() const
     {
-        return sqlock_name(handle());
+        return state_ ? sqlock_name(handle()) : "";
     }
     std::string key() const
     {
-        return sqlock_key(handle());
+        return state_ ? sqlock_key(handle()) : "";
     }
 
     sqlock_lock *native_handle() const
@@ -411,6 +258,7 @@ class mutex
 
   private:
     friend class registry;
+    friend struct detail::access;
 
     /* At one address however often the mutex is moved. */
     struct state {
@@ -438,12 +286,12 @@ class mutex
     explicit mutex(std::unique_ptr<state> made) : state_(std::move(made))
     {
     }
-    static result<mutex> obtain(const registry &of, const std::string &name,
+    static result<mutex> obtain(const registry &of, std::string_view name,
                                 acquire_options options);
 
     sqlock_lock *handle() const
     {
-        return state_->lock;
+        return state_ ? state_->lock : nullptr;
     }
 
     static bool got(const result<void> &came)
@@ -461,9 +309,22 @@ class mutex
         static_cast<const state *>(context)->options.on_lost(code);
     }
 
+    sqlock_acquire_options native() const
+    {
+        sqlock_acquire_options how = state_->options.native();
+
+        if (state_->options.on_lost) {
+            how.on_lost = lost;
+            how.lost_context = state_.get();
+        }
+        return how;
+    }
+
     /* Our turn among the threads that share this mutex, then the lock. */
     result<void> take(std::int64_t wait_ms)
     {
+        if (!state_)
+            return detail::empty();
         const auto begun = std::chrono::steady_clock::now();
         result<void> came = await_turn(wait_ms);
 
@@ -484,19 +345,9 @@ class mutex
 
     result<void> claim(std::int64_t wait_ms)
     {
-        sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
-        const acquire_options &options = state_->options;
+        const sqlock_acquire_options how = native();
         sqlock_error why = {};
 
-        how.ttl_ms = detail::to_option(options.ttl);
-        how.max_hold_ms = detail::to_option(options.max_hold);
-        how.auto_renew = options.auto_renew;
-        how.fenced = options.fenced;
-        how.fail_fast = options.fail_fast;
-        if (options.on_lost) {
-            how.on_lost = lost;
-            how.lost_context = state_.get();
-        }
         int code = sqlock_acquire(handle(), wait_ms, &how, &why);
         return detail::result_of(code, why);
     }
@@ -531,6 +382,8 @@ class mutex
     friend class lease;
     int give_back(sqlock_error *why = nullptr) noexcept
     {
+        if (!state_)
+            return SQLOCK_EINVAL;
         const int code = sqlock_release(handle(), why);
 
         state_->given_back = code;
@@ -602,7 +455,8 @@ class [[nodiscard]] lease
         return mutex_->renew(std::nothrow, ttl);
     }
 
-    /** Unlock it now, and be told whether it was ours until here. */
+    /** Unlock it now, and be told whether it was ours until here.  After
+     *  SQLOCK_EINUSE, because a transaction guards it, it is held as before. */
     void release()
     {
         release(std::nothrow).value();
@@ -614,8 +468,10 @@ class [[nodiscard]] lease
         if (mutex_ == nullptr)
             return failure(SQLOCK_EOWNER);
         const int code = mutex_->give_back(&why);
-        mutex_ = nullptr;
-        own_.reset();
+        if (code != SQLOCK_EINUSE && code != SQLOCK_EFORK) {
+            mutex_ = nullptr;
+            own_.reset();
+        }
         return detail::result_of(code, why);
     }
 
@@ -628,6 +484,7 @@ class [[nodiscard]] lease
   private:
     friend class mutex;
     friend class registry;
+    friend struct detail::access;
 
     std::unique_ptr<mutex> own_; /* where nobody else has it */
     mutex *mutex_;               /* NULL: released, or moved from */
@@ -651,19 +508,22 @@ class [[nodiscard]] lease
 class registry
 {
   public:
-    static registry open(const std::string &url,
+    static registry open(std::string_view url,
                          const registry_options &options = {})
     {
         return open(std::nothrow, url, options).value();
     }
-    static result<registry> open(const std::nothrow_t &, const std::string &url,
+    static result<registry> open(const std::nothrow_t &, std::string_view url,
                                  const registry_options &options = {})
     {
+        const detail::c_text where(url);
         sqlock_options how = options.native();
         closer close;
         sqlock_registry *opened = nullptr;
         sqlock_error why = {};
 
+        if (!where.valid())
+            return detail::c_text::refused();
         if (options.on_event) {
             close.on_event = std::make_shared<event_function>(options.on_event);
             how.on_event = [](void *context, const sqlock_event *event) {
@@ -671,7 +531,7 @@ class registry
             };
             how.event_context = close.on_event.get();
         }
-        int code = sqlock_registry_open(&opened, url.c_str(), &how, &why);
+        int code = sqlock_registry_open(&opened, where.get(), &how, &why);
         if (code != 0)
             return detail::result_of(code, why).error();
         return registry(
@@ -684,7 +544,7 @@ class registry
     registry &operator=(const registry &) = delete;
 
     /** A mutex of that name, which is not locked. */
-    sqlock::mutex mutex(const std::string &name,
+    sqlock::mutex mutex(std::string_view name,
                         acquire_options options = {}) const
     {
         return sqlock::mutex(*this, name, std::move(options));
@@ -692,14 +552,14 @@ class registry
 
     /** Lock that name, and have it unlocked by the lease's destructor. */
     template <class Rep, class Period>
-    lease acquire(const std::string &name,
+    lease acquire(std::string_view name,
                   std::chrono::duration<Rep, Period> wait,
                   acquire_options options = {}) const
     {
         return acquire(std::nothrow, name, wait, std::move(options)).value();
     }
     template <class Rep, class Period>
-    result<lease> acquire(const std::nothrow_t &, const std::string &name,
+    result<lease> acquire(const std::nothrow_t &, std::string_view name,
                           std::chrono::duration<Rep, Period> wait,
                           acquire_options options = {}) const
     {
@@ -713,6 +573,18 @@ class registry
         return got;
     }
 
+    /** Lock that name if it is free; nothing where another owner has it. */
+    std::optional<lease> try_acquire(std::string_view name,
+                                     acquire_options options = {}) const
+    {
+        auto got =
+            acquire(std::nothrow, name, milliseconds{0}, std::move(options));
+
+        if (!got && got.error().code == SQLOCK_EBUSY)
+            return std::nullopt;
+        return std::move(got).value();
+    }
+
     sqlock_layout layout() const
     {
         return sqlock_registry_layout(handle_.get());
@@ -724,6 +596,7 @@ class registry
 
   private:
     friend class sqlock::mutex;
+    friend struct detail::access;
     using event_function = std::function<void(const sqlock_event &)>;
 
     struct closer {
@@ -744,18 +617,21 @@ class registry
 };
 
 /** Create the lock table where it does not exist yet. */
-inline result<void> create_schema(const std::nothrow_t &,
-                                  const std::string &url,
+inline result<void> create_schema(const std::nothrow_t &, std::string_view url,
                                   const registry_options &options = {})
 {
+    const detail::c_text where(url);
     const sqlock_options how = options.native();
     sqlock_error why = {};
+
+    if (!where.valid())
+        return detail::c_text::refused();
     int code =
-        sqlock_schema_create(url.c_str(), &how, SQLOCK_LAYOUT_SQLOCK, &why);
+        sqlock_schema_create(where.get(), &how, SQLOCK_LAYOUT_SQLOCK, &why);
 
     return detail::result_of(code, why);
 }
-inline void create_schema(const std::string &url,
+inline void create_schema(std::string_view url,
                           const registry_options &options = {})
 {
     create_schema(std::nothrow, url, options).value();
@@ -763,21 +639,26 @@ inline void create_schema(const std::string &url,
 
 /* -------------------------------------------- of mutex, out of its class -- */
 
-inline result<mutex> mutex::obtain(const registry &of, const std::string &name,
+inline result<mutex> mutex::obtain(const registry &of, std::string_view name,
                                    acquire_options options)
 {
+    const detail::c_text text(name);
     auto made = std::make_unique<state>();
     sqlock_error why = {};
 
+    if (!of.handle_)
+        return detail::empty();
+    if (!text.valid())
+        return detail::c_text::refused();
     made->owner = of.handle_;
     made->options = std::move(options);
-    int code = sqlock_obtain(&made->lock, of.handle_.get(), name.c_str(), &why);
+    int code = sqlock_obtain(&made->lock, of.handle_.get(), text.get(), &why);
     if (code != 0)
         return detail::result_of(code, why).error();
     return mutex(std::move(made));
 }
 
-inline mutex::mutex(const registry &of, const std::string &name,
+inline mutex::mutex(const registry &of, std::string_view name,
                     acquire_options options)
     : mutex(obtain(of, name, std::move(options)).value())
 {
@@ -799,6 +680,53 @@ lease mutex::acquire(std::chrono::duration<Rep, Period> wait)
 {
     return acquire(std::nothrow, wait).value();
 }
+
+namespace detail
+{
+
+/** For the headers of topics: what a class keeps to itself. */
+struct access {
+    using state = mutex::state;
+
+    static std::shared_ptr<sqlock_registry> share(const registry &from)
+    {
+        return from.handle_;
+    }
+    static result<mutex> obtain(const registry &from, std::string_view name,
+                                acquire_options options)
+    {
+        return mutex::obtain(from, name, std::move(options));
+    }
+    static sqlock_acquire_options native(const mutex &one)
+    {
+        return one.native();
+    }
+    /* Locked by other means than its own. */
+    static lease adopt(std::unique_ptr<mutex> locked)
+    {
+        locked->state_->taken = true;
+        lease made(locked.get());
+        made.own_ = std::move(locked);
+        return made;
+    }
+    static bool has_own(const lease &held)
+    {
+        return held.own_ != nullptr;
+    }
+    static bool has_on_lost(const mutex &one)
+    {
+        return static_cast<bool>(one.state_->options.on_lost);
+    }
+    /* Its mutex, which others have begun to unlock. */
+    static std::unique_ptr<mutex> disown(lease &held)
+    {
+        held.own_->state_->taken = false;
+        held.mutex_ = nullptr;
+        return std::move(held.own_);
+    }
+};
+
+} /* namespace detail */
 
 } /* namespace sqlock */
 

@@ -57,7 +57,8 @@ while read -r file; do
 done < <(cd src && find examples -type f)
 check "migrate.sh is installed, to be run" \
     test -x "$root/opt/sqlock/share/sqlock/migrate.sh"
-for header in include/*.h include/*.hpp include/sqlock/*.h; do
+for header in include/*.h include/*.hpp include/sqlock/*.h \
+    include/sqlock/*.hpp; do
     check "$header is installed" cmp "$header" "$root/opt/sqlock/$header"
 done
 check "no installed text names the staging directory" \

@@ -6,18 +6,14 @@
  *
  * Prints "ok - what" or "not ok - what" of each test.
  */
-#include <sqlock.hpp>
-#include <sqlock/admin.h>
+#include "check.hpp"
 
 #include <array>
 #include <atomic>
-#include <cstdio>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
-
-using namespace std::chrono_literals;
 
 static_assert(!std::is_copy_constructible_v<sqlock::mutex>);
 static_assert(!std::is_copy_constructible_v<sqlock::lease>);
@@ -27,66 +23,6 @@ static_assert(std::is_nothrow_move_assignable_v<sqlock::mutex>);
 static_assert(std::is_nothrow_move_constructible_v<sqlock::lease>);
 static_assert(std::is_nothrow_move_assignable_v<sqlock::lease>);
 static_assert(std::is_nothrow_move_constructible_v<sqlock::registry>);
-
-/* A minute, for what comes at once on a machine that is not busy. */
-static constexpr auto patience = 60s;
-
-static int failures;
-static std::string url;
-static sqlock::registry_options options;
-
-static void check(bool passed, const char *what)
-{
-    if (!passed)
-        failures++;
-    std::printf("%s - %s, %s\n", passed ? "ok" : "not ok", what,
-                url.substr(0, url.find(':')).c_str());
-    std::fflush(stdout);
-}
-
-static sqlock::registry open_registry()
-{
-    return sqlock::registry::open(url, options);
-}
-
-/* The code that a call throws, or 0. */
-template <class Call> static int thrown(Call call)
-{
-    try {
-        call();
-    } catch (const sqlock::error &why) {
-        return why.what() == why.why().message ? why.code() : 1;
-    }
-    return 0;
-}
-
-/* An operator ends the holder's lease. */
-static void end_lease(const sqlock::registry &registry,
-                      const sqlock::mutex &mutex)
-{
-    sqlock_break_options how = SQLOCK_BREAK_INIT;
-    const std::string id = mutex.client_id();
-    sqlock_error why = {};
-
-    how.client_id = id.c_str();
-    how.reason = "test";
-    how.now = true;
-    if (sqlock_break(registry.native_handle(), mutex.name().c_str(), &how,
-                     &why) != 0)
-        std::printf("not ok - break: %s\n", why.message);
-}
-
-template <class Condition> static bool comes_true(Condition condition)
-{
-    const auto end = std::chrono::steady_clock::now() + patience;
-
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > end)
-            return false;
-        std::this_thread::sleep_for(5ms);
-    }
-    return true;
-}
 
 static void test_durations()
 {
@@ -252,7 +188,7 @@ static void test_loss()
     how.on_lost = [&](int code) { told = code; };
     sqlock::mutex mutex(registry, "loss", how);
     auto lease = mutex.acquire(patience);
-    end_lease(registry, mutex);
+    end_lease(registry, "loss");
     check(comes_true([&] { return told != 0; }) && told == SQLOCK_ELOST,
           "a loss is told to on_lost");
     check(!lease.held() && thrown([&] { lease.check(); }) == SQLOCK_EEXPIRED,
@@ -261,7 +197,7 @@ static void test_loss()
 
     {
         std::unique_lock<sqlock::mutex> hold(mutex);
-        end_lease(registry, mutex);
+        end_lease(registry, "loss");
         check(comes_true([&] { return !mutex.held(); }),
               "a mutex is not held any more");
     }
@@ -316,6 +252,71 @@ static void test_errors()
               registry.acquire(std::nothrow, "\xff", 0s).error().code ==
                   SQLOCK_EINVAL,
           "a name that is no UTF-8 is refused");
+    check(thrown([&] { sqlock::mutex mutex(registry, nul_inside); }) ==
+                  SQLOCK_EINVAL &&
+              registry.acquire(std::nothrow, nul_inside, 0s).error().code ==
+                  SQLOCK_EINVAL &&
+              sqlock::registry::open(std::nothrow, nul_inside).error().code ==
+                  SQLOCK_EINVAL,
+          "and so is one with a NUL byte inside");
+    const std::string longer = "viewed and more";
+    auto viewed = registry.mutex(std::string_view(longer).substr(0, 6));
+    check(viewed.name() == "viewed", "a view ends where it ends");
+    auto held = registry.try_acquire("tried");
+    check(held && held->held() && !registry.try_acquire("tried"),
+          "what is not free is no optional");
+    check(thrown([&] { (void)registry.try_acquire("\xff"); }) == SQLOCK_EINVAL,
+          "and what is wrong is an exception");
+}
+
+static void test_moved_from()
+{
+    auto registry = open_registry();
+    sqlock::mutex mutex(registry, "moved from");
+    auto taken = std::move(mutex);
+
+    mutex.cancel();
+    mutex.unlock();
+    check(!mutex.held() && mutex.token() == 0 && mutex.remaining() == 0ms &&
+              mutex.name().empty() && mutex.key().empty() &&
+              mutex.client_id().empty() && mutex.unlocked() == 0 &&
+              mutex.native_handle() == nullptr,
+          "a mutex that was moved from is not held");
+    check(thrown([&] { mutex.lock(); }) == SQLOCK_EINVAL &&
+              thrown([&] { (void)mutex.try_lock(); }) == SQLOCK_EINVAL &&
+              thrown([&] { mutex.renew(); }) == SQLOCK_EINVAL &&
+              mutex.acquire(std::nothrow, 0s).error().code == SQLOCK_EINVAL,
+          "and cannot be locked");
+    mutex = registry.mutex("moved from");
+    check(mutex.try_lock() && !taken.try_lock(), "until it is assigned to");
+    mutex.unlock();
+    auto other = std::move(registry);
+    check(thrown([&] { (void)registry.mutex("x"); }) == SQLOCK_EINVAL &&
+              registry.acquire(std::nothrow, "x", 0s).error().code ==
+                  SQLOCK_EINVAL &&
+              registry.native_handle() == nullptr && other.try_acquire("x"),
+          "nor can a registry that was moved from be used");
+}
+
+static void test_events()
+{
+    std::mutex change;
+    std::vector<std::string> told;
+    auto with = options;
+
+    with.event_level = SQLOCK_LEVEL_DEBUG;
+    with.on_event = [&](const sqlock_event &event) {
+        const std::lock_guard<std::mutex> hold(change);
+        if (event.lock != nullptr)
+            told.push_back(std::string(event.name) + " " + event.lock);
+    };
+    {
+        const auto registry = sqlock::registry::open(url, with);
+        registry.acquire("events", patience).release();
+    }
+    check(told ==
+              std::vector<std::string>{"acquired events", "released events"},
+          "events are told to a lambda");
 }
 
 static void test_lifetime()
@@ -366,13 +367,7 @@ static void test_handle()
 
 int main(int argc, char **argv)
 {
-    if (argc != 3)
-        return 2;
-    url = argv[1];
-    options.region = argv[2];
-    options.holder_note = "tests/conformance/cpp";
-    try {
-        sqlock::create_schema(url);
+    return run(argc, argv, "tests/conformance/cpp", [] {
         test_durations();
         test_excludes();
         count(true);
@@ -383,10 +378,9 @@ int main(int argc, char **argv)
         test_loss();
         test_cancel();
         test_errors();
+        test_moved_from();
+        test_events();
         test_lifetime();
         test_handle();
-    } catch (const std::exception &why) {
-        check(false, why.what());
-    }
-    return failures != 0;
+    });
 }

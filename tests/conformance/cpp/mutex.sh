@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# mutex.sh: sqlock.hpp compiles with each compiler as each year's C++, under
-# flags stricter than most applications use, and a program that is built with it
-# passes its tests on each database.
+# mutex.sh: sqlock.hpp and the headers of topics compile with each compiler as
+# each year's C++, under flags stricter than most applications use, and programs
+# that are built with them pass their tests on each database.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=${SQLOCK_BUILD:-build}
@@ -23,32 +23,48 @@ check() { # WHAT COMMAND...
     fi
 }
 
-# Twice, because the guard must work; without exceptions, too.
-printf '#include "sqlock.hpp"\n#include "sqlock.hpp"\n' >"$dir/header.cc"
+headers=(include/*.hpp include/sqlock/*.hpp)
+headers=("${headers[@]#include/}")
+programs=(mutex topics)
+case " ${DRIVERS-sqlite} " in
+*' sqlite '*) strict+=(-DHAVE_SQLITE) ;;
+esac
+
+# Each by itself, and twice, because the guard must work.
+for header in "${headers[@]}"; do
+    printf '#include "%s"\n#include "%s"\n' "$header" "$header" \
+        >"$dir/header.cc"
+    check "$header by itself" g++ -std=c++17 "${strict[@]}" \
+        -fsyntax-only "$dir/header.cc"
+done
+printf '#include "%s"\n' "${headers[@]}" >"$dir/header.cc"
 for cxx in g++ clang++; do
     command -v $cxx >/dev/null || {
         echo "skip - sqlock.hpp by $cxx: it is not installed"
         continue
     }
+    # What follows is built as C++20.
     for std in c++17 c++20 c++2b; do
-        check "sqlock.hpp as $std by $cxx" $cxx -std=$std "${strict[@]}" \
+        check "all headers as $std by $cxx" $cxx -std=$std "${strict[@]}" \
             -fsyntax-only "$dir/header.cc"
-        check "and what uses it" $cxx -std=$std "${strict[@]}" -fsyntax-only \
-            tests/conformance/cpp/mutex.cc
+        [ "$cxx $std" = "g++ c++20" ] || for program in "${programs[@]}"; do
+            check "$program.cc as $std by $cxx" $cxx -std=$std "${strict[@]}" \
+                -fsyntax-only "tests/conformance/cpp/$program.cc"
+        done
     done
-    check "sqlock.hpp by $cxx without exceptions" $cxx -std=c++17 \
+    check "all headers by $cxx without exceptions" $cxx -std=c++17 \
         "${strict[@]}" -fno-exceptions -fsyntax-only "$dir/header.cc"
 done
-
-
 
 read -ra libs <<<"$(PKG_CONFIG_PATH=$build/lib/pkgconfig pkg-config --static \
     --libs-only-l sqlock)"
 read -ra cxx <<<"${CXX:-g++}" # may have words: "ccache g++"
-check "a program is built" "${cxx[@]}" -std=c++17 -O1 -g "${strict[@]}" \
-    -pthread tests/conformance/cpp/mutex.cc -o "$dir/mutex" -L"$build/lib" "${libs[@]}" \
-    -Wl,-rpath,"$build/lib"
-[ -x "$dir/mutex" ] || exit 1
+# Of C++20, which has std::stop_token.
+for program in "${programs[@]}"; do
+    check "$program is built" "${cxx[@]}" -std=c++20 "${strict[@]}" \
+        -pthread "tests/conformance/cpp/$program.cc" -o "$dir/$program" -L"$build/lib" \
+        "${libs[@]}" -Wl,-rpath,"$build/lib"
+done
 
 for url in ${SQLOCK_TEST_POSTGRES_URL-} ${SQLOCK_TEST_MYSQL_URL-} \
     "sqlite:$dir/locks.db"; do
@@ -56,6 +72,9 @@ for url in ${SQLOCK_TEST_POSTGRES_URL-} ${SQLOCK_TEST_MYSQL_URL-} \
     *" ${url%%[:q]*}"*) ;;
     *) continue ;;
     esac
-    "$dir/mutex" "$url" "cpp-$$" || status=1
+    for program in "${programs[@]}"; do
+        [ ! -x "$dir/$program" ] ||
+            "$dir/$program" "$url" "cpp-$$" || status=1
+    done
 done
 exit $status

@@ -1,0 +1,301 @@
+/*
+ * sqlock/many.hpp - several locks at once, all or none
+ *
+ *     auto leases = sqlock::acquire_many(registry, {"account/1", "account/2"},
+ *                                        5s);
+ *     leases.check();
+ *
+ * One statement takes them, in any order: two callers never wait for each other
+ * crosswise.  What many.h says of its functions holds here.
+ */
+#ifndef SQLOCK_MANY_HPP
+#define SQLOCK_MANY_HPP
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sqlock.hpp>
+#include <sqlock/many.h>
+
+namespace sqlock
+{
+
+/** Locks that are held, and released together with the end of this object. */
+class [[nodiscard]] leases
+{
+  public:
+    leases(leases &&) noexcept = default;
+    leases &operator=(leases &&other) noexcept
+    {
+        if (this != &other) {
+            end();
+            state_ = std::move(other.state_);
+        }
+        return *this;
+    }
+    ~leases()
+    {
+        end();
+    }
+
+    /** How many are held, or were: fewer than were asked for where the others
+     *  were not free; 0 once released. */
+    std::size_t size() const noexcept
+    {
+        return state_ ? state_->locks.size() : 0;
+    }
+    bool empty() const noexcept
+    {
+        return size() == 0;
+    }
+    std::string name(std::size_t i) const
+    {
+        return sqlock_name(at(i));
+    }
+    std::int64_t token(std::size_t i) const
+    {
+        return sqlock_token(at(i));
+    }
+
+    /** Whether all are ours still; no I/O.  False where there is none. */
+    bool held() const
+    {
+        return !empty() && std::all_of(state_->locks.begin(),
+                                       state_->locks.end(), sqlock_is_held);
+    }
+    explicit operator bool() const
+    {
+        return held();
+    }
+    /** Throw unless all are ours still: for before each side effect. */
+    void check() const
+    {
+        if (!held())
+            detail::raise(failure(SQLOCK_EEXPIRED));
+    }
+    /** Until the first of their deadlines. */
+    milliseconds remaining() const
+    {
+        std::int64_t least = empty() ? 0 : INT64_MAX;
+
+        for (std::size_t i = 0; i < size(); i++)
+            least = std::min(least, sqlock_remaining_ms(at(i)));
+        return milliseconds{least};
+    }
+
+    /** Let each lease begin anew; the first failure, after all others. */
+    void renew()
+    {
+        renew(std::nothrow).value();
+    }
+    result<void> renew(const std::nothrow_t &)
+    {
+        sqlock_error why = {};
+
+        if (empty())
+            return failure(SQLOCK_EOWNER);
+        const int code =
+            sqlock_renew_many(state_->locks.data(), size(), nullptr, &why);
+        return detail::result_of(code, why);
+    }
+
+    /** Release all now, and be told whether they were ours until here.  After
+     *  SQLOCK_EINUSE those that a transaction guards are held as before. */
+    void release()
+    {
+        release(std::nothrow).value();
+    }
+    result<void> release(const std::nothrow_t &)
+    {
+        sqlock_error why = {};
+
+        if (empty())
+            return failure(SQLOCK_EOWNER);
+        const int code =
+            sqlock_release_many(state_->locks.data(), size(), nullptr, &why);
+        state_->drop_released();
+        if (state_->locks.empty())
+            state_.reset();
+        return detail::result_of(code, why);
+    }
+
+    /** A lock, for functions of sqlock.h; NULL where there is none. */
+    sqlock_lock *native_handle(std::size_t i) const
+    {
+        return i < size() ? state_->locks[i] : nullptr;
+    }
+
+  private:
+    friend struct many_access;
+
+    /* At one address however often the object is moved. */
+    struct state {
+        std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
+        std::vector<sqlock_lock *> locks;
+        acquire_options options;
+
+        state() = default;
+        state(const state &) = delete;
+        state &operator=(const state &) = delete;
+        ~state()
+        {
+            for (sqlock_lock *lock : locks)
+                (void)sqlock_drop(lock, nullptr);
+        }
+
+        /* Keep those that keep() says, and drop the others. */
+        template <class Keep> void keep_if(Keep keep)
+        {
+            std::size_t kept = 0;
+
+            for (std::size_t i = 0; i < locks.size(); i++)
+                if (keep(i))
+                    locks[kept++] = locks[i];
+                else
+                    (void)sqlock_drop(locks[i], nullptr);
+            locks.resize(kept);
+        }
+        void drop_released()
+        {
+            keep_if([this](std::size_t i) {
+                return sqlock_hold_count(locks[i]) > 0;
+            });
+        }
+    };
+    std::unique_ptr<state> state_;
+
+    explicit leases(std::unique_ptr<state> held) : state_(std::move(held))
+    {
+    }
+
+    sqlock_lock *at(std::size_t i) const
+    {
+        if (i >= size())
+            detail::raise(failure(SQLOCK_EINVAL, "there is no such lease"));
+        return state_->locks[i];
+    }
+    void end() noexcept
+    {
+        sqlock_error why = {};
+
+        if (!empty() && sqlock_release_many(state_->locks.data(), size(),
+                                            nullptr, &why) != 0)
+            why = {}; /* nobody is there to be told */
+        state_.reset();
+    }
+};
+
+/** For the functions below. */
+struct many_access {
+    template <class Names>
+    static result<leases> take(const registry &of, const Names &names,
+                               std::int64_t wait_ms, acquire_options options,
+                               bool partial)
+    {
+        auto made = std::make_unique<leases::state>();
+        sqlock_error why = {};
+
+        made->owner = detail::access::share(of);
+        made->options = std::move(options);
+        if (!made->owner)
+            return detail::empty();
+        for (const std::string_view name : names) {
+            const detail::c_text text(name);
+
+            if (!text.valid())
+                return detail::c_text::refused();
+            made->locks.push_back(nullptr);
+            const int code = sqlock_obtain(&made->locks.back(),
+                                           made->owner.get(), text.get(), &why);
+            if (code != 0)
+                return detail::result_of(code, why).error();
+        }
+
+        sqlock_acquire_options how = made->options.native();
+        std::vector<int> results(made->locks.size());
+
+        how.partial = partial;
+        if (made->options.on_lost) {
+            how.on_lost = lost;
+            how.lost_context = made.get();
+        }
+        const int code =
+            sqlock_acquire_many(made->locks.data(), made->locks.size(), wait_ms,
+                                &how, results.data(), &why);
+        if (code != 0 && !(partial && code == SQLOCK_EBUSY))
+            return detail::result_of(code, why).error();
+        if (code != 0)
+            made->keep_if([&](std::size_t i) { return results[i] == 0; });
+        return leases(std::move(made));
+    }
+
+  private:
+    static void lost(void *context, sqlock_lock *, int code)
+    {
+        static_cast<const leases::state *>(context)->options.on_lost(code);
+    }
+};
+
+/** Take all of these locks, or none.  @p names: a container of texts. */
+template <class Names, class Rep, class Period>
+result<leases> acquire_many(const std::nothrow_t &, const registry &of,
+                            const Names &names,
+                            std::chrono::duration<Rep, Period> wait,
+                            acquire_options options = {})
+{
+    return many_access::take(of, names, detail::to_ms(wait), std::move(options),
+                             false);
+}
+template <class Rep, class Period>
+result<leases> acquire_many(const std::nothrow_t &, const registry &of,
+                            std::initializer_list<std::string_view> names,
+                            std::chrono::duration<Rep, Period> wait,
+                            acquire_options options = {})
+{
+    return many_access::take(of, names, detail::to_ms(wait), std::move(options),
+                             false);
+}
+template <class Names, class Rep, class Period>
+leases acquire_many(const registry &of, const Names &names,
+                    std::chrono::duration<Rep, Period> wait,
+                    acquire_options options = {})
+{
+    return acquire_many(std::nothrow, of, names, wait, std::move(options))
+        .value();
+}
+template <class Rep, class Period>
+leases acquire_many(const registry &of,
+                    std::initializer_list<std::string_view> names,
+                    std::chrono::duration<Rep, Period> wait,
+                    acquire_options options = {})
+{
+    return acquire_many(std::nothrow, of, names, wait, std::move(options))
+        .value();
+}
+
+/** Take those of these locks that are free, perhaps none. */
+template <class Names>
+result<leases> acquire_free(const std::nothrow_t &, const registry &of,
+                            const Names &names, acquire_options options = {})
+{
+    return many_access::take(of, names, 0, std::move(options), true);
+}
+template <class Names>
+leases acquire_free(const registry &of, const Names &names,
+                    acquire_options options = {})
+{
+    return acquire_free(std::nothrow, of, names, std::move(options)).value();
+}
+inline leases acquire_free(const registry &of,
+                           std::initializer_list<std::string_view> names,
+                           acquire_options options = {})
+{
+    return many_access::take(of, names, 0, std::move(options), true).value();
+}
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_MANY_HPP */

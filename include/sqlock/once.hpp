@@ -1,0 +1,172 @@
+/*
+ * sqlock/once.hpp - work that is done once and never again
+ *
+ *     if (sqlock::do_once(registry, "migration/17", sqlock::forever,
+ *                         [&](const sqlock::lease &held) { migrate(held); }))
+ *         std::puts("done now");
+ *
+ * What once.h says of its functions holds here.
+ */
+#ifndef SQLOCK_ONCE_HPP
+#define SQLOCK_ONCE_HPP
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sqlock.hpp>
+#include <sqlock/once.h>
+
+namespace sqlock
+{
+
+/** One record. */
+struct once_record {
+    std::optional<std::string> name; /* where it is known */
+    std::string key;
+    std::string client_id;
+    std::int64_t token = 0;
+    /* When it was recorded, on the database's clock. */
+    std::chrono::time_point<std::chrono::system_clock,
+                            std::chrono::microseconds>
+        done_at;
+};
+
+/** Whether a name is recorded as done. */
+inline result<bool> is_done(const std::nothrow_t &, const registry &of,
+                            std::string_view name)
+{
+    const detail::c_text text(name);
+    sqlock_error why = {};
+
+    if (of.native_handle() == nullptr)
+        return detail::empty();
+    if (!text.valid())
+        return detail::c_text::refused();
+    const int code = sqlock_once_check(of.native_handle(), text.get(), &why);
+    if (code != 0 && code != SQLOCK_ENOTFOUND)
+        return detail::result_of(code, why).error();
+    return code == 0;
+}
+inline bool is_done(const registry &of, std::string_view name)
+{
+    return is_done(std::nothrow, of, name).value();
+}
+
+/** Record the work of a lock that is held as done, in a transaction that guards
+ *  the lease. */
+inline result<void> record_done(const std::nothrow_t &, const lease &held)
+{
+    sqlock_error why = {};
+
+    if (held.native_handle() == nullptr)
+        return failure(SQLOCK_EOWNER);
+    return detail::result_of(sqlock_once_record(held.native_handle(), &why),
+                             why);
+}
+inline void record_done(const lease &held)
+{
+    record_done(std::nothrow, held).value();
+}
+
+/**
+ * Check, acquire the lock of the name, check again, run work(lease) and record
+ * it.  What the work throws leaves nothing recorded.  True: it was done by this
+ * call; false: it had been done.
+ */
+template <class Rep, class Period, class Work>
+bool do_once(const registry &of, std::string_view name,
+             std::chrono::duration<Rep, Period> wait, Work &&work,
+             acquire_options options = {})
+{
+    if (is_done(of, name))
+        return false;
+    auto held = of.acquire(name, wait, std::move(options));
+    if (is_done(of, name))
+        return false;
+    std::forward<Work>(work)(std::as_const(held));
+    record_done(held);
+    return true;
+}
+
+/** The records of the registry's region, by name. */
+inline result<std::vector<once_record>> list_done(const std::nothrow_t &,
+                                                  const registry &of)
+{
+    sqlock_once_info *rows = nullptr;
+    std::size_t count = 0;
+    sqlock_error why = {};
+
+    if (of.native_handle() == nullptr)
+        return detail::empty();
+    const int code =
+        sqlock_once_list(of.native_handle(), nullptr, &rows, &count, &why);
+    if (code != 0)
+        return detail::result_of(code, why).error();
+    const auto free = [count](sqlock_once_info *all) {
+        sqlock_once_free(all, count);
+    };
+    const std::unique_ptr<sqlock_once_info, decltype(free)> memory(rows, free);
+    std::vector<once_record> out(count);
+    for (std::size_t i = 0; i < count; i++) {
+        if (rows[i].name != nullptr)
+            out[i].name = rows[i].name;
+        out[i].key = rows[i].key;
+        out[i].client_id = rows[i].client_id;
+        out[i].token = rows[i].token;
+        out[i].done_at += std::chrono::microseconds(rows[i].done_at_us);
+    }
+    return out;
+}
+inline std::vector<once_record> list_done(const registry &of)
+{
+    return list_done(std::nothrow, of).value();
+}
+
+/** Remove a record, so that the work may be done again; false where there is
+ *  none. */
+inline result<bool> forget_done(const std::nothrow_t &, const registry &of,
+                                std::string_view name)
+{
+    const detail::c_text text(name);
+    sqlock_error why = {};
+
+    if (of.native_handle() == nullptr)
+        return detail::empty();
+    if (!text.valid())
+        return detail::c_text::refused();
+    const int code = sqlock_once_forget(of.native_handle(), text.get(), &why);
+    if (code != 0 && code != SQLOCK_ENOTFOUND)
+        return detail::result_of(code, why).error();
+    return code == 0;
+}
+inline bool forget_done(const registry &of, std::string_view name)
+{
+    return forget_done(std::nothrow, of, name).value();
+}
+
+/** Create the table of records where it does not exist yet. */
+inline result<void> create_once_schema(const std::nothrow_t &,
+                                       std::string_view url,
+                                       const registry_options &options = {})
+{
+    const detail::c_text where(url);
+    const sqlock_options how = options.native();
+    sqlock_error why = {};
+
+    if (!where.valid())
+        return detail::c_text::refused();
+    return detail::result_of(sqlock_once_schema_create(where.get(), &how, &why),
+                             why);
+}
+inline void create_once_schema(std::string_view url,
+                               const registry_options &options = {})
+{
+    create_once_schema(std::nothrow, url, options).value();
+}
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_ONCE_HPP */

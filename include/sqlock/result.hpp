@@ -1,0 +1,254 @@
+/*
+ * sqlock/result.hpp - errors of sqlock.hpp: exceptions, or results by choice
+ *
+ *     try {
+ *         auto lease = registry.acquire("invoices", 5s);
+ *     } catch (const sqlock::error &why) {
+ *         if (why.code() != SQLOCK_ETIMEDOUT)
+ *             throw;
+ *     }
+ *
+ *     auto lease = registry.acquire(std::nothrow, "invoices", 5s);
+ *     if (!lease)
+ *         return lease.error().code;
+ *
+ * sqlock.hpp includes it.
+ */
+#ifndef SQLOCK_RESULT_HPP
+#define SQLOCK_RESULT_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include <sqlock.h>
+
+namespace sqlock
+{
+
+using milliseconds = std::chrono::milliseconds;
+
+/* Wait as long as it takes; so does any time of more than a century. */
+inline constexpr milliseconds forever = milliseconds::max();
+
+/** What went wrong; code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
+struct failure {
+    int code = 0;
+    int native = 0;       /* error number of the client library, or 0 */
+    std::string sqlstate; /* "" when the database gave none */
+    std::string message;  /* one line without any password */
+    /* Of stock, after SQLOCK_EINSUFFICIENT: what is there, and of which item of
+     * the order. */
+    std::int64_t left = -1;
+    std::size_t line = 0;
+
+    failure() = default;
+    explicit failure(const sqlock_error &error)
+        : code(error.code), native(error.native), sqlstate(error.sqlstate),
+          message(error.message)
+    {
+    }
+    explicit failure(int result)
+        : code(result), message(sqlock_strerror(result))
+    {
+    }
+    failure(int result, std::string_view text) : code(result), message(text)
+    {
+    }
+};
+
+/** A failure as an exception. */
+class error : public std::runtime_error
+{
+  public:
+    explicit error(failure why)
+        : std::runtime_error(why.message),
+          why_(std::make_shared<const failure>(std::move(why)))
+    {
+    }
+    int code() const noexcept
+    {
+        return why_->code;
+    }
+    const failure &why() const noexcept
+    {
+        return *why_;
+    }
+
+  private:
+    std::shared_ptr<const failure> why_; /* copies do not throw */
+};
+
+namespace detail
+{
+
+[[noreturn]] inline void raise(const failure &why)
+{
+#if defined(__cpp_exceptions)
+    throw error(why);
+#else
+    std::fprintf(stderr, "sqlock: %s\n", why.message.c_str());
+    std::abort();
+#endif
+}
+
+} /* namespace detail */
+
+/** A value, or why there is none. */
+template <class T> class [[nodiscard]] result
+{
+  public:
+    result(T value) : state_(std::in_place_index<0>, std::move(value))
+    {
+    }
+    result(failure why) : state_(std::in_place_index<1>, std::move(why))
+    {
+    }
+
+    bool has_value() const noexcept
+    {
+        return state_.index() == 0;
+    }
+    explicit operator bool() const noexcept
+    {
+        return has_value();
+    }
+
+    /* For what is there; error() for what is not. */
+    T &operator*() &
+    {
+        return *std::get_if<0>(&state_);
+    }
+    T &&operator*() &&
+    {
+        return std::move(*std::get_if<0>(&state_));
+    }
+    T *operator->()
+    {
+        return std::get_if<0>(&state_);
+    }
+    const failure &error() const
+    {
+        return *std::get_if<1>(&state_);
+    }
+
+    /* Or throw. */
+    T &value() &
+    {
+        if (!has_value())
+            detail::raise(error());
+        return **this;
+    }
+    T &&value() &&
+    {
+        return std::move(value());
+    }
+
+  private:
+    std::variant<T, failure> state_;
+};
+
+template <> class [[nodiscard]] result<void>
+{
+  public:
+    result() = default;
+    result(failure why) : why_(std::make_unique<const failure>(std::move(why)))
+    {
+    }
+
+    bool has_value() const noexcept
+    {
+        return why_ == nullptr;
+    }
+    explicit operator bool() const noexcept
+    {
+        return has_value();
+    }
+    const failure &error() const
+    {
+        return *why_;
+    }
+    void value() const
+    {
+        if (!has_value())
+            detail::raise(error());
+    }
+
+  private:
+    std::unique_ptr<const failure> why_;
+};
+
+namespace detail
+{
+
+/* What a function of sqlock.h gave, with the text that came with it. */
+inline result<void> result_of(int code, const sqlock_error &why)
+{
+    if (code == 0)
+        return {};
+    return why.code == code ? failure(why) : failure(code);
+}
+
+/** A text for C, which would cut it at a NUL byte. */
+class c_text
+{
+  public:
+    explicit c_text(std::string_view from) : copy_(from)
+    {
+    }
+    bool valid() const noexcept
+    {
+        return copy_.find('\0') == std::string::npos;
+    }
+    const char *get() const noexcept
+    {
+        return copy_.c_str();
+    }
+    static failure refused()
+    {
+        return {SQLOCK_EINVAL, "a text has a NUL byte inside"};
+    }
+
+  private:
+    std::string copy_;
+};
+
+/** For what was moved from. */
+inline failure empty()
+{
+    return {SQLOCK_EINVAL, "the object was moved from, or has ended"};
+}
+
+/* Never less than was asked for. */
+template <class Rep, class Period>
+std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
+{
+    if (time <= time.zero())
+        return 0;
+    /* As seconds of double, which no time overflows. */
+    if (std::chrono::duration<double>(time) > std::chrono::hours(24 * 36525))
+        return SQLOCK_FOREVER;
+    return std::chrono::ceil<milliseconds>(time).count();
+}
+
+/* What an option holds; too much stays too much. */
+inline std::uint32_t to_option(milliseconds time)
+{
+    if (time.count() <= 0)
+        return 0;
+    return time.count() < UINT32_MAX ? static_cast<std::uint32_t>(time.count())
+                                     : UINT32_MAX;
+}
+
+} /* namespace detail */
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_RESULT_HPP */

@@ -1,0 +1,508 @@
+/*
+ * sqlock/stock.hpp - stock that never oversells
+ *
+ *     auto stock = sqlock::stock::open(registry);
+ *
+ *     stock.set("widget", 100);
+ *     auto answer = stock.deduct("widget", 2, "order/4711");
+ *     stock.reserve("order/4712", {{"widget", 1}, {"gadget", 3}}, 15min);
+ *     stock.claim("order/4712");
+ *
+ * What stock.h says of its functions holds here.  After SQLOCK_EINSUFFICIENT
+ * sqlock::failure has what is left, and of which item of the order.  An
+ * operation with a transaction is part of it.
+ */
+#ifndef SQLOCK_STOCK_HPP
+#define SQLOCK_STOCK_HPP
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <sqlock.hpp>
+#include <sqlock/stock.h>
+#include <sqlock/tx.hpp>
+
+namespace sqlock
+{
+
+/** As sqlock_stock_options; zero and "" mean the default. */
+struct stock_options {
+    sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;
+    std::string table;
+    std::string item_column;
+    std::string quantity_column;
+    std::string version_column;
+    unsigned buckets = 0;
+    unsigned batch = 0;
+    unsigned attempts = 0;
+    milliseconds deadline{0};
+
+    /** Valid as long as this object. */
+    sqlock_stock_options native() const
+    {
+        const auto set = [](const std::string &text) {
+            return text.empty() ? nullptr : text.c_str();
+        };
+        sqlock_stock_options out = SQLOCK_STOCK_INIT;
+
+        out.strategy = strategy;
+        out.table = set(table);
+        out.item_column = set(item_column);
+        out.quantity_column = set(quantity_column);
+        out.version_column = set(version_column);
+        out.buckets = buckets;
+        out.batch = batch;
+        out.attempts = attempts;
+        out.deadline_ms = detail::to_option(deadline);
+        return out;
+    }
+};
+
+/** One item of an order. */
+struct stock_line {
+    std::string item;
+    std::int64_t quantity = 0;
+};
+
+/** Answer of an operation. */
+struct stock_answer {
+    /* Of one item: what is left, where it is known; of a duplicate as it was
+     * then. */
+    std::optional<std::int64_t> left;
+    /* Of several: the same of each line. */
+    std::vector<std::optional<std::int64_t>> lines;
+    bool duplicate = false; /* the order had been answered before */
+    unsigned attempts = 0;
+};
+
+/** State of a reservation. */
+struct reservation {
+    sqlock_stock_state state = SQLOCK_STOCK_RESERVED;
+    milliseconds remaining{0}; /* until it expires */
+};
+
+/** One item, and its quantity where that is a number. */
+struct stock_item {
+    std::string name;
+    std::optional<std::int64_t> quantity;
+};
+
+/** A table of items and quantities.  Any thread may use it. */
+class stock
+{
+  public:
+    /* An operation takes an order id, which makes it happen once, and a
+     * transaction; nullopt and NULL: none. */
+    using order_id = std::optional<std::string_view>;
+
+    static stock open(const registry &of, const stock_options &options = {})
+    {
+        return open(std::nothrow, of, options).value();
+    }
+    static result<stock> open(const std::nothrow_t &, const registry &of,
+                              const stock_options &options = {})
+    {
+        const sqlock_stock_options how = options.native();
+        sqlock_stock *opened = nullptr;
+        sqlock_error why = {};
+        auto owner = detail::access::share(of);
+
+        if (!owner)
+            return detail::empty();
+        const int code = sqlock_stock_open(&opened, owner.get(), &how, &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return stock(
+            std::shared_ptr<sqlock_stock>(opened, closer{std::move(owner)}));
+    }
+
+    stock(stock &&) noexcept = default;
+    stock &operator=(stock &&) noexcept = default;
+    stock(const stock &) = delete;
+    stock &operator=(const stock &) = delete;
+
+    /** Deduct a quantity, unless there is less. */
+    stock_answer deduct(std::string_view item, std::int64_t quantity = 1,
+                        order_id order = {}, transaction *tx = nullptr)
+    {
+        return deduct(std::nothrow, item, quantity, order, tx).value();
+    }
+    result<stock_answer> deduct(const std::nothrow_t &, std::string_view item,
+                                std::int64_t quantity = 1, order_id order = {},
+                                transaction *tx = nullptr)
+    {
+        return change(sqlock_stock_deduct, item, quantity, order, tx);
+    }
+    /** Add a quantity. */
+    stock_answer restore(std::string_view item, std::int64_t quantity = 1,
+                         order_id order = {}, transaction *tx = nullptr)
+    {
+        return restore(std::nothrow, item, quantity, order, tx).value();
+    }
+    result<stock_answer> restore(const std::nothrow_t &, std::string_view item,
+                                 std::int64_t quantity = 1, order_id order = {},
+                                 transaction *tx = nullptr)
+    {
+        return change(sqlock_stock_restore, item, quantity, order, tx);
+    }
+    /** Set a quantity; in sqlock's table an item that is missing is made. */
+    stock_answer set(std::string_view item, std::int64_t quantity,
+                     order_id order = {}, transaction *tx = nullptr)
+    {
+        return set(std::nothrow, item, quantity, order, tx).value();
+    }
+    result<stock_answer> set(const std::nothrow_t &, std::string_view item,
+                             std::int64_t quantity, order_id order = {},
+                             transaction *tx = nullptr)
+    {
+        return change(sqlock_stock_set, item, quantity, order, tx);
+    }
+
+    /** The quantity of an item; nothing where there is no such item. */
+    std::optional<std::int64_t> read(std::string_view item,
+                                     transaction *tx = nullptr)
+    {
+        return read(std::nothrow, item, tx).value();
+    }
+    result<std::optional<std::int64_t>> read(const std::nothrow_t &,
+                                             std::string_view item,
+                                             transaction *tx = nullptr)
+    {
+        std::int64_t quantity = 0;
+        auto came = call({item}, tx, [&](auto *in, auto *texts, auto *why) {
+            return sqlock_stock_read(handle(), in, texts[0], &quantity, why);
+        });
+
+        return found(came, quantity);
+    }
+    /** All items, by name. */
+    std::vector<stock_item> list()
+    {
+        return list(std::nothrow).value();
+    }
+    result<std::vector<stock_item>> list(const std::nothrow_t &)
+    {
+        sqlock_stock_item *items = nullptr;
+        std::size_t count = 0;
+        sqlock_error why = {};
+
+        if (!handle_)
+            return detail::empty();
+        const int code = sqlock_stock_list(handle(), &items, &count, &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        const std::unique_ptr<sqlock_stock_item, void (*)(void *)> memory(
+            items, sqlock_free);
+        std::vector<stock_item> out;
+        for (std::size_t i = 0; i < count; i++)
+            out.push_back({items[i].name, known(items[i].quantity)});
+        return out;
+    }
+
+    /** Deduct several items, all or none. */
+    stock_answer deduct_many(const std::vector<stock_line> &lines,
+                             order_id order = {}, transaction *tx = nullptr)
+    {
+        return deduct_many(std::nothrow, lines, order, tx).value();
+    }
+    result<stock_answer> deduct_many(const std::nothrow_t &,
+                                     const std::vector<stock_line> &lines,
+                                     order_id order = {},
+                                     transaction *tx = nullptr)
+    {
+        return change_many(lines, order, tx, sqlock_stock_deduct_many);
+    }
+    /** Add to several items, all or none. */
+    stock_answer restore_many(const std::vector<stock_line> &lines,
+                              order_id order = {}, transaction *tx = nullptr)
+    {
+        return restore_many(std::nothrow, lines, order, tx).value();
+    }
+    result<stock_answer> restore_many(const std::nothrow_t &,
+                                      const std::vector<stock_line> &lines,
+                                      order_id order = {},
+                                      transaction *tx = nullptr)
+    {
+        return change_many(lines, order, tx, sqlock_stock_restore_many);
+    }
+
+    /** Deduct several items until the order is claimed, is cancelled, or @p ttl
+     *  has passed on the database's clock. */
+    template <class Rep, class Period>
+    stock_answer
+    reserve(std::string_view order, const std::vector<stock_line> &lines,
+            std::chrono::duration<Rep, Period> ttl, transaction *tx = nullptr)
+    {
+        return reserve(std::nothrow, order, lines, ttl, tx).value();
+    }
+    template <class Rep, class Period>
+    result<stock_answer> reserve(const std::nothrow_t &, std::string_view order,
+                                 const std::vector<stock_line> &lines,
+                                 std::chrono::duration<Rep, Period> ttl,
+                                 transaction *tx = nullptr)
+    {
+        const std::int64_t ttl_ms = detail::to_ms(ttl);
+
+        return change_many(
+            lines, order, tx,
+            [&](sqlock_stock *in, sqlock_tx *open, const char *id,
+                sqlock_stock_line *all, std::size_t count,
+                sqlock_stock_answer *answer, sqlock_error *why) {
+                return sqlock_stock_reserve(in, open, id, all, count, ttl_ms,
+                                            answer, why);
+            });
+    }
+    /** Make a reservation final. */
+    stock_answer claim(std::string_view order, transaction *tx = nullptr)
+    {
+        return claim(std::nothrow, order, tx).value();
+    }
+    result<stock_answer> claim(const std::nothrow_t &, std::string_view order,
+                               transaction *tx = nullptr)
+    {
+        return decide(sqlock_stock_claim, order, tx);
+    }
+    /** Give the quantities of a reservation back. */
+    stock_answer cancel(std::string_view order, transaction *tx = nullptr)
+    {
+        return cancel(std::nothrow, order, tx).value();
+    }
+    result<stock_answer> cancel(const std::nothrow_t &, std::string_view order,
+                                transaction *tx = nullptr)
+    {
+        return decide(sqlock_stock_cancel, order, tx);
+    }
+    /** State of a reservation; nothing where there is no such one. */
+    std::optional<reservation> status(std::string_view order,
+                                      transaction *tx = nullptr)
+    {
+        return status(std::nothrow, order, tx).value();
+    }
+    result<std::optional<reservation>> status(const std::nothrow_t &,
+                                              std::string_view order,
+                                              transaction *tx = nullptr)
+    {
+        reservation out;
+        std::int64_t remaining_ms = 0;
+        auto came = call({order}, tx, [&](auto *in, auto *texts, auto *why) {
+            return sqlock_stock_status(handle(), in, texts[0], &out.state,
+                                       &remaining_ms, why);
+        });
+
+        out.remaining = milliseconds{remaining_ms};
+        return found(came, out);
+    }
+    /** Give back the quantities of reservations whose time is over, and tell
+     *  how many these were. */
+    std::int64_t expire()
+    {
+        return expire(std::nothrow).value();
+    }
+    result<std::int64_t> expire(const std::nothrow_t &)
+    {
+        std::int64_t expired = 0;
+        sqlock_error why = {};
+
+        if (!handle_)
+            return detail::empty();
+        const int code = sqlock_stock_expire(handle(), &expired, &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return expired;
+    }
+    /** Remove old orders and reservations, and count them. */
+    sqlock_stock_reaped reap(milliseconds retention = milliseconds{0},
+                             bool dry_run = false)
+    {
+        return reap(std::nothrow, retention, dry_run).value();
+    }
+    result<sqlock_stock_reaped> reap(const std::nothrow_t &,
+                                     milliseconds retention = milliseconds{0},
+                                     bool dry_run = false)
+    {
+        sqlock_stock_reap_options how = SQLOCK_STOCK_REAP_INIT;
+        sqlock_stock_reaped reaped = {};
+        sqlock_error why = {};
+
+        how.retention_ms = retention.count();
+        how.dry_run = dry_run;
+        if (!handle_)
+            return detail::empty();
+        const int code = sqlock_stock_reap(handle(), &how, &reaped, &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return reaped;
+    }
+
+    /** Counts since it was opened; no I/O. */
+    sqlock_stock_stats statistics() const
+    {
+        sqlock_stock_stats out = {};
+
+        if (handle_)
+            sqlock_stock_statistics(handle(), &out);
+        return out;
+    }
+    /** For functions of stock.h; NULL where it was moved from. */
+    sqlock_stock *native_handle() const
+    {
+        return handle();
+    }
+
+  private:
+    struct closer {
+        std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
+
+        void operator()(sqlock_stock *opened) const noexcept
+        {
+            sqlock_stock_close(opened);
+        }
+    };
+    std::shared_ptr<sqlock_stock> handle_;
+
+    explicit stock(std::shared_ptr<sqlock_stock> opened)
+        : handle_(std::move(opened))
+    {
+    }
+
+    sqlock_stock *handle() const
+    {
+        return handle_.get();
+    }
+    static std::optional<std::int64_t> known(std::int64_t quantity)
+    {
+        if (quantity < 0)
+            return std::nullopt;
+        return quantity;
+    }
+    template <class T>
+    static result<std::optional<T>> found(const result<void> &came, T value)
+    {
+        if (came)
+            return std::optional<T>(value);
+        if (came.error().code == SQLOCK_ENOTFOUND)
+            return std::optional<T>();
+        return came.error();
+    }
+
+    /* With texts as C takes them, and the open transaction; nullopt: NULL. */
+    template <class Call>
+    result<void> call(const std::vector<order_id> &given, transaction *tx,
+                      Call make)
+    {
+        std::vector<detail::c_text> copies;
+        std::vector<const char *> texts;
+        sqlock_error why = {};
+
+        if (!handle_ || (tx != nullptr && tx->native_handle() == nullptr))
+            return detail::empty();
+        copies.reserve(given.size());
+        for (const order_id &text : given) {
+            copies.emplace_back(text.value_or(std::string_view()));
+            if (!copies.back().valid())
+                return detail::c_text::refused();
+            texts.push_back(text ? copies.back().get() : nullptr);
+        }
+        const int code = make(tx != nullptr ? tx->native_handle() : nullptr,
+                              texts.data(), &why);
+        return detail::result_of(code, why);
+    }
+    static result<stock_answer> told(const result<void> &came,
+                                     const sqlock_stock_answer &answer)
+    {
+        stock_answer out;
+
+        if (!came) {
+            failure why = came.error();
+            why.left = answer.left;
+            why.line = answer.line;
+            return why;
+        }
+        out.left = known(answer.left);
+        out.duplicate = answer.is_duplicate;
+        out.attempts = answer.attempts;
+        return out;
+    }
+    template <class Function>
+    result<stock_answer> change(Function function, std::string_view item,
+                                std::int64_t quantity, order_id order,
+                                transaction *tx)
+    {
+        sqlock_stock_answer answer = {};
+
+        answer.left = -1;
+        auto came =
+            call({order, item}, tx, [&](auto *in, auto *texts, auto *why) {
+                return function(handle(), in, texts[0], texts[1], quantity,
+                                &answer, why);
+            });
+        return told(came, answer);
+    }
+    template <class Function>
+    result<stock_answer> decide(Function function, std::string_view order,
+                                transaction *tx)
+    {
+        sqlock_stock_answer answer = {};
+
+        answer.left = -1;
+        auto came = call({order}, tx, [&](auto *in, auto *texts, auto *why) {
+            return function(handle(), in, texts[0], &answer, why);
+        });
+        return told(came, answer);
+    }
+    template <class Function>
+    result<stock_answer> change_many(const std::vector<stock_line> &lines,
+                                     order_id order, transaction *tx,
+                                     Function function)
+    {
+        std::vector<order_id> texts_of{order};
+        std::vector<sqlock_stock_line> natives(lines.size());
+        sqlock_stock_answer answer = {};
+
+        answer.left = -1;
+        for (const stock_line &line : lines)
+            texts_of.emplace_back(line.item);
+        auto came = call(texts_of, tx, [&](auto *in, auto *texts, auto *why) {
+            for (std::size_t i = 0; i < lines.size(); i++) {
+                natives[i].item = texts[i + 1];
+                natives[i].quantity = lines[i].quantity;
+            }
+            return function(handle(), in, texts[0], natives.data(),
+                            natives.size(), &answer, why);
+        });
+        auto out = told(came, answer);
+        if (out) {
+            out->left = std::nullopt;
+            for (const sqlock_stock_line &line : natives)
+                out->lines.push_back(known(line.left));
+        }
+        return out;
+    }
+};
+
+/** Create sqlock's tables of stock where they do not exist yet. */
+inline result<void> create_stock_schema(const std::nothrow_t &,
+                                        std::string_view url,
+                                        const registry_options &options = {})
+{
+    const detail::c_text where(url);
+    const sqlock_options how = options.native();
+    sqlock_error why = {};
+
+    if (!where.valid())
+        return detail::c_text::refused();
+    return detail::result_of(
+        sqlock_stock_schema_create(where.get(), &how, &why), why);
+}
+inline void create_stock_schema(std::string_view url,
+                                const registry_options &options = {})
+{
+    create_stock_schema(std::nothrow, url, options).value();
+}
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_STOCK_HPP */

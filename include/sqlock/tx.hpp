@@ -1,0 +1,559 @@
+/*
+ * sqlock/tx.hpp - transactions that a lease guards
+ *
+ *     auto lease = registry.acquire("invoices", 5s);
+ *     auto tx = sqlock::transaction::begin(registry);
+ *
+ *     tx.guard(lease);
+ *     tx.execute("UPDATE account SET amount = ? WHERE id = ?", 100, 7);
+ *     tx.commit();
+ *
+ * What tx.h says of its functions holds here.  A transaction that is not
+ * committed is rolled back by its destructor.  It ends before the leases that
+ * it guards are released: declare it after them.
+ */
+#ifndef SQLOCK_TX_HPP
+#define SQLOCK_TX_HPP
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <sqlock.hpp>
+#include <sqlock/many.hpp>
+#include <sqlock/tx.h>
+#include <sqlock/value.hpp>
+
+namespace sqlock
+{
+
+/** A table of the application, as sqlock_table. */
+struct table {
+    std::string name;
+    std::string key_column;
+    std::string version_column;
+    sqlock_version_kind version_kind = SQLOCK_VERSION_INTEGER;
+    std::string fence_column;
+    std::string fence_owner_column;
+
+    /** Valid as long as this object. */
+    sqlock_table native() const
+    {
+        const auto set = [](const std::string &text) {
+            return text.empty() ? nullptr : text.c_str();
+        };
+        sqlock_table out = SQLOCK_TABLE_INIT;
+
+        out.name = set(name);
+        out.key_column = set(key_column);
+        out.version_column = set(version_column);
+        out.version_kind = version_kind;
+        out.fence_column = set(fence_column);
+        out.fence_owner_column = set(fence_owner_column);
+        return out;
+    }
+};
+
+/** One assignment of an update, column = value. */
+struct assignment {
+    std::string column;
+    value to;
+};
+
+/* ----------------------------------------------------------- transaction -- */
+
+/** A transaction, rolled back with the end of this object unless it was
+ *  committed.  One thread at a time uses it. */
+class transaction
+{
+  public:
+    /** On a connection of the registry. */
+    static transaction begin(const registry &of)
+    {
+        return begin(std::nothrow, of).value();
+    }
+    static result<transaction> begin(const std::nothrow_t &, const registry &of)
+    {
+        sqlock_tx *begun = nullptr;
+        sqlock_error why = {};
+        auto owner = detail::access::share(of);
+
+        if (!owner)
+            return detail::empty();
+        const int code = sqlock_tx_begin(&begun, owner.get(), &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return transaction(std::move(owner), begun);
+    }
+
+    /** On the application's own PGconn, MYSQL or sqlite3; joins the transaction
+     *  that is open there. */
+    static transaction adopt(const registry &of, void *connection)
+    {
+        return adopt(std::nothrow, of, connection).value();
+    }
+    static result<transaction> adopt(const std::nothrow_t &, const registry &of,
+                                     void *connection)
+    {
+        sqlock_tx *begun = nullptr;
+        sqlock_error why = {};
+        auto owner = detail::access::share(of);
+
+        if (!owner)
+            return detail::empty();
+        const int code = sqlock_tx_adopt(&begun, owner.get(), connection, &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return transaction(std::move(owner), begun);
+    }
+
+    transaction(transaction &&other) noexcept
+        : owner_(std::move(other.owner_)),
+          tx_(std::exchange(other.tx_, nullptr))
+    {
+    }
+    transaction &operator=(transaction &&other) noexcept
+    {
+        if (this != &other) {
+            end();
+            owner_ = std::move(other.owner_);
+            tx_ = std::exchange(other.tx_, nullptr);
+        }
+        return *this;
+    }
+    ~transaction()
+    {
+        end();
+    }
+
+    /** Commit it.  SQLOCK_EUNCERTAIN: it may be committed or not; any other
+     *  failure: it was rolled back. */
+    void commit()
+    {
+        commit(std::nothrow).value();
+    }
+    result<void> commit(const std::nothrow_t &)
+    {
+        return over(sqlock_tx_commit);
+    }
+    void rollback()
+    {
+        rollback(std::nothrow).value();
+    }
+    result<void> rollback(const std::nothrow_t &)
+    {
+        return over(sqlock_tx_rollback);
+    }
+    /** Leave the transaction of an adopted connection to the application.
+     *  After SQLOCK_EINVAL, because it is not adopted, it goes on. */
+    void leave()
+    {
+        leave(std::nothrow).value();
+    }
+    result<void> leave(const std::nothrow_t &)
+    {
+        sqlock_error why = {};
+
+        if (!usable())
+            return detail::empty();
+        const int code = sqlock_tx_leave(tx_, &why);
+        if (code != SQLOCK_EINVAL)
+            tx_ = nullptr;
+        return detail::result_of(code, why);
+    }
+
+    /** One statement, with a `?` for each parameter. */
+    template <class... Parameters>
+    rows execute(std::string_view sql, const Parameters &...parameters)
+    {
+        return execute(std::nothrow, sql, parameters...).value();
+    }
+    template <class... Parameters>
+    result<rows> execute(const std::nothrow_t &, std::string_view sql,
+                         const Parameters &...parameters)
+    {
+        const std::array<value, sizeof...(Parameters)> all = {
+            {value(parameters)...}};
+
+        return run(sql, all.data(), all.size());
+    }
+    rows execute(std::string_view sql, const std::vector<value> &parameters)
+    {
+        return run(sql, parameters.data(), parameters.size()).value();
+    }
+    result<rows> execute(const std::nothrow_t &, std::string_view sql,
+                         const std::vector<value> &parameters)
+    {
+        return run(sql, parameters.data(), parameters.size());
+    }
+
+    /** Let the database check that a lease is still ours, and keep anybody from
+     *  taking the lock before the transaction ends. */
+    template <class Held> void guard(const Held &held)
+    {
+        guard(std::nothrow, held).value();
+    }
+    result<void> guard(const std::nothrow_t &, const lease &held)
+    {
+        return guard_lock(held.native_handle());
+    }
+    result<void> guard(const std::nothrow_t &, const mutex &held)
+    {
+        return guard_lock(held.native_handle());
+    }
+    result<void> guard(const std::nothrow_t &, const leases &held)
+    {
+        if (held.empty())
+            return failure(SQLOCK_EOWNER);
+        for (std::size_t i = 0; i < held.size(); i++)
+            if (auto came = guard_lock(held.native_handle(i)); !came)
+                return came;
+        return {};
+    }
+
+    /** Lock names until the transaction ends: others than the leases of the
+     *  same names. */
+    template <class Rep, class Period>
+    void lock(std::initializer_list<std::string_view> names,
+              std::chrono::duration<Rep, Period> wait)
+    {
+        lock(std::nothrow, names, wait).value();
+    }
+    template <class Rep, class Period>
+    result<void> lock(const std::nothrow_t &,
+                      std::initializer_list<std::string_view> names,
+                      std::chrono::duration<Rep, Period> wait)
+    {
+        return lock_all(names.begin(), names.size(), detail::to_ms(wait));
+    }
+    template <class Rep, class Period>
+    void lock(const std::vector<std::string_view> &names,
+              std::chrono::duration<Rep, Period> wait)
+    {
+        lock(std::nothrow, names, wait).value();
+    }
+    template <class Rep, class Period>
+    result<void> lock(const std::nothrow_t &,
+                      const std::vector<std::string_view> &names,
+                      std::chrono::duration<Rep, Period> wait)
+    {
+        return lock_all(names.data(), names.size(), detail::to_ms(wait));
+    }
+
+    /** Lock a row FOR UPDATE, or FOR SHARE; false where there is none. */
+    template <class Rep, class Period>
+    bool lock_row(const table &of, const value &key,
+                  std::chrono::duration<Rep, Period> wait, bool share = false)
+    {
+        return lock_row(std::nothrow, of, key, wait, share).value();
+    }
+    template <class Rep, class Period>
+    result<bool>
+    lock_row(const std::nothrow_t &, const table &of, const value &key,
+             std::chrono::duration<Rep, Period> wait, bool share = false)
+    {
+        return found(with_row(of, key, [&](auto *t, auto *k, auto *why) {
+            return sqlock_tx_lock_row(tx_, t, k, share, detail::to_ms(wait),
+                                      why);
+        }));
+    }
+
+    /** Refuse an old token: SQLOCK_ECONFLICT where a later holder was here. */
+    void fence(const table &of, const value &key, std::int64_t token,
+               std::string_view owner)
+    {
+        fence(std::nothrow, of, key, token, owner).value();
+    }
+    result<void> fence(const std::nothrow_t &, const table &of,
+                       const value &key, std::int64_t token,
+                       std::string_view owner)
+    {
+        const detail::c_text text(owner);
+
+        if (!text.valid())
+            return detail::c_text::refused();
+        return with_row(of, key, [&](auto *t, auto *k, auto *why) {
+            return sqlock_tx_fence(tx_, t, k, token, text.get(), why);
+        });
+    }
+
+    /** The version of a row. */
+    sqlock_row_version version(const table &of, const value &key)
+    {
+        return version(std::nothrow, of, key).value();
+    }
+    result<sqlock_row_version> version(const std::nothrow_t &, const table &of,
+                                       const value &key)
+    {
+        sqlock_row_version out = {};
+        auto came = with_row(of, key, [&](auto *t, auto *k, auto *why) {
+            return sqlock_tx_version(tx_, t, k, &out, why);
+        });
+
+        if (!came)
+            return came.error();
+        return out;
+    }
+
+    /** Update a row that still has the expected version; SQLOCK_ECONFLICT where
+     *  it has another.  Gives the next version. */
+    sqlock_row_version update(const table &of, const value &key,
+                              const sqlock_row_version &expected,
+                              const std::vector<assignment> &set)
+    {
+        return update(std::nothrow, of, key, expected, set).value();
+    }
+    result<sqlock_row_version> update(const std::nothrow_t &, const table &of,
+                                      const value &key,
+                                      const sqlock_row_version &expected,
+                                      const std::vector<assignment> &set)
+    {
+        std::vector<sqlock_assignment> natives;
+        sqlock_row_version next = {};
+
+        for (const assignment &one : set) {
+            if (!one.to.valid())
+                return detail::c_text::refused();
+            natives.push_back({one.column.c_str(), one.to.native()});
+        }
+        auto came = with_row(of, key, [&](auto *t, auto *k, auto *why) {
+            return sqlock_tx_update(tx_, t, k, &expected, natives.data(),
+                                    natives.size(), &next, why);
+        });
+        if (!came)
+            return came.error();
+        return next;
+    }
+
+    /** For functions of tx.h; NULL once it has ended. */
+    sqlock_tx *native_handle() const noexcept
+    {
+        return tx_;
+    }
+
+  private:
+    friend struct retry_access;
+
+    std::shared_ptr<sqlock_registry> owner_; /* empty: in retry(), not ours */
+    sqlock_tx *tx_;                          /* NULL: over */
+
+    transaction(std::shared_ptr<sqlock_registry> owner, sqlock_tx *begun)
+        : owner_(std::move(owner)), tx_(begun)
+    {
+    }
+
+    bool usable() const noexcept
+    {
+        return tx_ != nullptr;
+    }
+    void end() noexcept
+    {
+        if (tx_ != nullptr && owner_)
+            (void)sqlock_tx_rollback(tx_, nullptr);
+        tx_ = nullptr;
+    }
+    result<void> over(int (*finish)(sqlock_tx *, sqlock_error *))
+    {
+        sqlock_error why = {};
+
+        if (!usable())
+            return detail::empty();
+        if (!owner_)
+            return failure(SQLOCK_EINVAL, "retry() ends its transaction");
+        return detail::result_of(finish(std::exchange(tx_, nullptr), &why),
+                                 why);
+    }
+    result<rows> run(std::string_view sql, const value *parameters,
+                     std::size_t count)
+    {
+        const detail::c_text text(sql);
+        std::vector<sqlock_value> natives;
+        rows came;
+        sqlock_error why = {};
+
+        if (!usable())
+            return detail::empty();
+        if (!text.valid())
+            return detail::c_text::refused();
+        for (std::size_t i = 0; i < count; i++) {
+            if (!parameters[i].valid())
+                return detail::c_text::refused();
+            natives.push_back(parameters[i].native());
+        }
+        const int code =
+            sqlock_tx_execute(tx_, text.get(), natives.data(), natives.size(),
+                              came.native_handle(), &why);
+        if (code != 0)
+            return detail::result_of(code, why).error();
+        return came;
+    }
+    result<void> guard_lock(sqlock_lock *lock)
+    {
+        sqlock_error why = {};
+
+        if (!usable())
+            return detail::empty();
+        if (lock == nullptr)
+            return failure(SQLOCK_EOWNER);
+        return detail::result_of(sqlock_tx_guard(tx_, lock, &why), why);
+    }
+    result<void> lock_all(const std::string_view *names, std::size_t count,
+                          std::int64_t wait_ms)
+    {
+        std::vector<std::string> copies(names, names + count);
+        std::vector<const char *> texts;
+        sqlock_error why = {};
+
+        if (!usable())
+            return detail::empty();
+        for (const std::string &name : copies) {
+            if (name.find('\0') != std::string::npos)
+                return detail::c_text::refused();
+            texts.push_back(name.c_str());
+        }
+        const int code = sqlock_tx_lock(tx_, texts.data(), texts.size(),
+                                        wait_ms, false, nullptr, &why);
+        return detail::result_of(code, why);
+    }
+    template <class Call>
+    result<void> with_row(const table &of, const value &key, Call call)
+    {
+        const sqlock_table native = of.native();
+        const sqlock_value native_key = key.native();
+        sqlock_error why = {};
+
+        if (!usable())
+            return detail::empty();
+        if (!key.valid())
+            return detail::c_text::refused();
+        return detail::result_of(call(&native, &native_key, &why), why);
+    }
+    static result<bool> found(const result<void> &came)
+    {
+        if (!came && came.error().code != SQLOCK_ENOTFOUND)
+            return came.error();
+        return came.has_value();
+    }
+};
+
+/* ----------------------------------------------------------------- retry -- */
+
+/** Limits of retry(); zero means the default. */
+struct retry_options {
+    unsigned attempts = 0;
+    milliseconds deadline{0};
+    milliseconds longest_pause{0};
+    unsigned pessimistic_after = 0;
+};
+
+/** For the functions below. */
+struct retry_access {
+    template <class Work>
+    static result<void> run(const registry &of, Work &work,
+                            const retry_options &options)
+    {
+        struct context {
+            Work *work;
+#if defined(__cpp_exceptions)
+            std::exception_ptr other; /* that is none of ours */
+#endif
+        };
+        context with = {};
+        sqlock_retry_options how = SQLOCK_RETRY_INIT;
+        sqlock_error why = {};
+
+        with.work = &work;
+        how.attempts = options.attempts;
+        how.deadline_ms = detail::to_option(options.deadline);
+        how.pause_ms = detail::to_option(options.longest_pause);
+        how.pessimistic_after = options.pessimistic_after;
+        const int code = sqlock_tx_retry(
+            of.native_handle(),
+            [](void *passed, sqlock_tx *tx, const sqlock_attempt *attempt,
+               sqlock_error *err) {
+                auto *in = static_cast<context *>(passed);
+                transaction open(nullptr, tx);
+#if defined(__cpp_exceptions)
+                try {
+                    return attempt_of(*in->work, open, *attempt, err);
+                } catch (const error &came) {
+                    return told(came.why(), err);
+                } catch (...) {
+                    in->other = std::current_exception();
+                    return static_cast<int>(SQLOCK_ECANCELED);
+                }
+#else
+                return attempt_of(*in->work, open, *attempt, err);
+#endif
+            },
+            &with, &how, nullptr, &why);
+#if defined(__cpp_exceptions)
+        if (with.other)
+            std::rethrow_exception(with.other);
+#endif
+        return detail::result_of(code, why);
+    }
+
+  private:
+    /* The first failure is the one to tell. */
+    static int told(const failure &came, sqlock_error *err)
+    {
+        if (err != nullptr) {
+            err->code = came.code;
+            err->native = came.native;
+            std::snprintf(err->sqlstate, sizeof err->sqlstate, "%s",
+                          came.sqlstate.c_str());
+            std::snprintf(err->message, sizeof err->message, "%s",
+                          came.message.c_str());
+        }
+        return came.code < 0 ? came.code : SQLOCK_EINVAL;
+    }
+    template <class Work>
+    static int attempt_of(Work &work, transaction &tx,
+                          const sqlock_attempt &attempt, sqlock_error *err)
+    {
+        const auto call = [&]() -> decltype(auto) {
+            if constexpr (std::is_invocable_v<Work &, transaction &,
+                                              const sqlock_attempt &>)
+                return work(tx, attempt);
+            else
+                return work(tx);
+        };
+
+        if constexpr (std::is_void_v<decltype(call())>) {
+            call();
+        } else {
+            const result<void> came = call();
+            if (!came)
+                return told(came.error(), err);
+        }
+        return 0;
+    }
+};
+
+/**
+ * Run work(tx) or work(tx, attempt) in a transaction, and commit it; again
+ * after SQLOCK_ECONFLICT, ERETRY, EBUSY and ETIMEDOUT, that it throws or gives
+ * in a result<void>.  Any other exception rolls back, and goes on to the
+ * caller.
+ */
+template <class Work>
+result<void> retry(const std::nothrow_t &, const registry &of, Work &&work,
+                   const retry_options &options = {})
+{
+    return retry_access::run(of, work, options);
+}
+template <class Work>
+void retry(const registry &of, Work &&work, const retry_options &options = {})
+{
+    retry_access::run(of, work, options).value();
+}
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_TX_HPP */

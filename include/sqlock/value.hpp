@@ -1,0 +1,174 @@
+/*
+ * sqlock/value.hpp - values of SQL statements, and their results
+ *
+ *     auto rows = tx.execute("SELECT name, amount FROM account "
+ *                            "WHERE id = ?", 7);
+ *
+ *     if (!rows.empty() && rows.integer(0, 1) > 100)
+ *         std::cout << rows.text(0, 0).value_or("(no name)");
+ */
+#ifndef SQLOCK_VALUE_HPP
+#define SQLOCK_VALUE_HPP
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <sqlock/result.hpp>
+#include <sqlock/value.h>
+
+namespace sqlock
+{
+
+/** A parameter of a statement: an integer, a text or null. */
+class value
+{
+  public:
+    value(std::nullptr_t = nullptr)
+    {
+    }
+    template <class Integer,
+              std::enable_if_t<std::is_integral_v<Integer>, int> = 0>
+    value(Integer integer) : type_(SQLOCK_INT64)
+    {
+        /* What does not fit is a text, which the database judges. */
+        if constexpr (std::is_unsigned_v<Integer> &&
+                      sizeof(Integer) >= sizeof(std::int64_t)) {
+            if (integer > static_cast<Integer>(INT64_MAX)) {
+                type_ = SQLOCK_TEXT;
+                text_ = std::to_string(integer);
+                return;
+            }
+        }
+        integer_ = static_cast<std::int64_t>(integer);
+    }
+    value(std::string text) : type_(SQLOCK_TEXT), text_(std::move(text))
+    {
+    }
+    value(std::string_view text) : value(std::string(text))
+    {
+    }
+    value(const char *text) : value(std::string(text))
+    {
+    }
+    template <class T>
+    value(const std::optional<T> &from) : value(from ? value(*from) : value())
+    {
+    }
+
+    /** Valid as long as this object. */
+    sqlock_value native() const
+    {
+        sqlock_value out = {};
+
+        out.type = type_;
+        out.integer = integer_;
+        if (type_ == SQLOCK_TEXT) {
+            out.text = text_.c_str();
+            out.length = text_.size();
+        }
+        return out;
+    }
+    bool valid() const noexcept
+    {
+        return text_.find('\0') == std::string::npos;
+    }
+
+  private:
+    sqlock_type type_ = SQLOCK_NULL;
+    std::int64_t integer_ = 0;
+    std::string text_;
+};
+
+/** What a statement gave. */
+class rows
+{
+  public:
+    rows() = default;
+    rows(rows &&other) noexcept
+        : result_(std::exchange(other.result_, sqlock_result{}))
+    {
+    }
+    rows &operator=(rows &&other) noexcept
+    {
+        std::swap(result_, other.result_);
+        return *this;
+    }
+    ~rows()
+    {
+        sqlock_result_clear(&result_);
+    }
+
+    std::size_t size() const noexcept
+    {
+        return result_.rows;
+    }
+    bool empty() const noexcept
+    {
+        return result_.rows == 0;
+    }
+    std::size_t columns() const noexcept
+    {
+        return result_.columns;
+    }
+    /** How many rows were inserted, changed or deleted. */
+    std::int64_t affected() const noexcept
+    {
+        return result_.affected;
+    }
+
+    /** A cell, or nothing where it is null. */
+    std::optional<std::string> text(std::size_t row, std::size_t column) const
+    {
+        const sqlock_value &cell = at(row, column);
+
+        if (cell.type == SQLOCK_NULL)
+            return std::nullopt;
+        if (cell.type == SQLOCK_INT64)
+            return std::to_string(cell.integer);
+        return std::string(cell.text, cell.length);
+    }
+    /** Also of a text that is one; any other is refused with
+     *  SQLOCK_EINVAL. */
+    std::optional<std::int64_t> integer(std::size_t row,
+                                        std::size_t column) const
+    {
+        const sqlock_value &cell = at(row, column);
+
+        if (cell.type == SQLOCK_NULL)
+            return std::nullopt;
+        if (cell.type == SQLOCK_INT64)
+            return cell.integer;
+        char *end = nullptr;
+        errno = 0;
+        const long long parsed = std::strtoll(cell.text, &end, 10);
+        if (end == cell.text || *end != '\0' || errno != 0)
+            detail::raise(failure(SQLOCK_EINVAL, "the cell is no integer"));
+        return parsed;
+    }
+
+    sqlock_result *native_handle() noexcept
+    {
+        return &result_;
+    }
+
+  private:
+    sqlock_result result_ = {};
+
+    const sqlock_value &at(std::size_t row, std::size_t column) const
+    {
+        if (row >= result_.rows || column >= result_.columns)
+            detail::raise(failure(SQLOCK_EINVAL, "there is no such cell"));
+        return result_.cells[row * result_.columns + column];
+    }
+};
+
+} /* namespace sqlock */
+
+#endif /* SQLOCK_VALUE_HPP */

@@ -1,0 +1,767 @@
+/*
+ * topics.cc - the headers of topics for C++ against a database: many locks,
+ * requests, transactions, stock, once, counters
+ *
+ *     topics URL REGION
+ *
+ * Prints "ok - what" or "not ok - what" of each test.
+ */
+#include "check.hpp"
+
+#include <sqlock/async.hpp>
+#include <sqlock/many.hpp>
+#include <sqlock/once.hpp>
+#include <sqlock/stats.hpp>
+#include <sqlock/stock.hpp>
+#include <sqlock/tx.hpp>
+
+#include <array>
+#include <atomic>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include <poll.h>
+#if defined(HAVE_SQLITE)
+#include <sqlite3.h>
+#endif
+
+template <class T>
+constexpr bool moves_only =
+    !std::is_copy_constructible_v<T> && !std::is_copy_assignable_v<T> &&
+    std::is_nothrow_move_constructible_v<T> &&
+    std::is_nothrow_move_assignable_v<T>;
+
+static_assert(moves_only<sqlock::leases>);
+static_assert(moves_only<sqlock::transaction>);
+static_assert(moves_only<sqlock::rows>);
+static_assert(moves_only<sqlock::stock>);
+static_assert(moves_only<sqlock::acquisition>);
+static_assert(moves_only<sqlock::releasing>);
+
+static bool is(const char *scheme)
+{
+    return url.compare(0, std::string(scheme).size(), scheme) == 0;
+}
+
+static bool readable(int fd)
+{
+    pollfd on = {fd, POLLIN, 0};
+
+    return ::poll(&on, 1, 0) == 1;
+}
+
+/* Names that no other test uses, since items are of all regions. */
+static std::string own(const char *name)
+{
+    return options.region + "/" + name;
+}
+
+/* ------------------------------------------------------------------ many -- */
+
+static void test_many()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    const std::vector<std::string> names{"many/b", "many/a", "many/c"};
+
+    {
+        auto all = sqlock::acquire_many(registry, names, patience);
+        check(all && all.size() == 3 && all.remaining() > 0ms &&
+                  all.name(0) == "many/b" && all.token(2) > 0 &&
+                  all.native_handle(3) == nullptr &&
+                  !other.try_acquire("many/a"),
+              "many are held together");
+        all.check();
+        all.renew();
+        check(
+            sqlock::acquire_many(std::nothrow, other, {"many/c", "many/d"}, 0s)
+                        .error()
+                        .code == SQLOCK_EBUSY &&
+                other.try_acquire("many/d"),
+            "who does not get all gets none");
+        check(thrown([&] {
+                  (void)sqlock::acquire_many(other, {"many/c", "many/d"}, 20ms);
+              }) == SQLOCK_ETIMEDOUT,
+              "nor after a wait");
+        auto some = sqlock::acquire_free(other, {"many/d", "many/a", "many/e"});
+        check(some.held() && some.size() == 2 && some.name(0) == "many/d" &&
+                  some.name(1) == "many/e",
+              "those that are free may be taken");
+        check(sqlock::acquire_free(other, names).empty(), "perhaps none");
+
+        auto moved = std::move(all);
+        check(moved.held() && !all.held() && all.empty() &&
+                  all.remaining() == 0ms &&
+                  thrown([&] { all.check(); }) == SQLOCK_EEXPIRED &&
+                  thrown([&] { all.release(); }) == SQLOCK_EOWNER &&
+                  thrown([&] { all.renew(); }) == SQLOCK_EOWNER &&
+                  thrown([&] { (void)all.token(0); }) == SQLOCK_EINVAL,
+              "what was moved from holds nothing");
+        moved = std::move(some);
+        check(static_cast<bool>(other.try_acquire("many/a")),
+              "assigned to, it gives back what it had");
+    }
+    auto again = sqlock::acquire_many(other, names, 0s);
+    again.release();
+    check(!again && again.empty() && other.try_acquire("many/b"),
+          "all are released together");
+    check(sqlock::acquire_many(std::nothrow, registry, {nul_inside}, 0s)
+                      .error()
+                      .code == SQLOCK_EINVAL &&
+              thrown([&] {
+                  (void)sqlock::acquire_many(registry, {"many/a", "\xff"}, 0s);
+              }) == SQLOCK_EINVAL,
+          "one name that is wrong refuses all");
+}
+
+static void test_many_lost()
+{
+    const auto registry = open_registry();
+    std::atomic<int> told{0}, code{0};
+    sqlock::acquire_options how;
+
+    how.ttl = 2s;
+    how.on_lost = [&](int why) {
+        code = why;
+        told++;
+    };
+    auto all =
+        sqlock::acquire_many(registry, {"lost/1", "lost/2"}, patience, how);
+    end_lease(registry, "lost/2");
+    check(comes_true([&] { return told == 1; }) && code == SQLOCK_ELOST,
+          "the loss of one of many is told");
+    check(!all.held() && thrown([&] { all.check(); }) == SQLOCK_EEXPIRED &&
+              all.renew(std::nothrow).error().code == SQLOCK_ELOST,
+          "and by check() and renew()");
+    check(thrown([&] { all.release(); }) == SQLOCK_ELOST && all.empty(),
+          "and by release()");
+}
+
+/* Sets that lie crosswise, by threads with a registry each. */
+static void test_crosswise()
+{
+    std::array<std::atomic<int>, 4> inside{};
+    std::atomic<int> overlaps{0}, errors{0};
+    std::vector<std::thread> threads;
+
+    for (std::size_t i = 0; i < 4; i++)
+        threads.emplace_back([&, i] {
+            try {
+                const auto registry = open_registry();
+                const std::size_t one = i, two = (i + 1) % 4;
+                const std::vector<std::string> names{
+                    "cross/" + std::to_string(two),
+                    "cross/" + std::to_string(one)};
+
+                for (int round = 0; round < 8; round++) {
+                    auto all = sqlock::acquire_many(registry, names, patience);
+                    if (++inside[one] != 1 || ++inside[two] != 1)
+                        overlaps++;
+                    --inside[one], --inside[two];
+                }
+            } catch (const sqlock::error &why) {
+                std::printf("# %s\n", why.what());
+                errors++;
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    check(overlaps == 0 && errors == 0,
+          "sets that lie crosswise neither overlap nor wait for ever");
+}
+
+/* -------------------------------------------------------------- requests -- */
+
+static void test_async()
+{
+    const auto registry = open_registry();
+    auto holder = registry.acquire("async", 0s);
+    auto coming = sqlock::acquire_async(registry, "async", patience);
+
+    check(coming.valid() && !coming.ready() && !readable(coming.fd()) &&
+              coming.wait_for(20ms) == std::future_status::timeout,
+          "a request waits");
+    auto moved = std::move(coming);
+    check(!coming.valid() && coming.fd() == -1 &&
+              thrown([&] { (void)coming.get(); }) == SQLOCK_EINVAL,
+          "and moves");
+    auto going = sqlock::release_async(std::move(holder));
+    check(!holder.held(), "from here it is not held");
+    going.get();
+    check(moved.wait_for(patience) == std::future_status::ready &&
+              readable(moved.fd()),
+          "its descriptor tells of the grant");
+    auto lease = moved.get();
+    check(lease.held() && lease.token() > 0 && !moved.valid() &&
+              !registry.try_acquire("async"),
+          "whoever gets it holds the lock");
+    lease.release();
+    check(thrown([&] { (void)sqlock::release_async(std::move(lease)); }) ==
+              SQLOCK_EOWNER,
+          "what is not held is not released");
+
+    auto late = sqlock::acquire_async(registry, "async", patience);
+    auto held = late.get();
+    auto busy = sqlock::acquire_async(registry, "async", 0s);
+    check(busy.get(std::nothrow).error().code == SQLOCK_EBUSY,
+          "a request that is refused is told in a result");
+    auto timed = sqlock::acquire_async(registry, "async", 20ms);
+    check(thrown([&] { (void)timed.get(); }) == SQLOCK_ETIMEDOUT,
+          "or by an exception");
+    auto cancelled = sqlock::acquire_async(registry, "async", sqlock::forever);
+    std::thread([&] { cancelled.cancel(); }).join();
+    check(thrown([&] { (void)cancelled.get(); }) == SQLOCK_ECANCELED,
+          "a request is cancelled");
+    check(sqlock::acquire_async(std::nothrow, registry, nul_inside, 0s)
+                  .error()
+                  .code == SQLOCK_EINVAL,
+          "a request of a wrong name does not begin");
+
+    sqlock::mutex mutex(registry, "async of a mutex");
+    auto borrowed = mutex.acquire(0s);
+    check(
+        sqlock::release_async(std::nothrow, std::move(borrowed)).error().code ==
+                SQLOCK_EINVAL &&
+            borrowed.held(),
+        "a lease of a mutex is not released by a request");
+}
+
+static void test_async_given_up()
+{
+    const auto registry = open_registry();
+    sqlock::acquire_options watched;
+    std::atomic<int> told{0};
+
+    watched.on_lost = [&](int) { told++; };
+    {
+        auto held = registry.acquire("given up", 0s);
+        auto one = sqlock::acquire_async(registry, "given up", sqlock::forever);
+        auto two = sqlock::acquire_async(registry, "given up", sqlock::forever,
+                                         watched);
+        one = sqlock::acquire_async(registry, "given up", sqlock::forever);
+    }
+    check(registry.acquire(std::nothrow, "given up", patience).has_value(),
+          "requests that are given up leave no lock");
+    {
+        auto one = sqlock::acquire_async(registry, "given up", patience);
+        one.wait();
+        auto two =
+            sqlock::acquire_async(registry, "given up", patience, watched);
+        one = std::move(two);
+        one.wait();
+    }
+    check(registry.acquire(std::nothrow, "given up", patience).has_value() &&
+              told == 0,
+          "nor do those that were granted");
+}
+
+static void test_async_lost()
+{
+    const auto registry = open_registry();
+    sqlock::acquire_options how;
+
+    how.ttl = 2s;
+    auto lease = sqlock::acquire_async(registry, "async lost", 0s, how).get();
+    const int fd = sqlock::lost_fd(lease);
+    check(!readable(fd), "a descriptor of a lease that is held is silent");
+    end_lease(registry, "async lost");
+    check(comes_true([&] { return readable(fd); }) && !lease.held(),
+          "and tells of its loss");
+    auto going = sqlock::release_async(std::move(lease));
+    check(thrown([&] { going.get(); }) == SQLOCK_ELOST,
+          "and so does a request that releases it");
+    check(thrown([&] { (void)sqlock::lost_fd(lease); }) == SQLOCK_EOWNER,
+          "one that is not held has none");
+}
+
+static void test_stop()
+{
+#if defined(__cpp_lib_jthread)
+    const auto registry = open_registry();
+    std::stop_source source;
+    auto free = sqlock::acquire(registry, "stop", 0s, source.get_token());
+    check(free.held(), "a lock is taken with a stop_token");
+    std::thread stopper([&] {
+        std::this_thread::sleep_for(30ms);
+        source.request_stop();
+    });
+    check(thrown([&] {
+              (void)sqlock::acquire(registry, "stop", sqlock::forever,
+                                    source.get_token());
+          }) == SQLOCK_ECANCELED,
+          "a stop that is requested ends a wait");
+    stopper.join();
+    check(sqlock::acquire(std::nothrow, registry, "stop", sqlock::forever,
+                          source.get_token())
+                  .error()
+                  .code == SQLOCK_ECANCELED,
+          "also one that was requested before");
+#endif
+}
+
+/* ---------------------------------------------------------- transactions -- */
+
+static const char update[] = "UPDATE INT_STOCK SET QUANTITY = ? WHERE ITEM = ?";
+static const char insert[] = "INSERT INTO INT_STOCK (ITEM, QUANTITY) VALUES "
+                             "(?, ?)";
+
+/* A row of the application, and its quantity. */
+static std::string row(const sqlock::registry &registry, const char *name)
+{
+    auto tx = sqlock::transaction::begin(registry);
+
+    tx.execute(insert, own(name), 1);
+    tx.commit();
+    return own(name);
+}
+
+static std::int64_t quantity(const sqlock::registry &registry,
+                             const std::string &item)
+{
+    auto tx = sqlock::transaction::begin(registry);
+    auto rows =
+        tx.execute("SELECT QUANTITY FROM INT_STOCK WHERE ITEM = ?", item);
+
+    return rows.integer(0, 0).value_or(-1);
+}
+
+static void test_tx()
+{
+    const auto registry = open_registry();
+    const std::string item = row(registry, "tx");
+
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        check(tx.execute(update, 5, item).affected() == 1,
+              "a statement tells how many rows it changed");
+    }
+    check(quantity(registry, item) == 1,
+          "what is not committed is rolled back");
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        tx.execute(update, std::vector<sqlock::value>{7, item});
+        auto moved = std::move(tx);
+        check(thrown([&] { tx.execute("SELECT 1"); }) == SQLOCK_EINVAL &&
+                  thrown([&] { tx.commit(); }) == SQLOCK_EINVAL &&
+                  thrown([&] { tx.rollback(); }) == SQLOCK_EINVAL &&
+                  tx.native_handle() == nullptr,
+              "a transaction that was moved from has ended");
+        check(thrown([&] { moved.leave(); }) == SQLOCK_EINVAL &&
+                  moved.native_handle() != nullptr,
+              "one that is not adopted is not left");
+        moved.commit();
+        check(thrown([&] { moved.commit(); }) == SQLOCK_EINVAL,
+              "one that was committed has ended");
+    }
+    check(quantity(registry, item) == 7, "what is committed stays");
+
+    auto tx = sqlock::transaction::begin(registry);
+    auto rows = tx.execute("SELECT ITEM, QUANTITY, NULL, '12', 'x' FROM "
+                           "INT_STOCK WHERE ITEM = ?",
+                           item);
+    check(rows.size() == 1 && rows.columns() == 5 && rows.text(0, 0) == item &&
+              rows.integer(0, 1) == 7 && rows.text(0, 1) == "7" &&
+              !rows.text(0, 2) && !rows.integer(0, 2) &&
+              rows.integer(0, 3) == 12,
+          "cells are read, and null is no value");
+    check(thrown([&] { (void)rows.integer(0, 4); }) == SQLOCK_EINVAL &&
+              thrown([&] { (void)rows.text(1, 0); }) == SQLOCK_EINVAL &&
+              thrown([&] { (void)rows.text(0, 5); }) == SQLOCK_EINVAL,
+          "a cell that is not there is an error");
+    auto other = std::move(rows);
+    check(rows.empty() && other.size() == 1, "rows move");
+    check(tx.execute(std::nothrow, update, 9, nul_inside).error().code ==
+                  SQLOCK_EINVAL &&
+              tx.execute(std::nothrow, nul_inside).error().code ==
+                  SQLOCK_EINVAL,
+          "a text with a NUL byte is not sent");
+    check(tx.execute("SELECT 1 WHERE 1 = ?", std::optional<int>()).empty(),
+          "what is no value is sent as null");
+    tx.rollback();
+    check(thrown([&] {
+              auto broken = sqlock::transaction::begin(registry);
+              broken.execute("SELECT nonsense FROM nowhere");
+          }) < 0,
+          "a statement that fails is an exception");
+}
+
+static void test_tx_guard()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    const std::string item = row(registry, "guard");
+    sqlock::acquire_options how;
+
+    how.ttl = 60s;
+    auto lease = registry.acquire("guard", 0s, how);
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        tx.guard(lease);
+        tx.execute(update, 2, item);
+        check(lease.release(std::nothrow).error().code == SQLOCK_EINUSE,
+              "a lease that is guarded is not released");
+        tx.commit();
+    }
+    check(quantity(registry, item) == 2, "a guarded write is committed");
+    auto many = sqlock::acquire_many(registry, {"guard/1", "guard/2"}, 0s, how);
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        tx.guard(many);
+        tx.guard(lease);
+        tx.execute(update, 3, item);
+        tx.commit();
+    }
+    check(quantity(registry, item) == 3, "and one that many guard");
+    end_lease(other, "guard/2");
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        check(thrown([&] { tx.guard(many); }) == SQLOCK_ELOST,
+              "the guard sees the loss of one of many");
+    }
+    end_lease(other, "guard");
+    auto successor = other.acquire("guard", patience);
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        check(thrown([&] { tx.guard(lease); }) == SQLOCK_ELOST,
+              "the guard sees that another owner has the lock");
+        check(!tx.execute(std::nothrow, update, 99, item) &&
+                  thrown([&] { tx.commit(); }) == SQLOCK_ELOST,
+              "and nothing is written");
+    }
+    check(quantity(registry, item) == 3, "as a look at the row shows");
+    check(thrown([&] { lease.release(); }) == SQLOCK_ELOST && successor.held(),
+          "the successor keeps the lock");
+    auto tx = sqlock::transaction::begin(registry);
+    check(thrown([&] { tx.guard(lease); }) == SQLOCK_EOWNER &&
+              thrown([&] { tx.guard(sqlock::mutex(registry, "not locked")); }) <
+                  0,
+          "what is not held guards nothing");
+}
+
+static void test_tx_rows()
+{
+    const auto registry = open_registry();
+    const std::string item = row(registry, "rows");
+    sqlock::table table;
+
+    table.name = is("postgres") ? "int_stock" : "INT_STOCK";
+    table.key_column = is("postgres") ? "item" : "ITEM";
+    table.version_column = is("postgres") ? "version" : "VERSION";
+    const char *column = is("postgres") ? "quantity" : "QUANTITY";
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        tx.lock({"rows/2", "rows/1"}, 5s);
+        check(tx.lock_row(table, item, 5s) &&
+                  !tx.lock_row(table, own("no such row"), 5s),
+              "a row is locked, and one that is not there is told");
+        const auto read = tx.version(table, item);
+        const auto next = tx.update(table, item, read, {{column, 40}});
+        check(next.integer == read.integer + 1, "an update raises the version");
+        check(thrown([&] {
+                  tx.update(table, item, read, {{column, 50}});
+              }) == SQLOCK_ECONFLICT,
+              "an old version is refused");
+        check(thrown([&] { (void)tx.version(table, own("no such row")); }) ==
+                  SQLOCK_ENOTFOUND,
+              "a row that is not there has no version");
+        tx.commit();
+    }
+    check(quantity(registry, item) == 40, "the update is committed");
+    if (!is("sqlite")) {
+        auto one = sqlock::transaction::begin(registry);
+        auto two = sqlock::transaction::begin(registry);
+        one.lock({"rows/1"}, 5s);
+        check(thrown([&] { two.lock({"rows/1"}, 0s); }) == SQLOCK_EBUSY,
+              "a name that is locked is refused");
+    }
+}
+
+static void test_retry()
+{
+    const auto registry = open_registry();
+    const std::string item = row(registry, "retry");
+    unsigned attempts = 0;
+
+    sqlock::retry(registry,
+                  [&](sqlock::transaction &tx, const sqlock_attempt &attempt) {
+                      tx.execute(update, attempt.number * 10, item);
+                      attempts++;
+                      if (attempt.number < 3)
+                          throw sqlock::error(sqlock::failure(SQLOCK_ERETRY));
+                  });
+    check(attempts == 3 && quantity(registry, item) == 30,
+          "what asks to be run again is run again");
+    sqlock::retry(registry, [&](sqlock::transaction &tx) {
+        return attempts++ < 5
+                   ? sqlock::result<void>(sqlock::failure(SQLOCK_ECONFLICT))
+                   : (tx.execute(update, 31, item), sqlock::result<void>());
+    });
+    check(attempts == 6 && quantity(registry, item) == 31, "also by a result");
+    bool caught = false;
+    try {
+        sqlock::retry(registry, [&](sqlock::transaction &tx) {
+            tx.execute(update, 99, item);
+            throw std::out_of_range("of the application");
+        });
+    } catch (const std::out_of_range &why) {
+        caught = why.what() == std::string("of the application");
+    }
+    check(caught && quantity(registry, item) == 31,
+          "any other exception rolls back, and is thrown on");
+    sqlock::retry_options few;
+    few.attempts = 2;
+    attempts = 0;
+    check(sqlock::retry(
+              std::nothrow, registry,
+              [&](sqlock::transaction &) {
+                  attempts++;
+                  throw sqlock::error(sqlock::failure(SQLOCK_ECONFLICT));
+              },
+              few)
+                      .error()
+                      .code == SQLOCK_ECONFLICT &&
+              attempts == 2,
+          "attempts are limited");
+    check(thrown([&] {
+              sqlock::retry(registry, [&](sqlock::transaction &tx) {
+                  tx.execute(update, 99, item);
+                  tx.commit();
+              });
+          }) == SQLOCK_EINVAL &&
+              quantity(registry, item) == 31,
+          "the work does not end the transaction");
+}
+
+static void test_adopt()
+{
+#if defined(HAVE_SQLITE)
+    if (!is("sqlite"))
+        return;
+    const auto registry = open_registry();
+    const std::string item = row(registry, "adopt");
+    const std::string file = url.substr(url.find(':') + 1);
+    sqlite3 *own_connection = nullptr;
+
+    sqlite3_open(file.substr(0, file.find('?')).c_str(), &own_connection);
+    {
+        auto tx = sqlock::transaction::adopt(registry, own_connection);
+        const std::string sql =
+            "UPDATE INT_STOCK SET QUANTITY = 8 WHERE ITEM = '" + item + "'";
+        check(sqlite3_exec(own_connection, sql.c_str(), nullptr, nullptr,
+                           nullptr) == SQLITE_OK,
+              "the application's own statement runs in what was adopted");
+        tx.commit();
+    }
+    check(quantity(registry, item) == 8, "and is committed with it");
+    {
+        auto tx = sqlock::transaction::adopt(registry, own_connection);
+        tx.leave();
+        check(sqlite3_exec(own_connection, "ROLLBACK", nullptr, nullptr,
+                           nullptr) == SQLITE_OK,
+              "what is left is the application's to end");
+    }
+    check(thrown([&] {
+              (void)sqlock::transaction::adopt(registry, nullptr);
+          }) == SQLOCK_EINVAL,
+          "no connection is refused");
+    sqlite3_close(own_connection);
+#endif
+}
+
+/* ----------------------------------------------------------------- stock -- */
+
+static void test_stock()
+{
+    const auto registry = open_registry();
+    auto stock = sqlock::stock::open(registry);
+    const std::string item = own("widget"), more = own("gadget");
+    const std::string order = own("order");
+
+    stock.set(item, 10);
+    check(stock.deduct(item, 3).left == 7 && stock.read(item) == 7 &&
+              stock.restore(item, 1).left == 8,
+          "stock is deducted and restored");
+    auto first = stock.deduct(item, 2, order);
+    auto again = stock.deduct(item, 2, order);
+    check(!first.duplicate && again.duplicate && again.left == 6 &&
+              stock.read(item) == 6,
+          "an order is carried out once");
+    check(stock.deduct(std::nothrow, item, 3, order).error().code ==
+              SQLOCK_EORDER,
+          "an order id is of one operation");
+    auto refused = stock.deduct(std::nothrow, item, 7);
+    check(!refused && refused.error().code == SQLOCK_EINSUFFICIENT &&
+              refused.error().left == 6 && stock.read(item) == 6,
+          "who asks for too much is told what is there");
+    check(thrown([&] { stock.deduct(item, 7); }) == SQLOCK_EINSUFFICIENT &&
+              thrown([&] { stock.deduct(own("none")); }) == SQLOCK_ENOTFOUND &&
+              !stock.read(own("none")) &&
+              thrown([&] { stock.deduct(nul_inside); }) == SQLOCK_EINVAL,
+          "what is not there is an exception, or no value");
+
+    stock.set(more, 1);
+    auto both = stock.deduct_many({{item, 1}, {more, 1}});
+    check(both.lines.size() == 2 && both.lines[0] == 5 && both.lines[1] == 0,
+          "several items are deducted together");
+    auto none = stock.deduct_many(std::nothrow, {{item, 1}, {more, 1}});
+    check(!none && none.error().code == SQLOCK_EINSUFFICIENT &&
+              none.error().line == 1 && none.error().left == 0 &&
+              stock.read(item) == 5,
+          "all or none");
+    stock.restore_many({{item, 1}, {more, 1}});
+    check(stock.read(item) == 6 && stock.read(more) == 1,
+          "several are restored together");
+
+    {
+        auto tx = sqlock::transaction::begin(registry);
+        stock.deduct(item, 4, std::nullopt, &tx);
+    }
+    check(stock.read(item) == 6, "in a transaction it is part of that");
+    bool listed = false;
+    for (const auto &one : stock.list())
+        listed = listed || (one.name == item && one.quantity == 6);
+    check(listed, "items are listed");
+    check(stock.reap(90min, true).reservations >= 0 &&
+              stock.statistics().operations > 10,
+          "old orders are counted, and so are operations");
+
+    auto moved = std::move(stock);
+    check(moved.read(item) == 6 && stock.native_handle() == nullptr &&
+              thrown([&] { stock.deduct(item); }) == SQLOCK_EINVAL &&
+              thrown([&] { (void)stock.list(); }) == SQLOCK_EINVAL &&
+              thrown([&] { (void)stock.expire(); }) == SQLOCK_EINVAL &&
+              stock.statistics().operations == 0,
+          "a stock that was moved from refuses");
+    sqlock::stock_options wrong;
+    wrong.table = "no_such_table";
+    wrong.item_column = "item";
+    wrong.quantity_column = "quantity";
+    check(thrown([&] { (void)sqlock::stock::open(registry, wrong); }) ==
+              SQLOCK_ESCHEMA,
+          "a table that is not there is refused");
+}
+
+static void test_reservations()
+{
+    const auto registry = open_registry();
+    auto stock = sqlock::stock::open(registry);
+    const std::string item = own("reserved");
+    const std::string one = own("r1"), two = own("r2"), three = own("r3");
+
+    stock.set(item, 10);
+    stock.reserve(one, {{item, 2}}, 15min);
+    stock.reserve(two, {{item, 3}}, 15min);
+    stock.reserve(three, {{item, 1}}, 1ms);
+    auto status = stock.status(one);
+    check(stock.read(item) == 4 && status &&
+              status->state == SQLOCK_STOCK_RESERVED &&
+              status->remaining > 14min && !stock.status(own("none")),
+          "items are reserved");
+    stock.claim(one);
+    stock.cancel(two);
+    check(stock.status(one)->state == SQLOCK_STOCK_CLAIMED &&
+              stock.status(two)->state == SQLOCK_STOCK_CANCELLED &&
+              stock.read(item) == 7 &&
+              thrown([&] { stock.cancel(one); }) == SQLOCK_ECONFLICT &&
+              thrown([&] { stock.claim(own("none")); }) == SQLOCK_ENOTFOUND,
+          "a reservation is claimed or cancelled");
+    check(comes_true([&] { return stock.status(three)->remaining == 0ms; }) &&
+              thrown([&] { stock.claim(three); }) == SQLOCK_EEXPIRED,
+          "one whose time is over cannot be claimed");
+    check(comes_true([&] {
+              stock.expire();
+              return stock.read(item) == 8;
+          }),
+          "and gives its items back");
+}
+
+/* -------------------------------------------------------- once, counters -- */
+
+static void test_once()
+{
+    const auto registry = open_registry();
+    const auto other = open_registry();
+    const std::string name = "once";
+    int done = 0;
+    const auto work = [&](const sqlock::lease &held) { done += held.held(); };
+
+    check(!sqlock::is_done(registry, name),
+          "what was not done is not recorded");
+    bool caught = false;
+    try {
+        sqlock::do_once(registry, name, 0s, [](const sqlock::lease &) {
+            throw std::out_of_range("of the application");
+        });
+    } catch (const std::out_of_range &) {
+        caught = true;
+    }
+    check(caught && !sqlock::is_done(registry, name) &&
+              registry.try_acquire(name),
+          "work that fails is not recorded, and leaves the lock");
+    check(sqlock::do_once(registry, name, 0s, work) &&
+              !sqlock::do_once(other, name, 0s, work) && done == 1 &&
+              sqlock::is_done(other, name),
+          "work is done once");
+    const auto all = sqlock::list_done(registry);
+    check(all.size() == 1 && all[0].name == name && all[0].token > 0 &&
+              all[0].client_id.size() == 36 &&
+              all[0].done_at.time_since_epoch() > 24h,
+          "its record is listed");
+    check(sqlock::forget_done(registry, name) &&
+              !sqlock::forget_done(registry, name) &&
+              !sqlock::is_done(registry, name),
+          "a record is forgotten");
+    auto lease = registry.acquire("once lost", 0s);
+    end_lease(registry, "once lost");
+    check(thrown([&] { sqlock::record_done(lease); }) == SQLOCK_ELOST &&
+              !sqlock::is_done(registry, "once lost"),
+          "a holder that has lost its lock records nothing");
+    check(thrown([&] { (void)sqlock::is_done(registry, nul_inside); }) ==
+              SQLOCK_EINVAL,
+          "a name with a NUL byte is refused");
+}
+
+static void test_stats()
+{
+    auto registry = open_registry();
+
+    check(sqlock::mean(sqlock::stats(registry).wait) == 0us &&
+              !sqlock::quantile(sqlock::stats(registry).wait, 0.5),
+          "where nothing was waited for there is no mean");
+    for (int i = 0; i < 3; i++)
+        registry.acquire("stats", 0s).release();
+    const auto now = sqlock::stats(registry);
+    check(now.granted == 3 && now.released == 3 && now.wait.count == 3 &&
+              sqlock::mean(now.wait) > 0us &&
+              sqlock::quantile(now.wait, 0.5) <= sqlock::quantile(now.wait, 1),
+          "acquisitions are counted");
+    auto moved = std::move(registry);
+    check(sqlock::stats(std::nothrow, registry).error().code == SQLOCK_EINVAL &&
+              sqlock::stats(moved).granted == 3,
+          "of a registry that was moved from, none");
+}
+
+int main(int argc, char **argv)
+{
+    return run(argc, argv, "tests/conformance/cpp", [] {
+        sqlock::create_stock_schema(url);
+        sqlock::create_once_schema(url);
+        test_many();
+        test_many_lost();
+        test_crosswise();
+        test_async();
+        test_async_given_up();
+        test_async_lost();
+        test_stop();
+        test_tx();
+        test_tx_guard();
+        test_tx_rows();
+        test_retry();
+        test_adopt();
+        test_stock();
+        test_reservations();
+        test_once();
+        test_stats();
+    });
+}
