@@ -52,7 +52,7 @@ int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
     int rc;
 
     if (row == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the row");
+        return lk_error(err, SQLOCK_EINVAL, "the row argument is NULL");
     *row = NULL;
     rc = lk_store_of(registry, &store, err);
     if (rc < 0)
@@ -86,13 +86,12 @@ static int check_break(const struct lk_store *store,
                         "begin sqlock_break_options with SQLOCK_BREAK_INIT");
     if (options->token < 0)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the token is %lld: none is below 0",
+                        "the token is %lld, but tokens are positive",
                         (long long)options->token);
     has_client = options->client_id != NULL && options->client_id[0] != '\0';
     if (!has_client && (options->token <= 0 || !has_tokens))
         return lk_error(err, SQLOCK_EINVAL,
-                        "say which holder is to be ended: by the client id it "
-                        "has%s",
+                        "name the holder to be ended by its client id%s",
                         has_tokens ? ", or by its token" : "");
     rc = check_audit(options->reason, "the reason", err);
     return rc == 0 ? check_audit(options->who, "who breaks it", err) : rc;
@@ -114,7 +113,7 @@ static int conflict(const sqlock_info *row, sqlock_error *err)
         return lk_error(err, SQLOCK_ECONFLICT, "the lock is free");
     if (row->state == SQLOCK_EXPIRED)
         return lk_error(err, SQLOCK_ECONFLICT,
-                        "the lease of client id %s has run out",
+                        "the lease of client id %s has expired",
                         row->client_id);
     if (token_of_holder(row) == 0)
         return lk_error(err, SQLOCK_ECONFLICT,

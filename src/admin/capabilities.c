@@ -223,7 +223,9 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     int rc;
 
     if (found == NULL || found->size < sizeof found->size)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the capabilities");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the capabilities argument is NULL, or its size is not set");
     rc = lk_options_complete(&own, options, err);
     if (rc < 0)
         return rc;

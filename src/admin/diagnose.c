@@ -163,24 +163,25 @@ static void look_for_pooler(struct subject *subject)
         lk_transaction_rollback(&other, subject->deadline_ns);
     if (before == 0 || after == 0 || rc < 0)
         lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
-                 "let the server have two connections of ours at once",
-                 "it cannot be told whether there is one in between");
+                 "allow sqlock at least two connections to the server, and run "
+                 "doctor again",
+                 "unknown: a second connection could not be opened");
     else if (before != after)
-        lk_check(&subject->checks, "pooler", SQLOCK_FAILURE,
-                 "connect to the server itself, or let the pooler keep a "
-                 "session on one server connection (PgBouncer: pool_mode = "
-                 "session)",
-                 "a pooler in between moves our session from one server "
-                 "connection to another");
+        lk_check(
+            &subject->checks, "pooler", SQLOCK_FAILURE,
+            "connect to the server directly, or make the pooler keep each "
+            "session on one server connection (PgBouncer: pool_mode = session)",
+            "there is a pooler, and it moves our session from one server "
+            "connection to another");
     else if (before != subject->description.connection_id)
         lk_check(&subject->checks, "pooler", SQLOCK_WARNING,
-                 "see that it keeps a session on one server connection, "
-                 "also when it is busy",
-                 "a pooler or proxy is in between; it has kept our session "
-                 "together");
+                 "make sure that it keeps each session on one server "
+                 "connection, also when it is busy",
+                 "there is a pooler or proxy; it kept our session on one "
+                 "server connection");
     else
         lk_check(&subject->checks, "pooler", SQLOCK_FINE, NULL,
-                 "none in between");
+                 "there is no pooler or proxy");
 }
 
 /* --- clocks --- */
@@ -216,7 +217,8 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
     end_us = host_now_us();
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,
-                      "the server did not say what it is");
+                      "the server's answer to the query for its version and "
+                      "clock is incomplete");
     if (rc < 0) {
         lk_check(&subject->checks, "clock", SQLOCK_FAILURE, NULL, "%s",
                  err->message);
@@ -224,16 +226,18 @@ static int look_at_clock(struct subject *subject, sqlock_error *err)
         offset_us = result.cells[1].integer - (start_us + end_us) / 2;
         /* The answer's travel time limits how precisely the offset is known. */
         if (llabs(offset_us) > margin_ms * INT64_C(1000) + (end_us - start_us))
-            lk_check(&subject->checks, "clock", SQLOCK_WARNING,
-                     "keep the clocks of all machines in step (NTP): sqlock "
-                     "goes by the database's clock alone, but Spring peers go "
-                     "by their own, and a step of it ends leases",
-                     "the database's is %+.3f s off this machine's",
-                     (double)offset_us / 1e6);
+            lk_check(
+                &subject->checks, "clock", SQLOCK_WARNING,
+                "synchronize the clocks of all machines (NTP): sqlock uses "
+                "only the database's clock, but a step of that clock ends "
+                "leases, and Spring peers use their own clocks",
+                "the database's clock differs by %+.3f s from this machine's",
+                (double)offset_us / 1e6);
         else
-            lk_check(&subject->checks, "clock", SQLOCK_FINE, NULL,
-                     "the database's is %+.3f s off this machine's",
-                     (double)offset_us / 1e6);
+            lk_check(
+                &subject->checks, "clock", SQLOCK_FINE, NULL,
+                "the database's clock differs by %+.3f s from this machine's",
+                (double)offset_us / 1e6);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -250,24 +254,26 @@ static void report_layout(struct subject *subject)
     switch (subject->layout) {
     case SQLOCK_LAYOUT_SQLOCK:
         lk_check(checks, "layout", SQLOCK_FINE, NULL,
-                 "%s is sqlock's own: Spring Integration 7 may share it, "
-                 "earlier ones must not",
+                 "%s has sqlock's own layout: Spring Integration 7 may share "
+                 "it, earlier versions must not",
                  table);
         break;
     case SQLOCK_LAYOUT_SPRING7:
-        lk_check(checks, "layout", SQLOCK_FINE, NULL,
-                 "%s is Spring Integration 7's: earlier ones must not share "
-                 "it; tokens are the clock alone, names are not kept",
-                 table);
+        lk_check(
+            checks, "layout", SQLOCK_FINE, NULL,
+            "%s has Spring Integration 7's layout: earlier versions must not "
+            "share it; tokens come from the clock alone, names are not stored",
+            table);
         break;
     case SQLOCK_LAYOUT_SPRING6:
-        lk_check(checks, "layout", SQLOCK_WARNING,
-                 "the one who wants a lock decides what has expired: set "
-                 "peer_ttl_ms (--peer-ttl) to the TTL of the Spring side; "
-                 "with Spring Integration 7 use a table of another layout",
-                 "%s is Spring Integration 5.4 to 6.5's: tokens and names "
-                 "are not kept",
-                 table);
+        lk_check(
+            checks, "layout", SQLOCK_WARNING,
+            "in this layout the contender's TTL decides what has expired: set "
+            "peer_ttl_ms (--peer-ttl) to the TTL of the Spring services; with "
+            "Spring Integration 7 use a table with another layout",
+            "%s has the layout of Spring Integration 5.4 to 6.5: tokens and "
+            "names are not stored",
+            table);
         break;
     }
 }
@@ -285,7 +291,8 @@ static bool look_at_layout(struct subject *subject)
         lk_check(&subject->checks, "layout", SQLOCK_FAILURE,
                  "create it: `sqlock init`, or give the SQL of `sqlock init "
                  "--print` to a DBA",
-                 "there is no table %s that we can see", subject->table.plain);
+                 "there is no table %s, or this login may not see it",
+                 subject->table.plain);
     else
         lk_check(&subject->checks,
                  rc == SQLOCK_EREADONLY ? "failover" : "layout", SQLOCK_FAILURE,
@@ -304,7 +311,7 @@ static int use_a_lock(sqlock_registry *registry, const char **what,
     int released;
     int rc;
 
-    *what = "take a lock";
+    *what = "acquire a lock";
     rc = sqlock_obtain(&lock, registry, PROBE_NAME, err);
     if (rc == 0)
         rc = sqlock_acquire(lock, PROBE_WAIT_MS, NULL, err);
@@ -313,7 +320,7 @@ static int use_a_lock(sqlock_registry *registry, const char **what,
         rc = sqlock_renew(lock, 0, err);
         released = sqlock_release(lock, rc == 0 ? err : NULL);
         if (rc == 0) {
-            *what = "give it back";
+            *what = "release it";
             rc = released;
         }
     }
@@ -344,8 +351,9 @@ static void look_at_rights(struct subject *subject)
         rc = use_a_lock(registry, &what, &err);
     (void)sqlock_registry_close(registry, NULL);
     if (rc == 0)
-        lk_check(&subject->checks, "rights", SQLOCK_FINE, NULL,
-                 "a lock was taken, renewed, given back and its row removed");
+        lk_check(
+            &subject->checks, "rights", SQLOCK_FINE, NULL,
+            "a lock was acquired, renewed and released, and its row removed");
     else if (strcmp(what, "remove its row") == 0)
         lk_check(&subject->checks, "rights", SQLOCK_WARNING,
                  "`sqlock reap` needs DELETE: grant it to the user who "
@@ -398,7 +406,8 @@ int sqlock_diagnose(const char *url, const sqlock_options *options,
     int rc;
 
     if (checks == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the checks");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the checks or count argument is NULL");
     *checks = NULL;
     *count = 0;
     rc = lk_options_complete(&subject.options, options, err);

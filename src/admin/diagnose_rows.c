@@ -19,22 +19,22 @@ static void report_peers(struct lk_checks *checks, const sqlock_info *rows,
                  strcmp(rows[i].holder, "peer") == 0;
     }
     if (peers > 0)
-        lk_check(
-            checks, "peers", SQLOCK_WARNING,
-            "they must be Spring Integration 7 or later: earlier ones "
-            "end up with two holders here; they have no tokens and "
-            "judge by their own clocks",
-            "%zu of the %zu locks of region %s held by other programs than "
-            "sqlock",
-            peers, count, region);
+        lk_check(checks, "peers", SQLOCK_WARNING,
+                 "make sure that they are Spring Integration 7 or later: with "
+                 "earlier versions a lock can have two holders in this table; "
+                 "Spring holders have no tokens and use their own clocks",
+                 "%zu of the %zu locks of region %s held by other programs "
+                 "than sqlock",
+                 peers, count, region);
     else if (layout == SQLOCK_LAYOUT_SQLOCK)
-        lk_check(checks, "peers", SQLOCK_FINE, NULL,
-                 "none among the %zu locks of region %s, %zu held", count,
-                 region, held);
+        lk_check(
+            checks, "peers", SQLOCK_FINE, NULL,
+            "all %zu locks of region %s, %zu of them held, belong to sqlock",
+            count, region, held);
     else
         lk_check(checks, "peers", SQLOCK_FINE, NULL,
-                 "Spring's layouts do not tell: %zu locks in region %s, %zu "
-                 "held",
+                 "unknown, since Spring's layouts do not store it: %zu locks "
+                 "in region %s, %zu held",
                  count, region, held);
 }
 

@@ -123,18 +123,18 @@ static void report_failure(const struct look *look, int rc,
 
     if (rc == SQLOCK_ESCHEMA)
         lk_check(look->checks, check, SQLOCK_FAILURE,
-                 "it must be an ordinary durable table of this database, or "
-                 "a crash forgets what was done",
+                 "make it an ordinary durable table of this database, or a "
+                 "crash will lose its records",
                  "%s", err->message);
     else if (rc == SQLOCK_EACCESS)
         lk_check(look->checks, check, SQLOCK_WARNING,
-                 "grants-application.sql beside the schema gives a login the "
-                 "rights, if it is to have them",
+                 "if this login needs the rights, grant them with "
+                 "grants-application.sql beside the schema",
                  "this login cannot write to %s, as %s does: %s",
                  look->table.plain, look->group->what_for, err->message);
     else
         lk_check(look->checks, check, SQLOCK_FAILURE, NULL,
-                 "%s cannot be looked at: %s", look->table.plain, err->message);
+                 "%s cannot be checked: %s", look->table.plain, err->message);
 }
 
 static void report_missing(const struct look *look, const char *missing,
@@ -142,12 +142,14 @@ static void report_missing(const struct look *look, const char *missing,
 {
     if (found == 0)
         lk_check(look->checks, look->group->check, SQLOCK_FINE, NULL,
-                 "there is no table %s that we can see: %s makes it, for %s",
+                 "there is no table %s, or this login may not see it: %s "
+                 "creates it, for %s",
                  missing, look->group->create, look->group->what_for);
     else
         lk_check(look->checks, look->group->check, SQLOCK_FAILURE,
                  look->group->create,
-                 "there is no table %s that we can see, but others of %s",
+                 "there is no table %s, or this login may not see it, but "
+                 "other tables for %s exist",
                  missing, look->group->what_for);
 }
 
@@ -175,12 +177,12 @@ static bool has_age_index(struct look *look, const char *prefix)
     is_missing = rc == 0 && result.rows == 0;
     sqlock_result_clear(&result);
     if (is_missing)
-        lk_check(look->checks, look->group->check, SQLOCK_WARNING,
-                 "`sqlock stock init` adds it, and holds up those who write "
-                 "to the table meanwhile",
-                 "%s has no index that begins with CREATED_AT: each page that "
-                 "`sqlock stock reap` removes reads all of it",
-                 look->table.plain);
+        lk_check(
+            look->checks, look->group->check, SQLOCK_WARNING,
+            "`sqlock stock init` adds it; writers of the table wait meanwhile",
+            "%s has no index that begins with CREATED_AT, so `sqlock stock "
+            "reap` reads the whole table for each page that it removes",
+            look->table.plain);
     return !is_missing;
 }
 

@@ -20,8 +20,8 @@ static void report_certificate(struct lk_checks *checks,
         return;
     case SQLOCK_TLS_CHECK_AUTHORITY:
         lk_check(checks, "tls", SQLOCK_WARNING, HOW_TO,
-                 "%s, but the server's name is not checked: whoever has a "
-                 "certificate of the same authority can pose as it",
+                 "%s, but the server's name is not checked: a server with any "
+                 "certificate of the same authority could pose as it",
                  description->tls);
         return;
     case SQLOCK_TLS_CHECK_NONE:
@@ -37,8 +37,8 @@ static void report_certificate(struct lk_checks *checks,
         break;
     }
     lk_check(checks, "tls", SQLOCK_WARNING, HOW_TO,
-             "%s, but the server's certificate is not checked: whoever is on "
-             "the way can pose as the server",
+             "%s, but the server's certificate is not checked: an attacker on "
+             "the network could pose as the server",
              description->tls);
 }
 
@@ -52,8 +52,8 @@ void lk_diagnose_tls(struct lk_checks *checks,
                  "none, and none needed: the server is on this machine");
     else
         lk_check(checks, "tls", SQLOCK_WARNING,
-                 "demand it in the URL: sslmode=verify-full (PostgreSQL), "
+                 "require TLS in the URL: sslmode=verify-full (PostgreSQL), "
                  "tls=verify (MySQL)",
-                 "none: password and locks can be read and changed on the "
-                 "way");
+                 "the connection is not encrypted: password and locks can be "
+                 "read and changed on the network");
 }

@@ -15,12 +15,13 @@ static void report(struct lk_checks *checks, int rc, const sqlock_error *err)
 {
     if (rc == 0 || rc == SQLOCK_EBUSY)
         lk_check(checks, "waiting", SQLOCK_FINE, NULL,
-                 "a release wakes up whoever waits");
+                 "a release wakes the next waiter");
     else
         lk_check(checks, "waiting", SQLOCK_WARNING,
-                 "let all users of the database read and write the file: "
-                 "give it the owner, the group and the mode of the database",
-                 "waiters of this login look at the row every poll_ms: %s",
+                 "let all users of the database read and write the file: give "
+                 "it the owner, group and mode of the database file",
+                 "waiters of this login poll the row every poll_ms instead of "
+                 "being woken: %s",
                  err->message);
 }
 

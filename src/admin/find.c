@@ -34,11 +34,13 @@ static int check(const sqlock_find_options *options, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL,
                         "begin sqlock_find_options with SQLOCK_FIND_INIT");
     if ((size_t)options->sort >= ORDERS)
-        return lk_error(err, SQLOCK_EINVAL, "there is no such order");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "unknown sort order: use a sqlock_sort");
     if (pattern != NULL &&
         (strlen(pattern) > PATTERN_MAX || !lk_utf8_is_valid(pattern)))
         return lk_error(err, SQLOCK_EINVAL,
-                        "a pattern is UTF-8 of at most %d bytes", PATTERN_MAX);
+                        "the pattern must be UTF-8 of at most %d bytes",
+                        PATTERN_MAX);
     return 0;
 }
 
@@ -192,7 +194,8 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
     int rc;
 
     if (rows == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the rows or count argument is NULL");
     *rows = NULL;
     *count = 0;
     rc = lk_store_of(registry, &store, err);

@@ -70,7 +70,9 @@ static int find(struct named_lease *out, struct lk_store **store,
     if (rc < 0)
         return rc;
     if (id == NULL || parse(out, id) < 0)
-        return lk_error(err, SQLOCK_EINVAL, "that is not the id of a lease");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "invalid lease id: use one made by sqlock_lease_id() "
+                        "or `sqlock acquire`");
     return 0;
 }
 
@@ -80,14 +82,16 @@ int sqlock_lease_id(char id[SQLOCK_LEASE_ID_SIZE], sqlock_lock *lock,
     char client_id[SQLOCK_KEY_SIZE];
 
     if (id == NULL || lock == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no lock, or no place for the id");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the lock or the id argument is NULL");
     id[0] = '\0';
     if (ttl_ms < LK_TTL_MIN_MS || ttl_ms > LK_TTL_MAX_MS)
         return lk_error(err, SQLOCK_EINVAL, "ttl_ms is %u", ttl_ms);
     sqlock_client_id(lock, client_id);
     if (client_id[0] == '\0')
-        return lk_error(err, SQLOCK_EEXPIRED,
-                        "only a lock that is held has a lease");
+        return lk_error(
+            err, SQLOCK_EEXPIRED,
+            "the caller does not hold this lock, so there is no lease");
     (void)snprintf(id, SQLOCK_LEASE_ID_SIZE, "%s:%" PRId64 ":%u:%s", client_id,
                    sqlock_token(lock), ttl_ms, sqlock_key(lock));
     return 0;
@@ -235,7 +239,7 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
     *text = NULL;
     rc = find(&named, &store, registry, id, err);
     if (rc < 0)

@@ -165,7 +165,8 @@ int sqlock_list(sqlock_registry *registry, sqlock_info **rows, size_t *count,
     int rc;
 
     if (rows == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the rows or count argument is NULL");
     *rows = NULL;
     *count = 0;
     rc = lk_store_of(registry, &store, err);

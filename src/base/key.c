@@ -168,7 +168,7 @@ int lk_name_check(const char *name, sqlock_key_rule rule, sqlock_error *err)
     size_t length;
 
     if (name == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the name of a lock is missing");
+        return lk_error(err, SQLOCK_EINVAL, "the name of the lock is NULL");
     length = strlen(name);
     if (rule == SQLOCK_KEY_RAW) {
         if (length < 1 || length > UUID_LENGTH || !is_printable_ascii(name))
@@ -180,12 +180,13 @@ int lk_name_check(const char *name, sqlock_key_rule rule, sqlock_error *err)
     if (rule != SQLOCK_KEY_CURRENT && rule != SQLOCK_KEY_LEGACY)
         return lk_error(err, SQLOCK_EINVAL, "unknown key rule %d", (int)rule);
     if (length > LK_NAME_MAX)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the name of a lock has %zu bytes, %d are allowed",
-                        length, LK_NAME_MAX);
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the name of the lock has %zu bytes, at most %d are allowed",
+            length, LK_NAME_MAX);
     if (!lk_utf8_is_valid(name))
         return lk_error(err, SQLOCK_EINVAL,
-                        "the name of a lock is not valid UTF-8");
+                        "the name of the lock is not valid UTF-8");
     return 0;
 }
 
@@ -195,7 +196,7 @@ int sqlock_key_of(char key[SQLOCK_KEY_SIZE], const char *name,
     int rc;
 
     if (key == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the key");
+        return lk_error(err, SQLOCK_EINVAL, "the key argument is NULL");
     rc = lk_name_check(name, rule, err);
     if (rc < 0)
         return rc;

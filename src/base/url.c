@@ -163,9 +163,8 @@ static int refuse_misplaced(const UriUriA *uri, const char *end,
         (at != NULL && memchr(at, '@', (size_t)(end - at)) != NULL))
         return sqlock_error_set(
             err, SQLOCK_EINVAL, 0, NULL,
-            "the URL has a '#' or '@' where none belongs: in a user name or "
-            "password write '#' as %%23, '/' as %%2F, '?' as %%3F, '@' as "
-            "%%40");
+            "the URL has a misplaced '#' or '@': in a user name or password "
+            "write '#' as %%23, '/' as %%2F, '?' as %%3F, '@' as %%40");
     return 0;
 }
 
@@ -188,8 +187,8 @@ int lk_url_parse(struct lk_url *out, const char *url, sqlock_error *err)
     if (rc != URI_SUCCESS)
         return sqlock_error_set(
             err, SQLOCK_EINVAL, 0, NULL,
-            "the URL cannot be read from character %zu on: anything special "
-            "in a user name or password must be percent-encoded",
+            "the URL is invalid from character %zu on: special characters in a "
+            "user name or password must be percent-encoded",
             bad == NULL ? (size_t)1 : (size_t)(bad - url) + 1);
     rc = refuse_misplaced(&uri, end, err);
     if (rc < 0)
@@ -308,9 +307,10 @@ int lk_url_take(const char *url, const char *name, char **rest, char **value,
         if (text < found_end)
             text++;
         if (!escapes_are_sound(text, found_end))
-            return sqlock_error_set(err, SQLOCK_EINVAL, 0, NULL,
-                                    "the URL has a malformed escape in %s",
-                                    name);
+            return sqlock_error_set(
+                err, SQLOCK_EINVAL, 0, NULL,
+                "the URL has an invalid escape in %s: write '%%' as %%25",
+                name);
         *value = decode(text, found_end);
         if (*value == NULL)
             return out_of_memory(err);

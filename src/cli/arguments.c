@@ -280,8 +280,8 @@ int cli_want_name(const cli *app, const char *what)
     int status = cli_want_args(app, 1, what);
 
     if (status == CLI_OK && app->args[0][0] == '\0') {
-        cli_error("%s: %s is empty; is a variable not set?", app->command->name,
-                  what);
+        cli_error("%s: %s is empty; is a shell variable not set?",
+                  app->command->name, what);
         return CLI_USAGE;
     }
     return status;

@@ -77,7 +77,7 @@ static int read_options(const cli *app, run_options *options)
     if (status != CLI_OK)
         return status;
     if (is_impatient && values[WAIT] != NULL) {
-        cli_error("acquire: --wait and --no-wait exclude each other");
+        cli_error("acquire: give either --wait or --no-wait");
         return CLI_USAGE;
     }
     options->name = app->args[0];

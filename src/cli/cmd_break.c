@@ -59,8 +59,8 @@ static int read_options(const cli *app, sqlock_break_options *options)
         return status;
     *options = (sqlock_break_options)SQLOCK_BREAK_INIT;
     if (values[TOKEN] == NULL && values[CLIENT_ID] == NULL) {
-        cli_error("break: say whose lease, with --client-id or --token as "
-                  "`sqlock show` prints it");
+        cli_error("break: name the holder with --client-id or --token, as "
+                  "`sqlock show` prints them");
         return CLI_USAGE;
     }
     if (values[TOKEN] != NULL &&
@@ -70,7 +70,7 @@ static int read_options(const cli *app, sqlock_break_options *options)
         return CLI_USAGE;
     }
     if (values[REASON] == NULL || *values[REASON] == '\0') {
-        cli_error("break: --reason is missing: it is kept with the row");
+        cli_error("break: --reason is missing; it is stored in the row");
         return CLI_USAGE;
     }
     write_who(who, sizeof who);
@@ -84,10 +84,10 @@ static int read_options(const cli *app, sqlock_break_options *options)
 static int report(const cli *app, const sqlock_break_options *options)
 {
     if (options->now)
-        cli_note("broken; the lock is free now, although its old holder may "
-                 "still believe that it holds it");
+        cli_note("broken; the lock is free now, but its old holder may not "
+                 "have noticed yet");
     else
-        cli_note("broken; the lock passes on when the old lease would have "
+        cli_note("broken; the lock will be free when the old lease would have "
                  "ended");
     if (!app->json)
         return CLI_OK;
@@ -116,9 +116,9 @@ static int run_break(cli *app)
         cli_error("no lock \"%s\" in region %s", app->args[0], cli_region(app));
         status = CLI_NO;
     } else if (rc == SQLOCK_ECONFLICT) {
-        cli_error("\"%s\" is not held by that owner any more, nothing was "
-                  "done: %s",
-                  app->args[0], err.message);
+        cli_error(
+            "\"%s\" is no longer held by that owner; nothing was changed: %s",
+            app->args[0], err.message);
         status = CLI_NO;
     } else if (rc < 0) {
         status = cli_fail(&err);

@@ -181,7 +181,8 @@ static int diagnose(const cli *app)
     is_known =
         rc == 0 && sqlock_capabilities_of(url, &options, &given, &err) == 0;
     if (rc == 0 && !is_known)
-        cli_info("what the database gives is not known: %s", err.message);
+        cli_info("the capabilities of the database are unknown: %s",
+                 err.message);
     status = report(app, checks, count, is_known ? &given : NULL, rc);
     sqlock_checks_free(checks, count);
     return status;
@@ -196,9 +197,9 @@ static int after_restore(const cli *app)
     int rc;
 
     if (!is_confirmed) {
-        cli_error("doctor: --after-restore frees every lock of the table, in "
-                  "all regions, whoever holds it: stop the programs that use "
-                  "it, then confirm with --yes");
+        cli_error("doctor: --after-restore frees all locks of the table, in "
+                  "all regions, even held ones: stop the programs that use it, "
+                  "then confirm with --yes");
         return CLI_USAGE;
     }
     status = cli_open(app, &registry);
@@ -224,7 +225,7 @@ static int run_doctor(cli *app)
     if (is_after_restore)
         return after_restore(app);
     if (is_confirmed) {
-        cli_error("doctor: --yes belongs to --after-restore");
+        cli_error("doctor: --yes is only for --after-restore");
         return CLI_USAGE;
     }
     return diagnose(app);

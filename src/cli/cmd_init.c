@@ -151,7 +151,7 @@ static int run_init(cli *app)
         return CLI_USAGE;
     }
     if (is_once && values[0] != NULL) {
-        cli_error("init: --once and --layout exclude each other");
+        cli_error("init: give either --once or --layout");
         return CLI_USAGE;
     }
     url = cli_url(app);

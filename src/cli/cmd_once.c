@@ -116,7 +116,8 @@ static int run_once(cli *app)
     int status;
 
     if (!is_list && !is_show && strcmp(action, "forget") != 0) {
-        cli_error("once: say list, show or forget; see `sqlock once --help`");
+        cli_error(
+            "once: give one of list, show or forget; see `sqlock once --help`");
         return CLI_USAGE;
     }
     status = cli_want_args(app, is_list ? 1 : 2, "NAME");

@@ -84,7 +84,7 @@ static bool read_times(run_options *options)
 
     options->wait_ms = is_impatient ? 0 : SQLOCK_FOREVER;
     if (is_impatient && values[WAIT] != NULL) {
-        cli_error("run: --wait and --no-wait exclude each other");
+        cli_error("run: give either --wait or --no-wait");
         return false;
     }
     if (!read_time(WAIT, "--wait", 0, INT64_MAX, &options->wait_ms) ||
@@ -111,7 +111,7 @@ static bool read_command(const cli *app, run_options *options)
 {
     if (values[SHELL_COMMAND] != NULL) {
         if (app->child != NULL) {
-            cli_error("run: -c and a command exclude each other");
+            cli_error("run: give either -c or a command");
             return false;
         }
         shell_command[2] = values[SHELL_COMMAND];
@@ -123,7 +123,7 @@ static bool read_command(const cli *app, run_options *options)
         return false;
     }
     if (strstr(app->child[0], "://") != NULL) {
-        cli_error("run: \"%s\" is no command", cli_shown(app->child[0]));
+        cli_error("run: there is no command \"%s\"", cli_shown(app->child[0]));
         return false;
     }
     options->command = app->child;

@@ -85,7 +85,7 @@ static int read_lines(const struct till *till, sqlock_stock_line **out,
     *out = NULL;
     *count = till->count / 2;
     if (till->count == 0 || till->count % 2 != 0)
-        return misuse(till, "an ITEM and a QUANTITY are wanted, or several");
+        return misuse(till, "give an ITEM and a QUANTITY, or several pairs");
     lines = calloc(*count, sizeof *lines);
     if (lines == NULL) {
         cli_error("out of memory");
@@ -95,7 +95,7 @@ static int read_lines(const struct till *till, sqlock_stock_line **out,
         lines[i].item = till->args[2 * i];
         if (!cli_parse_int64(till->args[2 * i + 1], &lines[i].quantity)) {
             free(lines);
-            return misuse(till, "a QUANTITY is a whole number");
+            return misuse(till, "a QUANTITY must be a whole number");
         }
     }
     *out = lines;
@@ -115,7 +115,7 @@ static int print_lines(const struct till *till, const sqlock_stock_line *lines,
     json_t *all;
 
     if (answer->is_duplicate)
-        cli_note("the order was there already; nothing was changed");
+        cli_note("the order was carried out before; nothing was changed");
     if (!till->app->json) {
         for (size_t i = 0; i < count; i++) {
             if (lines[i].left >= 0)
@@ -182,7 +182,7 @@ static int set_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
 static int run_set(const struct till *till)
 {
     if (till->count != 2)
-        return misuse(till, "an ITEM and a QUANTITY are wanted");
+        return misuse(till, "give an ITEM and a QUANTITY");
     return change(till, set_one);
 }
 
@@ -212,7 +212,7 @@ static int run_show(const struct till *till)
     int rc;
 
     if (till->count != 1)
-        return misuse(till, "an ITEM is wanted");
+        return misuse(till, "give an ITEM");
     rc = sqlock_stock_read(till->stock, NULL, till->args[0], &quantity, &err);
     if (rc < 0)
         return refuse(&err);
@@ -284,12 +284,12 @@ static int end(const struct till *till, order_call call)
     int rc;
 
     if (till->count != 1)
-        return misuse(till, "an ORDER is wanted");
+        return misuse(till, "give an ORDER");
     rc = call(till->stock, NULL, till->args[0], &answer, &err);
     if (rc < 0)
         return refuse(&err);
     if (answer.is_duplicate)
-        cli_note("this was so already; nothing was changed");
+        cli_note("it was in this state already; nothing was changed");
     if (!till->app->json)
         return CLI_OK;
     return cli_print_json(
@@ -317,7 +317,7 @@ static int run_look(const struct till *till)
     int rc;
 
     if (till->count != 1)
-        return misuse(till, "an ORDER is wanted");
+        return misuse(till, "give an ORDER");
     rc = sqlock_stock_status(till->stock, NULL, till->args[0], &state,
                              &remaining_ms, &err);
     if (rc < 0)
@@ -422,7 +422,7 @@ int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
 
     *expired = 0;
     if (rc == SQLOCK_ESCHEMA || rc == SQLOCK_ENOTSUP) {
-        cli_info("no reservations are looked at: %s", err->message);
+        cli_info("reservations are not checked: %s", err->message);
         return 0;
     }
     if (rc == 0)
@@ -451,7 +451,7 @@ static int run_init(const struct till *till)
     if (!is_print) {
         if (sqlock_stock_schema_create(url, &options, &err) < 0)
             return cli_fail(&err);
-        cli_note("the tables of stock are there");
+        cli_note("the stock tables exist");
         return till->app->json ? cli_print_json(json_object()) : CLI_OK;
     }
     if (sqlock_stock_schema_text(&text, url, &options, &err) < 0)

@@ -8,8 +8,8 @@ const char *cli_url(const cli *app)
     const char *url = app->globals[CLI_URL];
 
     if (url == NULL || *url == '\0') {
-        cli_error("no database: set SQLOCK_URL, give --url, or put url into a "
-                  "configuration file");
+        cli_error("no database URL: set SQLOCK_URL, give --url, or put url "
+                  "into a configuration file");
         return NULL;
     }
     return url;

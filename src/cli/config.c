@@ -105,9 +105,9 @@ static int check_secret(const config_file *file, const char *url)
     }
     if (is_private(&info))
         return CLI_OK;
-    cli_error("%s:%u: has a password, but others may read the file: chmod 600 "
-              "it, or leave the password to PGPASSFILE, ~/.my.cnf or "
-              "password_env",
+    cli_error("%s:%u: contains a password, but other users can read the file: "
+              "chmod 600 it, or keep the password in PGPASSFILE, ~/.my.cnf or "
+              "the variable of password_env",
               file->path, file->line);
     return CLI_USAGE;
 }

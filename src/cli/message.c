@@ -119,7 +119,8 @@ int cli_fail(const sqlock_error *err)
 
     cli_error("%s", text);
     if (err->code == SQLOCK_EACCESS && getenv("SQLOCK_CLIENT_ID") != NULL)
-        cli_note("`sqlock run` passes no password on to its command: leave it "
-                 "to PGPASSFILE, ~/.my.cnf or a configuration file");
+        cli_note(
+            "`sqlock run` does not pass the URL's password to its command: "
+            "keep it in PGPASSFILE, ~/.my.cnf or a configuration file");
     return cli_status_of(err->code);
 }

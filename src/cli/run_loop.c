@@ -230,7 +230,7 @@ static void take_end(run_state *run, const run_message *message)
     else
         end_lost(run);
     if (is_own && message->why != RUN_END_OWN)
-        cli_note("the command has left processes behind: they were ended");
+        cli_note("the command left processes behind; they were ended");
     else if (message->why == RUN_END_LOST)
         say_loss(run);
 }
@@ -312,7 +312,7 @@ static void report_outcome_of_waiting(run_state *run)
     run->status = cli_status_of(run->news.result);
     if (run->status == CLI_OK) {
         if (isatty(STDERR_FILENO))
-            cli_note("\"%s\" has been done before: nothing is run; see `sqlock "
+            cli_note("\"%s\" has been done before; nothing is run: see `sqlock "
                      "once show`",
                      run->options->name);
         else
@@ -386,8 +386,8 @@ static void step_sweeping(run_state *run)
             return;
         /* Not released: the remaining processes keep the lock until the lease
          * ends. */
-        cli_error("a process of the command cannot be ended; the lock is left "
-                  "to run out");
+        cli_error("a process of the command cannot be ended; the lock stays "
+                  "held until its lease expires");
         run->report->cause = "lost";
         run_report_write(run->report, run->options, CLI_LOST);
         _exit(CLI_LOST);
@@ -398,8 +398,8 @@ static void step_sweeping(run_state *run)
         say_loss(run);
     } else if (run->swept_ns >= take_over_ns(run)) {
         end_lost(run);
-        cli_error("the command was ended: the lease was about to end, and the "
-                  "supervisor had not done it");
+        cli_error("the command was ended: the lease was about to expire, and "
+                  "the supervisor had not ended it");
     } else {
         run->report->cause = "system";
         start_releasing(run, CLI_SYSTEM);
@@ -418,8 +418,9 @@ static void step_recording(run_state *run)
     run->status = cli_status_of(run->news.error.code);
     run->report->cause = cause_of(run->status);
     start_releasing(run, run->status);
-    cli_error("the command has succeeded, but that could not be recorded: %s",
-              run->news.error.message);
+    cli_error(
+        "the command succeeded, but its success could not be recorded: %s",
+        run->news.error.message);
 }
 
 static int64_t hold_until_ns(const run_state *run)
@@ -456,17 +457,18 @@ static void step_releasing(run_state *run)
         return;
     if ((result == SQLOCK_ELOST || result == SQLOCK_EEXPIRED) &&
         was_held_to_the_end(run)) {
-        cli_note("the lock was lost when the command had ended");
+        cli_note("the lock was lost after the command had ended");
     } else if (result == SQLOCK_ELOST) {
         cli_error("the lease was lost before the command ended: another owner "
                   "may have had the lock at the same time");
         run->report->cause = "lost";
         run->status = CLI_LOST;
     } else if (result == SQLOCK_EEXPIRED) {
-        cli_error("the lease ran out before the command ended; nobody has "
+        cli_error("the lease expired before the command ended; nobody else has "
                   "taken the lock");
     } else {
-        cli_note("the lock could not be given back, it runs out by itself: %s",
+        cli_note("the lock could not be released and stays held until its "
+                 "lease expires: %s",
                  run->news.error.message);
     }
 }

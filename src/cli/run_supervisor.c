@@ -262,7 +262,7 @@ static void say_why(run_end why)
         cli_error("sqlock was killed: the command was ended");
     else if (why == RUN_END_DEADLINE)
         cli_error("the command was ended: the lease could not be renewed and "
-                  "was about to end");
+                  "was about to expire");
 }
 
 static void finish(supervision *own)

@@ -58,8 +58,8 @@ static void watch(pid_t supervisor, pid_t sqlock)
         return;
     sweep(sqlock);
     if (getppid() != sqlock) /* otherwise sqlock reports it */
-        cli_error("sqlock and its supervisor were killed, and what they had "
-                  "started with them");
+        cli_error("sqlock and its supervisor were killed; the command and its "
+                  "processes were killed, too");
 }
 
 void run_watcher_become(const run_options *options, pid_t sqlock, int link_fd)

@@ -197,9 +197,10 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
         lk_sooner(lk_later(run->deadline_ns, connection->late_ns), latest_ns);
     if (sqlock_monotonic_ns() >= run->deadline_ns) {
         lk_pool_give(pool, connection);
-        return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "connecting to the database took all the time there "
-                        "was for the statement");
+        return lk_error(
+            err, SQLOCK_EUNREACHABLE,
+            "connecting to the database took the whole time of the statement: "
+            "raise connect_timeout_ms, or check the network");
     }
     rc = send_on(db, connection, run, values, result, err);
     finish(db, pool, connection, run->is_session_wanted, rc);
@@ -282,9 +283,10 @@ static int outcome(const struct lk_run *run, int rc, bool was_uncertain,
         return lk_db_of_reading(rc, err);
     if (rc == 0 || rc == SQLOCK_EUNCERTAIN || !was_uncertain)
         return lk_db_not_applied(rc, err);
-    return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke with the statement in flight, and "
-                    "the database did not say in time what became of it");
+    return lk_error(
+        err, SQLOCK_EUNCERTAIN,
+        "the connection was lost while the statement was running, and the "
+        "database did not confirm in time whether it was carried out");
 }
 
 /* The last failure to connect.  When there is too little time left, the last

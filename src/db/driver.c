@@ -104,8 +104,8 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
                         "waiting in the URL must be queue or poll");
     if (driver->polling == NULL && driver->wait_queue != NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s cannot do without its wait queue: leave "
-                        "waiting=poll out of the URL",
+                        "the driver %s needs its wait queue: remove "
+                        "waiting=poll from the URL",
                         driver->name);
     if (driver->polling != NULL) {
         pthread_mutex_lock(&guard);
@@ -209,8 +209,8 @@ static int add(const sqlock_driver *driver, sqlock_error *err)
     const char *scheme = driver->schemes;
 
     if (registered_count == REGISTERED_MAX)
-        return lk_error(err, SQLOCK_ENOMEM, "%d drivers are the most",
-                        REGISTERED_MAX);
+        return lk_error(err, SQLOCK_ENOMEM,
+                        "at most %d drivers can be registered", REGISTERED_MAX);
     while (*scheme != '\0') {
         size_t length = strcspn(scheme, "|");
 
@@ -232,7 +232,7 @@ int sqlock_driver_register(const sqlock_driver *driver, sqlock_error *err)
     int rc;
 
     if (driver == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no driver to register");
+        return lk_error(err, SQLOCK_EINVAL, "the driver argument is NULL");
     missing = what_is_missing(driver);
     if (missing != NULL)
         return lk_error(err, SQLOCK_EINVAL, "the driver lacks %s", missing);

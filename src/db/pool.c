@@ -99,7 +99,7 @@ static int open_connection(struct lk_pool *pool, int64_t deadline_ns,
     /* Nothing of ours has been sent yet, whatever failed. */
     if (rc == SQLOCK_ECANCELED || rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the database did not answer in time to a connection");
+                      "the database did not accept a connection in time");
     if (rc < 0) {
         free_connection(pool, connection);
         return rc;

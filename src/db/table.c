@@ -52,13 +52,14 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
     if ((dot != NULL && schema_length == 0) ||
         !is_identifier(prefix, schema_length) ||
         !is_identifier(base, base_length))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the table prefix may have letters, digits and '_', "
-                        "and a schema name with a dot before it");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the table prefix may contain only letters, digits and '_', with "
+            "an optional schema name and a dot before it");
     if (schema_length > limit || base_length + strlen(suffix) > limit)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the table prefix makes a name of %zu bytes, this "
-                        "database allows %zu",
+                        "with this table prefix a table's name has %zu bytes, "
+                        "but this database allows %zu",
                         base_length + strlen(suffix), limit);
 
     (void)snprintf(name, sizeof name, "%s%s", base, suffix);

@@ -60,9 +60,10 @@ static int send_again(struct lk_store *store, struct lk_batch *batch,
     run->is_repeatable = true;
     rc = lk_batch_run(store, kind_of(batch), batch, run, result, err);
     if (rc < 0)
-        rc = lk_error(err, SQLOCK_EUNCERTAIN,
-                      "the connection broke under the claim, and the database "
-                      "did not say in time what became of it");
+        rc = lk_error(
+            err, SQLOCK_EUNCERTAIN,
+            "the connection was lost during the claim, and the database did "
+            "not confirm in time whether the lock was granted");
     return rc;
 }
 
@@ -161,8 +162,9 @@ static int take_grants(struct lk_store *store, struct lk_batch *batch,
     if (result->columns < 2 && result->affected == 0)
         return 0;
     if (result->columns < 2 && read_grants(store, batch, err) < 0)
-        return lk_error(err, SQLOCK_EUNCERTAIN,
-                        "the claim was carried out, but could not be read");
+        return lk_error(
+            err, SQLOCK_EUNCERTAIN,
+            "the claim was carried out, but its result could not be read");
     for (size_t row = 0; result->columns >= 2 && row < result->rows; row++) {
         const sqlock_value *cells = &result->cells[row * result->columns];
         struct lk_item *item = lk_batch_find(batch, &cells[0]);

@@ -28,8 +28,8 @@ static int judge_repeated(struct lk_store *store, struct lk_lease *to,
         return 0;
     }
     return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke under the hand-off of the lock to "
-                    "the next thread");
+                    "the connection was lost during the hand-off of the lock "
+                    "to the next thread");
 }
 
 static int send(struct lk_store *store, const struct lk_lease *from,

@@ -53,7 +53,8 @@ static int check_server(struct lk_db *db, const struct lk_table *table,
     rc = ask(db, SQLOCK_SQL_SERVER, table, deadline_ns, &result, err);
     if (rc == 0 && (result.rows != 1 || result.columns < 3))
         rc = lk_error(err, SQLOCK_EDATABASE,
-                      "the server did not say what it is");
+                      "the server's answer to the query for its version and "
+                      "clock is incomplete");
     if (rc == 0 && result.cells[0].integer != 0)
         rc = lk_error(err, SQLOCK_EREADONLY,
                       "the server is read-only (a replica?): connect to the "
@@ -87,8 +88,8 @@ static int check_types(const sqlock_result *columns,
             continue;
         if (!lk_text_matches(cells[COL_TYPE].text, wanted->types))
             return lk_error(err, SQLOCK_ESCHEMA,
-                            "%s.%s is of type %s, which does not fit: compare "
-                            "the table with `sqlock init --print`",
+                            "%s.%s has the wrong type %s: compare the table "
+                            "with `sqlock init --print`",
                             table->plain, wanted->name, cells[COL_TYPE].text);
     }
     return 0;
@@ -161,10 +162,12 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
     if (columns->rows == 0)
         return SQLOCK_ENOTFOUND;
     if (columns->columns < COL_COUNT)
-        return lk_error(err, SQLOCK_EDATABASE, "the catalogue reads oddly");
+        return lk_error(
+            err, SQLOCK_EDATABASE,
+            "the database's catalogue returned an unexpected result");
     if (columns->cells[COL_UNFIT].type == SQLOCK_TEXT)
         return lk_error(err, SQLOCK_ESCHEMA,
-                        "%s is %s, which is not fit for locks: it must be an "
+                        "%s is %s, which cannot hold locks: it must be an "
                         "ordinary durable table",
                         table->plain, columns->cells[COL_UNFIT].text);
     rc = find_layout(columns, table, out, err);
@@ -172,8 +175,8 @@ static int judge(const sqlock_result *columns, const struct lk_table *table,
         return rc;
     client = find_column(columns, "CLIENT_ID");
     if (*out == SQLOCK_LAYOUT_SQLOCK && client[COL_NULLABLE].integer == 0)
-        return lk_error(err, SQLOCK_ESCHEMA,
-                        "%s.CLIENT_ID must be able to be NULL", table->plain);
+        return lk_error(err, SQLOCK_ESCHEMA, "%s.CLIENT_ID must allow NULL",
+                        table->plain);
     rc = check_types(columns, table, dialect, err);
     if (rc < 0)
         return rc;

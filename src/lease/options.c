@@ -28,7 +28,7 @@ static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
     if (*value == 0)
         *value = otherwise;
     if (*value < least || *value > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s is %u, allowed are %u to %u",
+        return lk_error(err, SQLOCK_EINVAL, "%s is %u, but must be %u to %u",
                         name, *value, least, most);
     return 0;
 }
@@ -37,8 +37,9 @@ static int check_text(const char *name, const char *text, size_t most,
                       sqlock_error *err)
 {
     if (strlen(text) > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s has %zu bytes, %zu are allowed",
-                        name, strlen(text), most);
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%s has %zu bytes, at most %zu are allowed", name,
+                        strlen(text), most);
     if (!lk_utf8_is_valid(text))
         return lk_error(err, SQLOCK_EINVAL, "%s is not valid UTF-8", name);
     return 0;
@@ -74,7 +75,7 @@ static int check_times(sqlock_options *options, sqlock_error *err)
         return rc;
     if (options->margin_ms >= options->ttl_ms)
         return lk_error(err, SQLOCK_EINVAL,
-                        "margin_ms is %u, it must be less than ttl_ms (%u)",
+                        "margin_ms is %u, but must be less than ttl_ms (%u)",
                         options->margin_ms, options->ttl_ms);
     rc = check_number("connect_timeout_ms", &options->connect_timeout_ms,
                       CONNECT_DEFAULT_MS, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
@@ -91,10 +92,10 @@ static int check_times(sqlock_options *options, sqlock_error *err)
         return rc;
     /* Period <= TTL / 3: two full attempts fit before any deadline. */
     if (options->renew_period_ms > options->ttl_ms / 3)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "renew_period_ms is %u, at most a third of ttl_ms (%u) "
-                        "is allowed",
-                        options->renew_period_ms, options->ttl_ms);
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "renew_period_ms is %u, but must be at most a third of ttl_ms (%u)",
+            options->renew_period_ms, options->ttl_ms);
     return check_number("poll_ms", &options->poll_ms, POLL_DEFAULT_MS, 1,
                         TIMEOUT_MAX_MS, err);
 }
@@ -167,8 +168,8 @@ int lk_ttl_check(const sqlock_options *options, uint32_t *out, uint32_t given,
                       err);
     if (rc == 0 && *out <= options->margin_ms)
         rc = lk_error(err, SQLOCK_EINVAL,
-                      "ttl_ms is %u, it must be more than margin_ms (%u)", *out,
-                      options->margin_ms);
+                      "ttl_ms is %u, but must be more than margin_ms (%u)",
+                      *out, options->margin_ms);
     return rc;
 }
 

@@ -89,9 +89,10 @@ static void end_queue_locks(struct lk_store *store, struct lk_batch *batch,
 
 static int unknown(sqlock_error *err)
 {
-    return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke under the release; if it was not "
-                    "carried out, it is tried again until the lease is over");
+    return lk_error(
+        err, SQLOCK_EUNCERTAIN,
+        "the connection was lost during the release; if it was not carried "
+        "out, it is repeated in the background until the lease is over");
 }
 
 static int send_again(struct lk_store *store, struct lk_batch *batch,
@@ -242,12 +243,13 @@ int lk_release_error(int rc, sqlock_error *err)
                         "protects may be compromised");
     case SQLOCK_EEXPIRED:
         return lk_error(err, SQLOCK_EEXPIRED,
-                        "the lease had run out before the release; nobody else "
+                        "the lease had expired before the release; nobody else "
                         "has had the lock");
     case SQLOCK_EUNCERTAIN:
-        return lk_error(err, SQLOCK_EUNCERTAIN,
-                        "the connection broke under the release, and the row "
-                        "does not say whether the lock had been lost before");
+        return lk_error(
+            err, SQLOCK_EUNCERTAIN,
+            "the connection was lost during the release, and the row does not "
+            "show whether the lease had been lost before");
     default:
         return rc;
     }

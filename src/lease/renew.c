@@ -247,7 +247,7 @@ int lk_renewal_error(int rc, sqlock_error *err)
                         "the lease is lost: another owner has had the lock");
     case SQLOCK_EEXPIRED:
         return lk_error(err, SQLOCK_EEXPIRED,
-                        "the lease ran out before it was renewed");
+                        "the lease expired before it was renewed");
     case SQLOCK_EBUSY:
         return lk_error(err, SQLOCK_EBUSY,
                         "a transaction has locked the row of the lock");

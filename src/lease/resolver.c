@@ -166,8 +166,8 @@ static void add(struct lk_resolver *resolver, struct lk_doubt *doubt)
                   &(sqlock_event){.kind = SQLOCK_EVENT_IN_DOUBT,
                                   .key = doubt->key,
                                   .code = SQLOCK_EUNCERTAIN},
-                  "it is not known yet whether the lock %s was freed: the "
-                  "database did not answer",
+                  "it is not yet known whether the lock %s was freed, because "
+                  "the database did not answer; it is tried again",
                   doubt->key);
     lk_count(&resolver->store->db.stats, LK_COUNT_IN_DOUBT);
     pthread_mutex_lock(&resolver->mutex);

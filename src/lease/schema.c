@@ -50,7 +50,7 @@ int sqlock_schema_text(char **text, const char *url,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
     *text = NULL;
     rc = check_layout(layout, err);
     if (rc < 0)
@@ -149,7 +149,7 @@ static int create_in(struct place *place, sqlock_layout layout,
     }
     if (rc == 0 && found != layout)
         rc = lk_error(err, SQLOCK_ECONFLICT,
-                      "the table %s exists in another layout",
+                      "the table %s exists, but with another layout",
                       place->table.plain);
     return rc;
 }

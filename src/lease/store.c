@@ -60,19 +60,19 @@ static int copy_options(struct lk_store *store, const sqlock_options *options,
 static void note_epoch(void *context, const char *before, const char *now)
 {
     lk_store_tell(context, &(sqlock_event){.kind = SQLOCK_EVENT_EPOCH},
-                  "the database is another than before, %s and no longer %s: "
-                  "a standby was promoted, or another server answers; locks "
-                  "that were acknowledged last may be gone",
+                  "the database server has changed, to %s from %s: a standby "
+                  "was promoted, or another server answers; the locks granted "
+                  "last may be lost",
                   now, before);
 }
 
 static void note_forgetful(void *context, const char *settings)
 {
-    lk_store_tell(context, &(sqlock_event){.kind = SQLOCK_EVENT_FORGETFUL},
-                  "the server may forget locks that it has granted, and grant "
-                  "them again, when it or its machine crashes: %s; `sqlock "
-                  "doctor` says what to set",
-                  settings);
+    lk_store_tell(
+        context, &(sqlock_event){.kind = SQLOCK_EVENT_FORGETFUL},
+        "if the server or its machine crashes, it may lose granted locks and "
+        "grant them again: %s; `sqlock doctor` says what to set",
+        settings);
 }
 
 static int open_database(struct lk_store *store, const char *url,
@@ -136,8 +136,7 @@ static int render_statements(struct lk_store *store, sqlock_error *err)
     if (store->options.observe_before_steal &&
         store->statements[SQLOCK_SQL_CLAIM_OBSERVED].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s cannot claim what was observed: leave "
-                        "observe_before_steal out",
+                        "the driver %s does not support observe_before_steal",
                         store->db.driver->name);
     return 0;
 }
@@ -268,7 +267,7 @@ int lk_store_run(struct lk_store *store, sqlock_statement_kind kind,
 
     if (is_outage_shared(store, run))
         return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the database has not answered others in time: "
+                        "the database did not answer other calls in time, so "
                         "nothing was sent");
     run->statement = &store->statements[kind];
     run->is_write = is_write_statement(kind);

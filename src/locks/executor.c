@@ -90,7 +90,8 @@ static int start_one(struct lk_executor *executor, sqlock_error *err)
     int rc;
 
     if (executor->running == executor->threads_max)
-        return lk_error(err, SQLOCK_ERESOURCE, "no thread is left");
+        return lk_error(err, SQLOCK_ERESOURCE,
+                        "all threads for requests are in use");
     rc = lk_thread_start(&executor->threads[executor->running], run_tasks,
                          executor, err);
     if (rc == 0) {

@@ -27,8 +27,9 @@ int lk_guard_begin(sqlock_lock *lock, const struct lk_store *store,
     int rc;
 
     if (lock == NULL || &lock->registry->store != store)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the lock is not one of the transaction's registry");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the lock belongs to another registry than the transaction");
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;

@@ -85,7 +85,7 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the lock");
+        return lk_error(err, SQLOCK_EINVAL, "the lock argument is NULL");
     *out = NULL;
     rc = lk_store_of(registry, &store, err);
     if (rc < 0)
@@ -145,8 +145,8 @@ int sqlock_drop(sqlock_lock *lock, sqlock_error *err)
         lock->references--;
     else if (lk_entry_is_in_use(lock->entry, lock->owner))
         rc = lk_error(err, SQLOCK_EINUSE,
-                      "the last reference to a lock that is held or waited "
-                      "for: release it first");
+                      "this is the last reference to a lock that is held or "
+                      "waited for: release it first");
     else
         retire(registry, lock);
     pthread_mutex_unlock(&registry->mutex);

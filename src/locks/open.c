@@ -31,7 +31,7 @@ int sqlock_registry_open(sqlock_registry **out, const char *url,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the registry");
+        return lk_error(err, SQLOCK_EINVAL, "the registry argument is NULL");
     *out = NULL;
     registry = calloc(1, sizeof *registry);
     if (registry == NULL)

@@ -31,7 +31,8 @@ int sqlock_registry_stats(sqlock_registry *registry, sqlock_stats *out,
     size_t size;
 
     if (registry == NULL || out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no registry, or no place for it");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the registry or the stats argument is NULL");
     size = out->size;
     if (size < sizeof out->size || size > sizeof all)
         return lk_error(err, SQLOCK_EINVAL,

@@ -213,7 +213,7 @@ static void report_step(struct lk_renewer *renewer, int64_t step_us,
     lk_store_tell(&registry->store,
                   &(sqlock_event){.kind = SQLOCK_EVENT_CLOCK_STEP},
                   "the database's clock stepped by %lld ms against this "
-                  "host's: leases that are not fenced are given up",
+                  "host's; leases that are not fenced count as lost",
                   (long long)(step_us / 1000));
     pthread_mutex_lock(&renewer->mutex);
     give_up_unfenced(renewer);

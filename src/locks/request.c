@@ -209,10 +209,11 @@ static int check(sqlock_request **out, const sqlock_lock *lock, int done_fd,
                  sqlock_error *err)
 {
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the request");
+        return lk_error(err, SQLOCK_EINVAL, "the request argument is NULL");
     *out = NULL;
     if (done_fd < 0)
-        return lk_error(err, SQLOCK_EINVAL, "done_fd is %d: 0 stands for none",
+        return lk_error(err, SQLOCK_EINVAL,
+                        "done_fd is %d: use a descriptor, or 0 for none",
                         done_fd);
     return lk_lock_check(lock, err);
 }
@@ -334,7 +335,7 @@ static int take_over(sqlock_request *request, sqlock_error *err)
     else if (lk_remaining_ns(entry) == 0 ||
              !lk_is_owned_by(entry, request->a.one.owner))
         rc = lk_error(err, SQLOCK_EEXPIRED,
-                      "the lease ran out before the request was finished");
+                      "the lease expired before the request was finished");
     else
         entry->owner = lk_caller(request->lock);
     pthread_mutex_unlock(&entry->mutex);

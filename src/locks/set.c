@@ -19,7 +19,7 @@ static int by_key(const void *a, const void *b)
 static int check(sqlock_lock *const *locks, size_t count, sqlock_error *err)
 {
     if (locks == NULL || count == 0 || count > SQLOCK_MANY_MAX)
-        return lk_error(err, SQLOCK_EINVAL, "1 to %d locks can be given",
+        return lk_error(err, SQLOCK_EINVAL, "give 1 to %d locks",
                         SQLOCK_MANY_MAX);
     for (size_t i = 0; i < count; i++) {
         int rc = lk_lock_check(locks[i], err);

@@ -73,19 +73,18 @@ int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)
     int rc;
 
     if (count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the number");
+        return lk_error(err, SQLOCK_EINVAL, "the count argument is NULL");
     *count = 0;
     rc = lk_lock_check(lock, err);
     if (rc < 0)
         return rc;
     if (lock->registry->store.db.driver->dialect->stale_sessions.text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "sessions have no tags on this database");
+                        "this database does not support tags of sessions");
     sqlock_session_tag(lock, tag);
     if (tag[0] == '\0')
-        return lk_error(
-            err, SQLOCK_EEXPIRED,
-            "only the holder of a lease has stale sessions before it");
+        return lk_error(err, SQLOCK_EEXPIRED,
+                        "the caller does not hold this lock");
     rc = ask(lock, tag, &result, err);
     if (rc == 0 && (result.rows != 1 || result.cells[0].type != SQLOCK_INT64))
         rc = lk_error(err, SQLOCK_EDATABASE, "a row has too few columns");

@@ -21,9 +21,9 @@ int lk_stock_check(const sqlock_stock *stock, sqlock_tx *tx, sqlock_error *err)
     if (rc < 0 || tx == NULL)
         return rc;
     if (tx->store != stock->store)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the transaction is of another registry than the "
-                        "stock");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the transaction belongs to another registry than the stock");
     return lk_stock_told(lk_tx_check(tx, err), err);
 }
 
@@ -32,8 +32,8 @@ int lk_stock_check_orders(const sqlock_stock *stock, sqlock_error *err)
     if (stock->has_orders)
         return 0;
     return lk_error(err, SQLOCK_ESCHEMA,
-                    "there are no tables for orders and reservations in this "
-                    "database: create them, see sqlock_stock_schema_create()");
+                    "the tables for orders and reservations are missing in "
+                    "this database: create them with `sqlock stock init`");
 }
 
 int lk_stock_check_text(const char *what, const char *text, size_t most,
@@ -44,8 +44,9 @@ int lk_stock_check_text(const char *what, const char *text, size_t most,
     if (length == 0)
         return lk_error(err, SQLOCK_EINVAL, "%s is missing", what);
     if (length > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s has %zu bytes, %zu are allowed",
-                        what, length, most);
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%s has %zu bytes, at most %zu are allowed", what,
+                        length, most);
     if (!lk_utf8_is_valid(text))
         return lk_error(err, SQLOCK_EINVAL, "%s is not valid UTF-8", what);
     for (size_t i = 0; i < length; i++)
@@ -97,7 +98,7 @@ int lk_stock_line_init(const sqlock_stock *stock, struct lk_stock_line *line,
         return 0;
     if (!read_integer(item, &number))
         return lk_error(err, SQLOCK_EINVAL,
-                        "the items of this stock are integers, %s is none",
+                        "the items of this stock are integers, but %s is not",
                         item);
     (void)snprintf(line->number, sizeof line->number, "%" PRId64, number);
     line->item = sqlock_integer(number);

@@ -48,9 +48,10 @@ static int lock_buckets(struct lk_stock_operation *op,
         if (__builtin_add_overflow(buckets->total,
                                    result.cells[2 * i + 1].integer,
                                    &buckets->total))
-            rc = lk_error(err, SQLOCK_EINVAL,
-                          "the buckets of %s hold more than a 64-bit integer",
-                          line->name);
+            rc = lk_error(
+                err, SQLOCK_EINVAL,
+                "the sum of the buckets of %s exceeds a 64-bit integer",
+                line->name);
     }
     sqlock_result_clear(&result);
     return rc;
@@ -124,7 +125,7 @@ static int take_from_all(struct lk_stock_operation *op,
         return rc;
     if (__builtin_add_overflow(in_row, buckets.total, &total))
         return lk_error(err, SQLOCK_EINVAL,
-                        "there is more of %s than a 64-bit integer holds",
+                        "the quantity of %s exceeds a 64-bit integer",
                         line->name);
     if (total < line->quantity)
         return lk_stock_insufficient(line, total, err);

@@ -73,8 +73,8 @@ static int find_delta(const struct lk_stock_operation *op,
         __builtin_sub_overflow(delta, gathered, &delta)) {
         if (op->order != NULL)
             return lk_error(err, SQLOCK_EINVAL,
-                            "by how much %s changes is no 64-bit integer: set "
-                            "it without an order id",
+                            "the change of %s exceeds a 64-bit integer: set it "
+                            "without an order id",
                             line->name);
         delta = 0;
     }

@@ -72,7 +72,7 @@ static void answer_duplicate(struct lk_combined_request *request)
     if (first->quantity != line->quantity) {
         answer(request,
                lk_error(&request->err, SQLOCK_EORDER,
-                        "the order %s was another one: another quantity",
+                        "the order %s was given before with another quantity",
                         request->op->order),
                &request->err);
         return;
@@ -483,7 +483,7 @@ static int try_round(struct lk_combine *combine, sqlock_error *err)
         rc = lk_stock_run_apart(&combine->operation, judge_each, err);
     if (rc == LK_STOCK_KNOWN)
         rc = lk_error(err, SQLOCK_ERETRY,
-                      "an order of this round is being entered by another");
+                      "another session is recording an order of this round");
     if (rc == 0)
         answer_as_planned(combine);
     return rc;

@@ -58,7 +58,8 @@ int sqlock_stock_list(sqlock_stock *stock, sqlock_stock_item **items,
     int rc;
 
     if (items == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the items");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the items or count argument is NULL");
     *items = NULL;
     *count = 0;
     rc = lk_stock_check(stock, NULL, err);

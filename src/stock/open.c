@@ -47,7 +47,7 @@ static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
     if (*value == 0)
         *value = otherwise;
     if (*value < least || *value > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s is %u, allowed are %u to %u",
+        return lk_error(err, SQLOCK_EINVAL, "%s is %u, but must be %u to %u",
                         name, *value, least, most);
     return 0;
 }
@@ -73,7 +73,7 @@ static int complete(sqlock_stock_options *out,
         (out->item_column != NULL || out->quantity_column != NULL ||
          out->version_column != NULL))
         return lk_error(err, SQLOCK_EINVAL,
-                        "columns of a stock are given, but no table");
+                        "columns of a stock are given without a table");
     rc = check_number("buckets", &out->buckets, BUCKETS_DEFAULT, 2, 256, err);
     if (rc == 0)
         rc = check_number("batch", &out->batch, BATCH_DEFAULT, 1, 1000, err);
@@ -189,8 +189,8 @@ static int check_our_tables(sqlock_stock *stock, const struct lk_table *tables,
                                   err);
         } else if (rc == 0 && (stock->is_ours || found > 0)) {
             rc = lk_error(err, SQLOCK_ESCHEMA,
-                          "there is no table %s in this database: create it, "
-                          "see sqlock_stock_schema_create()",
+                          "there is no table %s in this database: create it "
+                          "with `sqlock stock init`",
                           tables[i].plain);
         }
         lk_columns_clear(&columns);
@@ -310,8 +310,8 @@ static int check_strategy(const sqlock_stock *stock, sqlock_error *err)
     if (stock->options.strategy != SQLOCK_STOCK_BUCKETS || stock->is_ours)
         return 0;
     return lk_error(err, SQLOCK_ENOTSUP,
-                    "buckets are for our own table of stock: another would "
-                    "not tell what is there");
+                    "the strategy BUCKETS needs sqlock's own stock table, "
+                    "since other programs would not see the buckets of yours");
 }
 
 static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
@@ -324,8 +324,8 @@ static int set_up(sqlock_stock *stock, const sqlock_stock_options *options,
     if (rc < 0)
         return rc;
     if (driver->stock == NULL || driver->transactions == NULL)
-        return lk_error(err, SQLOCK_ENOTSUP, "the driver %s knows no stock",
-                        driver->name);
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s does not support stock", driver->name);
     stock->is_ours = stock->options.table == NULL;
     stock->name = strdup(stock->is_ours ? "" : stock->options.table);
     if (stock->name == NULL)
@@ -349,7 +349,7 @@ int sqlock_stock_open(sqlock_stock **out, sqlock_registry *registry,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the stock");
+        return lk_error(err, SQLOCK_EINVAL, "the stock argument is NULL");
     *out = NULL;
     rc = lk_store_of(registry, &store, err);
     if (rc < 0)

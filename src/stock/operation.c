@@ -72,8 +72,8 @@ static int settle(struct lk_stock_operation *op, int rc, sqlock_error *err)
     if (recalled == LK_STOCK_UNKNOWN)
         return rc == LK_STOCK_KNOWN
                    ? lk_error(err, SQLOCK_ERETRY,
-                              "somebody enters the same order, or has just "
-                              "given it up")
+                              "another session is recording the same order, or "
+                              "has just rolled it back")
                    : rc;
     if (err != NULL && recalled < 0)
         *err = own;
@@ -137,7 +137,7 @@ static int begin_and_run(struct lk_stock_operation *op, lk_stock_body body,
     /* No statement of ours ends a transaction: its connection is lost. */
     if (tx->over == SQLOCK_EINVAL)
         rc = lk_error(err, SQLOCK_ELOST,
-                      "the connection was gone before the commit was sent");
+                      "the connection was lost before the commit was sent");
     (void)sqlock_tx_rollback(tx, NULL);
     return rc;
 }
@@ -217,8 +217,8 @@ int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
     if (!was_uncertain || rc == SQLOCK_EUNCERTAIN || is_answer(op, rc))
         return rc;
     return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke under the commit, and the database "
-                    "did not say in time what became of it");
+                    "the connection was lost during the commit, and the "
+                    "database did not confirm in time whether it happened");
 }
 
 static int run_until_answered(struct lk_stock_operation *op, lk_stock_body body,

@@ -42,7 +42,8 @@ static int take(struct lk_stock_operation *op, struct lk_stock_line *line,
     if (exists && (result.cells[0].type != SQLOCK_INT64 ||
                    result.cells[1].type != SQLOCK_INT64)) {
         rc = lk_error(err, SQLOCK_EDATABASE,
-                      "quantity or version of %s is no integer", line->name);
+                      "the quantity or version of %s is not an integer",
+                      line->name);
     } else if (exists) {
         there = result.cells[0].integer;
         version = result.cells[1].integer;

@@ -144,7 +144,7 @@ int lk_stock_compare(struct lk_stock_operation *op, const sqlock_value *cells,
         is_known = is_same(&cells[i * COL_COUNT], i, &op->lines[i], op->kind);
     if (!is_known)
         return lk_error(err, SQLOCK_EORDER,
-                        "the order %s was another one: other items, "
+                        "the order %s was given before with other items, "
                         "quantities, or another operation",
                         op->order);
     op->is_duplicate = true;

@@ -147,8 +147,8 @@ static int check_request(const struct request *request, sqlock_error *err)
         return lk_error(err, SQLOCK_EINVAL, "no items are given");
     if (request->count > SQLOCK_LINES_MAX)
         return lk_error(err, SQLOCK_EINVAL,
-                        "%zu items are given, %d are the most", request->count,
-                        SQLOCK_LINES_MAX);
+                        "%zu items are given, but at most %d are allowed",
+                        request->count, SQLOCK_LINES_MAX);
     return 0;
 }
 
@@ -269,7 +269,7 @@ int sqlock_stock_read(sqlock_stock *stock, sqlock_tx *tx, const char *item,
 
     rc = lk_stock_check(stock, tx, err);
     if (rc == 0 && quantity == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "no place for the quantity");
+        rc = lk_error(err, SQLOCK_EINVAL, "the quantity argument is NULL");
     if (rc == 0)
         rc = lk_stock_line_init(stock, &line, item, 0, err);
     if (rc < 0)

@@ -63,11 +63,12 @@ static int explain(struct lk_stock_operation *op, char same, sqlock_error *err)
                         op->order);
     default:
         if (look.remaining_us <= 0)
-            return lk_error(err, SQLOCK_EEXPIRED,
-                            "the time of reservation %s is over", op->order);
-        return lk_error(err, SQLOCK_ERETRY,
-                        "reservation %s has just been changed by another",
-                        op->order);
+            return lk_error(err, SQLOCK_EEXPIRED, "reservation %s has expired",
+                            op->order);
+        return lk_error(
+            err, SQLOCK_ERETRY,
+            "reservation %s has just been changed by another session",
+            op->order);
     }
 }
 
@@ -85,7 +86,8 @@ static int add_entry(struct lk_stock_operation *op, const sqlock_value *cells,
     if (cells[ITEM].type != SQLOCK_TEXT || cells[STATUS].type != SQLOCK_TEXT ||
         cells[STATUS].text[0] != LK_ENTRY_DONE)
         return lk_error(err, SQLOCK_EDATABASE,
-                        "the entries of reservation %s are not what they were",
+                        "the entries of reservation %s have been changed by "
+                        "other means than sqlock",
                         op->order);
     rc = lk_stock_line_init(op->stock, &line, cells[ITEM].text,
                             cells[QUANTITY].integer, err);

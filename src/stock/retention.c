@@ -63,7 +63,7 @@ static int go_on(const struct reap *reap, sqlock_error *err)
         return 0;
     return lk_error(
         err, SQLOCK_ECANCELED,
-        "ended by the caller; what was removed until then stays so");
+        "ended by the caller; the rows removed so far stay removed");
 }
 
 /* --- removing --- */

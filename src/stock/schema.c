@@ -58,8 +58,8 @@ static int find_lock_table(const sqlock_driver *driver,
                            sqlock_error *err)
 {
     if (driver->stock == NULL)
-        return lk_error(err, SQLOCK_ENOTSUP, "the driver %s knows no stock",
-                        driver->name);
+        return lk_error(err, SQLOCK_ENOTSUP,
+                        "the driver %s does not support stock", driver->name);
     return lk_table_from_prefix(out, options->table_prefix, driver->dialect,
                                 err);
 }
@@ -73,7 +73,7 @@ int sqlock_stock_schema_text(char **text, const char *url,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
     *text = NULL;
     rc = lk_options_complete(&all, options, err);
     if (rc == 0)
@@ -148,7 +148,8 @@ static int check(struct lk_db *db, const struct lk_table *lock,
             rc = lk_columns_read(&columns, db, &table, deadline_ns, err);
         if (rc == 0 && lk_columns_type(&columns, telling[i]) == NULL)
             rc = lk_error(err, SQLOCK_ESCHEMA,
-                          "the table %s has no column %s: it is none of ours",
+                          "the table %s has no column %s, so it is not one of "
+                          "sqlock's tables",
                           table.plain, telling[i]);
         lk_columns_clear(&columns);
     }

@@ -165,7 +165,8 @@ int lk_stock_send(struct lk_stock_operation *op, sqlock_stock_kind kind,
 
     if (statement->text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver has no such statement about stock");
+                        "the driver lacks a statement about stock that this "
+                        "operation needs");
     if (op->tx != NULL)
         return send_in(op->tx, statement, arguments, result, err);
     return lk_db_run(&op->stock->store->db, &run, result, err);
@@ -182,8 +183,8 @@ int lk_stock_ask(struct lk_stock_operation *op, sqlock_stock_kind kind,
     lk_stock_arguments(op, line, &arguments);
     rc = lk_stock_send(op, kind, &arguments, &result, err);
     if (rc == 0 && result.rows > 0 && result.cells[0].type != SQLOCK_INT64)
-        rc = lk_error(err, SQLOCK_EDATABASE, "the quantity of %s is no integer",
-                      line->name);
+        rc = lk_error(err, SQLOCK_EDATABASE,
+                      "the quantity of %s is not an integer", line->name);
     if (rc == 0 && result.rows > 0) {
         *out = result.cells[0].integer;
         rc = 1;

@@ -31,7 +31,8 @@ static int examine(sqlock_tx *tx, const struct lk_tx_table *table,
     if (rc == 0 && result.rows == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such row");
     else if (rc == 0 && result.cells[0].type != SQLOCK_INT64)
-        rc = lk_error(err, SQLOCK_EINVAL, "the fence column has no integer");
+        rc = lk_error(err, SQLOCK_EINVAL,
+                      "the fence column does not contain an integer");
     else if (rc == 0 && (result.cells[0].integer != token ||
                          result.cells[1].type != SQLOCK_TEXT ||
                          strcmp(result.cells[1].text, owner) != 0))
@@ -114,11 +115,12 @@ int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
     *text = NULL;
     rc = lk_driver_find(&driver, url, err);
     if (rc == 0 && driver->transactions == NULL)
-        rc = lk_error(err, SQLOCK_ENOTSUP, "the driver %s has no transactions",
+        rc = lk_error(err, SQLOCK_ENOTSUP,
+                      "the driver %s does not support transactions",
                       driver->name);
     if (rc == 0)
         rc = lk_tx_table_read(&names, table, LK_TX_FENCE, driver->dialect, err);

@@ -42,7 +42,7 @@ static int lost(const sqlock_tx *tx, const sqlock_lock *lock, sqlock_error *err)
 static int expired(const sqlock_lock *lock, sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EEXPIRED,
-                    "the lease of %.200s ran out before it was guarded",
+                    "the lease of %.200s expired before it was guarded",
                     sqlock_name(lock));
 }
 
@@ -211,10 +211,10 @@ static int explain(sqlock_tx *tx, sqlock_error *err)
             return guard->lost;
         }
     }
-    return lk_error(err, SQLOCK_ERETRY,
-                    "the transaction had let go of a guarded lease, by a "
-                    "savepoint or a commit, and somebody has its row locked: "
-                    "run it again");
+    return lk_error(
+        err, SQLOCK_ERETRY,
+        "the transaction released a guarded lease, by a savepoint or a commit, "
+        "and another session has its row locked: run it again");
 }
 
 int lk_tx_check_guards(sqlock_tx *tx, sqlock_error *err)

@@ -62,7 +62,7 @@ static int ask_store(sqlock_tx *tx, const struct lk_statement *statement,
                    : rc;
     if (identity == NULL)
         return lk_error(err, SQLOCK_EDATABASE,
-                        "the server does not say which one it is");
+                        "the server did not return its identity");
     pthread_mutex_lock(&store->mutex);
     if (store->database_identity == NULL) {
         store->database_identity = identity;
@@ -108,10 +108,11 @@ int lk_tx_identify(sqlock_tx *tx, sqlock_error *err)
     if (rc == 0)
         identity = answer_of(&result);
     if (rc == 0 && !is_same(tx->store, identity))
-        rc = lk_error(err, SQLOCK_EINVAL,
-                      "the connection is of another database than the lock "
-                      "table %s, or finds another table of that name",
-                      table->plain);
+        rc =
+            lk_error(err, SQLOCK_EINVAL,
+                     "the connection leads to another database than that of "
+                     "the lock table %s, or finds another table with that name",
+                     table->plain);
     if (rc == 0)
         tx->is_identified = true;
     free(identity);

@@ -276,7 +276,7 @@ static int read_names(const sqlock_tx *tx, const char *const *names,
 
     *out = NULL;
     if (names == NULL || count == 0 || count > SQLOCK_MANY_MAX)
-        return lk_error(err, SQLOCK_EINVAL, "1 to %d names can be locked",
+        return lk_error(err, SQLOCK_EINVAL, "give 1 to %d names",
                         SQLOCK_MANY_MAX);
     *out = calloc(count, sizeof **out);
     if (*out == NULL)

@@ -40,9 +40,10 @@ int lk_tx_check_nodes(sqlock_tx *tx, sqlock_error *err)
         pthread_mutex_unlock(&store->mutex);
     }
     if (reach == LK_ROW_LOCKS_OF_NODE)
-        return lk_error(err, SQLOCK_ENOTSUP,
-                        "this is a Galera cluster: a row lock holds on one "
-                        "node, and another would let somebody else in; fence "
-                        "the writes by the token (sqlock_tx_fence)");
+        return lk_error(
+            err, SQLOCK_ENOTSUP,
+            "this is a Galera cluster, where a row lock holds on one node only "
+            "and does not exclude sessions on other nodes: fence the writes "
+            "with the token (sqlock_tx_fence)");
     return 0;
 }

@@ -28,7 +28,7 @@ static int find_table(struct lk_table *table, const sqlock_options *options,
 {
     if (driver->dialect->done == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s has no table of what was done",
+                        "the driver %s does not support run-once records",
                         driver->name);
     return lk_table_named(table, options->table_prefix, SUFFIX, driver->dialect,
                           err);
@@ -55,7 +55,7 @@ int sqlock_once_schema_text(char **text, const char *url,
     int rc;
 
     if (text == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the text");
+        return lk_error(err, SQLOCK_EINVAL, "the text argument is NULL");
     *text = NULL;
     rc = lk_options_complete(&complete, options, err);
     if (rc < 0)
@@ -130,7 +130,7 @@ static int read_record(struct lk_store *store, const char *key,
                       "`sqlock init --once`",
                       table.plain);
     if (rc == 0 && result.rows == 0)
-        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no record of that");
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such record");
     if (rc == 0)
         (void)snprintf(
             client_id, SQLOCK_KEY_SIZE, "%s",
@@ -176,8 +176,8 @@ static int check_guards(struct lk_store *store, sqlock_error *err)
     while (lk_retry_goes_on(&retry, rc));
     if (rc == SQLOCK_ELOST)
         return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "the connection broke before the database said whether "
-                        "a lease can be guarded there");
+                        "the connection was lost before the database said "
+                        "whether a lease can be guarded there");
     return lk_db_not_applied(rc, err);
 }
 
@@ -254,7 +254,7 @@ int sqlock_once_record(sqlock_lock *lock, sqlock_error *err)
     limits.deadline_ms = (uint32_t)sqlock_remaining_ms(lock);
     if (limits.deadline_ms == 0)
         return lk_error(err, SQLOCK_EEXPIRED,
-                        "only the holder of a lease records what it did");
+                        "only the holder of the lock can record its work");
     rc = lk_tx_retry(store, insert, &record, &limits, NULL, &own);
     /* The commit got no answer, or it was recorded before: find out which. */
     if ((rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EBUSY) &&
@@ -350,7 +350,8 @@ int sqlock_once_list(sqlock_registry *registry, const char *name,
     int rc;
 
     if (rows == NULL || count == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the rows");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the rows or count argument is NULL");
     *rows = NULL;
     *count = 0;
     rc = lk_store_of(registry, &store, err);
@@ -399,7 +400,7 @@ int sqlock_once_forget(sqlock_registry *registry, const char *name,
     lk_store_arguments(store, key, &arguments);
     rc = run_once(store, text, &arguments, true, &result, err);
     if (rc == 0 && result.affected == 0)
-        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no record of that");
+        rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such record");
     sqlock_result_clear(&result);
     return rc;
 }

@@ -52,12 +52,12 @@ static int notice_end(sqlock_tx *tx, sqlock_tx_state state, sqlock_error *err)
 
     if (state == SQLOCK_TX_NONE)
         rc = lk_error(&own, SQLOCK_EINVAL,
-                      "the transaction was ended behind our back: committed, "
-                      "rolled back, or by a statement that commits");
+                      "the application has ended the transaction itself: by "
+                      "COMMIT, ROLLBACK, or a statement that commits");
     else if (state == SQLOCK_TX_GONE)
         rc = lk_error(&own, SQLOCK_ELOST,
-                      "the connection is gone, and the transaction with its "
-                      "locks; nothing of it is committed");
+                      "the connection was lost, and with it the transaction "
+                      "and its locks; nothing of it was committed");
     else
         rc = lk_error(&own, SQLOCK_EINVAL,
                       "the transaction is aborted: it can only be rolled back");
@@ -95,10 +95,11 @@ static int judge(sqlock_tx *tx, int rc, sqlock_error *err)
     if (lk_is_outage(rc)) {
         sqlock_error own = *err;
 
-        rc = sqlock_error_set(err, SQLOCK_ELOST, own.native, own.sqlstate,
-                              "the connection is gone, and the transaction "
-                              "with its locks; nothing of it is committed: %s",
-                              own.message);
+        rc = sqlock_error_set(
+            err, SQLOCK_ELOST, own.native, own.sqlstate,
+            "the connection was lost, and with it the transaction and its "
+            "locks; nothing of it was committed: %s",
+            own.message);
         return lk_tx_end(tx, rc, err);
     }
     if (rc == SQLOCK_ERETRY)
@@ -155,8 +156,8 @@ static int query(sqlock_tx *tx, sqlock_statement statement,
     if (wanted != count) {
         free(numbered);
         return lk_error(err, SQLOCK_EINVAL,
-                        "the statement wants %zu parameters, not %zu", wanted,
-                        count);
+                        "the statement has %zu parameters, but %zu were given",
+                        wanted, count);
     }
     rc = lk_tx_send(tx, &statement, values, count, lk_tx_deadline(tx), result,
                     err);

@@ -24,8 +24,10 @@ static bool is_identifier(const char *text, size_t length)
 
 static int refuse(const char *what, sqlock_error *err)
 {
-    return lk_error(err, SQLOCK_EINVAL,
-                    "%s must be letters, digits and '_', not too many", what);
+    return lk_error(
+        err, SQLOCK_EINVAL,
+        "%s must consist of letters, digits and '_', and must not be too long",
+        what);
 }
 
 int lk_tx_quote(char out[LK_QUOTED_SIZE], const char *what, const char *name,

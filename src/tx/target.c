@@ -95,10 +95,10 @@ static int look_from_apart(sqlock_tx *tx, struct lk_tx_target *target,
 static int tell_reaped(sqlock_tx *tx, const struct lk_tx_target *target,
                        sqlock_error *err)
 {
-    int rc = lk_error(err, SQLOCK_ERETRY,
-                      "the row of %s has just been reaped: run the transaction "
-                      "again",
-                      target->name);
+    int rc = lk_error(
+        err, SQLOCK_ERETRY,
+        "the row of %s was reaped at this moment: run the transaction again",
+        target->name);
 
     return lk_tx_end(tx, rc, err);
 }

@@ -98,14 +98,14 @@ static int new_tx(sqlock_tx **out, struct lk_store *store, bool is_adopted,
     int rc;
 
     if (out == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "no place for the transaction");
+        return lk_error(err, SQLOCK_EINVAL, "the transaction argument is NULL");
     *out = NULL;
     rc = lk_store_check(store, err);
     if (rc < 0)
         return rc;
     if (store->db.driver->transactions == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "the driver %s has no transactions",
+                        "the driver %s does not support transactions",
                         store->db.driver->name);
     tx = calloc(1, sizeof *tx);
     length = strlen(store->region);
@@ -164,7 +164,7 @@ static int begin(sqlock_tx *tx, sqlock_error *err)
     (void)lk_tx_unlimit(tx, NULL);
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the connection broke before the transaction began");
+                      "the connection was lost before the transaction began");
     return lk_db_not_applied(rc, err);
 }
 
@@ -212,7 +212,7 @@ int lk_tx_begin(sqlock_tx **out, struct lk_store *store, sqlock_error *err)
         return rc;
     tx->is_identified = true;
     rc = out == NULL
-             ? lk_error(err, SQLOCK_EINVAL, "no place for the transaction")
+             ? lk_error(err, SQLOCK_EINVAL, "the transaction argument is NULL")
              : take_and_begin(tx, err);
     if (rc < 0) {
         free_tx(tx);
@@ -322,7 +322,7 @@ int sqlock_tx_adopt(sqlock_tx **out, sqlock_registry *registry,
     if (rc < 0)
         return rc;
     if (out == NULL || connection == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "no connection to adopt");
+        rc = lk_error(err, SQLOCK_EINVAL, "the connection to adopt is NULL");
     else
         rc = take_over(tx, connection, err);
     if (rc < 0) {
@@ -371,7 +371,7 @@ static int roll_back(sqlock_tx *tx, sqlock_error *err)
 
     if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the connection broke under the rollback: the server "
+                      "the connection was lost during the rollback; the server "
                       "rolls back by itself");
     return rc;
 }
@@ -389,12 +389,12 @@ static int commit(sqlock_tx *tx, sqlock_error *err)
              : lk_tx_call(tx, tx->driver->commit, lk_tx_deadline(tx), &own);
     if (rc == SQLOCK_EUNREACHABLE)
         rc = lk_error(&own, SQLOCK_ELOST,
-                      "the connection was gone before the commit was sent: "
-                      "nothing of the transaction is committed");
+                      "the connection was lost before the commit was sent; "
+                      "nothing of the transaction was committed");
     else if (rc == SQLOCK_EUNCERTAIN)
         rc = lk_error(&own, SQLOCK_EUNCERTAIN,
-                      "the connection broke under the commit: it may or may "
-                      "not have happened");
+                      "the connection was lost during the commit, which may or "
+                      "may not have happened");
     if (rc < 0 && err != NULL)
         *err = own;
     return rc;
@@ -444,7 +444,7 @@ int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err)
         return rc;
     if (!tx->is_adopted)
         return lk_error(err, SQLOCK_EINVAL,
-                        "this transaction is on a connection of the registry: "
+                        "this transaction uses a connection of the registry: "
                         "commit it or roll it back");
     rc = lk_tx_check(tx, err);
     if (rc == 0)

@@ -30,7 +30,7 @@ static int take_version(sqlock_row_version *out, const sqlock_value *cell,
     if (cell->type == SQLOCK_NULL)
         return lk_error(err, SQLOCK_EINVAL, "the row's version is null");
     if (cell->type == SQLOCK_TEXT && kind != SQLOCK_VERSION_STATE)
-        return lk_error(err, SQLOCK_EINVAL, "the version column is no %s",
+        return lk_error(err, SQLOCK_EINVAL, "the version column is not %s",
                         kind == SQLOCK_VERSION_INTEGER ? "integer"
                                                        : "point in time");
     if (cell->type == SQLOCK_TEXT && cell->length >= sizeof out->text)
@@ -91,7 +91,7 @@ int sqlock_tx_version(sqlock_tx *tx, const sqlock_table *table,
     if (rc == 0)
         rc = lk_tx_check_value("the key", key, err);
     if (rc == 0 && version == NULL)
-        rc = lk_error(err, SQLOCK_EINVAL, "no place for the version");
+        rc = lk_error(err, SQLOCK_EINVAL, "the version argument is NULL");
     return rc < 0 ? rc : read_version(tx, &names, key, NULL, version, err);
 }
 
@@ -122,18 +122,19 @@ static int check_expected(const struct update *update, sqlock_error *err)
 
     if (expected == NULL || expected->type == SQLOCK_NULL)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the expected version is null: nothing equals it");
+                        "the expected version is null, which equals nothing");
     if (expected->type != SQLOCK_INT64 && !is_state)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the expected version is no integer");
+                        "the expected version is not an integer");
     if (expected->type == SQLOCK_TEXT &&
         memchr(expected->text, '\0', sizeof expected->text) == NULL)
-        return lk_error(err, SQLOCK_EINVAL, "the expected state has no end");
+        return lk_error(err, SQLOCK_EINVAL,
+                        "the expected state is not NUL-terminated");
     if (update->table.kind == SQLOCK_VERSION_INTEGER &&
         expected->integer == INT64_MAX)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the version is the greatest integer: there is no "
-                        "next one");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the version is the greatest integer, so there is no next one");
     return 0;
 }
 
@@ -156,8 +157,9 @@ static int write_assignments(FILE *out, struct update *update,
             return rc;
         if (strcmp(quoted, update->table.version) == 0) {
             if (update->table.kind != SQLOCK_VERSION_STATE)
-                return lk_error(err, SQLOCK_EINVAL,
-                                "the version column is assigned by itself");
+                return lk_error(
+                    err, SQLOCK_EINVAL,
+                    "the version column must not be among the assignments");
             update->next_state = &one->value;
         }
         (void)fprintf(out, "%s%s = ?", i > 0 ? ", " : "", quoted);
@@ -248,10 +250,10 @@ static int examine(struct update *update, sqlock_error *err)
         return 1;
     if (is_same(&found, &expected))
         return lk_error(err, SQLOCK_EINVAL,
-                        "the version column cannot hold a version after this "
-                        "one: too narrow or too coarse");
+                        "the version column cannot store a later version: its "
+                        "type is too narrow or too coarse");
     return lk_error(err, SQLOCK_ECONFLICT,
-                    "the row has another version than was expected");
+                    "the row does not have the expected version");
 }
 
 /* Tell whether a version is the greatest integer of a column narrower than 64
@@ -291,11 +293,10 @@ static int take_next(struct update *update, sqlock_row_version *next,
     memset(next, 0, sizeof *next);
     rc = read_version(update->tx, &update->table, update->key, NULL, next, err);
     if (rc == 0 && next->integer <= expected->integer)
-        rc = lk_tx_spoil(
-            update->tx,
-            "the version column cannot hold a version after this one: "
-            "too narrow or too coarse",
-            err);
+        rc = lk_tx_spoil(update->tx,
+                         "the version column cannot store a later version: its "
+                         "type is too narrow or too coarse",
+                         err);
     return rc;
 }
 
@@ -366,7 +367,7 @@ int sqlock_tx_update(sqlock_tx *tx, const sqlock_table *table,
     if (rc == 0)
         rc = lk_tx_check_value("the key", key, err);
     if (rc == 0 && ((set == NULL && count > 0) || count > SET_MAX))
-        rc = lk_error(err, SQLOCK_EINVAL, "0 to %d columns can be assigned",
+        rc = lk_error(err, SQLOCK_EINVAL, "at most %d columns can be assigned",
                       SET_MAX);
     if (rc == 0)
         rc = check_expected(&update, err);

@@ -171,7 +171,7 @@ int lk_canceller_watch(struct lk_canceller *canceller, struct lk_waiter *waiter,
 
     if (fd < 0)
         return lk_error(err, SQLOCK_EINVAL,
-                        "cancel_fd is %d: 0 stands for none", fd);
+                        "cancel_fd is %d: use a descriptor, or 0 for none", fd);
     if (fd == 0)
         return 0;
     if (is_ready(fd)) {

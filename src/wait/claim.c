@@ -79,9 +79,9 @@ static int undo_grants(struct lk_acquisition *a, sqlock_error *err)
     free(granted.items);
     if (rc < 0)
         rc = lk_error(err, SQLOCK_EUNCERTAIN,
-                      "not all of the locks were to be had, and those that "
-                      "were could not be given back: they will be free when "
-                      "the database answers, or when their leases are over");
+                      "not all of the locks were free, and those acquired "
+                      "could not be released: they will be free when the "
+                      "database answers, or when their leases expire");
     return rc;
 }
 
@@ -148,8 +148,8 @@ static int too_late(struct lk_acquisition *a, sqlock_error *err)
 
     return rc < 0 ? rc
                   : lk_error(err, SQLOCK_ETIMEDOUT,
-                             "the claim took longer than its leases: raise "
-                             "ttl_ms");
+                             "the claim took longer than the TTL of its "
+                             "leases: raise ttl_ms");
 }
 
 int lk_claim_all(struct lk_acquisition *a, struct lk_part **taken,

@@ -296,7 +296,7 @@ int lk_begin_renew(struct lk_entry *entry, uint64_t owner, uint32_t ttl_ms,
         rc = lk_error(err, SQLOCK_ELOST, "the lease of this lock is lost");
     else if (lk_remaining_ns(entry) == 0)
         rc = lk_error(err, SQLOCK_EEXPIRED,
-                      "the lease ran out before it was renewed");
+                      "the lease expired before it was renewed");
     else if (entry->guards > 0)
         rc =
             lk_error(err, SQLOCK_EBUSY, "an open transaction guards this lock");

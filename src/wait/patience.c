@@ -57,13 +57,14 @@ int lk_patience_result(const struct lk_part *part, int rc, sqlock_error *err)
     int64_t wait_ms = part->waiter->wait_ms;
 
     if (rc == SQLOCK_ERETRY || (rc == SQLOCK_EBUSY && wait_ms != 0))
-        return lk_error(err, wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT,
-                        "the claim met other transactions until its time was "
-                        "over");
+        return lk_error(
+            err, wait_ms == 0 ? SQLOCK_EBUSY : SQLOCK_ETIMEDOUT,
+            "the claim conflicted with other transactions until its deadline");
     if (!part->lease.is_in_doubt || rc == SQLOCK_EUNCERTAIN ||
         rc == SQLOCK_ECANCELED)
         return rc;
-    return lk_error(err, SQLOCK_EUNCERTAIN,
-                    "the connection broke under a claim, and the database did "
-                    "not say before the end of the wait what became of it");
+    return lk_error(
+        err, SQLOCK_EUNCERTAIN,
+        "the connection was lost during a claim, and the database did not "
+        "confirm before the end of the wait whether the lock was granted");
 }

@@ -66,8 +66,8 @@ void lk_dequeue(struct lk_part *part, enum lk_part_state state,
 static int twice(sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EINUSE,
-                    "this handle holds the lock or waits for it already: "
-                    "obtain one for each owner");
+                    "this handle already holds the lock or waits for it: "
+                    "obtain a handle for each owner");
 }
 
 /* Tell whether a handle that is itself the owner is used by two callers at
@@ -116,14 +116,15 @@ static int enter_again(struct lk_part *part, sqlock_error *err)
                         "the lease of this lock is lost: release it first");
     if (lk_remaining_ns(entry) == 0)
         return lk_error(err, SQLOCK_EEXPIRED,
-                        "the lease of this lock ran out: release it first");
+                        "the lease of this lock has expired: release it first");
     if (entry->hold_count == UINT32_MAX)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the lock has been acquired too often");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the lock has been acquired too often without a release");
     if (wants_more(entry, part->waiter->options))
         return lk_error(err, SQLOCK_EINVAL,
-                        "the lock is held already, with other options: leave "
-                        "them to the first acquire");
+                        "the lock is already held with other options: set them "
+                        "in the first acquire only");
     entry->hold_count++;
     part->grant = entry->grant;
     entry->is_left_behind = entry->is_left_behind && part->waiter->is_abandoned;
@@ -145,8 +146,8 @@ static int not_in_time(const struct lk_part *part, sqlock_error *err)
     if (entry->outage == 0)
         return lk_not_in_time(part->waiter->wait_ms, err);
     return lk_error(err, entry->outage,
-                    "%s: another thread of this process waits for it, with the "
-                    "turn at this lock",
+                    "%s: another thread of this process is already trying to "
+                    "reach it for this lock",
                     sqlock_strerror(entry->outage));
 }
 

@@ -60,10 +60,10 @@ ran_out() {
     until_true is_expired short
     run renew "$lease"
     is "a lease that has run out is not renewed" "$status" 76
-    has "and it is said" "$err" "ran out"
+    has "and it is said" "$err" "expired"
     run release "$lease"
     is "its release tells that, too" "$status" 76
-    has "in its own words" "$err" "had run out before the release"
+    has "in its own words" "$err" "had expired before the release"
     taken "another one of a second" --ttl 1 short
     until_true is_expired short
     run run -n short true

@@ -61,7 +61,7 @@ audit() { # LAYOUT
             "$(($(json token <<<"$out") > token))" 1
         run break audit --token "$token" --reason "it hangs"
         is "$1: the old token is nobody's any more" "$status" 1
-        has "$1: this is said" "$err" "is not held by that owner any more"
+        has "$1: this is said" "$err" "is no longer held by that owner"
     fi
     SUDO_USER=anna run break audit "$(whose audit "$1")" --reason again --now
     run show audit --json

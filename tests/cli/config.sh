@@ -100,7 +100,7 @@ secrets() {
         chmod 644 "$users"
         run_bare ls
         is "$url, readable by all" "$status" 64
-        has "is refused" "$err" "others may read"
+        has "is refused" "$err" "other users can read"
         is "and not shown" "$(grep -c c4n4ry <<<"$out$err")" 0
         chmod 600 "$users"
         run_bare ls

@@ -67,7 +67,7 @@ passwords() { # URL PASSWORD
     within '"$SQLOCK" ls'
     if [ "$status" -ne 0 ]; then
         is "without a password there is no entry" "$status" 77
-        has "and it is said why" "$err" "passes no password on"
+        has "and it is said why" "$err" "does not pass the URL"
     else
         skip "no entry without a password" "this server wants none"
     fi

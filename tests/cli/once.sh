@@ -67,7 +67,7 @@ looked_at() {
     is "nothing is said in a script" "$err" ""
     out=$("$dir/pty" 200 "$SQLOCK" --table-prefix "$prefix" run --once job true)
     has "a terminal is told what is not done" "$out" \
-        '"job" has been done before: nothing is run'
+        '"job" has been done before; nothing is run'
 }
 
 # Ten at once: those that have waited find the record of the first.

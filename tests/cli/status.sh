@@ -217,10 +217,10 @@ END
     done
     run show ""
     is "an empty name is said to be one" "$err" \
-        "sqlock: show: KEY is empty; is a variable not set?"
+        "sqlock: show: KEY is empty; is a shell variable not set?"
     run run "" true
     is "also where it names a lock" "$err" \
-        "sqlock: run: KEY is empty; is a variable not set?"
+        "sqlock: run: KEY is empty; is a shell variable not set?"
     run run one true --nonsense -- two
     is "options behind the command are the command's" "$status" 0
 }

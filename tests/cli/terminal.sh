@@ -170,7 +170,7 @@ stopped_for_long() {
     command="'$SQLOCK' --table-prefix $prefix run -t 3 tty -- sh -c 'echo \
 re\"\"ady; exec sleep 600'"
     out=$(PS1='$ ' "$dir/pty" 200 -e '$ ' -s "$command\\n" \
-        -e ready -s '^Z' -e 'about to end' -s 'fg; echo status=$?\n' \
+        -e ready -s '^Z' -e 'about to expire' -s 'fg; echo status=$?\n' \
         -e 'status=76' -s 'exit\n' bash --norc --noprofile --noediting -i)
     is "^Z for longer than the lease: the command is ended" "$?" 0
     run run -w 60 tty -- true

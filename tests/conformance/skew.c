@@ -185,7 +185,7 @@ static int64_t may_forget(struct fixture *f)
 static void test_F61_a_server_that_forgets_is_told_at_open(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = hearing(f, "may forget");
+    sqlock_options options = hearing(f, "may lose granted");
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_lock *lock = lock_obtain(registry, f->name);
 

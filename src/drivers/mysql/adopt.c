@@ -46,9 +46,8 @@ static int refuse_found_rows(const MYSQL *mysql, sqlock_error *err)
 {
     if ((mysql->client_flag & CLIENT_FOUND_ROWS) != 0)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the connection counts rows that were found in place "
-                        "of those that were changed: open it without "
-                        "CLIENT_FOUND_ROWS");
+                        "the connection counts found rows instead of changed "
+                        "rows: open it without CLIENT_FOUND_ROWS");
     return 0;
 }
 
@@ -69,7 +68,7 @@ static int check_charsets(MYSQL_RES *result, sqlock_error *err)
 
     if (row == NULL)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the MySQL connection is of no use");
+                        "the MySQL connection does not work");
     for (unsigned i = 0; i < mysql_num_fields(result); i++)
         if (row[i] == NULL || strcmp(row[i], UTF8) != 0)
             return refuse_charset(row[i] == NULL ? "not known" : row[i], err);
@@ -92,7 +91,7 @@ static int probe(MYSQL *mysql, sqlock_error *err)
     if (result == NULL)
         return sqlock_error_set(
             err, SQLOCK_EINVAL, (int)mysql_errno(mysql), mysql_sqlstate(mysql),
-            "the MySQL connection is of no use: %s", mysql_error(mysql));
+            "the MySQL connection does not work: %s", mysql_error(mysql));
     rc = check_charsets(result, err);
     mysql_free_result(result);
     return rc;
@@ -256,8 +255,9 @@ static int limit(void *handle, int64_t wait_ms, int64_t deadline_ns,
         (void)snprintf(connection->limits[i], sizeof connection->limits[i],
                        "%s", result.cells[i].text);
         if (!is_number(connection->limits[i]))
-            rc = lk_error(err, SQLOCK_EDATABASE,
-                          "the server gave a limit of time that is no number");
+            rc = lk_error(
+                err, SQLOCK_EDATABASE,
+                "the server returned a time limit that is not a number");
     }
     sqlock_result_clear(&result);
     if (rc < 0)

@@ -85,7 +85,7 @@ int lk_mysql_ready(struct lk_mysql_connection *connection, int64_t deadline_ns,
     if (atomic_load(&connection->was_aborted) && !connection->is_broken) {
         connection->is_broken = true;
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the statement was given up before it was sent");
+                        "the statement was cancelled before it was sent");
     }
     was_looked_at = connection->was_looked_at;
     connection->was_looked_at = false;
@@ -109,7 +109,8 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
 
     if (alarm < 0)
         return lk_error(err, SQLOCK_ERESOURCE,
-                        "no file descriptor left for a MySQL connection");
+                        "there is no free file descriptor for a MySQL "
+                        "connection: raise `ulimit -n`");
     (void)pthread_mutex_lock(&alarm_guard);
     if (connection->has_alarm)
         (void)close(connection->alarm);
@@ -118,7 +119,7 @@ int lk_mysql_set_alarm(struct lk_mysql_connection *connection,
     (void)pthread_mutex_unlock(&alarm_guard);
     if (atomic_load(&connection->was_aborted))
         return lk_error(err, SQLOCK_EUNREACHABLE,
-                        "connecting to the MySQL server was given up");
+                        "connecting to the MySQL server was cancelled");
     return 0;
 }
 

@@ -164,7 +164,8 @@ static int driver_commit(void *handle, int64_t deadline_ns, sqlock_error *err)
     if (mysql_thread_id(connection->mysql) != connection->thread_id) {
         connection->is_broken = true;
         return lk_error(err, SQLOCK_EUNCERTAIN,
-                        "the connection was changed under the transaction");
+                        "the application used the connection for something "
+                        "else during the transaction");
     }
     return 0;
 }

@@ -66,7 +66,7 @@ static int prepare(struct lk_mysql_connection *connection, const char *text,
                                      err);
     else if (mysql_stmt_param_count(statement) != count)
         rc = lk_error(err, SQLOCK_EINVAL,
-                      "the statement wants %lu parameters, not %zu",
+                      "the statement has %lu parameters, but %zu were given",
                       mysql_stmt_param_count(statement), count);
     if (rc < 0) {
         (void)mysql_stmt_close(statement);
@@ -118,9 +118,10 @@ static int start(struct lk_mysql_connection *connection,
             return rc;
         prepared = connection->prepared[statement->id].statement;
         if (mysql_stmt_param_count(prepared) != count)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "the statement wants %lu parameters, not %zu",
-                            mysql_stmt_param_count(prepared), count);
+            return lk_error(
+                err, SQLOCK_EINVAL,
+                "the statement has %lu parameters, but %zu were given",
+                mysql_stmt_param_count(prepared), count);
         if (count > 0 && mysql_stmt_bind_param(prepared, arguments->binds))
             return lk_mysql_fail_statement(connection, prepared,
                                            LK_MYSQL_PREPARING, err);
@@ -160,7 +161,7 @@ static int present_insert_id(uint64_t id, sqlock_insert_id kind,
         rc = sqlock_result_push(result, &values[i]);
     if (rc < 0)
         return lk_error(err, SQLOCK_EUNCERTAIN,
-                        "out of memory for what the statement gave");
+                        "out of memory for the result of the statement");
     return 0;
 }
 
@@ -319,9 +320,9 @@ static int execute(struct lk_mysql_connection *connection,
     if (err == NULL)
         err = &own;
     if (statement->id > SQLOCK_STATEMENT_IDS || count > PARAMETERS_MAX)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "a statement id or a number of parameters is too "
-                        "great");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the statement's id, or its number of parameters, is too large");
     if (connection->is_rolled_back)
         return lk_error(err, SQLOCK_ERETRY,
                         "an error has rolled the transaction back");

@@ -30,11 +30,11 @@ static int fail(struct lk_mysql_connection *connection, sqlock_error *err)
 
     connection->is_broken = true;
     if (number == NO_SUCH_RIGHT)
-        return sqlock_error_set(
-            err, SQLOCK_EACCESS, (int)number, mysql_sqlstate(connection->mysql),
-            "the server is a member of a group, and this user may not see its "
-            "state: GRANT SELECT ON "
-            "performance_schema.replication_group_members");
+        return sqlock_error_set(err, SQLOCK_EACCESS, (int)number,
+                                mysql_sqlstate(connection->mysql),
+                                "the server is a member of a group, but this "
+                                "user may not read its state: GRANT SELECT ON "
+                                "performance_schema.replication_group_members");
     return lk_mysql_fail(connection, LK_MYSQL_CONNECTING, err);
 }
 
@@ -43,7 +43,7 @@ static int judge(MYSQL_ROW row, sqlock_error *err)
 {
     if (row == NULL || row[0] == NULL || row[1] == NULL || row[2] == NULL)
         return lk_error(err, SQLOCK_EDATABASE,
-                        "the server does not tell the state of its group");
+                        "the server did not return the state of its group");
     if (strcmp(row[0], "ONLINE") != 0)
         return lk_error(err, SQLOCK_EREADONLY,
                         "the server is %s, not ONLINE, in its group (Group "

@@ -106,7 +106,7 @@ static int mysql_queue(void *handle, int64_t queue, int64_t until_ns,
     else if (rc == 0 && answer > 0)
         return 0;
     if (rc == 0)
-        rc = lk_error(&why, SQLOCK_EBUSY, "the queue lock is another's");
+        rc = lk_error(&why, SQLOCK_EBUSY, "another session has the queue lock");
     if (err != NULL)
         *err = why;
     return rc;

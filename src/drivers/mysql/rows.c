@@ -47,8 +47,8 @@ static bool is_integer(enum enum_field_types type)
 static int refuse_value(sqlock_error *err)
 {
     return lk_error(err, SQLOCK_EDATABASE,
-                    "the server gave an integer that is too great, or a text "
-                    "with a NUL in it");
+                    "the server returned an integer that is too large, or a "
+                    "text that contains NUL");
 }
 
 static int push_text(sqlock_result *result, const char *text, size_t length,

@@ -86,8 +86,7 @@ static int assert_tls(struct lk_mysql_connection *connection,
         target->tls == LK_MYSQL_TLS_VERIFY) {
         connection->is_broken = true;
         return lk_error(err, SQLOCK_EACCESS,
-                        "TLS was demanded, and the server connected without "
-                        "it");
+                        "TLS is required, but the server connected without it");
     }
     return 0;
 }
@@ -297,8 +296,9 @@ int lk_mysql_connect(struct lk_mysql_connection *connection, const char *url,
         goto out;
     if (sqlock_monotonic_ns() > how->deadline_ns) {
         connection->is_broken = true;
-        rc = lk_error(err, SQLOCK_EUNREACHABLE,
-                      "the MySQL server did not let us in before the deadline");
+        rc = lk_error(
+            err, SQLOCK_EUNREACHABLE,
+            "the MySQL server did not finish the login before the deadline");
     }
 out:
     lk_mysql_target_clear(&target);

@@ -117,9 +117,9 @@ static int read_database(struct lk_mysql_target *out, const struct lk_url *url,
                         "the MySQL URL names no database: "
                         "mysql://user@host:port/database");
     if (strchr(name, '/') != NULL || strlen(name) > DATABASE_MAX)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the MySQL URL has more than the name of a database "
-                        "behind its host");
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the path of the MySQL URL must be the name of a database only");
     return copy(&out->database, name, err);
 }
 
@@ -134,9 +134,9 @@ static int read_address(struct lk_mysql_target *out, struct lk_url *url,
     if (url->port != NULL) {
         out->port = port_of(url->port);
         if (out->port == 0 || url->host == NULL)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "the port in the MySQL URL must be 1 to 65535, "
-                            "behind a host");
+            return lk_error(
+                err, SQLOCK_EINVAL,
+                "the port in the MySQL URL must be 1 to 65535, after a host");
     }
     /* Connector/C takes some of these for a list or for options. */
     if (url->host != NULL && strpbrk(url->host, ",;= ") != NULL)

@@ -69,8 +69,8 @@ static int check_shape(const char *url, sqlock_error *err)
     hosts = hosts_of(authority);
     if (memchr(hosts, '@', strcspn(hosts, "?")) != NULL)
         return lk_error(err, SQLOCK_EINVAL,
-                        "a '@' behind the host: write @ as %%40 and / as %%2F "
-                        "in user and password");
+                        "the PostgreSQL URL has a '@' after the host: write @ "
+                        "as %%40 and / as %%2F in user and password");
     return 0;
 }
 
@@ -133,8 +133,8 @@ static int explain_refusal(const char *url, sqlock_error *err)
                         "'?', is unknown to libpq",
                         number);
     return lk_error(err, SQLOCK_EINVAL,
-                    "the PostgreSQL URL: a part is not percent-encoded as it "
-                    "must be, or a parameter is not keyword=value");
+                    "invalid PostgreSQL URL: a part is not percent-encoded "
+                    "correctly, or a parameter is not keyword=value");
 }
 
 static const char *option(const struct target *target, const char *keyword)
@@ -156,8 +156,8 @@ static int check_port(const struct target *target, sqlock_error *err)
 
     if (port != NULL && port[strspn(port, "0123456789,")] != '\0')
         return lk_error(err, SQLOCK_EINVAL,
-                        "the PostgreSQL URL: the port is no number (user and "
-                        "password end with @)");
+                        "the port in the PostgreSQL URL is not a number; if it "
+                        "is a password, end user and password with @");
     return 0;
 }
 
@@ -394,8 +394,8 @@ static int assert_tls(const lk_pg *session, sqlock_error *err)
         (strcmp(mode, "require") == 0 || strncmp(mode, "verify-", 7) == 0) &&
         PQsslInUse(session->conn) == 0 && !is_unix_socket(session))
         rc = lk_error(err, SQLOCK_EACCESS,
-                      "TLS was demanded (sslmode=%s), and the connection is "
-                      "without it: does gssencmode=disable help?",
+                      "TLS is required (sslmode=%s), but the connection does "
+                      "not use it: try gssencmode=disable",
                       mode);
     target_clear(&used);
     return rc;

@@ -54,7 +54,7 @@ int lk_pg_check(lk_pg *session, int64_t deadline_ns, sqlock_error *err)
                         "the connection to PostgreSQL is closed");
     if (sqlock_monotonic_ns() >= deadline_ns)
         return lk_error(err, SQLOCK_ECANCELED,
-                        "no time is left, nothing was sent");
+                        "the deadline passed before anything was sent");
     return 0;
 }
 
@@ -115,7 +115,7 @@ static int judge(lk_pg *session, const PGresult *result, int lost,
     case PGRES_EMPTY_QUERY:
         return lk_error(err, SQLOCK_EDATABASE, "the statement is empty");
     default: /* COPY, or what a later libpq may have */
-        return lose(session, lost, "the answer makes no sense", err);
+        return lose(session, lost, "the answer is invalid", err);
     }
 }
 
@@ -348,7 +348,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
     int rc;
 
     if (statement->id > SQLOCK_STATEMENT_IDS)
-        return lk_error(err, SQLOCK_EINVAL, "statement id %u is too great",
+        return lk_error(err, SQLOCK_EINVAL, "statement id %u is too large",
                         statement->id);
     rc = lk_pg_fill_arguments(&arguments, parameters, count, err);
     if (rc < 0)
@@ -363,7 +363,7 @@ int lk_pg_execute(void *connection, const sqlock_statement *statement,
         forget_stale(session)) {
         if (in_transaction) /* which it has spoilt */
             return lk_error(err, SQLOCK_ERETRY,
-                            "a prepared statement went stale");
+                            "a prepared statement is no longer valid");
         rc = run(session, statement, &arguments, deadline_ns, &source, err);
     }
     if (rc < 0)
@@ -469,10 +469,11 @@ int lk_pg_commit_if(void *connection, const sqlock_statement *statement,
                       err);
     if (rc == SQLOCK_EDATABASE &&
         strcmp(session->sqlstate, DIVISION_BY_ZERO) == 0)
-        return lk_error(err, SQLOCK_ENOTFOUND, "the row is not there");
+        return lk_error(err, SQLOCK_ENOTFOUND, "the row does not exist");
     if (rc < 0 && !session->dead && is_prepared(session, statement) &&
         forget_stale(session))
-        return lk_error(err, SQLOCK_ERETRY, "a prepared statement went stale");
+        return lk_error(err, SQLOCK_ERETRY,
+                        "a prepared statement is no longer valid");
     return rc;
 }
 

@@ -79,7 +79,7 @@ static int pg_subscribe(void *connection, int64_t queue, int64_t deadline_ns,
     sqlock_result_clear(&result);
     if (rc == 0 && !is_heard)
         rc = lk_error(err, SQLOCK_EBUSY,
-                      "somebody keeps the queue lock from being heard");
+                      "another session prevents listening to the queue lock");
     return rc;
 }
 
@@ -102,7 +102,7 @@ static int gone(lk_pg *session, sqlock_error *err)
 {
     session->dead = true;
     return lk_error(err, SQLOCK_EUNREACHABLE,
-                    "the connection to PostgreSQL ended while it waited");
+                    "the connection to PostgreSQL was lost during the wait");
 }
 
 static int pg_await(void *connection, int64_t queue, int64_t until_ns,
@@ -120,7 +120,8 @@ static int pg_await(void *connection, int64_t queue, int64_t until_ns,
                 return gone(session, err);
             break;
         case LK_PG_TIME_IS_UP:
-            return lk_error(err, SQLOCK_EBUSY, "nobody has released the lock");
+            return lk_error(err, SQLOCK_EBUSY,
+                            "the lock was not released in time");
         default:
             return gone(session, err);
         }

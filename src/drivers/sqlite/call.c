@@ -77,7 +77,7 @@ int lk_sqlite_call_begin(struct lk_sqlite *c, int64_t deadline_ns,
     (void)pthread_mutex_unlock(&c->guard);
     if (!c->is_in_call)
         return lk_error(err, SQLOCK_ECANCELED,
-                        "the call was given up before it began");
+                        "the call was cancelled before it began");
     return 0;
 }
 

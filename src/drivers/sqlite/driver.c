@@ -137,7 +137,7 @@ static int check_not_forked(sqlock_error *err)
     if (atomic_load(&open_count) > 0 && atomic_load(&open_pid) != getpid())
         return lk_error(err, SQLOCK_EFORK,
                         "this process was forked while a SQLite registry was "
-                        "open: fork first, or let the child exec");
+                        "open: fork before opening it, or let the child exec");
     return 0;
 }
 

@@ -37,7 +37,7 @@ static int prepare(struct lk_sqlite *c, const sqlock_statement *statement,
         (void)sqlite3_finalize(*out);
         *out = NULL;
         return lk_error(err, SQLOCK_EINVAL,
-                        "more than one SQL statement in one text");
+                        "the text contains more than one SQL statement");
     }
     if (is_kept)
         c->prepared[statement->id] = *out;
@@ -48,9 +48,10 @@ static int bind(struct lk_sqlite *c, sqlite3_stmt *prepared,
                 const sqlock_value *values, size_t count, sqlock_error *err)
 {
     if (count != (size_t)sqlite3_bind_parameter_count(prepared))
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the SQL statement has %d parameters, not %zu",
-                        sqlite3_bind_parameter_count(prepared), count);
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the SQL statement has %d parameters, but %zu were given",
+            sqlite3_bind_parameter_count(prepared), count);
     for (size_t i = 0; i < count; i++) {
         const sqlock_value *value = &values[i];
         int at = (int)i + 1;

@@ -36,7 +36,7 @@ static int read_parameters(const struct lk_url *url, bool has_fragment,
     *waits_for_disk = strcmp(value, "full") == 0;
     if (!*waits_for_disk && strcmp(value, "normal") != 0)
         return lk_error(err, SQLOCK_EINVAL,
-                        "the sqlite URL's synchronous is normal or full");
+                        "synchronous in the sqlite URL must be normal or full");
     return 0;
 }
 
@@ -44,7 +44,7 @@ static int refuse_url(const struct lk_url *url, sqlock_error *err)
 {
     if (url->host != NULL || url->user != NULL || url->port != NULL)
         return lk_error(err, SQLOCK_EINVAL,
-                        "a sqlite URL names a file, no host: write "
+                        "a sqlite URL names a file, not a host: write "
                         "sqlite:relative/path or sqlite:/absolute/path");
     if (url->path[0] == '\0')
         return lk_error(err, SQLOCK_EINVAL,
@@ -104,8 +104,8 @@ int lk_sqlite_resolve(const char *url, char **out, sqlock_error *err)
     directory = getcwd(NULL, 0);
     if (directory == NULL) {
         rc = lk_error(err, SQLOCK_EINVAL,
-                      "the working directory is not to be had: name the file "
-                      "by an absolute path");
+                      "the working directory cannot be determined: give the "
+                      "file's absolute path");
         goto out;
     }
     rc = SQLOCK_ENOMEM;
@@ -218,7 +218,7 @@ int lk_sqlite_check_file(const char *path, bool may_create, sqlock_error *err)
                      path);
     } else if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
         /* SQLite would say that the file does not exist. */
-        rc = unreachable("no file can be made in", directory, errno, err);
+        rc = unreachable("no file can be created in", directory, errno, err);
     }
     if (rc == 0 && lk_sqlite_is_network((unsigned long)system.f_type))
         rc = lk_error(err, SQLOCK_ENOTSUP,

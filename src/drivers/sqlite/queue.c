@@ -233,7 +233,7 @@ static int wait_in_helper(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
     lk_sqlite_queue_notify(c, queue); /* granted too late, perhaps */
     if (atomic_load(&c->is_aborted))
         return lk_error(err, SQLOCK_ECANCELED, "the wait was ended");
-    return lk_error(err, SQLOCK_EBUSY, "the queue lock is another's");
+    return lk_error(err, SQLOCK_EBUSY, "another session has the queue lock");
 }
 
 static int sqlite_queue(void *connection, int64_t queue, int64_t until_ns,

@@ -249,7 +249,7 @@ static void test_tables_that_do_not_fit_are_refused(void **state)
     expect_refused(f, SQLOCK_ENOTSUP, &options, "buckets");
     options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
     options.item_column = "id";
-    expect_refused(f, SQLOCK_EINVAL, &options, "no table");
+    expect_refused(f, SQLOCK_EINVAL, &options, "without a table");
     options = (sqlock_stock_options)SQLOCK_STOCK_INIT;
     options.strategy = (sqlock_stock_strategy)99;
     expect_refused(f, SQLOCK_EINVAL, &options, "strategy");

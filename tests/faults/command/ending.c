@@ -248,7 +248,7 @@ static void end_frozen_and_nobody_reads(struct fixture *f)
     assert_int_equal(kill(job.pid, SIGSTOP), 0);
     check_next(&job, f);
     job_listen(&job);
-    job_await(&job, "about to end");
+    job_await(&job, "about to expire");
     assert_int_equal(kill(job.pid, SIGCONT), 0);
     assert_int_equal(job_end(&job), 76);
 }
@@ -313,7 +313,7 @@ static void end_lost_while_renewed(struct fixture *f, bool is_once)
         await_renewals(f, TTL_MS * 5 / 8);
     break_lease(f);
     assert_int_equal(job_end(&job), 0);
-    assert_non_null(strstr(job.said, "was lost when the command had ended"));
+    assert_non_null(strstr(job.said, "was lost after the command had ended"));
 }
 
 /* A lock of its own each time. */
