@@ -312,9 +312,11 @@ SQLOCK_MUSTUSE int sqlock_registry_open(sqlock_registry **out, const char *url,
  * the connections and ends the threads, within about two statement deadlines
  * when the database is away.  No other call may be running.  NULL is allowed.
  *
- * @return 0           all was released
- *         EFORK       this is a child process: nothing was touched
- *         any other   closed, but some leases may end only by their TTL
+ * @return 0                 all was released
+ *         EFORK             this is a child process: nothing was touched
+ *         ELOST, EEXPIRED   closed; a lease was lost, or had expired
+ *         any other         closed, but some leases may end only by their TTL,
+ *                           as after EUNREACHABLE or EUNCERTAIN
  */
 SQLOCK_API int sqlock_registry_close(sqlock_registry *registry,
                                      sqlock_error *err);

@@ -65,7 +65,7 @@ typedef struct sqlock_info {
 } sqlock_info;
 
 /**
- * All rows of the registry's region, ordered by key.
+ * Read all rows of the registry's region, ordered by key.
  *
  * @param[out] rows freed by sqlock_info_free(); NULL on failure
  * @return 0              done
@@ -79,13 +79,14 @@ SQLOCK_MUSTUSE int sqlock_list(sqlock_registry *registry, sqlock_info **rows,
                                size_t *count, sqlock_error *err);
 
 /**
- * The row of one lock.
+ * Read the row of one lock.
  *
  * @param[out] row freed by sqlock_info_free() with a count of 1; NULL on
  *                 failure
- * @return 0           done
- *         ENOTFOUND   the table has no such row: the lock is free
- *         any other   not known, as of sqlock_list()
+ * @return 0              done
+ *         ENOTFOUND      the table has no such row: the lock is free
+ *         EUNREACHABLE   the database cannot be reached
+ *         any other      not known, as sqlock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_show(sqlock_registry *registry, const char *name,
                                sqlock_info **row, sqlock_error *err);
@@ -115,14 +116,16 @@ typedef struct sqlock_find_options {
 #define SQLOCK_FIND_INIT SQLOCK_SIZED(sqlock_find_options)
 
 /**
- * The rows that are held or expired and that the options ask for.  With a limit
+ * Read the held or expired rows that the options select.  With a limit
  * the database orders them, in one statement.  Without one they are read in
  * pages, each within statement_timeout_ms, and ordered here.
  *
  * @param options   NULL: all defaults
  * @param[out] rows freed by sqlock_info_free(); NULL on failure
- * @return 0           done
- *         any other   as of sqlock_list()
+ * @return 0              done
+ *         EUNREACHABLE   the database cannot be reached
+ *         EINVAL         the options: an unknown order, or the pattern
+ *         any other      not known, as sqlock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_find(sqlock_registry *registry,
                                const sqlock_find_options *options,
@@ -211,10 +214,11 @@ SQLOCK_MUSTUSE int sqlock_after_restore(sqlock_registry *registry,
 /* ---------------------------------------------------------------- table -- */
 
 /**
- * The LOCK_KEY of a name.
+ * Compute the LOCK_KEY of a name.
  *
- * @return 0           done
- *         any other   EINVAL
+ * @return 0        done
+ *         EINVAL   the name is NULL, too long or not UTF-8, or no raw key; or
+ *                  the rule is unknown
  */
 SQLOCK_MUSTUSE int sqlock_key_of(char key[SQLOCK_KEY_SIZE], const char *name,
                                  sqlock_key_rule rule, sqlock_error *err);
@@ -236,8 +240,11 @@ SQLOCK_MUSTUSE int sqlock_schema_text(char **text, const char *url,
  * Check the lock table as sqlock_registry_open() does.
  *
  * @param[out] layout the one that was found; NULL: not wanted
- * @return 0           the table is fit for locks
- *         any other   as of sqlock_registry_open()
+ * @return 0              the table can hold locks
+ *         EUNREACHABLE   the database cannot be reached
+ *         ESCHEMA        there is no such table, or it cannot hold locks
+ *         EACCESS        login, privilege or TLS
+ *         any other      not known, as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_schema_check(const char *url,
                                        const sqlock_options *options,

@@ -83,9 +83,11 @@ typedef struct sqlock_capabilities {
  * Find out what the database supports, whatever it calls itself.  Two sessions
  * compete for locks in the region "sqlock-doctor", whose rows are removed.
  *
- * @return 0           done
- *         ETIMEDOUT   somebody else is doing the same
- *         any other   not known, as of sqlock_registry_open()
+ * @return 0              done
+ *         ETIMEDOUT      another process is doing the same
+ *         EUNREACHABLE   the database cannot be reached
+ *         ESCHEMA        there is no table for locks
+ *         any other      not known, as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_capabilities_of(const char *url,
                                           const sqlock_options *options,

@@ -69,13 +69,16 @@ SQLOCK_MUSTUSE int sqlock_release_many(sqlock_lock *const *locks, size_t count,
                                        int *results, sqlock_error *err);
 
 /**
- * Start each lease anew, with its own TTL.  A lease whose row a transaction has
+ * Renew each lease for its own TTL.  A lease whose row a transaction has
  * locked is passed over: its result is EBUSY and its deadline stays.  A single
  * lock is renewed as by sqlock_renew(), which waits for its row.
  *
  * @param[out] results of each lock, as of sqlock_renew(); NULL: not wanted
- * @return 0           all are renewed
- *         any other   the first result that is not 0
+ * @return 0                 all are renewed
+ *         ELOST, EEXPIRED   a lease is over: stop work under that lock
+ *         EBUSY             a row is locked: try again before the deadline
+ *         any other         the first result that is not 0, as sqlock_renew()
+ *                           returns
  */
 SQLOCK_MUSTUSE int sqlock_renew_many(sqlock_lock *const *locks, size_t count,
                                      int *results, sqlock_error *err);

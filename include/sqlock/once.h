@@ -71,9 +71,10 @@ typedef struct sqlock_once_info {
  * @param name     only this one; NULL: all
  * @param[out] rows  freed by sqlock_once_free(); NULL on failure
  * @param[out] count may be 0
- * @return 0           done
- *         ESCHEMA     there is no such table
- *         any other   not known, as of sqlock_list()
+ * @return 0              done
+ *         ESCHEMA        there is no such table
+ *         EUNREACHABLE   the database cannot be reached
+ *         any other      not known, as sqlock_list() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_list(sqlock_registry *registry, const char *name,
                                     sqlock_once_info **rows, size_t *count,
@@ -109,8 +110,10 @@ SQLOCK_MUSTUSE int sqlock_once_schema_text(char **text, const char *url,
 /**
  * Create this table where it does not exist.
  *
- * @return 0           the table is there
- *         any other   as of sqlock_registry_open()
+ * @return 0              the table exists
+ *         EUNREACHABLE   the database cannot be reached
+ *         EACCESS        login, TLS, or no right to create tables
+ *         any other      as sqlock_registry_open() returns
  */
 SQLOCK_MUSTUSE int sqlock_once_schema_create(const char *url,
                                              const sqlock_options *options,

@@ -181,8 +181,11 @@ SQLOCK_MUSTUSE int sqlock_stock_deduct(sqlock_stock *stock, sqlock_tx *tx,
  * Add a quantity to an item.
  *
  * @param quantity 1 or more
- * @return 0           added
- *         any other   as of sqlock_stock_deduct()
+ * @return 0            added
+ *         ENOTFOUND    there is no such item; the order is not kept
+ *         EORDER       the order id was used for something else
+ *         EUNCERTAIN   the outcome is not known
+ *         any other    nothing was changed, as sqlock_stock_deduct() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx,
                                         const char *order, const char *item,
@@ -195,8 +198,11 @@ SQLOCK_MUSTUSE int sqlock_stock_restore(sqlock_stock *stock, sqlock_tx *tx,
  * made.
  *
  * @param quantity 0 or more
- * @return 0           set
- *         any other   as of sqlock_stock_deduct()
+ * @return 0            set
+ *         ENOTFOUND    there is no such item in a table of the application
+ *         EORDER       the order id was used for something else
+ *         EUNCERTAIN   the outcome is not known
+ *         any other    nothing was changed, as sqlock_stock_deduct() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_set(sqlock_stock *stock, sqlock_tx *tx,
                                     const char *order, const char *item,
@@ -230,8 +236,11 @@ typedef struct sqlock_stock_item {
  * List all items, by name, or by number where they are integers.
  *
  * @param[out] items freed by sqlock_free(), with their names; NULL on failure
- * @return 0           done
- *         any other   as of sqlock_stock_read()
+ * @return 0              done
+ *         EUNREACHABLE   the database cannot be reached
+ *         EBUSY          a statement took longer than its limit, or the SQLite
+ *                        file is locked
+ *         any other      not known, as sqlock_stock_read() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_list(sqlock_stock *stock,
                                      sqlock_stock_item **items, size_t *count,
@@ -340,9 +349,10 @@ SQLOCK_MUSTUSE int sqlock_stock_expire(sqlock_stock *stock, int64_t *expired,
  *
  * @param[out] state        NULL: not wanted
  * @param[out] remaining_ms until it expires, 0 when over; NULL: not wanted
- * @return 0           done
- *         ENOTFOUND   there is no such reservation
- *         any other   as of sqlock_stock_read()
+ * @return 0              done
+ *         ENOTFOUND      there is no such reservation
+ *         EUNREACHABLE   the database cannot be reached
+ *         any other      not known, as sqlock_stock_read() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_status(sqlock_stock *stock, sqlock_tx *tx,
                                        const char *order,
@@ -438,9 +448,10 @@ SQLOCK_MUSTUSE int sqlock_stock_schema_text(char **text, const char *url,
  * sqlock_stock_reap() reads by to an older table; writing to that table waits
  * meanwhile.
  *
- * @return 0           the tables are there
- *         ESCHEMA     one exists in another shape
- *         any other   as of sqlock_schema_create()
+ * @return 0              the tables exist
+ *         ESCHEMA        one exists with other columns
+ *         EUNREACHABLE   the database cannot be reached
+ *         any other      as sqlock_schema_create() returns
  */
 SQLOCK_MUSTUSE int sqlock_stock_schema_create(const char *url,
                                               const sqlock_options *options,

@@ -144,8 +144,9 @@ SQLOCK_API int sqlock_tx_rollback(sqlock_tx *tx, sqlock_error *err);
  *
  * @return 0           left open
  *         EINVAL      not adopted; nothing was done
- *         any other   roll back: a guarded lease or the transaction is lost, as
- *                     of sqlock_tx_commit()
+ *         ELOST       roll back: a guarded lease, or the connection, is lost
+ *         any other   roll back: the transaction must not be committed, as
+ *                     sqlock_tx_commit() returns
  */
 SQLOCK_MUSTUSE int sqlock_tx_leave(sqlock_tx *tx, sqlock_error *err);
 
