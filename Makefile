@@ -566,7 +566,7 @@ test-matrix: $(MATRIX_PROGRAMS) ## Suites on other versions and on clusters; ENG
 	SQLOCK_BUILD_MYSQL=$(BUILD)/mysqlclient \
 	SQLOCK_TEST_TREES=$(abspath $(BUILD))/servers \
 	bash tests/tools/matrix/matrix.sh $(ENGINES)
-docker-test: $(filter $B/tests/conformance,$(TESTS)) ## Conformance suite on the servers of docker/compose.yaml
+docker-test: $(filter $B/tests/conformance,$(TESTS)) ## Conformance suite on the servers of docker/compose.test.yaml
 	@exec env SQLOCK_BUILD=$B bash docker/test.sh $(DOCKER_SUITES)
 
 # ------------------------------------------------------------------- checks

@@ -18,11 +18,11 @@ SQLOCK_TEST_PASSWORD=$(password)
 export SQLOCK_TEST_PASSWORD
 
 # Images of local-images.sh, where they are asked for.
-use_local_images() {
+use_local_images() { # NAME...
     local name
     [ "${SQLOCK_DOCKER_IMAGES:-}" = local ] || return 0
-    bash docker/local-images.sh || exit 1
-    for name in postgres mariadb mysql; do
+    bash docker/local-images.sh "$@" || exit 1
+    for name; do
         export "SQLOCK_${name^^}_IMAGE=sqlock-local/$name"
     done
 }

@@ -9,7 +9,7 @@ FILE=docker/compose.galera.yaml
 # shellcheck source=docker/common.sh
 . docker/common.sh
 
-use_local_images
+use_local_images mariadb
 choose_ports GALERA_1 GALERA_2 GALERA_3
 bring_up node1 node2 node3
 

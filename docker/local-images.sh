@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# local-images.sh: make images for compose.yaml where no registry is reachable.
+# local-images.sh [NAME...]: make images for the compose files where no registry
+# is reachable, all or those that are named.
 #
 # Their contents come from the Debian archive that apt uses on this machine:
 # PostgreSQL and MariaDB of the stable suite, Oracle's MySQL as
 # tests/tools/servers/fetch-mysql.sh unpacks it.  They are named
 #     sqlock-local/postgres  sqlock-local/mariadb  sqlock-local/mysql
 # beside sqlock-local/base, Debian and nothing more, and take the same settings
-# as the official images, as far as the compose files use them.  Needs root,
+# as the official images, as far as the compose files use them.  The image
+# sqlock-local/command, only made when named, has the command that `make` has
+# built here, and is made anew each time.  Needs root,
 # debootstrap, and a Docker daemon of this machine; network for this script only,
 # not for the daemon.  An image that is there is kept.
 #
@@ -87,9 +90,21 @@ add_mysql() { # ROOT
     done
 }
 
+# With the libraries that it is linked with, from the packages that hold them.
+add_command() { # ROOT
+    local build=${SQLOCK_BUILD:-$here/../build}
+    add_packages "$1" libsqlite3-0 libpq5 libmariadb3 libuuid1 liburiparser1 \
+        libpopt0 libjansson4 libmd0
+    [ -x "$build/bin/sqlock" ] || fail "build the command first: make"
+    install -m 755 "$build/bin/sqlock" "$1/usr/bin/sqlock"
+    chroot "$1" sqlock --version >"$work/log" 2>&1 ||
+        fail "the command does not start: $(cat "$work/log")"
+}
+
 make_image() { # NAME ENTRYPOINT COMMAND
-    local name=sqlock-local/$1 root=$work/root
-    if docker image inspect "$name" >/dev/null 2>&1; then
+    local name=sqlock-local/$1 root=$work/root entrypoint=entrypoint
+    [ "$2" != sqlock ] || entrypoint=sqlock
+    if [ "$1" != command ] && docker image inspect "$name" >/dev/null 2>&1; then
         echo "local-images: $name is there"
         return
     fi
@@ -98,14 +113,17 @@ make_image() { # NAME ENTRYPOINT COMMAND
     rm -rf --one-file-system "$root"
     cp -a "$work/base" "$root"
     case $1 in
+    command) add_command "$root" ;;
     postgres) add_packages "$root" postgresql ;;
     mariadb) add_mariadb "$root" ;;
     mysql) add_mysql "$root" ;;
     esac
     rm -rf "$root"/var/cache/apt/archives/*.deb "$root"/var/lib/apt/lists/*
-    install -m 755 "$here/images/$2" "$root/usr/local/bin/entrypoint"
-    mkdir -p "$root/docker-entrypoint-initdb.d"
-    import_root "$root" --change 'ENTRYPOINT ["entrypoint"]' \
+    if [ "$2" != sqlock ]; then
+        install -m 755 "$here/images/$2" "$root/usr/local/bin/entrypoint"
+        mkdir -p "$root/docker-entrypoint-initdb.d"
+    fi
+    import_root "$root" --change "ENTRYPOINT [\"$entrypoint\"]" \
         --change "CMD [$3]" --change "ENV PATH=$path" - "$name"
 }
 
@@ -130,7 +148,13 @@ make_base() {
 
 path=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin:/bin:/sbin
 path+=:/usr/lib/postgresql/15/bin
-make_base
-make_image postgres postgres.sh '"postgres"'
-make_image mariadb mysql.sh ''
-make_image mysql mysql.sh ''
+[ $# -gt 0 ] || set -- base postgres mariadb mysql
+for name; do
+    case $name in
+    base) make_base ;;
+    postgres) make_image postgres postgres.sh '"postgres"' ;;
+    command) make_image command sqlock '"help"' ;;
+    mariadb | mysql) make_image "$name" mysql.sh '' ;;
+    *) fail "there is no image $name" ;;
+    esac
+done

@@ -10,7 +10,7 @@ FILE=docker/compose.standby.yaml
 # shellcheck source=docker/common.sh
 . docker/common.sh
 
-use_local_images
+use_local_images postgres
 choose_ports PRIMARY STANDBY
 bring_up primary standby
 

@@ -12,12 +12,12 @@
 # SQLOCK_MYSQL_PORT choose ports; without them they are free ones.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-FILE=docker/compose.yaml
+FILE=docker/compose.test.yaml
 # shellcheck source=docker/common.sh
 . docker/common.sh
 
 [ $# -gt 0 ] || set -- conformance
-use_local_images
+use_local_images postgres mariadb mysql
 choose_ports POSTGRES MARIADB MYSQL
 
 # The server's process, where it can be signalled from here.
