@@ -129,27 +129,15 @@ static void keep_value(char **slot, poptContext context)
     *slot = poptGetOptArg(context);
 }
 
-/* Return the option with the name most similar to a wrong one; NULL: none
- * is. */
-static const char *nearest_option(option *table, const char *name)
+/* Compare a wrong option with all options of a table. */
+static void guess_option(cli_guess *guess, option *table)
 {
-    const char *nearest = NULL;
-    const char *other;
-    size_t least = cli_near(name);
-    size_t distance;
-
     for (; !is_end(table); table++) {
-        other = included(table) != NULL ? nearest_option(included(table), name)
-                                        : table->longName;
-        if (other == NULL)
-            continue;
-        distance = cli_distance(name, other);
-        if (distance < least) {
-            least = distance;
-            nearest = other;
-        }
+        if (included(table) != NULL)
+            guess_option(guess, included(table));
+        else if (table->longName != NULL)
+            cli_guess_try(guess, table->longName);
     }
-    return nearest;
 }
 
 static int refuse_option(const cli *app, option *table, int rc)
@@ -159,7 +147,7 @@ static int refuse_option(const cli *app, option *table, int rc)
     size_t length = strcspn(word, "=");
     const char *space = app->command != NULL ? " " : "";
     const char *name = app->command != NULL ? app->command->name : "";
-    const char *nearest = NULL;
+    cli_guess guess = {.word = shown + 2};
 
     /* The text after "=" might be a password. */
     if (length >= sizeof shown)
@@ -172,10 +160,10 @@ static int refuse_option(const cli *app, option *table, int rc)
         return CLI_USAGE;
     }
     if (strncmp(shown, "--", 2) == 0)
-        nearest = nearest_option(table, shown + 2);
-    if (nearest != NULL)
+        guess_option(&guess, table);
+    if (guess.nearest != NULL)
         cli_error("unknown option %s: did you mean --%s?", cli_shown(shown),
-                  nearest);
+                  guess.nearest);
     else
         cli_error("unknown option %s; see `sqlock%s%s --help`",
                   cli_shown(shown), space, name);

@@ -111,13 +111,15 @@ int cli_want_args(const cli *app, size_t count, const char *what);
  *  CLI_USAGE after a message */
 int cli_want_name(const cli *app, const char *what);
 
-/** Count the letters to insert, remove, replace or exchange to turn @p word
- *  into @p other; SIZE_MAX: either is too long. */
-size_t cli_distance(const char *word, const char *other);
+/* The known word that is nearest to a word that is unknown. */
+typedef struct cli_guess {
+    const char *word;    /* the unknown one */
+    const char *nearest; /* NULL: none is near */
+    size_t distance;     /* letters to insert, remove, replace or exchange */
+} cli_guess;
 
-/** Return the distance below which another word may have been meant by @p
- * word. */
-size_t cli_near(const char *word);
+/** Compare the unknown word with one that is known. */
+void cli_guess_try(cli_guess *guess, const char *other);
 
 /** Read a duration as milliseconds: "90", "1.5", "250ms", "10m", "2h", "1d";
  *  without a unit, seconds. @return false: not a duration */

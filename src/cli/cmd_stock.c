@@ -487,6 +487,21 @@ static const struct action *find_action(const char *name)
     return NULL;
 }
 
+static int refuse_action(const char *name)
+{
+    cli_guess guess = {.word = name};
+
+    for (size_t i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        cli_guess_try(&guess, actions[i].name);
+    if (guess.nearest != NULL)
+        cli_error("stock: unknown action \"%s\": did you mean \"%s\"?",
+                  cli_shown(name), guess.nearest);
+    else
+        cli_error("stock: unknown action \"%s\"; see `sqlock stock --help`",
+                  cli_shown(name));
+    return CLI_USAGE;
+}
+
 static int with_stock(struct till *till, const struct action *action)
 {
     sqlock_stock_options options = SQLOCK_STOCK_INIT;
@@ -522,11 +537,8 @@ static int run_stock(cli *app)
     till.args = app->args + 1;
     till.count = app->count - 1;
     action = find_action(till.action);
-    if (action == NULL) {
-        cli_error("stock: unknown action \"%s\"; see `sqlock stock --help`",
-                  cli_shown(till.action));
-        return CLI_USAGE;
-    }
+    if (action == NULL)
+        return refuse_action(till.action);
     return action->needs_no_stock ? action->run(&till)
                                   : with_stock(&till, action);
 }

@@ -120,21 +120,14 @@ static void occupy_standard_files(void)
 
 static int refuse_command(const char *name)
 {
-    const char *nearest = NULL;
-    size_t least = cli_near(name);
-    size_t distance;
+    cli_guess guess = {.word = name};
     size_t i;
 
-    for (i = 0; i < COMMANDS; i++) {
-        distance = cli_distance(name, commands[i]->name);
-        if (distance < least) {
-            least = distance;
-            nearest = commands[i]->name;
-        }
-    }
-    if (nearest != NULL)
+    for (i = 0; i < COMMANDS; i++)
+        cli_guess_try(&guess, commands[i]->name);
+    if (guess.nearest != NULL)
         cli_error("unknown command \"%s\": did you mean \"%s\"?",
-                  cli_shown(name), nearest);
+                  cli_shown(name), guess.nearest);
     else
         cli_error("unknown command \"%s\"; see `sqlock --help`",
                   cli_shown(name));

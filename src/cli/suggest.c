@@ -14,7 +14,7 @@ static size_t least_of(size_t one, size_t other)
 
 /* Optimal string alignment: each row counts the edits from a beginning of
  * the word to each beginning of the other. */
-size_t cli_distance(const char *word, const char *other)
+static size_t distance_of(const char *word, const char *other)
 {
     size_t rows[LONGEST + 1][LONGEST + 1];
     size_t height = strlen(word);
@@ -40,7 +40,15 @@ size_t cli_distance(const char *word, const char *other)
     return rows[height][width];
 }
 
-size_t cli_near(const char *word)
+void cli_guess_try(cli_guess *guess, const char *other)
 {
-    return strlen(word) < 4 ? 2 : 3;
+    size_t limit = strlen(guess->word) < 4 ? 2 : 3;
+    size_t distance = distance_of(guess->word, other);
+
+    if (guess->nearest != NULL)
+        limit = guess->distance;
+    if (distance >= limit)
+        return;
+    guess->nearest = other;
+    guess->distance = distance;
 }

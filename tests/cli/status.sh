@@ -232,18 +232,20 @@ suggestions() {
         # shellcheck disable=SC2086 # they are words
         run $words
         is "$words: usage" "$status" 64
-        is "$words: what is said" "$err" "sqlock: unknown $expected"
+        is "$words: what is said" "$err" "sqlock: $expected"
     done <<'END'
-lst:command "lst": did you mean "ls"?
-shwo a:command "shwo": did you mean "show"?
-stcok ls:command "stcok": did you mean "stock"?
-zzzzzz:command "zzzzzz"; see `sqlock --help`
-help brake:command "brake": did you mean "break"?
-ls --regoin x:option --regoin: did you mean --region?
-run --no-wiat one true:option --no-wiat: did you mean --no-wait?
-ls --jsno:option --jsno: did you mean --json?
-ls --wait 3:option --wait; see `sqlock ls --help`
---zzzzzz ls:option --zzzzzz; see `sqlock ls --help`
+lst:unknown command "lst": did you mean "ls"?
+shwo a:unknown command "shwo": did you mean "show"?
+stcok ls:unknown command "stcok": did you mean "stock"?
+zzzzzz:unknown command "zzzzzz"; see `sqlock --help`
+help brake:unknown command "brake": did you mean "break"?
+ls --regoin x:unknown option --regoin: did you mean --region?
+run --no-wiat one true:unknown option --no-wiat: did you mean --no-wait?
+ls --jsno:unknown option --jsno: did you mean --json?
+ls --wait 3:unknown option --wait; see `sqlock ls --help`
+--zzzzzz ls:unknown option --zzzzzz; see `sqlock ls --help`
+stock dedcut a 1:stock: unknown action "dedcut": did you mean "deduct"?
+stock zzzzzz:stock: unknown action "zzzzzz"; see `sqlock stock --help`
 END
 }
 
