@@ -131,32 +131,30 @@ static int run_break(cli *app)
 
 const cli_command cli_break = {
     .name = "break",
-    .summary = "end somebody else's lease",
-    .help =
-        "Usage: sqlock break KEY --client-id ID --reason TEXT [--now]\n"
-        "       sqlock break KEY --token T --reason TEXT [--now]\n"
-        "End the lease of another owner.  At its next renewal or release it "
-        "finds\n"
-        "itself lost; the lock passes on when the lease would have ended "
-        "anyway.\n"
-        "\n"
-        "      --client-id ID   the client id that the holder has, from "
-        "`sqlock show`:\n"
-        "                       if it is another's by now, nothing is done and "
-        "the exit\n"
-        "                       status is 1\n"
-        "      --token T        the same by its token; a Spring service has "
-        "none, and\n"
-        "                       none is kept on a Spring table\n"
-        "      --reason TEXT    up to 80 bytes: kept, with user@host, until "
-        "the "
-        "next\n"
-        "                       owner comes\n"
-        "      --now            free the lock at once.  Unsafe: the old holder "
-        "works on\n"
-        "                       until it finds out\n"
-        "\n"
-        "JSON: { name, broken, now, who, reason }.\n",
+    .summary = "end another holder's lease",
+    .help = "Usage: sqlock break KEY --client-id ID --reason TEXT [--now]\n"
+            "       sqlock break KEY --token T --reason TEXT [--now]\n"
+            "End the lease of another owner.  That owner notices at its next "
+            "renewal or\n"
+            "release; the lock is free for others when the lease would have "
+            "ended.\n"
+            "\n"
+            "      --client-id ID   the holder's client id, from `sqlock "
+            "show`; if the lock\n"
+            "                       has another holder by now, nothing is "
+            "changed and the\n"
+            "                       exit status is 1\n"
+            "      --token T        the holder's token instead; Spring "
+            "services, and tables\n"
+            "                       in Spring's layouts, have none\n"
+            "      --reason TEXT    up to 80 bytes, stored with user@host "
+            "until the lock is\n"
+            "                       acquired again\n"
+            "      --now            free the lock at once.  Unsafe: the old "
+            "holder goes on\n"
+            "                       working until it notices\n"
+            "\n"
+            "JSON: { name, broken, now, who, reason }.\n",
     .options = break_options,
     .values = values,
     .value_count = VALUES,

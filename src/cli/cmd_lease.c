@@ -97,13 +97,13 @@ static int run_guard_sql(cli *app)
 
 const cli_command cli_renew = {
     .name = "renew",
-    .summary = "let a lease begin anew, by its id",
+    .summary = "renew a lease, by its id",
     .help = "Usage: sqlock renew [--ttl TIME] LEASE\n"
-            "Let the lease begin anew whose id `sqlock acquire` has printed.\n"
+            "Renew the lease, by the id that `sqlock acquire` printed.\n"
             "\n"
-            "  -t, --ttl TIME        lease length; that of the id\n"
+            "  -t, --ttl TIME        lease length; default: as acquired\n"
             "\n"
-            "Exit status: 0 renewed; 76 the lease is lost or has run out; "
+            "Exit status: 0 renewed; 76 the lease is lost or has expired; "
             "others as of\n"
             "every command.\n"
             "JSON: { remaining_ms }.\n",
@@ -115,12 +115,11 @@ const cli_command cli_renew = {
 
 const cli_command cli_release = {
     .name = "release",
-    .summary = "give a lock back, by the id of its lease",
+    .summary = "release a lock, by the id of its lease",
     .help = "Usage: sqlock release LEASE\n"
-            "Give back the lock whose lease has the id that `sqlock acquire` "
-            "has printed.\n"
+            "Release the lock, by the lease id that `sqlock acquire` printed.\n"
             "\n"
-            "Exit status: 0 released; 76 the lease was lost or had run out "
+            "Exit status: 0 released; 76 the lease was lost or had expired "
             "before; others\n"
             "as of every command.\n"
             "JSON: { released }.\n",
@@ -134,10 +133,10 @@ const cli_command cli_guard_sql = {
         "Usage: sqlock guard-sql LEASE\n"
         "Print a statement to be sent first in a transaction of another "
         "program: it is\n"
-        "an error unless the lease is still its holder's, and nobody takes the "
-        "lock over\n"
-        "before the transaction ends.  LEASE is the id that `sqlock acquire` "
-        "has printed,\n"
+        "an error unless the lease is still valid, and keeps others from "
+        "acquiring the\n"
+        "lock until the transaction ends.  LEASE is the id that `sqlock "
+        "acquire` printed,\n"
         "or SQLOCK_LEASE in the command of `sqlock run`.\n"
         "\n"
         "  { echo 'BEGIN;'; sqlock guard-sql \"$lease\"; cat changes.sql\n"

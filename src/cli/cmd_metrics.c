@@ -179,21 +179,21 @@ static int run_metrics(cli *app)
 
 const cli_command cli_metrics = {
     .name = "metrics",
-    .summary = "print what is held as Prometheus text",
-    .help =
-        "Usage: sqlock metrics\n"
-        "Print, as Prometheus reads it, of each region that has locks which "
-        "are held or\n"
-        "expired, or of the one that is given:\n"
-        "\n"
-        "  sqlock_locks{region,state}            how many are held, and "
-        "expired\n"
-        "  sqlock_longest_hold_seconds{region}   of the one held for longest\n"
-        "  sqlock_waiting{region}                who waits for them; left out "
-        "where the\n"
-        "                                        database does not tell\n"
-        "\n"
-        "For a textfile collector: sqlock metrics >f.$$ && mv f.$$ "
-        "sqlock.prom\n",
+    .summary = "print numbers of locks for Prometheus",
+    .help = "Usage: sqlock metrics\n"
+            "Print for Prometheus, for each region with held or expired locks, "
+            "or for the\n"
+            "one given:\n"
+            "\n"
+            "  sqlock_locks{region,state}            how many are held, and "
+            "expired\n"
+            "  sqlock_longest_hold_seconds{region}   how long one has been "
+            "held, at most\n"
+            "  sqlock_waiting{region}                waiters; omitted if the "
+            "database does\n"
+            "                                        not list them\n"
+            "\n"
+            "For a textfile collector: sqlock metrics >f.$$ && mv f.$$ "
+            "sqlock.prom\n",
     .run = run_metrics,
 };

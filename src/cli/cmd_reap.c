@@ -54,19 +54,17 @@ static int run_reap(cli *app)
 
 const cli_command cli_reap = {
     .name = "reap",
-    .summary = "remove rows of locks long free or expired",
+    .summary = "remove rows of locks that are long free or expired",
     .help =
         "Usage: sqlock reap [--older-than TIME] [--json]\n"
         "Remove the rows of the region that have been free or expired for a "
         "while, and\n"
-        "print how many.  A lease that has not run out is never touched, and "
-        "a token\n"
-        "never comes again.  Rows of names that transactions lock are "
-        "removed,\n"
-        "too, unless one has them locked.  Where there are tables of stock\n"
-        "(`sqlock stock init`), reservations whose time is over give back "
-        "what\n"
-        "they hold.\n"
+        "print how many.  A live lease is never touched, and no token is ever "
+        "used\n"
+        "again.  Rows of names that transactions lock are removed, too, unless "
+        "they are\n"
+        "locked.  If there are tables of stock (`sqlock stock init`), overdue\n"
+        "reservations expire and their quantities are restored.\n"
         "\n"
         "      --older-than TIME   for how long; 10m\n"
         "\n"

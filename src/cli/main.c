@@ -20,15 +20,14 @@ static const cli_command *const commands[] = {
 
 static const char program_help[] =
     "\n"
-    "Options, before or behind the command:\n"
+    "Options, before or after the command:\n"
     "      --url URL             database; or the variable SQLOCK_URL\n"
     "      --region NAME         region of the locks; or SQLOCK_REGION; "
     "DEFAULT\n"
     "      --table-prefix TEXT   INT_ makes INT_LOCK; app.INT_ names a schema "
     "too\n"
     "      --rule RULE           how a name becomes a LOCK_KEY: current, "
-    "legacy,"
-    "\n"
+    "legacy,\n"
     "                            raw\n"
     "      --peer-ttl TIME       TTL of the Spring peers, on the spring6 "
     "layout\n"
