@@ -16,6 +16,7 @@ seconds.  sqlock(3) and sqlock-failures(7) tell what is promised.
 """
 
 from .aio import AsyncLocking
+from .atx import AsyncStock, AsyncTransaction
 from .errors import AccessDenied, Busy, Cancelled, Closed, Conflict, DatabaseError
 from .errors import Error, InUse, Insufficient, Invalid, LockExpired, LockLost
 from .errors import NotFound, NotOwner, NotSupported, OrderMismatch, OutOfMemory
@@ -34,6 +35,8 @@ __all__ = [
     "AccessDenied",
     "Answer",
     "AsyncLocking",
+    "AsyncStock",
+    "AsyncTransaction",
     "Busy",
     "Cancelled",
     "Closed",

@@ -1,4 +1,8 @@
-"""Locks in asyncio: requests of the library, and one eventfd for each loop."""
+"""Locks in asyncio: requests of the library, and one eventfd for each loop.
+
+The library has requests for one lock.  Calls that it has none for run in
+threads of their own; a task that is cancelled meanwhile waits for their end.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,18 @@ import os
 import threading
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Optional, Type
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generic, List
+from typing import Optional, Type, TypeVar
 
 from . import _native
 from .errors import Error, LockLost, failure
-from .lease import Lease, _end_of_block
+from .lease import Lease, Leases, _end_of_block
 
 if TYPE_CHECKING:
     from .registry import Registry
+
+Result = TypeVar("Result")
+Held = TypeVar("Held", Lease, Leases)
 
 _RUNNING = (_native.FETCHING, _native.RELEASING)
 
@@ -126,29 +134,29 @@ class Port:
             self._unwatch(watch, key)
 
 
-class AsyncLocking:
-    """What :meth:`Registry.alock` gives: ``async with`` acquires it and releases
-    it.  One for each block."""
+class AsyncLocking(Generic[Held]):
+    """What :meth:`Registry.alock` and :meth:`Registry.alock_many` give: ``async
+    with`` acquires it and releases it.  One for each block."""
 
     def __init__(
         self,
         registry: Registry,
-        take: Callable[[], Awaitable[Lease]],
+        take: Callable[[], Awaitable[Held]],
         cancel_on_loss: bool,
     ) -> None:
         self._registry = registry
-        self._take = take
+        self._take: Callable[[], Awaitable[Held]] = take
         self._cancel_on_loss = cancel_on_loss
-        self._lease: Optional[Lease] = None
+        self._lease: Optional[Held] = None
         self._entered = False
         # The block's task while it runs, and whether we have cancelled it.
         self._task: Optional[asyncio.Task[Any]] = None
         self._cancelled = False
         self._cancelling = 0
 
-    async def __aenter__(self) -> Lease:
+    async def __aenter__(self) -> Held:
         if self._entered:
-            raise RuntimeError("call alock() for each async with block")
+            raise RuntimeError("call alock() or alock_many() for each async with block")
         self._entered = True
         loop = asyncio.get_running_loop()
         lease = self._lease = await self._take()
@@ -160,7 +168,8 @@ class AsyncLocking:
         return lease
 
     def _lose(self) -> None:
-        if self._task is not None:
+        # Once, however many of its locks are lost.
+        if self._task is not None and not self._cancelled:
             self._cancelled = True
             self._task.cancel()
 
@@ -180,12 +189,12 @@ class AsyncLocking:
                 # Somebody else has cancelled it, too.
                 lease._abandon()
                 raise error or asyncio.CancelledError
-        if lease._handle is None:
-            return  # the block has released it
+        if lease._is_released:
+            return  # by the block
         try:
             await lease.arelease()
         except Error as came:
-            _end_of_block(lease.name, came, None if ours else error)
+            _end_of_block(lease._title, came, None if ours else error)
         if ours:
             raise failure(LockLost.code) from error
 
@@ -195,3 +204,54 @@ def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> N
         loop.call_soon_threadsafe(function)
     except RuntimeError:
         pass  # the loop has been closed, and with it the task
+
+
+async def in_thread(
+    function: Callable[[], Result],
+    *,
+    cancel: Optional[Callable[[], object]] = None,
+    undo: Optional[Callable[[Result], object]] = None,
+    submit: Optional[Callable[[Callable[[], None]], object]] = None,
+) -> Result:
+    """Call a function that blocks in a thread, one of its own or one that
+    ``submit`` has.
+
+    A task that is cancelled calls ``cancel``, waits for the function's end, so
+    that nothing goes on behind its back, and passes a result that nobody gets to
+    ``undo``.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    results: List[Result] = []
+    errors: List[BaseException] = []
+
+    def tell() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+        _call_in(loop, tell)
+
+    if submit is not None:
+        submit(run)
+    else:
+        threading.Thread(target=run, name="sqlock call", daemon=True).start()
+    cancelled: Optional[asyncio.CancelledError] = None
+    while not ended.done():
+        try:
+            await asyncio.shield(ended)
+        except asyncio.CancelledError as error:
+            if cancelled is None and cancel is not None:
+                cancel()
+            cancelled = error
+    if cancelled is not None:
+        if results and undo is not None:
+            undo(results[0])
+        raise cancelled
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -260,6 +260,14 @@ class Lease:
             raise
         self._handle = None
 
+    @property
+    def _is_released(self) -> bool:
+        return self._handle is None
+
+    @property
+    def _title(self) -> str:
+        return self._name
+
     async def arelease(self) -> None:
         """As :meth:`release`, for asyncio.  Once begun it is carried out, also
         when the task is cancelled."""
@@ -372,6 +380,26 @@ class Leases(Sequence["Lease"]):
                 if not lease.held:  # those that a transaction guards are
                     lease._handle = None
 
+    async def arelease(self) -> None:
+        """As :meth:`release`, for asyncio, in a thread of its own.  Once begun
+        it is carried out, also when the task is cancelled."""
+        from .aio import in_thread
+
+        await in_thread(self.release)
+
+    @property
+    def _is_released(self) -> bool:
+        return all(lease._is_released for lease in self._leases)
+
+    @property
+    def _title(self) -> str:
+        return ", ".join(self.tokens)
+
+    def _listen(self, listener: Callable[[], object]) -> None:
+        """Have it called, by any thread, once one of them is over."""
+        for lease in self._leases:
+            lease._listen(listener)
+
     def _abandon(self) -> None:
         for lease in self._all:
             lease._abandon()
@@ -405,7 +433,7 @@ class Leases(Sequence["Lease"]):
         try:
             self.release()
         except Error as came:
-            _end_of_block(", ".join(self.tokens), came, error)
+            _end_of_block(self._title, came, error)
 
 
 __all__ = ["Lease", "Leases", "OnLost"]

@@ -15,7 +15,8 @@ from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
 from typing import Sequence, Set, Tuple, Type, TypeVar
 
 from . import _native
-from .aio import AsyncLocking, Port
+from .aio import AsyncLocking, Port, in_thread
+from .atx import AsyncStock, AsyncTransaction
 from .errors import Busy, Closed, InUse, NotFound, call, failure
 from .lease import Lease, Leases, OnLost, acquire_options
 from .stock import Stock
@@ -486,11 +487,20 @@ class Registry:
         """Take all of these locks or none, in one statement, in any order: two
         callers never wait for each other crosswise.  With ``partial`` and
         ``wait=0`` those that are free are taken."""
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
+        return self._take_many(names, wait, options, on_lost)
+
+    def _take_many(
+        self,
+        names: Sequence[str],
+        wait: Optional[float],
+        options: _native.AcquireOptions,
+        on_lost: Optional[OnLost],
+    ) -> Leases:
         if isinstance(names, str):
             raise TypeError("names must be a list of names, not one str")
         names = list(names)
         wait_ms = _native.wait_ms(wait)
-        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
         leases = Leases(self, names, on_lost)
         pointers = leases._pointers(leases._all)
         results = (ctypes.c_int * len(names))()
@@ -515,7 +525,7 @@ class Registry:
                 _in_thread(take, options)
             leases._keep(list(results))
         except Busy:
-            if not partial:
+            if not options.partial:
                 leases._abandon()
                 raise
             leases._keep(list(results))
@@ -541,7 +551,7 @@ class Registry:
         fail_fast: bool = False,
         on_lost: Optional[OnLost] = None,
         cancel_on_loss: bool = True,
-    ) -> AsyncLocking:
+    ) -> AsyncLocking[Lease]:
         """As :meth:`lock`, for asyncio: no thread waits, and a task that is
         cancelled waits no longer and leaves no lock held::
 
@@ -603,6 +613,86 @@ class Registry:
         finally:
             self._uses.waiting.discard(handle.pointer)
         return lease
+
+    def alock_many(
+        self,
+        names: Sequence[str],
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        partial: bool = False,
+        on_lost: Optional[OnLost] = None,
+        cancel_on_loss: bool = True,
+    ) -> AsyncLocking[Leases]:
+        """As :meth:`lock_many`, for asyncio, with the promises of
+        :meth:`alock`: the loss of one lock ends the block.  Each call waits in
+        a thread of its own, because the library has no request of many
+        locks."""
+        return AsyncLocking(
+            self,
+            lambda: self.aacquire_many(
+                names,
+                wait,
+                ttl=ttl,
+                auto_renew=auto_renew,
+                max_hold=max_hold,
+                fenced=fenced,
+                fail_fast=fail_fast,
+                partial=partial,
+                on_lost=on_lost,
+            ),
+            cancel_on_loss,
+        )
+
+    async def aacquire_many(
+        self,
+        names: Sequence[str],
+        wait: Optional[float] = None,
+        *,
+        ttl: Optional[float] = None,
+        auto_renew: bool = True,
+        max_hold: Optional[float] = None,
+        fenced: bool = False,
+        fail_fast: bool = False,
+        partial: bool = False,
+        on_lost: Optional[OnLost] = None,
+    ) -> Leases:
+        """As :meth:`acquire_many`, for asyncio, in a thread of its own: to be
+        given back with ``await leases.arelease()``.  Cancelled, it leaves no
+        lock held."""
+        options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast, partial)
+        cancel = options.cancel_fd = _eventfd()
+        try:
+            return await in_thread(
+                lambda: self._take_many(names, wait, options, on_lost),
+                cancel=lambda: os.write(cancel, (1).to_bytes(8, "little")),
+                undo=Leases._abandon,
+            )
+        finally:
+            os.close(cancel)
+
+    def atransaction(self) -> AsyncTransaction:
+        """As :meth:`transaction`, for asyncio: ``async with`` begins it, and
+        commits it or rolls it back::
+
+            async with registry.atransaction() as tx:
+                await tx.guard(lease)
+                await tx.execute("UPDATE ...")
+        """
+        return AsyncTransaction(lambda: begin(self))
+
+    def aadopt(self, connection: Any) -> AsyncTransaction:
+        """As :meth:`adopt`, for asyncio; also of a psycopg ``AsyncConnection``,
+        which has nothing else under way during a call."""
+        return AsyncTransaction(lambda: adopt(self, connection))
+
+    async def astock(self, strategy: str = "conditional", **options: Any) -> AsyncStock:
+        """As :meth:`stock` with the same options, for asyncio."""
+        return AsyncStock(await in_thread(lambda: self.stock(strategy, **options)))
 
     # ------------------------------------------- transactions, stock, once --
 

@@ -10,7 +10,7 @@ from typing import Sequence, Set, Tuple, Type, Union
 
 from . import _native
 from .errors import Busy, Closed, Error, NotSupported
-from .lease import Lease
+from .lease import Lease, Leases
 
 if TYPE_CHECKING:
     from .registry import Registry
@@ -194,11 +194,13 @@ class Transaction:
 
     # --------------------------------------------------------------- locks --
 
-    def guard(self, lease: Lease) -> None:
+    def guard(self, lease: Union[Lease, Leases]) -> None:
         """Let the database check that the lease is ours still, and keep anybody
         from taking the lock over before the transaction ends.  Raises
-        :class:`LockLost`; the transaction does not commit then."""
-        self._call("tx_guard", lease._must().pointer)
+        :class:`LockLost`; the transaction does not commit then.  Of several
+        leases each one is guarded."""
+        for one in lease if isinstance(lease, Leases) else (lease,):
+            self._call("tx_guard", one._must().pointer)
 
     def lock(
         self,
