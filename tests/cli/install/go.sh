@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # go.sh: the example of a package for Go is built as its comments say, vetted,
-# and its program keeps goroutines apart on SQLite.
+# and its program keeps goroutines apart on SQLite.  SQLOCK_TEST_GO names the
+# folder of an older go.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=$(realpath "${SQLOCK_BUILD:-build}")
@@ -49,10 +50,19 @@ gofmt_says() {
     }
 }
 check "the sources are formatted" gofmt_says
-check "the program is built" go build -o "$work/workers" ./workers
-check "go vet has no complaint" go vet ./...
-check "goroutines take turns, and a wait ends with its context" \
-    "$work/workers" "sqlite:$work/locks.db"
+# Also by the version of go.mod, where Debian's package of that is installed.
+oldest=/usr/lib/go-$(sed -n 's/^go //p' go.mod)/bin
+for bin in "$(dirname "$(command -v go)")" "${SQLOCK_TEST_GO:-$oldest}"; do
+    [ -x "$bin/go" ] || continue
+    PATH=$bin:$PATH
+    version=$(go version | cut -d ' ' -f 3)
+    check "the program is built by $version" go build -o "$work/workers" \
+        ./workers
+    check "go vet of $version has no complaint" go vet ./...
+    check "goroutines take turns, and a wait ends with its context, $version" \
+        "$work/workers" "sqlite:$work/locks.db"
+    rm -f "$work"/locks.db*
+done
 check "a URL that leads nowhere is an error" bash -c \
     '! "$1" nonsense://x 2>&1 | grep -q panic && ! "$1" nonsense://x' - \
     "$work/workers"
