@@ -1,0 +1,216 @@
+/*
+ * stock_quantities.c - the actions of `sqlock stock` on quantities of items
+ */
+#include "stock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+typedef int (*lines_call)(sqlock_stock *, sqlock_tx *, const char *,
+                          sqlock_stock_line *, size_t, sqlock_stock_answer *,
+                          sqlock_error *);
+
+/* Read ITEM QUANTITY ...; the caller frees them.  NULL on failure. */
+static int read_lines(const stock_till *till, sqlock_stock_line **out,
+                      size_t *count)
+{
+    sqlock_stock_line *lines;
+
+    *out = NULL;
+    *count = till->count / 2;
+    if (till->count == 0 || till->count % 2 != 0)
+        return stock_misuse(till,
+                            "give an ITEM and a QUANTITY, or several pairs");
+    lines = calloc(*count, sizeof *lines);
+    if (lines == NULL) {
+        cli_error("out of memory");
+        return CLI_SYSTEM;
+    }
+    for (size_t i = 0; i < *count; i++) {
+        lines[i].item = till->args[2 * i];
+        if (!cli_parse_int64(till->args[2 * i + 1], &lines[i].quantity)) {
+            free(lines);
+            return stock_misuse(till, "a QUANTITY must be a whole number");
+        }
+    }
+    *out = lines;
+    return CLI_OK;
+}
+
+/* --- answers --- */
+
+static json_t *json_left(int64_t left)
+{
+    return left >= 0 ? json_integer((json_int_t)left) : json_null();
+}
+
+static int print_lines(const stock_till *till, const sqlock_stock_line *lines,
+                       size_t count, const sqlock_stock_answer *answer)
+{
+    json_t *all;
+
+    if (answer->is_duplicate)
+        cli_note("the order was carried out before; nothing was changed");
+    if (!till->app->json) {
+        for (size_t i = 0; i < count; i++) {
+            if (lines[i].left >= 0)
+                printf("%" PRId64 "\n", lines[i].left);
+            else
+                printf("-\n");
+        }
+        return CLI_OK;
+    }
+    all = json_array();
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append_new(
+            all,
+            json_pack("{s:o, s:I, s:o}", "item", cli_json_text(lines[i].item),
+                      "quantity", (json_int_t)lines[i].quantity, "left",
+                      json_left(lines[i].left)));
+    return cli_print_json(json_pack("{s:b, s:o}", "duplicate",
+                                    (int)answer->is_duplicate, "items", all));
+}
+
+/* --- actions on quantities --- */
+
+static int change(const stock_till *till, lines_call call)
+{
+    sqlock_stock_answer answer;
+    sqlock_stock_line *lines = NULL;
+    sqlock_error err = {0};
+    size_t count = 0;
+    int status;
+    int rc;
+
+    status = read_lines(till, &lines, &count);
+    if (lines == NULL)
+        return status;
+    rc = call(till->stock, NULL, till->order, lines, count, &answer, &err);
+    status =
+        rc < 0 ? stock_refuse(&err) : print_lines(till, lines, count, &answer);
+    free(lines);
+    return status;
+}
+
+int stock_deduct(const stock_till *till)
+{
+    return change(till, sqlock_stock_deduct_many);
+}
+
+int stock_restore(const stock_till *till)
+{
+    return change(till, sqlock_stock_restore_many);
+}
+
+/* Set one item, with the arguments of operations on many. */
+static int set_one(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                   sqlock_stock_line *lines, size_t count,
+                   sqlock_stock_answer *answer, sqlock_error *err)
+{
+    int rc = sqlock_stock_set(stock, tx, order, lines[0].item,
+                              lines[0].quantity, answer, err);
+
+    (void)count;
+    lines[0].left = answer->left;
+    return rc;
+}
+
+int stock_set(const stock_till *till)
+{
+    if (till->count != 2)
+        return stock_misuse(till, "give an ITEM and a QUANTITY");
+    return change(till, set_one);
+}
+
+static int64_t reserve_ms;
+
+static int reserve_lines(sqlock_stock *stock, sqlock_tx *tx, const char *order,
+                         sqlock_stock_line *lines, size_t count,
+                         sqlock_stock_answer *answer, sqlock_error *err)
+{
+    return sqlock_stock_reserve(stock, tx, order, lines, count, reserve_ms,
+                                answer, err);
+}
+
+int stock_reserve(const stock_till *till)
+{
+    if (till->order == NULL)
+        return stock_misuse(till,
+                            "--order is missing: it is the reservation's name");
+    if (till->hold == NULL || !cli_parse_duration(till->hold, &reserve_ms))
+        return stock_misuse(till, "--for must be a time, such as 600 or 10m");
+    return change(till, reserve_lines);
+}
+
+int stock_show(const stock_till *till)
+{
+    sqlock_error err = {0};
+    int64_t quantity = 0;
+    int rc;
+
+    if (till->count != 1)
+        return stock_misuse(till, "give an ITEM");
+    rc = sqlock_stock_read(till->stock, NULL, till->args[0], &quantity, &err);
+    if (rc < 0)
+        return stock_refuse(&err);
+    if (till->app->json)
+        return cli_print_json(json_pack("{s:o, s:I}", "item",
+                                        cli_json_text(till->args[0]),
+                                        "quantity", (json_int_t)quantity));
+    printf("%" PRId64 "\n", quantity);
+    return CLI_OK;
+}
+
+static int print_json_list(const sqlock_stock_item *items, size_t count)
+{
+    json_t *all = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append_new(
+            all, json_pack("{s:o, s:o}", "item", cli_json_text(items[i].name),
+                           "quantity", json_left(items[i].quantity)));
+    return cli_print_json(json_pack("{s:o}", "items", all));
+}
+
+static bool fill_row(cli_row *row, const void *context, size_t number)
+{
+    const sqlock_stock_item *item = (const sqlock_stock_item *)context + number;
+
+    if (item->quantity >= 0)
+        row->cells[1] = cli_number_text(row->numbers[1], item->quantity);
+    return cli_row_text(row, 0, item->name);
+}
+
+static int print_list(const sqlock_stock_item *items, size_t count)
+{
+    static const char *const heads[] = {"ITEM", "QUANTITY"};
+    const cli_table table = {.heads = heads,
+                             .columns = 2,
+                             .flexible = 1u << 0,
+                             .right = 1u << 1,
+                             .rows = count,
+                             .context = items,
+                             .fill = fill_row};
+
+    return cli_table_print(&table);
+}
+
+int stock_ls(const stock_till *till)
+{
+    sqlock_stock_item *items = NULL;
+    sqlock_error err = {0};
+    size_t count = 0;
+    int status;
+
+    if (till->count != 0)
+        return stock_misuse(till, "it takes no arguments");
+    if (sqlock_stock_list(till->stock, &items, &count, &err) < 0)
+        return stock_refuse(&err);
+    status = till->app->json ? print_json_list(items, count)
+                             : print_list(items, count);
+    sqlock_free(items);
+    return status;
+}

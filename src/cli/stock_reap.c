@@ -1,0 +1,69 @@
+/*
+ * stock_reap.c - `sqlock stock reap`: removal of rows that are past retention
+ */
+#include "stock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+/* Report progress once a second on a terminal. */
+static int tell_progress(void *context, const sqlock_stock_reaped *so_far)
+{
+    struct timespec *last = context;
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (now.tv_sec == last->tv_sec)
+        return 0;
+    *last = now;
+    if (isatty(STDERR_FILENO))
+        cli_note("%" PRId64 " rows so far",
+                 so_far->entries + so_far->reservations);
+    return 0;
+}
+
+static int print_reaped(const stock_till *till,
+                        const sqlock_stock_reaped *reaped)
+{
+    if (till->app->json)
+        return cli_print_json(
+            json_pack("{s:I, s:I, s:b}", "entries", (json_int_t)reaped->entries,
+                      "reservations", (json_int_t)reaped->reservations,
+                      "dry_run", till->is_dry_run));
+    printf("%" PRId64 "\n", reaped->entries + reaped->reservations);
+    return CLI_OK;
+}
+
+int stock_reap(const stock_till *till)
+{
+    sqlock_stock_reap_options options = SQLOCK_STOCK_REAP_INIT;
+    sqlock_stock_reaped reaped;
+    sqlock_error err = {0};
+    struct timespec last;
+    int status = CLI_OK;
+
+    if (till->count != 0)
+        return stock_misuse(till, "it takes no arguments");
+    if (till->older_than != NULL &&
+        (!cli_parse_duration(till->older_than, &options.retention_ms) ||
+         options.retention_ms == 0))
+        return stock_misuse(till, "--older-than must be a time, such as 90d");
+    options.dry_run = till->is_dry_run;
+    options.progress = tell_progress;
+    options.context = &last;
+    (void)clock_gettime(CLOCK_MONOTONIC, &last);
+    if (sqlock_stock_reap(till->stock, &options, &reaped, &err) < 0) {
+        status = stock_refuse(&err);
+        cli_note("%" PRId64 " rows were %s before",
+                 reaped.entries + reaped.reservations,
+                 till->is_dry_run ? "counted" : "removed");
+        return status;
+    }
+    if (till->is_dry_run)
+        cli_note("nothing was removed: so many rows would be");
+    return print_reaped(till, &reaped);
+}

@@ -1,0 +1,107 @@
+/*
+ * stock_reservations.c - the actions of `sqlock stock` on reservations: claim,
+ * cancel, look and expire
+ */
+#include "stock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+typedef int (*order_call)(sqlock_stock *, sqlock_tx *, const char *,
+                          sqlock_stock_answer *, sqlock_error *);
+
+static int end(const stock_till *till, order_call call)
+{
+    sqlock_stock_answer answer;
+    sqlock_error err = {0};
+    int rc;
+
+    if (till->count != 1)
+        return stock_misuse(till, "give an ORDER");
+    rc = call(till->stock, NULL, till->args[0], &answer, &err);
+    if (rc < 0)
+        return stock_refuse(&err);
+    if (answer.is_duplicate)
+        cli_note("it was in this state already; nothing was changed");
+    if (!till->app->json)
+        return CLI_OK;
+    return cli_print_json(
+        json_pack("{s:b}", "duplicate", (int)answer.is_duplicate));
+}
+
+int stock_claim(const stock_till *till)
+{
+    return end(till, sqlock_stock_claim);
+}
+
+int stock_cancel(const stock_till *till)
+{
+    return end(till, sqlock_stock_cancel);
+}
+
+int stock_look(const stock_till *till)
+{
+    static const char *const names[] = {"reserved", "claimed", "cancelled",
+                                        "expired"};
+    sqlock_stock_state state = SQLOCK_STOCK_RESERVED;
+    sqlock_error err = {0};
+    int64_t remaining_ms = 0;
+    char remaining[CLI_NUMBER_SIZE];
+    int rc;
+
+    if (till->count != 1)
+        return stock_misuse(till, "give an ORDER");
+    rc = sqlock_stock_status(till->stock, NULL, till->args[0], &state,
+                             &remaining_ms, &err);
+    if (rc < 0)
+        return stock_refuse(&err);
+    if (till->app->json)
+        return cli_print_json(json_pack(
+            "{s:o, s:s, s:I}", "order", cli_json_text(till->args[0]), "state",
+            names[state], "remaining_ms", (json_int_t)remaining_ms));
+    if (state == SQLOCK_STOCK_RESERVED)
+        printf("%s %s\n", names[state],
+               cli_duration_text(remaining, remaining_ms));
+    else
+        puts(names[state]);
+    return CLI_OK;
+}
+
+int stock_expire(const stock_till *till)
+{
+    sqlock_error err = {0};
+    int64_t expired = 0;
+    int rc;
+
+    if (till->count != 0)
+        return stock_misuse(till, "it takes no arguments");
+    rc = sqlock_stock_expire(till->stock, &expired, &err);
+    if (rc < 0)
+        return stock_refuse(&err);
+    if (till->app->json)
+        return cli_print_json(
+            json_pack("{s:I}", "expired", (json_int_t)expired));
+    printf("%" PRId64 "\n", expired);
+    return CLI_OK;
+}
+
+/* As part of `sqlock reap`; without tables of ours there are no
+ * reservations. */
+int cli_expire_reservations(sqlock_registry *registry, int64_t *expired,
+                            sqlock_error *err)
+{
+    sqlock_stock *stock = NULL;
+    int rc = sqlock_stock_open(&stock, registry, NULL, err);
+
+    *expired = 0;
+    if (rc == SQLOCK_ESCHEMA || rc == SQLOCK_ENOTSUP) {
+        cli_info("reservations are not checked: %s", err->message);
+        return 0;
+    }
+    if (rc == 0)
+        rc = sqlock_stock_expire(stock, expired, err);
+    sqlock_stock_close(stock);
+    return rc;
+}
