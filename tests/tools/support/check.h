@@ -1,5 +1,6 @@
 /*
- * check.h - assertions that say what the library said, and waiting by asking
+ * check.h - assertions that print the library's error, and waits for a
+ * condition
  *
  * For the main thread of a test only: a worker thread reports through
  * workers.h, because cmocka cannot fail a test from another thread.
@@ -41,34 +42,34 @@ struct suite {
 #define SLOWNESS 1
 #endif
 
-/* Longer than anything that is waited for takes on a busy machine. */
+/* Longer than any wait should take on a busy machine. */
 #define PATIENCE_MS 30000
 
-/* Until a test is taken to hang, on a machine that others use, too. */
+/* After this time a test is taken to hang, even on a busy machine. */
 #define TEST_SECONDS 400
 
-/* rc must be 0. */
+/* Assert that rc is 0. */
 #define assert_lock_ok(rc, err) check_code(0, (rc), (err), __FILE__, __LINE__)
 
-/* rc must be that code, and the error must tell it in one clear line. */
+/* Assert that rc is that code, and that the error says so in one clear line. */
 #define assert_code(expected, rc, err)                                         \
     check_code((expected), (rc), (err), __FILE__, __LINE__)
 
-/* rc must be one of two codes. */
+/* Assert that rc is one of two codes. */
 #define assert_code_of(one, other, rc, err)                                    \
     check_code_of((one), (other), (rc), (err), __FILE__, __LINE__)
 
-/* smaller < larger, both int64_t. */
+/* Assert that smaller < larger, both int64_t. */
 #define assert_less(smaller, larger)                                           \
     check_less((smaller), (larger), #smaller, #larger, __FILE__, __LINE__)
 
-/* needle occurs in haystack. */
+/* Assert that needle occurs in haystack. */
 #define assert_contains(haystack, needle)                                      \
     check_contains((haystack), (needle), true, __FILE__, __LINE__)
 #define assert_lacks(haystack, needle)                                         \
     check_contains((haystack), (needle), false, __FILE__, __LINE__)
 
-/* Ask for a condition again and again, until it holds or the time is over. */
+/* Check a condition again and again, until it holds or the time is over. */
 #define wait_until(condition, timeout_ms)                                      \
     __extension__({                                                            \
         int64_t wait_until_end_ = check_deadline_ns(timeout_ms);               \
@@ -95,23 +96,25 @@ void check_less(int64_t smaller, int64_t larger, const char *smaller_text,
 void check_contains(const char *haystack, const char *needle, bool wanted,
                     const char *file, int line);
 
-/* CLOCK_MONOTONIC in so many ms. */
+/* Return CLOCK_MONOTONIC plus that many ms. */
 int64_t check_deadline_ns(int64_t timeout_ms);
 
-/* A short pause; false when the deadline has passed. */
+/* Pause briefly; false when the deadline has passed. */
 bool check_pause(int64_t deadline_ns);
 
-/* Whether a message is one clear line: not empty, no control characters. */
+/* Tell whether a message is one clear line: not empty, no control
+ * characters. */
 bool check_one_line(const char *message);
 
-/* Entries of a directory, as of /proc/self/task or /proc/self/fd. */
+/* Count the entries of a directory, such as /proc/self/task or
+ * /proc/self/fd. */
 size_t check_entries(const char *path);
 
-/* In a child, right after fork(), also of a program that it becomes: be killed
- * when the parent ends, or has ended already. */
+/* In a child, right after fork() or exec: be killed when the parent ends, or
+ * has already ended. */
 void check_end_with(pid_t parent);
 
-/* How often a test does something: `test` normally, `campaign` under
+/* Return how often a test repeats something: `test` normally, `campaign` under
  * SQLOCK_SCALE=campaign. */
 unsigned check_scale(unsigned test, unsigned campaign);
 

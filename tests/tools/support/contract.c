@@ -12,7 +12,7 @@
 #define STATEMENT_MS (60 * SLOWNESS)
 #define TRIES 3
 
-/* What a driver may answer: with the last, the statement was carried out. */
+/* Results of a driver; after the last one the statement was carried out. */
 static const int failures[] = {
     SQLOCK_EUNREACHABLE, SQLOCK_ERETRY,    SQLOCK_EBUSY,      SQLOCK_ERESOURCE,
     SQLOCK_ECANCELED,    SQLOCK_EREADONLY, SQLOCK_EACCESS,    SQLOCK_ESCHEMA,
@@ -20,18 +20,19 @@ static const int failures[] = {
 };
 #define FAILURES (sizeof failures / sizeof *failures)
 
-/* What fails of what a call sends. */
+/* Which statements of a call fail. */
 enum extent {
-    STATEMENTS, /* each statement, while connections open and transactions begin
-                   and commit; first, before a registry has learnt anything */
-    FIRST,      /* the first of all */
-    EACH,       /* all */
+    /* each statement, while connecting and transactions work; the first case,
+     * before a registry has learnt anything */
+    STATEMENTS,
+    FIRST, /* the first of all */
+    EACH,  /* all */
     EXTENTS
 };
 static const char *const extents[EXTENTS] = {"each statement", "the first call",
                                              "each call"};
 
-/* Threads of the library look at it, too: what an earlier call left in doubt is
+/* Threads of the library use it, too: what an earlier call left in doubt is
  * resolved in the background. */
 static struct {
     atomic_int code;
@@ -83,8 +84,8 @@ static bool is_listed(const struct contract_call *call, int rc)
            (rc < 0 && rc > -32 && (call->codes >> -rc & UINT32_C(1)) != 0);
 }
 
-/* One call with one failure; whether it kept to its list, and what is to be
- * said if not. */
+/* Make one call with one failure.  Return whether it kept to its list; if not,
+ * `breach` says why. */
 static bool try_call(struct contract *c, const struct contract_call *call,
                      char *breach, size_t size)
 {
@@ -107,7 +108,7 @@ static bool try_call(struct contract *c, const struct contract_call *call,
     tap_hooks(NULL, NULL, NULL);
     if (call->finish != NULL)
         call->finish(c);
-    /* Whether or not that was told: a lease that is left runs out. */
+    /* In either case a lease that is left expires. */
     for (size_t i = 0; i < 2; i++) {
         if (sqlock_hold_count(c->locks[i]) > 0)
             given_back = sqlock_release(c->locks[i], NULL);
@@ -122,8 +123,8 @@ static bool try_call(struct contract *c, const struct contract_call *call,
     return false;
 }
 
-/* What the failure does to the call it does each time; a statement that a busy
- * machine delays beyond its limit is another failure, and a rare one. */
+/* Tell whether the call breaks its list every time: a statement that a busy
+ * machine delays beyond its limit is another, rare failure. */
 static bool keeps_to_list(struct contract *c, const struct contract_call *call)
 {
     char breach[600];

@@ -1,18 +1,17 @@
 /*
- * contract.h - whether a call answers with the codes that its header lists,
- * whatever the statements below it answer
+ * contract.h - check that a call returns only the codes listed in its header,
+ * whatever the statements below it return
  *
- * Each call of a table is made once for each code that a driver may answer,
- * given to all statements, or to the first call or all of them, begin, commit
- * and open included.  A code that the header does not list for the call fails
- * the test.
+ * Each call of a table is made once for each code that a driver may return, for
+ * all statements, or for the first call or all of them, including begin, commit
+ * and open.  A code that the header does not list for the call fails the test.
  */
 #ifndef TESTS_CONTRACT_H
 #define TESTS_CONTRACT_H
 
 #include "fixture.h"
 
-/* What the calls of one cell are made with. */
+/* The objects that the calls use. */
 struct contract {
     struct fixture *f;
     char url[1024]; /* through the tap */
@@ -28,7 +27,7 @@ struct contract_call {
     bool is_held;       /* both locks are, before it */
     /* Without faults; may be NULL. */
     void (*prepare)(struct contract *c);
-    /* With faults, its answer. */
+    /* With faults; its result is checked. */
     int (*call)(struct contract *c, sqlock_error *err);
     /* Without faults again; may be NULL. */
     void (*finish)(struct contract *c);
@@ -43,7 +42,7 @@ struct contract_call {
     (CODE(EUNREACHABLE) | CODE(EBUSY) | CODE(EACCESS) | CODE(ESCHEMA) |        \
      CODE(EREADONLY) | CODE(ERESOURCE) | CODE(EDATABASE) | CODE(ENOMEM))
 
-/* Fails the test after all calls of the table have been made. */
+/* Make all calls of the table, then fail the test if one broke its list. */
 void contract_check(struct fixture *f, const struct contract_call *calls,
                     size_t count);
 

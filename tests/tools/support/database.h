@@ -39,18 +39,18 @@ struct database {
 #define DATABASES 3
 extern const struct database databases[DATABASES];
 
-/* NULL when the environment names none. */
+/* Return the database's URL; NULL when the environment names none. */
 const char *database_url(const struct database *database);
 const char *database_admin_url(const struct database *database);
 
-/* Whether the URL leads through a connection pooler, which answers logins by
- * itself. */
+/* Tell whether the URL leads through a connection pooler, which answers logins
+ * by itself. */
 bool database_is_pooled(const struct database *database);
 
-/* Whether the URL says waiting=poll: nothing wakes a waiter. */
+/* Tell whether the URL says waiting=poll: nothing wakes a waiter. */
 bool database_is_polled(const struct database *database);
 
-/* 0 when not known, or while it starts again. */
+/* Return the server's process; 0 when unknown, or while it restarts. */
 pid_t database_pid(const struct database *database);
 
 /* A session for plain SQL. */
@@ -61,23 +61,25 @@ struct sql {
     sqlock_error err; /* of the last failure */
 };
 
-/* Open one; a code, not an assertion. */
+/* Open a session; return a code instead of failing the test. */
 int sql_open(struct sql *sql, const struct database *database, const char *url);
 void sql_close(struct sql *sql);
 
-/* Run one statement; the code it gave, and what it affected (may be NULL). */
+/* Run one statement; return its code, and the affected rows (may be NULL). */
 int sql_try(struct sql *sql, int64_t *affected, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The same, and a failure fails the test; how many rows were affected. */
+/* Run one statement, which must succeed; return the number of affected rows. */
 int64_t sql_run(struct sql *sql, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The first cell of the first row; a failure or no row fails the test. */
+/* Return the first cell of the first row; a failure or no row fails the
+ * test. */
 int64_t sql_integer(struct sql *sql, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same as text, "" for null; false when there is no row. */
+/* Read the first cell of the first row as text, "" for null; false when there
+ * is no row. */
 bool sql_text(struct sql *sql, char *out, size_t size, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -85,7 +87,8 @@ int sql_begin(struct sql *sql);
 int sql_commit(struct sql *sql);
 int sql_rollback(struct sql *sql);
 
-/* The database's clock, read independently of the library's statements. */
+/* Return the database's clock, read independently of the library's
+ * statements. */
 int64_t sql_now_us(struct sql *sql);
 
 #endif

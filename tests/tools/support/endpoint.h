@@ -6,11 +6,11 @@
 
 #include <sys/socket.h>
 
-/* The IPv4 address that it leads to.  0, or -1. */
+/* Find the IPv4 address that the URL leads to.  0, or -1. */
 int endpoint_find(const char *url, const char *default_port,
                   struct sockaddr_storage *address, socklen_t *size);
 
-/* The same URL, leading to 127.0.0.1:port, in out. */
+/* Write the URL with 127.0.0.1:port as its address to out. */
 const char *endpoint_replace(char out[1024], const char *url, int port);
 
 #endif

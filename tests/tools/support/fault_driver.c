@@ -41,7 +41,8 @@ static void stall(unsigned ms)
         (void)nanosleep(&pause, NULL);
 }
 
-/* With the guard held: whether it is of the kind of the plan. */
+/* Tell whether the plan is about this kind of call.  Called with the guard
+ * held. */
 static bool is_concerned(const struct tap_event *event)
 {
     if (!is_armed || event->call != armed.call)
@@ -51,7 +52,7 @@ static bool is_concerned(const struct tap_event *event)
             strstr(event->text, armed.containing) != NULL);
 }
 
-/* With the guard held: whether this call is the one. */
+/* Tell whether this call is the one to fail.  Called with the guard held. */
 static bool matches(const struct tap_event *event)
 {
     if (!is_concerned(event))
@@ -101,7 +102,7 @@ static int after(void *context, const struct tap_event *event, int rc)
     (void)context;
     pthread_mutex_lock(&guard);
     plan = armed;
-    /* Where each is meant, several may be under way at a time. */
+    /* Where each call is meant, several may be under way at a time. */
     is_meant = is_concerned(event) && plan.point != FAULT_BEFORE &&
                (plan.nth == 0 || event->number == meant);
     if (is_meant && plan.point == FAULT_REPLIED)

@@ -1,10 +1,10 @@
 /*
- * fault_driver.h - failing at a chosen statement, through the tap
+ * fault_driver.h - fail at a chosen statement, through the tap
  *
- * What is reported is always true: a statement that was not sent may be called
- * "not applied" in any of the ways a driver has; one that was sent is called
- * uncertain, and the real database has carried it out; one that was answered
- * is answered, and the connection is dead when it is used next.
+ * The reported result is always true: a statement that was not sent may be
+ * called "not applied" in any of the ways a driver has; one that was sent is
+ * called uncertain, and the real database has carried it out; one that was
+ * answered returns its answer, and the connection is dead at its next use.
  */
 #ifndef TESTS_FAULT_DRIVER_H
 #define TESTS_FAULT_DRIVER_H
@@ -28,11 +28,11 @@ struct fault_plan {
     void *context;
 };
 
-/* Fails the test when the plan would not be truthful. */
+/* Set the plan; fail the test if its result would not be true. */
 void fault_arm(const struct fault_plan *plan);
 void fault_heal(void);
 
-/* How often the point was reached since fault_arm(). */
+/* Return how often the point was reached since fault_arm(). */
 unsigned fault_times(void);
 
 #endif

@@ -84,7 +84,7 @@ sqlock_capabilities fixture_gives(struct fixture *fixture)
     if (fixture->gives.size == 0) {
         int rc;
 
-        /* SQLite's second transaction waits so long for the first one. */
+        /* SQLite's second transaction waits this long for the first one. */
         options.statement_timeout_ms = 2000 * SLOWNESS;
         rc = sqlock_capabilities_of(fixture->url, &options, &found,
                                     &fixture->err);
@@ -225,7 +225,8 @@ bool fixture_is_oracles(struct fixture *fixture)
                0;
 }
 
-/* Oracle's MySQL tells the tokens in a second one. */
+/* Return the number of statements: Oracle's MySQL reads the tokens in a second
+ * one. */
 unsigned fixture_claims_of_many(struct fixture *fixture)
 {
     return fixture_is_oracles(fixture) ? 2 : 1;

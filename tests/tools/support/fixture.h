@@ -44,26 +44,27 @@ int fixture_open(struct fixture *fixture, const struct database *database,
                  sqlock_layout layout);
 void fixture_close(struct fixture *fixture);
 
-/* What the database gives, by sqlock_capabilities_of(); asked once. */
+/* Return what the database supports, by sqlock_capabilities_of(); asked
+ * once. */
 sqlock_capabilities fixture_gives(struct fixture *fixture);
 
-/* A new name in fixture->name. */
+/* Make a new name in fixture->name. */
 void fixture_next(struct fixture *fixture);
 
-/* The options of the fixture's registries. */
+/* Return the options of the fixture's registries. */
 sqlock_options fixture_options(const struct fixture *fixture);
 
-/* Another registry on the table; to be closed with registry_end(). */
+/* Open another registry on the table; close it with registry_end(). */
 sqlock_registry *fixture_registry(struct fixture *fixture,
                                   const sqlock_options *options);
 sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
                                      const sqlock_options *options);
-/* The same through the tap (tap.h), with tap_reset(). */
+/* Open another registry through the tap (tap.h), after tap_reset(). */
 sqlock_registry *fixture_tapped(struct fixture *fixture,
                                 const sqlock_options *options);
 void registry_end(sqlock_registry *registry);
 
-/* These fail the test when they do not succeed. */
+/* The functions below fail the test when they do not succeed. */
 sqlock_lock *lock_obtain(sqlock_registry *registry, const char *name);
 void lock_drop(sqlock_lock *lock);
 #define lock_take(lock, ttl_ms)                                                \
@@ -88,27 +89,28 @@ struct row {
 };
 struct row fixture_row(struct fixture *fixture, const char *name);
 
-/* Whether it is a MySQL of Oracle's, not a MariaDB. */
+/* Tell whether the server is Oracle's MySQL, not MariaDB. */
 bool fixture_is_oracles(struct fixture *fixture);
 
-/* How many statements it takes to claim many. */
+/* Return how many statements a claim of many takes. */
 unsigned fixture_claims_of_many(struct fixture *fixture);
 
-/* SQL: CLIENT_ID of a row, null where a release has left it in the column. */
+/* Return SQL for the CLIENT_ID of a row; null where a release has left it in
+ * the column. */
 const char *fixture_holder(const struct fixture *fixture);
 
-/* Ask the database until its clock is past the lease's end in the table. */
+/* Wait until the database's clock is past the lease's end in the table. */
 void fixture_await_expiry(struct fixture *fixture, const char *name);
 
-/* End the lease of a name in the table, as if its time were over: its holder
- * does not know. */
+/* End the lease of a name in the table, as if it had expired, without its
+ * holder's knowledge. */
 void fixture_expire(struct fixture *fixture, const char *name);
 
-/* SQL of a value of a time column: the database's now and so many us. */
+/* Return SQL for a time: the database's present time plus offset_us. */
 const char *fixture_time(const struct fixture *fixture, char out[160],
                          int64_t offset_us);
 
-/* Put a row there as somebody else would (client NULL: free). */
+/* Insert a row as another program would (client NULL: free). */
 void fixture_put_row(struct fixture *fixture, const char *key,
                      const char *region, const char *client,
                      int64_t created_in_us, int64_t expires_in_us);

@@ -15,7 +15,7 @@
 
 #include "program.h"
 
-/* How long a test takes that is named for it. */
+/* A test that takes longer is printed as slow. */
 #define SLOW_NS INT64_C(5000000000)
 
 /* Shared with the process. */
@@ -39,7 +39,7 @@ static int64_t now_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* How many failed: 0 or 1. */
+/* Run one test; return how many failed: 0 or 1. */
 static int run_one(struct CMUnitTest *test, void *state)
 {
     int64_t began = now_ns();
@@ -55,7 +55,8 @@ static int run_one(struct CMUnitTest *test, void *state)
     return failed != 0;
 }
 
-/* In the process: from the first that has not run on; how many failed. */
+/* Run the tests that have not run yet, in the process; return how many
+ * failed. */
 static int run_rest(const struct run *run, bool goes_on)
 {
     const struct group *group = run->group;
@@ -76,7 +77,7 @@ static int run_rest(const struct run *run, bool goes_on)
     return failed;
 }
 
-/* How many failed: 0 or 1. */
+/* Run a process; return how many tests failed: 0 or 1. */
 static int run_process(const struct run *run)
 {
     struct progress *progress = run->progress;

@@ -23,11 +23,11 @@ struct group {
     bool is_sequence;
 };
 
-/* Run those that the command line asks for (program.h), or print their names;
- * how many failed.  Without any the fixtures are left out. */
+/* Run the tests that the command line selects (program.h), or print their
+ * names; return how many failed.  With no tests the fixtures are not used. */
 int group_run(const struct group *group);
 
-/* The same for a group without fixtures. */
+/* Run a group without fixtures. */
 int group_run_suites(const struct suite *const *suites, size_t count);
 
 #endif

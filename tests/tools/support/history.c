@@ -1,9 +1,8 @@
 /*
  * history.c - see history.h
  *
- * Events come in the order in which they were written down; parties that run
- * side by side write theirs a moment late, so they are put in the order of
- * their times first.
+ * Parties that run side by side record their events a moment late, so events
+ * are sorted by time first.
  */
 #include "history.h"
 
@@ -93,7 +92,7 @@ static int by_time(const void *a, const void *b)
     return (left->at_ns > right->at_ns) - (left->at_ns < right->at_ns);
 }
 
-/* The next thing that this party did, or NULL. */
+/* Return the next event of this party, or NULL. */
 static const struct history_event *next_of(const struct history *history,
                                            size_t i)
 {
@@ -109,8 +108,8 @@ static bool begins_belief(const struct history_event *event)
     return event->what == HISTORY_GRANTED || event->what == HISTORY_RENEWED;
 }
 
-/* What a grant or a renewal let its party believe: no longer than until it was
- * renewed (which may shorten a lease), or let go. */
+/* Return the time for which a grant or a renewal let its party believe: at most
+ * until it was renewed (which may shorten a lease) or given up. */
 static struct belief belief_of(const struct history *history, size_t i)
 {
     const struct history_event *event = &history->events[i];
@@ -154,8 +153,8 @@ static bool beliefs_are_apart(const struct history *history, char *why)
     return true;
 }
 
-/* A grant that was answered before another was asked for has the smaller
- * token; no token comes twice. */
+/* Tell whether tokens rise: a grant that was answered before another was
+ * requested has the smaller token, and no token is used twice. */
 static bool tokens_rise(const struct history *history, char *why)
 {
     for (size_t i = 0; i < history->count; i++) {
@@ -180,7 +179,7 @@ static bool tokens_rise(const struct history *history, char *why)
     return true;
 }
 
-/* The party's last grant before event i, or NULL. */
+/* Return the party's last grant before event i, or NULL. */
 static const struct history_event *grant_before(const struct history *history,
                                                 size_t i)
 {
@@ -217,7 +216,7 @@ static bool told_in_time(const struct history *history, char *why)
     return true;
 }
 
-/* Whether the party has the lock in its own books just before event i. */
+/* Tell whether the party believes to have the lock just before event i. */
 static bool has_it(const struct history *history, size_t i)
 {
     for (size_t k = i; k-- > 0;)

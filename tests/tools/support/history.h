@@ -59,7 +59,7 @@ void history_told(struct history *history, int who);
  */
 bool history_is_good(struct history *history, char why[HISTORY_TEXT]);
 
-/* How often one party was granted the lock right after another had held it. */
+/* Count the grants to one party right after another had held the lock. */
 size_t history_handoffs(struct history *history);
 
 /* Fails the running test, with the events, unless the history is good. */

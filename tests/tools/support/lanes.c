@@ -28,7 +28,7 @@ static const struct database *missing_database;
 static struct child *unshown;
 static volatile sig_atomic_t unshown_count;
 
-/* Wait for it, but not for ever; called by the handler. */
+/* Wait for a child, for a limited time; called by the signal handler. */
 static void end_child(pid_t pid)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
@@ -38,7 +38,8 @@ static void end_child(pid_t pid)
         (void)nanosleep(&pause, NULL);
 }
 
-/* As show(), for the handler: the file's position is the child's, too. */
+/* As show(), for the signal handler: the file's position is the child's,
+ * too. */
 static void copy_output(const struct child *child)
 {
     char buffer[4096];
@@ -51,8 +52,8 @@ static void copy_output(const struct child *child)
         at += length;
 }
 
-/* A test hangs, or we are told to end: leave no server stopped, and show how
- * far the children have come. */
+/* Handle a hanging test, or a request to end: continue a stopped server, and
+ * show how far the children have come. */
 static void on_signal(int number)
 {
     static const char text[] = "[  FAILED  ] a test hung\n";
@@ -75,8 +76,8 @@ static void catch_signals(void)
     (void)signal(SIGPIPE, SIG_IGN);
 }
 
-/* The next of the children; true in the child, whose output goes into the file
- * from now on. */
+/* Fork the next child.  True: in the child, whose output goes to the file from
+ * now on. */
 static bool fork_child(struct child *children, size_t index, const char *name)
 {
     struct child *child = &children[index];
@@ -112,7 +113,8 @@ static void show(FILE *output)
     (void)fclose(output);
 }
 
-/* Wait for them and show what they have printed; how many failed. */
+/* Wait for the children and print their output; return how many tests
+ * failed. */
 static int join_children(struct child *children, size_t count)
 {
     int failed = 0;
@@ -149,7 +151,8 @@ static int run_missing(const struct database *database)
     return _cmocka_run_group_tests(database->name, tests, 1, NULL, NULL);
 }
 
-/* A file of the lane's own: SQLite has one writer at a time. */
+/* Give the lane an SQLite file of its own, since a file has one writer at a
+ * time. */
 static void choose_file(const struct lane *lane)
 {
     char url[1024];

@@ -6,10 +6,10 @@
 
 #include "fixture.h"
 
-/* The password of those users: it must be in no message. */
+/* The password of those users: it must not appear in any message. */
 #define LOGIN_PASSWORD "c4naryPassw0rd"
 
-/* scheme://user:password@host:port/database, taken apart. */
+/* The parts of scheme://user:password@host:port/database. */
 struct url_parts {
     char scheme[16];
     char user[64];
@@ -19,7 +19,7 @@ struct url_parts {
     char database[64];
 };
 
-/* Skips the test when the URL has another form. */
+/* Split a URL; skip the test when it has another form. */
 void url_take_apart(const char *url, struct url_parts *parts);
 const char *url_put_together(const struct url_parts *parts, char url[512]);
 

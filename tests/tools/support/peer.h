@@ -17,11 +17,11 @@ struct peer {
     uint32_t ttl_ms;
 };
 
-/* 1 acquired, 0 not, or the negative code of an error that Spring would show
- * or try again after. */
+/* Acquire.  1: acquired; 0: not; or the negative code of an error that Spring
+ * would show or retry after. */
 int peer_acquire(const struct peer *peer, const char *name);
 
-/* 1 when its row was there, 0 when not ("lost"), or a negative code. */
+/* Release.  1: its row existed; 0: it did not ("lost"); or a negative code. */
 int peer_release(const struct peer *peer, const char *name);
 int peer_renew(const struct peer *peer, const char *name);
 

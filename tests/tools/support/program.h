@@ -25,21 +25,22 @@ struct program {
  * `program` is still used afterwards. */
 void program_read(const struct program *program, int argc, char **argv);
 
-/* Whether a test of this name was asked for: -t PATTERN is one of the shell's,
- * which has to match all of the name, or a word that occurs in it. */
+/* Tell whether a test was selected: -t PATTERN is a shell pattern for the whole
+ * name, or a word in it. */
 bool program_wants(const char *test);
 
-/* Whether a database is to be used: one that is named, or, where none is, one
- * of the environment's SQLOCK_TEST_DATABASES; all where that is not set. */
+/* Tell whether a database is to be used: one named on the command line or, if
+ * there is none, in SQLOCK_TEST_DATABASES; all if that is not set. */
 bool program_wants_database(const struct database *database);
 
-/* The arguments that are no options; ends with NULL. */
+/* Return the arguments that are no options; ends with NULL. */
 const char *const *program_arguments(void);
 
-/* Names are to be printed, no test is to be run. */
+/* Tell whether to print names instead of running tests. */
 bool program_lists(void);
 
-/* Tests run in the program's own process, for a debugger or valgrind. */
+/* Tell whether tests run in the program's own process, for a debugger or
+ * valgrind. */
 bool program_is_alone(void);
 
 #endif

@@ -109,7 +109,7 @@ static bool is_black(struct proxy *proxy)
     return black;
 }
 
-/* Lead the link on to the server, unless nothing passes. */
+/* Connect the link to the server, unless nothing may pass. */
 static void lead_on(struct proxy *proxy, struct link *link)
 {
     struct sockaddr_in own = {0};
@@ -160,7 +160,7 @@ static void accept_one(struct proxy *proxy)
 
 /* -------------------------------------------------------------- the plan -- */
 
-/* Whether the plan means this request; then a copy of it is in *plan. */
+/* Tell whether the plan means this request; then copy the plan to *plan. */
 static bool is_meant(struct proxy *proxy, const unsigned char *request,
                      size_t length, struct proxy_plan *plan)
 {
@@ -216,7 +216,7 @@ static void act(struct proxy *proxy, struct link *link, enum proxy_act what)
     }
 }
 
-/* The plan's point is reached; false when what is at hand is not to pass. */
+/* Carry the plan out at its point; false: do not forward what was received. */
 static bool reach(struct proxy *proxy, struct link *link,
                   const struct proxy_plan *plan)
 {
@@ -235,7 +235,7 @@ static bool reach(struct proxy *proxy, struct link *link,
 
 /* ------------------------------------------------------------ forwarding -- */
 
-/* One whole unit of the client. */
+/* Forward one whole unit of the client. */
 static void forward_unit(struct proxy *proxy, struct link *link,
                          const struct wire_unit *unit)
 {
@@ -289,7 +289,7 @@ static void from_client(struct proxy *proxy, struct link *link)
     forward_units(proxy, link);
 }
 
-/* An answer that the plan waits for. */
+/* Forward an answer for which the plan waits. */
 static void forward_reply(struct proxy *proxy, struct link *link,
                           const unsigned char *bytes, size_t count)
 {
@@ -337,7 +337,7 @@ static void from_server(struct proxy *proxy, struct link *link)
 
 /* ------------------------------------------------------------ the thread -- */
 
-/* What was kept back reaches the server at last, and nothing after it. */
+/* Send what was kept back to the server, and nothing after it. */
 static void deliver(struct link *link)
 {
     struct wire_unit unit = wire_next(&link->wire, link->bytes, link->count);
@@ -349,7 +349,8 @@ static void deliver(struct link *link)
     (void)shutdown(link->server, SHUT_WR);
 }
 
-/* Reset what a blackhole has eaten from.  False: the proxy ends. */
+/* Reset connections from which a blackhole has taken data.  False: the proxy
+ * ends. */
 static bool obey(struct proxy *proxy)
 {
     bool go_on;
@@ -499,8 +500,8 @@ const char *proxy_url(const struct proxy *proxy, char out[1024],
     size_t length;
 
     (void)endpoint_replace(out, url, proxy->port);
-    /* What is encrypted cannot be read; Oracle's client library encrypts where
-     * the server can. */
+    /* Encrypted data cannot be read; Oracle's client library encrypts if the
+     * server can. */
     length = strlen(out);
     if (proxy->kind == WIRE_MYSQL && strchr(out, '?') == NULL)
         (void)snprintf(out + length, 1024 - length, "?tls=off");

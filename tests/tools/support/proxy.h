@@ -45,29 +45,29 @@ struct proxy_plan {
 
 struct proxy;
 
-/* To the server of that URL; NULL with a message printed. */
+/* Open a proxy to the server of that URL; NULL with a message printed. */
 struct proxy *proxy_open(const struct database *database, const char *url);
 void proxy_close(struct proxy *proxy);
 
-/* The URL through the proxy, in out. */
+/* Write the URL through the proxy to out. */
 const char *proxy_url(const struct proxy *proxy, char out[1024],
                       const char *url);
 
 void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan);
 
-/* How often the plan's point was reached since proxy_arm(); and wait for the
- * first time. */
+/* Return how often the plan's point was reached since proxy_arm(); and wait for
+ * the first time. */
 unsigned proxy_times(struct proxy *proxy);
 bool proxy_await(struct proxy *proxy, int64_t timeout_ms);
 
-/* Forget the plan.  Connections that a blackhole has eaten from are reset. */
+/* Forget the plan.  Connections from which a blackhole took data are reset. */
 void proxy_heal(struct proxy *proxy);
 
-/* Wait until the server has ended every session whose client is gone: what it
- * still had to carry out for them, it has. */
+/* Wait until the server has ended every session whose client is gone, and so
+ * has carried out all their statements. */
 bool proxy_await_quiet(struct proxy *proxy, int64_t timeout_ms);
 
-/* Make a blackhole of it at once. */
+/* Make it a blackhole at once. */
 void proxy_blackhole(struct proxy *proxy);
 
 /* Requests that have passed or been stopped so far, of all connections. */
