@@ -39,7 +39,7 @@ struct lk_renewer {
 
 void lk_renewer_init(struct lk_renewer *renewer,
                      struct sqlock_registry *registry);
-/* may be called again */
+/* Stop the renewer; may be called again. */
 void lk_renewer_stop(struct lk_renewer *renewer);
 
 /* Begin, and end, to renew the lease of a grant; lk_renewer_remove() also ends

@@ -25,7 +25,7 @@ struct lk_canceller {
 };
 
 void lk_canceller_init(struct lk_canceller *canceller, struct lk_entries *all);
-/* may be called again */
+/* Stop the canceller; may be called again. */
 void lk_canceller_stop(struct lk_canceller *canceller);
 
 /* Cancel the waiter when the descriptor (0: none) is readable, hung up or

@@ -28,7 +28,7 @@ static bool is_in_transaction(MYSQL *mysql)
     return (mysql->server_status & SERVER_STATUS_IN_TRANS) != 0;
 }
 
-/* Refuse a connection that the client library opens anew by itself: it would
+/* Refuse a connection that the client library reopens by itself: it would
  * lose its transaction, and the statements after that would commit one by
  * one (F41). */
 static int refuse_reconnect(MYSQL *mysql, sqlock_error *err)

@@ -17,16 +17,16 @@ typedef my_bool lk_mysql_bool;
 typedef bool lk_mysql_bool;
 #endif
 
-/** The library's name and version, "libmariadb 3.3.20": a constant. */
+/** Return the library's name and version, "libmariadb 3.3.20": a constant. */
 const char *lk_mysql_client_name(void);
 
 /** Make the library ready for the process and the calling thread; cheap after
  *  the first time.  @return 0, ENOMEM */
 int lk_mysql_client_enter(sqlock_error *err);
 
-/** Switch off what a server or a default could switch on, and set TLS up as
- *  @p target asks, whether or not the library obeys: the cipher has to be
- *  looked at after connecting.  @return 0, EINVAL, ENOMEM */
+/** Disable features that a server or a default could enable, and request TLS as
+ *  @p target says.  The library may ignore that: check the cipher after
+ *  connecting.  @return 0, EINVAL, ENOMEM */
 int lk_mysql_client_restrict(MYSQL *mysql, const struct lk_mysql_target *target,
                              sqlock_error *err);
 
@@ -38,11 +38,11 @@ bool lk_mysql_client_connect(MYSQL *mysql, const struct lk_mysql_target *target,
                              int64_t deadline_ns, bool (*reach)(void *context),
                              void *context);
 
-/** Tell whether the library connects anew by itself when the connection is
- *  gone. */
+/** Tell whether the library reconnects by itself when the connection is
+ *  lost. */
 bool lk_mysql_client_reconnects(MYSQL *mysql);
 
-/** Tell whether the library keeps SIGPIPE away by itself on this connection. */
+/** Tell whether the library itself suppresses SIGPIPE on this connection. */
 bool lk_mysql_client_spares_sigpipe(MYSQL *mysql);
 
 /** The connection's socket, or -1. */

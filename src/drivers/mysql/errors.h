@@ -20,13 +20,13 @@ enum lk_mysql_stage {
 #define LK_MYSQL_LOCK_WAIT_TIMEOUT 1205
 #define LK_MYSQL_LOCK_TABLE_FULL 1206
 
-/** The result code for an error number. */
+/** Return the result code for an error number. */
 int lk_mysql_classify(unsigned int number, enum lk_mysql_stage stage);
 
 /** Tell whether the connection is gone, or out of step, after this error. */
 bool lk_mysql_breaks(unsigned int number);
 
-/** Advice for an error, or "". */
+/** Return advice for an error, or "". */
 const char *lk_mysql_hint(unsigned int number);
 
 #endif /* LK_MYSQL_ERRORS_H */

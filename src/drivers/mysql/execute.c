@@ -1,9 +1,9 @@
 /*
- * execute.c - run one statement and take what it gives
+ * execute.c - run one statement and read its results
  *
- * Statements that come again are prepared once per connection.  Whatever
- * happens, all results are read to their end before this returns, so that the
- * next statement meets a connection that is in step.
+ * Repeated statements are prepared once per connection.  All results are read
+ * to their end before this returns, even after a failure, so that the
+ * connection is ready for the next statement.
  */
 #include "drivers/mysql/connection.h"
 

@@ -1,12 +1,12 @@
 /*
- * adopt.c - transactions of the application: its own PGconn, and the statements
- * that lock and guard rows in them
+ * adopt.c - the application's own transactions on its PGconn, and the
+ * statements that lock and guard rows in them
  *
- * Of the connection nothing is changed that outlives a statement: no setting
- * but by set_config(..., true) and back again, no prepared statement, and never
- * the notice receiver, since libpq does not tell its argument.  So a warning
- * that a commit did not wait for its standby (F58) reaches only the
- * application's own.
+ * Nothing on the connection is changed for longer than a statement: settings
+ * only by set_config(..., true) and back again, no prepared statement, and
+ * never the notice receiver, because libpq does not return its argument.  So a
+ * warning that a commit did not wait for its standby (F58) reaches only the
+ * application's notice receiver.
  */
 #include <stdio.h>
 #include <string.h>

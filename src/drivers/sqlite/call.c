@@ -2,9 +2,9 @@
  * call.c - the bounds of one call: its deadline, the wait for the file's lock,
  * and abort() from another thread.
  *
- * A file has one writer at a time, who as a rule needs some 50 us.  Hence the
- * naps of the busy handler: SQLite's own, which grow to 100 ms, let two
- * contenders starve each other for a second.
+ * A file has one writer at a time, which usually needs some 50 us.  So the busy
+ * handler sleeps briefly: with SQLite's own, whose pauses grow to 100 ms, two
+ * contenders can starve each other for a second.
  */
 #include "base/clock.h"
 #include "base/error.h"

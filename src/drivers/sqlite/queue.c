@@ -28,8 +28,8 @@
 
 #define SUFFIX "-sqlock"
 
-/* Make it the database's users': with the owner and the mode of that file,
- * whatever the umask of the process that comes first. */
+/* Create the file with the owner and the mode of the database, so that all its
+ * users can open it, whatever the umask of the first process. */
 static int make_file(const char *path, const struct stat *database)
 {
     int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,

@@ -1,8 +1,10 @@
 /*
- * stock.c - the SQL about stock of SQLite, where it is not that of all
- * databases (src/stock/sql.c).  One writer at a time: what a transaction has
- * read, nobody changes before it ends, so there is nothing to lock; and an
- * order is entered in a statement of its own.
+ * stock.c - the SQL about stock of SQLite, where it differs from the shared SQL
+ * (src/stock/sql.c)
+ *
+ * There is one writer at a time, so rows that a transaction has read do not
+ * change before it ends, and need not be locked.  An order is recorded by a
+ * statement of its own.
  */
 #include "drivers/sqlite/connection.h"
 

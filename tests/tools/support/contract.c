@@ -57,7 +57,8 @@ static int before(void *context, const struct tap_event *event)
     return is_to_fail(event) ? now.code : 0;
 }
 
-/* Opening and beginning leave nothing in doubt. */
+/* Replace the result of a call: opening and beginning leave nothing in
+ * doubt. */
 static int after(void *context, const struct tap_event *event, int rc)
 {
     (void)context;

@@ -1,5 +1,6 @@
 /*
- * peer.h - a Spring service on the lock table, as its documented statements
+ * peer.h - act as a Spring service on the lock table, by its documented
+ * statements
  *
  * Spring 5.4 to 6.5 on the four-column layout, Spring 7 on the others: in one
  * transaction an UPDATE of the row that is its own or has expired, then an

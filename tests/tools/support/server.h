@@ -6,13 +6,13 @@
 
 #include "database.h"
 
-/* Whether the environment names the process and we may signal it. */
+/* Tell whether the environment names the process and we may signal it. */
 bool server_can_stop(const struct database *database);
 
 /* Stop the server and its children (SIGSTOP); go on (SIGCONT).  Going on is
  * harmless when nothing is stopped, and async-signal-safe. */
 void server_stop(const struct database *database);
-/* PostgreSQL: one session's process alone. */
+/* Stop one session's process only (PostgreSQL). */
 void server_stop_session(pid_t pid);
 void server_go_on(void);
 
