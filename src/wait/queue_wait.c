@@ -1,11 +1,12 @@
 /*
  * queue_wait.c - wait in the database's queue
  *
- * A waiter first queues for a second.  If it gets the queue lock, it claims,
- * keeps the queue lock as long as the lease, and its release passes it on.
- * Otherwise it reads from the row how long the lease lasts, and waits until its
- * end, subscribed or in the queue, without sending anything.  If the row is
- * free but the queue lock did not come, it claims without it.
+ * A waiter reads from the row how long the lease lasts, and queues until its
+ * end, for a second at most.  If it gets the queue lock, it claims, keeps the
+ * queue lock as long as the lease, and its release passes it on.  Otherwise it
+ * reads the row again, and waits until the lease's end, subscribed or in the
+ * queue, without sending anything.  If the row is free but the queue lock did
+ * not come, it claims without it.
  */
 #include "wait/queue_wait.h"
 
@@ -309,14 +310,23 @@ static int await_as_first(struct lk_queue_wait *wait, sqlock_error *err)
     return rc;
 }
 
-/* Wait in the queue for FIRST_MS at most.  0: the queue lock is ours.  EBUSY:
- * it is not, or the queue failed; `way` says how to go on. */
+/* Wait in the queue for FIRST_MS at most, and no longer than the lease lasts:
+ * its holder may have stopped and keep the queue lock.  0: the queue lock is
+ * ours.  EBUSY: it is not, or the queue failed; `way` says how to go on. */
 static int await_short(struct lk_queue_wait *wait, sqlock_error *err)
 {
     int64_t until_ns = lk_sooner(lk_after_ms(sqlock_monotonic_ns(), FIRST_MS),
                                  wait->part->waiter->deadline_ns);
-    int rc = queue(wait, until_ns, err);
+    int64_t left_ns = 0;
+    int rc = read_left(wait, &left_ns, err);
 
+    if (rc < 0)
+        return rc;
+    if (wait->is_silent)
+        return SQLOCK_EBUSY;
+    if (left_ns > 0) /* else somebody with the queue lock is about to claim */
+        until_ns = lk_sooner(until_ns, sqlock_monotonic_ns() + left_ns);
+    rc = queue(wait, until_ns, err);
     if (rc == 0 || rc == SQLOCK_ECANCELED)
         return rc;
     if (wait->way != LK_QUEUE_OFF)
@@ -339,7 +349,7 @@ int lk_queue_await(struct lk_queue_wait *wait, sqlock_error *err)
             return poll_row(wait);
         if (wait->way == LK_QUEUE_SHORT) {
             rc = await_short(wait, err);
-            if (rc == 0 || rc == SQLOCK_ECANCELED)
+            if (rc != SQLOCK_EBUSY)
                 return rc;
             if (wait->way == LK_QUEUE_OFF)
                 continue;

@@ -19,7 +19,7 @@ enum lk_queue_place {
 
 /* Way to wait. */
 enum lk_queue_way {
-    LK_QUEUE_SHORT, /* in the queue, for a second */
+    LK_QUEUE_SHORT, /* in the queue, for a second or the lease's rest */
     /* until the lease's end, again whenever it is renewed */
     LK_QUEUE_LONG,
     LK_QUEUE_OFF /* without the wait queue */
