@@ -57,9 +57,11 @@ typedef struct sqlock_info {
                            peer_ttl_ms; 0: nothing is known */
     int64_t held_ms;    /* since it was acquired; 0 when free */
     char *region;       /* from sqlock_find(); otherwise NULL */
-    int32_t waiters;    /* from sqlock_find() with `waiters`; -1: not known */
+    int32_t waiters;    /* from sqlock_find() with `waiters`: how many wait in
+                           the database, so at least so many wait, see
+                           sqlock-databases(7); -1: not known */
     char *waiter_names; /* of them, as far as the database knows, with ", "
-                           between; NULL where not known */
+                           between; NULL where not known, as on SQLite */
     char *last_holder;  /* free: who released it last; NULL where the row does
                            not tell: after a break, and on Spring's layouts */
 } sqlock_info;
@@ -109,7 +111,7 @@ typedef struct sqlock_find_options {
                             letters.  NULL: all */
     bool free_too;       /* free rows, too */
     bool all_regions;    /* all regions but those of transactions' names */
-    bool waiters;        /* count who waits in the database; PostgreSQL only */
+    bool waiters;        /* count who waits in the database */
     uint32_t limit;      /* rows at most; 0: all */
     sqlock_sort sort;    /* default SQLOCK_SORT_NAME */
 } sqlock_find_options;

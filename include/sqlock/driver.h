@@ -275,8 +275,8 @@ typedef enum sqlock_statement_kind {
      * (null: all); by {9}, "name", "held", "ttl" or "token", {4} at most. */
     SQLOCK_SQL_FIND,
     /* No parameters.  A row for each session that waits in a wait queue: the
-     * queue's number, integer, and the session's name, text.  Missing: the
-     * database does not list them. */
+     * queue's number, integer, and the session's name, text or null.  Missing:
+     * the database does not list them. */
     SQLOCK_SQL_WAITERS,
 
     /* Sent in a transaction before FIND_PAGE, with the parameters of FIND

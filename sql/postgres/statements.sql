@@ -748,19 +748,6 @@ SELECT LOCK_KEY, CLIENT_ID, (extract(epoch FROM CREATED_DATE) *
     1000000)::bigint END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
   LIMIT $5;
 
--- who waits
-SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
-    concat_ws(' ', coalesce(host(A.client_addr), 'local'),
-    nullif(A.application_name, ''), 'pid ' || L.pid)
-  FROM pg_locks AS L
-  LEFT
-  JOIN pg_stat_activity AS A
-  ON A.pid = L.pid
-  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND L.database = (SELECT oid
-    FROM pg_database WHERE datname = current_database()) AND CASE
-    L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
-    'ShareLock' END;
-
 -- before find all
 DECLARE sqlock_list NO SCROLL CURSOR
   FOR
@@ -1111,19 +1098,6 @@ SELECT LOCK_KEY, CLIENT_ID, NULL::bigint, CASE WHEN CLIENT_ID IS NULL THEN
     1000000)::bigint END, CASE WHEN $5::varchar = 'token' THEN -NULL::bigint
     END, LOCK_KEY COLLATE "C", REGION COLLATE "C"
   LIMIT $6;
-
--- who waits
-SELECT ((L.classid::bigint << 32) | L.objid::bigint) - L.objid::bigint % 2,
-    concat_ws(' ', coalesce(host(A.client_addr), 'local'),
-    nullif(A.application_name, ''), 'pid ' || L.pid)
-  FROM pg_locks AS L
-  LEFT
-  JOIN pg_stat_activity AS A
-  ON A.pid = L.pid
-  WHERE L.locktype = 'advisory' AND L.objsubid = 1 AND L.database = (SELECT oid
-    FROM pg_database WHERE datname = current_database()) AND CASE
-    L.objid::bigint % 2 WHEN 0 THEN NOT L.granted ELSE L.granted AND L.mode =
-    'ShareLock' END;
 
 -- before find all
 DECLARE sqlock_list NO SCROLL CURSOR

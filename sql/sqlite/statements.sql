@@ -184,6 +184,10 @@ SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
     coalesce(LOCK_NAME, LOCK_KEY), REGION
   LIMIT ?;
 
+-- who waits
+SELECT value & ~1, NULL
+  FROM json_each(sqlock_waiters());
+
 -- find all, in pages
 SELECT LOCK_KEY, CLIENT_ID, FENCE, CASE WHEN CLIENT_ID IS NULL THEN min(-1,
     EXPIRED_AFTER - sqlock_now()) ELSE EXPIRED_AFTER - sqlock_now() END,

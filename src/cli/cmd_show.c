@@ -38,18 +38,21 @@ static const char *end_of(const sqlock_info *row)
     return row->last_holder != NULL ? "released" : NOT_KNOWN;
 }
 
-/* Print the waiters.  The database does not know those in the holder's own
- * process, nor those that poll the row. */
+/* Print the waiters, who may be more than the database knows. */
 static void print_waiting(const sqlock_info *row)
 {
-    char number[CLI_NUMBER_SIZE];
+    char text[32];
 
-    if (row == NULL || row->waiters < 0)
+    if (row == NULL || row->waiters < 0) {
         print_text("waiting", "not known: this database does not tell");
-    else if (row->waiters > 0 && row->waiter_names != NULL)
+    } else if (row->waiter_names != NULL) {
         print_text("waiting", row->waiter_names);
-    else
-        print_text("waiting", cli_number_text(number, row->waiters));
+    } else if (row->waiters > 0) {
+        (void)snprintf(text, sizeof text, "at least %d", row->waiters);
+        print_text("waiting", text);
+    } else {
+        print_text("waiting", "none that the database knows of");
+    }
 }
 
 static void print_row(const char *region, const sqlock_info *row,

@@ -103,33 +103,60 @@ states() {
 }
 
 waiting() {
-    hold queue --ttl 20
-    "$SQLOCK" --table-prefix "$prefix" run queue true 2>"$dir/err" &
-    helper "$!"
-    if [ "$database" = postgres ]; then
-        until_true one_waits
-        is "one waits" "$?" 0
+    local waiter=()
+    # On MySQL a first holder of all has no queue lock that others wait for.
+    sq run queue true 2>"$dir/err"
+    hold queue --ttl 60
+    for _ in 1 2 3; do
+        "$SQLOCK" --table-prefix "$prefix" run queue true 2>"$dir/err" &
+        waiter+=("$!")
+    done
+    helper "${waiter[@]}"
+    until_true so_many_wait 3
+    is "three processes wait" "$?" 0
+    take idle 60
+    is "for one lock" "$(sq ls --json idle | json locks.0.waiters)" 0
+    give_all
+    if [ "$database" = sqlite ]; then
+        until_true shows "*waiting    at least 3*"
+        is "show: how many, where the database does not tell who" "$?" 0
+        is "nor does JSON" \
+            "$(sq ls --json queue | json locks.0.waiter_names)" null
+    else
+        until_true so_many_wait 3
         run ls --waiters queue
-        like "--waiters: who" "$out" "*sqlock pid *"
+        like "--waiters: who" "$out" "*$waiting_name*"
         out=$("$dir/pty" 80 "$SQLOCK" --table-prefix "$prefix" ls --waiters)
         like "whole at 80 columns, rather than a part of the holder" "$out" \
-            "*sqlock pid +([0-9])[!0-9…]*"
+            "*${waiting_name}[!0-9…]*"
         run ls --json queue
         like "JSON tells it, too" "$(json locks.0.waiter_names <<<"$out")" \
-            "*sqlock pid *"
+            "*$waiting_name*"
         run show queue
-        like "and show" "$out" "*waiting    *sqlock pid *"
-    else
-        run show queue
-        like "show says that it does not know who waits" "$out" \
-            "*waiting    not known: this database does not tell*"
-        run ls --json queue
-        is "who waits is not known there" "$(json locks.0.waiters <<<"$out")" null
+        like "and show" "$out" "*waiting    *$waiting_name*"
     fi
+    [ "$database" != mysql ] || [ -z "${SQLOCK_TEST_MYSQL_ADMIN_URL:-}" ] || {
+        SQLOCK_URL=$SQLOCK_TEST_MYSQL_ADMIN_URL until_true so_many_wait 3
+        is "who may see all sessions sees those of other users" "$?" 0
+    }
+    kill -KILL "${waiter[0]}"
+    wait "${waiter[0]}" 2>/dev/null
+    until_true so_many_wait 2
+    is "one that is killed waits no longer" "$?" 0
+    kill -KILL "${waiter[@]:1}"
+    wait "${waiter[@]:1}" 2>/dev/null
+    until_true so_many_wait 0
+    is "nor do the others" "$?" 0
+    until_true shows "*waiting    none that the database knows of*"
+    is "show tells it" "$?" 0
     let_go
 }
-one_waits() {
-    [ "$(sq ls --json queue | json locks.0.waiters)" = 1 ]
+so_many_wait() { # COUNT
+    [ "$(sq ls --json queue | json locks.0.waiters)" = "$1" ]
+}
+shows() { # PATTERN
+    # shellcheck disable=SC2053 # it is a pattern
+    [[ $(sq show queue) == $1 ]]
 }
 
 too_long() { # COLUMNS
@@ -192,6 +219,10 @@ tops() {
 
 for one in $(databases); do
     use "$one" || continue
+    case $one in
+    mysql) waiting_name=" connection +([0-9])" ;;
+    *) waiting_name="sqlock pid +([0-9])" ;;
+    esac
     chosen
     states
     tops
@@ -208,6 +239,8 @@ for one in $(databases); do
         is "ls has the key" "$(names)" "$(sq key name)"
         is "and a pattern finds it" "$(names "$(sq key name | cut -c 1-8)*")" \
             "$(sq key name)"
+        is "where there is no queue, who waits is not known" \
+            "$(sq ls --json | json locks.0.waiters)" null
         for order in held ttl token; do
             is "--sort $order" "$(names --sort "$order")" "$(sq key name)"
         done

@@ -58,17 +58,13 @@ numbers() {
 }
 
 waiting() {
+    # On MySQL a first holder of all has no queue lock that others wait for.
+    sq run queue true 2>"$dir/err"
     hold queue --ttl 20
     "$SQLOCK" --table-prefix "$prefix" run queue true 2>"$dir/err" &
     helper "$!"
-    if [ "$database" = postgres ]; then
-        until_true one_waits
-        is "who waits is counted" "$?" 0
-    else
-        metrics
-        is "who waits is not known, and left out" \
-            "$(value sqlock_waiting "region=$region")" none
-    fi
+    until_true one_waits
+    is "who waits is counted" "$?" 0
     let_go
 }
 
@@ -80,6 +76,12 @@ for one in $(databases); do
     use "$one" || continue
     numbers
     waiting
+    use "$one" spring7 || continue
+    hold queue --ttl 20
+    metrics
+    is "where there is no queue, who waits is not known, and left out" \
+        "$(value sqlock_waiting "region=$region")" none
+    let_go
 done
 database=
 skip_missing

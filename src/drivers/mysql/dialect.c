@@ -141,6 +141,8 @@ static const sqlock_fragment ours[] = {
      *       what cannot be null, MySQL does not compute it.  Each function more
      *       costs the server in every execution. */
     {"queue", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
+    /* What is before the number in the statement of one that waits. */
+    {"queue_text", "'CONCAT(''sqlock:'', '"},
     {"with_queue", "IF(GET_LOCK({queue}, 0) OR "
                   "LAST_INSERT_ID(FENCE | 4611686018427387904), {it}, NULL)"},
     {"without_queue", "IF(RELEASE_LOCK({queue}), {it}, {it})"},
@@ -297,6 +299,16 @@ const sqlock_dialect lk_mysql_dialect = {
             .with = with_queue, .layouts = 1 << SQLOCK_LAYOUT_SQLOCK,
             .insert_id = SQLOCK_INSERT_ID_MARKED},
         [SQLOCK_SQL_HAND_OFF] = {.insert_id = SQLOCK_INSERT_ID_ROW},
+        /* The sessions that wait in queue.c, on this server; to a login without
+         * the privilege PROCESS, those of its user. */
+        [SQLOCK_SQL_WAITERS] = {.text =
+            "SELECT CAST(SUBSTRING_INDEX(INFO, {queue_text}, -1) AS SIGNED), "
+            "CONCAT(TRIM(TRAILING CONCAT(':', SUBSTRING_INDEX(HOST, ':', -1)) "
+            "FROM HOST), ' ', USER, ' connection ', ID) "
+            "FROM information_schema.PROCESSLIST "
+            "WHERE STATE = 'User lock' AND DB = DATABASE() "
+            "AND INFO LIKE CONCAT('SELECT %GET_LOCK(', {queue_text}, '%')",
+            .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         /* MariaDB gives the rows as they are now, also those of others; on
          *           MySQL, which has no such clause, they are read
          *           afterwards. */

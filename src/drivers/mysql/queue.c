@@ -4,6 +4,9 @@
  * A session that waits for one holds no snapshot and no row lock, so it may
  * wait for any time.  Its server checks every second whether its client is
  * still there.  The name of the lock is made in dialect.c.
+ *
+ * The queue's number is in the statement's text, where the list of sessions
+ * shows it (SQLOCK_SQL_WAITERS); it would not show a parameter.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,16 +21,16 @@
 
 #define TIME_IS_UP 3024 /* max_execution_time */
 
-#define NAME "CONCAT('sqlock:', ?, ':', CRC32(DATABASE()))"
+#define NAME "CONCAT('sqlock:', %" PRId64 ", ':', CRC32(DATABASE()))"
+#define TEXT_MAX 192
 
 static int run(struct lk_mysql_connection *connection, const char *text,
-               const sqlock_value *parameters, size_t count,
                int64_t deadline_ns, int64_t *answer, sqlock_error *err)
 {
     const sqlock_statement statement = {.text = text};
     sqlock_result result = {0};
-    int rc = lk_mysql_execute(connection, &statement, parameters, count,
-                              deadline_ns, &result, err);
+    int rc = lk_mysql_execute(connection, &statement, NULL, 0, deadline_ns,
+                              &result, err);
 
     if (rc == 0)
         *answer = result.rows == 1 && result.cells[0].type == SQLOCK_INT64
@@ -40,11 +43,11 @@ static int run(struct lk_mysql_connection *connection, const char *text,
 static int mysql_leave(void *handle, int64_t queue, int64_t deadline_ns,
                        sqlock_error *err)
 {
-    const sqlock_value number = {.type = SQLOCK_INT64, .integer = queue};
+    char text[TEXT_MAX];
     int64_t answer = 0;
 
-    return run(handle, "SELECT RELEASE_LOCK(" NAME ")", &number, 1, deadline_ns,
-               &answer, err);
+    (void)snprintf(text, sizeof text, "SELECT RELEASE_LOCK(" NAME ")", queue);
+    return run(handle, text, deadline_ns, &answer, err);
 }
 
 /* Return the time until then, at least 0: GET_LOCK waits for ever if it is
@@ -58,23 +61,21 @@ static int64_t milliseconds_until(int64_t until_ns)
     return left_ms < LONGEST_MS ? left_ms : LONGEST_MS;
 }
 
-/* Write how long GET_LOCK is to wait.  MariaDB takes fractions of seconds.
- * MySQL takes whole seconds: round up, and let the statement's limit end it
+/* Write the statement.  MariaDB's GET_LOCK takes fractions of seconds.  MySQL's
+ * takes whole seconds: round up, and let the statement's limit end it
  * earlier. */
-static void write_wait(bool is_mariadb, int64_t left_ms, char text[128],
-                       char limit[32])
+static void write_wait(bool is_mariadb, int64_t queue, int64_t left_ms,
+                       char text[TEXT_MAX])
 {
-    if (is_mariadb) {
-        (void)snprintf(text, 128, "SELECT GET_LOCK(" NAME ", ?)");
-        (void)snprintf(limit, 32, "%" PRId64 ".%03" PRId64, left_ms / 1000,
-                       left_ms % 1000);
-    } else {
-        (void)snprintf(text, 128,
+    if (is_mariadb)
+        (void)snprintf(text, TEXT_MAX,
+                       "SELECT GET_LOCK(" NAME ", %" PRId64 ".%03" PRId64 ")",
+                       queue, left_ms / 1000, left_ms % 1000);
+    else
+        (void)snprintf(text, TEXT_MAX,
                        "SELECT /*+ MAX_EXECUTION_TIME(%" PRId64
-                       ") */ GET_LOCK(" NAME ", ?)",
-                       left_ms);
-        (void)snprintf(limit, 32, "%" PRId64, (left_ms + 999) / 1000);
-    }
+                       ") */ GET_LOCK(" NAME ", %" PRId64 ")",
+                       left_ms, queue, (left_ms + 999) / 1000);
 }
 
 static int mysql_queue(void *handle, int64_t queue, int64_t until_ns,
@@ -82,19 +83,13 @@ static int mysql_queue(void *handle, int64_t queue, int64_t until_ns,
 {
     struct lk_mysql_connection *connection = handle;
     int64_t left_ms = milliseconds_until(until_ns);
-    char text[128];
-    char limit[32];
-    sqlock_value parameters[] = {
-        {.type = SQLOCK_INT64, .integer = queue},
-        {.type = SQLOCK_TEXT, .text = limit},
-    };
+    char text[TEXT_MAX];
     sqlock_error why = {0};
     int64_t answer = 0;
     int rc;
 
-    write_wait(lk_mysql_is_mariadb(connection->mysql), left_ms, text, limit);
-    parameters[1].length = strlen(limit);
-    rc = run(connection, text, parameters, 2,
+    write_wait(lk_mysql_is_mariadb(connection->mysql), queue, left_ms, text);
+    rc = run(connection, text,
              sqlock_monotonic_ns() + left_ms * 1000000 + ANSWER_NS, &answer,
              &why);
     /* It may have been had in the same instant. */

@@ -242,7 +242,8 @@ const sqlock_dialect lk_pg_dialect = {
             "AND L.objsubid = 1 AND L.database = (SELECT oid FROM pg_database "
             "WHERE datname = current_database()) "
             "AND CASE L.objid::bigint % 2 WHEN 0 THEN NOT L.granted "
-            "ELSE L.granted AND L.mode = 'ShareLock' END"},
+            "ELSE L.granted AND L.mode = 'ShareLock' END",
+            .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
         [SQLOCK_SQL_LIST_BEGIN] = {.text =
             "DECLARE sqlock_list NO SCROLL CURSOR FOR {info} FROM {table} "
             "WHERE REGION = {2}", .is_planned_anew = true,

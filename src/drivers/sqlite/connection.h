@@ -83,7 +83,7 @@ int lk_sqlite_failure(struct lk_sqlite *c, sqlock_error *err);
  * is never uncertain. */
 int lk_sqlite_failure_to_read(struct lk_sqlite *c, sqlock_error *err);
 
-/* functions.c: sqlock_now() and sqlock_readonly() in SQL.  An SQLite code. */
+/* functions.c: the SQL functions of the dialect.  An SQLite code. */
 int lk_sqlite_add_functions(struct lk_sqlite *c);
 
 /* queue.c: waiting for another process. */
@@ -93,6 +93,12 @@ extern const sqlock_wait_queue lk_sqlite_wait_queue;
 bool lk_sqlite_queue_take(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue);
 void lk_sqlite_queue_close(struct lk_sqlite *c);
+#define LK_SQLITE_QUEUE_SUFFIX "-sqlock" /* of its file */
+
+/* waiters.c: sqlock_waiters() in SQL: a JSON array with the byte of the file
+ * that each waiting request is for. */
+void lk_sqlite_waiters(sqlite3_context *context, int argc,
+                       sqlite3_value **argv);
 
 /* adopt.c: transactions of the application. */
 extern const sqlock_transactions lk_sqlite_transactions;

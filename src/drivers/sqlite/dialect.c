@@ -117,6 +117,12 @@ const sqlock_dialect lk_dialect_sqlite = {
         {
             [SQLOCK_SQL_SERVER] = {.text = SERVER},
             [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
+            /* The byte after a queue's, whose number is even, is the next
+             * waiter's. */
+            [SQLOCK_SQL_WAITERS] =
+                {.text =
+                     "SELECT value & ~1, NULL FROM json_each(sqlock_waiters())",
+                 .layouts = 1 << SQLOCK_LAYOUT_SQLOCK},
             /* An INSERT has the file's write lock from its start.  A path that
              * is none is an error that shows it. */
             [SQLOCK_SQL_GUARD] =

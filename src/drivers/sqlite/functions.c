@@ -81,6 +81,9 @@ int lk_sqlite_add_functions(struct lk_sqlite *c)
     if (rc == SQLITE_OK)
         rc = sqlite3_create_function(c->db, "sqlock_notify", 1, flags, c,
                                      sql_notify, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_create_function(c->db, "sqlock_waiters", 0, flags, c,
+                                     lk_sqlite_waiters, NULL, NULL);
     if (rc != SQLITE_OK)
         return rc;
     return sqlite3_create_function(c->db, "sqlock_readonly", 0, flags, c,

@@ -26,8 +26,6 @@
 #include "base/thread.h"
 #include "drivers/sqlite/connection.h"
 
-#define SUFFIX "-sqlock"
-
 /* Create the file with the owner and the mode of the database, so that all its
  * users can open it, whatever the umask of the first process. */
 static int make_file(const char *path, const struct stat *database)
@@ -65,7 +63,7 @@ static bool has_file(struct lk_sqlite *c)
         return true;
     database = c->db != NULL ? sqlite3_db_filename(c->db, "main") : NULL;
     if (database == NULL || stat(database, &status) < 0 ||
-        asprintf(&path, "%s" SUFFIX, database) < 0) {
+        asprintf(&path, "%s" LK_SQLITE_QUEUE_SUFFIX, database) < 0) {
         c->queue_file_errno = ENOENT;
         return false;
     }
@@ -83,7 +81,7 @@ static int report_file(struct lk_sqlite *c, sqlock_error *err)
     char text[128] = "";
 
     return sqlock_error_set(err, SQLOCK_EACCESS, c->queue_file_errno, NULL,
-                            "the file %s" SUFFIX
+                            "the file %s" LK_SQLITE_QUEUE_SUFFIX
                             ", at which processes wait for each other, cannot "
                             "be opened: %s",
                             database != NULL ? database : "beside the database",

@@ -1,0 +1,144 @@
+/*
+ * waiters.c - list the sessions that wait in queue.c's file, from /proc/locks
+ *
+ * The kernel lists each lock, and behind "->" each request that waits for one:
+ *
+ *     1: OFDLCK ADVISORY  WRITE -1 fe:00:1234 100 100
+ *     1: -> OFDLCK ADVISORY  WRITE -1 fe:00:1234 100 100
+ *
+ * that is the file and the bytes, but no process: these locks belong to open
+ * file descriptions.  What stat() gives as the device is another one on some
+ * file systems, so a lock is put on the file and looked for in fdinfo.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "drivers/sqlite/connection.h"
+
+#define PLACE_MAX 64 /* of "fe:00:1234" */
+#define NO_PROCESS " -1 "
+
+/* Of no queue: their numbers are less than this. */
+#define UNUSED_BYTE (INT64_C(1) << 62)
+
+/* Copy the file's place from the line of a lock of an open file description,
+ * which has no process.  Return what follows it; NULL: no such line. */
+static const char *read_place(const char *line, char out[PLACE_MAX])
+{
+    const char *at = strstr(line, NO_PROCESS);
+    size_t length;
+
+    if (at == NULL)
+        return NULL;
+    at += strlen(NO_PROCESS);
+    length = strcspn(at, " ");
+    if (length == 0 || length >= PLACE_MAX)
+        return NULL;
+    memcpy(out, at, length);
+    out[length] = '\0';
+    return at + length;
+}
+
+/* Find out how /proc/locks names the file. */
+static bool find_place(int file, char out[PLACE_MAX])
+{
+    struct flock lock = {.l_type = F_RDLCK,
+                         .l_whence = SEEK_SET,
+                         .l_start = (off_t)UNUSED_BYTE,
+                         .l_len = 1};
+    char line[256];
+    bool is_found = false;
+    FILE *list;
+
+    if (fcntl(file, F_OFD_SETLK, &lock) < 0)
+        return false;
+    (void)snprintf(line, sizeof line, "/proc/self/fdinfo/%d", file);
+    list = fopen(line, "re");
+    if (list == NULL)
+        return false;
+    while (!is_found && fgets(line, sizeof line, list) != NULL)
+        is_found =
+            strncmp(line, "lock:", 5) == 0 && read_place(line, out) != NULL;
+    (void)fclose(list);
+    return is_found;
+}
+
+/* Write the byte that each waiting request is for, as a JSON array. */
+static bool write_waiters(const char *place, FILE *out)
+{
+    FILE *list = fopen("/proc/locks", "re");
+    const char *before = "";
+    char line[256];
+
+    if (list == NULL)
+        return false;
+    (void)fputc('[', out);
+    while (fgets(line, sizeof line, list) != NULL) {
+        char found[PLACE_MAX];
+        const char *rest =
+            strstr(line, "-> OFDLCK ") == NULL ? NULL : read_place(line, found);
+
+        if (rest == NULL || strcmp(found, place) != 0)
+            continue;
+        rest += strspn(rest, " ");
+        (void)fprintf(out, "%s%.*s", before, (int)strspn(rest, "0123456789"),
+                      rest);
+        before = ",";
+    }
+    (void)fclose(list);
+    (void)fputc(']', out);
+    return true;
+}
+
+/* Return a JSON array to be freed; NULL, with errno: it is not known. */
+static char *list_waiters(const char *path)
+{
+    char place[PLACE_MAX];
+    char *text = NULL;
+    size_t size = 0;
+    bool is_known;
+    FILE *out;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+    if (file < 0) /* nobody has waited yet */
+        return errno == ENOENT ? strdup("[]") : NULL;
+    out = open_memstream(&text, &size);
+    is_known =
+        out != NULL && find_place(file, place) && write_waiters(place, out);
+    (void)close(file);
+    if (out == NULL || fclose(out) != 0 || !is_known) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+void lk_sqlite_waiters(sqlite3_context *context, int argc, sqlite3_value **argv)
+{
+    const char *database =
+        sqlite3_db_filename(sqlite3_context_db_handle(context), "main");
+    char *path = NULL;
+    char *text;
+
+    (void)argc;
+    (void)argv;
+    if (database == NULL ||
+        asprintf(&path, "%s" LK_SQLITE_QUEUE_SUFFIX, database) < 0) {
+        sqlite3_result_error_nomem(context);
+        return;
+    }
+    text = list_waiters(path);
+    free(path);
+    if (text != NULL)
+        sqlite3_result_text(context, text, -1, free);
+    else
+        sqlite3_result_error(context,
+                             "the kernel's list of locks cannot be "
+                             "read",
+                             -1);
+}
