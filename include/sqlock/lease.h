@@ -1,10 +1,11 @@
 /*
  * sqlock/lease.h - a lease outside of the handle that acquired it
  *
- * A lease id is one word of printable characters that names a lease.  Whoever
- * has it can renew, release and guard the lease through any registry of the
- * same table and region: another process, or a shell script.  A process that
- * ends by _exit(2) without releasing the lock leaves the lease to them.
+ * A lease id is one word of printable characters that names a lease.  Any
+ * process that has the id can renew, release and guard the lease through a
+ * registry of the same table and region, as can a shell script by the command.
+ * A process that ends by _exit(2) without releasing the lock leaves the lease
+ * to them.
  *
  * Calling sequence
  *     char id[SQLOCK_LEASE_ID_SIZE];

@@ -1,4 +1,4 @@
--- The least rights of whoever only looks: `sqlock ls`, `show`, `stock ls`.
+-- The least rights to read only: `sqlock ls`, `show`, `stock ls`.
 --
 -- Run it in the database of the tables, with an account that may grant.  Tables
 -- that are not there are passed over: run it again once there are more.  It

@@ -1,6 +1,6 @@
--- What was done once and for all (`sqlock run --once`): a row for each key, by
--- its last holder.  Nothing of sqlock removes one: delete a row to have the
--- command run again.  DONE_DATE is UTC, by the server's clock.
+-- Records of `sqlock run --once`: a row for each key whose command succeeded.
+-- It stays until `sqlock once forget` removes it, to run the command again.
+-- DONE_DATE is UTC, by the server's clock.
 
 CREATE TABLE IF NOT EXISTS INT_DONE (
     LOCK_KEY CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

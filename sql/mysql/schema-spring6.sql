@@ -1,7 +1,7 @@
 -- The lock table of Spring Integration 5.4 to 6.5 for MySQL and MariaDB, the
--- only one that may be shared with these versions.  Whoever contends decides
--- by its own time to live whether a lock has run out.  Unlike in Spring's
--- own script, case counts, as it does for Spring itself.
+-- only one that may be shared with these versions.  The program
+-- that wants a lock decides by its own TTL whether the lease has run out.
+-- Unlike in Spring's own script, case counts, as it does for Spring itself.
 
 CREATE TABLE IF NOT EXISTS INT_LOCK (
     LOCK_KEY CHAR(36) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,

@@ -2,8 +2,8 @@
 -- entries of orders, reservations.  Names are compared byte by byte; times are
 -- UTC by the server's clock.
 --
--- Whatever changes a quantity writes its entry in the same transaction, so that
--- the quantities always are what the entries make of them:
+-- Each change of a quantity and its entry are written in one transaction, so the
+-- entries always add up to the quantities:
 --     quantity now = quantity at first + sum of DELTA
 -- for an item whose every change has had an order id.
 

@@ -1,4 +1,4 @@
--- The least rights of whoever only looks: `sqlock ls`, `show`, `stock ls`.
+-- The least rights to read only: `sqlock ls`, `show`, `stock ls`.
 --
 -- Run it as the owner of the tables.  Tables that are not there are passed
 -- over: run it again once there are more.  It reads settings of its session:

@@ -1,6 +1,6 @@
--- What was done once and for all (`sqlock run --once`): a row for each key, by
--- its last holder.  Nothing of sqlock removes one: delete a row to have the
--- command run again.  DONE_DATE is UTC, by the database's clock.
+-- Records of `sqlock run --once`: a row for each key whose command succeeded.
+-- It stays until `sqlock once forget` removes it, to run the command again.
+-- DONE_DATE is UTC, by the database's clock.
 CREATE TABLE IF NOT EXISTS INT_DONE (
     LOCK_KEY  CHAR(36)     NOT NULL,
     REGION    VARCHAR(100) NOT NULL,

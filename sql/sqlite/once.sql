@@ -1,6 +1,6 @@
--- What was done once and for all (`sqlock run --once`): a row for each key, by
--- its last holder.  Nothing of sqlock removes one: delete a row to have the
--- command run again.  DONE_DATE is microseconds since 1970-01-01 UTC.
+-- Records of `sqlock run --once`: a row for each key whose command succeeded.
+-- It stays until `sqlock once forget` removes it, to run the command again.
+-- DONE_DATE is microseconds since 1970-01-01 UTC.
 CREATE TABLE IF NOT EXISTS INT_DONE (
     LOCK_KEY  TEXT    NOT NULL,
     REGION    TEXT    NOT NULL,

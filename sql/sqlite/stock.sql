@@ -1,8 +1,8 @@
 -- Stock for SQLite 3.35 or later: items, the entries of orders, reservations.
 -- Times are microseconds since 1970-01-01 UTC.
 --
--- Whatever changes a quantity writes its entry in the same transaction, so that
--- the quantities always are what the entries make of them:
+-- Each change of a quantity and its entry are written in one transaction, so the
+-- entries always add up to the quantities:
 --     quantity now = quantity at first + sum of DELTA
 -- for an item whose every change has had an order id.
 PRAGMA journal_mode=WAL;

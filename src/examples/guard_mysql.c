@@ -4,10 +4,9 @@
  *
  *     guard_mysql URL HOST PORT USER DATABASE
  *
- * The lock "day-end" says who may run.  MYSQL_PWD has the password, and
- * URL leads to the same database.
- * compare_and_set.c describes the table.  Exit status: 0 done, 75 another
- * one runs, 1 failed.
+ * The holder of the lock "day-end" may run.  URL names the same database, and
+ * MYSQL_PWD has the password.  compare_and_set.c describes the table.
+ * Exit status: 0 done, 75 another process has the lock, 1 failed.
  */
 #include <mysql.h>
 #include <stdio.h>

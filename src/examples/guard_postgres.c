@@ -4,9 +4,9 @@
  *
  *     guard_postgres URL
  *
- * The lock "day-end" says who may run.  compare_and_set.c describes the table.
- * Exit status: 0 done, 75 another
- * one runs, 1 failed.
+ * The holder of the lock "day-end" may run.  compare_and_set.c describes the
+ * table.
+ * Exit status: 0 done, 75 another process has the lock, 1 failed.
  */
 #include <libpq-fe.h>
 #include <stdio.h>

@@ -4,11 +4,10 @@
  *
  *     guard_sqlite URL FILE
  *
- * The lock "day-end" says who may run.  FILE is that of URL.  A transaction is
- * the one writer of its file, so that no lease is renewed meanwhile: make it
- * shorter than the TTL.  compare_and_set.c describes the table.
- * Exit status: 0 done, 75 another
- * one runs, 1 failed.
+ * The holder of the lock "day-end" may run.  FILE is the file of URL.  While
+ * the transaction is open no lease in that file is renewed: keep it shorter
+ * than the TTL.  compare_and_set.c describes the table.
+ * Exit status: 0 done, 75 another process has the lock, 1 failed.
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -10,9 +10,9 @@
         lease.check()  # raises LockLost once it is not ours any more
 
 A lock is a name; a holder has a lease, which is renewed in the background and
-ends by the database's clock otherwise.  Each lease is an owner of its own: two
-threads, two tasks and two processes exclude each other alike.  Times are
-seconds.  sqlock(3) and sqlock-failures(7) tell what is promised.
+ends by the database's clock otherwise.  Each lease has its own owner, so threads
+and tasks exclude each other just as processes do.  Times are seconds.
+sqlock(3) and sqlock-failures(7) have the promises.
 """
 
 from .aio import AsyncLocking
