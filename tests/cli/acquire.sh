@@ -167,7 +167,7 @@ waiting() {
 client() { # reads SQL; $dir/err has what it says
     case $database in
     sqlite) sqlite3 -bail "${SQLOCK_URL#sqlite:}" ;;
-    postgres) psql -qAtX -v ON_ERROR_STOP=1 "$SQLOCK_URL" ;;
+    postgres) bash "$here/../tools/servers/psql.sh" -qAtX -v ON_ERROR_STOP=1 "$SQLOCK_URL" ;;
     mysql)
         local part=${SQLOCK_URL#*://}
         local user=${part%%:*} place=${part#*@}

@@ -128,33 +128,43 @@ secrets() {
     rm "$users"
 }
 
-# The machine's file, on an /etc of our own.
+# The command and its libraries in a root of its own, with an /etc of its own;
+# files of ours have their paths there, too.
+make_root() { # FOLDER FILE...
+    local root=$1 file
+    shift
+    for file in $(ldd "$SQLOCK" | grep -o '/[^ ]*') "$@"; do
+        mkdir -p "$root${file%/*}"
+        cp -p "$file" "$root$file" || return 1
+    done
+    mkdir -p "$root/etc"
+    cp "$SQLOCK" "$root/sqlock" && chmod 755 "$root" "$root/sqlock"
+}
+
+# The machine's file.
 of_the_machine() {
-    local as=()
-    [ "$(id -u)" -eq 0 ] || as=(-r)
-    if ! unshare "${as[@]}" -m mount -t tmpfs none /etc 2>/dev/null; then
-        skip "/etc/sqlock.conf" "no mount namespaces here"
+    local root=$dir/root as=(chroot) all
+    [ "$(id -u)" -eq 0 ] || as=(unshare -r chroot)
+    if ! "${as[@]}" / true 2>/dev/null; then
+        skip "/etc/sqlock.conf" "neither root nor namespaces of users here"
         return
     fi
     configured "region = from-user"
-    # shellcheck disable=SC2016
-    out=$(unshare "${as[@]}" -m sh -c 'mount -t tmpfs none /etc
-        printf "region = from-etc\nurl = sqlite:%s\n" "$2" >/etc/sqlock.conf
-        chmod 644 /etc/sqlock.conf
-        "$1" ls --json; rm "$3"; "$1" ls --json' \
-        - "$SQLOCK" "$db" "$users" 2>"$dir/err")
+    make_root "$root" "$users" "$db"*
+    printf 'region = from-etc\nurl = sqlite:%s\n' "$db" >"$root/etc/sqlock.conf"
+    chmod 644 "$root/etc/sqlock.conf"
+    all=$("${as[@]}" "$root" /sqlock ls --json 2>"$dir/err")
+    rm "$root$users"
+    all+=$("${as[@]}" "$root" /sqlock ls --json 2>>"$dir/err")
     is "the user's file wins over the machine's" \
-        "$(grep -o 'from-[a-z]*' <<<"$out" | paste -sd ' ')" \
+        "$(grep -o 'from-[a-z]*' <<<"$all" | paste -sd ' ')" \
         "from-user from-etc"
     [ "$(id -u)" -eq 0 ] || return 0
-    # shellcheck disable=SC2016
-    out=$(unshare -m sh -c 'mount -t tmpfs none /etc
-        echo "region = from-etc" >/etc/sqlock.conf
-        chmod 600 /etc/sqlock.conf
-        cp "$1" /etc/sqlock # the build may lie where only we may look
-        exec setpriv --reuid 65534 --clear-groups \
-            env XDG_CONFIG_HOME=/nonexistent /etc/sqlock key name' - "$SQLOCK" \
-        2>"$dir/err")
+    echo "region = from-etc" >"$root/etc/sqlock.conf"
+    chmod 600 "$root/etc/sqlock.conf"
+    chmod -R go+rX "$root/lib"* "$root/usr" 2>/dev/null
+    out=$(XDG_CONFIG_HOME=/nonexistent chroot --userspec=65534:65534 "$root" \
+        /sqlock key name 2>"$dir/err")
     is "it is passed over by those who may not read it" "$out" \
         "$("$SQLOCK" key name)"
 }

@@ -4,7 +4,7 @@
 # programs in C, C++ and Python, which take a lock and notice its loss, and
 # purged without a trace.
 #
-# Needs root, for chroot and a mount namespace, and apt's archive.
+# Needs root, for chroot, and apt's archive; a mount namespace, where it can be had.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 make=${MAKE:-make}
@@ -18,14 +18,19 @@ if [ "${1-}" != inside ]; then
     for tool in dpkg-buildpackage dh lintian mmdebstrap; do
         command -v $tool >/dev/null || skip "$tool is not installed"
     done
-    unshare -m true 2>/dev/null || skip "there are no mount namespaces"
+    # Within a chroot "/" is no mount point, and a container without privileges
+    # has no namespaces.
+    namespace=(unshare -m)
+    "${namespace[@]}" true 2>/dev/null ||
+        namespace=(unshare -m --propagation unchanged)
+    "${namespace[@]}" true 2>/dev/null || namespace=()
     # shellcheck disable=SC2016 # these are apt's own
     archive=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' |
-        awk '$2 == "Debian" && $3 == "Debian" { print $1; exit }')
-    [ -n "$archive" ] || skip "apt has no Debian archive to fetch from"
+        awk '($2 == "Debian" || $2 == "Ubuntu") && $3 == $2 { print $1; exit }')
+    [ -n "$archive" ] || skip "apt has no archive of a distribution"
     work=$(mktemp -d /tmp/sqlock-debian.XXXXXX) || exit 1
     trap 'rm -rf --one-file-system "$work"' EXIT
-    unshare -m bash "$0" inside "$work" "$archive"
+    "${namespace[@]}" bash "$0" inside "$work" "$archive"
     exit
 fi
 work=$2 archive=$3
@@ -70,12 +75,19 @@ set -- "$work"/build/deb/*.deb
     echo "not ok - there are four packages, and symbols for debuggers of two"
     exit 1
 }
+include=()
+case $archive in
+https:*) include=(--include=ca-certificates) ;;
+esac
 check "a Debian with nothing else is made" mmdebstrap --variant=minbase \
-    --dpkgopt=force-unsafe-io "$VERSION_CODENAME" "$root" "$archive"
-mount -t proc proc "$root/proc" || exit 1
+    --dpkgopt=force-unsafe-io "${include[@]}" "$VERSION_CODENAME" "$root" \
+    "$archive"
+! mount -t proc proc "$root/proc" 2>/dev/null ||
+    trap 'umount "$root/proc"' EXIT
 # The network is this machine's.
 cp /etc/resolv.conf "$root/etc/resolv.conf" || exit 1
-cp /etc/apt/apt.conf.d/*artifact* "$root/etc/apt/apt.conf.d" 2>/dev/null
+grep -l Acquire /etc/apt/apt.conf.d/* 2>/dev/null |
+    xargs -r cp -t "$root/etc/apt/apt.conf.d"
 check "it knows the archive" apt update
 files >"$work/before"
 mkdir "$root/packages"

@@ -11,6 +11,9 @@ make=${MAKE:-make}
 if [ "${1-}" != inside ]; then
     namespace=(unshare -m)
     [ "$(id -u)" -eq 0 ] || namespace=(unshare -rm)
+    # Within a chroot "/" is no mount point whose mounts could be made private.
+    "${namespace[@]}" true 2>/dev/null ||
+        namespace+=(--propagation unchanged)
     "${namespace[@]}" true 2>/dev/null || {
         echo "skip - install into the system: there are no mount namespaces"
         exit 77
@@ -24,6 +27,10 @@ fi
 
 work=$2
 status=0
+forget() {
+    cd / && umount /usr/local /etc "$work/layers" 2>/dev/null
+}
+trap forget EXIT
 mkdir "$work/layers"
 mount -t tmpfs layers "$work/layers" || exit 1
 for place in usr/local etc; do

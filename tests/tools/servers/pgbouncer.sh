@@ -17,11 +17,11 @@ trap 'end_children; rm -rf "$dir"' EXIT
 
 # One of the matrix, the installed one, or the one that fetch-postgres.sh has
 # unpacked, which brings its libraries.
-pooler=${SQLOCK_TEST_TREES:-${here%/*/*}/build/servers}/pgbouncer
+pooler=${SQLOCK_TEST_TREES:-${here%/*/*/*}/build/servers}/pgbouncer
 pooler=$pooler/usr/sbin/pgbouncer
 as_pooler=()
 if [ ! -x "$pooler" ] && ! pooler=$(PATH=$PATH:/usr/sbin command -v pgbouncer); then
-    tree=$(reachable "${here%/*/*}/build/servers/pooler/usr" sbin/pgbouncer "$dir")
+    tree=$(reachable "${here%/*/*/*}/build/servers/pooler/usr" sbin/pgbouncer "$dir")
     pooler=$tree/sbin/pgbouncer
     as_pooler=(env "LD_LIBRARY_PATH=$(printf '%s:' "$tree"/lib/*-linux-gnu*)$tree/lib")
 fi

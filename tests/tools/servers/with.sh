@@ -50,7 +50,7 @@ done
 
 # What fetch.sh has unpacked for it, if it is to be one of those.
 tree_of() { # SERVER
-    local trees=${SQLOCK_TEST_TREES:-${here%/*/*}/build/servers}
+    local trees=${SQLOCK_TEST_TREES:-${here%/*/*/*}/build/servers}
     case $1 in
     mariadb-*) echo "$trees/$1" ;;
     galera) echo "$trees/mariadb-10" ;;
