@@ -1,7 +1,7 @@
 /*
  * service.c - a thread that sleeps in epoll on a timerfd, because a condition
- * variable cannot wait on CLOCK_BOOTTIME; it is woken by setting the timer to a
- * time in the past
+ * variable cannot wait on CLOCK_BOOTTIME; it is woken by setting the timer to
+ * the shortest time
  */
 #include "base/service.h"
 
@@ -30,16 +30,18 @@ void lk_service_init(struct lk_service *service)
 
 /* --- the thread; called with the mutex held, except where stated --- */
 
-/* Set the timer to a point, which may be past, or to none (LK_NEVER). */
+/* Set the timer to a point, which may be past, or to none (LK_NEVER).  The
+ * kernel is given the time that is left, since libfaketime, under which
+ * applications are tested, would shift a point in time. */
 static void set_timer(struct lk_service *service, int64_t at_ns)
 {
     struct itimerspec at;
+    int64_t left_ns = at_ns - lk_boottime_ns();
 
     memset(&at, 0, sizeof at);
-    /* All zero would disarm it. */
-    if (at_ns != LK_NEVER)
-        at.it_value = lk_timespec(at_ns > 0 ? at_ns : 1);
-    (void)timerfd_settime(service->timer, TFD_TIMER_ABSTIME, &at, NULL);
+    if (at_ns != LK_NEVER) /* all zero would disarm the timer */
+        at.it_value = lk_timespec(left_ns > 0 ? left_ns : 1);
+    (void)timerfd_settime(service->timer, 0, &at, NULL);
     service->wakes_ns = at_ns;
 }
 

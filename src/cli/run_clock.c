@@ -14,13 +14,16 @@ int64_t run_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* The kernel is given the time that is left, as in base/service.c. */
 void run_set_timer(int timer_fd, int64_t at_ns)
 {
     struct itimerspec when = {.it_value = {0}};
+    int64_t left_ns = at_ns - run_now_ns();
 
     if (at_ns > 0) {
-        when.it_value.tv_sec = (time_t)(at_ns / 1000000000);
-        when.it_value.tv_nsec = (long)(at_ns % 1000000000);
+        left_ns = left_ns > 0 ? left_ns : 1;
+        when.it_value.tv_sec = (time_t)(left_ns / 1000000000);
+        when.it_value.tv_nsec = (long)(left_ns % 1000000000);
     }
-    (void)timerfd_settime(timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    (void)timerfd_settime(timer_fd, 0, &when, NULL);
 }

@@ -25,17 +25,20 @@ dist() { # FOLDER
 }
 unset MAKEFLAGS MFLAGS SOURCE_DATE_EPOCH
 
+is_tracked=
 if git ls-files --error-unmatch Makefile >/dev/null 2>&1; then
+    is_tracked=yes
     check "git clones the sources" git clone -q . "$work/one"
     (umask 077 && git clone -q . "$work/other") || exit 1
 else
-    mkdir "$work/one" && tar -c --exclude=./build . | tar -x -C "$work/one" &&
+    mkdir "$work/one" &&
+        tar -c --exclude=./build --exclude=./.git . | tar -x -C "$work/one" &&
         cp -a "$work/one" "$work/other" || exit 1
 fi
 echo 'not tracked' >"$work/other/build.log"
-[ -e "$work/other/.git" ] || rm "$work/other/build.log"
+[ -n "$is_tracked" ] || rm "$work/other/build.log"
 find "$work/other" -name .git -prune -o -exec touch -h {} + || exit 1
-[ -e "$work/other/.git" ] ||
+[ -n "$is_tracked" ] ||
     touch -r "$work/one/CHANGELOG.md" "$work/other/CHANGELOG.md"
 check "make dist" dist "$work/one"
 archive=$(cd "$work/one/build" && echo sqlock-*.tar.xz)

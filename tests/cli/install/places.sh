@@ -63,6 +63,7 @@ says() { # LINE
     grep -qxF -- "$1" "$work/said"
 }
 
+PATH=/usr/local/bin:$PATH
 unset LD_LIBRARY_PATH PKG_CONFIG_PATH PKG_CONFIG_LIBDIR
 read -ra cc <<<"${CC:-cc}" # may have words: "ccache gcc"
 library=$(basename "$(readlink "$build/lib/libsqlock.so")")
