@@ -274,16 +274,25 @@ class mutex
         state() = default;
         state(const state &) = delete;
         state &operator=(const state &) = delete;
-        ~state()
+    };
+    /* A lock that a transaction guards stays held: what its on_lost uses then
+     * lives as long as the program, and closing the registry ends the lease. */
+    struct disposer {
+        void operator()(state *old) const noexcept
         {
-            if (taken)
-                given_back = sqlock_release(lock, nullptr);
-            (void)sqlock_drop(lock, nullptr);
+            if (old->taken)
+                old->given_back = sqlock_release(old->lock, nullptr);
+            (void)sqlock_drop(old->lock, nullptr);
+            if (old->given_back == SQLOCK_EINUSE)
+                old->owner.reset();
+            else
+                delete old;
         }
     };
-    std::unique_ptr<state> state_;
+    using holder = std::unique_ptr<state, disposer>;
+    holder state_;
 
-    explicit mutex(std::unique_ptr<state> made) : state_(std::move(made))
+    explicit mutex(holder made) : state_(std::move(made))
     {
     }
     static result<mutex> obtain(const registry &of, std::string_view name,
@@ -643,7 +652,7 @@ inline result<mutex> mutex::obtain(const registry &of, std::string_view name,
                                    acquire_options options)
 {
     const detail::c_text text(name);
-    auto made = std::make_unique<state>();
+    holder made(new state());
     sqlock_error why = {};
 
     if (!of.handle_)

@@ -107,6 +107,9 @@ SQLOCK_API sqlock_request_state sqlock_request_status(sqlock_request *request);
  *         ELOST, EEXPIRED   acquired, but the lease is over; it is released
  *         EFORK       this is a child process: nothing was touched
  *         any other   as of sqlock_acquire() or sqlock_release()
+ *
+ * After ELOST and EEXPIRED on_lost is not called any more: one that is being
+ * called is waited for, so do not call this from there.
  */
 SQLOCK_MUSTUSE int sqlock_request_finish(sqlock_request *request,
                                          sqlock_error *err);

@@ -99,7 +99,9 @@ class request
   public:
     request(request &&other) noexcept
         : done_(std::move(other.done_)), cancel_(std::move(other.cancel_)),
-          mutex_(std::move(other.mutex_)), is_watched_(other.is_watched_),
+          mutex_(std::move(other.mutex_)),
+          is_acquisition_(other.is_acquisition_),
+          is_watched_(other.is_watched_),
           request_(std::exchange(other.request_, nullptr))
     {
     }
@@ -110,6 +112,7 @@ class request
             done_ = std::move(other.done_);
             cancel_ = std::move(other.cancel_);
             mutex_ = std::move(other.mutex_);
+            is_acquisition_ = other.is_acquisition_;
             is_watched_ = other.is_watched_;
             request_ = std::exchange(other.request_, nullptr);
         }
@@ -183,7 +186,8 @@ class request
     event done_;
     event cancel_;
     std::unique_ptr<mutex> mutex_;
-    bool is_watched_ = false; /* an on_lost of the caller's may be called */
+    bool is_acquisition_ = false; /* a lease that it got is to be released */
+    bool is_watched_ = false;     /* an on_lost of the caller's may be called */
     sqlock_request *request_ = nullptr;
 
     request() = default;
@@ -201,7 +205,7 @@ class request
         if (is_watched_) {
             cancel_.set();
             sqlock_error why = {};
-            if (finish(why) == 0 &&
+            if (finish(why) == 0 && is_acquisition_ &&
                 sqlock_release(mutex_->native_handle(), &why) != 0)
                 why = {}; /* nobody is there to be told */
         } else {
@@ -252,6 +256,7 @@ class [[nodiscard]] acquisition : public detail::request
         acquisition made;
         sqlock_error why = {};
 
+        made.is_acquisition_ = true;
         made.is_watched_ = static_cast<bool>(options.on_lost);
         auto obtained = detail::access::obtain(of, name, std::move(options));
         if (!obtained)

@@ -136,15 +136,11 @@ class [[nodiscard]] leases
         std::shared_ptr<sqlock_registry> owner; /* open as long as we are */
         std::vector<sqlock_lock *> locks;
         acquire_options options;
+        bool is_guarded = false; /* some could not be released */
 
         state() = default;
         state(const state &) = delete;
         state &operator=(const state &) = delete;
-        ~state()
-        {
-            for (sqlock_lock *lock : locks)
-                (void)sqlock_drop(lock, nullptr);
-        }
 
         /* Keep those that keep() says, and drop the others. */
         template <class Keep> void keep_if(Keep keep)
@@ -165,9 +161,22 @@ class [[nodiscard]] leases
             });
         }
     };
-    std::unique_ptr<state> state_;
+    /* As of a mutex: what is guarded stays held, and on_lost may be called. */
+    struct disposer {
+        void operator()(state *old) const noexcept
+        {
+            for (sqlock_lock *lock : old->locks)
+                (void)sqlock_drop(lock, nullptr);
+            if (old->is_guarded)
+                old->owner.reset();
+            else
+                delete old;
+        }
+    };
+    using holder = std::unique_ptr<state, disposer>;
+    holder state_;
 
-    explicit leases(std::unique_ptr<state> held) : state_(std::move(held))
+    explicit leases(holder held) : state_(std::move(held))
     {
     }
 
@@ -183,7 +192,9 @@ class [[nodiscard]] leases
 
         if (!empty() && sqlock_release_many(state_->locks.data(), size(),
                                             nullptr, &why) != 0)
-            why = {}; /* nobody is there to be told */
+            state_->is_guarded = std::any_of(
+                state_->locks.begin(), state_->locks.end(),
+                [](sqlock_lock *lock) { return sqlock_hold_count(lock) > 0; });
         state_.reset();
     }
 };
@@ -195,7 +206,7 @@ struct many_access {
                                std::int64_t wait_ms, acquire_options options,
                                bool partial)
     {
-        auto made = std::make_unique<leases::state>();
+        leases::holder made(new leases::state());
         sqlock_error why = {};
 
         made->owner = detail::access::share(of);

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/owner.h"
+#include "locks/care.h"
 #include "locks/acquire.h"
 #include "sqlock/async.h"
 #include "wait/release.h"
@@ -386,10 +387,13 @@ int sqlock_request_finish(sqlock_request *request, sqlock_error *err)
         *err = request->err;
     if (rc == 0 && !request->is_release)
         rc = take_over(request, err);
-    if (rc < 0 && request->rc == 0)
+    if (rc < 0 && request->rc == 0) {
+        /* The caller may free what on_lost uses. */
+        lk_end_care(request->lock, request->a.one.grant);
         abandon(request);
-    else
+    } else {
         destroy(request);
+    }
     return rc;
 }
 

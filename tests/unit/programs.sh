@@ -23,6 +23,13 @@ says_usage() { # PROGRAM
 lists() { # PROGRAM
     [ -n "$("$1" --list)" ] && ! "$1" --list | grep -q '^\['
 }
+# The help names scripts of the tests that are there.
+names_scripts() { # PROGRAM
+    local script
+    for script in $("$1" --help | grep -o 'tests/[a-z/_]*\.sh'); do
+        [ -e "$script" ] || return 1
+    done
+}
 # What a word, a pattern and a word of no test choose.
 chooses() { # PROGRAM
     local first
@@ -44,6 +51,7 @@ for main in tests/*/main.c tests/*/*/main.c; do
     program=$build/tests/$name
     [ -x "$program" ] || continue # only some suites are built
     check "$name: --help" says_usage "$program"
+    check "$name: names scripts that are there" names_scripts "$program"
     check "$name: a wrong option is refused" refuses "$program"
     [ "$name" != bench ] || continue # it has no tests
     check "$name: --list" lists "$program"

@@ -256,6 +256,25 @@ static void test_async_given_up()
           "nor do those that were granted");
 }
 
+/* A release that nobody asks for its result has released once. */
+static void test_async_release_given_up()
+{
+    auto shared = options;
+    sqlock::acquire_options watched;
+
+    shared.ownership = SQLOCK_OWNED_BY_THREAD;
+    watched.on_lost = [](int) {};
+    const auto registry = sqlock::registry::open(url, shared);
+    auto released = sqlock::release_async(
+        registry.acquire("released once", patience, watched));
+    released.wait();
+    const auto next = registry.acquire("released once", patience);
+    {
+        const auto gone = std::move(released);
+    }
+    check(next.held(), "a release that is given up releases nothing else");
+}
+
 static void test_async_lost()
 {
     const auto registry = open_registry();
@@ -384,6 +403,29 @@ static void test_tx()
               broken.execute("SELECT nonsense FROM nowhere");
           }) < 0,
           "a statement that fails is an exception");
+}
+
+/* What a transaction guards stays held, and may yet be lost. */
+static void test_guarded_to_the_end()
+{
+    const auto registry = open_registry();
+    const auto used = std::make_shared<int>(0);
+    sqlock::acquire_options how;
+
+    how.ttl = 60s;
+    how.on_lost = [used](int) {};
+    auto one = registry.acquire("guarded 1", patience, how);
+    auto two = sqlock::acquire_many(registry, {"guarded 2"}, patience, how);
+    how.on_lost = nullptr;
+    auto tx = sqlock::transaction::begin(registry);
+    tx.guard(one);
+    tx.guard(two);
+    {
+        const auto first = std::move(one);
+        const auto second = std::move(two);
+    }
+    check(used.use_count() == 3,
+          "on_lost is there as long as a lease is that was guarded");
 }
 
 static void test_tx_guard()
@@ -752,10 +794,12 @@ int main(int argc, char **argv)
         test_crosswise();
         test_async();
         test_async_given_up();
+        test_async_release_given_up();
         test_async_lost();
         test_stop();
         test_tx();
         test_tx_guard();
+        test_guarded_to_the_end();
         test_tx_rows();
         test_retry();
         test_adopt();

@@ -197,7 +197,7 @@ test_F17_a_child_that_ends_leaves_the_renewed_lock_alone(void **state)
 /* ------------------------------------------------------------------- F42 -- */
 
 /* Stopped for less than the lease has left: nothing is lost. */
-static void test_F42_a_short_stop_costs_no_kept_lock(void **state)
+static void test_F42_a_short_stop_costs_no_renewed_lock(void **state)
 {
     int64_t end;
 
@@ -296,7 +296,7 @@ static const struct test tests[] = {
     TEST_ON(test_F35_the_renewer_does_not_wait_for_a_pool_of_one, ON_ALL, 0),
     TEST_ON(test_F17_a_child_that_ends_leaves_the_renewed_lock_alone, ON_ALL,
             0),
-    TEST_STOPPING(test_F42_a_short_stop_costs_no_kept_lock, ON_SERVERS),
+    TEST_STOPPING(test_F42_a_short_stop_costs_no_renewed_lock, ON_SERVERS),
     TEST_STOPPING(test_F45_sessions_ended_for_idleness_are_replaced,
                   ON_SERVERS),
 };

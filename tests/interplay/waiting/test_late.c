@@ -237,6 +237,47 @@ static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
     lock_drop(lock);
 }
 
+struct slow_call {
+    atomic_bool is_inside;
+    atomic_bool has_ended;
+};
+
+static void take_time(void *context, sqlock_lock *lock, int code)
+{
+    struct slow_call *call = context;
+    int64_t until = check_deadline_ns(300);
+
+    (void)lock;
+    (void)code;
+    atomic_store(&call->is_inside, true);
+    while (check_pause(until))
+        ;
+    atomic_store(&call->has_ended, true);
+}
+
+/* What on_lost uses may be freed after a request has failed to be finished. */
+static void test_finishing_waits_for_on_lost(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct slow_call call = {0};
+    sqlock_request *request = NULL;
+    int rc;
+
+    options.ttl_ms = 300;
+    options.on_lost = take_time;
+    options.lost_context = &call;
+    rc = sqlock_request_acquire(&request, lock, SQLOCK_FOREVER, &options, 0,
+                                &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_becomes_true(atomic_load(&call.is_inside), PATIENCE_MS);
+    assert_code(SQLOCK_EEXPIRED, sqlock_request_finish(request, &f->err),
+                &f->err);
+    assert_true(atomic_load(&call.has_ended));
+    lock_drop(lock);
+}
+
 /* --- a holder that was late, and holds the next lease --- */
 
 static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
@@ -268,6 +309,7 @@ static const struct test tests[] = {
     TEST_ON(test_a_doubt_does_not_end_the_claim_of_both, ON_ALL, IN_SQLOCK),
     TEST_ON(test_renewals_go_on_after_a_late_holder_comes_back, ON_ALL,
             IN_SQLOCK),
+    TEST(test_finishing_waits_for_on_lost),
     TEST(test_a_holder_that_was_late_renews_its_next_lease),
 };
 

@@ -27,8 +27,8 @@ static void help(poptContext of, enum poptCallbackReason reason,
     printf("\n%s: %s.\n", program->name, program->about);
     if (program->databases != 0)
         printf("A database is found at SQLOCK_TEST_POSTGRES_URL, _MYSQL_URL or "
-               "_SQLITE_URL;\ntests/servers/with.sh COMMAND runs a command "
-               "with servers.  Without a name all\nare used.\n");
+               "_SQLITE_URL;\ntests/tools/servers/with.sh COMMAND runs a "
+               "command with servers.  Without a name all\nare used.\n");
     exit(0);
 }
 
