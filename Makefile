@@ -730,7 +730,8 @@ dist: ## The sources, the same bytes each time: build/sqlock-VERSION.tar.xz
 	if git ls-files --error-unmatch Makefile >/dev/null 2>&1; then \
 		files='git ls-files -z' time=`git log -1 --format=%ct`; \
 	else \
-		files="find . -type f ! -path './$(BUILD)/*' -printf '%P\\0'"; \
+		files="find . \( -path './$(BUILD)' -o -path ./build -o \
+			-path ./.git \) -prune -o -type f -printf '%P\\0'"; \
 		time=`stat -c %Y CHANGELOG.md`; \
 	fi && eval "$$files" | sort -z | tar --create --format=gnu --owner=root:0 \
 		--group=root:0 --numeric-owner --mode=u=rwX,go=rX \

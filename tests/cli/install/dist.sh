@@ -20,8 +20,9 @@ check() { # WHAT COMMAND...
         status=1
     fi
 }
-dist() { # FOLDER
-    (cd "$1" && "$make" --no-print-directory -s SETUP=no BUILD=build dist)
+dist() { # FOLDER [BUILD]
+    (cd "$1" &&
+        "$make" --no-print-directory -s SETUP=no "BUILD=${2:-build}" dist)
 }
 unset MAKEFLAGS MFLAGS SOURCE_DATE_EPOCH
 
@@ -52,4 +53,8 @@ check "and has the sources" diff -r --exclude=.git --exclude=build \
 check "make dist of what was unpacked" dist "$work/$name"
 check "gives the same bytes" cmp "$work/one/build/$archive" \
     "$work/$name/build/$archive"
+check "make dist of it, once built, into another folder" \
+    dist "$work/$name" "$work/elsewhere"
+check "gives the same bytes" cmp "$work/one/build/$archive" \
+    "$work/elsewhere/$archive"
 exit $status
