@@ -144,6 +144,7 @@ probe_test() {
     ! wants sqlite || have sqlite3 || need sqlite3
     have mandoc || need mandoc
     have zsh || need zsh
+    have jq || need jq
     # What `sqlock metrics` prints is read by Prometheus' own parser.
     /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
         need python3-prometheus-client
