@@ -85,7 +85,8 @@ for type in $(sed -n 's/^#define SQLOCK_[A-Z]*_INIT SQLOCK_SIZED(\([a-z_]*\))$/\
     printf '[suppress_type]\nname = %s\nhas_data_member_inserted_at = end\n' \
         "$type"
 done >"$work/allowed"
-for type in $(sed -n 's/^} \(sqlock_[a-z_]*\);$/\1/p' include/sqlock/driver.h); do
+for type in $(sed -n 's/^} \(sqlock_[a-z_]*\);$/\1/p' include/sqlock/dialect.h \
+    include/sqlock/driver.h); do
     printf '[suppress_type]\nname = %s\n' "$type"
 done >>"$work/allowed"
 # 4: something differs; 8: and cannot be right for old programs.

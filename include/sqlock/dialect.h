@@ -1,0 +1,478 @@
+/*
+ * sqlock/dialect.h - a database's SQL: the statements that a driver sends
+ *
+ * Each statement gives a result that is the same on every database; what this
+ * header says of a statement is its contract.  Most are templates that the
+ * library shares between all databases (src/db/lock_sql.c, src/stock/sql.c): a
+ * dialect gives the fragments in which its database differs, and a text of its
+ * own only where these do not do.
+ *
+ * This header is younger than sqlock.h and may change in a minor release.
+ */
+#ifndef SQLOCK_DIALECT_H
+#define SQLOCK_DIALECT_H
+
+#include <sqlock/admin.h>
+#include <sqlock/doctor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ----------------------------------------------------------- statements -- */
+
+/* Notation of a parameter in the database's SQL. */
+typedef enum sqlock_placeholder {
+    SQLOCK_PLACEHOLDER_DOLLAR,  /* $1 $2, may repeat */
+    SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
+} sqlock_placeholder;
+
+/* What the insert id of a statement without rows stands for, if rows were
+ * affected. */
+typedef enum sqlock_insert_id {
+    SQLOCK_INSERT_ID_UNUSED = 0, /* it is not read */
+    SQLOCK_INSERT_ID_ROW,        /* it is one row of one SQLOCK_INT64 */
+    SQLOCK_INSERT_ID_MARKED,     /* one row: the id without its bit 62, and that
+                                    bit in a second column */
+    SQLOCK_INSERT_ID_UPSERT      /* as MARKED, and in a third column whether
+                                    exactly one row was affected: inserted */
+} sqlock_insert_id;
+
+/* A statement, ready to send. */
+typedef struct sqlock_statement {
+    const char *text; /* SQL in the dialect of the database */
+    uint32_t id; /* > 0: prepare it once per connection; an id always has the
+                    same text; less than SQLOCK_STATEMENT_IDS.  0: run once;
+                    without parameters it need not be prepared */
+    sqlock_insert_id insert_id; /* what its insert id stands for */
+    bool is_nowait; /* does not wait for a row lock.  EBUSY must leave the
+                       transaction as it was; if the database rolls it back,
+                       return ERETRY */
+} sqlock_statement;
+/* The greatest id of a statement, plus 1. */
+#define SQLOCK_STATEMENT_IDS 192
+
+/*
+ * A piece of SQL with a name.  In a template, and in a fragment's text, "{now}"
+ * stands for the text of the fragment `now`; "{later {4}}" for that of `later`,
+ * in which "{it}" is then "{4}".
+ */
+typedef struct sqlock_fragment {
+    const char *name; /* letters and '_'; NULL: the end of a list */
+    const char *text; /* its SQL, a template */
+} sqlock_fragment;
+
+/*
+ * The statements of a dialect.  Texts are templates: {table} stands for the
+ * quoted, qualified table, other names for fragments, and {0} to {9} for these
+ * parameters:
+ */
+typedef enum sqlock_parameter {
+    SQLOCK_P_QUEUE,       /* {0} integer: number of {1}{2}'s queue lock */
+    SQLOCK_P_KEY = 1,     /* {1} text */
+    SQLOCK_P_REGION,      /* {2} text */
+    SQLOCK_P_CLIENT,      /* {3} text, CLIENT_ID of this acquisition */
+    SQLOCK_P_DURATION_US, /* {4} integer: TTL, or the reaper's retention */
+    SQLOCK_P_PEER_TTL_US, /* {5} integer: four-column layout only */
+    SQLOCK_P_NAME,        /* {6} text or null */
+    SQLOCK_P_HOLDER,      /* {7} text or null */
+    SQLOCK_P_TOKEN,       /* {8} integer: the expected token */
+    SQLOCK_P_OTHER        /* {9} text: another key, or the expected client id */
+} sqlock_parameter;
+/* The greatest number of a parameter. */
+#define SQLOCK_PARAMETERS 9
+
+/*
+ * "now" is the database's clock, read when the statement runs, in UTC; "over"
+ * means CLIENT_ID is null, or the lease's end lies before now.  The lease's end
+ * is EXPIRED_AFTER, on the four-column layout CREATED_DATE + {5}, and is
+ * written so that it is now + {4}.  A token is max(FENCE + 1, now in us); on
+ * Spring's layouts now in us, which the five-column layout keeps in
+ * CREATED_DATE.
+ *
+ * An "info" row has the columns
+ *     1 LOCK_KEY text   2 CLIENT_ID text or null   3 token integer or null
+ *     4 remaining us integer, negative when over   5 acquired at us integer
+ *     6 expires at us integer   7 LOCK_NAME text or null  8 HOLDER text or null
+ * However a driver keeps a row that was released: in its info row, 2 and 8 are
+ * null, and 6 is about when it was.
+ */
+typedef enum sqlock_statement_kind {
+    /* Take the lock {1}{2} for {3}: where there is no row, or it is over, or it
+     * is {3}'s already and not over (token and acquisition time stay, the lease
+     * is renewed).  One row: the token, as integer; a second integer, if there
+     * is one, is not 0 when another session has the queue lock, so others wait;
+     * a third one is not 0 when there was no row.  No row: busy. */
+    SQLOCK_SQL_CLAIM,
+    /* Renew the lease of {1}{2}{3} unless it is over.  affected: 1; 0 also if
+     * no value changed. */
+    SQLOCK_SQL_RENEW,
+    /* Free {1}{2} if CLIENT_ID is {3}, over or not; deletes the row on Spring's
+     * layouts.  affected: 1 or 0.  Need not be durable.  Notifies the sessions
+     * subscribed to the queue lock. */
+    SQLOCK_SQL_RELEASE,
+    /* The info row of {1}{2}, if there is one.  Locks nothing. */
+    SQLOCK_SQL_READ,
+    /* Info rows of region {2} with LOCK_KEY > {1}, by key, {4} at most.  After
+     * LIST_BEGIN: the next rows, in any order. */
+    SQLOCK_SQL_LIST,
+    /* End the lease of {1}{2}, unless it is over, that has the client id {9}:
+     * CLIENT_ID becomes {3}, HOLDER {7}, the token rises, the lease's end
+     * stays.  affected: 1 or 0. */
+    SQLOCK_SQL_BREAK,
+    /* As BREAK, but the lock is free at once. */
+    SQLOCK_SQL_BREAK_NOW,
+    /* The table is reaped in ranges.  A range's bound is a text that only the
+     * dialect understands.  One row: the end of the range that begins at {1}
+     * (the end of the previous range, or "") and has about {4} rows; null when
+     * nothing is left. */
+    SQLOCK_SQL_REAP_BOUND,
+    /* Delete the rows of region {2} between the bounds {1} and {9} whose lease
+     * ended more than {4} us ago and whose token, if there is one, lies more
+     * than {4} us before now, except locked rows.  affected: how many. */
+    SQLOCK_SQL_REAP,
+    /* No parameters.  One row: 1 when the server is read-only or else 0, now in
+     * us, the server's name and version as text. */
+    SQLOCK_SQL_SERVER,
+    /* The columns of table {1} in schema {2} (null: the current one).  Rows:
+     * column name in upper case, its type in lower case, 1 when it may be null
+     * or else 0, its place in the primary key or 0, and what makes the table
+     * unfit for locks ("an unlogged table", "a view", "a MEMORY table") or
+     * null.  No row: no such table. */
+    SQLOCK_SQL_DESCRIBE,
+
+    /*
+     * Many leases in one statement.  {1} is a JSON array of objects, sorted by
+     * key, each key once: "k" LOCK_KEY, "c" CLIENT_ID, "t" the TTL in us, and
+     * for a claim "n" LOCK_NAME and "h" HOLDER, for a release "b" the queue
+     * lock.  Rows of other regions than {2} are never touched; keys are touched
+     * in order.
+     */
+    /* CLAIM for each.  Rows: LOCK_KEY and token of each granted lease; or of
+     * any, with the row's present CLIENT_ID; or, if the database cannot return
+     * them in the same statement, no rows and `affected`: 0 if none was
+     * granted. */
+    SQLOCK_SQL_CLAIM_MANY,
+    /* RENEW for each, with its own TTL.  A locked row is passed over if the
+     * database can do so in the statement; otherwise the statement returns
+     * EBUSY.  Rows: LOCK_KEY and now in us of each renewed lease; or one row
+     * with now in us, and `affected`: how many changed. */
+    SQLOCK_SQL_RENEW_MANY,
+    /* RELEASE for each.  Rows: LOCK_KEY of each; or no rows and `affected`. */
+    SQLOCK_SQL_RELEASE_MANY,
+    /* The info row of each. */
+    SQLOCK_SQL_READ_MANY,
+    /* Lock the rows that no other session has locked, until the transaction
+     * ends, and pass over the others.  Rows: LOCK_KEY.  Missing if RENEW_MANY
+     * itself passes over them, or rows are not locked one by one. */
+    SQLOCK_SQL_LOCK_MANY,
+
+    /* CLAIM, but only a row that exists and is over.  One row: as CLAIM.  No
+     * row: nothing was changed, for any reason.  Missing if it would be no
+     * cheaper than CLAIM. */
+    SQLOCK_SQL_TAKE,
+    /* Give the lease of {1}{2} from client id {9} to {3}, unless it is over;
+     * otherwise as CLAIM.  One row: the token.  No row: nothing was changed.
+     * Durable like a claim. */
+    SQLOCK_SQL_HAND_OFF,
+    /* RELEASE on a connection that has the queue lock of {1}{2}, and give that
+     * up, too.  Missing: RELEASE does so itself. */
+    SQLOCK_SQL_RELEASE_NOTIFY,
+
+    /* No parameters.  Free every row of {table} and raise its token; delete all
+     * of them on Spring's layouts.  affected: how many.  May be missing. */
+    SQLOCK_SQL_AFTER_RESTORE,
+    /* CLAIM, but an expired lease only if it has the client id {9} (null: none)
+     * and the end {8}, as READ returns it.  Missing: a registry with
+     * observe_before_steal is refused. */
+    SQLOCK_SQL_CLAIM_OBSERVED,
+
+    /* Sent in a transaction before LIST, which then returns the table as it is
+     * now.  Missing: LIST reads by key. */
+    SQLOCK_SQL_LIST_BEGIN,
+
+    /* Not sent by the library but printed, with literals for parameters, for
+     * transactions of other programs: an error unless the lease of {1}{2} is
+     * {3}'s, with the token {8} if the layout keeps tokens, and is not over;
+     * then no session can change it until the transaction ends.  May wait for a
+     * row lock.  Missing: leases cannot be guarded. */
+    SQLOCK_SQL_GUARD,
+
+    /* Info rows, with a ninth column REGION: of region {2} (null: all but those
+     * whose names end with "#tx"), without free ones unless {8} is not 0, whose
+     * name, or LOCK_KEY where it has none, is LIKE {6} with the escape '!'
+     * (null: all); by {9}, "name", "held", "ttl" or "token", {4} at most. */
+    SQLOCK_SQL_FIND,
+    /* No parameters.  A row for each session that waits in a wait queue: the
+     * queue's number, integer, and the session's name, text or null.  Missing:
+     * the database does not list them. */
+    SQLOCK_SQL_WAITERS,
+
+    /* Sent in a transaction before FIND_PAGE, with the parameters of FIND
+     * except {4} and {9}; FIND_PAGE then returns the rows as they are now.
+     * Missing: FIND_PAGE reads by key. */
+    SQLOCK_SQL_FIND_BEGIN,
+    /* The rows of FIND after LOCK_KEY {1} of region {9}, {4} at most, by key
+     * and region; after FIND_BEGIN: the next rows, in any order. */
+    SQLOCK_SQL_FIND_PAGE,
+    /* Number of statements. */
+    SQLOCK_SQL_KINDS
+} sqlock_statement_kind;
+
+/* Number of layouts, see sqlock_layout. */
+#define SQLOCK_LAYOUTS 3
+
+/* One template. */
+typedef struct sqlock_template {
+    /* NULL: the library's shared template, if it has one; "", or empty after
+     * its fragments are put in: the statement is missing. */
+    const char *text;
+    sqlock_insert_id insert_id; /* as in sqlock_statement */
+    bool is_planned_anew;       /* its id is 0, so that a plan for a small table
+                                   is not kept when the table has grown */
+    uint32_t layouts; /* 1 << sqlock_layout of those that have it; 0: all */
+    /* Fragments of this statement alone; NULL: the library's, or none. */
+    const sqlock_fragment *with;
+} sqlock_template;
+
+/* A column that a table must have. */
+typedef struct sqlock_column {
+    const char *name;  /* upper case */
+    const char *types; /* fnmatch(3) patterns of fitting types, with '|' between
+                          them: "char(36)|varchar(*)" */
+} sqlock_column;
+
+/* Rule for a setting of the server that a promise of locks depends on. */
+typedef struct sqlock_rule {
+    const char *setting; /* a name that `settings` returns; if it does not, the
+                            rule is skipped */
+    const char *when;    /* a setting and an fnmatch(3) pattern, "log_bin=ON":
+                            the rule is skipped if it does not match; NULL:
+                            always checked */
+    const char *check;   /* of sqlock_check */
+    const char *good;    /* fnmatch(3) patterns with '|' between; NULL: 0, which
+                            means none, or a number from `least` on */
+    int64_t least;       /* the smallest number that is good */
+    sqlock_severity otherwise; /* severity if the setting is not good */
+    const char *advice;        /* what to change then, one line */
+} sqlock_rule;
+
+/* Statements and rules of sqlock_diagnose(). */
+typedef struct sqlock_checks {
+    /* Statements without parameters, the last one NULL.  Rows: a setting's name
+     * and its value, as text.  A statement whose table is missing, or not
+     * readable, is skipped.  "local" = "yes" means that client and server are
+     * on one machine. */
+    const char *const *settings;
+    const sqlock_rule *rules; /* the last one has no setting */
+    /* One row: the server's own number of this session, as integer.  NULL:
+     * there are no sessions. */
+    const char *session;
+} sqlock_checks;
+
+/* A database's SQL. */
+typedef struct sqlock_dialect {
+    sqlock_placeholder placeholder; /* how a parameter is written */
+    char quote;                     /* of identifiers: " or ` */
+    bool folds_to_lower;            /* unquoted identifiers are lower case */
+    size_t identifier_max;          /* bytes */
+    const sqlock_column *columns;   /* of all layouts; ends with a NULL name */
+    const char *schema[SQLOCK_LAYOUTS]; /* statements that create INT_LOCK, each
+                                           ending with ";\n" */
+    const char *done; /* statements that create INT_DONE; NULL: none */
+    /*
+     * Fragments, those of a layout first; for a name in neither list the
+     * library's is used (src/db/lock_sql.c).  Its templates need from every
+     * dialect
+     *     now         the database's clock, as in the columns of time
+     *     us          {it}, a number of us, to be added to a time
+     *     in_us       {it}, a time or a difference of two, as integer of us
+     *     freed       assignment of the lease's end of a free row
+     *     born_items  for CLAIM_MANY: J.k, J.c, J.t, J.n and J.h of {1}, by
+     *                 key, and {born} AS born
+     * and, if rows are locked one by one, `share_free`, `unless_there` and
+     * `delete_unlocked` for transactions.
+     */
+    const sqlock_fragment *fragments;
+    /* Fragments of one layout, before the others. */
+    const sqlock_fragment *layout_fragments[SQLOCK_LAYOUTS];
+    /* Fragments of a variation of the dialect, taken before all of these and
+     * those about stock; NULL: none. */
+    const sqlock_fragment *overrides;
+    /* SERVER and DESCRIBE are the same in every layout. */
+    sqlock_template statements[SQLOCK_SQL_KINDS];
+    const sqlock_checks *checks; /* may be NULL */
+    /* One integer: how many sessions of this database are within a transaction
+     * or a statement and have set a name that begins with {6} and is not {7}.
+     * Missing: sessions have no names. */
+    sqlock_template stale_sessions;
+} sqlock_dialect;
+
+/* ------------------------------------- transactions of the application -- */
+
+/* Statements about the lock table, for its three layouts. */
+typedef enum sqlock_tx_kind {
+    /* Insert the row {1}{2} with the name {6}, free, if it is missing.  "":
+     * rows are not locked one by one. */
+    SQLOCK_TX_SQL_SEED,
+    /* One row when the lease of {1}{2} is {3}'s, with the token {8} where the
+     * layout keeps tokens: 1 when it is not over, otherwise 0; then no other
+     * session can change it until the transaction ends.  Never waits for a row
+     * lock: no row if another session has one. */
+    SQLOCK_TX_SQL_GUARD,
+    /* For `commit_if`: as GUARD, but an error instead of no row.  Missing if
+     * there is no `commit_if`. */
+    SQLOCK_TX_SQL_ASSERT,
+    /* Delete the rows of region {2} between the bounds {1} and {9} of
+     * REAP_BOUND that SEED inserted more than {4} us ago, except locked rows.
+     * affected: how many.  Waits for no row lock.  "" if there is no SEED. */
+    SQLOCK_TX_SQL_REAP,
+    /* Number of statements. */
+    SQLOCK_TX_KINDS
+} sqlock_tx_kind;
+
+/* ---------------------------------------------------------------- stock -- */
+
+/*
+ * The statements about stock.  Besides these parameters, templates have
+ * {stock}, {item}, {quantity} and {version} for the table and its columns, and
+ * {bump} where a version is raised, or nothing; where there is no version
+ * column, {version} is the quantity.  {most} is the greatest integer that the
+ * quantity's column holds.  {entry}, {reservation} and {bucket} are our tables
+ * of sql/DATABASE/stock.sql; {in_buckets} is what is in buckets of the item
+ * {5}, or 0 where the table is not ours.
+ */
+typedef enum sqlock_stock_parameter {
+    SQLOCK_SP_ITEM = 1, /* {1} text, or integer where the column is one */
+    SQLOCK_SP_QUANTITY, /* {2} integer */
+    SQLOCK_SP_ORDER,    /* {3} text */
+    SQLOCK_SP_ROWS,     /* {4} JSON */
+    /* {5} text: the item, as our tables have it; or a state of reservations */
+    SQLOCK_SP_NAME,
+    SQLOCK_SP_BUCKET,      /* {6} integer: a bucket, or a line of an order */
+    SQLOCK_SP_DURATION_US, /* {7} integer */
+    /* {8} integer: a version; or a time of the database's clock, in us since
+     * 1970 */
+    SQLOCK_SP_EXPECTED,
+    SQLOCK_SP_STOCK /* {9} text: whose reservations; see stock.sql */
+} sqlock_stock_parameter;
+
+/*
+ * An array of entries is JSON of objects: "o" ORDER_ID, "l" LINE, "i" ITEM, "k"
+ * KIND, "q" QUANTITY, "d" DELTA, "s" STATUS, "b" BALANCE.
+ */
+typedef enum sqlock_stock_kind {
+    /* --- on a quantity --- */
+    /* The quantity of {1}.  Locks nothing. */
+    SQLOCK_STOCK_SQL_READ,
+    /* READ, and nobody can change the row until the transaction ends. */
+    SQLOCK_STOCK_SQL_LOCK,
+    /* Quantity and version of {1}. */
+    SQLOCK_STOCK_SQL_READ_VERSION,
+    /* Deduct {2} from {1}.  One row: what is left.  No row: less is there, or
+     * there is no such item. */
+    SQLOCK_STOCK_SQL_DEDUCT,
+    /* DEDUCT where the version is {8}.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_SWAP,
+    /* Add {2} to {1}.  One row: what is there now.  No row: it would be more
+     * than {most}, or there is no such item. */
+    SQLOCK_STOCK_SQL_RESTORE,
+    /* Make the quantity of {1}, which exists, {2}. */
+    SQLOCK_STOCK_SQL_ASSIGN,
+    /* Make the item {1} with a quantity of 0 where it is missing. */
+    SQLOCK_STOCK_SQL_MAKE,
+    /* The quantity of {1} {5} with its buckets. */
+    SQLOCK_STOCK_SQL_TOTAL,
+    /* Items and quantities of the rows, by item. */
+    SQLOCK_STOCK_SQL_LIST,
+    /* LIST, with the buckets of each item. */
+    SQLOCK_STOCK_SQL_LIST_TOTAL,
+
+    /* --- orders --- */
+    /* Insert the entries {4}, but for those that exist.  affected: how many. */
+    SQLOCK_STOCK_SQL_RECORD,
+    /* Deduct {2} from {1} and insert the entries {4}, with what is left added
+     * to BALANCE.  One row: what is left.  No row: as DEDUCT, and none was
+     * inserted.  EBUSY: one exists, and nothing was done.  None: not in one
+     * statement. */
+    SQLOCK_STOCK_SQL_COMBINE,
+    /* The entries of the orders of the JSON array of texts {4}, by order and
+     * line: ORDER_ID, LINE, ITEM, KIND, QUANTITY, STATUS, BALANCE.  Waits for
+     * those that are being inserted, where the database can. */
+    SQLOCK_STOCK_SQL_ENTRIES,
+    /* The entries of {3} count for nothing any more. */
+    SQLOCK_STOCK_SQL_UNDO,
+    /* The {2} oldest entries that are older than {7}, by CREATED_AT, ORDER_ID
+     * and LINE, of those behind the one of {8}, {3} and {6}: ORDER_ID,
+     * CREATED_AT in us since 1970, LINE, and 1 or 0: whether a reservation
+     * keeps it, of another stock than {9}, open, or ended no longer than {7}
+     * ago. */
+    SQLOCK_STOCK_SQL_OLD,
+    /* Remove the entries older than {7} of the orders of the JSON array {4}. */
+    SQLOCK_STOCK_SQL_FORGET_ENTRIES,
+
+    /* --- reservations: none but those of {9} --- */
+    /* Insert {3}, over {7} from now. */
+    SQLOCK_STOCK_SQL_RESERVE,
+    /* Claim {3} if it is reserved and not over.  affected: 1 or 0.  This, and
+     * what ends it otherwise, makes EXPIRES_AT the time of the end. */
+    SQLOCK_STOCK_SQL_CLAIM,
+    /* Cancel {3} if it is reserved.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_CANCEL,
+    /* Let {3} expire if it is reserved and over.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_LAPSE,
+    /* STATE of {3} and its remaining us. */
+    SQLOCK_STOCK_SQL_STATUS,
+    /* The {2} reservations in the state {5} whose EXPIRES_AT was {7} ago or
+     * more, by EXPIRES_AT and ORDER_ID, of those behind the one of {8} and {3}:
+     * ORDER_ID and EXPIRES_AT in us since 1970. */
+    SQLOCK_STOCK_SQL_DUE,
+    /* Remove those that ended {7} ago or more, of the orders of the JSON array
+     * {4}. */
+    SQLOCK_STOCK_SQL_FORGET_RESERVATIONS,
+
+    /* --- buckets --- */
+    /* Deduct {2} from bucket {6} of {5}.  affected: 1 or 0. */
+    SQLOCK_STOCK_SQL_BUCKET_DEDUCT,
+    /* BUCKET_DEDUCT, and insert the entries {4} with the total added to
+     * BALANCE, as COMBINE. */
+    SQLOCK_STOCK_SQL_BUCKET_COMBINE,
+    /* Lock the buckets of {5}.  Rows: number and quantity, by number. */
+    SQLOCK_STOCK_SQL_BUCKETS,
+    /* Make the quantities of buckets of {5} those of the JSON array {4}: "b"
+     * number, "q" quantity. */
+    SQLOCK_STOCK_SQL_SPREAD,
+    /* Number of statements. */
+    SQLOCK_STOCK_KINDS
+} sqlock_stock_kind;
+
+/* Types of integer columns. */
+typedef struct sqlock_integer_type {
+    const char *patterns; /* of fnmatch(3), with '|' between */
+    int64_t most;         /* the greatest that all of them hold */
+} sqlock_integer_type;
+
+/* A driver's part in stock. */
+typedef struct sqlock_stock_dialect {
+    size_t size;        /* sizeof(sqlock_stock_dialect) */
+    const char *schema; /* as in sqlock_dialect; our tables, INT_STOCK... */
+    /* The index that old orders are read by, which tables of before do not
+     * have.  A query: one row where an index of the table named {1}, in schema
+     * {2} (null: none was named), begins with CREATED_AT; and, as `schema`, a
+     * statement that adds one to INT_STOCK_ENTRY. */
+    const char *has_age_index;
+    const char *add_age_index; /* the statement */
+    /* Before those of the dialect and the library (src/stock/sql.c), which
+     * wants `time`, a point in time of us since 1970; `orders` and `entries`,
+     * the rows of {4}. */
+    const sqlock_fragment *fragments;
+    /* The first that fits a type counts; patterns NULL: the end. */
+    const sqlock_integer_type *integers;
+    /* By sqlock_stock_kind. */
+    sqlock_template statements[SQLOCK_STOCK_KINDS];
+} sqlock_stock_dialect;
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* SQLOCK_DIALECT_H */
