@@ -186,13 +186,16 @@ typedef struct sqlock_wait_queue {
     /* A CLAIM or TAKE that grants takes the queue lock for its session where it
      * is to be had at once, and the RELEASE on that session gives it back. */
     bool holders_keep_it;
-    uint32_t enqueue_max_ms; /* `enqueue` must not block longer; 0: no limit */
-    /* One row with a text that names the session in the database, to find out
-     * whether two connections share one; NULL: they never do. */
-    const char *session;
 
+    /** May be NULL: every connection has a session of its own.  Tell whether
+     *  connection @p one has, or a proxy lends it the sessions of a server by
+     *  turns, by comparison with @p other.  Neither is in a transaction.
+     *  @return 0: it has; EBUSY: a proxy is between */
+    int (*has_own_session)(void *one, void *other, int64_t deadline_ns,
+                           sqlock_error *err);
     /** Wait for the queue lock; until it comes or, at the latest, @p until_ns.
-     *  @return 0: the session has it; EBUSY: not in time, or sooner */
+     *  @return 0: the session has it; EBUSY: not in time, or sooner, so that
+     *  the row is read again */
     int (*enqueue)(void *connection, int64_t queue, int64_t until_ns,
                    sqlock_error *err);
     /** From now on hear whoever releases, without having the queue lock.  NULL:

@@ -33,7 +33,7 @@ void lk_diagnose_waiting(struct lk_checks *checks, struct lk_db *db,
     sqlock_error err = {0};
     int rc;
 
-    if (wait_queue == NULL || wait_queue->session != NULL ||
+    if (wait_queue == NULL || wait_queue->has_own_session != NULL ||
         (wait_queue->layouts & (1u << layout)) == 0)
         return;
     rc = lk_pool_take(&db->pool, deadline_ns, &connection, &err);

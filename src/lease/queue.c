@@ -4,9 +4,6 @@
  */
 #include "lease/queue.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 
 /* Stands for the session that sends all claims, where there is one writer. */
@@ -39,90 +36,6 @@ int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
     return rc;
 }
 
-/* --- whose the sessions are --- */
-
-static int name_session(struct lk_store *store,
-                        struct lk_connection *connection, int64_t deadline_ns,
-                        char out[64])
-{
-    const sqlock_statement statement = {.text =
-                                            lk_wait_queue_of(store)->session};
-    sqlock_result result = {0};
-    int rc;
-
-    rc = store->db.driver->execute(connection->state, &statement, NULL, 0,
-                                   deadline_ns, &result, NULL);
-    if (rc == 0)
-        (void)snprintf(out, 64, "%s",
-                       result.rows == 1 && result.cells[0].type == SQLOCK_TEXT
-                           ? result.cells[0].text
-                           : "");
-    sqlock_result_clear(&result);
-    return rc;
-}
-
-#define COMPARISONS 8
-
-/* Compare two sessions to detect a proxy.  A proxy that lends server sessions
- * to transactions gives the last one used to `other`, which keeps it; `one`
- * then gets a different session. */
-static enum lk_own_sessions compare_names(struct lk_store *store,
-                                          struct lk_connection *one,
-                                          struct lk_connection *other,
-                                          int64_t deadline_ns)
-{
-    const sqlock_driver *driver = store->db.driver;
-    char before[64] = "";
-    char theirs[64] = "";
-    char after[64] = "";
-    int rc;
-
-    rc = name_session(store, one, deadline_ns, before);
-    if (rc == 0)
-        rc = driver->begin(other->state, deadline_ns, NULL);
-    if (rc < 0)
-        return LK_SESSIONS_UNKNOWN;
-    rc = name_session(store, other, deadline_ns, theirs);
-    if (rc == 0)
-        rc = name_session(store, one, deadline_ns, after);
-    (void)driver->rollback(other->state, deadline_ns, NULL);
-    if (rc < 0)
-        return LK_SESSIONS_UNKNOWN;
-    return strcmp(before, after) == 0 && strcmp(before, theirs) != 0
-               ? LK_SESSIONS_OWN
-               : LK_SESSIONS_SHARED;
-}
-
-static enum lk_own_sessions compare_sessions(struct lk_store *store,
-                                             struct lk_connection *one,
-                                             struct lk_connection *other,
-                                             int64_t deadline_ns)
-{
-    struct lk_watchdog *dog = &store->db.dog;
-    enum lk_own_sessions found;
-
-    lk_watchdog_arm(dog, &one->watch, one->state, deadline_ns);
-    lk_watchdog_arm(dog, &other->watch, other->state, deadline_ns);
-    found = compare_names(store, one, other, deadline_ns);
-    lk_watchdog_disarm(dog, &other->watch);
-    lk_watchdog_disarm(dog, &one->watch);
-    return found;
-}
-
-/* Compare several times: with other clients on the proxy, a single comparison
- * may look as if there were no proxy. */
-static enum lk_own_sessions find_out_sessions(struct lk_store *store,
-                                              struct lk_connection *one,
-                                              struct lk_connection *other,
-                                              int64_t deadline_ns)
-{
-    enum lk_own_sessions found = LK_SESSIONS_OWN;
-
-    for (int i = 0; i < COMPARISONS && found == LK_SESSIONS_OWN; i++)
-        found = compare_sessions(store, one, other, deadline_ns);
-    return found;
-}
-
 void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection)
 {
     if (pool->driver->is_alive(connection->state))
@@ -131,24 +44,42 @@ void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection)
         lk_pool_discard(pool, connection);
 }
 
-bool lk_queue_has_own_sessions(struct lk_store *store,
-                               struct lk_connection *connection,
-                               int64_t deadline_ns)
+/* Ask the driver, with a second connection to compare this one with. */
+static enum lk_own_sessions find_out_sessions(struct lk_store *store,
+                                              struct lk_connection *one,
+                                              int64_t deadline_ns)
 {
-    struct lk_pool *pool = &store->db.pool;
-    enum lk_own_sessions found;
+    struct lk_watchdog *dog = &store->db.dog;
     struct lk_connection *other;
+    int rc;
 
+    if (lk_pool_try(&store->db.pool, deadline_ns, &other, NULL) < 0)
+        return LK_SESSIONS_UNKNOWN;
+    lk_watchdog_arm(dog, &one->watch, one->state, deadline_ns);
+    lk_watchdog_arm(dog, &other->watch, other->state, deadline_ns);
+    rc = lk_wait_queue_of(store)->has_own_session(one->state, other->state,
+                                                  deadline_ns, NULL);
+    lk_watchdog_disarm(dog, &other->watch);
+    lk_watchdog_disarm(dog, &one->watch);
+    lk_queue_put_back(&store->db.pool, other);
+    if (rc == 0)
+        return LK_SESSIONS_OWN;
+    return rc == SQLOCK_EBUSY ? LK_SESSIONS_SHARED : LK_SESSIONS_UNKNOWN;
+}
+
+bool lk_queue_has_own_session(struct lk_store *store,
+                              struct lk_connection *connection,
+                              int64_t deadline_ns)
+{
+    enum lk_own_sessions found;
+
+    if (lk_wait_queue_of(store)->has_own_session == NULL)
+        return true;
     pthread_mutex_lock(&store->mutex);
-    found = lk_wait_queue_of(store)->session == NULL ? LK_SESSIONS_OWN
-                                                     : store->own_sessions;
+    found = store->own_sessions;
     pthread_mutex_unlock(&store->mutex);
-    if (found != LK_SESSIONS_UNKNOWN)
-        return found == LK_SESSIONS_OWN;
-    if (lk_pool_try(pool, deadline_ns, &other, NULL) < 0)
-        return false;
-    found = find_out_sessions(store, connection, other, deadline_ns);
-    lk_queue_put_back(pool, other);
+    if (found == LK_SESSIONS_UNKNOWN)
+        found = find_out_sessions(store, connection, deadline_ns);
     pthread_mutex_lock(&store->mutex);
     if (store->own_sessions == LK_SESSIONS_UNKNOWN)
         store->own_sessions = found;

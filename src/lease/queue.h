@@ -20,9 +20,9 @@ int lk_queue_call(struct lk_store *store, struct lk_connection *connection,
 
 /* Tell whether this connection has a server session of its own.  This is found
  * out once; if not by the deadline, the answer is false. */
-bool lk_queue_has_own_sessions(struct lk_store *store,
-                               struct lk_connection *connection,
-                               int64_t deadline_ns);
+bool lk_queue_has_own_session(struct lk_store *store,
+                              struct lk_connection *connection,
+                              int64_t deadline_ns);
 
 /* Give a connection back to its pool, or discard it if it is broken. */
 void lk_queue_put_back(struct lk_pool *pool, struct lk_connection *connection);

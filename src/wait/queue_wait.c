@@ -107,8 +107,8 @@ bool lk_queue_is_there(struct lk_queue_wait *wait)
                     NULL) < 0) {
         wait->connection = NULL;
         wait->way = LK_QUEUE_OFF;
-    } else if (!lk_queue_has_own_sessions(store, wait->connection,
-                                          statement_deadline(wait))) {
+    } else if (!lk_queue_has_own_session(store, wait->connection,
+                                         statement_deadline(wait))) {
         turn_off(wait);
     }
     return wait->way != LK_QUEUE_OFF;

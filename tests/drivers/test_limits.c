@@ -157,6 +157,34 @@ static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
     assert_lock_ok(rc, &test->b.err);
 }
 
+/* --- sessions --- */
+
+static void test_connections_have_sessions_of_their_own(void **state)
+{
+    struct test *test = *state;
+    int rc;
+
+    rc = subject.driver->wait_queue->has_own_session(
+        test->a.connection, test->b.connection, check_deadline_ns(PATIENCE_MS),
+        &test->a.err);
+    assert_lock_ok(rc, &test->a.err);
+    check_state(&test->a);
+    check_state(&test->b);
+}
+
+/* As behind a proxy that gives both connections one session. */
+static void test_a_shared_session_is_detected(void **state)
+{
+    struct test *test = *state;
+    int rc;
+
+    rc = subject.driver->wait_queue->has_own_session(
+        test->a.connection, test->a.connection, check_deadline_ns(PATIENCE_MS),
+        &test->a.err);
+    assert_code(SQLOCK_EBUSY, rc, &test->a.err);
+    check_state(&test->a);
+}
+
 /* --- forks --- */
 
 #define FORKS 8
@@ -458,6 +486,8 @@ void add_limit_tests(add_fn add)
     ADD(abandoned_claim_is_not_granted_unseen);
     if (subject.database->bit == ON_SQLITE)
         return; /* there is no server that could end a connection */
+    ADD(connections_have_sessions_of_their_own);
+    ADD(a_shared_session_is_detected);
     ADD(F17_a_child_opens_connections_of_its_own);
     ADD(idle_connection_that_was_ended_is_not_alive);
     ADD(connection_that_breaks_in_flight_is_uncertain);

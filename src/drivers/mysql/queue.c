@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "drivers/mysql/connection.h"
 #include "drivers/mysql/mysql.h"
+#include "drivers/own_session.h"
 
 #define LONGEST_MS 3000000            /* an hour, less ten minutes */
 #define ANSWER_NS INT64_C(5000000000) /* for an answer that is due at once */
@@ -107,11 +108,19 @@ static int mysql_queue(void *handle, int64_t queue, int64_t until_ns,
     return rc;
 }
 
+static int mysql_has_own_session(void *one, void *other, int64_t deadline_ns,
+                                 sqlock_error *err)
+{
+    return lk_own_session(&lk_driver_mysql,
+                          "SELECT CAST(CONNECTION_ID() AS CHAR)", one, other,
+                          deadline_ns, err);
+}
+
 const sqlock_wait_queue lk_mysql_wait_queue = {
     .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
     .holders_keep_it = true,
-    .session = "SELECT CAST(CONNECTION_ID() AS CHAR)",
+    .has_own_session = mysql_has_own_session,
     .enqueue = mysql_queue,
     .leave = mysql_leave,
 };

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "drivers/own_session.h"
+#include "drivers/postgres/postgres.h"
 #include "drivers/postgres/session.h"
 
 #define LONGEST_MS 1000
@@ -143,11 +145,17 @@ static int pg_leave(void *connection, int64_t queue, int64_t deadline_ns,
     return rc;
 }
 
+static int pg_has_own_session(void *one, void *other, int64_t deadline_ns,
+                              sqlock_error *err)
+{
+    return lk_own_session(&lk_driver_postgres, "SELECT pg_backend_pid()::text",
+                          one, other, deadline_ns, err);
+}
+
 const sqlock_wait_queue lk_pg_wait_queue = {
     .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
-    .enqueue_max_ms = LONGEST_MS,
-    .session = "SELECT pg_backend_pid()::text",
+    .has_own_session = pg_has_own_session,
     .enqueue = pg_enqueue,
     .subscribe = pg_subscribe,
     .await = pg_await,

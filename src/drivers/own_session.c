@@ -1,0 +1,80 @@
+/*
+ * own_session.c - see own_session.h
+ */
+#include "drivers/own_session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+/* With other clients on the proxy, a single comparison may look as if there
+ * were no proxy. */
+#define COMPARISONS 8
+
+/* Two connections that are compared. */
+struct pair {
+    const sqlock_driver *driver;
+    sqlock_statement query; /* its result names the session in the server */
+    void *one;
+    void *other;
+    int64_t deadline_ns;
+};
+
+static int name_session(const struct pair *pair, void *connection, char out[64],
+                        sqlock_error *err)
+{
+    sqlock_result result = {0};
+    int rc;
+
+    rc = pair->driver->execute(connection, &pair->query, NULL, 0,
+                               pair->deadline_ns, &result, err);
+    if (rc == 0)
+        (void)snprintf(out, 64, "%s",
+                       result.rows == 1 && result.cells[0].type == SQLOCK_TEXT
+                           ? result.cells[0].text
+                           : "");
+    sqlock_result_clear(&result);
+    return rc;
+}
+
+/* A proxy that lends server sessions to transactions gives the last one used to
+ * `other`, whose transaction keeps it; `one` then gets a different session. */
+static int compare(const struct pair *pair, sqlock_error *err)
+{
+    char before[64] = "";
+    char theirs[64] = "";
+    char after[64] = "";
+    int rc;
+
+    rc = name_session(pair, pair->one, before, err);
+    if (rc == 0)
+        rc = pair->driver->begin(pair->other, pair->deadline_ns, err);
+    if (rc < 0)
+        return rc;
+    rc = name_session(pair, pair->other, theirs, err);
+    if (rc == 0)
+        rc = name_session(pair, pair->one, after, err);
+    (void)pair->driver->rollback(pair->other, pair->deadline_ns, NULL);
+    if (rc < 0)
+        return rc;
+    if (strcmp(before, after) != 0 || strcmp(before, theirs) == 0)
+        return lk_error(err, SQLOCK_EBUSY,
+                        "a proxy shares the server's sessions");
+    return 0;
+}
+
+int lk_own_session(const sqlock_driver *driver, const char *query, void *one,
+                   void *other, int64_t deadline_ns, sqlock_error *err)
+{
+    const struct pair pair = {.driver = driver,
+                              .query = {.text = query},
+                              .one = one,
+                              .other = other,
+                              .deadline_ns = deadline_ns};
+    int rc = 0;
+
+    for (int i = 0; i < COMPARISONS && rc == 0; i++)
+        rc = compare(&pair, err);
+    return rc;
+}
