@@ -186,6 +186,9 @@ typedef struct sqlock_wait_queue {
     /* A CLAIM or TAKE that grants takes the queue lock for its session where it
      * is to be had at once, and the RELEASE on that session gives it back. */
     bool holders_keep_it;
+    /* EBUSY of `enqueue` keeps the session's place in the queue for the next
+     * `enqueue`, until `leave`: the row can be read between them. */
+    bool keeps_place;
 
     /** May be NULL: every connection has a session of its own.  Tell whether
      *  connection @p one has, or a proxy lends it the sessions of a server by

@@ -4,9 +4,10 @@
  * A waiter reads from the row how long the lease lasts, and queues until its
  * end, for a second at most.  If it gets the queue lock, it claims, keeps the
  * queue lock as long as the lease, and its release passes it on.  Otherwise it
- * reads the row again, and waits until the lease's end, subscribed or in the
- * queue, without sending anything.  If the row is free but the queue lock did
- * not come, it claims without it.
+ * reads the row again, and waits until the lease's end.  Subscribed, it sends
+ * nothing until then.  In the queue it reads the row now and then: a holder
+ * that has stopped keeps the queue lock when its lease is broken.  If the row
+ * is free but the queue lock did not come, it claims without it.
  */
 #include "wait/queue_wait.h"
 
@@ -17,6 +18,9 @@
 #include "wait/row.h"
 
 #define FIRST_MS 1000
+/* Longest time in a queue that does not keep places: whoever comes back to it
+ * after reading the row is the last. */
+#define QUEUE_MS 5000
 
 /* After 0.5, 1, 2, ... 32 ms. */
 #define QUICK_LOOKS 7
@@ -79,6 +83,18 @@ static void drop(struct lk_queue_wait *wait)
         lk_pool_discard(&store_of(wait)->db.waiting, connection);
 }
 
+/* Give up the place in the queue; on an error the wait queue is off. */
+static int step_out(struct lk_queue_wait *wait)
+{
+    int rc = wait->place != LK_QUEUE_NOWHERE ? leave(wait) : 0;
+
+    if (rc < 0) {
+        drop(wait);
+        wait->way = LK_QUEUE_OFF;
+    }
+    return rc;
+}
+
 /* Continue the wait without the wait queue. */
 static void turn_off(struct lk_queue_wait *wait)
 {
@@ -87,10 +103,8 @@ static void turn_off(struct lk_queue_wait *wait)
     wait->way = LK_QUEUE_OFF;
     if (connection == NULL)
         return;
-    if (wait->place != LK_QUEUE_NOWHERE && leave(wait) < 0) {
-        drop(wait);
+    if (step_out(wait) < 0)
         return;
-    }
     wait->connection = NULL;
     lk_queue_put_back(&store_of(wait)->db.waiting, connection);
 }
@@ -164,23 +178,22 @@ static int block(struct lk_queue_wait *wait, lk_queue_fn function,
 static int queue(struct lk_queue_wait *wait, int64_t until_ns,
                  sqlock_error *err)
 {
-    struct lk_store *store = store_of(wait);
+    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(store_of(wait));
     int rc;
 
-    if (wait->place == LK_QUEUE_SUBSCRIBED && leave(wait) < 0) {
-        drop(wait);
-        wait->way = LK_QUEUE_OFF;
+    if (wait->place == LK_QUEUE_SUBSCRIBED && step_out(wait) < 0)
         return SQLOCK_EUNREACHABLE;
-    }
-    rc = block(wait, lk_wait_queue_of(store)->enqueue, until_ns, err);
+    rc = block(wait, wait_queue->enqueue, until_ns, err);
     if (rc == 0)
         wait->place = LK_QUEUE_FIRST;
+    else if (rc == SQLOCK_EBUSY && wait_queue->keeps_place)
+        wait->place = LK_QUEUE_BEHIND;
     /* Some databases count in whole seconds. */
-    if (rc == SQLOCK_EBUSY &&
-        lk_waiter_sleep(
-            wait->part->waiter,
-            lk_sooner(until_ns, sqlock_monotonic_ns() + 1000 * LK_NS_PER_MS),
-            err) < 0)
+    else if (rc == SQLOCK_EBUSY &&
+             lk_waiter_sleep(wait->part->waiter,
+                             lk_sooner(until_ns, sqlock_monotonic_ns() +
+                                                     1000 * LK_NS_PER_MS),
+                             err) < 0)
         rc = SQLOCK_ECANCELED;
     return rc;
 }
@@ -229,6 +242,8 @@ static int poll_row(struct lk_queue_wait *wait)
     bool is_once = wait->is_silent && wait->way != LK_QUEUE_OFF;
 
     wait->is_silent = false;
+    if (wait->place == LK_QUEUE_BEHIND) /* keep nobody else from queueing */
+        (void)step_out(wait);
     return is_once ? LK_QUEUE_POLL_CHANGE : LK_QUEUE_POLL;
 }
 
@@ -237,11 +252,24 @@ static bool is_to_be_polled(const struct lk_queue_wait *wait)
     return wait->way == LK_QUEUE_OFF || wait->is_silent;
 }
 
+/* Wait for a notification, or in the queue, until the row is to be read. */
+static int block_long(struct lk_queue_wait *wait, int64_t until_ns,
+                      sqlock_error *err)
+{
+    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(store_of(wait));
+
+    if (wait_queue->subscribe != NULL)
+        return block(wait, wait_queue->await, until_ns, err);
+    if (!wait_queue->keeps_place)
+        until_ns =
+            lk_sooner(until_ns, lk_after_ms(sqlock_monotonic_ns(), QUEUE_MS));
+    return queue(wait, until_ns, err);
+}
+
 /* Wait until the lease's end, again whenever it is renewed. */
 static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
 {
     struct lk_waiter *self = wait->part->waiter;
-    const sqlock_wait_queue *wait_queue = lk_wait_queue_of(store_of(wait));
     int rc = 0;
 
     while (rc == 0 && !is_to_be_polled(wait)) {
@@ -251,15 +279,15 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
         if (subscribe(wait) < 0)
             break;
         rc = read_left(wait, &left_ns, err);
-        if (rc < 0 || left_ns == 0 || wait->is_silent)
+        if (rc < 0 || wait->is_silent)
+            break;
+        if (left_ns == 0 && wait->place != LK_QUEUE_BEHIND)
             break;
         if (sqlock_monotonic_ns() >= self->deadline_ns)
             return lk_not_in_time(self->wait_ms, err);
         until_ns =
             lk_sooner(sqlock_monotonic_ns() + left_ns, self->deadline_ns);
-        rc = wait_queue->subscribe != NULL
-                 ? block(wait, wait_queue->await, until_ns, err)
-                 : queue(wait, until_ns, err);
+        rc = block_long(wait, until_ns, err);
         if (rc == 0) { /* notified: queue again, with the others */
             if (wait->place != LK_QUEUE_FIRST)
                 wait->way = LK_QUEUE_SHORT;
@@ -267,6 +295,8 @@ static int await_long(struct lk_queue_wait *wait, sqlock_error *err)
         }
         if (rc == SQLOCK_EBUSY)
             rc = 0;
+        if (left_ns == 0)
+            break;
     }
     if (rc < 0 && wait->way != LK_QUEUE_OFF)
         return rc;
@@ -278,10 +308,7 @@ static void give_up_queue_lock(struct lk_queue_wait *wait)
 {
     wait->way = LK_QUEUE_LONG;
     wait->is_silent = lk_wait_queue_of(store_of(wait))->subscribe == NULL;
-    if (leave(wait) < 0) {
-        drop(wait);
-        wait->way = LK_QUEUE_OFF;
-    }
+    (void)step_out(wait);
 }
 
 /* Wait while we have the queue lock but the row is taken: another process

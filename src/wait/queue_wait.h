@@ -14,6 +14,8 @@
 enum lk_queue_place {
     LK_QUEUE_NOWHERE,
     LK_QUEUE_SUBSCRIBED, /* is notified of a release */
+    LK_QUEUE_BEHIND,     /* queued, without the queue lock, and keeps its place
+                            while the row is read */
     LK_QUEUE_FIRST       /* has the queue lock */
 };
 

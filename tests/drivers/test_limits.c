@@ -157,6 +157,51 @@ static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
     assert_lock_ok(rc, &test->b.err);
 }
 
+/* --- places in a queue --- */
+
+static int queue_for(struct session *session, int64_t ms)
+{
+    return subject.driver->wait_queue->enqueue(
+        session->connection, QUEUE, check_deadline_ns(ms), &session->err);
+}
+
+static void leave_queue(struct session *session)
+{
+    int rc = subject.driver->wait_queue->leave(session->connection, QUEUE,
+                                               check_deadline_ns(PATIENCE_MS),
+                                               &session->err);
+
+    assert_lock_ok(rc, &session->err);
+}
+
+/* Whoever comes while the next one reads the row does not get in before it; and
+ * gets in when it has left. */
+static void test_the_next_one_keeps_its_place(void **state)
+{
+    struct test *test = *state;
+    struct session late = {0};
+    int rc;
+
+    session_open(&late);
+    assert_lock_ok(queue_for(&test->a, PATIENCE_MS), &test->a.err);
+    rc = queue_for(&test->b, PATIENCE_MS); /* sooner, to read the row */
+    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
+    leave_queue(&test->a);
+    rc = queue_for(&late, 50);
+    assert_code(SQLOCK_EBUSY, rc, &late.err);
+    assert_lock_ok(queue_for(&test->b, 0), &test->b.err);
+    leave_queue(&test->b);
+
+    assert_lock_ok(queue_for(&test->a, PATIENCE_MS), &test->a.err);
+    rc = queue_for(&test->b, 50);
+    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
+    leave_queue(&test->a);
+    leave_queue(&test->b);
+    assert_lock_ok(queue_for(&late, 0), &late.err);
+    leave_queue(&late);
+    session_close(&late);
+}
+
 /* --- sessions --- */
 
 static void test_connections_have_sessions_of_their_own(void **state)
@@ -484,8 +529,10 @@ void add_limit_tests(add_fn add)
     ADD(abort_ends_a_statement_that_is_about_to_begin);
     ADD(abort_ends_a_wait_that_is_about_to_begin);
     ADD(abandoned_claim_is_not_granted_unseen);
-    if (subject.database->bit == ON_SQLITE)
+    if (subject.database->bit == ON_SQLITE) {
+        ADD(the_next_one_keeps_its_place);
         return; /* there is no server that could end a connection */
+    }
     ADD(connections_have_sessions_of_their_own);
     ADD(a_shared_session_is_detected);
     ADD(F17_a_child_opens_connections_of_its_own);

@@ -40,8 +40,10 @@ struct lk_sqlite {
     atomic_bool can_be_aborted; /* the mutex exists */
     bool is_in_call;            /* under the guard */
     pthread_cond_t changed;     /* a wait is over, or aborted */
-    bool is_bell_over;          /* under the guard: the helper has an answer */
+    bool is_wait_over;          /* under the guard: the helper has an answer */
     int queue_errno;            /* which is this */
+    int64_t next_byte;          /* under the guard while a helper waits: of the
+                                   queue whose next waiter this is; 0: none */
     int queue_file;             /* queue.c */
     int queue_file_errno;       /* why it could not be opened last */
     bool has_queue_file;

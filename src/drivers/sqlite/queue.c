@@ -10,8 +10,12 @@
  * A process that gives up a lock would be the quickest to take it again.  So
  * the byte after it belongs to the next waiter: a waiter takes that byte first,
  * waits for the queue lock, and gives that byte up; no other can barge in
- * between.  The file is never the database itself: closing a descriptor of that
- * would drop SQLite's locks (F70).
+ * between.  A process that has stopped keeps the queue lock even when its lease
+ * is broken, so the next waiter comes back every second to read the row, and
+ * keeps the byte meanwhile.
+ *
+ * The file is never the database itself: closing a descriptor of that would
+ * drop SQLite's locks (F70).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,6 +97,7 @@ void lk_sqlite_queue_close(struct lk_sqlite *c)
     if (c->has_queue_file)
         (void)close(c->queue_file);
     c->has_queue_file = false;
+    c->next_byte = 0;
 }
 
 static struct flock byte_of(int64_t queue, short type)
@@ -107,7 +112,10 @@ static struct flock byte_of(int64_t queue, short type)
     return lock;
 }
 
+/* The next waiter's byte; odd, since numbers of queues are even. */
 #define NEXT(queue) ((queue) + 1)
+/* How long the next waiter waits before it reads the row again. */
+#define NEXT_NS INT64_C(1000000000)
 
 static bool try_byte(struct lk_sqlite *c, int64_t byte)
 {
@@ -138,17 +146,20 @@ void lk_sqlite_queue_notify(struct lk_sqlite *c, int64_t queue)
         let_go(c, queue);
 }
 
-/* Take the queue lock at once, if nobody is next. */
+/* Stop being the next waiter. */
+static void stop_being_next(struct lk_sqlite *c)
+{
+    if (c->next_byte != 0)
+        let_go(c, c->next_byte);
+    c->next_byte = 0;
+}
+
+/* Take the queue lock at once, if nobody else is next. */
 static bool take_turn(struct lk_sqlite *c, int64_t queue)
 {
-    bool taken;
-
-    if (!try_byte(c, NEXT(queue)))
-        return false;
-    taken = try_byte(c, queue);
-    if (taken)
-        let_go(c, NEXT(queue));
-    return taken;
+    if (c->next_byte == 0 && try_byte(c, NEXT(queue)))
+        c->next_byte = NEXT(queue);
+    return c->next_byte != 0 && try_byte(c, queue);
 }
 
 /* What the helper thread works on is its starter's: a thread that is cancelled
@@ -171,39 +182,58 @@ static int wait_for(struct lk_sqlite *c, struct flock *lock)
     return rc < 0 ? errno : 0;
 }
 
-/* Wait for a byte's lock in the helper, which can be cancelled only while it
- * waits. */
-static void *wait_for_byte(void *argument)
+/* Tell the starter that the helper is next, or that its wait is over. */
+static void tell(struct helper *helper, bool is_over, int error)
 {
-    struct helper *helper = argument;
     struct lk_sqlite *c = helper->c;
-    int rc;
 
-    rc = wait_for(c, &helper->next);
-    if (rc == 0)
-        rc = wait_for(c, &helper->lock);
     (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &helper->cancel_state);
     (void)pthread_mutex_lock(&c->guard);
-    c->queue_errno = rc;
-    c->is_bell_over = true;
+    if (error == 0)
+        c->next_byte = helper->next.l_start;
+    c->is_wait_over = is_over;
+    c->queue_errno = error;
     (void)pthread_cond_signal(&c->changed);
     (void)pthread_mutex_unlock(&c->guard);
+}
+
+/* Wait for both bytes in the helper, which can be cancelled only while it
+ * waits. */
+static void *wait_for_bytes(void *argument)
+{
+    struct helper *helper = argument;
+    int error = wait_for(helper->c, &helper->next);
+
+    if (error == 0) {
+        tell(helper, false, 0);
+        (void)pthread_setcancelstate(helper->cancel_state, NULL);
+        error = wait_for(helper->c, &helper->lock);
+    }
+    tell(helper, true, error);
     return NULL;
 }
 
-/* Wait for the helper, the deadline or abort(). */
-static bool is_granted(struct lk_sqlite *c, int64_t until_ns)
+/* Wait for the helper, the deadline or abort(); as the next waiter for NEXT_NS
+ * at most.  Return whether the helper has ended its wait. */
+static bool wait_for_helper(struct lk_sqlite *c, int64_t until_ns)
 {
-    struct timespec at = lk_timespec(until_ns);
-    bool granted;
+    int64_t next_until_ns = LK_NEVER;
+    bool is_over;
     int rc = 0;
 
     (void)pthread_mutex_lock(&c->guard);
-    while (!c->is_bell_over && !atomic_load(&c->is_aborted) && rc != ETIMEDOUT)
+    while (!c->is_wait_over && !atomic_load(&c->is_aborted) &&
+           rc != ETIMEDOUT) {
+        struct timespec at;
+
+        if (c->next_byte != 0 && next_until_ns == LK_NEVER)
+            next_until_ns = sqlock_monotonic_ns() + NEXT_NS;
+        at = lk_timespec(lk_sooner(until_ns, next_until_ns));
         rc = pthread_cond_timedwait(&c->changed, &c->guard, &at);
-    granted = c->is_bell_over && c->queue_errno == 0;
+    }
+    is_over = c->is_wait_over;
     (void)pthread_mutex_unlock(&c->guard);
-    return granted;
+    return is_over;
 }
 
 static int wait_in_helper(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
@@ -215,41 +245,60 @@ static int wait_in_helper(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
         .lock = byte_of(queue, F_WRLCK),
     };
     pthread_t thread;
-    bool granted;
+    bool is_over;
     int rc;
 
-    c->is_bell_over = false;
-    rc = lk_thread_start(&thread, wait_for_byte, &helper, err);
+    c->is_wait_over = false;
+    rc = lk_thread_start(&thread, wait_for_bytes, &helper, err);
     if (rc < 0)
         return rc;
-    granted = is_granted(c, until_ns);
-    if (!granted)
+    is_over = wait_for_helper(c, until_ns);
+    if (!is_over)
         (void)pthread_cancel(thread);
     (void)pthread_join(thread, NULL);
-    if (granted)
+    if (is_over && c->queue_errno == 0)
         return 0;
-    lk_sqlite_queue_notify(c, queue); /* granted too late, perhaps */
+    /* A cancelled helper may have been granted a byte all the same. */
+    let_go(c, queue);
+    if (c->next_byte == 0)
+        let_go(c, NEXT(queue));
     if (atomic_load(&c->is_aborted))
         return lk_error(err, SQLOCK_ECANCELED, "the wait was ended");
+    if (is_over)
+        return sqlock_error_set(err, SQLOCK_ERESOURCE, c->queue_errno, NULL,
+                                "the file of the wait queue cannot be locked: "
+                                "error %d",
+                                c->queue_errno);
     return lk_error(err, SQLOCK_EBUSY, "another session has the queue lock");
+}
+
+/* Queue in the kernel. */
+static int queue_up(struct lk_sqlite *c, int64_t queue, int64_t until_ns,
+                    sqlock_error *err)
+{
+    int rc = lk_sqlite_call_begin(c, LK_NEVER, err);
+
+    if (rc == 0) {
+        rc = wait_in_helper(c, queue, until_ns, err);
+        lk_sqlite_call_end(c);
+    }
+    return rc;
 }
 
 static int sqlite_queue(void *connection, int64_t queue, int64_t until_ns,
                         sqlock_error *err)
 {
     struct lk_sqlite *c = connection;
-    int rc;
+    int rc = 0;
 
     if (!has_file(c))
         return report_file(c, err);
-    if (take_turn(c, queue))
-        return 0;
-    rc = lk_sqlite_call_begin(c, LK_NEVER, err);
-    if (rc == 0) {
-        rc = wait_in_helper(c, queue, until_ns, err);
-        lk_sqlite_call_end(c);
-    }
-    let_go(c, NEXT(queue));
+    if (c->next_byte != NEXT(queue))
+        stop_being_next(c);
+    if (!take_turn(c, queue))
+        rc = queue_up(c, queue, until_ns, err);
+    if (rc != SQLOCK_EBUSY)
+        stop_being_next(c);
     return rc;
 }
 
@@ -259,6 +308,7 @@ static int sqlite_leave(void *connection, int64_t queue, int64_t deadline_ns,
     (void)deadline_ns;
     (void)err;
     lk_sqlite_queue_notify(connection, queue);
+    stop_being_next(connection);
     return 0;
 }
 
@@ -266,6 +316,7 @@ const sqlock_wait_queue lk_sqlite_wait_queue = {
     .size = sizeof(sqlock_wait_queue),
     .layouts = 1u << SQLOCK_LAYOUT_SQLOCK,
     .holders_keep_it = true,
+    .keeps_place = true,
     .enqueue = sqlite_queue,
     .leave = sqlite_leave,
 };

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "locks/registry.h"
+#include "sqlock/admin.h"
 #include "sqlock/many.h"
 #include "wait/peers.h"
 
@@ -90,6 +91,28 @@ static void test_a_release_notifies_one_that_has_waited_long(void **state)
     contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
     nap(1500);
     lock_give(stage.held);
+    close_stage(&stage);
+}
+
+/* A process that has stopped keeps the queue lock when its lease is broken: the
+ * next one sees that the row is free long before the lease would have ended. */
+static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    struct stage stage;
+    int rc;
+
+    open_stage(&stage, f, LONG_MS);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(1500);
+    how.token = sqlock_token(stage.held);
+    how.reason = "a test";
+    how.now = true;
+    rc = sqlock_break(f->b, f->name, &how, &f->err);
+    assert_lock_ok(rc, &f->err);
+    contender_await(&stage.next);
+    assert_true(sqlock_release(stage.held, &f->err) < 0);
     close_stage(&stage);
 }
 
@@ -488,6 +511,7 @@ static const struct test tests[] = {
     TEST(test_who_polls_by_option_leaves_others_a_pause),
     TEST(test_a_release_notifies),
     TEST(test_a_release_notifies_one_that_has_waited_long),
+    TEST_ON(test_a_broken_lease_of_a_stopped_holder_is_free, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_release_of_many_notifies, ON_ALL, IN_SQLOCK),
     TEST(test_a_lease_that_ends_at_once_is_taken_over),
     TEST(test_closing_a_registry_notifies),
