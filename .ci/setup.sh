@@ -125,7 +125,7 @@ probe_test() {
     module cmocka libcmocka-dev
     # The headers have to compile as C++, too.
     have "${CXX:-c++}" || need g++
-    # Who uses the installed library may use CMake.
+    # Users of the installed library may use CMake.
     have cmake || need cmake
     have pgrep || need procps
     # The Python package is tested by Debian's Python, on the connections of
@@ -145,7 +145,7 @@ probe_test() {
     have mandoc || need mandoc
     have zsh || need zsh
     have jq || need jq
-    # What `sqlock metrics` prints is read by Prometheus' own parser.
+    # Prometheus' own parser reads the output of `sqlock metrics`.
     /usr/bin/python3 -c 'import prometheus_client' 2>/dev/null ||
         need python3-prometheus-client
     # Certificates for servers that speak TLS.
@@ -173,7 +173,7 @@ probe_test() {
 # example in Go is built (450 MB once installed, so not for each test).
 probe_package() {
     have dpkg-buildpackage || need dpkg-dev
-    # What a package may take for granted when it is built.
+    # A package's build may take these for granted.
     dpkg-query -s build-essential >/dev/null 2>&1 || need build-essential
     have dh || need debhelper
     have dh_python3 || need dh-python

@@ -57,7 +57,7 @@
 namespace sqlock
 {
 
-/* Who owns a held lock, unless registry_options say otherwise. */
+/* The owner of a held lock, unless registry_options say otherwise. */
 inline constexpr sqlock_ownership default_ownership = SQLOCK_OWNED_BY_HANDLE;
 
 namespace detail
@@ -83,8 +83,8 @@ struct registry_options {
     std::function<void(const sqlock_event &)> on_event;
     sqlock_level event_level = SQLOCK_LEVEL_INFO;
 
-    /** The same for C, valid as long as this object: for the options that are
-     *  not above, and for functions of sqlock.h that take options. */
+    /** These options for C, valid as long as this object: for the options that
+     *  are not above, and for functions of sqlock.h that take options. */
     sqlock_options native() const
     {
         sqlock_options out = SQLOCK_OPTIONS_INIT;
@@ -117,7 +117,7 @@ struct acquire_options {
      * renew. */
     std::function<void(int code)> on_lost;
 
-    /** The same for C, but for on_lost. */
+    /** These options for C, except on_lost. */
     sqlock_acquire_options native() const
     {
         sqlock_acquire_options out = SQLOCK_ACQUIRE_INIT;
@@ -175,7 +175,7 @@ class mutex
         give_back();
     }
 
-    /** What the last unlock() gave: SQLOCK_ELOST where another owner has had
+    /** Result of the last unlock(): SQLOCK_ELOST where another owner has had
      *  the lock, SQLOCK_EEXPIRED where the lease had run out, 0 where neither
      *  was. */
     int unlocked() const noexcept

@@ -9,8 +9,8 @@
  *
  *     auto lease = sqlock::acquire(registry, "invoices", 30s, stop_token);
  *
- * What async.h says of its functions holds here.  A request that ends without
- * get() is given up, and with it what it is granted.
+ * async.h documents the functions of C that these call, and their codes.  A
+ * request that ends without get() is given up, and with it what it is granted.
  */
 #ifndef SQLOCK_ASYNC_HPP
 #define SQLOCK_ASYNC_HPP

@@ -27,7 +27,7 @@ typedef enum sqlock_placeholder {
     SQLOCK_PLACEHOLDER_QUESTION /* ? ?, by position */
 } sqlock_placeholder;
 
-/* What the insert id of a statement without rows stands for, if rows were
+/* Meaning of the insert id of a statement that returns no rows, if rows were
  * affected. */
 typedef enum sqlock_insert_id {
     SQLOCK_INSERT_ID_UNUSED = 0, /* it is not read */

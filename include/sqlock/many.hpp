@@ -6,7 +6,7 @@
  *     leases.check();
  *
  * One statement takes them, in any order: two callers never wait for each other
- * crosswise.  What many.h says of its functions holds here.
+ * crosswise.  many.h documents the functions of C that these call.
  */
 #ifndef SQLOCK_MANY_HPP
 #define SQLOCK_MANY_HPP

@@ -5,7 +5,7 @@
  *                         [&](const sqlock::lease &held) { migrate(held); }))
  *         std::puts("done now");
  *
- * What once.h says of its functions holds here.
+ * once.h documents the functions of C that these call, and their codes.
  */
 #ifndef SQLOCK_ONCE_HPP
 #define SQLOCK_ONCE_HPP
@@ -73,8 +73,8 @@ inline void record_done(const lease &held)
 
 /**
  * Check, acquire the lock of the name, check again, run work(lease) and record
- * it.  What the work throws leaves nothing recorded.  True: it was done by this
- * call; false: it had been done.
+ * it.  Nothing is recorded if the work throws.  True: it was done by this call;
+ * false: it had been done.
  */
 template <class Rep, class Period, class Work>
 bool do_once(const registry &of, std::string_view name,

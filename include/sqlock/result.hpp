@@ -38,7 +38,7 @@ using milliseconds = std::chrono::milliseconds;
 /* Wait as long as it takes; so does any time of more than a century. */
 inline constexpr milliseconds forever = milliseconds::max();
 
-/** What went wrong; code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
+/** An error.  Its code is one of sqlock.h's, such as SQLOCK_ETIMEDOUT. */
 struct failure {
     int code = 0;
     int native = 0;       /* error number of the client library, or 0 */
@@ -188,7 +188,8 @@ template <> class [[nodiscard]] result<void>
 namespace detail
 {
 
-/* What a function of sqlock.h gave, with the text that came with it. */
+/* Make a result of a code that a function of sqlock.h returned, and of the text
+ * that it wrote. */
 inline result<void> result_of(int code, const sqlock_error &why)
 {
     if (code == 0)
@@ -238,7 +239,8 @@ std::int64_t to_ms(std::chrono::duration<Rep, Period> time)
     return std::chrono::ceil<milliseconds>(time).count();
 }
 
-/* What an option holds; too much stays too much. */
+/* Convert a time to an option's milliseconds; one that is too long becomes the
+ * longest. */
 inline std::uint32_t to_option(milliseconds time)
 {
     if (time.count() <= 0)

@@ -8,8 +8,8 @@
  *     stock.reserve("order/4712", {{"widget", 1}, {"gadget", 3}}, 15min);
  *     stock.claim("order/4712");
  *
- * What stock.h says of its functions holds here.  After SQLOCK_EINSUFFICIENT
- * sqlock::failure has what is left, and of which item of the order.  An
+ * stock.h documents the functions of C that these call, and their codes.  After
+ * SQLOCK_EINSUFFICIENT sqlock::failure has what is left, and of which item.  An
  * operation with a transaction is part of it.
  */
 #ifndef SQLOCK_STOCK_HPP

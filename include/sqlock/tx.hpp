@@ -8,9 +8,9 @@
  *     tx.execute("UPDATE account SET amount = ? WHERE id = ?", 100, 7);
  *     tx.commit();
  *
- * What tx.h says of its functions holds here.  A transaction that is not
- * committed is rolled back by its destructor.  It ends before the leases that
- * it guards are released: declare it after them.
+ * tx.h documents the functions of C that these call, and their codes.  A
+ * transaction that is not committed is rolled back by its destructor.  It ends
+ * before the leases that it guards are released: declare it after them.
  */
 #ifndef SQLOCK_TX_HPP
 #define SQLOCK_TX_HPP

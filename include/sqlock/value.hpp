@@ -37,7 +37,8 @@ class value
               std::enable_if_t<std::is_integral_v<Integer>, int> = 0>
     value(Integer integer) : type_(SQLOCK_INT64)
     {
-        /* What does not fit is a text, which the database judges. */
+        /* A number that does not fit is sent as text: the database judges
+         * it. */
         if constexpr (std::is_unsigned_v<Integer> &&
                       sizeof(Integer) >= sizeof(std::int64_t)) {
             if (integer > static_cast<Integer>(INT64_MAX)) {
@@ -86,7 +87,7 @@ class value
     std::string text_;
 };
 
-/** What a statement gave. */
+/** The rows that a statement returned, or the number that it affected. */
 class rows
 {
   public:

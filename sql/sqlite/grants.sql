@@ -2,10 +2,10 @@
 --
 -- A program that locks must be able to read and write the database file and
 -- to create files in its directory (the -wal and -shm files beside it).  There
--- are no rights to look only: who may not write to the file cannot use it with
--- `sqlock ls` either, and is told that it is read-only.  Who may create files
--- there and not write to the database can leave -wal and -shm files that shut
--- out the others: give both rights or none.  Give the programs a common group,
+-- are no rights to look only: a user who may not write to the file cannot use it
+-- with `sqlock ls` either, and is told that it is read-only.  A user who may
+-- create files there and not write to the database can leave -wal and -shm files
+-- that shut out the others: give both rights or none.  Give the programs a common group,
 -- and the directory the set-group-ID bit:
 --
 --     install -d -m 2770 -g locks DIRECTORY

@@ -19,8 +19,8 @@ void lk_condition_init(pthread_cond_t *condition);
 
 /* A static mutex of that name.  Another thread may have it at a fork: in the
  * child it is free again, so that the child can open connections of its own
- * (F17).  What it guards is as that thread left it: it has to be of use even
- * half changed, or of none in a child. */
+ * (F17).  The data that it guards are as that thread left them: they have to be
+ * of use even half changed, or of none in a child. */
 #define LK_STATIC_MUTEX(name)                                                  \
     static pthread_mutex_t name;                                               \
     static void name##_free_in_child(void)                                     \

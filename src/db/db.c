@@ -1,7 +1,7 @@
 /*
  * db.c - run statements: deadlines, retries, and whether a connection is kept
  *
- * What a lost answer means for a lock is decided by the caller.
+ * The caller decides what a lost answer means for a lock.
  */
 #include "db/db.h"
 

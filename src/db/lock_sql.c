@@ -54,7 +54,8 @@ const sqlock_template lk_lock_templates[SQLOCK_SQL_KINDS] = {
     [SQLOCK_SQL_FIND_PAGE] = {.text =
         "{found} AND LOCK_KEY >= {1} AND (LOCK_KEY > {1} OR REGION > {9}) "
         "ORDER BY LOCK_KEY, REGION LIMIT {4}", .is_planned_anew = true},
-    /* What fails depends on the rows that were found: nothing fails before. */
+    /* The expression that fails depends on the rows that were found: nothing
+     * fails before. */
     [SQLOCK_SQL_GUARD] = {.text =
         "SELECT CASE count(*) WHEN 1 THEN 1 ELSE {guard_failure} END "
         "AS GUARDED FROM {guarded_row}"},
@@ -77,7 +78,7 @@ const sqlock_fragment lk_lock_fragments[] = {
     {"is_others", "CLIENT_ID = {9} AND {ends} >= {now}"},
     {"is_own", "L.CLIENT_ID = EXCLUDED.CLIENT_ID AND {ends L.} >= {now}"},
 
-    /* What a claim writes; `over`, `key` and `end` depend on its kind. */
+    /* The statement of a claim; `over`, `key` and `end` depend on its kind. */
     {"claim", "INSERT INTO {table} AS L (LOCK_KEY, REGION, CLIENT_ID, "
               "{claim_columns}) VALUES ({1}, {2}, {3}, {claim_values}) "
               "{take_over} RETURNING {token}{granted}"},

@@ -13,7 +13,7 @@
 #include "lease/layout.h"
 #include "lease/options.h"
 
-/* What each of these calls works with. */
+/* The database and the table that these calls create, check or drop. */
 struct place {
     sqlock_options options;
     struct lk_table table;

@@ -11,7 +11,7 @@
 #
 # Doxygen's manual output is a page for each header and struct, not for each
 # function, with hundreds of warnings of mandoc -Tlint; so the headers are read
-# here.  What is understood, and no more:
+# here.  The notation is this, and no more:
 #
 #   - A comment belongs to the declaration that follows it without a blank line;
 #     one behind a member or an enumerator belongs to that.  The first sentence

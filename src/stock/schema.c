@@ -134,7 +134,7 @@ static int add_age_index(struct lk_db *db, const struct lk_table *lock,
 static int check(struct lk_db *db, const struct lk_table *lock,
                  int64_t deadline_ns, sqlock_error *err)
 {
-    /* What a table of another kind would not have. */
+    /* Columns that a table of another kind would not have. */
     static const char *const telling[LK_STOCK_TABLES] = {"QUANTITY", "BALANCE",
                                                          "STOCK", "BUCKET"};
     int rc = 0;

@@ -32,7 +32,7 @@ enum lk_tx_kind {
     LK_TX_KINDS
 };
 
-/* Which rows the transaction's statements see. */
+/* The rows that the transaction's statements see. */
 enum lk_tx_view {
     /* those committed when they begin; no gaps are locked */
     LK_TX_FRESH = 0,
@@ -151,7 +151,7 @@ extern const struct lk_retry_policy lk_tx_waiting;
 
 /* --- table.c --- */
 
-/* Which columns of a sqlock_table are needed besides the key. */
+/* Columns of a sqlock_table that are needed besides the key. */
 enum {
     LK_TX_KEY = 0,
     LK_TX_VERSION = 1 << 0,

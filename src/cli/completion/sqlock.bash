@@ -1,6 +1,6 @@
 # sqlock.bash: completion of the sqlock command for bash.
 #
-# What there is to complete is read from the command's own help, so that it is
+# Commands and options are read from the command's own help, so that they are
 # never another version's.  Names of locks come from the database, if it answers
 # within two seconds.
 # shellcheck shell=bash

@@ -16,8 +16,7 @@
 
 #define OUT_OF_SYNC 2014
 
-/* What the server takes texts to be in, in which it compares them, and in which
-   it sends them. */
+/* The character sets in which the server receives, compares and sends texts. */
 #define CHARACTER_SETS                                                         \
     "SELECT @@character_set_client, @@character_set_connection, "              \
     "COALESCE(@@character_set_results, @@character_set_client)"

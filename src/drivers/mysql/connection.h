@@ -79,10 +79,10 @@ void lk_mysql_unprepare(struct lk_mysql_connection *connection, uint32_t id);
 
 bool lk_mysql_is_mariadb(MYSQL *mysql);
 
-/** What the driver waits at for another process's lease. */
+/** The wait queue: user locks of the server. */
 extern const sqlock_wait_queue lk_mysql_wait_queue;
 
-/** What the driver does in the application's transactions. */
+/** The driver's part in transactions of the application. */
 extern const sqlock_transactions lk_mysql_transactions;
 
 /** Its statements about stock. */

@@ -83,7 +83,7 @@ static const sqlock_fragment fragments[] = {
      "{end_column} + INTERVAL 1 SECOND, {new_end}), {end_column})"},
 
     /* Compared with a column of another collation than the table's, a key would
-       not be looked up in the index.  What JSON_UNQUOTE gives has, like a
+       not be looked up in the index.  A result of JSON_UNQUOTE has, like a
        literal, no collation to insist on. */
     {"leases",
      "JSON_TABLE({1}, '$[*]' COLUMNS (k CHAR(36) " BINARY " PATH '$.k', "
@@ -135,13 +135,13 @@ static const sqlock_fragment ours[] = {
 
     /* A queue lock is the user lock of its number, in this database (queue.c).
      *       A claim that grants takes it for its session, once the row is
-     *       locked, if it is free; the release gives it back.  What is written
-     *       does not depend on it (what tells is never 0), but the insert id
-     *       says by its bit 62 that it was another's.  Not by "IS NULL": of
-     *       what cannot be null, MySQL does not compute it.  Each function more
-     *       costs the server in every execution. */
+     *       locked, if it is free; the release gives it back.  The row
+     *       does not depend on it (both operands of OR are never 0 together),
+     *       but bit 62 of the insert id says that it was another's.  IS NULL
+     *       would not do: MySQL does not compute it of what cannot be null.
+     *       Each further function costs the server in every execution. */
     {"queue", "CONCAT('sqlock:', {0}, ':', CRC32(DATABASE()))"},
-    /* What is before the number in the statement of one that waits. */
+    /* Text before the number in the statement of a session that waits. */
     {"queue_text", "'CONCAT(''sqlock:'', '"},
     {"with_queue", "IF(GET_LOCK({queue}, 0) OR "
                   "LAST_INSERT_ID(FENCE | 4611686018427387904), {it}, NULL)"},

@@ -13,7 +13,7 @@
  *     password_env=N   the password is in the environment variable N
  *     defaults_group=G read group G of ~/.my.cnf after group client
  *
- * What the URL leaves out of user, password and address is read from the group
+ * User, password and address that are not in the URL are read from the group
  * client of ~/.my.cnf; nothing else is taken from there.  With a port, host
  * "localhost" means TCP; without one, the client library's default socket.
  */

@@ -15,7 +15,8 @@ enum lk_mysql_tls {
     LK_MYSQL_TLS_VERIFY
 };
 
-/* What is NULL is left to the client library.  Embed it zeroed. */
+/* Address and login of a server.  A NULL member is left to the client library.
+ * Embed it zeroed. */
 struct lk_mysql_target {
     char *user;
     char *password;

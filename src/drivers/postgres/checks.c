@@ -9,8 +9,8 @@
     "'default_transaction_read_only', 'idle_session_timeout', "                \
     "'idle_in_transaction_session_timeout'"
 
-/* An unprivileged role sees that there are replicas, not how they do.  What
- * calls itself PostgreSQL on the wire need not be one. */
+/* An unprivileged role sees that there are replicas, not how they do.  A server
+ * that calls itself PostgreSQL on the wire need not be one. */
 static const char *const settings[] = {
     "SELECT name::text, setting FROM pg_settings WHERE name IN (" WANTED ") "
     "UNION ALL SELECT 'replicas', count(*)::text FROM pg_stat_replication "

@@ -103,8 +103,8 @@ static const sqlock_fragment fragments[] = {
 };
 
 static const sqlock_fragment ours[] = {
-    /* What a release writes: its time less 50 years (of 365.25 days), so that a
-     * peer whose clock is behind sees the row free at once. */
+    /* A release writes its time less 50 years (of 365.25 days), so that a peer
+     * whose clock is behind sees the row free at once. */
     {"long_past", "interval '18262 days 12 hours'"},
     {"freed", "EXPIRED_AFTER = {now} - {long_past}"},
     {"last_end", "(CASE WHEN EXPIRED_AFTER < '2000-01-01' "
@@ -112,8 +112,9 @@ static const sqlock_fragment ours[] = {
     /* Whether the row was inserted: one that was there was locked before it was
      * updated, and its new version still says by whom. */
     {"granted", ", {is_wanted}, L.xmax = 0"},
-    /* What a release does besides is done in computing what HOLDER stays: rows
-     * to return, and their description, would be a good part of what it costs.
+    /* The expression for HOLDER notifies the waiters, and leaves HOLDER as it
+     * is: rows to return, and their description, would be a good part of what
+     * a release costs.
      * No condition here is ever true. */
     {"last_holder", "CASE WHEN {need_not_be_durable} <> 'off' OR "
                     "{notify {0}} THEN NULL ELSE HOLDER END"},
@@ -138,8 +139,8 @@ static const sqlock_fragment spring6[] = {
     {NULL, NULL},
 };
 
-/* No advisory lock and no notification.  What is left orders tokens while the
- * row stays, by the lock of the row. */
+/* No advisory lock and no notification.  The lock of the row alone orders
+ * tokens, while the row stays. */
 const sqlock_fragment lk_pg_polling[] = {
     {"at_turn", "{it}"},
     {"in_turn", ""},
@@ -231,7 +232,8 @@ const sqlock_dialect lk_pg_dialect = {
         [SQLOCK_SQL_DESCRIBE] = {.text = DESCRIBE},
         /* Nor does a list go by key: a cursor keeps the rows that move
          * meanwhile from being missed, or told twice. */
-        /* Who waits for the queue lock itself, or listens (queue.c). */
+        /* The sessions that wait for the queue lock itself, or listen
+         * (queue.c). */
         [SQLOCK_SQL_WAITERS] = {.text =
             "SELECT ((L.classid::bigint << 32) | L.objid::bigint) "
             "- L.objid::bigint % 2, concat_ws(' ', "

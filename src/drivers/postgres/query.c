@@ -20,7 +20,7 @@ bool lk_pg_is_alive(lk_pg *session)
 {
     struct pollfd entry = {.events = POLLIN};
 
-    /* What arrives at an idle session is the server's goodbye or news of a
+    /* An idle session receives nothing but the server's goodbye or news of a
      * setting: read on until there is nothing. */
     while (session->conn != NULL && !session->dead) {
         if (lk_pg_is_aborted(session) ||

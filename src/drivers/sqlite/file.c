@@ -18,7 +18,8 @@
 #include "base/url.h"
 #include "drivers/sqlite/connection.h"
 
-/* What uriUnixFilenameToUriStringA() may need: "file://", each byte escaped. */
+/* The most bytes that uriUnixFilenameToUriStringA() writes: "file://", and each
+ * byte escaped. */
 #define URI_ROOM(length) (8 + 3 * (length))
 
 /* Read the URL's parameters: "synchronous", at most once, and no fragment. */

@@ -162,9 +162,9 @@ static bool take_turn(struct lk_sqlite *c, int64_t queue)
     return c->next_byte != 0 && try_byte(c, queue);
 }
 
-/* What the helper thread works on is its starter's: a thread that is cancelled
- * does not leave its functions, and AddressSanitizer would still guard what
- * they had on the stack. */
+/* The helper thread's variables, which its starter has: a thread that is
+ * cancelled does not leave its functions, and AddressSanitizer would still
+ * guard their stack. */
 struct helper {
     struct lk_sqlite *c;
     struct flock next, lock;

@@ -7,8 +7,8 @@
  *     1: -> OFDLCK ADVISORY  WRITE -1 fe:00:1234 100 100
  *
  * that is the file and the bytes, but no process: these locks belong to open
- * file descriptions.  What stat() gives as the device is another one on some
- * file systems, so a lock is put on the file and looked for in fdinfo.
+ * file descriptions.  On some file systems stat() gives another number of the
+ * device, so a lock is put on the file and looked for in fdinfo.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -19,9 +19,9 @@
 # recorded in the transaction that it runs in, with a token that is null, and so
 # refused, unless the lease is still ours.
 #
-# What is not to run in a transaction says so in its first line, "-- outside a
-# transaction"; with MySQL and MariaDB, whose DDL commits by itself, what may run
-# in one says "-- in a transaction".  The others are recorded as begun before and
+# A file that must not run in a transaction says so in its first line, "-- outside
+# a transaction"; with MySQL and MariaDB, whose DDL commits by itself, a file that
+# may run in one says "-- in a transaction".  The others are recorded as begun before and
 # as done afterwards, and run again if the one who began them did not end: they
 # have to be written so that this does no harm.
 set -eu
@@ -207,7 +207,7 @@ apply() { # FILE VERSION NAME
     fi
 }
 
-# What the C example does not know is in a table of its own.
+# Columns that the C example does not know are in a table of their own.
 echo "$quiet CREATE TABLE IF NOT EXISTS migration_log (version INTEGER PRIMARY KEY,
     name VARCHAR(255) NOT NULL, state INTEGER NOT NULL, token BIGINT NOT NULL);
 CREATE TABLE IF NOT EXISTS migration_file (version INTEGER PRIMARY KEY,

@@ -4,7 +4,7 @@
 #ifndef DEMO_CREW_H
 #define DEMO_CREW_H
 
-/** What a process does; 0 when all went well.  Says itself what did not. */
+/** The work of a process; 0 when all went well.  It reports its errors. */
 typedef int (*crew_job)(int index, void *context);
 
 /** Called about ten times a second while processes run. */

@@ -46,17 +46,17 @@ void order_first_stock(const struct settings *settings, int64_t *quantities);
 
 /* ---------------------------------------------------------------- board -- */
 
-/* What was answered to an order. */
+/* The answer to an order. */
 enum { NO_ANSWER, DONE, REFUSED };
 
 struct mark {
     atomic_int answer;          /* the first one */
     atomic_int deducted;        /* how often as something new */
-    atomic_int restored;        /* likewise */
+    atomic_int restored;        /* how often as something new */
     _Atomic int64_t latency_ns; /* of the order at this position */
 };
 
-/* What the table says after a run, held against what the workers were told. */
+/* Differences between the table after a run and the workers' answers. */
 struct tally {
     int64_t oversold;  /* units sold that were not there */
     int64_t twice;     /* orders deducted, or given back, more than once */

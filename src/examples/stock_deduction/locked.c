@@ -1,11 +1,11 @@
 /*
  * locked.c - read, compare, write, with a lock around it
  *
- * What one does with a lock where nothing better is at hand: right, and slow,
- * since one order takes about ten round trips during which nobody else gets at
- * the item.  The lease is guarded in the transaction, so that a worker that was
- * held up for too long cannot write; what was answered to an order is kept
- * beside the stock, as the quantity of an item of its own.
+ * The way for those who have a lock and nothing better: right, and slow, since
+ * one order takes about ten round trips during which nobody else gets at the
+ * item.  The lease is guarded in the transaction, so that a worker that was
+ * held up for too long cannot write; the answer to an order is kept beside
+ * the stock, as the quantity of an item of its own.
  */
 #include "way.h"
 

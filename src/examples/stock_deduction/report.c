@@ -64,7 +64,7 @@ static void print_row(const struct run *run)
            p99, board->retries, tally->oversold, tally->twice, tally->lost);
 }
 
-/* What a whole bar stands for: the fastest. */
+/* Find the rate that a whole bar stands for: the fastest. */
 static int64_t find_most(const struct run *runs, int count)
 {
     int64_t most = 0;

@@ -1,9 +1,9 @@
 /*
  * way.h - a way to sell: one row of the demo's table
  *
- * Every way sells the same orders.  What is sold, and how often an order comes
- * in, is the worker's business; a way has to answer each order once and for
- * all, and to leave the stock right.
+ * Every way sells the same orders.  The worker chooses the items, and how often
+ * an order comes in; a way has to answer each order once and for all, and to
+ * leave the stock right.
  */
 #ifndef DEMO_WAY_H
 #define DEMO_WAY_H

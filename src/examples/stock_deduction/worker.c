@@ -29,7 +29,7 @@ int64_t demo_now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* What fails for one mostly fails for all: the first one says so. */
+/* Report an error, once in a run: most errors come to all workers at once. */
 static int complain(const struct worker *worker, const struct order *order,
                     const char *what, const sqlock_error *err)
 {

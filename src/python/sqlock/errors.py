@@ -1,4 +1,4 @@
-"""What went wrong, as exceptions: a class for each code of the library."""
+"""Errors as exceptions: a class for each code of the library."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ OnLost = Callable[["Lease", LockLost], object]
 class Handle:
     """A handle of the library: one owner of one lock.
 
-    Each call keeps a reference to it, so the last one to go may drop it.  What
-    is still held then is released in the background.
+    Each call keeps a reference to it, so the last one to go may drop it.  A
+    lock that is still held then is released in the background.
     """
 
     __slots__ = ("registry", "pointer", "__weakref__")

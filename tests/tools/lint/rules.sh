@@ -180,6 +180,16 @@ for file in "${all[@]}"; do
         echo "$file:$line: an open end"
     done
     case $file in
+    tests/* | .ci/* | docker/* | Makefile) ;;
+    *)
+        grep -nE '((/\*\*?|///| \*|//|#) |\.  )(What|Who|Whoever|Whatever|Likewise)\>' \
+            "$file" | grep -v 'What a lock promises$' |
+            while IFS=: read -r line text; do
+                echo "$file:$line: a sentence without a subject"
+            done
+        ;;
+    esac
+    case $file in
     Makefile) ;;
     *) grep -nP '\t| +$' "$file" | while IFS=: read -r line text; do
         echo "$file:$line: a tab or a blank at the end"
