@@ -159,7 +159,8 @@ typedef struct sqlock_break_options {
 
 /**
  * End another owner's lease: its next renewal or release finds it lost.  The
- * lock becomes free when the lease would have expired, or at once with `now`.
+ * lock becomes free when the lease would have expired, or at once with `now`:
+ * waiters notice within 5 seconds even if the holder's process has stopped.
  * sqlock's layout keeps who and why in the row until the next acquisition.
  *
  * @return 0            broken

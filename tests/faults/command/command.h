@@ -19,6 +19,7 @@ extern const struct topic topic_signals;
 /* Shared with every process of the family, in a file. */
 struct activity {
     atomic_llong last_us; /* CLOCK_REALTIME, when one of them was last alive */
+    atomic_int last_pid;  /* that one */
     atomic_int members;   /* how many have begun, but not those that only pass
                              on what they are */
     atomic_int terms;     /* TERM that the command itself has got and ignored */
@@ -46,6 +47,7 @@ struct job {
     size_t filler_bytes; /* that keep it from saying anything */
     char file[256];
     struct activity *activity;
+    int64_t clock_offset_us; /* of CLOCK_REALTIME from CLOCK_BOOTTIME */
 };
 
 /* Start `sqlock run OPTIONS NAME -- this program as a family`; the options end
@@ -58,6 +60,9 @@ bool job_has_said(struct job *job, const char *text);
 
 /* Wait until it has. */
 void job_await(struct job *job, const char *text);
+
+/* Tell whether sqlock has ended, without waiting. */
+bool job_has_ended(const struct job *job);
 
 /* From now on nobody reads what it says, and the pipe is full. */
 void job_deafen(struct job *job);

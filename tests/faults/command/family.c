@@ -30,6 +30,7 @@ static void be_active(void)
     while (last < now &&
            !atomic_compare_exchange_weak(&activity->last_us, &last, now))
         continue;
+    atomic_store(&activity->last_pid, getpid());
 }
 
 static void rest(long ms)

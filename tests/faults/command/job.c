@@ -235,7 +235,7 @@ int job_end(struct job *job)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static bool has_ended(const struct job *job)
+bool job_has_ended(const struct job *job)
 {
     struct pollfd end = {.fd = job->pidfd, .events = POLLIN};
 
@@ -252,9 +252,9 @@ void job_run(struct job *job, const struct fixture *fixture, const char *url,
     while (!is_there) {
         job_start(job, fixture, url, options, kind);
         is_there = wait_until(atomic_load(&job->activity->members) >= members ||
-                                  has_ended(job),
+                                  job_has_ended(job),
                               PATIENCE_MS) &&
-                   !has_ended(job);
+                   !job_has_ended(job);
         /* A busy server may not answer in time, the first claim or renewal. */
         if (!is_there)
             status = job_end(job);
