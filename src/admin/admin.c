@@ -8,6 +8,7 @@
 #include "admin/info.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "lease/options.h"
 
@@ -74,16 +75,18 @@ static int check_audit(const char *text, const char *what, sqlock_error *err)
     return 0;
 }
 
-static int check_break(const struct lk_store *store,
-                       const sqlock_break_options *options, sqlock_error *err)
+static int complete_break(sqlock_break_options *options,
+                          const sqlock_break_options *given,
+                          const struct lk_store *store, sqlock_error *err)
 {
+    static const struct lk_sized sized = {"sqlock_break_options",
+                                          "SQLOCK_BREAK_INIT", sizeof *options};
     bool has_tokens = store->layout == SQLOCK_LAYOUT_SQLOCK;
     bool has_client;
-    int rc;
+    int rc = lk_sized_read(options, &sized, given, err);
 
-    if (options == NULL || options->size != sizeof *options)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "begin sqlock_break_options with SQLOCK_BREAK_INIT");
+    if (rc < 0)
+        return rc;
     if (options->token < 0)
         return lk_error(err, SQLOCK_EINVAL,
                         "the token is %lld, but tokens are positive",
@@ -217,6 +220,7 @@ static int break_key(struct lk_store *store, const char *key,
 int sqlock_break(sqlock_registry *registry, const char *name,
                  const sqlock_break_options *options, sqlock_error *err)
 {
+    sqlock_break_options complete;
     struct lk_store *store;
     char key[SQLOCK_KEY_SIZE] = "";
     int rc;
@@ -224,13 +228,13 @@ int sqlock_break(sqlock_registry *registry, const char *name,
     rc = lk_store_of(registry, &store, err);
     if (rc < 0)
         return rc;
-    rc = check_break(store, options, err);
+    rc = complete_break(&complete, options, store, err);
     if (rc < 0)
         return rc;
     rc = sqlock_key_of(key, name, store->options.key_rule, err);
     if (rc < 0)
         return rc;
-    return break_key(store, key, options, err);
+    return break_key(store, key, &complete, err);
 }
 
 /* --- after a restore --- */

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "lease/queue.h"
 #include "sqlock.h"
 #include "sqlock/tx.h"
@@ -218,14 +219,15 @@ static int probe_all(struct probe *probe, sqlock_error *err)
 int sqlock_capabilities_of(const char *url, const sqlock_options *options,
                            sqlock_capabilities *found, sqlock_error *err)
 {
+    static const struct lk_sized sized = {
+        "sqlock_capabilities", "SQLOCK_CAPABILITIES_INIT", sizeof *found};
     struct probe probe = {.one = NULL};
     sqlock_options own;
     int rc;
 
-    if (found == NULL || found->size < sizeof found->size)
-        return lk_error(
-            err, SQLOCK_EINVAL,
-            "the capabilities argument is NULL, or its size is not set");
+    rc = lk_sized_check(&sized, found, err);
+    if (rc < 0)
+        return rc;
     rc = lk_options_complete(&own, options, err);
     if (rc < 0)
         return rc;
@@ -250,8 +252,6 @@ int sqlock_capabilities_of(const char *url, const sqlock_options *options,
     (void)sqlock_registry_close(probe.one, NULL);
     if (rc < 0)
         return rc;
-    probe.found.size = found->size;
-    memcpy(found, &probe.found,
-           found->size < sizeof probe.found ? found->size : sizeof probe.found);
+    lk_sized_write(found, &probe.found);
     return 0;
 }

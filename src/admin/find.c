@@ -12,6 +12,7 @@
 #include "admin/info.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/sized.h"
 #include "base/text.h"
 
 #define PATTERN_MAX 255 /* characters of a name, like the column */
@@ -26,13 +27,17 @@ static const char *const orders[] = {
 
 /* --- what is asked for --- */
 
-static int check(const sqlock_find_options *options, sqlock_error *err)
+static int complete(sqlock_find_options *options,
+                    const sqlock_find_options *given, sqlock_error *err)
 {
-    const char *pattern = options->pattern;
+    static const struct lk_sized sized = {"sqlock_find_options",
+                                          "SQLOCK_FIND_INIT", sizeof *options};
+    const char *pattern;
+    int rc = lk_sized_read(options, &sized, given, err);
 
-    if (options->size != sizeof *options)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "begin sqlock_find_options with SQLOCK_FIND_INIT");
+    if (rc < 0)
+        return rc;
+    pattern = options->pattern;
     if ((size_t)options->sort >= ORDERS)
         return lk_error(err, SQLOCK_EINVAL,
                         "unknown sort order: use a sqlock_sort");
@@ -186,8 +191,7 @@ static int read_all(struct lk_store *store,
 int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
                 sqlock_info **rows, size_t *count, sqlock_error *err)
 {
-    const sqlock_find_options defaults = SQLOCK_FIND_INIT;
-    const sqlock_find_options *chosen = options != NULL ? options : &defaults;
+    sqlock_find_options chosen;
     char like[2 * PATTERN_MAX + 1];
     struct lk_arguments arguments;
     struct lk_store *store;
@@ -200,17 +204,17 @@ int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
     *count = 0;
     rc = lk_store_of(registry, &store, err);
     if (rc == 0)
-        rc = check(chosen, err);
+        rc = complete(&chosen, options, err);
     if (rc < 0)
         return rc;
     if (store->statements[SQLOCK_SQL_FIND].text == NULL ||
         store->statements[SQLOCK_SQL_FIND_PAGE].text == NULL)
         return lk_error(err, SQLOCK_ENOTSUP, "this driver cannot find locks");
-    fill(store, chosen, like, &arguments);
-    rc = chosen->limit != 0
+    fill(store, &chosen, like, &arguments);
+    rc = chosen.limit != 0
              ? read_limited(store, &arguments, rows, count, err)
-             : read_all(store, &arguments, chosen->sort, rows, count, err);
-    if (rc == 0 && chosen->waiters)
+             : read_all(store, &arguments, chosen.sort, rows, count, err);
+    if (rc == 0 && chosen.waiters)
         rc = add_waiters(store, *rows, *count, err);
     if (rc < 0) {
         sqlock_info_free(*rows, *count);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/text.h"
 
 #define TTL_DEFAULT_MS 10000u
@@ -122,18 +123,12 @@ static int check_choices(const sqlock_options *options, sqlock_error *err)
 int lk_options_complete(sqlock_options *out, const sqlock_options *given,
                         sqlock_error *err)
 {
-    int rc;
+    static const struct lk_sized sized = {"sqlock_options",
+                                          "SQLOCK_OPTIONS_INIT", sizeof *out};
+    int rc = lk_sized_read(out, &sized, given, err);
 
-    memset(out, 0, sizeof *out);
-    if (given != NULL) {
-        if (given->size < sizeof given->size || given->size > sizeof *out)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "sqlock_options.size is %zu: begin with "
-                            "SQLOCK_OPTIONS_INIT",
-                            given->size);
-        memcpy(out, given, given->size);
-    }
-    out->size = sizeof *out;
+    if (rc < 0)
+        return rc;
     if (out->region == NULL)
         out->region = "DEFAULT";
     if (out->table_prefix == NULL)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "sqlock/stats.h"
 
 sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)
@@ -27,22 +28,18 @@ uint32_t sqlock_registry_epoch(sqlock_registry *registry,
 int sqlock_registry_stats(sqlock_registry *registry, sqlock_stats *out,
                           sqlock_error *err)
 {
+    static const struct lk_sized sized = {"sqlock_stats", "SQLOCK_STATS_INIT",
+                                          sizeof *out};
     sqlock_stats all = SQLOCK_STATS_INIT;
-    size_t size;
+    int rc = lk_sized_check(&sized, out, err);
 
-    if (registry == NULL || out == NULL)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "the registry or the stats argument is NULL");
-    size = out->size;
-    if (size < sizeof out->size || size > sizeof all)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "sqlock_stats.size is %zu: begin with "
-                        "SQLOCK_STATS_INIT",
-                        size);
+    if (rc < 0)
+        return rc;
+    if (registry == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the registry is NULL");
     if (lk_store_check(&registry->store, NULL) < 0)
         return lk_store_check(&registry->store, err);
     lk_stats_read(&registry->store.db.stats, &all);
-    all.size = size;
-    memcpy(out, &all, size);
+    lk_sized_write(out, &all);
     return 0;
 }

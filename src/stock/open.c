@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "stock/columns.h"
 #include "stock/names.h"
@@ -55,17 +56,12 @@ static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
 static int complete(sqlock_stock_options *out,
                     const sqlock_stock_options *given, sqlock_error *err)
 {
-    int rc;
+    static const struct lk_sized sized = {"sqlock_stock_options",
+                                          "SQLOCK_STOCK_INIT", sizeof *out};
+    int rc = lk_sized_read(out, &sized, given, err);
 
-    memset(out, 0, sizeof *out);
-    if (given != NULL) {
-        if (given->size < sizeof given->size || given->size > sizeof *out)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "sqlock_stock_options.size is %zu: begin with "
-                            "SQLOCK_STOCK_INIT",
-                            given->size);
-        memcpy(out, given, given->size);
-    }
+    if (rc < 0)
+        return rc;
     if (!is_strategy(out->strategy))
         return lk_error(err, SQLOCK_EINVAL, "unknown stock strategy %d",
                         (int)out->strategy);

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/sized.h"
 
 #define PAGE_ROWS 1000
 #define AGE_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
@@ -32,15 +33,12 @@ static int complete(struct reap *reap, const sqlock_stock_reap_options *given,
                     sqlock_error *err)
 {
     sqlock_stock_reap_options *options = &reap->options;
+    static const struct lk_sized sized = {
+        "sqlock_stock_reap_options", "SQLOCK_STOCK_REAP_INIT", sizeof *options};
+    int rc = lk_sized_read(options, &sized, given, err);
 
-    if (given != NULL) {
-        if (given->size != sizeof *options)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "sqlock_stock_reap_options.size is %zu: begin with "
-                            "SQLOCK_STOCK_REAP_INIT",
-                            given->size);
-        *options = *given;
-    }
+    if (rc < 0)
+        return rc;
     if (options->retention_ms == 0)
         options->retention_ms = SQLOCK_STOCK_RETENTION_DEFAULT_MS;
     if (options->retention_ms < SQLOCK_STOCK_RETENTION_MIN_MS ||

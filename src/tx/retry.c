@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
+#include "base/sized.h"
 #include "tx/tx.h"
 
 #define ATTEMPTS_DEFAULT 100u
@@ -17,15 +18,12 @@
 static int complete(sqlock_retry_options *out,
                     const sqlock_retry_options *given, sqlock_error *err)
 {
-    memset(out, 0, sizeof *out);
-    if (given != NULL) {
-        if (given->size < sizeof given->size || given->size > sizeof *out)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "sqlock_retry_options.size is %zu: begin with "
-                            "SQLOCK_RETRY_INIT",
-                            given->size);
-        memcpy(out, given, given->size);
-    }
+    static const struct lk_sized sized = {"sqlock_retry_options",
+                                          "SQLOCK_RETRY_INIT", sizeof *out};
+    int rc = lk_sized_read(out, &sized, given, err);
+
+    if (rc < 0)
+        return rc;
     if (out->attempts == 0)
         out->attempts = ATTEMPTS_DEFAULT;
     if (out->deadline_ms == 0)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/sized.h"
 #include "db/template.h"
 #include "tx/tx.h"
 
@@ -72,20 +73,15 @@ static int quote_table(char out[LK_QUOTED_SIZE], const char *name,
     return 0;
 }
 
-/* Copy the struct; members missing from an older header become zero. */
 static int copy_table(sqlock_table *out, const sqlock_table *table,
                       sqlock_error *err)
 {
+    static const struct lk_sized sized = {"sqlock_table", "SQLOCK_TABLE_INIT",
+                                          sizeof *out};
+
     if (table == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the table is NULL");
-    if (table->size < sizeof table->size || table->size > sizeof *out)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "sqlock_table.size is %zu: begin with "
-                        "SQLOCK_TABLE_INIT",
-                        table->size);
-    memset(out, 0, sizeof *out);
-    memcpy(out, table, table->size);
-    return 0;
+    return lk_sized_read(out, &sized, table, err);
 }
 
 int lk_tx_table_read(struct lk_tx_table *out, const sqlock_table *table,

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/sized.h"
 #include "wait/claim.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"
@@ -382,21 +383,17 @@ static int check(const struct lk_store *store, int64_t wait_ms,
                  const sqlock_acquire_options *options,
                  sqlock_acquire_options *complete, sqlock_error *err)
 {
-    memset(complete, 0, sizeof *complete);
+    static const struct lk_sized sized = {
+        "sqlock_acquire_options", "SQLOCK_ACQUIRE_INIT", sizeof *complete};
+    int rc = lk_sized_read(complete, &sized, options, err);
+
+    if (rc < 0)
+        return rc;
     if (wait_ms < SQLOCK_FOREVER)
         return lk_error(err, SQLOCK_EINVAL,
                         "wait_ms is %lld: use 0, a time in ms, or "
                         "SQLOCK_FOREVER",
                         (long long)wait_ms);
-    if (options != NULL) {
-        if (options->size < sizeof options->size ||
-            options->size > sizeof *options)
-            return lk_error(err, SQLOCK_EINVAL,
-                            "sqlock_acquire_options.size is %zu: begin with "
-                            "SQLOCK_ACQUIRE_INIT",
-                            options->size);
-        memcpy(complete, options, options->size);
-    }
     return lk_ttl_check(&store->options, &complete->ttl_ms, complete->ttl_ms,
                         store->options.ttl_ms, err);
 }

@@ -3,6 +3,7 @@
  */
 #include "conformance.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -347,6 +348,36 @@ test_F80_breaking_another_than_the_holder_is_a_conflict(void **state)
     lock_drop(lock);
 }
 
+/* A program that was compiled with an older header has shorter structs. */
+static void test_options_of_an_older_header_are_taken(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_find_options find = SQLOCK_FIND_INIT;
+    sqlock_break_options how = SQLOCK_BREAK_INIT;
+    char region[64];
+    sqlock_registry *registry = own_region(f, region);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
+    sqlock_info *rows;
+    size_t count;
+    int rc;
+
+    lock_take(lock, 0);
+    find.pattern = "nothing*";
+    find.size = offsetof(sqlock_find_options, pattern);
+    rc = sqlock_find(registry, &find, &rows, &count, &f->err);
+    assert_lock_ok(rc, &f->err);
+    assert_int_equal(count, 1); /* the pattern is not known */
+    how.client_id = rows[0].client_id;
+    how.reason = "\xff";
+    how.size = offsetof(sqlock_break_options, reason);
+    rc = sqlock_break(registry, f->name, &how, &f->err);
+    assert_lock_ok(rc, &f->err);
+    sqlock_info_free(rows, count);
+    assert_true(sqlock_release(lock, &f->err) < 0);
+    lock_drop(lock);
+    registry_end(registry);
+}
+
 static void test_breaking_what_is_not_there(void **state)
 {
     struct fixture *f = *state;
@@ -523,6 +554,8 @@ static const struct test tests[] = {
     TEST(test_breaking_now_frees_at_once),
     TEST_ON(test_F80_breaking_keeps_who_and_why, ON_ALL, IN_SQLOCK),
     TEST(test_F80_breaking_another_than_the_holder_is_a_conflict),
+    TEST(test_options_of_an_older_header_are_taken),
+    TEST(test_options_of_an_older_header_are_taken),
     TEST(test_breaking_what_is_not_there),
     TEST_ON(test_a_holder_is_named_by_client_id_or_token, ON_ALL, IN_SQLOCK),
     TEST_ON(test_a_token_names_no_peer, ON_ALL, IN_SQLOCK),

@@ -5,6 +5,7 @@
 #include "suite.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -319,6 +320,10 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     options.size = 1;
     assert_code(SQLOCK_EINVAL,
                 sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    /* An older header's, without what came after the retention. */
+    options.size = offsetof(sqlock_stock_reap_options, dry_run);
+    assert_lock_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err),
+                   &f->err);
     write_old_orders(f, item);
     options = (sqlock_stock_reap_options)SQLOCK_STOCK_REAP_INIT;
     options.progress = stop;

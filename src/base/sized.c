@@ -1,0 +1,48 @@
+/*
+ * sized.c - see sized.h
+ */
+#include "base/sized.h"
+
+#include <string.h>
+
+static size_t size_of(const void *given)
+{
+    size_t size;
+
+    memcpy(&size, given, sizeof size);
+    return size;
+}
+
+int lk_sized_check(const struct lk_sized *sized, const void *given,
+                   sqlock_error *err)
+{
+    if (given == NULL)
+        return lk_error(err, SQLOCK_EINVAL, "the %s argument is NULL",
+                        sized->type);
+    if (size_of(given) < sizeof(size_t) || size_of(given) > sized->size)
+        return lk_error(err, SQLOCK_EINVAL,
+                        "%s.size is %zu: begin with %s, and do not use a "
+                        "library that is older than the header",
+                        sized->type, size_of(given), sized->init);
+    return 0;
+}
+
+int lk_sized_read(void *out, const struct lk_sized *sized, const void *given,
+                  sqlock_error *err)
+{
+    int rc = given != NULL ? lk_sized_check(sized, given, err) : 0;
+
+    memset(out, 0, sized->size);
+    if (rc == 0 && given != NULL)
+        memcpy(out, given, size_of(given));
+    memcpy(out, &sized->size, sizeof sized->size);
+    return rc;
+}
+
+void lk_sized_write(void *out, const void *full)
+{
+    size_t size = size_of(out);
+
+    memcpy(out, full, size);
+    memcpy(out, &size, sizeof size);
+}
