@@ -50,23 +50,15 @@ static int run(const struct look *look, const sqlock_template *template,
                struct lk_arguments *arguments, bool is_write,
                sqlock_result *result, sqlock_error *err)
 {
-    struct lk_statement statement;
     struct lk_run run = {
-        .statement = &statement,
         .arguments = arguments,
         .deadline_ns = look->deadline_ns,
         .is_repeatable = true,
         .is_write = is_write,
     };
-    int rc = lk_statement_render(&statement, look->db->driver->dialect,
-                                 template, look->table.quoted, 0);
 
-    if (rc < 0)
-        (void)lk_error(err, rc, "%s", sqlock_strerror(rc));
-    else
-        rc = lk_db_run(look->db, &run, result, err);
-    lk_statement_clear(&statement);
-    return rc;
+    return lk_db_run_template(look->db, template, &look->table, &run, result,
+                              err);
 }
 
 /* Read the columns of a table.  0; ENOTFOUND, without filling err; ESCHEMA: the
@@ -80,9 +72,7 @@ static int describe(const struct look *look, sqlock_error *err)
     sqlock_result columns = {0};
     int rc;
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
-    lk_argument_text(&arguments, SQLOCK_P_REGION,
-                     table->schema[0] != '\0' ? table->schema : NULL);
+    lk_table_arguments(table, &arguments);
     rc = run(look, template, &arguments, false, &columns, err);
     if (rc == 0 && columns.rows == 0)
         rc = SQLOCK_ENOTFOUND;

@@ -207,6 +207,24 @@ static int run_once(struct lk_db *db, struct lk_run *run, int64_t latest_ns,
     return rc;
 }
 
+int lk_db_run_template(struct lk_db *db, const sqlock_template *template,
+                       const struct lk_table *table, struct lk_run *run,
+                       sqlock_result *result, sqlock_error *err)
+{
+    struct lk_statement statement;
+    int rc = lk_statement_render(&statement, db->driver->dialect, template,
+                                 table->quoted, 0);
+
+    if (rc < 0)
+        return lk_error(err, rc, "cannot write a statement about %s: %s",
+                        table->plain, sqlock_strerror(rc));
+    run->statement = &statement;
+    rc = lk_db_run(db, run, result, err);
+    run->statement = NULL;
+    lk_statement_clear(&statement);
+    return rc;
+}
+
 int lk_db_not_applied(int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_ECANCELED)

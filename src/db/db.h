@@ -9,6 +9,7 @@
 #include "db/ids.h"
 #include "db/pool.h"
 #include "db/statement.h"
+#include "db/table.h"
 #include "db/watchdog.h"
 #include "sqlock/driver.h"
 
@@ -85,6 +86,13 @@ struct lk_run {
  */
 int lk_db_run(struct lk_db *db, struct lk_run *run, sqlock_result *result,
               sqlock_error *err);
+
+/* Render a template about a table and run it, for statements that are sent
+ * seldom.  `run` has no statement yet.  Results also as lk_statement_render().
+ */
+int lk_db_run_template(struct lk_db *db, const sqlock_template *template,
+                       const struct lk_table *table, struct lk_run *run,
+                       sqlock_result *result, sqlock_error *err);
 
 /* Translate the result of a statement that was not applied and is not retried.
  * ECANCELED (a time limit, the server's or ours) and ERETRY (a conflict in

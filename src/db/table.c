@@ -82,3 +82,11 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
 {
     return lk_table_named(out, prefix, "LOCK", dialect, err);
 }
+
+void lk_table_arguments(const struct lk_table *table,
+                        struct lk_arguments *arguments)
+{
+    lk_argument_text(arguments, SQLOCK_P_KEY, table->name);
+    lk_argument_text(arguments, SQLOCK_P_REGION,
+                     table->schema[0] != '\0' ? table->schema : NULL);
+}

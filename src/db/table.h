@@ -5,6 +5,7 @@
 #ifndef LK_TABLE_H
 #define LK_TABLE_H
 
+#include "db/statement.h"
 #include "sqlock/driver.h"
 
 #define LK_IDENTIFIER_MAX 255
@@ -26,5 +27,9 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
 /* Make the name of another table beside it: "INT_" and "DONE" make INT_DONE. */
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err);
+
+/* Set the parameters by which statements about the catalogue name a table. */
+void lk_table_arguments(const struct lk_table *table,
+                        struct lk_arguments *arguments);
 
 #endif

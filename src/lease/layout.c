@@ -19,29 +19,17 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
                const struct lk_table *table, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err)
 {
-    const sqlock_dialect *dialect = db->driver->dialect;
-    struct lk_statement statement;
     struct lk_arguments arguments = {0};
     struct lk_run run = {
-        .statement = &statement,
         .arguments = &arguments,
         .deadline_ns = deadline_ns,
         .is_repeatable = true,
         .is_first = true,
     };
-    int rc;
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
-    lk_argument_text(&arguments, SQLOCK_P_REGION,
-                     table->schema[0] != '\0' ? table->schema : NULL);
-    rc = lk_statement_render(&statement, dialect, &dialect->statements[kind],
-                             table->quoted, 0);
-    if (rc < 0)
-        (void)lk_error(err, rc, "cannot prepare to read the catalogue");
-    else
-        rc = lk_db_run(db, &run, result, err);
-    lk_statement_clear(&statement);
-    return rc;
+    lk_table_arguments(table, &arguments);
+    return lk_db_run_template(db, &db->driver->dialect->statements[kind], table,
+                              &run, result, err);
 }
 
 static int check_server(struct lk_db *db, const struct lk_table *table,

@@ -43,27 +43,19 @@ static int ask(sqlock_lock *lock, const char *tag, sqlock_result *result,
                sqlock_error *err)
 {
     struct lk_store *store = &lock->registry->store;
-    const sqlock_dialect *dialect = store->db.driver->dialect;
-    struct lk_statement statement = {.text = NULL};
     struct lk_arguments arguments;
-    struct lk_run run = {.statement = &statement,
-                         .arguments = &arguments,
+    struct lk_run run = {.arguments = &arguments,
                          .deadline_ns = lk_store_deadline(store),
                          .is_repeatable = true};
     char part[TAG_LOCK_SIZE];
-    int rc;
 
     write_lock_part(lock, part);
-    rc = lk_statement_render(&statement, dialect, &dialect->stale_sessions,
-                             store->table.quoted, 0);
-    if (rc < 0)
-        return lk_error(err, rc, "%s", sqlock_strerror(rc));
     lk_store_arguments(store, lock->entry->key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_NAME, part);
     lk_argument_text(&arguments, SQLOCK_P_HOLDER, tag);
-    rc = lk_db_run(&store->db, &run, result, err);
-    lk_statement_clear(&statement);
-    return rc;
+    return lk_db_run_template(&store->db,
+                              &store->db.driver->dialect->stale_sessions,
+                              &store->table, &run, result, err);
 }
 
 int sqlock_stale_sessions(sqlock_lock *lock, int64_t *count, sqlock_error *err)

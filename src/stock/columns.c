@@ -15,27 +15,16 @@ static int ask(struct lk_db *db, const sqlock_template *template,
                const struct lk_table *table, int64_t deadline_ns,
                sqlock_result *rows, sqlock_error *err)
 {
-    struct lk_statement statement;
     struct lk_arguments arguments = {0};
     struct lk_run run = {
-        .statement = &statement,
         .arguments = &arguments,
         .deadline_ns = deadline_ns,
         .is_repeatable = true,
         .is_first = true,
     };
-    int rc;
 
-    lk_argument_text(&arguments, SQLOCK_P_KEY, table->name);
-    lk_argument_text(&arguments, SQLOCK_P_REGION,
-                     table->schema[0] != '\0' ? table->schema : NULL);
-    rc = lk_statement_render(&statement, db->driver->dialect, template, "", 0);
-    if (rc < 0)
-        (void)lk_error(err, rc, "cannot prepare to read the catalogue");
-    else
-        rc = lk_db_run(db, &run, rows, err);
-    lk_statement_clear(&statement);
-    return rc;
+    lk_table_arguments(table, &arguments);
+    return lk_db_run_template(db, template, table, &run, rows, err);
 }
 
 int lk_columns_read(struct lk_columns *out, struct lk_db *db,

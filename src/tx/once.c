@@ -97,38 +97,44 @@ int sqlock_once_schema_create(const char *url, const sqlock_options *options,
 
 /* --- reading --- */
 
-/* Read the record, and its author into client_id.  ENOTFOUND: there is none. */
-static int read_record(struct lk_store *store, const char *key,
-                       char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
+/* Run a statement on the table of records; clear the result afterwards. */
+static int run_once(struct lk_store *store, const char *text,
+                    const struct lk_arguments *arguments, bool is_write,
+                    sqlock_result *result, sqlock_error *err)
 {
-    static const sqlock_template template = {
-        .text = "SELECT CLIENT_ID FROM {table} WHERE LOCK_KEY = {1} AND "
-                "REGION = {2}"};
-    const sqlock_dialect *dialect = store->db.driver->dialect;
-    struct lk_statement statement = {.text = NULL};
-    struct lk_arguments arguments;
-    struct lk_run run = {.statement = &statement,
-                         .arguments = &arguments,
+    const sqlock_template template = {.text = text};
+    struct lk_run run = {.arguments = arguments,
                          .deadline_ns = lk_store_deadline(store),
-                         .is_repeatable = true};
-    sqlock_result result = {0};
+                         .is_repeatable = true,
+                         .is_write = is_write};
     struct lk_table table;
     int rc;
 
     rc = find_table(&table, &store->options, store->db.driver, err);
     if (rc < 0)
         return rc;
-    rc = lk_statement_render(&statement, dialect, &template, table.quoted, 0);
-    if (rc < 0)
-        rc = lk_error(err, rc, "%s", sqlock_strerror(rc));
-    lk_store_arguments(store, key, &arguments);
-    if (rc == 0)
-        rc = lk_db_run(&store->db, &run, &result, err);
+    rc = lk_db_run_template(&store->db, &template, &table, &run, result, err);
     if (rc == SQLOCK_ESCHEMA)
         rc = lk_error(err, rc,
                       "there is no table %s in this database: create it with "
                       "`sqlock init --once`",
                       table.plain);
+    return rc;
+}
+
+/* Read the record, and its author into client_id.  ENOTFOUND: there is none. */
+static int read_record(struct lk_store *store, const char *key,
+                       char client_id[SQLOCK_KEY_SIZE], sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    lk_store_arguments(store, key, &arguments);
+    rc = run_once(store,
+                  "SELECT CLIENT_ID FROM {table} WHERE LOCK_KEY = {1} AND "
+                  "REGION = {2}",
+                  &arguments, false, &result, err);
     if (rc == 0 && result.rows == 0)
         rc = lk_error(err, SQLOCK_ENOTFOUND, "there is no such record");
     if (rc == 0)
@@ -136,7 +142,6 @@ static int read_record(struct lk_store *store, const char *key,
             client_id, SQLOCK_KEY_SIZE, "%s",
             result.cells[0].type == SQLOCK_TEXT ? result.cells[0].text : "");
     sqlock_result_clear(&result);
-    lk_statement_clear(&statement);
     return rc;
 }
 
@@ -301,39 +306,6 @@ static int copy_rows(const sqlock_result *result, sqlock_once_info **out,
             return lk_error_nomem(err);
     }
     return 0;
-}
-
-/* Run a statement on the table of records; clear the result afterwards. */
-static int run_once(struct lk_store *store, const char *text,
-                    const struct lk_arguments *arguments, bool is_write,
-                    sqlock_result *result, sqlock_error *err)
-{
-    const sqlock_template template = {.text = text};
-    struct lk_statement statement = {.text = NULL};
-    struct lk_run run = {.statement = &statement,
-                         .arguments = arguments,
-                         .deadline_ns = lk_store_deadline(store),
-                         .is_repeatable = true,
-                         .is_write = is_write};
-    struct lk_table table;
-    int rc;
-
-    rc = find_table(&table, &store->options, store->db.driver, err);
-    if (rc < 0)
-        return rc;
-    rc = lk_statement_render(&statement, store->db.driver->dialect, &template,
-                             table.quoted, 0);
-    if (rc < 0)
-        rc = lk_error(err, rc, "%s", sqlock_strerror(rc));
-    if (rc == 0)
-        rc = lk_db_run(&store->db, &run, result, err);
-    if (rc == SQLOCK_ESCHEMA)
-        rc = lk_error(err, rc,
-                      "there is no table %s in this database: create it with "
-                      "`sqlock init --once`",
-                      table.plain);
-    lk_statement_clear(&statement);
-    return rc;
 }
 
 int sqlock_once_list(sqlock_registry *registry, const char *name,
