@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "admin/info.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/sized.h"
 #include "base/text.h"
 #include "lease/options.h"
 

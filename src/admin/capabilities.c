@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "lease/queue.h"
 #include "sqlock.h"
 #include "sqlock/tx.h"

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "admin/info.h"
+#include "base/check.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/sized.h"
 #include "base/text.h"
 
 #define PATTERN_MAX 255 /* characters of a name, like the column */

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "base/text.h"
 
 #define TTL_DEFAULT_MS 10000u
@@ -22,17 +22,6 @@
 #define POOL_MAX 64u
 #define POLL_DEFAULT_MS 100u
 #define HANDOFFS_DEFAULT 16u
-
-static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
-                        uint32_t least, uint32_t most, sqlock_error *err)
-{
-    if (*value == 0)
-        *value = otherwise;
-    if (*value < least || *value > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s is %u, but must be %u to %u",
-                        name, *value, least, most);
-    return 0;
-}
 
 static int check_text(const char *name, const char *text, size_t most,
                       sqlock_error *err)
@@ -66,20 +55,21 @@ static int check_times(sqlock_options *options, sqlock_error *err)
     uint32_t statement;
     int rc;
 
-    rc = check_number("ttl_ms", &options->ttl_ms, TTL_DEFAULT_MS, LK_TTL_MIN_MS,
-                      LK_TTL_MAX_MS, err);
+    rc = lk_check_number("ttl_ms", &options->ttl_ms, TTL_DEFAULT_MS,
+                         LK_TTL_MIN_MS, LK_TTL_MAX_MS, err);
     if (rc < 0)
         return rc;
-    rc = check_number("peer_ttl_ms", &options->peer_ttl_ms, TTL_DEFAULT_MS,
-                      LK_TTL_MIN_MS, LK_TTL_MAX_MS, err);
+    rc = lk_check_number("peer_ttl_ms", &options->peer_ttl_ms, TTL_DEFAULT_MS,
+                         LK_TTL_MIN_MS, LK_TTL_MAX_MS, err);
     if (rc < 0)
         return rc;
     if (options->margin_ms >= options->ttl_ms)
         return lk_error(err, SQLOCK_EINVAL,
                         "margin_ms is %u, but must be less than ttl_ms (%u)",
                         options->margin_ms, options->ttl_ms);
-    rc = check_number("connect_timeout_ms", &options->connect_timeout_ms,
-                      CONNECT_DEFAULT_MS, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
+    rc = lk_check_number("connect_timeout_ms", &options->connect_timeout_ms,
+                         CONNECT_DEFAULT_MS, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS,
+                         err);
     if (rc < 0)
         return rc;
     statement = options->ttl_ms / 8;
@@ -87,8 +77,8 @@ static int check_times(sqlock_options *options, sqlock_error *err)
         statement = STATEMENT_MIN_MS;
     if (statement > STATEMENT_MAX_MS)
         statement = STATEMENT_MAX_MS;
-    rc = check_number("statement_timeout_ms", &options->statement_timeout_ms,
-                      statement, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
+    rc = lk_check_number("statement_timeout_ms", &options->statement_timeout_ms,
+                         statement, TIMEOUT_MIN_MS, TIMEOUT_MAX_MS, err);
     if (rc < 0)
         return rc;
     /* Period <= TTL / 3: two full attempts fit before any deadline. */
@@ -97,8 +87,8 @@ static int check_times(sqlock_options *options, sqlock_error *err)
             err, SQLOCK_EINVAL,
             "renew_period_ms is %u, but must be at most a third of ttl_ms (%u)",
             options->renew_period_ms, options->ttl_ms);
-    return check_number("poll_ms", &options->poll_ms, POLL_DEFAULT_MS, 1,
-                        TIMEOUT_MAX_MS, err);
+    return lk_check_number("poll_ms", &options->poll_ms, POLL_DEFAULT_MS, 1,
+                           TIMEOUT_MAX_MS, err);
 }
 
 static int check_choices(const sqlock_options *options, sqlock_error *err)
@@ -141,8 +131,8 @@ int lk_options_complete(sqlock_options *out, const sqlock_options *given,
     rc = check_text("holder_note", out->holder_note, LK_NOTE_MAX, err);
     if (rc < 0)
         return rc;
-    rc = check_number("pool_size", &out->pool_size, POOL_DEFAULT, 1, POOL_MAX,
-                      err);
+    rc = lk_check_number("pool_size", &out->pool_size, POOL_DEFAULT, 1,
+                         POOL_MAX, err);
     if (rc < 0)
         return rc;
     if (out->handoff_limit == 0)
@@ -159,8 +149,8 @@ int lk_ttl_check(const sqlock_options *options, uint32_t *out, uint32_t given,
     int rc;
 
     *out = given;
-    rc = check_number("ttl_ms", out, otherwise, LK_TTL_MIN_MS, LK_TTL_MAX_MS,
-                      err);
+    rc = lk_check_number("ttl_ms", out, otherwise, LK_TTL_MIN_MS, LK_TTL_MAX_MS,
+                         err);
     if (rc == 0 && *out <= options->margin_ms)
         rc = lk_error(err, SQLOCK_EINVAL,
                       "ttl_ms is %u, but must be more than margin_ms (%u)",

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
+#include "base/check.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "sqlock/stats.h"
 
 sqlock_layout sqlock_registry_layout(const sqlock_registry *registry)

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "base/text.h"
 #include "stock/columns.h"
 #include "stock/names.h"
@@ -42,17 +42,6 @@ const char *sqlock_stock_strategy_name(sqlock_stock_strategy strategy)
 
 /* --- options --- */
 
-static int check_number(const char *name, uint32_t *value, uint32_t otherwise,
-                        uint32_t least, uint32_t most, sqlock_error *err)
-{
-    if (*value == 0)
-        *value = otherwise;
-    if (*value < least || *value > most)
-        return lk_error(err, SQLOCK_EINVAL, "%s is %u, but must be %u to %u",
-                        name, *value, least, most);
-    return 0;
-}
-
 static int complete(sqlock_stock_options *out,
                     const sqlock_stock_options *given, sqlock_error *err)
 {
@@ -70,15 +59,16 @@ static int complete(sqlock_stock_options *out,
          out->version_column != NULL))
         return lk_error(err, SQLOCK_EINVAL,
                         "columns of a stock are given without a table");
-    rc = check_number("buckets", &out->buckets, BUCKETS_DEFAULT, 2, 256, err);
+    rc =
+        lk_check_number("buckets", &out->buckets, BUCKETS_DEFAULT, 2, 256, err);
     if (rc == 0)
-        rc = check_number("batch", &out->batch, BATCH_DEFAULT, 1, 1000, err);
+        rc = lk_check_number("batch", &out->batch, BATCH_DEFAULT, 1, 1000, err);
     if (rc == 0)
-        rc = check_number("attempts", &out->attempts, ATTEMPTS_DEFAULT, 1,
-                          UINT32_MAX, err);
+        rc = lk_check_number("attempts", &out->attempts, ATTEMPTS_DEFAULT, 1,
+                             UINT32_MAX, err);
     if (rc == 0)
-        rc = check_number("deadline_ms", &out->deadline_ms, DEADLINE_DEFAULT_MS,
-                          10, 3600000, err);
+        rc = lk_check_number("deadline_ms", &out->deadline_ms,
+                             DEADLINE_DEFAULT_MS, 10, 3600000, err);
     return rc;
 }
 

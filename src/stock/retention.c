@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
-#include "base/sized.h"
 
 #define PAGE_ROWS 1000
 #define AGE_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)

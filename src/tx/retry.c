@@ -5,10 +5,10 @@
  */
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
-#include "base/sized.h"
 #include "tx/tx.h"
 
 #define ATTEMPTS_DEFAULT 100u

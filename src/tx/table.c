@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "db/template.h"
 #include "tx/tx.h"
 

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/sized.h"
 #include "wait/claim.h"
 #include "wait/overdue.h"
 #include "wait/peers.h"

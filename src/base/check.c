@@ -1,7 +1,7 @@
 /*
- * sized.c - see sized.h
+ * check.c - see check.h
  */
-#include "base/sized.h"
+#include "base/check.h"
 
 #include <string.h>
 
@@ -45,4 +45,15 @@ void lk_sized_write(void *out, const void *full)
 
     memcpy(out, full, size);
     memcpy(out, &size, sizeof size);
+}
+
+int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,
+                    uint32_t least, uint32_t most, sqlock_error *err)
+{
+    if (*value == 0)
+        *value = otherwise;
+    if (*value < least || *value > most)
+        return lk_error(err, SQLOCK_EINVAL, "%s is %u, but must be %u to %u",
+                        name, *value, least, most);
+    return 0;
 }

@@ -1,15 +1,16 @@
 /*
- * sized.h - public structs that may grow: their first member is the size that
- * the caller's header gives them
+ * check.h - check the arguments of public functions
  */
-#ifndef LK_SIZED_H
-#define LK_SIZED_H
+#ifndef LK_CHECK_H
+#define LK_CHECK_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
-/* Names of such a struct and of its initializer, for messages. */
+/* A public struct that may grow: its first member is the size that the caller's
+ * header gives it. */
 struct lk_sized {
     const char *type; /* "sqlock_options" */
     const char *init; /* "SQLOCK_OPTIONS_INIT" */
@@ -28,5 +29,9 @@ int lk_sized_read(void *out, const struct lk_sized *sized, const void *given,
 
 /* Write the members that the caller's header has to a checked struct. */
 void lk_sized_write(void *out, const void *full);
+
+/* Replace 0 by the default, and check the limits.  EINVAL names the option. */
+int lk_check_number(const char *name, uint32_t *value, uint32_t otherwise,
+                    uint32_t least, uint32_t most, sqlock_error *err);
 
 #endif
