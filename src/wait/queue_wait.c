@@ -242,8 +242,6 @@ static int poll_row(struct lk_queue_wait *wait)
     bool is_once = wait->is_silent && wait->way != LK_QUEUE_OFF;
 
     wait->is_silent = false;
-    if (wait->place == LK_QUEUE_BEHIND) /* keep nobody else from queueing */
-        (void)step_out(wait);
     return is_once ? LK_QUEUE_POLL_CHANGE : LK_QUEUE_POLL;
 }
 

@@ -159,10 +159,15 @@ static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
 
 /* --- places in a queue --- */
 
-static int queue_for(struct session *session, int64_t ms)
+static int queue_at(struct session *session, int64_t queue, int64_t ms)
 {
     return subject.driver->wait_queue->enqueue(
-        session->connection, QUEUE, check_deadline_ns(ms), &session->err);
+        session->connection, queue, check_deadline_ns(ms), &session->err);
+}
+
+static int queue_for(struct session *session, int64_t ms)
+{
+    return queue_at(session, QUEUE, ms);
 }
 
 static void leave_queue(struct session *session)
@@ -198,7 +203,15 @@ static void test_the_next_one_keeps_its_place(void **state)
     leave_queue(&test->a);
     leave_queue(&test->b);
     assert_lock_ok(queue_for(&late, 0), &late.err);
+
+    /* Going to another queue gives the place up, too. */
+    rc = queue_for(&test->b, PATIENCE_MS);
+    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
+    assert_lock_ok(queue_at(&test->a, QUEUE + 2, 0), &test->a.err);
+    rc = queue_at(&test->b, QUEUE + 2, PATIENCE_MS);
+    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
     leave_queue(&late);
+    assert_lock_ok(queue_for(&late, 0), &late.err);
     session_close(&late);
 }
 

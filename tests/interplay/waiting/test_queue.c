@@ -116,6 +116,26 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
     close_stage(&stage);
 }
 
+/* A waiter that was next and gives up keeps nobody from being next. */
+static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
+{
+    struct fixture *f = *state;
+    sqlock_registry *another = patient(f);
+    sqlock_lock *late = lock_obtain(another, f->name);
+    struct stage stage;
+    int rc;
+
+    open_stage(&stage, f, LONG_MS);
+    rc = lock_try(late, 1500, 0, &f->err);
+    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    nap(1500);
+    lock_give(stage.held);
+    close_stage(&stage);
+    lock_drop(late);
+    registry_end(another);
+}
+
 static void test_a_release_of_many_notifies(void **state)
 {
     struct fixture *f = *state;
@@ -257,14 +277,13 @@ static void test_an_idle_waiter_sends_nothing(void **state)
         before = statements_so_far(f);
     nap(3000);
     after = statements_so_far(f);
-    /* The one that asks; on PostgreSQL, sessions that began anything lately. */
-    assert_less(after - before, 3);
+    /* The one that asks; on PostgreSQL, sessions that began anything lately; on
+     * MySQL, one reading of the row and the next wait. */
+    assert_less(after - before, f->database->bit == ON_MYSQL ? 5 : 3);
     lock_give(stage.held);
     close_stage(&stage);
 }
 
-/* Some databases count in whole seconds: what is left of a wait is spent at the
- * queue lock all the same. */
 #define LONG_LEASES 3 /* more than the sessions that wait */
 
 /* A lease that was waited for keeps the session that waited; whoever waits next
@@ -512,6 +531,7 @@ static const struct test tests[] = {
     TEST(test_a_release_notifies),
     TEST(test_a_release_notifies_one_that_has_waited_long),
     TEST_ON(test_a_broken_lease_of_a_stopped_holder_is_free, ON_ALL, IN_SQLOCK),
+    TEST(test_a_waiter_that_gives_up_leaves_its_place),
     TEST_ON(test_a_release_of_many_notifies, ON_ALL, IN_SQLOCK),
     TEST(test_a_lease_that_ends_at_once_is_taken_over),
     TEST(test_closing_a_registry_notifies),
