@@ -44,6 +44,14 @@ database_of() { # ENGINE
     esac
 }
 
+# Suites of one cluster know their database and take no name of one.
+arguments_of() { # ENGINE SUITE
+    case $2 in
+    galera | replica | group) ;;
+    *) database_of "$1" ;;
+    esac
+}
+
 program_of() { # ENGINE SUITE
     case $1 in
     mysql-client) echo "${SQLOCK_BUILD_MYSQL:-$build/mysqlclient}/tests/$2" ;;
@@ -139,7 +147,7 @@ run_suite() { # ENGINE SUITE
     [ "$engine" != spring ] || server='postgres mariadb' limit=3600
     rm -f "$result"
     SQLOCK_TEST_SERVERS=$server SQLOCK_BUILD=${program%/tests/*} \
-        SUITE_LOGS=$logs/$engine SUITE_ARGS=$(database_of "$engine") \
+        SUITE_LOGS=$logs/$engine SUITE_ARGS=$(arguments_of "$engine" "$suite") \
         SUITE_SCRIPTS=no SQLOCK_TEST_MYSQL_TREE=$trees/mysql \
         SUITE_SECONDS=$limit \
         bash tests/run.sh "$suite" >"$logs/$engine/$suite.run" 2>&1 &
