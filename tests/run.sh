@@ -11,7 +11,7 @@
 # and the exit status is 0 only if something ran, nothing failed, no suite ran
 # nothing, and, under SKIPS_FAIL=1, nothing was skipped.
 #
-# What failed is named again just above the last line, so that the end of a long
+# Failures are named again just above the last line, so that the end of a long
 # log is enough to know it; logs of failures stay in $SUITE_LOGS/failed.
 #
 # A suite that wants servers of its own has a script with.sh in its folder, which
@@ -44,7 +44,7 @@ esac
 export SQLOCK_BUILD=$build SQLOCK=$build/bin/sqlock SKIPS_FAIL
 export SQLOCK_SCALE=${SQLOCK_SCALE:-test}
 export PATH=$build/bin:$PATH
-# What is expected on a terminal depends on it.
+# The output that tests expect on a terminal depends on the locale.
 export LC_ALL=C.UTF-8
 unset LANGUAGE
 # Nor on what the user has configured.
@@ -66,7 +66,7 @@ unset MFLAGS
 queue=${SUITE_QUEUE:-}
 unset SUITE_QUEUE
 scratch=${queue:-$(mktemp -d /tmp/sqlock-run.XXXXXX)} || exit 1
-# What is running is ended first; it ends what it has started.
+# Running jobs are ended first; each ends the processes that it has started.
 finish() {
     trap '' INT TERM
     # shellcheck disable=SC2046 # numbers
@@ -167,7 +167,7 @@ name_failures() { # NAME LOG STATUS
     }
     /^(ok|skip)([ :]|$)/ { begin(); next }
     /^not ok([ :]|$)/ { fail($0); next }
-    # What a script says after the line belongs to it.
+    # Lines "# ..." of a script right after "not ok" belong to that failure.
     f && from == last[f] + 1 && failed[f] ~ /^not ok/ && /^# / {
         keep($0)
         last[f] = n
@@ -207,7 +207,7 @@ keep_log() { # LOG
     (cd "$failed" && ls -t | tail -n +51 | xargs -r rm -f)
 }
 
-# What went wrong: the lines around failures, or the end of the log.
+# Print the cause of a failure: the lines around it, or the end of the log.
 show_failure() { # LOG STATUS
     echo "---- $1 (exit status $2$([ "$2" -ne 124 ] || echo ', time is up'))"
     if grep -q '^not ok' "$1"; then
@@ -359,7 +359,7 @@ fi
 
 # ------------------------------------------------------------------ the run --
 
-# What takes longest comes first, so that no lane ends long before the others.
+# The longest suites come first, so that no lane ends long before the others.
 longest='fault renewer conformance exhaust waiting stock tx command'
 longest_scripts='install/debian cli/commands cli/once cli/lost cli/break
     migration/postgres cli/killed cli/doctor install/places'

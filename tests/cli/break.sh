@@ -9,7 +9,7 @@ tool json jansson
 me="$(id -un 2>/dev/null || id -u)@$(hostname)"
 unset SUDO_USER
 
-# Whose lease, for --token or --client-id.
+# Print the option that names the lease: --token or --client-id.
 whose() { # KEY LAYOUT
     if [ "$2" = sqlock ]; then
         echo "--token=$(sq show "$1" --json | json token)"

@@ -64,7 +64,7 @@ precedence() {
     rm "$HOME/.config/sqlock/config"
 }
 
-# What cannot be understood is refused, and said in one line with its place.
+# A faulty setting is refused, with one line that names its place.
 refused() { # WHAT PART LINE...
     local what=$1 part=$2
     shift 2

@@ -2,8 +2,8 @@
  * late.c - preloaded, it makes threads other than the first go on late after
  * they have written a counter to an event descriptor
  *
- * What is written is there at once: who waits for it answers before the writer
- * has gone on.
+ * The counter is there at once: its reader answers before the writer has gone
+ * on.
  */
 #include <stdint.h>
 #include <sys/syscall.h>

@@ -226,7 +226,7 @@ thaw() {
     kill -CONT $(processes_of "$database")
 }
 
-# Whoever comes next, as soon as the database lets it.
+# Note when the next client gets the lock, once the database answers again.
 next_grant() {
     until sq -q run -w 20 job -- date +%s%N >"$dir/next" 2>"$dir/next.err"; do
         sleep 0.05

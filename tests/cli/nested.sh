@@ -87,7 +87,7 @@ passwords() { # URL PASSWORD
     is "and no URL is passed on" "${out%%$'\n'*}" none
 }
 
-# What no server of ours has a user for.
+# Passwords that no user of the test servers has.
 odd_passwords() {
     local url expected source=$here/../..
     "${CC:-cc}" -std=gnu11 -D_GNU_SOURCE -I"$source/include" -I"$source/src" \

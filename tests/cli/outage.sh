@@ -43,7 +43,7 @@ away() { # DATABASE
     is "away: a signal ends the wait" "$?/$(cat "$dir/out")" 143/
 }
 
-# What waiting does not put right.
+# A missing table, which waiting does not put right.
 not_waited_for() {
     out=$(timeout 60 "$SQLOCK" --table-prefix CLI_NOWHERE_ run -w 600 key -- \
         true 2>"$dir/err")

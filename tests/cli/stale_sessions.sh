@@ -13,8 +13,8 @@ tag_of() { # KEY: what its holder's command finds
     sq run "$1" -- sh -c 'echo "$PGAPPNAME"'
 }
 
-# A table that a session of ours keeps locked.  What waits for it reads nothing,
-# and so holds up nobody who builds an index in the same database.
+# A table that a session of ours keeps locked.  Statements that wait for it read
+# nothing, and so hold up nobody who builds an index in the same database.
 shut_gate() {
     ask "CREATE TABLE IF NOT EXISTS cli_gate (n int)"
     mkfifo "$dir/gate"

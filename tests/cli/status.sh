@@ -25,7 +25,7 @@ every_signal() {
         # those that do not end a process, and the two that libc keeps
         17 | 18 | 19 | 20 | 21 | 22 | 23 | 28 | 32 | 33) continue ;;
         esac
-        # Whoever has started us in the background has INT ignored.
+        # A shell that starts this script in the background ignores INT.
         env --default-signal=INT,QUIT "$SQLOCK" --table-prefix "$prefix" \
             run status -- sh -c "kill -$i \$\$" 2>>"$dir/err"
         status=$?

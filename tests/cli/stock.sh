@@ -74,7 +74,7 @@ reservations() {
     run stock expire
     is "once" "$status/$out" 0/0
 }
-# What has ended must be an hour old: nothing of this is.
+# Entries must have ended an hour ago to be removed: none of these has.
 retention() {
     run stock reap --dry-run --json
     is "reap --dry-run" \

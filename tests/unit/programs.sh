@@ -30,7 +30,7 @@ names_scripts() { # PROGRAM
         [ -e "$script" ] || return 1
     done
 }
-# What a word, a pattern and a word of no test choose.
+# A name, a pattern and a name of no test choose the right tests.
 chooses() { # PROGRAM
     local first
     first=$("$1" --list | tail -n 1)

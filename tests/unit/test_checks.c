@@ -160,7 +160,7 @@ static const struct server servers[] = {
      "our sessions"},
 };
 
-/* What a server that says only this is found to be; false: no such driver. */
+/* Judge a server with only these settings; false: there is no driver. */
 static bool judge(struct lk_checks *checks, const char *scheme,
                   const char *const *settings)
 {

@@ -24,7 +24,7 @@ static void expect(const sqlock_options *given, int expected)
     assert_code(expected, rc, &err);
 }
 
-/* The same through the public door: nothing there to connect to. */
+/* sqlock_registry_open refuses them before it connects to a database. */
 static void expect_refused(const sqlock_options *given)
 {
     sqlock_registry *registry = (sqlock_registry *)1;

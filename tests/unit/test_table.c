@@ -98,7 +98,7 @@ static void test_F78_prefixes_with_sql_in_them_are_refused(void **state)
     }
 }
 
-/* Whatever prefix is accepted, the rest of the statement stays the same. */
+/* Statements for two accepted prefixes differ only in the table name. */
 static void test_F78_statements_differ_in_the_name_only(void **state)
 {
     static const char *const good[] = {"INT_",  "x",   "_",       "A1_b2",

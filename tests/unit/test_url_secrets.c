@@ -31,7 +31,7 @@ static const struct place places[] = {
     {":u/", "@h/db?%zz"},
 };
 
-/* What may be in it: each pair between the three. */
+/* Texts that a URL may hold: each pair goes between the three parts. */
 static const char *const specials[] = {
     "",  "%", "%4", "%zz", "%00", "/",  "?",    "#",    "@",        ":",
     "[", "]", "&",  "=",   " ",   "\\", "\"",   "'",    "<",        "^",

@@ -137,7 +137,7 @@ operator_operates() {
     can operator break held --token "$(token_of held)" --reason test
     kill -TERM "$holder"
     wait "$holder"
-    # What else it finds is the server's.
+    # Other findings of doctor are about the server, and are not judged here.
     sq operator doctor --json >"$dir/out" 2>"$dir/err"
     ok "operator's doctor finds no right missing" \
         "$(grep -A 2 '"check": "rights"' "$dir/out" | grep -c '"ok"')" 1

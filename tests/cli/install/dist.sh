@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # dist.sh: `make dist` gives the same bytes to whoever calls it: in another
 # folder, at another time, under another umask and locale, and from the sources
-# that it has packed.  What it packs is what git tracks.
+# that it has packed.  It packs the files that git tracks.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 make=${MAKE:-make}

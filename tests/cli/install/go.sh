@@ -38,7 +38,7 @@ export GOTOOLCHAIN=local GOPROXY=off GOFLAGS=-buildvcs=false GOWORK=off
 export GOCACHE=$work/cache GOPATH=$work/path GOENV=off HOME=$work
 export PKG_CONFIG_PATH=$build/lib/pkgconfig CGO_CFLAGS="-I$PWD/include -O1"
 export CGO_LDFLAGS="-L$build/lib -Wl,-rpath,$build/lib"
-# What is being built may not be where it will be installed.
+# Options and flags of a calling make do not apply to these builds.
 unset MAKEFLAGS MFLAGS CFLAGS LDFLAGS
 
 cd src/examples/go || exit 1

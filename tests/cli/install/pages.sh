@@ -81,7 +81,7 @@ pages_name_what_is_there() {
 }
 check "pages name what the headers have" pages_name_what_is_there
 
-# What is missing is found.
+# A declaration without a description is found.
 finds() { # NAME FILE SED-SCRIPT: once the script has changed the header
     rm -rf "$work/tree"
     mkdir -p "$work/tree/src"

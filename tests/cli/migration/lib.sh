@@ -145,7 +145,7 @@ shut_gate() {
 open_gate() {
     exec 9>&-
 }
-# What the steps leave behind, when all of them were made.
+# Print how many steps were made, and the last of them.
 steps_made() {
     ask 'SELECT COUNT(*), MAX(n) FROM migrated_step' | tr '\t' '|'
 }
@@ -247,7 +247,7 @@ until_over() { # PID...
     done
 }
 
-# The same with the script: its client goes on while neither sqlock nor the
+# The script is stopped: its client goes on while neither sqlock nor the
 # supervisor can end it, so that only the database keeps it from writing.
 stopped_script() {
     local first second number supervisor rest
@@ -307,7 +307,7 @@ late() {
     rm -f "$dir"/out.*
 }
 
-# What is recorded of files, and what is said of them.
+# The records of applied files, and the output of `status` about them.
 files() {
     local rest
     forget

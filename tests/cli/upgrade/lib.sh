@@ -131,7 +131,7 @@ from_spring6() {
     is "leaves a lease its length" "$(status_of sq run -n held -- true)" 75
     is "keeps its rows" "$(query "SELECT COUNT(*) FROM ${prefix}LOCK
         WHERE CLIENT_ID = 'gone' AND EXPIRED_AFTER > CREATED_DATE")" 1
-    # Whoever is let in finds that the holder, who could not renew, is gone.
+    # The next holder finds the old one, which could not renew, gone.
     # shellcheck disable=SC2016 # for the inner shell
     is "lets nobody in beside the holder" "$(status_of sq run -w 30 held -- \
         bash -c '! kill -0 "$(<"$1.on")" 2>/dev/null' - "$dir/spring6")" 0

@@ -53,7 +53,7 @@ static void become(const char *const *words, const char *url, int says)
     sigset_t empty;
     int number;
 
-    /* What the test program handles, and what its caller ignores. */
+    /* Signals that the test program handles, or its caller ignores. */
     for (number = 1; number < NSIG; number++)
         (void)signal(number, SIG_DFL);
     (void)sigemptyset(&empty);

@@ -137,7 +137,7 @@ void cluster_promote(void)
     assert_lock_ok(sql_open(&sql, postgres, cluster_standby("ADMIN_URL")),
                    &sql.err);
     (void)sql_integer(&sql, "SELECT pg_promote(true, 60)::int");
-    /* Whoever it waited for does not come back. */
+    /* The standby that commits waited for does not come back. */
     (void)sql_run(&sql, "ALTER SYSTEM SET synchronous_standby_names = ''");
     (void)sql_integer(&sql, "SELECT pg_reload_conf()::int");
     sql_close(&sql);

@@ -13,8 +13,8 @@
 #define GRANTS_MAX 20000
 #define PREFIX "fo_"
 
-/* What is written, each by a counter of its own, which gives the writes their
- * numbers in the same transaction. */
+/* The kinds of writes; each has a counter of its own, which gives the writes
+ * their numbers in the same transaction. */
 enum lane {
     LANE_WRITERS, /* guarded, under the lock that all writers want */
     LANE_GUARDED, /* by the holder that is paused, and its successor */
@@ -22,7 +22,7 @@ enum lane {
     LANES
 };
 
-/* What became of the write that a grant was for. */
+/* The outcome of the write that a grant was for. */
 enum fate {
     UNWRITTEN,    /* not committed */
     ACKNOWLEDGED, /* its commit was */
@@ -49,7 +49,7 @@ struct notes {
         unsigned count;
         struct grant grants[GRANTS_MAX];
     } writers[WRITERS];
-    /* What a holder was told of its last two writes. */
+    /* The codes that a holder got for its last two writes. */
     struct holder {
         pid_t pid;
         int64_t token;
@@ -65,7 +65,7 @@ struct notes *notes_make(void);
 
 extern const struct database *const postgres;
 
-/* Which standby it is about. */
+/* Choose the standby that the other functions use. */
 void cluster_choose(bool is_synchronous);
 bool cluster_is_synchronous(void);
 

@@ -27,7 +27,7 @@ static int open_here(sqlock_registry **registry, sqlock_lock **lock,
     return rc;
 }
 
-/* What ended with the primary is begun again. */
+/* Errors that the end of a primary causes; the holder then tries again. */
 static bool is_passing(int rc)
 {
     return rc == SQLOCK_EUNREACHABLE || rc == SQLOCK_EUNCERTAIN ||

@@ -70,8 +70,8 @@ static bool is_there(struct sql *sql, const struct grant *grant)
                        (long long)grant->token) == 1;
 }
 
-/* What was acknowledged before the failover and is lost: all of it behind the
- * first that is. */
+/* Count the acknowledged writes that a failover lost: after the first lost one,
+ * all later ones up to the failover must be lost, too. */
 static void judge_acknowledged(const struct grant *grant, bool there)
 {
     totals.acknowledged++;
@@ -97,7 +97,7 @@ static void judge(struct sql *sql, const struct grant *grant)
     }
 }
 
-/* What was acknowledged is there; after an asynchronous failover, all but the
+/* Acknowledged writes are there; after an asynchronous failover, all but the
  * last ones before it.  Nothing is there that was not tried. */
 void test_F57_acknowledged_writes_are_there(void **state)
 {

@@ -121,7 +121,7 @@ static struct grant *note(struct writer *writer, int64_t token)
     return grant;
 }
 
-/* The same lock again and again; what fails is noted and tried again. */
+/* Take and release one lock, with a write under it; the caller repeats this. */
 static int write_and_release(struct writer *writer, const struct notes *notes,
                              sqlock_registry *registry, sqlock_lock *lock,
                              sqlock_error *err)

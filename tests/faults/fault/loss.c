@@ -145,7 +145,7 @@ static int64_t await_renewals(unsigned count)
     return known;
 }
 
-/* What may be in flight when the outage begins still moves the deadline. */
+/* A renewal in flight when the outage begins may still move the deadline. */
 static int64_t await_last_deadline(int64_t known, const struct watch *watch)
 {
     int64_t since = lk_boottime_ns();

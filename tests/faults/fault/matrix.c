@@ -165,7 +165,7 @@ static void check_told(struct party *party, enum op op, int rc,
     }
 }
 
-/* Whatever is in the table now runs out in time, or is A's to know of. */
+/* A lease in the row expires within a TTL and the time of a statement. */
 static void check_bounded(size_t i)
 {
     int64_t now_us = sql_now_us(&stage.fixture.sql);
@@ -242,7 +242,7 @@ static void let_a_in_again(void)
     check_told(&stage.a, OP_RELEASE_MANY, rc, &before);
 }
 
-/* What A holds, it gives back. */
+/* A releases every lock that it holds, and each row becomes free. */
 static void leave_in_order(void)
 {
     for (size_t i = 0; i < LOCKS; i++) {
@@ -309,7 +309,7 @@ static void run_here(const struct cell *cell)
 
 /* -------------------------------------------------- A in another process -- */
 
-/* What the other process has told goes into the histories here. */
+/* The histories of this process get the events of the other one's report. */
 static void adopt(enum op op, const struct report *report)
 {
     if (is_release(op) || (is_acquire(op) && report->rc < 0)) {

@@ -76,7 +76,7 @@ static void open_locks(struct party *party)
     memset(&party->err, 0, sizeof party->err);
 }
 
-/* Whatever the test left. */
+/* Release and drop all locks of a party that the test left open. */
 static void close_locks(struct party *party)
 {
     for (size_t i = 0; i < LOCKS; i++) {

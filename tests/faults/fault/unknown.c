@@ -80,8 +80,9 @@ static bool is_written(const char *key, const char *text)
     return strcmp(name, text) == 0;
 }
 
-/* The proxy knows COMMIT when it sees it.  What was cut off before it arrived
- * is not written, what was cut off after is, and the client is told neither. */
+/* The proxy recognizes a COMMIT.  A commit that is cut off before it arrives is
+ * not written, one that is cut off afterwards is, and the client is told of
+ * neither. */
 static void test_F38_a_commit_cut_off_is_uncertain(void **state)
 {
     struct proxy_plan plan = {
@@ -229,8 +230,8 @@ static void test_F40_an_unknown_renewal_is_not_believed_longer(void **state)
     history_check(&stage.histories[0]);
 }
 
-/* What was sent long ago reaches the server when its sender has forgotten it,
- * and another one has the lock. */
+/* A statement reaches the server late, when its sender has given it up and
+ * another client has the lock. */
 static void check_late_arrival(enum op op)
 {
     const struct proxy_plan plan = {

@@ -23,7 +23,7 @@ pid_t node_pid(unsigned number);
 /* Wait until the node answers as one of so many that have all the data. */
 void node_await(unsigned number, unsigned size);
 
-/* What it says of itself. */
+/* Print the state that the node reports of itself. */
 void node_print(unsigned number);
 
 /* ---------------------------------------------------------------- load.c -- */
@@ -34,7 +34,7 @@ void node_print(unsigned number);
  * load_end(), which judges every lease and every write. */
 void load_start(void);
 unsigned load_grants(void);
-/* What each of the load was told last. */
+/* Print the last result of each loader. */
 void load_print(void);
 void load_end(void);
 

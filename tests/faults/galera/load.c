@@ -39,8 +39,8 @@ static struct {
 
 static const struct database *const mysql = &databases[1];
 
-/* What a broken node or a conflict gives, and what keeps out a holder whose
- * lease ran out meanwhile: try again. */
+/* Codes of a broken node or a conflict, and those that keep out a holder whose
+ * lease ran out meanwhile; after each the loader tries again. */
 static bool is_passing(int rc)
 {
     return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ERETRY ||

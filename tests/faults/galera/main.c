@@ -155,7 +155,7 @@ struct contest {
     atomic_llong last_token;
 };
 
-/* What a broken node or a conflict gives: try again. */
+/* Codes of a broken node or a conflict, after which the call is repeated. */
 static bool is_passing(int rc)
 {
     return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ERETRY ||

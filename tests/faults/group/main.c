@@ -82,8 +82,9 @@ static pid_t member_pid(unsigned member)
     return (pid_t)pid;
 }
 
-/* What a member answers to a statement of the administrator, "" for nothing;
- * whether it took it.  Not through the library, which would refuse some. */
+/* Get the first line that a member answers to a statement of the administrator,
+ * "" for none; return whether the statement succeeded.  It does not go through
+ * the library, which would refuse some statements. */
 static bool ask_member(unsigned member, char *out, size_t size,
                        const char *statement)
 {
@@ -399,7 +400,7 @@ static void test_a_connection_outside_the_group_is_not_adopted(void **state)
     assert_lock_ok(sqlock_registry_close(registry, &err), &err);
 }
 
-/* What was open before is not used any more either. */
+/* Sessions that were open before it left grant nothing, either. */
 static void test_a_member_that_leaves_grants_nothing(void **state)
 {
     const struct timespec age = {.tv_sec = 1, .tv_nsec = 100000000};

@@ -22,7 +22,7 @@
 
 static const struct database *const mysql = &databases[1];
 
-/* What the source has granted: followed by the replica, and not any more. */
+/* Locks taken on the source: the replica has followed all but the last. */
 static struct {
     sqlock_registry *registry;
     sqlock_lock *followed;
@@ -158,8 +158,8 @@ static void test_F57_the_source_dies_before_its_replica_has_all(void **state)
                 open_at(variable("REPLICA_URL"), &registry, &err), &err);
 }
 
-/* What the replica had followed, it keeps; of what it had not, it knows
- * nothing, and even so the tokens rise. */
+/* The replica keeps the leases that it had followed; it knows nothing of later
+ * changes, and even so the tokens rise. */
 static void test_F57_the_promoted_replica_goes_on(void **state)
 {
     sqlock_registry *registry = NULL;

@@ -190,7 +190,7 @@ static void test_requests_go_past_an_absent_holder(void **state)
     assert_lock_ok(sqlock_request_finish(second, &f->err), &f->err);
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
-    /* What the first one had may still be given back. */
+    /* The first request's lease may still be on its way to be released. */
     assert_becomes_true(sqlock_drop(lock, NULL) == 0, PATIENCE_MS);
 }
 

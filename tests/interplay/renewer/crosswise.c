@@ -81,7 +81,7 @@ static void test_who_waits_for_one_leaves_the_other_free(void **state)
     }
 }
 
-/* The same of a lock that another process has: woken, not by polling. */
+/* The holder is another process; the waiter is woken and does not poll. */
 static void
 test_who_waits_for_another_process_leaves_the_other_free(void **state)
 {

@@ -467,7 +467,7 @@ static void test_closing_shares_an_outage(void **state)
     before = atomic_load(&darkness.tries);
     rc = sqlock_registry_close(registry, &f->err);
     assert_code_of(SQLOCK_EUNREACHABLE, SQLOCK_EUNCERTAIN, rc, &f->err);
-    /* What was under way, and once again. */
+    /* Each thread tries the statement under way, and then once again. */
     assert_true(atomic_load(&darkness.tries) - before <= 3 * THREADS_MAX);
     tap_hooks(NULL, NULL, NULL);
 }

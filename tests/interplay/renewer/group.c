@@ -173,7 +173,7 @@ struct writer {
     atomic_bool has_returned;
 };
 
-/* What goes on only when the time of the late one is over. */
+/* The place where a late writer stops until its time is over. */
 enum late { NOTHING, IN_THE_QUEUE, BEFORE_THE_BEGIN, AFTER_THE_BEGIN };
 
 struct queue {
@@ -264,7 +264,7 @@ static void start_writer(struct queue *queue, size_t i, int64_t timeout_ms)
                  &queue->writers[i]);
 }
 
-/* Each renews a lock of its own.  What is sent goes through the tap. */
+/* Each writer renews a lock of its own, through a registry with a tap. */
 static void write_all(struct queue *queue, struct fixture *f, enum late late,
                       int64_t late_timeout_ms)
 {

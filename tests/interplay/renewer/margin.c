@@ -154,7 +154,7 @@ static bool is_alone(sqlock_lock *lock)
     return alone;
 }
 
-/* What is left is asked for again and again; nobody believes one ms longer. */
+/* Renewals are tried until the loss; none moves the deadline by one ms. */
 static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
 {
     struct fixture *f = *state;

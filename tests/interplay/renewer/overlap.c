@@ -54,7 +54,7 @@ static int on_the_way_back(void *context, const struct tap_event *event, int rc)
     return rc;
 }
 
-/* What its holder is told is no longer than what the row says. */
+/* The holder's remaining time is shorter than the row's. */
 static void expect_truth(struct fixture *f, sqlock_lock *lock)
 {
     int64_t now_us = sql_now_us(&f->sql);

@@ -49,7 +49,7 @@ extern const struct topic topic_alike;
 /* The options of the fixture's registries, with that period. */
 sqlock_options renewer_options(const struct fixture *fixture);
 
-/* What on_lost was told; all zero before. */
+/* The calls of on_lost: how many, and the last one; all zero before. */
 struct told {
     atomic_int times;
     atomic_int code;

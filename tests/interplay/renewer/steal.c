@@ -123,7 +123,7 @@ static void test_a_peer_that_renews_with_bad_stamps_keeps_its_lock(void **state)
     registry_end(registry);
 }
 
-/* The same without the option: its stamps are believed. */
+/* Without the option, a peer's stamps are believed. */
 static void test_without_it_the_stamps_decide(void **state)
 {
     struct fixture *f = *state;

@@ -126,7 +126,7 @@ void contest_visit(struct contest *contest, sqlock_lock *lock)
 #define FIRST_SERVICE (CONTEST_WORKERS + 1)
 #define CONTENDERS (FIRST_SERVICE + CONTEST_SERVICES)
 
-/* What the lines so far tell. */
+/* The state of the contest after the lines read so far. */
 struct story {
     const struct contest *contest;
     char inside[8]; /* who; "": nobody */

@@ -97,7 +97,7 @@ static void test_a_service_that_renews_keeps_us_out(void **state)
 
 /* --- we renew --- */
 
-/* What each has got after waiting for two leases; whether it is nothing. */
+/* Every service waits for two leases; return whether none got the lock. */
 static bool are_kept_out(struct renewal *renewal)
 {
     const struct fixture *f = renewal->fixture;

@@ -21,7 +21,7 @@ static void upgrade(struct fixture *f, uint32_t ttl_ms)
     assert_int_equal(system(command), 0); /* NOLINT: of our own making */
 }
 
-/* The same name, with "/held" behind it. */
+/* Get the fixture's lock name with "/held" behind it. */
 static const char *held_name(const struct fixture *f)
 {
     static char name[96];

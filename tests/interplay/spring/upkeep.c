@@ -130,7 +130,7 @@ static void test_we_reap_rows_and_no_lease_of_a_service(void **state)
     check_reap(f, 1);
 }
 
-/* What it has not used for a while is forgotten by the registry, and no row. */
+/* The registry forgets locks not used for a while, and deletes no row. */
 static void test_a_service_forgets_unused_locks(void **state)
 {
     struct fixture *f = *state;

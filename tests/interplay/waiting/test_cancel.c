@@ -463,8 +463,8 @@ static void test_a_descriptor_ends_all_waits_that_have_it(void **state)
     lock_drop(lock);
 }
 
-/* What was ready may be closed before that is seen to, and its number given to
- * another file, which then ends waits of its own only. */
+/* A ready descriptor may be closed before its event is handled, and its number
+ * given to another file, which then ends waits of its own only. */
 static void test_a_descriptor_that_was_ready_before_ends_no_wait(void **state)
 {
     struct fixture *f = *state;

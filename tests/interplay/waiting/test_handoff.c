@@ -232,7 +232,7 @@ static void on_lost(void *context, sqlock_lock *lock, int code)
     told = code;
 }
 
-/* What the waiter asked for is what it gets: its TTL, renewal, a signal. */
+/* The waiter gets the options it asked for: its TTL, renewal, on_lost. */
 static void test_a_handoff_is_on_the_next_ones_terms(void **state)
 {
     struct fixture *f = *state;

@@ -255,7 +255,7 @@ static void take_time(void *context, sqlock_lock *lock, int code)
     atomic_store(&call->has_ended, true);
 }
 
-/* What on_lost uses may be freed after a request has failed to be finished. */
+/* Data of on_lost may be freed after finishing a request has failed. */
 static void test_finishing_waits_for_on_lost(void **state)
 {
     struct fixture *f = *state;

@@ -356,7 +356,7 @@ static void test_a_wait_outlasts_claims_in_doubt(void **state)
     close_scene(&scene);
 }
 
-/* What stays wrong until somebody puts it right is told at once. */
+/* A missing table, which no retry puts right, is reported at once. */
 static void test_a_wait_ends_where_the_table_is_gone(void **state)
 {
     struct scene scene;

@@ -21,7 +21,7 @@ static int open_eventfd(void)
     return fd;
 }
 
-/* What has been written to it since it was read last. */
+/* Get the sum written to the eventfd since it was last read. */
 static uint64_t drain(int fd)
 {
     uint64_t count = 0;

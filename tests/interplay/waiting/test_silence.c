@@ -1,7 +1,7 @@
 /*
  * test_silence.c - a network that falls silent under who waits in a queue, or
- * has one (F42).  What waits there has no time limit of the client library's
- * that would come soon: each of these calls would last for most of an hour.
+ * has one (F42).  The calls that wait there have no time limit of the client
+ * library's that would come soon: each would last for most of an hour.
  */
 #include "suite.h"
 
@@ -99,7 +99,7 @@ static void start_behind(struct scene *scene)
     }
 }
 
-/* What was given up has left nothing that would keep others away. */
+/* A wait that was given up has left nothing that keeps others away. */
 static void expect_free(struct scene *scene)
 {
     sqlock_lock *theirs = lock_obtain(scene->f->b, scene->f->name);

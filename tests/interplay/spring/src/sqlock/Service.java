@@ -27,7 +27,7 @@ import org.springframework.integration.util.UUIDConverter;
  *
  *     THREAD VERB ARGUMENT...
  *
- * and answers "THREAD ANSWER", one line each.  What is told to one thread is
+ * and answers "THREAD ANSWER", one line each.  Requests to one thread are
  * done in order, as Spring's locks belong to threads; threads run side by side.
  * PEER names a registry that `open` has made.
  *
