@@ -464,7 +464,7 @@ test: $(NEEDS_ALL) $(SUITE_PROGRAMS) ## Every suite; SUITES="unit cli" and T=PAT
 	bash tests/run.sh $(SUITES)
 check: test
 
-# What a change breaks first, without a server.
+# Suites that a change is likely to break first, without a server.
 QUICK := unit drivers conformance
 quick: $(QUICK:%=$B/tests/%) ## Unit, drivers and conformance on SQLite, in under a minute
 	+@exec env $(RUN) $(if $(T),SUITE_TESTS='$(T)') SQLOCK_TEST_SERVERS= \
@@ -722,9 +722,9 @@ uninstall: ## Remove what install put there
 
 # ------------------------------------------------------------------ packages
 
-# What git tracks, or, outside of git, all but what was built; with the time of
-# the last commit, in one order, and without whose the files are: whoever makes
-# the archive gets the same bytes, also from an archive unpacked.
+# The archive has the files that git tracks or, outside of git, all but the
+# built ones; with the time of the last commit, in one order, and without their
+# owners, so that everybody gets the same bytes, also from an archive unpacked.
 DIST := $B/sqlock-$(VERSION).tar.xz
 .PHONY: dist deb
 dist: ## The sources, the same bytes each time: build/sqlock-VERSION.tar.xz

@@ -24,7 +24,7 @@ set -m
 up=$!
 set +m
 
-# What the containers have said, by name and without what compose puts before.
+# Print the output of a container, without the prefix that compose puts before.
 said() { # SERVICE
     sed -n "s/^$1[_-]1[^|]*| //p; s/^[^ ]*[_-]$1[_-]1 *| //p" "$log"
 }

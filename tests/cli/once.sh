@@ -115,8 +115,8 @@ is_gone_signalled() {
     is_gone "$holder"
 }
 
-# What sqlock has sent to a supervisor that has just ended does not make it deaf
-# to the supervisor's last message: unread.c makes this happen at each signal.
+# sqlock reads the last message of a supervisor that ended with a message of
+# sqlock's unread: unread.c makes this happen at each signal.
 unread() {
     rm -f "$dir/out"
     LD_PRELOAD="$dir/unread.so" "$SQLOCK" --table-prefix "$prefix" \

@@ -66,7 +66,7 @@ ended_by_a_signal() {
     is "the command is ended by a signal: the daemon, too" "$(next_sees)" gone
 }
 
-# What ends nobody leaves the choice to the command.
+# A signal that is only passed on leaves it to the command whether to end.
 not_told() {
     start "trap 'exit 0' USR1; $command$until_told"
     started

@@ -272,7 +272,7 @@ static void test_breaking_now_frees_at_once(void **state)
     lock_drop(other);
 }
 
-/* What `show` says of the row's holder. */
+/* sqlock_show gives the expected state and holder. */
 static void check_holder(struct fixture *f, sqlock_state state,
                          const char *expected)
 {
@@ -501,7 +501,7 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
     registry_end(registry);
 }
 
-/* What the database chooses: the taken ones alone, ordered and limited. */
+/* The database filters, orders and limits the list: only taken locks. */
 static void test_held_locks_are_found_in_order(void **state)
 {
     struct fixture *f = *state;

@@ -41,7 +41,7 @@ static void drop_tables(struct fixture *f, const char *prefix)
         (void)sql_run(&f->sql, "DROP TABLE IF EXISTS %s%s", prefix, beside[i]);
 }
 
-/* What two checks find, and that a part of it is said. */
+/* The checks "once" and "stock" find this; the worse one names the part. */
 static void check_tables(struct fixture *f, const char *url,
                          const sqlock_options *options, sqlock_severity once,
                          sqlock_severity stock, const char *part)

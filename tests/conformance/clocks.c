@@ -9,7 +9,7 @@
 
 #include "support/workers.h"
 
-/* What one registry has written, another one reads the same. */
+/* Two registries agree on the end of a lease that one of them has written. */
 static void check_agreement(struct fixture *f, sqlock_registry *writer,
                             sqlock_registry *reader)
 {
@@ -197,8 +197,8 @@ test_F10_a_claim_behind_a_long_transaction_is_tried_again(void **state)
     check_behind_a_transaction(*state, true, 200);
 }
 
-/* Whatever transactions are open elsewhere, a lease begins when its statement
- * runs, not when a transaction did. */
+/* A lease begins when its statement runs, not when an earlier statement or a
+ * transaction of the same session did. */
 static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
 {
     struct fixture *f = *state;

@@ -102,8 +102,8 @@ static void test_renewing_a_deleted_row_finds_it_lost_and_stays_so(void **state)
     lock_drop(lock);
 }
 
-/* What an old acquisition still has to say carries an identity that no later
- * one has, not even one of the same registry. */
+/* Late statements of an old acquisition carry a client id that no later one
+ * has, not even one of the same registry. */
 static void test_F6_every_acquisition_has_an_identity_of_its_own(void **state)
 {
     struct fixture *f = *state;

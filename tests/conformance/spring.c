@@ -23,8 +23,8 @@ static struct peer peer_of(struct fixture *f)
                          .ttl_ms = PEER_TTL_MS};
 }
 
-/* What Spring's DefaultLockRepositoryTests say of two of its own, so that the
- * peer here behaves as one. */
+/* The peer here behaves as Spring's DefaultLockRepositoryTests demand of two
+ * repositories. */
 static void test_the_peer_behaves_as_spring(void **state)
 {
     struct fixture *f = *state;

@@ -117,7 +117,7 @@ static void test_taking_over_costs_one_statement(void **state)
     registry_end(registry);
 }
 
-/* What this process left free need not be free any more, nor be there. */
+/* A row that this process left free may be held by another, or be gone. */
 static void test_a_row_left_free_is_not_taken_for_granted(void **state)
 {
     struct fixture *f = *state;

@@ -91,7 +91,7 @@ static void test_many_count_each(void **state)
     registry_end(registry);
 }
 
-/* What was told, for a lock of that name. */
+/* The events of the lock of that name: their numbers, and the last ones. */
 static struct {
     pthread_mutex_t mutex;
     const char *lock;

@@ -23,7 +23,7 @@
 #define LONG_US (60 * SECOND_US)
 #define PEER_TTL_US (10 * SECOND_US)
 
-/* What the databases spell differently. */
+/* SQL texts that differ between the databases. */
 struct spelling {
     unsigned bit;
     const char *text_type; /* of 10 000 bytes of any UTF-8 */
@@ -57,7 +57,7 @@ struct session {
     sqlock_error err;
 };
 
-/* What a test gets as its state. */
+/* The state of each test. */
 struct test {
     sqlock_layout layout;
     struct session a, b;
@@ -84,7 +84,7 @@ int session_send(struct session *session, const sqlock_statement *statement,
 int session_try(struct session *session, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same template language as a dialect's, on the table of values. */
+/* Run a template, written as in a dialect, on the table of values. */
 int session_values(struct session *session, uint32_t id, const char *template,
                    const struct lk_arguments *arguments);
 

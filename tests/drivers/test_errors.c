@@ -225,7 +225,7 @@ static void test_failed_open_leaves_no_descriptor(void **state)
 
 /* ------------------------------------------------------------ keeping still */
 
-/* What a server would say aloud: notices, warnings, errors. */
+/* Make the server send notices, warnings and errors. */
 static void provoke(void)
 {
     struct session session;

@@ -93,8 +93,8 @@ static void test_statement_ends_at_its_deadline(void **state)
 
     flight.deadline_ns = check_deadline_ns(300);
     worker_start(&worker, fly, &flight);
-    /* What a thread of the library does for a driver that does not keep its
-     * deadlines itself. */
+    /* A thread of the library aborts statements at their deadline for a driver
+     * that does not keep deadlines itself. */
     if ((subject.driver->capabilities & SQLOCK_CAP_KEEPS_DEADLINE) == 0) {
         (void)wait_until(atomic_load(&flight.is_over) ||
                              sqlock_monotonic_ns() >= flight.deadline_ns,
@@ -179,8 +179,8 @@ static void leave_queue(struct session *session)
     assert_lock_ok(rc, &session->err);
 }
 
-/* Whoever comes while the next one reads the row does not get in before it; and
- * gets in when it has left. */
+/* A session that comes while the next one reads the row does not get in before
+ * it, but when the next one has left. */
 static void test_the_next_one_keeps_its_place(void **state)
 {
     struct test *test = *state;
@@ -281,9 +281,10 @@ static int open_in_child(void)
     return session_try(&session, "SELECT 1") == 0 ? 0 : 3;
 }
 
-/* What another thread had at the fork, nobody has in the child.  A thread that
- * only begins may have a mutex of AddressSanitizer's memory, which GCC 12 does
- * not give back in the child: the forks come after that. */
+/* No thread of the child owns a mutex that another thread had at the fork, and
+ * the child opens connections nevertheless.  A thread that only begins may
+ * have a mutex of AddressSanitizer's memory, which GCC 12 does not give back
+ * in the child: the forks come after that. */
 static void test_F17_a_child_opens_connections_of_its_own(void **state)
 {
     struct hammer hammer = {.connection =
@@ -346,7 +347,7 @@ static void test_abort_ends_a_wait_for_a_lock(void **state)
     assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
 }
 
-/* What was given up does not go on and take the lock later (F39): the server
+/* A claim given up does not go on and take the lock later (F39): the server
  * stops it too, or it finds the lock held. */
 static void test_abandoned_claim_is_not_granted_unseen(void **state)
 {

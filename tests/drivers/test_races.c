@@ -8,7 +8,7 @@
 #define ROUNDS 200
 #define TRIES 50
 
-/* What one of the two contenders works with. */
+/* One of the two contenders: its session, its client id, its result. */
 struct contender {
     struct test *test;
     struct session *session;

@@ -129,7 +129,7 @@ static bool all_are_over(struct test *test)
     return true;
 }
 
-/* Which of the keys it is; each once. */
+/* Find the index of a key; the same key must not come twice. */
 static size_t find(const char *key, char keys[][SQLOCK_KEY_SIZE], bool *seen)
 {
     for (size_t i = 0; i < ROWS; i++) {
@@ -187,8 +187,8 @@ static void test_list_is_read_in_pages(void **state)
     assert_int_equal(count, ROWS);
 }
 
-/* What lies in a later part, or moves there meanwhile, is neither left out nor
- * told twice. */
+/* A row that lies in a later part, or moves there meanwhile, is neither left
+ * out nor listed twice. */
 static void test_list_is_of_one_moment(void **state)
 {
     struct test *test = *state;

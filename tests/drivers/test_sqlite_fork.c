@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What a child met that was forked in the middle of a call. */
+/* The exit statuses of children that were forked in the middle of a call. */
 static struct {
     pid_t parent;
     int at_open; /* as from waitpid() */

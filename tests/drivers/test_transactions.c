@@ -160,7 +160,7 @@ static void test_failed_commit_is_uncertain_unless_denied(void **state)
     }
 }
 
-/* What a group says before a statement begins: nothing was carried out. */
+/* Errors of a group before a statement begins: nothing was carried out. */
 static void test_refusals_of_a_group_are_not_applied(void **state)
 {
     static const struct {

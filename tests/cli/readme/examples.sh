@@ -76,7 +76,7 @@ is_lost() {
     [ "$end" -eq 1 ] && grep -q 'mutex: .*lost\|mutex: .*broke' "$dir/why"
 }
 
-# Whoever asks in another order gets them, too.
+# Clients that take the same locks in opposite orders all get them.
 at_once() {
     local pids=() pid i
     for i in 1 2 3; do

@@ -45,8 +45,8 @@ block sh 1 >"$dir/install.sh"
 block sh 2 >"$dir/commands.sh"
 block sh 3 >"$dir/compile.sh"
 
-# What is installed later is taken from the build here.  The library path is
-# what ldconfig does for an installed one.
+# The build takes the place of an installation here.  The library path does
+# what ldconfig does for an installed library.
 mkdir "$dir/bin"
 cat >"$dir/bin/pkg-config" <<END
 #!/bin/sh

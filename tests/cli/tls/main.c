@@ -4,8 +4,8 @@
  *
  *     bash tests/cli/tls/with.sh build/tests/tls [-t PATTERN] [DATABASE]
  *
- * What is demanded in the URL is refused where the server does not live up to
- * it, whichever client library checks it: F77.
+ * A connection is refused where the server does not meet the demands of the
+ * URL, whichever client library checks it: F77.
  */
 #include <signal.h>
 #include <stdio.h>

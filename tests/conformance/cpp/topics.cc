@@ -405,7 +405,7 @@ static void test_tx()
           "a statement that fails is an exception");
 }
 
-/* What a transaction guards stays held, and may yet be lost. */
+/* A guarded lock stays held to the end, and may still be lost. */
 static void test_guarded_to_the_end()
 {
     const auto registry = open_registry();

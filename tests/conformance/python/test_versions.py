@@ -15,7 +15,7 @@ from conftest import ROOT
 PACKAGE = ROOT / "src" / "python"
 OLDEST = (3, 9)
 
-# What an application does first, by thread and by task.
+# The first calls of an application, by thread and by task.
 PROGRAM = """
 import asyncio, sys, sqlock
 

@@ -18,7 +18,7 @@
 
 enum { HOT, COLD, COLDER, ITEMS };
 
-/* What became of an order. */
+/* The state of an order. */
 enum {
     NOT_SENT = 0,
     SENT, /* and no answer: whoever comes next sends it again */

@@ -52,8 +52,8 @@ sqlock_stock_options shop_described(const char *table);
          strategy < SQLOCK_STOCK_STRATEGIES;                                   \
          strategy = (sqlock_stock_strategy)(strategy + 1))
 
-/* What the tables say, asked past the library: of an item with its buckets, and
- * the sum of what its orders have done to it. */
+/* Read the tables past the library: the quantity of an item with its buckets,
+ * and the sum of the changes that its orders made. */
 int64_t shop_there(struct fixture *f, const char *item);
 int64_t shop_sum(struct fixture *f, const char *item);
 int64_t shop_count(struct fixture *f, const char *table, const char *where);

@@ -117,7 +117,7 @@ static void test_setting_makes_an_item(void **state)
     sqlock_stock_close(stock);
 }
 
-/* What was spread over buckets is found by the other strategies. */
+/* The other strategies find quantities that were spread over buckets. */
 static void test_other_strategies_find_what_is_in_buckets(void **state)
 {
     struct fixture *f = *state;
@@ -157,7 +157,7 @@ static void test_nobody_is_refused_while_other_buckets_have_enough(void **state)
     sqlock_stock_close(stock);
 }
 
-/* What is in buckets counts. */
+/* Quantities in buckets count. */
 static void test_all_items_are_listed(void **state)
 {
     struct fixture *f = *state;
@@ -261,8 +261,8 @@ static int take_and_bring(struct worker *worker)
 static void test_buckets_are_rebalanced_under_load(void **state)
 {
     struct fixture *f = *state;
-    /* What half of them take, and what the others have in hand: no bucket ever
-     * has enough for long. */
+    /* Enough for all sales of the half that keeps its units, and for one sale
+     * of each of the others: no bucket ever has enough for long. */
     const int64_t there = SELLERS / 2 * (SALES + 1) * INT64_C(3);
     struct market market = {
         .stocks = {shop_open_at(f->a, SQLOCK_STOCK_BUCKETS),

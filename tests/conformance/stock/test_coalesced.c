@@ -23,7 +23,7 @@ struct caller {
     char message[200];
 };
 
-/* What is done to the rounds' statements. */
+/* The fault in the rounds' statements. */
 enum fault {
     NO_FAULT,
     REFUSE, /* every statement of the second round, with EACCESS */
@@ -189,7 +189,7 @@ static void test_all_that_wait_are_served_in_one_round(void **state)
     counter_close(&counter);
 }
 
-/* Whoever fits into what those before leave gets it, and nobody else. */
+/* A caller gets its quantity if those before it have left enough. */
 static void serve_partly(struct fixture *f, bool has_orders)
 {
     static const struct {

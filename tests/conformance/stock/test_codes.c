@@ -11,7 +11,7 @@
 #include "support/contract.h"
 #include "support/tap.h"
 
-/* What a cell works with. */
+/* The stock, the item and the order of a cell. */
 struct sale {
     sqlock_stock *stock;
     const char *item;

@@ -219,7 +219,7 @@ static void disturb(struct stage *stage, unsigned times)
 
 /* --- the checker --- */
 
-/* What the sellers were told. */
+/* The sum of the sellers' answers. */
 struct told {
     int64_t done;    /* orders */
     int64_t refused; /* likewise */
@@ -251,7 +251,7 @@ static void count_answers(const struct stage *stage, struct told *told)
             }
 }
 
-/* What does not add up; "" when all does. */
+/* Report the first sum that is wrong; "" when all are right. */
 static const char *check(struct stage *stage, const struct told *told)
 {
     static char report[1024];

@@ -45,7 +45,7 @@ static void test_bad_arguments_are_refused(void **state)
         sqlock_stock_deduct_many(stock, NULL, NULL, NULL, 1, NULL, &f->err));
     REFUSED(sqlock_stock_deduct_many(stock, NULL, NULL, lines,
                                      SQLOCK_LINES_MAX + 1, NULL, &f->err));
-    /* The same item twice. */
+    /* Two lines of one item. */
     REFUSED(
         sqlock_stock_deduct_many(stock, NULL, NULL, lines, 2, NULL, &f->err));
     REFUSED(

@@ -216,8 +216,8 @@ static void test_several_reapers_give_back_once(void **state)
 
 /* --- two tables --- */
 
-/* What is reserved of the application's table is none of ours, and the other
- * way round, although an item may have the same name in both. */
+/* Reservations of the application's table do not count in sqlock's, nor the
+ * other way round, although an item may have the same name in both. */
 static void test_each_table_has_its_own_reservations(void **state)
 {
     struct fixture *f = *state;

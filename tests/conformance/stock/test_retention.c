@@ -56,7 +56,7 @@ static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
     return reaped;
 }
 
-/* What the other tests have left is not old. */
+/* Entries that other tests have left are too young to be removed. */
 static void expect_reaped(struct fixture *f, sqlock_stock *stock,
                           int64_t entries, int64_t reservations)
 {
@@ -168,7 +168,7 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
     sqlock_stock_close(stock);
 }
 
-/* What a stock of another table has reserved keeps its orders. */
+/* Reservations in a stock of another table keep their orders. */
 static void test_reservations_of_another_table_are_kept(void **state)
 {
     struct fixture *f = *state;
@@ -369,7 +369,7 @@ static int64_t count_age_indexes(struct fixture *f, const char *table)
                        table);
 }
 
-/* What doctor says of stock, and whether of the index. */
+/* Get the result of the check "stock", and whether it names the index. */
 static sqlock_severity examine(struct fixture *f, const sqlock_options *options,
                                bool *tells_of_index)
 {

@@ -23,7 +23,7 @@
 
 struct rows;
 
-/* What a client library is used for. */
+/* The operations of a client library. */
 struct client {
     unsigned bit; /* ON_... */
     void (*open)(struct app *app, const char *url);

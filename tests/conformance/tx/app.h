@@ -27,7 +27,7 @@ void app_open_counting_found(struct app *app, const struct database *database,
 /* One statement without parameters: 0, or -1 with app->error. */
 int app_try(struct app *app, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* The same, and a failure fails the test. */
+/* Run one statement as app_try() does; a failure fails the test. */
 void app_run(struct app *app, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -57,8 +57,8 @@ static void test_connection_of_another_character_set_is_refused(void **state)
     }
 }
 
-/* What the client library knows of is refused at the next statement, and the
- * transaction goes on when it is set back. */
+/* A change that the client library knows of is refused at the next statement,
+ * and the transaction goes on when the character set is set back. */
 static void test_character_set_changed_after_adoption_is_refused(void **state)
 {
     struct fixture *f = *state;

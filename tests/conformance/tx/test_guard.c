@@ -112,7 +112,7 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
     session_close(&s);
 }
 
-/* What was locked after a savepoint is let go with it. */
+/* A row locked after a savepoint is unlocked by rolling back to it. */
 static void test_guard_is_asked_again_after_a_savepoint(void **state)
 {
     struct fixture *f = *state;

@@ -15,7 +15,7 @@ static sqlock_tx *begin(struct fixture *f)
     return tx;
 }
 
-/* What the table was before: four rows, all alike. */
+/* The table still has its four rows, all alike. */
 static void assert_untouched(struct fixture *f)
 {
     assert_int_equal(sql_integer(&f->sql,

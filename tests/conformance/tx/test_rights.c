@@ -11,8 +11,8 @@
 
 #define LOCK_RIGHTS "SELECT, INSERT, UPDATE"
 
-/* What can be done with a row, in a transaction each: PostgreSQL ends it with
- * the first refusal. */
+/* The operations on a row.  Each has its own transaction, because PostgreSQL
+ * ends a transaction with the first refusal. */
 enum act { READ_VERSION, UPDATE_IT, LOCK_FOR_UPDATE, FENCE_IT, EXECUTE };
 
 static int act_on_row(struct fixture *f, sqlock_tx *tx, enum act act)

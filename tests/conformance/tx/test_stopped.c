@@ -23,8 +23,8 @@ enum point {
     BEHIND_GUARD
 };
 
-/* What became of a round, told by the holder in one byte; and, told to nobody,
- * that it was too slow to get to its point. */
+/* The result of a round, in one byte of the holder.  A round that was LATE, as
+ * the holder was too slow to get to its point, is repeated. */
 enum { COMMITTED = 'c', REFUSED = 'r', FAILED = 'f', LATE = 'l' };
 
 struct holder {

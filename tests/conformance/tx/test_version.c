@@ -461,7 +461,7 @@ static int wait_for_row(struct worker *worker)
     return 0;
 }
 
-/* Whoever waits for a row that is then deleted is told that it is missing. */
+/* A client that waits for a row that is then deleted gets ENOTFOUND. */
 static void test_row_deleted_meanwhile_is_missing(void **state)
 {
     struct fixture *f = *state;

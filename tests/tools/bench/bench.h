@@ -67,7 +67,7 @@ struct bench_case {
     int (*operation)(void *state, unsigned client,
                      struct bench_failure *failure);
 
-    /** What counts in place of operations, so far; NULL: operations. */
+    /** Get the count that replaces operations; NULL: operations count. */
     uint64_t (*count)(void *state);
 
     /** Hold what the database has at the end against the number of operations
@@ -97,7 +97,7 @@ const struct bench_case *bench_case_find(const char *name);
 
 /* --------------------------------------------------------------- slices -- */
 
-/* What the clients did in one slice of time. */
+/* The work of the clients in one slice of time. */
 struct bench_slice {
     double per_second; /* operations, of all clients together */
     double client_us;  /* CPU of this process per operation, */
@@ -115,7 +115,7 @@ double bench_variation(const uint64_t *operations, unsigned count);
 /** CPU of a slice for each operation; without any, all of it. */
 double bench_per_operation(double us, const struct bench_slice *slice);
 
-/** What was counted of turns belongs to that slice. */
+/** Put the turns counted since the last reset into the slice. */
 void bench_slice_turns(struct bench_slice *slice,
                        const struct bench_case *the_case);
 
@@ -201,7 +201,7 @@ int bench_rounds_run(const struct bench_plan *plan,
 
 /* ---------------------------------------------------------------- report -- */
 
-/* What is said about a server. */
+/* The report's description of a server. */
 struct bench_server {
     const char *database;
     char version[96];

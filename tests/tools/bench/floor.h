@@ -7,8 +7,8 @@
  * has the columns and the width of the lock table.  Each commits by itself, as
  * durably as the server is set to; the two of a floor are less than any lock
  * can do with: they change 8 bytes of one column and ask for no clock, on
- * sessions as the server makes them, without limits of time.  What sqlock adds
- * to that is on its side of the ratio.
+ * sessions as the server makes them, without limits of time.  The cost
+ * that sqlock adds is on its side of the ratio.
  *
  * And what a shop does without sqlock: a sale of one item in a transaction that
  * locks its row FOR UPDATE, five statements with the order's row.
@@ -52,7 +52,7 @@ struct floor_driver {
     int (*contend)(void *connection, bool is_full,
                    struct bench_failure *failure);
 
-    /** Which server, and whether a commit there is durable. */
+    /** Describe the server, and whether a commit there is durable. */
     int (*describe)(void *connection, struct bench_server *server,
                     struct bench_failure *failure);
 

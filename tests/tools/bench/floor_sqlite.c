@@ -3,9 +3,9 @@
  *
  * Write-ahead log and synchronous=NORMAL, as sqlock's driver has them: durable
  * against the death of the process, not of the machine; with synchronous=full
- * in the URL, which SQLOCK_TEST_DURABLE=1 puts there, of both.  Who meets
- * another writer tries again after 50 to 200 us; SQLite's own busy timeout
- * backs off so far that it starves clients.
+ * in the URL, which SQLOCK_TEST_DURABLE=1 puts there, of both.  A client that
+ * meets another writer tries again after 50 to 200 us; SQLite's own busy
+ * timeout backs off so far that it starves clients.
  */
 #include "floor.h"
 

@@ -131,7 +131,7 @@ void many_teardown(void *opaque)
 
     if (state == NULL)
         return;
-    /* What is not held is refused, which is all right. */
+    /* Releasing a lock that is not held is refused, which is all right. */
     if (state->count > 0) {
         int rc = sqlock_release_many(state->locks, state->count, NULL, NULL);
 

@@ -246,7 +246,7 @@ static int read_option(struct bench_options *out, int option, char *value,
 }
 
 /* Only for the servers of the environment: those of the arguments may run
-   anywhere.  What is no number is not known. */
+   anywhere.  A text that is no number gives 0, for unknown. */
 static pid_t read_pid(enum bench_database database)
 {
     const char *variable = databases[database].pid_variable;

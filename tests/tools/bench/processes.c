@@ -4,7 +4,7 @@
  * Each is this program again, begun anew and not forked from the one that has
  * connections, threads and file locks already.  It is told what to measure
  * through a socket, its standard input, and answers there; when the other end
- * is closed, it ends.  What a slice is, slice.c knows.
+ * is closed, it ends.  slice.c runs a slice.
  */
 #include "bench.h"
 #include "cpu.h"
@@ -44,7 +44,7 @@ struct errand {
     int64_t start_ns; /* CLOCK_MONOTONIC */
 };
 
-/* What it answers to each. */
+/* The answer of a process to each request. */
 struct answer {
     int rc;
     struct bench_failure failure;

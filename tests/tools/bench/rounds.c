@@ -29,7 +29,7 @@ struct stage {
     struct bench_slice slice; /* and what came out */
 };
 
-/* What the rounds of one case gave. */
+/* The measured values of one case, by round. */
 struct samples {
     double own[BENCH_REPEATS_MAX];
     double baseline[2 * BENCH_REPEATS_MAX];
@@ -182,7 +182,7 @@ static int verify(const struct stage *stage, struct bench_failure *failure)
     return rc;
 }
 
-/* What the ratios are made of.  One client has nobody to give turns to. */
+/* The rate that ratios compare.  One client has nobody to give turns to. */
 static double rate_of(const struct stage *stage, const struct actor *actor)
 {
     return actor->the_case->takes_turns && stage->target->clients > 1

@@ -136,7 +136,7 @@ double bench_per_operation(double us, const struct bench_slice *slice)
     return slice->operations > 0 ? us / (double)slice->operations : us;
 }
 
-/* What was counted, in place of what the clients did to pass the time. */
+/* Put the case's own count in the place of the clients' operations. */
 static void replace(struct bench_slice *slice, uint64_t counted, double seconds)
 {
     slice->operations = counted;

@@ -1,8 +1,8 @@
 /*
  * turns.h - whose turn it was, of the clients of all processes
  *
- * What goes from one client to another counts, not what the last one takes
- * again before anybody has woken.
+ * A turn counts when the lock goes from one client to another, not when the
+ * last one takes it again before anybody has woken.
  */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H

@@ -10,9 +10,9 @@
 # MATRIX_RESUME=1 keeps what has passed since the suite was built;
 # MATRIX_ONLY=table prints the table of what has been run.  SQLOCK_BUILD names the
 # build, and SQLOCK_BUILD_MYSQL the one with Oracle's client library, for the
-# engine "mysql-client".  What a suite says is in
-# $SQLOCK_BUILD/log/matrix/ENGINE/SUITE.log.  Exit status 0 only if all that could
-# be run has passed.
+# engine "mysql-client".  The log of a suite is
+# $SQLOCK_BUILD/log/matrix/ENGINE/SUITE.log.  Exit status 0 only if all that
+# could be run has passed.
 set -u
 cd "$(dirname "$0")/../../.." || exit 1
 build=${SQLOCK_BUILD:-build}
@@ -68,7 +68,7 @@ of_tree() { # TREE: what its package calls itself, less epoch and revision
     sed 's/^[0-9]*://; s/[-+].*//' "$trees/$1/version" 2>/dev/null || echo '?'
 }
 
-# What the engine is, in the words of the table.
+# Print the name and version of the engine, as the table has them.
 describe() { # ENGINE
     case $1 in
     postgres-*) echo "PostgreSQL $(of_tree "$1")" ;;
@@ -114,7 +114,7 @@ why_not() { # ENGINE SUITE
 
 logs=$build/log/matrix
 mkdir -p "$logs" || exit 1
-# What is running is ended first; it ends what it has started.
+# Running jobs are ended first; each ends the processes that it has started.
 finish() {
     trap '' INT TERM
     # shellcheck disable=SC2046 # numbers

@@ -15,7 +15,7 @@ fail() {
     exit 1
 }
 
-# What would be installed for a package: libraries, server, client and pooler
+# Print the packages that a package needs: libraries, server, client and pooler
 # only.  libllvm serves just-in-time compilation, which the tests switch off.
 wanted() { # PACKAGE
     [ -n "$1" ] || return 1

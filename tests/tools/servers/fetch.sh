@@ -30,7 +30,7 @@ fail() {
     exit 1
 }
 
-# What only maintainer scripts and tools in Perl need, what is for compiling,
+# Packages that only maintainer scripts and Perl tools need, compilers' headers,
 # and the compiler behind just-in-time compilation, which the tests switch off.
 useless='^(perl|libperl|libgdbm|dpkg|tar|debconf|adduser|passwd|login|base-|init'
 useless+='|sysv|apt|libc6-dev|libc-dev|linux-libc|.*-dev$|gcc-.*-base|libc-gconv'

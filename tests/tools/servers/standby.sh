@@ -33,8 +33,8 @@ else
     bin=$(bash "$here/postgres-bin.sh") || exit 77
 fi
 
-# The same data as the primary had when it was made: what it has written since
-# comes from it.
+# Start a standby from the data that the primary began with; later changes come
+# from the primary.
 standby() { # NAME
     make_home "$dir/$1"
     cp -a "$SQLOCK_TEST_POSTGRES_TEMPLATE/." "$dir/$1/data" ||

@@ -48,7 +48,7 @@ for server in ${SQLOCK_TEST_SERVERS-postgres mariadb}; do
     [ -n "$url" ] || servers+=("$server")
 done
 
-# What fetch.sh has unpacked for it, if it is to be one of those.
+# Print the tree of fetch.sh for a server, or nothing if it needs none.
 tree_of() { # SERVER
     local trees=${SQLOCK_TEST_TREES:-${here%/*/*/*}/build/servers}
     case $1 in

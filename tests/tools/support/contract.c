@@ -20,7 +20,7 @@ static const int failures[] = {
 };
 #define FAILURES (sizeof failures / sizeof *failures)
 
-/* Which statements of a call fail. */
+/* The extent of a failure: the statements of a call that fail. */
 enum extent {
     /* each statement, while connecting and transactions work; the first case,
      * before a registry has learnt anything */

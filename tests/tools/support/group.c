@@ -69,7 +69,7 @@ static int run_rest(const struct run *run, bool goes_on)
     progress->is_open = true;
     while (progress->begun < run->count && (failed == 0 || goes_on))
         failed += run_one(&run->tests[progress->begun++], state);
-    /* Whatever a failure has left behind may be in the way. */
+    /* After a failure, locks and rows left behind may be in the way. */
     if (failed == 0 && group->close != NULL && group->close(&state) != 0) {
         printf("[  FAILED  ] GROUP TEARDOWN\n");
         failed++;

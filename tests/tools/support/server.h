@@ -19,8 +19,8 @@ void server_go_on(void);
 /* End these sessions from the server's side, and wait until they are gone. */
 void server_end_sessions(struct sql *sql, const int64_t *ids, size_t count);
 
-/* The same without waiting, and without failing the test: how many the server
- * has agreed to.  One may be gone already. */
+/* End these sessions without waiting, and without failing the test; return how
+ * many the server has agreed to end.  One may be gone already. */
 size_t server_end_some(struct sql *sql, const int64_t *ids, size_t count);
 
 #endif

@@ -18,7 +18,7 @@ static const struct suite_main *suite;
 static char *only_layout;
 static int lane_count;
 
-/* What the group that is to run now works on. */
+/* The database and the layout of the group that runs next, and its fixture. */
 static const struct lane *group_lane;
 static sqlock_layout group_layout;
 static struct fixture fixture;

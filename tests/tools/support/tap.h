@@ -38,7 +38,7 @@ struct tap_event {
  * and nothing is sent. */
 typedef int (*tap_before_fn)(void *context, const struct tap_event *event);
 
-/* Called when the real driver has answered rc.  What it returns is reported;
+/* Called when the real driver has answered rc.  Its return value is reported;
  * EUNCERTAIN in place of 0 loses the answer and breaks the connection. */
 typedef int (*tap_after_fn)(void *context, const struct tap_event *event,
                             int rc);
@@ -54,7 +54,7 @@ const char *tap_url(char out[1024], const char *url);
 void tap_reset(void);
 void tap_hooks(tap_before_fn before, tap_after_fn after, void *context);
 
-/* What connections give as their epoch from here on; "": what they are told. */
+/* Set the epoch that connections report from here on; "": the database's. */
 void tap_epoch(const char *epoch);
 
 /* Calls since tap_reset(). */

@@ -15,7 +15,7 @@ struct wire {
     bool is_started; /* PostgreSQL: the startup message has passed */
 };
 
-/* What stands at the beginning of the client's bytes. */
+/* The first message in the client's bytes. */
 struct wire_unit {
     size_t length;   /* 0: not complete yet */
     bool is_request; /* the server will answer it, and it is no part of the

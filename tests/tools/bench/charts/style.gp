@@ -1,4 +1,4 @@
-# What all charts have in common.  `data`, `columns` and `server` are set by
+# The common style of all charts.  `data`, `columns` and `server` are set by
 # chart.sh; the colours can be told apart by the colour-blind, and from a light
 # and a dark ground.
 set terminal svg size 900,520 font "sans-serif,14" background "#ffffff"
