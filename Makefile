@@ -72,7 +72,8 @@ LEVELS := $(sort \
 	$(if $(filter test check quick tests-build asan tsan valgrind bench \
 		test-mysql test-spring docker-test,$(GOALS)),build test) \
 	$(if $(filter test-matrix campaign,$(GOALS)),build test matrix) \
-	$(if $(filter deb abi abi-record wheel,$(GOALS)),build test package) \
+	$(if $(filter deb,$(GOALS)),build deb) \
+	$(if $(filter abi abi-record wheel,$(GOALS)),build test package) \
 	$(if $(filter test check,$(GOALS)),$(if $(INSTALLS),package)) \
 	$(if $(filter lint,$(GOALS)),build test lint) \
 	$(if $(filter doc,$(GOALS)),doc) \
@@ -719,6 +720,8 @@ uninstall: ## Remove what install put there
 	$(QUIET)rm -rf $(D)$(DATADIR)/sqlock $(D)$(CMAKE_DIR) \
 		$(D)$(DOCDIR)/examples
 	$(QUIET)rmdir $(D)$(DOCDIR) $(D)$(INCLUDEDIR)/sqlock 2>/dev/null || true
+	$(QUIET)$(if $(D),,[ "$$(id -u)" -ne 0 ] || \
+		PATH=$$PATH:/usr/sbin:/sbin $(LDCONFIG))
 
 # ------------------------------------------------------------------ packages
 

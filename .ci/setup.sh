@@ -168,19 +168,25 @@ probe_test() {
     fi
 }
 
-# Debian packages are built, looked over, and tried in a Debian with nothing
-# else; the library's binary interface is compared with the recorded one; the
-# example in Go is built (450 MB once installed, so not for each test).
-probe_package() {
+# Debian packages are built, with their tests, and looked over.
+probe_deb() {
+    module cmocka libcmocka-dev
     have dpkg-buildpackage || need dpkg-dev
     # A package's build may take these for granted.
     dpkg-query -s build-essential >/dev/null 2>&1 || need build-essential
     have dh || need debhelper
     have dh_python3 || need dh-python
     have lintian || need lintian
+    have xz || need xz-utils
+}
+
+# Debian packages are tried in a Debian with nothing else; the library's binary
+# interface is compared with the recorded one; the example in Go is built (450 MB
+# once installed, so not for each test).
+probe_package() {
+    probe_deb
     have abidiff || need abigail-tools
     have mmdebstrap || need mmdebstrap
-    have xz || need xz-utils
     have go || [ -x /usr/local/go/bin/go ] || need golang-go
 }
 
@@ -224,8 +230,8 @@ probe() {
     missing=()
     for level in "$@"; do
         case $level in
-        build | test | package | lint | format | clang | valgrind | chart | \
-            matrix | doc)
+        build | test | deb | package | lint | format | clang | valgrind | \
+            chart | matrix | doc)
             "probe_$level"
             ;;
         *)

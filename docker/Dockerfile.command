@@ -10,7 +10,7 @@ FROM ${BASE} AS build
 RUN apt-get -q update && apt-get -q install -y --no-install-recommends make
 WORKDIR /sqlock
 COPY . .
-RUN make setup SETUP_LEVELS='build package'
+RUN make setup SETUP_LEVELS='build deb'
 RUN DEB_BUILD_OPTIONS=nocheck DEB_BUILD_PROFILES=nocheck make SETUP=no deb
 
 FROM ${BASE}

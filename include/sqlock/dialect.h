@@ -8,6 +8,19 @@
  * own only where these do not do.
  *
  * This header is younger than sqlock.h and may change in a minor release.
+ *
+ * Calling sequence
+ *     static const sqlock_fragment fragments[] = {
+ *         {"now", "statement_timestamp()"},
+ *         {NULL, NULL},
+ *     };
+ *     sqlock_dialect mine = {.placeholder = SQLOCK_PLACEHOLDER_DOLLAR,
+ *                            .quote = '"',
+ *                            .folds_to_lower = true,
+ *                            .identifier_max = 63,
+ *                            .fragments = fragments};
+ *
+ *     mine.statements[SQLOCK_SQL_WAITERS].text = "";
  */
 #ifndef SQLOCK_DIALECT_H
 #define SQLOCK_DIALECT_H

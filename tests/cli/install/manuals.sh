@@ -42,6 +42,12 @@ for page in src/man/*.[1-9]; do
         sed "s,.\x08,,g" >"$work/${page##*/}.txt"
 done
 
+# mandoc takes some words of a heading for macros: "In place" became "<place>".
+no_macro_in_headings() {
+    ! grep -nE '^\.(It|Ss|Sh) (.* )?(An|At|Do|In|No) ' src/man/*.[1-9]
+}
+check "no word of a heading is a macro" no_macro_in_headings
+
 # Options and commands, in the help and in the manual.
 options() {
     grep -oE -- '(^|[^a-z-])--[a-z][a-z-]+' | grep -oE -- '--[a-z-]+' | sort -u
