@@ -8,7 +8,7 @@
 #include "inject.h"
 #include "support/suite_main.h"
 
-/* What is tried, over and over. */
+/* An experiment: it is repeated for each failure of each of its calls. */
 struct experiment {
     /* Before a call is made to fail. */
     void (*prepare)(struct fixture *f, void *state);

@@ -23,7 +23,7 @@ static bool is_free(struct fixture *f)
     return !row.exists || row.client[0] == '\0';
 }
 
-/* What is held is ours in the table. */
+/* A held lock's row names this registry as its client. */
 static void check_held(struct fixture *f, const struct life *life,
                        uint32_t times)
 {
@@ -38,7 +38,7 @@ static void check_held(struct fixture *f, const struct life *life,
     exhaust_go_on();
 }
 
-/* What is not held may be left in the table only where that was said. */
+/* A lock that is not held has a free row, unless its row may remain. */
 static void check_not_held(struct fixture *f, struct life *life,
                            bool may_remain)
 {

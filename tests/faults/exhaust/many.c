@@ -136,7 +136,7 @@ static void act_broken(struct fixture *f, void *state)
     broken->is_broken = exhaust_expect(rc, &err);
 }
 
-/* What was said to be done is done. */
+/* A break that has reported success has taken effect. */
 static void check_broken(struct fixture *f, void *state)
 {
     struct broken *broken = state;

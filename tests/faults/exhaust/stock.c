@@ -70,7 +70,7 @@ static void act_open(struct fixture *f, void *state)
         assert_null(stock);
 }
 
-/* What is open is whole: the next one shows it. */
+/* No check of its own: each run opens the stock again. */
 static void check_open(struct fixture *f, void *state)
 {
     (void)f;

@@ -77,7 +77,7 @@ static void check_wait(struct fixture *f, void *state)
 
     worker_join(&wait->holder);
     lock_drop(wait->other);
-    /* What was told may be left there. */
+    /* A call that has failed may leave its row in the table. */
     if (wait->may_remain)
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
     lock_take(wait->lock, 0);

@@ -62,8 +62,8 @@ sqlock_options stage_options(void);
 /* Another registry through the fault; registry_end() closes it. */
 sqlock_registry *stage_registry(const sqlock_options *options);
 
-/* What a party is told goes into the histories.  -1: all the locks in one call;
- * otherwise the number of one. */
+/* Results of a party's calls go into the histories.  ALL_LOCKS: all the locks
+ * in one call; otherwise the number of one. */
 #define ALL_LOCKS (-1)
 int party_acquire(struct party *party, int which, int64_t wait_ms);
 int party_renew(struct party *party, int which);
@@ -96,8 +96,8 @@ enum op {
 };
 extern const char *const op_names[OPS];
 
-/* What must come of an operation that meets the fault before it is sent, or
- * before it is answered. */
+/* The required result of an operation that meets the fault before it is sent,
+ * or before it is answered. */
 enum outcome {
     GOES_THROUGH, /* 0: the library finds out, or tries again */
     IS_OUTAGE,    /* EUNCERTAIN or EUNREACHABLE */
@@ -140,7 +140,7 @@ size_t matrix_cells(struct cell *cells, size_t max,
                     const struct database *database, bool stops_server);
 void test_cell(void **state);
 
-/* Which locks an operation is about, and what comes before it. */
+/* The locks of an operation; its preparation, the call, and its successor. */
 int op_locks(enum op op);
 int op_prepare(struct party *party, enum op op);
 int op_perform(struct party *party, enum op op);
@@ -174,7 +174,7 @@ struct holder {
     int reports; /* from it */
 };
 
-/* What it does at the point. */
+/* The action of the holder process at the point. */
 enum holder_halt {
     HALT_NOT,  /* it goes on: somebody else sees to it */
     HALT_WAIT, /* it waits to be killed */

@@ -4,7 +4,7 @@
  *
  *     fault [-j LANES] [-c CLOCK] [of program.h]... [postgres] [mysql] [sqlite]
  *
- * What stops a server runs first and alone; then the rest in lanes (see
+ * Tests that stop a server run first and alone; the rest run in lanes (see
  * support/lanes.h), each with a lock table and a proxy.  With -c only the tests
  * of a server's clock run, which is in that file.
  */

@@ -311,7 +311,7 @@ static void test_F51_a_claim_given_up_is_freed(void **state)
     assert_less(row.fence, sqlock_token(stage.b.locks[0]));
 }
 
-/* The same for several at once. */
+/* Claims of several locks in one call without an answer are freed. */
 static void test_F51_claims_of_many_given_up_are_freed(void **state)
 {
     const struct proxy_plan plan = {

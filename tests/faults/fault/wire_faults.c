@@ -82,8 +82,8 @@ static void stop_server(void *context, int port)
     server_stop(stage.fixture.database);
 }
 
-/* What was sent to a stopped server waits there, and is carried out when it
- * goes on. */
+/* Statements sent to a stopped server wait there, and are carried out when the
+ * server goes on. */
 static void arm_stopped(enum fault_point point, enum op op)
 {
     armed_for = op;
