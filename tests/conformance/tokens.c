@@ -296,7 +296,7 @@ static void test_F30_tokens_rise_past_a_claim_behind_a_peer(void **state)
     worker_start(&first.worker, claim_once, &first);
     assert_becomes_true(waits_for(&f->sql, session) != 0, PATIENCE_MS);
     stopped = waits_for(&f->sql, session);
-    server_stop_session(stopped);
+    server_stop_process(stopped);
     assert_int_equal(sql_commit(&sql), 0);
     worker_start(&second.worker, claim_once, &second);
     assert_becomes_true(atomic_load(&claims.released) == 1 ||

@@ -22,6 +22,7 @@
 #include "support/group.h"
 #include "support/login.h"
 #include "support/program.h"
+#include "support/server.h"
 
 #define PREFIX "gr_"
 #define MEMBERS 3
@@ -250,10 +251,10 @@ static void *commit(void *context)
     return NULL;
 }
 
-static void signal_members(int signal)
+static void stop_the_others(void)
 {
     for (unsigned member = 2; member <= MEMBERS; member++)
-        assert_int_equal(kill(member_pid(member), signal), 0);
+        server_stop_process(member_pid(member));
 }
 
 /* How many of the others have the row. */
@@ -281,6 +282,7 @@ static void test_a_commit_without_a_majority_is_uncertain(void **state)
     const char *insert =
         "INSERT INTO gr_LOCK (LOCK_KEY, REGION, CREATED_DATE, EXPIRED_AFTER) "
         "VALUES ('by-hand', 'R', UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))";
+    char key[SQLOCK_KEY_SIZE];
     struct sql by_hand;
     sqlock_registry *registry = NULL;
     sqlock_error err = {0};
@@ -291,16 +293,17 @@ static void test_a_commit_without_a_majority_is_uncertain(void **state)
     (void)state;
     assert_lock_ok(open_at(variable(1, "URL"), &registry, &err), &err);
     lock = obtain(registry, "claimed");
+    (void)snprintf(key, sizeof key, "%s", sqlock_key(lock));
     assert_lock_ok(sql_open(&by_hand, mysql, variable(1, "URL")), &by_hand.err);
     assert_lock_ok(sql_begin(&by_hand), &by_hand.err);
     (void)sql_run(&by_hand, "%s", insert);
     assert_becomes_true(is_group_whole(), PRIMARY_WAIT_MS);
-    signal_members(SIGSTOP);
+    stop_the_others();
     assert_int_equal(pthread_create(&thread, NULL, commit, &by_hand), 0);
     rc = sqlock_acquire(lock, 0, NULL, &err);
     (void)pthread_join(thread, NULL);
     print_group(1, "alone");
-    signal_members(SIGCONT);
+    server_go_on();
     print_message("commit: %s\nclaim: %s\n", by_hand.err.message, err.message);
     assert_code(SQLOCK_EUNCERTAIN, by_hand.err.code, &by_hand.err);
     assert_int_equal(by_hand.err.native, 3100);
@@ -309,7 +312,7 @@ static void test_a_commit_without_a_majority_is_uncertain(void **state)
     (void)sqlock_registry_close(registry, &err);
     assert_becomes_true(is_writable(2) || is_writable(3), PRIMARY_WAIT_MS);
     print_message("%u and %u of 2 have carried them out\n", have_row("by-hand"),
-                  have_row(sqlock_key(lock)));
+                  have_row(key));
 }
 
 /* ------------------------------------------------- outside of the group -- */

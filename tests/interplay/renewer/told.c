@@ -169,7 +169,8 @@ static void test_it_is_told_once(void **state)
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
     assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
-    /* A later loss shows that the notifier has gone over all locks again. */
+    /* A later loss shows that the thread that calls on_lost has gone
+     * over all locks again. */
     take_renewed(later, RENEWED_MS, &later_told);
     (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
                   sqlock_key(later));

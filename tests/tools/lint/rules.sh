@@ -179,16 +179,11 @@ for file in "${all[@]}"; do
         esac
         echo "$file:$line: an open end"
     done
-    case $file in
-    tests/* | .ci/* | docker/* | Makefile) ;;
-    *)
-        grep -nE '((/\*\*?|///| \*|//|#) |\.  )(What|Who|Whoever|Whatever|Likewise)\>' \
-            "$file" | grep -v 'What a lock promises$' |
-            while IFS=: read -r line text; do
-                echo "$file:$line: a sentence without a subject"
-            done
-        ;;
-    esac
+    grep -nE '((/\*\*?|///| \*|//|#|--) |\.  )(What|Who|Whoever|Whatever|Likewise)\>' \
+        "$file" | grep -v 'What a lock promises$' |
+        while IFS=: read -r line text; do
+            echo "$file:$line: a sentence without a subject"
+        done
     case $file in
     Makefile) ;;
     *) grep -nP '\t| +$' "$file" | while IFS=: read -r line text; do

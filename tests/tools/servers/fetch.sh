@@ -30,8 +30,9 @@ fail() {
     exit 1
 }
 
-# Packages that only maintainer scripts and Perl tools need, compilers' headers,
-# and the compiler behind just-in-time compilation, which the tests switch off.
+# Packages that only maintainer scripts and Perl tools need, packages for
+# compiling, and the compiler behind just-in-time compilation, which the tests
+# switch off.
 useless='^(perl|libperl|libgdbm|dpkg|tar|debconf|adduser|passwd|login|base-|init'
 useless+='|sysv|apt|libc6-dev|libc-dev|linux-libc|.*-dev$|gcc-.*-base|libc-gconv'
 useless+='|postgresql-common|postgresql-client-common|ssl-cert|netbase|ucf'

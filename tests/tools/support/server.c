@@ -106,7 +106,7 @@ void server_stop(const struct database *database)
         assert_becomes_true(is_stopped(stopped[i]), PATIENCE_MS);
 }
 
-void server_stop_session(pid_t pid)
+void server_stop_process(pid_t pid)
 {
     stop(pid);
     assert_becomes_true(is_stopped(pid), PATIENCE_MS);

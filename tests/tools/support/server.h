@@ -12,8 +12,8 @@ bool server_can_stop(const struct database *database);
 /* Stop the server and its children (SIGSTOP); go on (SIGCONT).  Going on is
  * harmless when nothing is stopped, and async-signal-safe. */
 void server_stop(const struct database *database);
-/* Stop one session's process only (PostgreSQL). */
-void server_stop_session(pid_t pid);
+/* Stop one process, such as a session of PostgreSQL or another server. */
+void server_stop_process(pid_t pid);
 void server_go_on(void);
 
 /* End these sessions from the server's side, and wait until they are gone. */
