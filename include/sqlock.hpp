@@ -629,16 +629,10 @@ class registry
 inline result<void> create_schema(const std::nothrow_t &, std::string_view url,
                                   const registry_options &options = {})
 {
-    const detail::c_text where(url);
-    const sqlock_options how = options.native();
-    sqlock_error why = {};
-
-    if (!where.valid())
-        return detail::c_text::refused();
-    int code =
-        sqlock_schema_create(where.get(), &how, SQLOCK_LAYOUT_SQLOCK, &why);
-
-    return detail::result_of(code, why);
+    return detail::create_tables(
+        url, options.native(), [](auto *where, auto *how, auto *why) {
+            return sqlock_schema_create(where, how, SQLOCK_LAYOUT_SQLOCK, why);
+        });
 }
 inline void create_schema(std::string_view url,
                           const registry_options &options = {})

@@ -34,21 +34,34 @@ struct once_record {
         done_at;
 };
 
+namespace detail
+{
+
+/* Call a function of C on the record of a name; false where there is none. */
+inline result<bool> find_record(const registry &of, std::string_view name,
+                                int (*function)(sqlock_registry *, const char *,
+                                                sqlock_error *))
+{
+    const c_text text(name);
+    sqlock_error why = {};
+
+    if (of.native_handle() == nullptr)
+        return empty();
+    if (!text.valid())
+        return c_text::refused();
+    const int code = function(of.native_handle(), text.get(), &why);
+    if (code != 0 && code != SQLOCK_ENOTFOUND)
+        return result_of(code, why).error();
+    return code == 0;
+}
+
+} /* namespace detail */
+
 /** Whether a name is recorded as done. */
 inline result<bool> is_done(const std::nothrow_t &, const registry &of,
                             std::string_view name)
 {
-    const detail::c_text text(name);
-    sqlock_error why = {};
-
-    if (of.native_handle() == nullptr)
-        return detail::empty();
-    if (!text.valid())
-        return detail::c_text::refused();
-    const int code = sqlock_once_check(of.native_handle(), text.get(), &why);
-    if (code != 0 && code != SQLOCK_ENOTFOUND)
-        return detail::result_of(code, why).error();
-    return code == 0;
+    return detail::find_record(of, name, sqlock_once_check);
 }
 inline bool is_done(const registry &of, std::string_view name)
 {
@@ -130,17 +143,7 @@ inline std::vector<once_record> list_done(const registry &of)
 inline result<bool> forget_done(const std::nothrow_t &, const registry &of,
                                 std::string_view name)
 {
-    const detail::c_text text(name);
-    sqlock_error why = {};
-
-    if (of.native_handle() == nullptr)
-        return detail::empty();
-    if (!text.valid())
-        return detail::c_text::refused();
-    const int code = sqlock_once_forget(of.native_handle(), text.get(), &why);
-    if (code != 0 && code != SQLOCK_ENOTFOUND)
-        return detail::result_of(code, why).error();
-    return code == 0;
+    return detail::find_record(of, name, sqlock_once_forget);
 }
 inline bool forget_done(const registry &of, std::string_view name)
 {
@@ -152,14 +155,8 @@ inline result<void> create_once_schema(const std::nothrow_t &,
                                        std::string_view url,
                                        const registry_options &options = {})
 {
-    const detail::c_text where(url);
-    const sqlock_options how = options.native();
-    sqlock_error why = {};
-
-    if (!where.valid())
-        return detail::c_text::refused();
-    return detail::result_of(sqlock_once_schema_create(where.get(), &how, &why),
-                             why);
+    return detail::create_tables(url, options.native(),
+                                 sqlock_once_schema_create);
 }
 inline void create_once_schema(std::string_view url,
                                const registry_options &options = {})

@@ -249,6 +249,21 @@ inline std::uint32_t to_option(milliseconds time)
                                      : UINT32_MAX;
 }
 
+/* Create tables by create(url, options, error), a function of C. */
+template <class Create>
+result<void> create_tables(std::string_view url, const sqlock_options &options,
+                           Create create)
+{
+    const c_text where(url);
+    sqlock_error why = {};
+
+    if (!where.valid())
+        return c_text::refused();
+    const int code = create(where.get(), &options, &why);
+
+    return result_of(code, why);
+}
+
 } /* namespace detail */
 
 } /* namespace sqlock */

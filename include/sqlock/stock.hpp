@@ -488,14 +488,8 @@ inline result<void> create_stock_schema(const std::nothrow_t &,
                                         std::string_view url,
                                         const registry_options &options = {})
 {
-    const detail::c_text where(url);
-    const sqlock_options how = options.native();
-    sqlock_error why = {};
-
-    if (!where.valid())
-        return detail::c_text::refused();
-    return detail::result_of(
-        sqlock_stock_schema_create(where.get(), &how, &why), why);
+    return detail::create_tables(url, options.native(),
+                                 sqlock_stock_schema_create);
 }
 inline void create_stock_schema(std::string_view url,
                                 const registry_options &options = {})
