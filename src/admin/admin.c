@@ -220,7 +220,7 @@ static int break_key(struct lk_store *store, const char *key,
 int sqlock_break(sqlock_registry *registry, const char *name,
                  const sqlock_break_options *options, sqlock_error *err)
 {
-    sqlock_break_options complete;
+    sqlock_break_options complete = SQLOCK_BREAK_INIT;
     struct lk_store *store;
     char key[SQLOCK_KEY_SIZE] = "";
     int rc;

@@ -191,7 +191,7 @@ static int read_all(struct lk_store *store,
 int sqlock_find(sqlock_registry *registry, const sqlock_find_options *options,
                 sqlock_info **rows, size_t *count, sqlock_error *err)
 {
-    sqlock_find_options chosen;
+    sqlock_find_options chosen = SQLOCK_FIND_INIT;
     char like[2 * PATTERN_MAX + 1];
     struct lk_arguments arguments;
     struct lk_store *store;
