@@ -182,7 +182,7 @@ static int wait_for(struct lk_sqlite *c, struct flock *lock)
     return rc < 0 ? errno : 0;
 }
 
-/* Tell the starter that the helper is next, or that its wait is over. */
+/* Note that the helper is next, or tell its starter that the wait is over. */
 static void tell(struct helper *helper, bool is_over, int error)
 {
     struct lk_sqlite *c = helper->c;
@@ -193,7 +193,8 @@ static void tell(struct helper *helper, bool is_over, int error)
         c->next_byte = helper->next.l_start;
     c->is_wait_over = is_over;
     c->queue_errno = error;
-    (void)pthread_cond_signal(&c->changed);
+    if (is_over)
+        (void)pthread_cond_signal(&c->changed);
     (void)pthread_mutex_unlock(&c->guard);
 }
 
@@ -217,18 +218,16 @@ static void *wait_for_bytes(void *argument)
  * at most.  Return whether the helper has ended its wait. */
 static bool wait_for_helper(struct lk_sqlite *c, int64_t until_ns)
 {
-    int64_t next_until_ns = LK_NEVER;
     bool is_over;
     int rc = 0;
 
     (void)pthread_mutex_lock(&c->guard);
     while (!c->is_wait_over && !atomic_load(&c->is_aborted) &&
-           rc != ETIMEDOUT) {
-        struct timespec at;
+           (rc != ETIMEDOUT ||
+            (c->next_byte == 0 && sqlock_monotonic_ns() < until_ns))) {
+        struct timespec at =
+            lk_timespec(lk_sooner(until_ns, sqlock_monotonic_ns() + NEXT_NS));
 
-        if (c->next_byte != 0 && next_until_ns == LK_NEVER)
-            next_until_ns = sqlock_monotonic_ns() + NEXT_NS;
-        at = lk_timespec(lk_sooner(until_ns, next_until_ns));
         rc = pthread_cond_timedwait(&c->changed, &c->guard, &at);
     }
     is_over = c->is_wait_over;
