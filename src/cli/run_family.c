@@ -18,11 +18,16 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* How long to hunt for processes that were forked while others were ended: one
  * that forks and ends all the time is caught while it is our child. */
 #define HUNT_NS (10 * RUN_NS_PER_MS)
+/* Pause between two passes of it.  The hunter has a real-time priority, and a
+ * killed process has to run in order to end: hunters without a pause would keep
+ * the processors from it, and other hunters from theirs. */
+#define HUNT_PAUSE_NS 100000
 
 bool run_family_reap(pid_t child, int *status, bool *is_told)
 {
@@ -219,6 +224,7 @@ static bool kill_children(pid_t session)
 
 bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told)
 {
+    static const struct timespec pause = {.tv_nsec = HUNT_PAUSE_NS};
     int64_t end_ns = run_now_ns() + HUNT_NS;
     bool is_anyone_left;
     bool is_told_now;
@@ -230,6 +236,8 @@ bool run_family_kill(pid_t session, pid_t child, int *status, bool *is_told)
             (void)run_family_signal(SIGKILL, session);
         is_anyone_left = run_family_reap(child, status, &is_told_now);
         *is_told = *is_told || is_told_now;
+        if (is_anyone_left)
+            (void)nanosleep(&pause, NULL);
     } while (is_anyone_left && run_now_ns() < end_ns);
     return is_anyone_left;
 }
