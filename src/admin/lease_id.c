@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/writer.h"
 #include "lease/row.h"
 #include "sqlock/lease.h"
 
@@ -234,7 +235,7 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
     struct lk_arguments arguments;
     struct named_lease named;
     struct lk_store *store;
-    size_t size = 0;
+    struct lk_writer writer;
     FILE *stream;
     int rc;
 
@@ -251,11 +252,12 @@ int sqlock_lease_guard_text(char **text, sqlock_registry *registry,
     lk_store_arguments(store, named.key, &arguments);
     lk_argument_text(&arguments, SQLOCK_P_CLIENT, named.lease.client_id);
     lk_argument_integer(&arguments, SQLOCK_P_TOKEN, named.lease.token);
-    stream = open_memstream(text, &size);
+    stream = lk_writer_open(&writer);
     if (stream == NULL)
         return lk_error_nomem(err);
     rc = write_statement(stream, statement, &arguments, err);
-    if (fclose(stream) != 0 && rc == 0)
+    *text = lk_writer_close(&writer);
+    if (*text == NULL && rc == 0)
         rc = lk_error_nomem(err);
     if (rc < 0) {
         free(*text);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/writer.h"
 #include "db/lock_sql.h"
 
 void lk_argument_text(struct lk_arguments *arguments, sqlock_parameter which,
@@ -89,14 +90,15 @@ static int write_parameters(FILE *out, struct lk_statement *statement,
 static int expand(char **out, const char *text,
                   const struct lk_fragments *fragments)
 {
-    size_t size = 0;
-    FILE *stream = open_memstream(out, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
     int rc;
 
     if (stream == NULL)
         return SQLOCK_ENOMEM;
     rc = lk_template_write(stream, text, fragments);
-    if (fclose(stream) != 0)
+    *out = lk_writer_close(&writer);
+    if (*out == NULL)
         rc = SQLOCK_ENOMEM;
     if (rc < 0) {
         free(*out);
@@ -108,14 +110,15 @@ static int expand(char **out, const char *text,
 static int number(struct lk_statement *out, sqlock_placeholder style,
                   const char *text)
 {
-    size_t size = 0;
-    FILE *stream = open_memstream(&out->text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
     int rc;
 
     if (stream == NULL)
         return SQLOCK_ENOMEM;
     rc = write_parameters(stream, out, style, text);
-    if (fclose(stream) != 0)
+    out->text = lk_writer_close(&writer);
+    if (out->text == NULL)
         rc = SQLOCK_ENOMEM;
     if (rc < 0)
         lk_statement_clear(out);
@@ -230,9 +233,8 @@ char *lk_schema_render(const char *schema, const char *name, const char *table)
 {
     size_t word = strlen(name);
     const char *at = schema;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
 
     if (stream == NULL)
         return NULL;
@@ -247,9 +249,5 @@ char *lk_schema_render(const char *schema, const char *name, const char *table)
             (void)fputc(*at++, stream);
         }
     }
-    if (fclose(stream) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return lk_writer_close(&writer);
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "base/writer.h"
 #include "lease/queue.h"
 
 /* Write HOLDER.  It begins with the CLIENT_ID, which shows that the text is
@@ -103,9 +104,8 @@ static char *write_array(const struct lk_store *store,
                          const struct lk_batch *batch,
                          sqlock_statement_kind kind)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
 
     if (out == NULL)
         return NULL;
@@ -114,11 +114,7 @@ static char *write_array(const struct lk_store *store,
         write_lease(out, store, &batch->items[i].lease, kind);
     }
     (void)fputs_unlocked(batch->count == 0 ? "[]" : "]", out);
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return lk_writer_close(&writer);
 }
 
 static bool is_about_many(sqlock_statement_kind kind)

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/owner.h"
+#include "base/writer.h"
 
 struct buckets {
     int64_t total;
@@ -64,9 +65,9 @@ static int spread(struct lk_stock_operation *op,
                   int64_t over, int64_t last, sqlock_error *err)
 {
     struct lk_arguments arguments;
-    char *rows = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&rows, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
+    char *rows;
     int64_t end = last >= over ? last + 1 : over;
     int rc;
 
@@ -79,10 +80,9 @@ static int spread(struct lk_stock_operation *op,
                       i == 0 ? "[" : ",", i, part);
     }
     (void)fputc(']', stream);
-    if (fclose(stream) != 0) {
-        free(rows);
+    rows = lk_writer_close(&writer);
+    if (rows == NULL)
         return lk_error_nomem(err);
-    }
     lk_stock_arguments(op, line, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, rows);
     rc = lk_stock_do(op, SQLOCK_STOCK_SQL_SPREAD, &arguments, NULL, err);
@@ -210,27 +210,18 @@ static int learn_left_afterwards(struct lk_stock_operation *op,
 static int alone_with_order(struct lk_stock_operation *op, sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
-    char *entry = NULL;
-    size_t size = 0;
-    FILE *stream;
+    char *entries;
     int rc;
 
     if (!lk_stock_can(op->stock, SQLOCK_STOCK_SQL_BUCKET_COMBINE))
         return LK_STOCK_IN_TRANSACTION;
-    stream = open_memstream(&entry, &size);
-    if (stream == NULL)
-        return lk_error_nomem(err);
     line->left = 0; /* the statement adds the total */
     line->delta = -line->quantity;
-    (void)fputc('[', stream);
-    lk_entry_write(stream, op->order, 0, line, op->kind, LK_ENTRY_DONE);
-    (void)fputc(']', stream);
-    if (fclose(stream) != 0) {
-        free(entry);
+    entries = lk_entries_write(op, true);
+    if (entries == NULL)
         return lk_error_nomem(err);
-    }
-    rc = take_from_one(op, line, entry, err);
-    free(entry);
+    rc = take_from_one(op, line, entries, err);
+    free(entries);
     if (rc == 0)
         return LK_STOCK_IN_TRANSACTION;
     return rc == 1 ? 0 : rc;

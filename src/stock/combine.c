@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/retry.h"
+#include "base/writer.h"
 
 static struct lk_stock_line *line_of(const struct lk_combined_request *request)
 {
@@ -121,9 +122,8 @@ static bool add_up(const struct lk_combine *combine, int64_t *total,
  * frees it. */
 static char *write_orders(const struct lk_combine *combine, bool as_entries)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
     char separator = '[';
 
     if (stream == NULL)
@@ -146,11 +146,7 @@ static char *write_orders(const struct lk_combine *combine, bool as_entries)
             lk_json_text(stream, request->op->order);
     }
     (void)fputs(separator == '[' ? "[]" : "]", stream);
-    if (fclose(stream) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return lk_writer_close(&writer);
 }
 
 static int64_t count_orders(const struct lk_combine *combine)
@@ -209,28 +205,9 @@ static void plan_all(struct lk_combine *combine, int64_t left)
 static int deduct_and_enter(struct lk_combine *combine, int64_t *left,
                             sqlock_error *err)
 {
-    struct lk_arguments arguments;
-    sqlock_result result = {0};
-    char *entries;
-    int rc;
-
     plan_all(combine, 0); /* the statement adds what is left */
-    entries = write_orders(combine, true);
-    if (entries == NULL)
-        return lk_error_nomem(err);
-    lk_stock_arguments(&combine->operation, &combine->line, &arguments);
-    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
-    rc = lk_stock_send(&combine->operation, SQLOCK_STOCK_SQL_COMBINE,
-                       &arguments, &result, err);
-    free(entries);
-    if (rc == 0 && result.rows > 0) {
-        *left = result.cells[0].integer;
-        rc = 1;
-    } else if (rc == SQLOCK_EBUSY) {
-        rc = LK_STOCK_KNOWN;
-    }
-    sqlock_result_clear(&result);
-    return rc;
+    return lk_stock_combine(&combine->operation, &combine->line,
+                            write_orders(combine, true), left, err);
 }
 
 static int deduct_then_enter(struct lk_stock_operation *operation,

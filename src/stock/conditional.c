@@ -5,8 +5,6 @@
  */
 #include "stock/stock.h"
 
-#include <stdlib.h>
-
 #include "base/error.h"
 
 /* Queries that find enough although the statement did not. */
@@ -84,36 +82,9 @@ static int combine(struct lk_stock_operation *op, int64_t *left,
                    sqlock_error *err)
 {
     struct lk_stock_line *line = &op->lines[0];
-    struct lk_arguments arguments;
-    sqlock_result result = {0};
-    char *entry = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&entry, &size);
-    int rc;
 
-    if (stream == NULL)
-        return lk_error_nomem(err);
     took(line, 0); /* the statement adds what is left */
-    (void)fputc('[', stream);
-    lk_entry_write(stream, op->order, 0, line, op->kind, LK_ENTRY_DONE);
-    (void)fputc(']', stream);
-    if (fclose(stream) != 0) {
-        free(entry);
-        return lk_error_nomem(err);
-    }
-    lk_stock_arguments(op, line, &arguments);
-    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entry);
-    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_COMBINE, &arguments, &result, err);
-    free(entry);
-    if (rc == 0 && result.rows > 0) {
-        *left = result.cells[0].integer;
-        rc = 1;
-    } else if (rc == SQLOCK_EBUSY) {
-        /* or another session's lock, which will show */
-        rc = LK_STOCK_KNOWN;
-    }
-    sqlock_result_clear(&result);
-    return rc;
+    return lk_stock_combine(op, line, lk_entries_write(op, true), left, err);
 }
 
 /* Find out whether a part of the item is in buckets: then the operation needs a

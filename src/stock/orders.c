@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/writer.h"
 
 /* Columns of ENTRIES. */
 enum {
@@ -49,13 +50,10 @@ static char status_of(const struct lk_stock_line *line, bool is_done)
                                                 : LK_ENTRY_NOTHING;
 }
 
-/* Write the entries of an operation as JSON.  The caller frees it; NULL: out of
- * memory. */
-static char *entries_of(const struct lk_stock_operation *op, bool is_done)
+char *lk_entries_write(const struct lk_stock_operation *op, bool is_done)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
 
     if (stream == NULL)
         return NULL;
@@ -65,17 +63,13 @@ static char *entries_of(const struct lk_stock_operation *op, bool is_done)
                        status_of(&op->lines[i], is_done));
     }
     (void)fputc(']', stream);
-    if (fclose(stream) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return lk_writer_close(&writer);
 }
 
 static int enter(struct lk_stock_operation *op, bool is_done, sqlock_error *err)
 {
     struct lk_arguments arguments;
-    char *entries = entries_of(op, is_done);
+    char *entries = lk_entries_write(op, is_done);
     int64_t affected = 0;
     int rc;
 
@@ -87,6 +81,31 @@ static int enter(struct lk_stock_operation *op, bool is_done, sqlock_error *err)
     free(entries);
     if (rc == 0 && affected != (int64_t)op->count)
         rc = LK_STOCK_KNOWN;
+    return rc;
+}
+
+int lk_stock_combine(struct lk_stock_operation *op,
+                     const struct lk_stock_line *line, char *entries,
+                     int64_t *left, sqlock_error *err)
+{
+    struct lk_arguments arguments;
+    sqlock_result result = {0};
+    int rc;
+
+    if (entries == NULL)
+        return lk_error_nomem(err);
+    lk_stock_arguments(op, line, &arguments);
+    lk_stock_argument(&arguments, SQLOCK_SP_ROWS, entries);
+    rc = lk_stock_send(op, SQLOCK_STOCK_SQL_COMBINE, &arguments, &result, err);
+    free(entries);
+    if (rc == 0 && result.rows > 0) {
+        *left = result.cells[0].integer;
+        rc = 1;
+    } else if (rc == SQLOCK_EBUSY) {
+        /* or another session's lock, which will show */
+        rc = LK_STOCK_KNOWN;
+    }
+    sqlock_result_clear(&result);
     return rc;
 }
 
@@ -161,9 +180,9 @@ int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
                      sqlock_error *err)
 {
     struct lk_arguments arguments;
-    char *orders = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&orders, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
+    char *orders;
     int rc;
 
     if (stream == NULL)
@@ -171,10 +190,9 @@ int lk_stock_entries(struct lk_stock_operation *op, sqlock_result *entries,
     (void)fputc('[', stream);
     lk_json_text(stream, op->order);
     (void)fputc(']', stream);
-    if (fclose(stream) != 0) {
-        free(orders);
+    orders = lk_writer_close(&writer);
+    if (orders == NULL)
         return lk_error_nomem(err);
-    }
     lk_stock_arguments(op, NULL, &arguments);
     lk_stock_argument(&arguments, SQLOCK_SP_ROWS, orders);
     rc = lk_stock_send(op, SQLOCK_STOCK_SQL_ENTRIES, &arguments, entries, err);

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "base/json.h"
+#include "base/writer.h"
 
 #define PAGE_ROWS 1000
 #define AGE_MAX_MS (INT64_C(3650) * 24 * 3600 * 1000)
@@ -91,9 +92,8 @@ static int remove_rows(struct reap *reap, sqlock_stock_kind kind,
 static char *write_orders(const sqlock_result *page, int64_t *rows)
 {
     const char *last = NULL;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
 
     *rows = 0;
     if (stream == NULL)
@@ -113,10 +113,7 @@ static char *write_orders(const sqlock_result *page, int64_t *rows)
         lk_json_text(stream, last);
     }
     (void)fputc(']', stream);
-    if (fclose(stream) == 0)
-        return text;
-    free(text);
-    return NULL;
+    return lk_writer_close(&writer);
 }
 
 static int remove_page(struct reap *reap, sqlock_stock_kind kind,

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/retry.h"
+#include "base/writer.h"
 #include "db/driver.h"
 #include "lease/options.h"
 #include "stock/columns.h"
@@ -30,9 +31,8 @@ static bool is_word_character(char c)
  * INT_STOCK. */
 static char *render(const char *schema, const struct lk_table *lock)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
 
     if (stream == NULL)
         return NULL;
@@ -46,11 +46,7 @@ static char *render(const char *schema, const struct lk_table *lock)
         }
         (void)fputc(*at, stream);
     }
-    if (fclose(stream) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return lk_writer_close(&writer);
 }
 
 static int find_lock_table(const sqlock_driver *driver,

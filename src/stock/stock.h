@@ -192,6 +192,16 @@ int lk_stock_outcome(const struct lk_stock_operation *op, int rc,
 void lk_entry_write(FILE *out, const char *order, size_t number,
                     const struct lk_stock_line *line, char kind, char status);
 
+/* Write the entries of an operation, done or refused, as JSON.  The caller
+ * frees it; NULL: out of memory. */
+char *lk_entries_write(const struct lk_stock_operation *op, bool is_done);
+
+/* Deduct a line and record entries in one statement.  The entries are freed;
+ * NULL: ENOMEM.  1; 0: there is too little; LK_STOCK_KNOWN. */
+int lk_stock_combine(struct lk_stock_operation *op,
+                     const struct lk_stock_line *line, char *entries,
+                     int64_t *left, sqlock_error *err);
+
 /* Record the operation as done.  0, LK_STOCK_KNOWN. */
 int lk_stock_record(struct lk_stock_operation *op, sqlock_error *err);
 /* Record the operation as refused.  0, LK_STOCK_KNOWN; some lines may have been

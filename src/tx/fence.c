@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/writer.h"
 #include "db/driver.h"
 #include "tx/tx.h"
 
@@ -109,8 +110,7 @@ int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
 {
     const sqlock_driver *driver;
     struct lk_tx_table names;
-    char *made = NULL;
-    size_t size = 0;
+    struct lk_writer writer;
     FILE *out;
     int rc;
 
@@ -126,7 +126,7 @@ int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
         rc = lk_tx_table_read(&names, table, LK_TX_FENCE, driver->dialect, err);
     if (rc < 0)
         return rc;
-    out = open_memstream(&made, &size);
+    out = lk_writer_open(&writer);
     if (out == NULL)
         return lk_error_nomem(err);
     (void)fprintf(out,
@@ -134,10 +134,6 @@ int sqlock_fence_ddl(char **text, const char *url, const sqlock_table *table,
                   "ALTER TABLE %s ADD COLUMN %s %s;\n",
                   names.name, names.fence, driver->transactions->fence_type,
                   names.name, names.owner, driver->transactions->owner_type);
-    if (fclose(out) != 0) {
-        free(made);
-        return lk_error_nomem(err);
-    }
-    *text = made;
-    return 0;
+    *text = lk_writer_close(&writer);
+    return *text != NULL ? 0 : lk_error_nomem(err);
 }

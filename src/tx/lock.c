@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "base/writer.h"
 #include "sqlock/many.h"
 #include "tx/target.h"
 
@@ -366,19 +367,14 @@ int sqlock_tx_lock(sqlock_tx *tx, const char *const *names, size_t count,
 
 static char *select_row(const struct lk_tx_table *table, const char *lock)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
 
     if (out == NULL)
         return NULL;
     (void)fprintf(out, "SELECT 1 FROM %s WHERE %s = ?%s", table->name,
                   table->key, lock);
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return lk_writer_close(&writer);
 }
 
 static int lock_row(sqlock_tx *tx, const struct lk_tx_table *table,

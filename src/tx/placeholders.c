@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/writer.h"
 #include "tx/tx.h"
 
 /* Skip a quoted text; a doubled quote is read as two texts in a row.  In E'...'
@@ -91,9 +92,8 @@ char *lk_placeholders_number(const char *sql, size_t *count)
 {
     const char *at = sql;
     size_t number = 0;
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
 
     if (out == NULL)
         return NULL;
@@ -113,12 +113,8 @@ char *lk_placeholders_number(const char *sql, size_t *count)
             (void)fputc(*at++, out);
         }
     }
-    if (fclose(out) != 0) {
-        free(text);
-        return NULL;
-    }
     *count = number;
-    return text;
+    return lk_writer_close(&writer);
 }
 
 bool lk_is_about_rows(const char *sql)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/writer.h"
 #include "tx/tx.h"
 
 #define SET_MAX 32
@@ -48,9 +49,9 @@ static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
                         sqlock_row_version *out, sqlock_error *err)
 {
     sqlock_result result = {0};
-    char *text = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *stream = lk_writer_open(&writer);
+    char *text;
     int rc;
 
     if (stream == NULL)
@@ -59,10 +60,9 @@ static int read_version(sqlock_tx *tx, const struct lk_tx_table *table,
     write_version(stream, tx, table);
     (void)fprintf(stream, " FROM %s WHERE %s = ?%s", table->name, table->key,
                   lock != NULL ? lock : "");
-    if (fclose(stream) != 0) {
-        free(text);
+    text = lk_writer_close(&writer);
+    if (text == NULL)
         return lk_error_nomem(err);
-    }
     rc = lk_tx_query(tx, text, key, 1, &result, err);
     free(text);
     if (rc == 0 && result.rows == 0)
@@ -185,9 +185,9 @@ static int write_assignments(FILE *out, struct update *update,
 /* Write the UPDATE.  The caller frees it; NULL: *rc is set. */
 static char *write_update(struct update *update, int *rc, sqlock_error *err)
 {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
+    char *text;
 
     if (out == NULL) {
         *rc = lk_error_nomem(err);
@@ -200,7 +200,8 @@ static char *write_update(struct update *update, int *rc, sqlock_error *err)
     (void)fputs(" = ?", out);
     update->values[update->value_count++] = *update->key;
     update->values[update->value_count++] = value_of(update->expected);
-    if (fclose(out) != 0 && *rc == 0)
+    text = lk_writer_close(&writer);
+    if (text == NULL && *rc == 0)
         *rc = lk_error_nomem(err);
     if (*rc < 0) {
         free(text);

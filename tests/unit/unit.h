@@ -28,5 +28,6 @@ extern const struct suite suite_golden;
 extern const struct suite suite_service;
 extern const struct suite suite_stats;
 extern const struct suite suite_command_line;
+extern const struct suite suite_writer;
 
 #endif

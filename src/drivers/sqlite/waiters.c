@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/writer.h"
 #include "drivers/sqlite/connection.h"
 
 #define PLACE_MAX 64 /* of "fe:00:1234" */
@@ -99,19 +100,20 @@ static bool write_waiters(const char *place, FILE *out)
 static char *list_waiters(const char *path)
 {
     char place[PLACE_MAX];
-    char *text = NULL;
-    size_t size = 0;
+    struct lk_writer writer;
     bool is_known;
+    char *text;
     FILE *out;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
     if (file < 0) /* nobody has waited yet */
         return errno == ENOENT ? strdup("[]") : NULL;
-    out = open_memstream(&text, &size);
+    out = lk_writer_open(&writer);
     is_known =
         out != NULL && find_place(file, place) && write_waiters(place, out);
     (void)close(file);
-    if (out == NULL || fclose(out) != 0 || !is_known) {
+    text = lk_writer_close(&writer);
+    if (!is_known) {
         free(text);
         return NULL;
     }

@@ -161,22 +161,12 @@ int exhaust_asprintf_chk(char **out, int flag, const char *format, ...)
     return length;
 }
 
-FILE *exhaust_open_memstream(char **text, size_t *size);
-FILE *exhaust_open_memstream(char **text, size_t *size)
+FILE *exhaust_fopencookie(void *cookie, const char *mode,
+                          cookie_io_functions_t functions);
+FILE *exhaust_fopencookie(void *cookie, const char *mode,
+                          cookie_io_functions_t functions)
 {
-    return NO_MEMORY() ? NULL : open_memstream(text, size);
-}
-
-/* Where a stream in memory says that it could not grow. */
-int exhaust_fclose(FILE *stream);
-int exhaust_fclose(FILE *stream)
-{
-    bool fails = IS_DUE(EXHAUST_MEMORY);
-    int rc = fclose(stream);
-
-    if (fails)
-        errno = ENOMEM;
-    return fails ? EOF : rc;
+    return NO_MEMORY() ? NULL : fopencookie(cookie, mode, functions);
 }
 
 /* -------------------------------------------------- memory, for the URLs -- */

@@ -1,0 +1,106 @@
+/*
+ * test_writer.c - texts written to memory are whole, or not there
+ */
+#include "unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/writer.h"
+
+static void test_a_text_is_what_was_written(void **state)
+{
+    enum { LINES = 5000, LINE = 16 };
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
+    char *text;
+
+    (void)state;
+    assert_non_null(out);
+    for (int i = 0; i < LINES; i++)
+        assert_int_equal(fprintf(out, "%*d\n", LINE - 1, i), LINE);
+    text = lk_writer_close(&writer);
+    assert_non_null(text);
+    assert_int_equal(strlen(text), LINES * LINE);
+    for (int i = 0; i < LINES; i++)
+        assert_int_equal(strtol(text + i * LINE, NULL, 10), i);
+    free(text);
+}
+
+static void test_a_text_may_be_empty(void **state)
+{
+    struct lk_writer writer;
+    char *text;
+
+    (void)state;
+    assert_non_null(lk_writer_open(&writer));
+    text = lk_writer_close(&writer);
+    assert_string_equal(text, "");
+    free(text);
+}
+
+#if SLOWNESS == 1 /* a sanitizer's own memory would run out first */
+/* Let at most this much more memory be allocated. */
+static void limit_memory(rlim_t more)
+{
+    struct rlimit limit;
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file == NULL || fscanf(file, "%ld", &pages) != 1 ||
+        getrlimit(RLIMIT_AS, &limit) < 0)
+        _exit(3);
+    (void)fclose(file);
+    limit.rlim_cur = more == RLIM_INFINITY
+                         ? limit.rlim_max
+                         : (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + more;
+    if (setrlimit(RLIMIT_AS, &limit) < 0)
+        _exit(3);
+}
+
+/* Write more than memory has room for, then a line with memory again. */
+static int write_without_memory(void)
+{
+    enum { MIB = 1 << 20 };
+    static const char line[] = "0123456789abcdef0123456789abcdef\n";
+    struct lk_writer writer;
+    FILE *out = lk_writer_open(&writer);
+
+    if (out == NULL)
+        return 3;
+    limit_memory(4 * MIB);
+    for (size_t written = 0; written < 32 * MIB; written += strlen(line))
+        (void)fputs(line, out);
+    limit_memory(RLIM_INFINITY);
+    (void)fputs("the end\n", out);
+    return lk_writer_close(&writer) == NULL ? 0 : 1;
+}
+
+/* A part in the middle would be missing. */
+static void test_a_text_without_memory_is_refused(void **state)
+{
+    int status = 0;
+    pid_t child;
+
+    (void)state;
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(write_without_memory());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+#endif
+
+static const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_a_text_is_what_was_written),
+    cmocka_unit_test(test_a_text_may_be_empty),
+#if SLOWNESS == 1
+    cmocka_unit_test(test_a_text_without_memory_is_refused),
+#endif
+};
+const struct suite suite_writer = SUITE("writer", tests);
