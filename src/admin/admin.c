@@ -55,10 +55,7 @@ int sqlock_show(sqlock_registry *registry, const char *name, sqlock_info **row,
     if (row == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the row argument is NULL");
     *row = NULL;
-    rc = lk_store_of(registry, &store, err);
-    if (rc < 0)
-        return rc;
-    rc = sqlock_key_of(key, name, store->options.key_rule, err);
+    rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)
         return rc;
     return show_key(store, key, row, err);

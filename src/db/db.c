@@ -225,6 +225,22 @@ int lk_db_run_template(struct lk_db *db, const sqlock_template *template,
     return rc;
 }
 
+int lk_db_query_catalogue(struct lk_db *db, const sqlock_template *template,
+                          const struct lk_table *table, int64_t deadline_ns,
+                          sqlock_result *rows, sqlock_error *err)
+{
+    struct lk_arguments arguments = {0};
+    struct lk_run run = {
+        .arguments = &arguments,
+        .deadline_ns = deadline_ns,
+        .is_repeatable = true,
+        .is_first = true,
+    };
+
+    lk_table_arguments(table, &arguments);
+    return lk_db_run_template(db, template, table, &run, rows, err);
+}
+
 int lk_db_not_applied(int rc, sqlock_error *err)
 {
     if (rc == SQLOCK_ECANCELED)

@@ -94,6 +94,11 @@ int lk_db_run_template(struct lk_db *db, const sqlock_template *template,
                        const struct lk_table *table, struct lk_run *run,
                        sqlock_result *result, sqlock_error *err);
 
+/* Run a query of the catalogue about a table, by lk_db_run_template(). */
+int lk_db_query_catalogue(struct lk_db *db, const sqlock_template *template,
+                          const struct lk_table *table, int64_t deadline_ns,
+                          sqlock_result *rows, sqlock_error *err);
+
 /* Translate the result of a statement that was not applied and is not retried.
  * ECANCELED (a time limit, the server's or ours) and ERETRY (a conflict in
  * every attempt) become EBUSY: a registry's calls return ECANCELED only if the

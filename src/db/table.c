@@ -37,6 +37,18 @@ static void copy_folded(char out[LK_IDENTIFIER_MAX + 1], const char *text,
     out[length] = '\0';
 }
 
+void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect)
+{
+    char quote = dialect->quote;
+
+    if (table->schema[0] != '\0')
+        (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c.%c%s%c",
+                       quote, table->schema, quote, quote, table->name, quote);
+    else
+        (void)snprintf(table->quoted, sizeof table->quoted, "%c%s%c", quote,
+                       table->name, quote);
+}
+
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err)
 {
@@ -67,13 +79,7 @@ int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
     copy_folded(out->name, name, strlen(name), dialect->folds_to_lower);
     (void)snprintf(out->plain, sizeof out->plain, "%.*s%s%s",
                    (int)schema_length, prefix, dot != NULL ? "." : "", name);
-    if (dot != NULL)
-        (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c.%c%s%c",
-                       dialect->quote, out->schema, dialect->quote,
-                       dialect->quote, out->name, dialect->quote);
-    else
-        (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c",
-                       dialect->quote, out->name, dialect->quote);
+    lk_table_quote(out, dialect);
     return 0;
 }
 

@@ -28,6 +28,9 @@ int lk_table_from_prefix(struct lk_table *out, const char *prefix,
 int lk_table_named(struct lk_table *out, const char *prefix, const char *suffix,
                    const sqlock_dialect *dialect, sqlock_error *err);
 
+/* Set the quoted name, from schema and name. */
+void lk_table_quote(struct lk_table *table, const sqlock_dialect *dialect);
+
 /* Set the parameters by which statements about the catalogue name a table. */
 void lk_table_arguments(const struct lk_table *table,
                         struct lk_arguments *arguments);

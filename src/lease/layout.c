@@ -19,17 +19,8 @@ static int ask(struct lk_db *db, sqlock_statement_kind kind,
                const struct lk_table *table, int64_t deadline_ns,
                sqlock_result *result, sqlock_error *err)
 {
-    struct lk_arguments arguments = {0};
-    struct lk_run run = {
-        .arguments = &arguments,
-        .deadline_ns = deadline_ns,
-        .is_repeatable = true,
-        .is_first = true,
-    };
-
-    lk_table_arguments(table, &arguments);
-    return lk_db_run_template(db, &db->driver->dialect->statements[kind], table,
-                              &run, result, err);
+    return lk_db_query_catalogue(db, &db->driver->dialect->statements[kind],
+                                 table, deadline_ns, result, err);
 }
 
 static int check_server(struct lk_db *db, const struct lk_table *table,

@@ -207,6 +207,16 @@ int lk_store_of(sqlock_registry *registry, struct lk_store **out,
     return lk_store_check(*out, err);
 }
 
+int lk_store_key(sqlock_registry *registry, const char *name,
+                 struct lk_store **out, char key[SQLOCK_KEY_SIZE],
+                 sqlock_error *err)
+{
+    int rc = lk_store_of(registry, out, err);
+
+    return rc < 0 ? rc
+                  : sqlock_key_of(key, name, (*out)->options.key_rule, err);
+}
+
 /* Two keys with the same number notify each other's waiters, which only costs
  * time. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key)

@@ -86,6 +86,11 @@ int lk_store_check(const struct lk_store *store, sqlock_error *err);
 int lk_store_of(sqlock_registry *registry, struct lk_store **out,
                 sqlock_error *err);
 
+/* Get the store and the key of a lock's name: also EINVAL, for the name. */
+int lk_store_key(sqlock_registry *registry, const char *name,
+                 struct lk_store **out, char key[SQLOCK_KEY_SIZE],
+                 sqlock_error *err);
+
 /* Return the number of a key's wait queue, from table, region and key. */
 int64_t lk_queue_number(const struct lk_store *store, const char *key);
 

@@ -87,10 +87,7 @@ int sqlock_obtain(sqlock_lock **out, sqlock_registry *registry,
     if (out == NULL)
         return lk_error(err, SQLOCK_EINVAL, "the lock argument is NULL");
     *out = NULL;
-    rc = lk_store_of(registry, &store, err);
-    if (rc < 0)
-        return rc;
-    rc = sqlock_key_of(key, name, store->options.key_rule, err);
+    rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)
         return rc;
     pthread_mutex_lock(&registry->mutex);

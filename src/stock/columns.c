@@ -10,30 +10,14 @@
 
 enum { COL_NAME, COL_TYPE };
 
-/* Run a query of the catalogue about table {1} of schema {2}. */
-static int ask(struct lk_db *db, const sqlock_template *template,
-               const struct lk_table *table, int64_t deadline_ns,
-               sqlock_result *rows, sqlock_error *err)
-{
-    struct lk_arguments arguments = {0};
-    struct lk_run run = {
-        .arguments = &arguments,
-        .deadline_ns = deadline_ns,
-        .is_repeatable = true,
-        .is_first = true,
-    };
-
-    lk_table_arguments(table, &arguments);
-    return lk_db_run_template(db, template, table, &run, rows, err);
-}
-
 int lk_columns_read(struct lk_columns *out, struct lk_db *db,
                     const struct lk_table *table, int64_t deadline_ns,
                     sqlock_error *err)
 {
     memset(out, 0, sizeof *out);
-    return ask(db, &db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE], table,
-               deadline_ns, &out->rows, err);
+    return lk_db_query_catalogue(
+        db, &db->driver->dialect->statements[SQLOCK_SQL_DESCRIBE], table,
+        deadline_ns, &out->rows, err);
 }
 
 int lk_columns_have_age_index(bool *out, struct lk_db *db,
@@ -42,7 +26,8 @@ int lk_columns_have_age_index(bool *out, struct lk_db *db,
 {
     const sqlock_template template = {.text = db->driver->stock->has_age_index};
     sqlock_result rows = {0};
-    int rc = ask(db, &template, table, deadline_ns, &rows, err);
+    int rc =
+        lk_db_query_catalogue(db, &template, table, deadline_ns, &rows, err);
 
     *out = rows.rows > 0;
     sqlock_result_clear(&rows);

@@ -41,12 +41,6 @@ int lk_stock_table(struct lk_table *out, const struct lk_table *lock, int which,
             *at = (char)(*at >= 'A' && *at <= 'Z' ? *at + 32 : *at);
     (void)snprintf(out->plain, sizeof out->plain, "%.*s%s",
                    lk_stock_prefix_length(lock->plain), lock->plain, suffix);
-    if (out->schema[0] != '\0')
-        (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c.%c%s%c",
-                       dialect->quote, out->schema, dialect->quote,
-                       dialect->quote, out->name, dialect->quote);
-    else
-        (void)snprintf(out->quoted, sizeof out->quoted, "%c%s%c",
-                       dialect->quote, out->name, dialect->quote);
+    lk_table_quote(out, dialect);
     return 0;
 }

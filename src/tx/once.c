@@ -194,9 +194,7 @@ int sqlock_once_check(sqlock_registry *registry, const char *name,
     char client_id[SQLOCK_KEY_SIZE];
     int rc;
 
-    rc = lk_store_of(registry, &store, err);
-    if (rc == 0)
-        rc = sqlock_key_of(key, name, store->options.key_rule, err);
+    rc = lk_store_key(registry, name, &store, key, err);
     if (rc == 0)
         rc = check_guards(store, err);
     return rc < 0 ? rc : read_record(store, key, client_id, err);
@@ -364,9 +362,7 @@ int sqlock_once_forget(sqlock_registry *registry, const char *name,
     struct lk_store *store;
     int rc;
 
-    rc = lk_store_of(registry, &store, err);
-    if (rc == 0)
-        rc = sqlock_key_of(key, name, store->options.key_rule, err);
+    rc = lk_store_key(registry, name, &store, key, err);
     if (rc < 0)
         return rc;
     lk_store_arguments(store, key, &arguments);
