@@ -23,15 +23,20 @@ static void print_text(const char *label, const char *text)
     free(escaped);
 }
 
-/* Return how the last lease ended; NULL: it has not. */
-static const char *end_of(const sqlock_info *row)
+static bool is_broken(const sqlock_info *row)
 {
     static const char broken[] = "broken by ";
 
+    return row->holder != NULL &&
+           strncmp(row->holder, broken, sizeof broken - 1) == 0;
+}
+
+/* Return how the last lease ended; NULL: it has not. */
+static const char *end_of(const sqlock_info *row)
+{
     if (row->state == SQLOCK_HELD)
         return NULL;
-    if (row->holder != NULL &&
-        strncmp(row->holder, broken, sizeof broken - 1) == 0)
+    if (is_broken(row))
         return "broken";
     if (row->state == SQLOCK_EXPIRED)
         return "expired, not released";
@@ -64,7 +69,9 @@ static void print_row(const char *region, const sqlock_info *row,
     print_text("name", row->name);
     print_text("key", row->key);
     print_text("region", region);
-    print_text("state", cli_state_name(row->state));
+    print_text("state", is_held && is_broken(row)
+                            ? "held, but broken: free when the lease expires"
+                            : cli_state_name(row->state));
     print_text("holder", row->holder);
     print_text("client id", row->client_id[0] != '\0' ? row->client_id : NULL);
     print_text("token",

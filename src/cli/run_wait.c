@@ -120,7 +120,11 @@ static void say(run_wait *wait, sqlock_registry *registry, int rc,
         return;
     wait->word_ns = cli_is_verbose() ? run_now_ns() + NEXT_WORD_NS : INT64_MAX;
     if (!lk_retry_admits(LK_RETRY_BUSY, rc) || registry == NULL)
-        run_note("waiting: %s", err->message);
+        run_note("waiting%s: %s",
+                 wait->options->wait_ms < 0
+                     ? " without a limit (see --wait and --fail-fast)"
+                     : "",
+                 err->message);
     else if (cli_is_verbose() || isatty(STDERR_FILENO))
         run_wait_say_holder(wait->options, registry, true);
 }

@@ -19,6 +19,7 @@
 #define REGISTERED_MAX 16
 #define COMPILED_IN_MAX 3
 #define INFO_SIZE 128
+#define NAMES_SIZE 256
 
 LK_STATIC_MUTEX(guard);
 static const sqlock_driver *registered[REGISTERED_MAX];
@@ -115,12 +116,30 @@ static int choose_form(const sqlock_driver **out, const char *waiting,
     return 0;
 }
 
+/* List the drivers: " mysql postgresql".  Called with the guard held. */
+static void list_names(char names[NAMES_SIZE])
+{
+    const sqlock_driver *driver;
+    size_t length = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; (driver = driver_at(i)) != NULL; i++) {
+        int written =
+            snprintf(names + length, NAMES_SIZE - length, " %s", driver->name);
+
+        if (written < 0 || (size_t)written >= NAMES_SIZE - length)
+            break;
+        length += (size_t)written;
+    }
+}
+
 static int find_by_scheme(const sqlock_driver **out, const char *url,
                           sqlock_error *err)
 {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789+.-";
+    char names[NAMES_SIZE];
     size_t length;
 
     *out = NULL;
@@ -133,12 +152,12 @@ static int find_by_scheme(const sqlock_driver **out, const char *url,
                         "postgresql://, mysql:// or sqlite:");
     pthread_mutex_lock(&guard);
     *out = driver_for(url, length);
+    list_names(names);
     pthread_mutex_unlock(&guard);
     if (*out == NULL)
         return lk_error(err, SQLOCK_ENOTSUP,
-                        "no driver for %.*s: URLs (see sqlock --version for "
-                        "those compiled in)",
-                        (int)(length < 40 ? length : 40), url);
+                        "no driver for %.*s: URLs; there are drivers for%s",
+                        (int)(length < 40 ? length : 40), url, names);
     return 0;
 }
 

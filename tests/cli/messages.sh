@@ -78,6 +78,8 @@ ended_by_an_operator() {
     token=$(sq show ended --json | json token)
     sq -q break ended --token "$token" --reason "it hangs"
     is "broken: exit status" "$?" 0
+    run show ended
+    has "broken: show tells" "$out" "held, but broken"
     run run -n ended -- true
     is "broken: it is held until the lease's end" "$status" 75
     has "broken: it is said" "$err" "broken by "
@@ -91,7 +93,16 @@ ended_by_an_operator() {
     ends
 }
 
+no_driver() {
+    run --url nosuch://host/db ls
+    is "no driver: exit status" "$status" 64
+    is_one_line "no driver: it is said"
+    has "no driver: there are others" "$err" "there are drivers for "
+    has "no driver: SQLite" "$err" " sqlite"
+}
+
 if use "$(databases | head -n 1)"; then
+    no_driver
     closed_output
     foreign_home
     ended_by_an_operator

@@ -19,6 +19,7 @@ away() { # DATABASE
     SQLOCK_URL=$(nowhere "$1") run run -n key -- echo "it runs"
     is "away, -n: exit status" "$status/$out" 69/
     is_one_line "away, -n: it is said"
+    has "away, -n: with advice" "$err" "is the server running"
     SQLOCK_URL=$(nowhere "$1") run run --fail-fast -w 600 key -- echo "it runs"
     is "away, --fail-fast: exit status" "$status/$out" 69/
     is_one_line "away, --fail-fast: it is said"
@@ -36,7 +37,7 @@ away() { # DATABASE
         >"$dir/out" 2>"$dir/err" &
     holder=$!
     helper "$holder"
-    until_true grep -q "waiting: " "$dir/err"
+    until_true grep -q "waiting without a limit (see --wait" "$dir/err"
     is "away: it is said" "$?" 0
     kill -TERM "$holder"
     ends

@@ -151,7 +151,7 @@ static void other_url(char *out, size_t size, const char *from,
     lk_url_clear(&url);
 }
 
-static void check_refused(int expected, const char *url)
+static void check_refused(int expected, const char *advice, const char *url)
 {
     struct session session;
     int rc = session_open_at(&session, url, LOCK_TIMEOUT_MS);
@@ -160,6 +160,7 @@ static void check_refused(int expected, const char *url)
     session_close(&session);
     assert_code(expected, rc, &err);
     assert_lacks(err.message, SECRET);
+    assert_non_null(strstr(err.message, advice));
 }
 
 static void test_wrong_login_is_refused_without_the_password(void **state)
@@ -168,7 +169,7 @@ static void test_wrong_login_is_refused_without_the_password(void **state)
 
     (void)state;
     other_url(url, sizeof url, subject.url, "no_such_user", SECRET, NULL, NULL);
-    check_refused(SQLOCK_EACCESS, url);
+    check_refused(SQLOCK_EACCESS, "password_env=", url);
 }
 
 static void test_unknown_host_is_unreachable(void **state)
@@ -178,7 +179,7 @@ static void test_unknown_host_is_unreachable(void **state)
     (void)state;
     other_url(url, sizeof url, subject.url, NULL, SECRET,
               "no-such-host.invalid", NULL);
-    check_refused(SQLOCK_EUNREACHABLE, url);
+    check_refused(SQLOCK_EUNREACHABLE, "", url);
 }
 
 /* Nobody listens on port 1. */
@@ -189,7 +190,7 @@ static void test_closed_port_is_unreachable(void **state)
     (void)state;
     (void)snprintf(url, sizeof url, "%.*s://user:" SECRET "@127.0.0.1:1/db",
                    (int)strcspn(subject.url, ":"), subject.url);
-    check_refused(SQLOCK_EUNREACHABLE, url);
+    check_refused(SQLOCK_EUNREACHABLE, "is the server running", url);
 }
 
 static void test_unknown_database_is_a_schema_error(void **state)
@@ -200,7 +201,7 @@ static void test_unknown_database_is_a_schema_error(void **state)
     /* To the others some servers do not even say that it is missing. */
     other_url(url, sizeof url, database_admin_url(subject.database), NULL, NULL,
               NULL, "no_such_database");
-    check_refused(SQLOCK_ESCHEMA, url);
+    check_refused(SQLOCK_ESCHEMA, "", url);
 }
 
 static void test_failed_open_leaves_no_descriptor(void **state)
@@ -213,11 +214,11 @@ static void test_failed_open_leaves_no_descriptor(void **state)
                    (int)strcspn(subject.url, ":"), subject.url);
     if (subject.database->bit == ON_SQLITE)
         (void)snprintf(url, sizeof url, "sqlite:/no/such/directory/db");
-    check_refused(SQLOCK_EUNREACHABLE, url); /* whatever is opened once */
+    check_refused(SQLOCK_EUNREACHABLE, "", url); /* whatever is opened once */
     before = dup(0);
     (void)close(before);
     for (size_t i = 0; i < 5; i++)
-        check_refused(SQLOCK_EUNREACHABLE, url);
+        check_refused(SQLOCK_EUNREACHABLE, "", url);
     after = dup(0);
     (void)close(after);
     assert_int_equal(after, before);

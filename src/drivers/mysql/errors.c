@@ -157,6 +157,12 @@ bool lk_mysql_breaks(unsigned int number)
 const char *lk_mysql_hint(unsigned int number)
 {
     switch (number) {
+    case 1045:
+        return " (give the password in ~/.my.cnf, or name its environment "
+               "variable with password_env= in the URL)";
+    case 2002:
+    case 2003:
+        return " (is the server running, and is the URL its address?)";
     case 2059:
         return " (the client library lacks this way to log in: see its plugin "
                "directory)";

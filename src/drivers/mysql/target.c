@@ -62,8 +62,8 @@ static int check_parameters(const struct lk_url *url, sqlock_error *err)
         /* Not named: it may be of a password that was not encoded. */
         if (j == sizeof known / sizeof *known)
             return lk_error(err, SQLOCK_EINVAL,
-                            "parameter %zu of the MySQL URL, counted from its "
-                            "'?', is unknown; there are " PARAMETERS,
+                            "the MySQL URL's parameter number %zu after its "
+                            "'?' is unknown; there are " PARAMETERS,
                             i + 1);
         if (url->parameters[i].value[0] == '\0')
             return lk_error(err, SQLOCK_EINVAL,

@@ -128,10 +128,11 @@ static int explain_refusal(const char *url, sqlock_error *err)
                         "two hexadecimal digits other than 00: write a plain "
                         "'%%' as %%25");
     if (number > 0)
-        return lk_error(err, SQLOCK_EINVAL,
-                        "parameter %u of the PostgreSQL URL, counted from its "
-                        "'?', is unknown to libpq",
-                        number);
+        return lk_error(
+            err, SQLOCK_EINVAL,
+            "the PostgreSQL URL's parameter number %u after its '?' "
+            "is unknown to libpq",
+            number);
     return lk_error(err, SQLOCK_EINVAL,
                     "invalid PostgreSQL URL: a part is not percent-encoded "
                     "correctly, or a parameter is not keyword=value");

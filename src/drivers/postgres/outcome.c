@@ -154,6 +154,18 @@ static const char *find_sqlstate(const char *text)
     return NULL;
 }
 
+/* Return advice about a connection that was refused. */
+static const char *connect_hint(int code, const char *sqlstate)
+{
+    if (code == SQLOCK_EACCESS &&
+        (*sqlstate == '\0' || strcmp(sqlstate, "28P01") == 0))
+        return " (give the password in PGPASSWORD or ~/.pgpass, or name its "
+               "environment variable with password_env= in the URL)";
+    if (code == SQLOCK_EUNREACHABLE && *sqlstate == '\0')
+        return " (is the server running, and is the URL its address?)";
+    return "";
+}
+
 int lk_pg_connect_error(PGconn *conn, sqlock_error *err)
 {
     const char *text = PQerrorMessage(conn);
@@ -177,7 +189,7 @@ int lk_pg_connect_error(PGconn *conn, sqlock_error *err)
         code = SQLOCK_EUNREACHABLE;
         break;
     }
-    return sqlock_error_set(err, code, 0, sqlstate,
-                            "cannot connect to PostgreSQL: %.*s",
-                            first_line(text), text);
+    return sqlock_error_set(
+        err, code, 0, sqlstate, "cannot connect to PostgreSQL: %.*s%s",
+        first_line(text), text, connect_hint(code, sqlstate));
 }
