@@ -177,8 +177,8 @@ void run_wait_say_holder(const run_options *options, sqlock_registry *registry,
 /* ---------------------------------------------------------------- say -- */
 
 /** Write a message as cli_note() and cli_info() do, while the lock may be held:
- *  they return after a moment, even if stderr blocks.  A message is dropped
- *  while an earlier one is blocked. */
+ *  they return after a moment, or a second if the machine is busy, even if
+ *  stderr blocks.  A message is dropped while an earlier one is blocked. */
 void run_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void run_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -4,17 +4,22 @@
  * stderr may be a full pipe or a stopped terminal: a thread that writes there
  * can block for ever, and neither the lease's thread nor the main thread may.
  * So each message is written by a thread of its own, one at a time.  The caller
- * waits briefly for it, so that messages and the command's output keep their
- * order, and then continues without it.  sqlock also ends without it.
+ * waits for it, so that messages and the command's output keep their order: for
+ * a moment, or for longer if stderr takes more, since then the thread is only
+ * late.  After that the caller continues without it, and sqlock also ends
+ * without it.
  */
 #include "run.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MOMENT_NS (50 * RUN_NS_PER_MS)
+#define LATE_NS (1000 * RUN_NS_PER_MS) /* on a busy machine */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t written = PTHREAD_COND_INITIALIZER;
@@ -32,14 +37,40 @@ static void *write_it(void *argument)
     return NULL;
 }
 
-/* Wait until no message is being written, at most until that time.  Called with
- * the mutex held. */
-static bool wait_until_written(const struct timespec *until)
+/* Tell whether stderr takes a message now. */
+static bool takes_more(void)
 {
+    struct pollfd file = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+    return poll(&file, 1, 0) == 1 && (file.revents & POLLOUT) != 0;
+}
+
+static struct timespec after(const struct timespec *time, int64_t ns)
+{
+    struct timespec sum = *time;
+
+    sum.tv_nsec += (long)ns;
+    sum.tv_sec += sum.tv_nsec / 1000000000;
+    sum.tv_nsec %= 1000000000;
+    return sum;
+}
+
+/* Wait until no message is being written: at most for that long since `begun`,
+ * or longer if the thread is only late.  Called with the mutex held. */
+static bool wait_until_written(const struct timespec *begun,
+                               int64_t patience_ns)
+{
+    struct timespec until = after(begun, patience_ns);
     int rc = 0;
 
-    while (is_writing && rc == 0)
-        rc = pthread_cond_clockwait(&written, &mutex, CLOCK_MONOTONIC, until);
+    while (is_writing && rc == 0) {
+        rc = pthread_cond_clockwait(&written, &mutex, CLOCK_MONOTONIC, &until);
+        if (rc != 0 && patience_ns == MOMENT_NS && takes_more()) {
+            patience_ns = LATE_NS;
+            until = after(begun, patience_ns);
+            rc = 0;
+        }
+    }
     return !is_writing;
 }
 
@@ -62,19 +93,15 @@ static bool say(int64_t patience_ns, const char *format, va_list arguments)
 
 static bool say(int64_t patience_ns, const char *format, va_list arguments)
 {
-    struct timespec until;
+    struct timespec begun;
     bool is_begun;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (long)patience_ns;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &begun);
     (void)pthread_mutex_lock(&mutex);
-    is_begun = wait_until_written(&until) && start_writing(format, arguments);
+    is_begun = wait_until_written(&begun, patience_ns) &&
+               start_writing(format, arguments);
     if (is_begun)
-        (void)wait_until_written(&until);
+        (void)wait_until_written(&begun, patience_ns);
     (void)pthread_mutex_unlock(&mutex);
     return is_begun;
 }

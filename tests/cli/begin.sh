@@ -5,6 +5,7 @@
 tool json jansson
 preload halt
 preload refuse
+preload slow
 
 # The machine is frozen for longer than the lease, with the order to begin given
 # and not yet read.
@@ -103,6 +104,21 @@ nobody_reads_more() {
         "$(grep -o -e 'is ours' -e 'it runs' -e 'keeping' "$dir/err" |
             paste -sd ' ')" "is ours it runs keeping"
 }
+
+# A writer that is late, as on a busy machine, is waited for: nothing is dropped,
+# and nothing comes after what it came before.
+said_late() {
+    LD_PRELOAD="$dir/slow.so" "$SQLOCK" --table-prefix "$prefix" -v run \
+        --min-hold 0.1 late -- sh -c 'echo it runs >&2' 2>"$dir/err"
+    is "verbose, on a busy machine: exit status" "$?" 0
+    is "verbose, on a busy machine: all is said, in order" \
+        "$(grep -o -e 'is ours' -e 'it runs' -e 'keeping' "$dir/err" |
+            paste -sd ' ')" "is ours it runs keeping"
+    LD_PRELOAD="$dir/slow.so" "$SQLOCK" --table-prefix "$prefix" -v run \
+        late -- true 2>"$dir/err"
+    has "verbose, on a busy machine, a brief command: it is said" \
+        "$(cat "$dir/err")" "is ours"
+}
 is_free() { # KEY
     [ "$(sq show "$1" --json 2>/dev/null | json state)" = free ]
 }
@@ -112,5 +128,6 @@ if use "$(databases | head -n 1)"; then
     not_forked
     nobody_reads
     nobody_reads_more
+    said_late
 fi
 done_testing

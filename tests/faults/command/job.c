@@ -121,9 +121,13 @@ bool job_has_said(struct job *job, const char *text)
 
 void job_await(struct job *job, const char *text)
 {
-    if (wait_until(job_has_said(job, text), PATIENCE_MS))
+    (void)wait_until(job_has_said(job, text) || job_has_ended(job),
+                     PATIENCE_MS);
+    if (job_has_said(job, text))
         return;
-    print_error("sqlock does not say \"%s\" but:\n%s", text, job->said);
+    print_error("sqlock, %s, does not say \"%s\" but:\n%s",
+                job_has_ended(job) ? "which has ended" : "which runs", text,
+                job->said);
     fail();
 }
 

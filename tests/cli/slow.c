@@ -1,0 +1,20 @@
+/*
+ * slow.c - a machine so busy that a thread which writes to stderr is late:
+ * LD_PRELOAD it.  The first thread is not.
+ */
+#include <dlfcn.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#define LATE_US 300000
+
+ssize_t write(int fd, const void *bytes, size_t count)
+{
+    static ssize_t (*real)(int, const void *, size_t);
+
+    if (real == NULL)
+        real = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    if (fd == STDERR_FILENO && gettid() != getpid())
+        (void)usleep(LATE_US);
+    return real(fd, bytes, count);
+}
