@@ -101,10 +101,10 @@ static void test_an_unknown_parameter_is_told(void **state)
         const char *url;
         const char *said;
     } rows[] = {
-        {"postgresql://u:p@h/db?sslmod=require", "parameter 1 "},
-        {"postgresql://h/db?sslmode=require&sslmod=x", "parameter 2 "},
-        {"mysql://u:p@h:1/db?sslmod=require", "parameter 1 "},
-        {"mysql://h/db?tls=off&sslmod=require", "parameter 2 "},
+        {"postgresql://u:p@h/db?sslmod=require", "parameter number 1 "},
+        {"postgresql://h/db?sslmode=require&sslmod=x", "parameter number 2 "},
+        {"mysql://u:p@h:1/db?sslmod=require", "parameter number 1 "},
+        {"mysql://h/db?tls=off&sslmod=require", "parameter number 2 "},
     };
     const sqlock_driver *driver;
     sqlock_error err = {0};
