@@ -4,12 +4,10 @@
 #include "failover.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 const struct database *const postgres = &databases[0];
 static bool is_synchronous = true;
@@ -24,25 +22,10 @@ bool cluster_is_synchronous(void)
     return is_synchronous;
 }
 
-static const char *variable(const char *what)
-{
-    static char name[64];
-    const char *value;
-
-    (void)snprintf(name, sizeof name, "SQLOCK_TEST_POSTGRES_%s", what);
-    value = getenv(name);
-    if (value == NULL)
-        fail_msg("%s is not set: SQLOCK_TEST_SERVERS=standby", name);
-    return value;
-}
-
 const char *cluster_standby(const char *what)
 {
-    char name[32];
-
-    (void)snprintf(name, sizeof name, "%s_%s",
-                   is_synchronous ? "SYNC" : "ASYNC", what);
-    return variable(name);
+    return cluster_variable("failover", "POSTGRES_%s_%s",
+                            is_synchronous ? "SYNC" : "ASYNC", what);
 }
 
 /* One URL for the servers of two: the second's host and port in the list. */
@@ -87,12 +70,10 @@ void cluster_cut_off(void)
 static void hold_down(void)
 {
     char path[512];
-    int file;
 
-    (void)snprintf(path, sizeof path, "%s/primary/hold", variable("CLUSTER"));
-    file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-    assert_true(file >= 0);
-    (void)close(file);
+    (void)snprintf(path, sizeof path, "%s/primary/hold",
+                   cluster_variable("failover", "POSTGRES_CLUSTER"));
+    cluster_keep_down(path);
 }
 
 static void kill_child(const char *pid_text, pid_t parent)

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-#include "support/database.h"
+#include "support/cluster.h"
 
 #define WRITERS 8
 #define GRANTS_MAX 20000
@@ -22,18 +22,11 @@ enum lane {
     LANES
 };
 
-/* The outcome of the write that a grant was for. */
-enum fate {
-    UNWRITTEN,    /* not committed */
-    ACKNOWLEDGED, /* its commit was */
-    UNKNOWN       /* the commit got no answer */
-};
-
 struct grant {
     int64_t token;
     int64_t number; /* of the write, unless there was none */
-    enum fate fate;
-    bool is_late; /* the write was on the promoted standby */
+    enum fate fate; /* of the write */
+    bool is_late;   /* the write was on the promoted standby */
 };
 
 /* Shared by the processes. */

@@ -15,9 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/group.h"
-#include "support/program.h"
-
 #define ENOUGH 40 /* writes before and after, over all */
 
 static pid_t writers[WRITERS];
@@ -42,15 +39,14 @@ static int set_up(void **state)
         " token BIGINT NOT NULL, PRIMARY KEY (lane, number))",
         NULL,
     };
-    sqlock_options options = SQLOCK_OPTIONS_INIT;
-    sqlock_error err = {0};
+    const char *kind = program_arguments()[0];
 
     (void)state;
+    cluster_choose(kind == NULL || strcmp(kind, "async") != 0);
+    print_message("failover to the %s standby\n",
+                  cluster_is_synchronous() ? "synchronous" : "asynchronous");
     run_sql(database_url(postgres), tables);
-    options.table_prefix = PREFIX;
-    assert_lock_ok(sqlock_schema_create(cluster_url(), &options,
-                                        SQLOCK_LAYOUT_SQLOCK, &err),
-                   &err);
+    cluster_create_table(cluster_url(), PREFIX);
     judged = notes_make();
     judged->port = strtol(strrchr(cluster_standby("URL"), ':') + 1, NULL, 10);
     return 0;
@@ -192,26 +188,17 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_F57_acknowledged_writes_are_there),
         cmocka_unit_test(test_F57_no_write_comes_after_its_successors),
     };
-    static const struct program program = {
-        .name = "failover",
-        .about = "one failover of PostgreSQL under guarded writes",
-        .arguments = "[sync|async]",
+    static const struct cluster_suite suite = {
+        .program = {.name = "failover",
+                    .about = "one failover of PostgreSQL under guarded writes",
+                    .arguments = "[sync|async]"},
+        .group = {.tests = tests,
+                  .count = sizeof tests / sizeof *tests,
+                  .open = set_up,
+                  .close = tear_down,
+                  .is_sequence = true},
+        .database = &databases[0],
     };
-    static const struct group group = {
-        .tests = tests,
-        .count = sizeof tests / sizeof *tests,
-        .open = set_up,
-        .close = tear_down,
-        .is_sequence = true,
-    };
-    const char *kind;
 
-    program_read(&program, argc, argv);
-    kind = program_arguments()[0];
-    cluster_choose(kind == NULL || strcmp(kind, "async") != 0);
-    if (!program_lists())
-        print_message("failover to the %s standby\n", cluster_is_synchronous()
-                                                          ? "synchronous"
-                                                          : "asynchronous");
-    return group_run(&group) == 0 ? 0 : 1;
+    return cluster_main(&suite, argc, argv);
 }

@@ -2,7 +2,6 @@
  * writer.c - see failover.h
  */
 #include "failover.h"
-#include "sqlock/tx.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -56,21 +55,6 @@ static int count_up(sqlock_tx *tx, enum lane lane, const struct notes *notes,
     return rc;
 }
 
-/* The write that `rc` is about so far. */
-static int finish(sqlock_tx *tx, int rc, struct grant *grant, sqlock_error *err)
-{
-    if (rc < 0) {
-        (void)sqlock_tx_rollback(tx, NULL);
-        return rc;
-    }
-    rc = sqlock_tx_commit(tx, err);
-    if (rc == 0)
-        grant->fate = ACKNOWLEDGED;
-    else if (rc == SQLOCK_EUNCERTAIN)
-        grant->fate = UNKNOWN;
-    return rc;
-}
-
 int write_guarded(sqlock_registry *registry, sqlock_lock *lock, enum lane lane,
                   const struct notes *notes, struct grant *grant,
                   sqlock_error *err)
@@ -83,7 +67,7 @@ int write_guarded(sqlock_registry *registry, sqlock_lock *lock, enum lane lane,
     rc = sqlock_tx_guard(tx, lock, err);
     if (rc == 0)
         rc = count_up(tx, lane, notes, grant, err);
-    return finish(tx, rc, grant, err);
+    return cluster_end_write(tx, rc, &grant->fate, err);
 }
 
 int write_fenced(sqlock_registry *registry, const struct notes *notes,
@@ -104,7 +88,7 @@ int write_fenced(sqlock_registry *registry, const struct notes *notes,
     rc = sqlock_tx_fence(tx, &table, &key, token, owner, err);
     if (rc == 0)
         rc = count_up(tx, LANE_FENCED, notes, &grant, err);
-    return finish(tx, rc, &grant, err);
+    return cluster_end_write(tx, rc, &grant.fate, err);
 }
 
 /* --- a process --- */

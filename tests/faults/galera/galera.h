@@ -5,7 +5,7 @@
 #ifndef TESTS_GALERA_H
 #define TESTS_GALERA_H
 
-#include "support/database.h"
+#include "support/cluster.h"
 #include "support/workers.h"
 
 #define NODES 3
@@ -22,6 +22,10 @@ pid_t node_pid(unsigned number);
 
 /* Wait until the node answers as one of so many that have all the data. */
 void node_await(unsigned number, unsigned size);
+
+/* Tell whether it is the code of a broken node or a conflict, after which a
+ * call is repeated. */
+bool node_is_passing(int rc);
 
 /* Print the state that the node reports of itself. */
 void node_print(unsigned number);

@@ -12,15 +12,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sqlock/tx.h"
 #include "sqlock/lease.h"
 #include "support/history.h"
 
 #define GRANTS_PER_LOCK 200
 #define LOCKS_MAX 400
 #define THINK_MS 100
-
-enum fate { UNWRITTEN, ACKNOWLEDGED, UNKNOWN };
 
 struct grant {
     unsigned lock;
@@ -39,14 +36,11 @@ static struct {
 
 static const struct database *const mysql = &databases[1];
 
-/* Codes of a broken node or a conflict, and those that keep out a holder whose
- * lease ran out meanwhile; after each the loader tries again. */
+/* Also the codes that keep out a holder whose lease ran out meanwhile; after
+ * each the loader tries again. */
 static bool is_passing(int rc)
 {
-    return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ERETRY ||
-           rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
-           rc == SQLOCK_EREADONLY || rc == SQLOCK_EBUSY ||
-           rc == SQLOCK_EEXPIRED || rc == SQLOCK_ELOST ||
+    return node_is_passing(rc) || rc == SQLOCK_EEXPIRED || rc == SQLOCK_ELOST ||
            rc == SQLOCK_ECONFLICT || rc == SQLOCK_ERESOURCE;
 }
 
@@ -94,16 +88,7 @@ static int write_fenced(sqlock_registry *registry, sqlock_lock *lock,
     rc = sqlock_tx_fence(tx, &table, &key, grant->token, owner, err);
     if (rc == 0)
         rc = count_up(tx, grant, err);
-    if (rc < 0) {
-        (void)sqlock_tx_rollback(tx, NULL);
-        return rc;
-    }
-    rc = sqlock_tx_commit(tx, err);
-    if (rc == 0)
-        grant->fate = ACKNOWLEDGED;
-    else if (rc == SQLOCK_EUNCERTAIN)
-        grant->fate = UNKNOWN;
-    return rc;
+    return cluster_end_write(tx, rc, &grant->fate, err);
 }
 
 /* --- the load --- */

@@ -9,25 +9,12 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-
-#include "sqlock/tx.h"
-#include "support/group.h"
-#include "support/program.h"
 
 static const struct database *const mysql = &databases[1];
 
 const char *node_variable(unsigned number, const char *what)
 {
-    static _Thread_local char name[64];
-    const char *value;
-
-    (void)snprintf(name, sizeof name, "SQLOCK_TEST_GALERA_%u_%s", number, what);
-    value = getenv(name);
-    if (value == NULL)
-        fail_msg("%s is not set: run this by tests/faults/galera/with.sh",
-                 name);
-    return value;
+    return cluster_variable("galera", "GALERA_%u_%s", number, what);
 }
 
 sqlock_options node_options(void)
@@ -55,15 +42,7 @@ sqlock_registry *node_registry(unsigned number)
 
 pid_t node_pid(unsigned number)
 {
-    FILE *file = fopen(node_variable(number, "PIDFILE"), "r");
-    long pid = 0;
-
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%ld", &pid) != 1)
-        pid = 0;
-    (void)fclose(file);
-    return (pid_t)pid;
+    return database_pid_in(node_variable(number, "PIDFILE"));
 }
 
 static bool is_whole(unsigned number, unsigned size)
@@ -108,13 +87,8 @@ void node_await(unsigned number, unsigned size)
 
 static int set_up(void **state)
 {
-    sqlock_options options = node_options();
-    sqlock_error err = {0};
-
     (void)state;
-    assert_lock_ok(sqlock_schema_create(node_variable(1, "URL"), &options,
-                                        SQLOCK_LAYOUT_SQLOCK, &err),
-                   &err);
+    cluster_create_table(node_variable(1, "URL"), PREFIX);
     return 0;
 }
 
@@ -155,8 +129,7 @@ struct contest {
     atomic_llong last_token;
 };
 
-/* Codes of a broken node or a conflict, after which the call is repeated. */
-static bool is_passing(int rc)
+bool node_is_passing(int rc)
 {
     return rc == SQLOCK_ETIMEDOUT || rc == SQLOCK_ERETRY ||
            rc == SQLOCK_EUNCERTAIN || rc == SQLOCK_EUNREACHABLE ||
@@ -194,7 +167,7 @@ static int contend(struct worker *worker)
                 return rc;
             rc = sqlock_release(lock, &worker->err);
         }
-        if (is_passing(rc))
+        if (node_is_passing(rc))
             rc = 0;
     }
     if (rc < 0)
@@ -222,20 +195,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_F64_a_lease_holds_over_all_nodes),
         cmocka_unit_test(test_F64_nodes_are_killed_and_paused),
     };
-    static const struct program program = {
-        .name = "galera",
-        .about = "leases on three nodes that all take writes",
-    };
-    static const struct group group = {
-        .tests = tests,
-        .count = sizeof tests / sizeof *tests,
-        .open = set_up,
+    static const struct cluster_suite suite = {
+        .program = {.name = "galera",
+                    .about = "leases on three nodes that all take writes"},
+        .group = {.tests = tests,
+                  .count = sizeof tests / sizeof *tests,
+                  .open = set_up},
+        .database = &databases[1],
     };
 
-    program_read(&program, argc, argv);
-    if (!program_lists() && database_url(mysql) == NULL) {
-        print_message("skipped: no Galera here\n");
-        return 77;
-    }
-    return group_run(&group) == 0 ? 0 : 1;
+    return cluster_main(&suite, argc, argv);
 }

@@ -17,11 +17,8 @@
 
 #include <mysql.h>
 
-#include "support/database.h"
-#include "sqlock/tx.h"
-#include "support/group.h"
+#include "support/cluster.h"
 #include "support/login.h"
-#include "support/program.h"
 #include "support/server.h"
 
 #define PREFIX "gr_"
@@ -32,14 +29,7 @@ static const struct database *const mysql = &databases[1];
 
 static const char *variable(unsigned member, const char *what)
 {
-    static _Thread_local char name[64];
-    const char *value;
-
-    (void)snprintf(name, sizeof name, "SQLOCK_TEST_GROUP_%u_%s", member, what);
-    value = getenv(name);
-    if (value == NULL)
-        fail_msg("%s is not set: run this by tests/faults/group/with.sh", name);
-    return value;
+    return cluster_variable("group", "GROUP_%u_%s", member, what);
 }
 
 static sqlock_options the_options(void)
@@ -72,15 +62,7 @@ static sqlock_lock *obtain(sqlock_registry *registry, const char *name)
 
 static pid_t member_pid(unsigned member)
 {
-    FILE *file = fopen(variable(member, "PIDFILE"), "r");
-    long pid = 0;
-
-    if (file == NULL)
-        return 0;
-    if (fscanf(file, "%ld", &pid) != 1)
-        pid = 0;
-    (void)fclose(file);
-    return (pid_t)pid;
+    return database_pid_in(variable(member, "PIDFILE"));
 }
 
 /* Get the first line that a member answers to a statement of the administrator,
@@ -161,13 +143,8 @@ static bool is_group_whole(void)
 
 static int set_up(void **state)
 {
-    sqlock_options options = the_options();
-    sqlock_error err = {0};
-
     (void)state;
-    assert_lock_ok(sqlock_schema_create(variable(1, "URL"), &options,
-                                        SQLOCK_LAYOUT_SQLOCK, &err),
-                   &err);
+    cluster_create_table(variable(1, "URL"), PREFIX);
     return 0;
 }
 
@@ -445,21 +422,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_connection_outside_the_group_is_not_adopted),
         cmocka_unit_test(test_a_member_that_leaves_grants_nothing),
     };
-    static const struct program program = {
-        .name = "group",
-        .about = "what members of a MySQL group grant",
-    };
-    static const struct group group = {
-        .tests = tests,
-        .count = sizeof tests / sizeof *tests,
-        .open = set_up,
-        .is_sequence = true,
+    static const struct cluster_suite suite = {
+        .program = {.name = "group",
+                    .about = "what members of a MySQL group grant"},
+        .group = {.tests = tests,
+                  .count = sizeof tests / sizeof *tests,
+                  .open = set_up,
+                  .is_sequence = true},
+        .database = &databases[1],
     };
 
-    program_read(&program, argc, argv);
-    if (!program_lists() && database_url(mysql) == NULL) {
-        print_message("skipped: no group of MySQL here\n");
-        return 77;
-    }
-    return group_run(&group) == 0 ? 0 : 1;
+    return cluster_main(&suite, argc, argv);
 }

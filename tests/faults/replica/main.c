@@ -6,16 +6,11 @@
  *
  * One run uses the servers up.  The tests are one story, in this order.
  */
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "support/database.h"
-#include "support/group.h"
-#include "support/program.h"
+#include "support/cluster.h"
 
 #define PREFIX "re_"
 #define TTL_MS 120000 /* nothing runs out while the story lasts */
@@ -34,15 +29,7 @@ static struct {
 
 static const char *variable(const char *what)
 {
-    char name[64];
-    const char *value;
-
-    (void)snprintf(name, sizeof name, "SQLOCK_TEST_MYSQL_%s", what);
-    value = getenv(name);
-    if (value == NULL)
-        fail_msg("%s is not set: run this by tests/faults/replica/with.sh",
-                 name);
-    return value;
+    return cluster_variable("replica", "MYSQL_%s", what);
 }
 
 static int open_at(const char *url, sqlock_registry **registry,
@@ -94,14 +81,10 @@ static bool has_token(const sqlock_lock *lock, int64_t token)
 
 static int set_up(void **state)
 {
-    sqlock_options options = SQLOCK_OPTIONS_INIT;
     sqlock_error err = {0};
 
     (void)state;
-    options.table_prefix = PREFIX;
-    assert_lock_ok(sqlock_schema_create(database_url(mysql), &options,
-                                        SQLOCK_LAYOUT_SQLOCK, &err),
-                   &err);
+    cluster_create_table(database_url(mysql), PREFIX);
     assert_lock_ok(open_at(database_url(mysql), &source.registry, &err), &err);
     source.followed = take(source.registry, "followed");
     source.released = take(source.registry, "released");
@@ -127,15 +110,12 @@ static void keep_down(const char *pid_file)
 {
     const char *slash = strrchr(pid_file, '/');
     char path[512];
-    int file;
 
     if (slash == NULL)
         fail_msg("no path: %s", pid_file);
     (void)snprintf(path, sizeof path, "%.*s/hold", (int)(slash - pid_file),
                    pid_file);
-    file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-    assert_true(file >= 0);
-    (void)close(file);
+    cluster_keep_down(path);
 }
 
 /* Nothing is granted while nobody takes writes. */
@@ -203,21 +183,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_F57_the_promoted_replica_goes_on),
         cmocka_unit_test(test_F57_the_old_holder_is_told),
     };
-    static const struct program program = {
-        .name = "replica",
-        .about = "one failover of Oracle's MySQL to its replica",
-    };
-    static const struct group group = {
-        .tests = tests,
-        .count = sizeof tests / sizeof *tests,
-        .open = set_up,
-        .is_sequence = true,
+    static const struct cluster_suite suite = {
+        .program = {.name = "replica",
+                    .about = "one failover of Oracle's MySQL to its replica"},
+        .group = {.tests = tests,
+                  .count = sizeof tests / sizeof *tests,
+                  .open = set_up,
+                  .is_sequence = true},
+        .database = &databases[1],
     };
 
-    program_read(&program, argc, argv);
-    if (!program_lists() && database_url(mysql) == NULL) {
-        print_message("skipped: no MySQL with a replica here\n");
-        return 77;
-    }
-    return group_run(&group) == 0 ? 0 : 1;
+    return cluster_main(&suite, argc, argv);
 }

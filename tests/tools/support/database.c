@@ -73,11 +73,10 @@ bool database_is_polled(const struct database *database)
     return url != NULL && strstr(url, "waiting=poll") != NULL;
 }
 
-/* A file follows the server over a restart. */
-static pid_t pid_of_file(const char *path)
+pid_t database_pid_in(const char *path)
 {
     long pid = 0;
-    FILE *file = path != NULL ? fopen(path, "r") : NULL;
+    FILE *file = fopen(path, "r");
 
     if (file == NULL)
         return 0;
@@ -93,7 +92,7 @@ pid_t database_pid(const struct database *database)
     const char *text = from_environment(database, "PID");
 
     if (file != NULL)
-        return pid_of_file(file);
+        return database_pid_in(file);
     return text == NULL ? 0 : (pid_t)strtol(text, NULL, 10);
 }
 

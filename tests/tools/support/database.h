@@ -53,6 +53,10 @@ bool database_is_polled(const struct database *database);
 /* Return the server's process; 0 when unknown, or while it restarts. */
 pid_t database_pid(const struct database *database);
 
+/* Return the process whose number is in a file, which follows a server over a
+ * restart; 0 for none. */
+pid_t database_pid_in(const char *path);
+
 /* A session for plain SQL. */
 struct sql {
     const struct database *database;
