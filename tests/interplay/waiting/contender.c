@@ -30,6 +30,20 @@ static int contend(struct worker *worker)
     return 0;
 }
 
+void contender_open(struct contender *contender, struct fixture *f,
+                    const sqlock_options *options)
+{
+    memset(contender, 0, sizeof *contender);
+    contender->registry = fixture_registry(f, options);
+    contender->lock = lock_obtain(contender->registry, f->name);
+}
+
+void contender_close(struct contender *contender)
+{
+    lock_drop(contender->lock);
+    registry_end(contender->registry);
+}
+
 void contender_start(struct contender *contender, sqlock_lock *lock,
                      int64_t wait_ms)
 {
@@ -87,6 +101,35 @@ void contender_end(struct contender *contender, int expected)
     atomic_store(&contender->may_release, true);
     worker_join(&contender->worker);
     assert_code(expected, contender->released, &contender->worker.err);
+}
+
+void contender_finish(struct contender *contender)
+{
+    contender_await(contender);
+    contender_end(contender, 0);
+}
+
+int take_turns(struct worker *worker)
+{
+    struct party *party = (struct party *)worker->context + worker->index;
+    struct turns *turns = party->turns;
+
+    for (unsigned i = 0; i < turns->each; i++) {
+        int64_t token;
+
+        worker_expect(
+            worker, 0,
+            sqlock_acquire(party->lock, SQLOCK_FOREVER, NULL, &worker->err));
+        if (atomic_fetch_add(&turns->inside, 1) != 0)
+            return worker_fail(worker, "two are inside");
+        token = sqlock_token(party->lock);
+        if (atomic_exchange(&turns->token, token) >= token)
+            return worker_fail(worker, "the tokens do not rise");
+        (void)atomic_fetch_add(&turns->taken, 1);
+        (void)atomic_fetch_sub(&turns->inside, 1);
+        worker_expect(worker, 0, sqlock_release(party->lock, &worker->err));
+    }
+    return 0;
 }
 
 bool queue_is_waited_at(struct fixture *f)

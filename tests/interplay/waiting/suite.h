@@ -42,6 +42,7 @@ void pooler_end(struct pooler *pooler);
 /* Somebody else of this process who wants a lock. */
 struct contender {
     struct worker worker;
+    sqlock_registry *registry; /* its own; NULL: another's */
     sqlock_lock *lock;
     const sqlock_acquire_options *options;
     sqlock_lock *const *many; /* in place of the one */
@@ -53,6 +54,12 @@ struct contender {
     int64_t token;
     int64_t remaining_ms;
 };
+
+/* Give it a registry with these options (NULL: the fixture's), as if it were of
+ * another process, and the fixture's lock there; and close that. */
+void contender_open(struct contender *contender, struct fixture *f,
+                    const sqlock_options *options);
+void contender_close(struct contender *contender);
 
 /* Start to acquire it; and wait until it sleeps: in the queue of its process,
  * or between two looks at the row. */
@@ -69,6 +76,25 @@ void contender_await(struct contender *contender);
 
 /* Let it release, and check what that gave. */
 void contender_end(struct contender *contender, int expected);
+
+/* Both: wait until it has it, and let it release without an error. */
+void contender_finish(struct contender *contender);
+
+/* Several threads that take turns on a lock: one at a time, with tokens that
+ * rise. */
+struct turns {
+    unsigned each; /* turns of one thread */
+    atomic_int inside;
+    atomic_uint taken;
+    _Atomic int64_t token; /* the last */
+};
+struct party {
+    sqlock_lock *lock;
+    struct turns *turns;
+};
+
+/* A worker's: its context is an array of parties, its own by its index. */
+int take_turns(struct worker *worker);
 
 /* A request that is under way; whether it is over; that it is so, once it is;
  * and nobody wants it any longer. */

@@ -24,14 +24,6 @@ static void write_to(int fd)
         abort();
 }
 
-/* Waits for what another registry holds: its claim was refused. */
-static void wait_for_other(struct fixture *f, struct contender *contender,
-                           sqlock_lock *lock)
-{
-    (void)f;
-    contender_queue(contender, lock, SQLOCK_FOREVER);
-}
-
 static void expect_cancelled(struct contender *contender)
 {
     assert_becomes_true(atomic_load(&contender->rc) <= 0, PATIENCE_MS);
@@ -50,45 +42,73 @@ static void expect_no_ghost(struct fixture *f, sqlock_lock *held)
     assert_true(!row.exists || row.client[0] == '\0');
 }
 
+/* A contender waits, with a descriptor, for what another registry holds. */
+struct scene {
+    struct fixture *f;
+    sqlock_lock *held;
+    sqlock_lock *lock; /* the contender's */
+    sqlock_acquire_options options;
+    struct contender contender;
+};
+
+static void open_scene(struct scene *scene, struct fixture *f, int cancel_fd)
+{
+    memset(scene, 0, sizeof *scene);
+    scene->f = f;
+    scene->held = lock_obtain(f->a, f->name);
+    scene->lock = lock_obtain(f->b, f->name);
+    scene->options = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
+    scene->options.cancel_fd = cancel_fd;
+    scene->contender.options = &scene->options;
+    lock_take(scene->held, 0);
+    contender_queue(&scene->contender, scene->lock, SQLOCK_FOREVER);
+}
+
+/* Each wait with that descriptor is cancelled. */
+static void expect_refused(struct scene *scene)
+{
+    assert_code(SQLOCK_ECANCELED,
+                sqlock_acquire(scene->lock, SQLOCK_FOREVER, &scene->options,
+                               &scene->f->err),
+                &scene->f->err);
+}
+
+static void close_scene(struct scene *scene)
+{
+    lock_drop(scene->lock);
+    lock_drop(scene->held);
+}
+
 static void test_cancel_ends_a_wait_for_another_process(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_lock *lock = lock_obtain(f->b, f->name);
-    struct contender contender = {0};
-    int rc;
+    struct scene scene;
 
-    lock_take(held, 0);
-    wait_for_other(f, &contender, lock);
-    rc = sqlock_cancel(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
-    expect_cancelled(&contender);
-    expect_no_ghost(f, held);
-    lock_take(lock, 0); /* what comes later is not concerned */
-    lock_give(lock);
-    lock_drop(lock);
-    lock_drop(held);
+    open_scene(&scene, f, 0);
+    assert_lock_ok(sqlock_cancel(scene.lock, &f->err), &f->err);
+    expect_cancelled(&scene.contender);
+    expect_no_ghost(f, scene.held);
+    lock_take(scene.lock, 0); /* what comes later is not concerned */
+    lock_give(scene.lock);
+    close_scene(&scene);
 }
 
 static void test_cancel_ends_all_waits_of_the_process(void **state)
 {
     struct fixture *f = *state;
-    sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_lock *lock = lock_obtain(f->b, f->name);
-    struct contender contenders[4];
-    int rc;
+    struct contender contenders[3];
+    struct scene scene;
 
     memset(contenders, 0, sizeof contenders);
-    lock_take(held, 0);
-    for (size_t i = 0; i < 4; i++)
-        wait_for_other(f, &contenders[i], lock);
-    rc = sqlock_cancel(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
-    for (size_t i = 0; i < 4; i++)
+    open_scene(&scene, f, 0);
+    for (size_t i = 0; i < 3; i++)
+        contender_queue(&contenders[i], scene.lock, SQLOCK_FOREVER);
+    assert_lock_ok(sqlock_cancel(scene.lock, &f->err), &f->err);
+    expect_cancelled(&scene.contender);
+    for (size_t i = 0; i < 3; i++)
         expect_cancelled(&contenders[i]);
-    expect_no_ghost(f, held);
-    lock_drop(lock);
-    lock_drop(held);
+    expect_no_ghost(f, scene.held);
+    close_scene(&scene);
 }
 
 /* The one in the middle of the queue goes; the others are served. */
@@ -112,10 +132,8 @@ static void test_a_cancelled_thread_leaves_the_queue(void **state)
     assert_int_equal(atomic_load(&first.rc), 1);
     assert_int_equal(atomic_load(&third.rc), 1);
     lock_give(lock);
-    contender_await(&first);
-    contender_end(&first, 0);
-    contender_await(&third);
-    contender_end(&third, 0);
+    contender_finish(&first);
+    contender_finish(&third);
     (void)close(options.cancel_fd);
     lock_drop(lock);
 }
@@ -123,55 +141,39 @@ static void test_a_cancelled_thread_leaves_the_queue(void **state)
 static void test_a_descriptor_ends_a_wait_for_another_process(void **state)
 {
     struct fixture *f = *state;
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_lock *lock = lock_obtain(f->b, f->name);
-    struct contender contender = {.options = &options};
-    int rc;
+    int fd = eventfd(0, EFD_CLOEXEC);
+    struct scene scene;
 
-    options.cancel_fd = eventfd(0, EFD_CLOEXEC);
-    lock_take(held, 0);
-    wait_for_other(f, &contender, lock);
-    write_to(options.cancel_fd);
-    expect_cancelled(&contender);
-    /* It stays readable: every wait with it is cancelled, whoever holds it. */
-    rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err);
-    assert_code(SQLOCK_ECANCELED, rc, &f->err);
-    expect_no_ghost(f, held);
-    rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err);
-    assert_code(SQLOCK_ECANCELED, rc, &f->err);
-    rc = sqlock_acquire(lock, 0, &options, &f->err); /* does not wait */
-    assert_lock_ok(rc, &f->err);
-    lock_give(lock);
-    (void)close(options.cancel_fd);
-    lock_drop(lock);
-    lock_drop(held);
+    open_scene(&scene, f, fd);
+    write_to(fd);
+    expect_cancelled(&scene.contender);
+    /* It stays readable, whoever holds the lock. */
+    expect_refused(&scene);
+    expect_no_ghost(f, scene.held);
+    expect_refused(&scene);
+    assert_lock_ok(sqlock_acquire(scene.lock, 0, &scene.options, &f->err),
+                   &f->err); /* does not wait */
+    lock_give(scene.lock);
+    (void)close(fd);
+    close_scene(&scene);
 }
 
 /* The thread that was to write to the pipe has died, or let go of it. */
 static void test_a_pipe_that_hangs_up_ends_a_wait(void **state)
 {
     struct fixture *f = *state;
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_lock *lock = lock_obtain(f->b, f->name);
-    struct contender contender = {.options = &options};
+    struct scene scene;
     int ends[2];
-    int rc;
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-    options.cancel_fd = ends[0];
-    lock_take(held, 0);
-    wait_for_other(f, &contender, lock);
-    assert_int_equal(atomic_load(&contender.rc), 1);
+    open_scene(&scene, f, ends[0]);
+    assert_int_equal(atomic_load(&scene.contender.rc), 1);
     (void)close(ends[1]);
-    expect_cancelled(&contender);
-    rc = sqlock_acquire(lock, SQLOCK_FOREVER, &options, &f->err);
-    assert_code(SQLOCK_ECANCELED, rc, &f->err);
-    expect_no_ghost(f, held);
+    expect_cancelled(&scene.contender);
+    expect_refused(&scene);
+    expect_no_ghost(f, scene.held);
     (void)close(ends[0]);
-    lock_drop(lock);
-    lock_drop(held);
+    close_scene(&scene);
 }
 
 static int signal_fd;
@@ -185,25 +187,19 @@ static void on_signal(int number)
 static void test_a_signal_handler_ends_a_wait(void **state)
 {
     struct fixture *f = *state;
-    sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_lock *lock = lock_obtain(f->b, f->name);
-    struct contender contender = {.options = &options};
     struct sigaction action = {.sa_handler = on_signal};
     struct sigaction before;
+    struct scene scene;
 
     signal_fd = eventfd(0, EFD_CLOEXEC);
-    options.cancel_fd = signal_fd;
     assert_int_equal(sigaction(SIGUSR2, &action, &before), 0);
-    lock_take(held, 0);
-    wait_for_other(f, &contender, lock);
-    assert_int_equal(pthread_kill(contender.worker.thread, SIGUSR2), 0);
-    expect_cancelled(&contender);
+    open_scene(&scene, f, signal_fd);
+    assert_int_equal(pthread_kill(scene.contender.worker.thread, SIGUSR2), 0);
+    expect_cancelled(&scene.contender);
     assert_int_equal(sigaction(SIGUSR2, &before, NULL), 0);
-    expect_no_ghost(f, held);
+    expect_no_ghost(f, scene.held);
     (void)close(signal_fd);
-    lock_drop(lock);
-    lock_drop(held);
+    close_scene(&scene);
 }
 
 static void test_many_locks_are_cancelled_by_any_of_them(void **state)
@@ -213,7 +209,6 @@ static void test_many_locks_are_cancelled_by_any_of_them(void **state)
     sqlock_lock *locks[2];
     char other[80];
     struct contender contender = {0};
-    int rc;
 
     (void)snprintf(other, sizeof other, "%s other", f->name);
     locks[0] = lock_obtain(f->b, f->name);
@@ -222,8 +217,7 @@ static void test_many_locks_are_cancelled_by_any_of_them(void **state)
     contender.many = locks;
     contender.many_count = 2;
     contender_queue(&contender, locks[0], SQLOCK_FOREVER);
-    rc = sqlock_cancel(locks[1], &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_cancel(locks[1], &f->err), &f->err);
     expect_cancelled(&contender);
     expect_no_ghost(f, held);
     lock_drop(locks[0]);
@@ -248,16 +242,20 @@ static int cancel_often(struct worker *worker)
     return 0;
 }
 
-static int acquire_often(struct worker *worker)
+static int acquire_rounds(struct worker *worker, bool as_many)
 {
     struct canceller *canceller = worker->context;
 
     for (unsigned i = 0; i < canceller->rounds; i++) {
-        int rc =
-            sqlock_acquire(canceller->lock, SQLOCK_FOREVER, NULL, &worker->err);
+        int rc = as_many
+                     ? sqlock_acquire_many(&canceller->lock, 1, SQLOCK_FOREVER,
+                                           NULL, NULL, &worker->err)
+                     : sqlock_acquire(canceller->lock, SQLOCK_FOREVER, NULL,
+                                      &worker->err);
 
         if (rc != 0 && rc != SQLOCK_ECANCELED)
-            return worker_fail(worker, "acquire gave %d: %s", rc,
+            return worker_fail(worker, "%s gave %d: %s",
+                               as_many ? "acquire_many" : "acquire", rc,
                                worker->err.message);
         if (rc == 0)
             worker_expect(worker, 0,
@@ -266,22 +264,14 @@ static int acquire_often(struct worker *worker)
     return 0;
 }
 
+static int acquire_often(struct worker *worker)
+{
+    return acquire_rounds(worker, false);
+}
+
 static int acquire_as_many_often(struct worker *worker)
 {
-    struct canceller *canceller = worker->context;
-
-    for (unsigned i = 0; i < canceller->rounds; i++) {
-        int rc = sqlock_acquire_many(&canceller->lock, 1, SQLOCK_FOREVER, NULL,
-                                     NULL, &worker->err);
-
-        if (rc != 0 && rc != SQLOCK_ECANCELED)
-            return worker_fail(worker, "acquire_many gave %d: %s", rc,
-                               worker->err.message);
-        if (rc == 0)
-            worker_expect(worker, 0,
-                          sqlock_release(canceller->lock, &worker->err));
-    }
-    return 0;
+    return acquire_rounds(worker, true);
 }
 
 /* At whatever stage it comes, it leaves the lock free behind it. */
@@ -332,8 +322,7 @@ static void test_deadlines_are_kept_and_the_longest_do_not_wrap(void **state)
 
         contender_queue(&contender, lock, longest[i]);
         assert_int_equal(atomic_load(&contender.rc), 1);
-        rc = sqlock_cancel(lock, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_cancel(lock, &f->err), &f->err);
         expect_cancelled(&contender);
     }
     expect_no_ghost(f, held);
@@ -358,7 +347,6 @@ static void test_no_session_is_ended_from_another_one(void **state)
     char url[1024];
     sqlock_registry *registry;
     sqlock_lock *lock;
-    int rc;
 
     assert_non_null(proxy);
     options.poll_ms = 3600000; /* waits in the queue, or not at all */
@@ -370,8 +358,7 @@ static void test_no_session_is_ended_from_another_one(void **state)
     contender_queue(&contender, lock, SQLOCK_FOREVER);
     assert_becomes_true(queue_is_waited_at(f), PATIENCE_MS);
     proxy_arm(proxy, &plan);
-    rc = sqlock_cancel(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_cancel(lock, &f->err), &f->err);
     expect_cancelled(&contender);
     assert_becomes_true(!queue_is_waited_at(f), PATIENCE_MS);
     lock_give(held);

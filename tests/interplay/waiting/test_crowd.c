@@ -64,8 +64,7 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
     assert_becomes_true(atomic_load(&keys.waiting) == count, PATIENCE_MS);
     /* The pool, half of it to wait, one for what is kept. */
     assert_in_range(tap_connections(ids, 64), 0, 4 + 2 + 1);
-    rc = sqlock_release_many(held, count, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_release_many(held, count, NULL, &f->err), &f->err);
     for (unsigned i = 0; i < count; i++) {
         void *failed = &keys;
 
@@ -87,41 +86,17 @@ static void test_keys_by_the_thousand_need_no_more_connections(void **state)
 
 #define PARTIES 6
 
-struct party {
-    sqlock_lock *lock;
-    unsigned rounds;
-    atomic_uint *entered;
-    atomic_int *inside;
-};
-
-static int go_round(struct worker *worker)
-{
-    struct party *party = (struct party *)worker->context + worker->index;
-
-    for (unsigned i = 0; i < party->rounds; i++) {
-        worker_expect(
-            worker, 0,
-            sqlock_acquire(party->lock, SQLOCK_FOREVER, NULL, &worker->err));
-        if (atomic_fetch_add(party->inside, 1) != 0)
-            return worker_fail(worker, "two are inside");
-        (void)atomic_fetch_add(party->entered, 1);
-        (void)atomic_fetch_sub(party->inside, 1);
-        worker_expect(worker, 0, sqlock_release(party->lock, &worker->err));
-    }
-    return 0;
-}
-
 /* The watchdog: who waits while the lock is free is found by the entries that
  * stop, sooner than any lease ends. */
 static int watch_entries(struct worker *worker)
 {
-    struct party *party = worker->context;
-    unsigned all = party->rounds * PARTIES;
+    struct turns *turns = worker->context;
+    unsigned all = turns->each * PARTIES;
     unsigned seen = 0;
     int64_t deadline = check_deadline_ns(PATIENCE_MS);
 
     while (seen < all) {
-        unsigned now = atomic_load(party->entered);
+        unsigned now = atomic_load(&turns->taken);
 
         if (now != seen)
             deadline = check_deadline_ns(PATIENCE_MS);
@@ -139,8 +114,7 @@ static void test_handoffs_lose_nobody(void **state)
     struct fixture *f = *state;
     struct party parties[PARTIES];
     sqlock_registry *registries[PARTIES / 2];
-    atomic_uint entered = 0;
-    atomic_int inside = 0;
+    struct turns turns = {.each = check_scale(40, 16700)}; /* 10^5 together */
     struct workers workers;
     struct worker watchdog;
     sqlock_options options = fixture_options(f);
@@ -152,15 +126,13 @@ static void test_handoffs_lose_nobody(void **state)
             registries[i / 2] = fixture_registry(f, &options);
         parties[i] = (struct party){
             .lock = lock_obtain(registries[i / 2], f->name),
-            .rounds = check_scale(40, 16700), /* 10^5 together */
-            .entered = &entered,
-            .inside = &inside,
+            .turns = &turns,
         };
     }
     lock_take(parties[0].lock, 0);
     lock_give(parties[0].lock);
-    worker_start(&watchdog, watch_entries, &parties[0]);
-    workers_start(&workers, PARTIES, go_round, parties);
+    worker_start(&watchdog, watch_entries, &turns);
+    workers_start(&workers, PARTIES, take_turns, parties);
     workers_join(&workers);
     worker_join(&watchdog);
     for (size_t i = 0; i < PARTIES; i++)
@@ -176,18 +148,13 @@ static void test_handoffs_lose_nobody(void **state)
 static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registries[WAITERS];
     struct contender contenders[WAITERS];
-    sqlock_lock *locks[WAITERS];
     sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_options options = fixture_options(f);
 
-    memset(contenders, 0, sizeof contenders);
     lock_take(held, 0);
     for (size_t i = 0; i < WAITERS; i++) {
-        registries[i] = fixture_registry(f, &options);
-        locks[i] = lock_obtain(registries[i], f->name);
-        contender_queue(&contenders[i], locks[i], SQLOCK_FOREVER);
+        contender_open(&contenders[i], f, NULL);
+        contender_queue(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
     sql_run(&f->sql, "CREATE TABLE %s_cic (a int)", f->prefix);
     /* Fails by the session's own limit when a snapshot does not go away. */
@@ -200,10 +167,8 @@ static void test_F36_waiters_do_not_hold_up_an_index_build(void **state)
     }
     lock_give(held);
     for (size_t i = 0; i < WAITERS; i++) {
-        contender_await(&contenders[i]);
-        contender_end(&contenders[i], 0);
-        lock_drop(locks[i]);
-        registry_end(registries[i]);
+        contender_finish(&contenders[i]);
+        contender_close(&contenders[i]);
     }
     lock_drop(held);
 }

@@ -18,10 +18,9 @@ struct stage {
 /* The lock is held by this thread, another one is next. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
 {
-    sqlock_options options = fixture_options(f);
 
     memset(stage, 0, sizeof *stage);
-    stage->tapped = fixture_tapped(f, &options);
+    stage->tapped = fixture_tapped(f, NULL);
     stage->lock = lock_obtain(stage->tapped, f->name);
     lock_take(stage->lock, ttl_ms);
     contender_queue(&stage->next, stage->lock, SQLOCK_FOREVER);
@@ -34,6 +33,13 @@ static void close_stage(struct stage *stage)
     registry_end(stage->tapped);
 }
 
+/* The next one gets it, and releases it. */
+static void finish_stage(struct stage *stage)
+{
+    contender_finish(&stage->next);
+    close_stage(stage);
+}
+
 static void test_a_handoff_is_one_statement(void **state)
 {
     struct fixture *f = *state;
@@ -41,13 +47,11 @@ static void test_a_handoff_is_one_statement(void **state)
     struct row before;
     struct row after;
     int64_t token;
-    int rc;
 
     open_stage(&stage, f, 0);
     before = fixture_row(f, f->name);
     token = sqlock_token(stage.lock);
-    rc = sqlock_release(stage.lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_release(stage.lock, &f->err), &f->err);
     contender_await(&stage.next);
     assert_int_equal(tap_count(TAP_EXECUTE), 1);
     after = fixture_row(f, f->name);
@@ -82,8 +86,7 @@ static void test_handoffs_in_a_row_have_a_limit(void **state)
         contender_queue(&queue[i], lock, SQLOCK_FOREVER);
     tap_reset();
     lock_give(lock);
-    contender_await(&queue[0]);
-    contender_end(&queue[0], 0);
+    contender_finish(&queue[0]);
     contender_await(&queue[1]);
     assert_int_equal(tap_count(TAP_EXECUTE), 2);
     tap_reset();
@@ -104,19 +107,15 @@ static void test_a_lost_lease_is_not_handed_over(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
-    int rc;
 
     open_stage(&stage, f, 0);
     sql_run(&f->sql,
             "UPDATE %s SET CLIENT_ID = '00000000-0000-4000-8000-000000000001' "
             "WHERE CLIENT_ID IS NOT NULL",
             f->table);
-    rc = sqlock_release(stage.lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(stage.lock, &f->err), &f->err);
     sql_run(&f->sql, "DELETE FROM %s", f->table); /* the thief is done */
-    contender_await(&stage.next);
-    contender_end(&stage.next, 0);
-    close_stage(&stage);
+    finish_stage(&stage);
 }
 
 static void test_a_lease_that_is_over_is_not_handed_over(void **state)
@@ -129,9 +128,7 @@ static void test_a_lease_that_is_over_is_not_handed_over(void **state)
     assert_becomes_true(!sqlock_is_held(stage.lock), PATIENCE_MS);
     rc = sqlock_release(stage.lock, &f->err); /* the next one may have it */
     assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, rc, &f->err);
-    contender_await(&stage.next);
-    contender_end(&stage.next, 0);
-    close_stage(&stage);
+    finish_stage(&stage);
 }
 
 static int lose_first_answer(void *context, const struct tap_event *event,
@@ -149,12 +146,10 @@ static void test_F38_a_handoff_without_answer_is_found_out(void **state)
     struct fixture *f = *state;
     struct stage stage;
     struct row row;
-    int rc;
 
     open_stage(&stage, f, 0);
     tap_hooks(NULL, lose_first_answer, NULL);
-    rc = sqlock_release(stage.lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_release(stage.lock, &f->err), &f->err);
     contender_await(&stage.next);
     row = fixture_row(f, f->name);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
@@ -179,15 +174,11 @@ static void test_F38_a_handoff_that_was_not_sent_is_sent_again(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
-    int rc;
 
     open_stage(&stage, f, 0);
     tap_hooks(refuse_first, NULL, NULL);
-    rc = sqlock_release(stage.lock, &f->err);
-    assert_lock_ok(rc, &f->err);
-    contender_await(&stage.next);
-    contender_end(&stage.next, 0);
-    close_stage(&stage);
+    assert_lock_ok(sqlock_release(stage.lock, &f->err), &f->err);
+    finish_stage(&stage);
 }
 
 static int never_answer_handoff(void *context, const struct tap_event *event,
@@ -283,47 +274,20 @@ static void test_owned_by_the_registry_a_waiter_of_the_turn_counts(void **state)
 
 #define QUEUE_FIRST 6
 
-struct crowd {
-    sqlock_lock *lock;
-    unsigned rounds;
-    atomic_int inside;
-    atomic_ullong entered;
-    int64_t last_token; /* by whoever is inside */
-};
-
-static int go_in_turn(struct worker *worker)
-{
-    struct crowd *crowd = worker->context;
-
-    for (unsigned i = 0; i < crowd->rounds; i++) {
-        int64_t token;
-
-        worker_expect(worker, 0,
-                      lock_try(crowd->lock, SQLOCK_FOREVER, 0, &worker->err));
-        if (atomic_fetch_add(&crowd->inside, 1) != 0)
-            return worker_fail(worker, "two are inside");
-        token = sqlock_token(crowd->lock);
-        if (token <= crowd->last_token)
-            return worker_fail(worker, "the token did not rise");
-        crowd->last_token = token;
-        (void)atomic_fetch_add(&crowd->entered, 1);
-        (void)atomic_fetch_sub(&crowd->inside, 1);
-        worker_expect(worker, 0, sqlock_release(crowd->lock, &worker->err));
-    }
-    return 0;
-}
-
 static void test_a_crowd_of_threads_is_served_one_by_one(void **state)
 {
     struct fixture *f = *state;
-    struct crowd crowd = {.rounds = check_scale(60, 2000)};
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    struct turns turns = {.each = check_scale(60, 2000)};
+    struct party parties[QUEUE_FIRST];
     struct workers workers;
 
-    crowd.lock = lock_obtain(f->a, f->name);
-    workers_start(&workers, QUEUE_FIRST, go_in_turn, &crowd);
+    for (size_t i = 0; i < QUEUE_FIRST; i++)
+        parties[i] = (struct party){.lock = lock, .turns = &turns};
+    workers_start(&workers, QUEUE_FIRST, take_turns, parties);
     workers_join(&workers);
-    assert_int_equal(atomic_load(&crowd.entered), QUEUE_FIRST * crowd.rounds);
-    lock_drop(crowd.lock);
+    assert_int_equal(atomic_load(&turns.taken), QUEUE_FIRST * turns.each);
+    lock_drop(lock);
 }
 
 static const struct test tests[] = {

@@ -13,34 +13,6 @@
 
 #define PARTIES 4
 
-struct party {
-    sqlock_lock *lock;
-    unsigned rounds;
-    atomic_int *inside;
-    _Atomic int64_t *token; /* the last */
-};
-
-static int go_round(struct worker *worker)
-{
-    struct party *party = (struct party *)worker->context + worker->index;
-
-    for (unsigned i = 0; i < party->rounds; i++) {
-        int64_t token;
-
-        worker_expect(
-            worker, 0,
-            sqlock_acquire(party->lock, SQLOCK_FOREVER, NULL, &worker->err));
-        if (atomic_fetch_add(party->inside, 1) != 0)
-            return worker_fail(worker, "two are inside");
-        token = sqlock_token(party->lock);
-        if (atomic_exchange(party->token, token) >= token)
-            return worker_fail(worker, "the tokens do not rise");
-        (void)atomic_fetch_sub(party->inside, 1);
-        worker_expect(worker, 0, sqlock_release(party->lock, &worker->err));
-    }
-    return 0;
-}
-
 /* Two registries there, with two threads each, exclude one another and come to
  * an end; and one that is waited for there is got from one that is here. */
 static void contend_at(struct fixture *f, const char *url)
@@ -50,8 +22,7 @@ static void contend_at(struct fixture *f, const char *url)
     sqlock_registry *registries[PARTIES / 2];
     sqlock_lock *held = lock_obtain(f->a, f->name);
     struct contender contender = {0};
-    _Atomic int64_t token = 0;
-    atomic_int inside = 0;
+    struct turns turns = {.each = check_scale(15, 1000)};
     struct workers workers;
 
     options.poll_ms = 5;
@@ -60,18 +31,15 @@ static void contend_at(struct fixture *f, const char *url)
             registries[i / 2] = fixture_registry_at(f, url, &options);
         parties[i] = (struct party){
             .lock = lock_obtain(registries[i / 2], f->name),
-            .rounds = check_scale(15, 1000),
-            .inside = &inside,
-            .token = &token,
+            .turns = &turns,
         };
     }
-    workers_start(&workers, PARTIES, go_round, parties);
+    workers_start(&workers, PARTIES, take_turns, parties);
     workers_join(&workers);
     lock_take(held, 0);
     contender_queue(&contender, parties[0].lock, SQLOCK_FOREVER);
     lock_give(held);
-    contender_await(&contender);
-    contender_end(&contender, 0);
+    contender_finish(&contender);
     for (size_t i = 0; i < PARTIES; i++)
         lock_drop(parties[i].lock);
     for (size_t i = 0; i < PARTIES / 2; i++)
@@ -85,7 +53,6 @@ static void test_behind_a_pooler_waiters_poll(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *held = lock_obtain(f->a, f->name);
-    sqlock_options options = fixture_options(f);
     struct contender contender = {0};
     sqlock_registry *registry;
     struct pooler pooler;
@@ -94,7 +61,7 @@ static void test_behind_a_pooler_waiters_poll(void **state)
         skip();
     pooler_start(&pooler, f);
     contend_at(f, pooler.url);
-    registry = fixture_registry_at(f, pooler.url, &options);
+    registry = fixture_registry_at(f, pooler.url, NULL);
     lock_take(held, 0);
     contender_queue(&contender, lock_obtain(registry, f->name), SQLOCK_FOREVER);
     for (int i = 0; i < 50; i++) {
@@ -109,8 +76,7 @@ static void test_behind_a_pooler_waiters_poll(void **state)
         (void)check_pause(INT64_MAX);
     }
     lock_give(held);
-    contender_await(&contender);
-    contender_end(&contender, 0);
+    contender_finish(&contender);
     lock_drop(contender.lock);
     registry_end(registry);
     lock_drop(held);
@@ -119,20 +85,15 @@ static void test_behind_a_pooler_waiters_poll(void **state)
 
 /* --- servers whose advisory locks are none --- */
 
-static void stub_url(const struct fixture *f, char out[1024])
-{
-    (void)snprintf(out, 1024,
-                   "%s%coptions=-csearch_path%%3D%s_stub,"
-                   "pg_catalog,public",
-                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
-}
-
-/* As the built-in ones of that name are found after ours. */
-static void put_stubs(struct fixture *f, const char *yes, const char *nothing)
+/* The bodies of functions that are found before the built-in ones of those
+ * names. */
+static void contend_with_stubs(struct fixture *f, const char *yes,
+                               const char *nothing)
 {
     static const char *const names[] = {"pg_try_advisory_lock",
                                         "pg_try_advisory_lock_shared",
                                         "pg_try_advisory_xact_lock"};
+    char url[1024];
 
     sql_run(&f->sql, "CREATE SCHEMA %s_stub", f->prefix);
     sql_run(&f->sql,
@@ -144,23 +105,18 @@ static void put_stubs(struct fixture *f, const char *yes, const char *nothing)
                 "CREATE FUNCTION %s_stub.%s(bigint) RETURNS boolean "
                 "LANGUAGE plpgsql AS 'BEGIN %s END'",
                 f->prefix, names[i], yes);
-}
-
-static void drop_stubs(struct fixture *f)
-{
+    (void)snprintf(url, sizeof url,
+                   "%s%coptions=-csearch_path%%3D%s_stub,"
+                   "pg_catalog,public",
+                   f->url, strchr(f->url, '?') != NULL ? '&' : '?', f->prefix);
+    contend_at(f, url);
     sql_run(&f->sql, "DROP SCHEMA %s_stub CASCADE", f->prefix);
 }
 
 /* CockroachDB: everybody is told that the lock is his. */
 static void test_F66_advisory_locks_that_are_stubs(void **state)
 {
-    struct fixture *f = *state;
-    char url[1024];
-
-    put_stubs(f, "RETURN true;", "RETURN;");
-    stub_url(f, url);
-    contend_at(f, url);
-    drop_stubs(f);
+    contend_with_stubs(*state, "RETURN true;", "RETURN;");
 }
 
 /* YugabyteDB: they are an error. */
@@ -168,14 +124,9 @@ static void test_F67_advisory_locks_that_fail(void **state)
 {
     static const char refuse[] =
         "RAISE EXCEPTION ''not supported'' USING ERRCODE = ''0A000'';";
-    struct fixture *f = *state;
-    char url[1024];
 
     /* The release asks without waiting: that much is there. */
-    put_stubs(f, "RETURN true;", refuse);
-    stub_url(f, url);
-    contend_at(f, url);
-    drop_stubs(f);
+    contend_with_stubs(*state, "RETURN true;", refuse);
 }
 
 /* --- a queue that lets everybody in --- */

@@ -16,11 +16,34 @@
 /* --- counting once more --- */
 
 struct scene {
+    sqlock_registry *tapped;
+    sqlock_lock *locks[2];
     char key[SQLOCK_KEY_SIZE]; /* of the lock whose claim is late */
     struct contender next;
     atomic_int code; /* what claims of it get; 0: they are sent */
     atomic_uint times;
 };
+
+/* Two locks of a registry with a tap. */
+static void open_scene(struct scene *scene, struct fixture *f,
+                       const sqlock_options *options, char name[96])
+{
+    memset(scene, 0, sizeof *scene);
+    scene->tapped = fixture_tapped(f, options);
+    (void)snprintf(name, 96, "%s, another", f->name);
+    scene->locks[0] = lock_obtain(scene->tapped, f->name);
+    scene->locks[1] = lock_obtain(scene->tapped, name);
+    (void)snprintf(scene->key, sizeof scene->key, "%s",
+                   sqlock_key(scene->locks[1]));
+}
+
+static void close_scene(struct scene *scene)
+{
+    tap_reset();
+    lock_drop(scene->locks[0]);
+    lock_drop(scene->locks[1]);
+    registry_end(scene->tapped);
+}
 
 static bool names(const struct tap_event *event, const char *key)
 {
@@ -71,18 +94,13 @@ static void test_a_count_that_is_undone_is_not_the_next_holders(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    struct scene scene = {0};
-    sqlock_registry *tapped;
-    sqlock_lock *locks[2];
+    struct scene scene;
+    sqlock_lock **locks = scene.locks;
     char name[96];
     int rc;
 
     options.statement_timeout_ms = PATIENCE_MS;
-    tapped = fixture_tapped(f, &options);
-    (void)snprintf(name, sizeof name, "%s, another", f->name);
-    locks[0] = lock_obtain(tapped, f->name);
-    locks[1] = lock_obtain(tapped, name);
-    (void)snprintf(scene.key, sizeof scene.key, "%s", sqlock_key(locks[1]));
+    open_scene(&scene, f, &options, name);
     lock_take(locks[0], TTL_MS);
     scene.next.lock = locks[0];
     atomic_store(&scene.next.rc, 1);
@@ -97,10 +115,7 @@ static void test_a_count_that_is_undone_is_not_the_next_holders(void **state)
     worker_join(&scene.next.worker);
     assert_true(sqlock_release(locks[0], &f->err) < 0);
     assert_int_equal(sqlock_hold_count(locks[0]), 0);
-    tap_reset();
-    lock_drop(locks[0]);
-    lock_drop(locks[1]);
-    registry_end(tapped);
+    close_scene(&scene);
 }
 
 /* --- a claim in doubt --- */
@@ -134,20 +149,15 @@ static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    struct scene scene = {0};
-    sqlock_registry *tapped;
-    sqlock_lock *locks[2];
+    struct scene scene;
+    sqlock_lock **locks = scene.locks;
     sqlock_lock *beside;
     char name[96];
     int rc;
 
     options.ownership = SQLOCK_OWNED_BY_REGISTRY;
-    tapped = fixture_tapped(f, &options);
-    (void)snprintf(name, sizeof name, "%s, another", f->name);
-    locks[0] = lock_obtain(tapped, f->name);
-    locks[1] = lock_obtain(tapped, name);
+    open_scene(&scene, f, &options, name);
     beside = lock_obtain(f->b, name);
-    (void)snprintf(scene.key, sizeof scene.key, "%s", sqlock_key(locks[1]));
     lock_take(locks[0], 0);
     atomic_store(&scene.code, SQLOCK_EUNCERTAIN);
     tap_hooks(answer_with_code, NULL, &scene);
@@ -165,15 +175,11 @@ static void test_a_doubt_does_not_end_the_claim_of_both(void **state)
     /* Time enough for the statements that free a claim in doubt. */
     rc = lock_try(beside, 500 * SLOWNESS, 0, &f->err);
     assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    rc = sqlock_renew(locks[1], 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(locks[1], 0, &f->err), &f->err);
     lock_give(locks[0]);
     lock_give(locks[1]);
-    tap_reset();
     lock_drop(beside);
-    lock_drop(locks[0]);
-    lock_drop(locks[1]);
-    registry_end(tapped);
+    close_scene(&scene);
 }
 
 /* --- renewals --- */
@@ -209,7 +215,6 @@ static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
     struct contender two = {.options = &second};
     struct contender three = {.options = &third};
     int64_t expires_us;
-    int rc;
 
     first.ttl_ms = TTL_MS;
     first.on_lost = linger;
@@ -217,8 +222,7 @@ static void test_renewals_go_on_after_a_late_holder_comes_back(void **state)
     second.ttl_ms = TTL_MS;
     third.ttl_ms = 4000 * SLOWNESS;
     third.auto_renew = true;
-    rc = sqlock_acquire(lock, 0, &first, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &first, &f->err), &f->err);
     contender_queue(&two, lock, SQLOCK_FOREVER);
     contender_queue(&three, lock, SQLOCK_FOREVER);
     assert_becomes_true(atomic_load(&call.times) > 0, PATIENCE_MS);
@@ -292,11 +296,9 @@ static void test_a_holder_that_was_late_renews_its_next_lease(void **state)
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(sqlock_request_status(request) == SQLOCK_REQUEST_HELD,
                         PATIENCE_MS);
-    rc = sqlock_request_finish(request, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_request_finish(request, &f->err), &f->err);
     assert_true(sqlock_is_held(lock));
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
     lock_give(lock);
     assert_false(sqlock_is_held(lock));
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);

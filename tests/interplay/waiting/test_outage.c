@@ -94,18 +94,24 @@ static void expect_grant(struct scene *scene)
     expect_release(scene, next->released, &next->worker.err);
 }
 
+/* A wait goes on while each statement ends so, and gets the lock after it. */
+static void wait_through(struct scene *scene, enum fault_point point, int code)
+{
+    go_away(point, code, NULL);
+    contender_start(&scene->next, scene->lock, SQLOCK_FOREVER);
+    nap();
+    assert_int_equal(atomic_load(&scene->next.rc), 1);
+    assert_becomes_true(fault_times() > 1, PATIENCE_MS);
+    fault_heal();
+    expect_grant(scene);
+}
+
 static void outlast(struct fixture *f, int code)
 {
     struct scene scene;
 
     open_scene(&scene, f);
-    go_away(FAULT_BEFORE, code, NULL);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    nap();
-    assert_int_equal(atomic_load(&scene.next.rc), 1);
-    assert_becomes_true(fault_times() > 1, PATIENCE_MS);
-    fault_heal();
-    expect_grant(&scene);
+    wait_through(&scene, FAULT_BEFORE, code);
     close_scene(&scene);
 }
 
@@ -121,13 +127,7 @@ static void test_a_wait_for_many_outlasts_an_outage(void **state)
     locks[1] = lock_obtain(scene.registry, "outage, another");
     scene.next.many = locks;
     scene.next.many_count = 2;
-    go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    nap();
-    assert_int_equal(atomic_load(&scene.next.rc), 1);
-    assert_becomes_true(fault_times() > 1, PATIENCE_MS);
-    fault_heal();
-    expect_grant(&scene);
+    wait_through(&scene, FAULT_BEFORE, SQLOCK_EUNREACHABLE);
     /* The thread has the other one still. */
     locks[1] = lock_obtain(scene.registry, "outage, a third");
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
@@ -284,14 +284,12 @@ static void test_an_outage_is_told_to_who_waits_behind(void **state)
 static void test_a_wait_in_an_outage_is_cancelled(void **state)
 {
     struct scene scene;
-    int rc;
 
     open_scene(&scene, *state);
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
     nap();
-    rc = sqlock_cancel(scene.lock, &scene.f->err);
-    assert_lock_ok(rc, &scene.f->err);
+    assert_lock_ok(sqlock_cancel(scene.lock, &scene.f->err), &scene.f->err);
     expect_end(&scene.next, SQLOCK_ECANCELED);
     close_scene(&scene);
 }
@@ -332,8 +330,7 @@ static void test_a_request_outlasts_an_outage(void **state)
     go_away(FAULT_BEFORE, SQLOCK_EUNREACHABLE, NULL);
     request = request_ask(scene.f, scene.lock, SQLOCK_FOREVER, NULL, 0);
     nap();
-    rc = sqlock_cancel(scene.lock, &scene.f->err);
-    assert_lock_ok(rc, &scene.f->err);
+    assert_lock_ok(sqlock_cancel(scene.lock, &scene.f->err), &scene.f->err);
     request_expect(scene.f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     close_scene(&scene);
 }
@@ -345,12 +342,7 @@ static void test_a_wait_outlasts_claims_in_doubt(void **state)
     struct scene scene;
 
     open_scene(&scene, *state);
-    go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
-    contender_start(&scene.next, scene.lock, SQLOCK_FOREVER);
-    nap();
-    assert_int_equal(atomic_load(&scene.next.rc), 1);
-    fault_heal();
-    expect_grant(&scene);
+    wait_through(&scene, FAULT_SENT, SQLOCK_EUNCERTAIN);
     go_away(FAULT_SENT, SQLOCK_EUNCERTAIN, NULL);
     expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_EUNCERTAIN);
     close_scene(&scene);

@@ -22,12 +22,26 @@
 
 /* So that nobody sees the release by looking: only a notify, or the lease's
  * end, can end the wait. */
-static sqlock_registry *patient(struct fixture *f)
+static sqlock_options patience(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
 
     options.poll_ms = LONG_MS;
+    return options;
+}
+
+static sqlock_registry *patient(struct fixture *f)
+{
+    sqlock_options options = patience(f);
+
     return fixture_registry(f, &options);
+}
+
+static void open_patient(struct contender *contender, struct fixture *f)
+{
+    sqlock_options options = patience(f);
+
+    contender_open(contender, f, &options);
 }
 
 /* A row that is there: a first claim of all has no queue lock on MySQL. */
@@ -46,52 +60,52 @@ static void nap(unsigned ms)
 }
 
 struct stage {
-    sqlock_registry *theirs;
     sqlock_lock *held;
-    sqlock_lock *lock;
     struct contender next;
 };
 
-/* Held by the fixture's registry, waited for by another. */
+/* Held by the fixture's registry, to be waited for by another. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
 {
-    memset(stage, 0, sizeof *stage);
-    stage->theirs = patient(f);
+    open_patient(&stage->next, f);
     stage->held = lock_obtain(f->a, f->name);
-    stage->lock = lock_obtain(stage->theirs, f->name);
     prime(stage->held);
     lock_take(stage->held, ttl_ms);
 }
 
+/* It waits, and has for so long. */
+static void start_next(struct stage *stage, unsigned ms)
+{
+    contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
+    nap(ms);
+}
+
 static void close_stage(struct stage *stage)
 {
-    contender_await(&stage->next);
-    contender_end(&stage->next, 0);
+    contender_finish(&stage->next);
     lock_drop(stage->held);
-    lock_drop(stage->lock);
-    registry_end(stage->theirs);
+    contender_close(&stage->next);
+}
+
+static void check_notified(struct fixture *f, unsigned after_ms)
+{
+    struct stage stage;
+
+    open_stage(&stage, f, 0);
+    start_next(&stage, after_ms);
+    lock_give(stage.held);
+    close_stage(&stage);
 }
 
 static void test_a_release_notifies(void **state)
 {
-    struct stage stage;
-
-    open_stage(&stage, *state, 0);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    lock_give(stage.held);
-    close_stage(&stage);
+    check_notified(*state, 0);
 }
 
 /* Also for one who has waited for long, and listens by now. */
 static void test_a_release_notifies_one_that_has_waited_long(void **state)
 {
-    struct stage stage;
-
-    open_stage(&stage, *state, 0);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(1500);
-    lock_give(stage.held);
-    close_stage(&stage);
+    check_notified(*state, 1500);
 }
 
 /* A process that has stopped keeps the queue lock when its lease is broken: the
@@ -101,16 +115,13 @@ static void test_a_broken_lease_of_a_stopped_holder_is_free(void **state)
     struct fixture *f = *state;
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     struct stage stage;
-    int rc;
 
     open_stage(&stage, f, LONG_MS);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(1500);
+    start_next(&stage, 1500);
     how.token = sqlock_token(stage.held);
     how.reason = "a test";
     how.now = true;
-    rc = sqlock_break(f->b, f->name, &how, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &how, &f->err), &f->err);
     contender_await(&stage.next);
     assert_true(sqlock_release(stage.held, &f->err) < 0);
     close_stage(&stage);
@@ -123,13 +134,10 @@ static void test_a_waiter_that_gives_up_leaves_its_place(void **state)
     sqlock_registry *another = patient(f);
     sqlock_lock *late = lock_obtain(another, f->name);
     struct stage stage;
-    int rc;
 
     open_stage(&stage, f, LONG_MS);
-    rc = lock_try(late, 1500, 0, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(1500);
+    assert_code(SQLOCK_ETIMEDOUT, lock_try(late, 1500, 0, &f->err), &f->err);
+    start_next(&stage, 1500);
     lock_give(stage.held);
     close_stage(&stage);
     lock_drop(late);
@@ -141,14 +149,11 @@ static void test_a_release_of_many_notifies(void **state)
     struct fixture *f = *state;
     struct stage stage;
     sqlock_lock *locks[1];
-    int rc;
 
     open_stage(&stage, f, 0);
     locks[0] = stage.held;
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(1500);
-    rc = sqlock_release_many(locks, 1, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    start_next(&stage, 1500);
+    assert_lock_ok(sqlock_release_many(locks, 1, NULL, &f->err), &f->err);
     close_stage(&stage);
 }
 
@@ -167,15 +172,14 @@ static void test_a_lease_that_ends_at_once_is_taken_over(void **state)
 
         open_stage(&stage, f, 400);
         began = sqlock_monotonic_ns();
-        rc = sqlock_acquire(stage.lock, SQLOCK_FOREVER, NULL, &f->err);
+        rc = sqlock_acquire(stage.next.lock, SQLOCK_FOREVER, NULL, &f->err);
         assert_lock_ok(rc, &f->err);
         if (sqlock_monotonic_ns() - began < quickest_ns)
             quickest_ns = sqlock_monotonic_ns() - began;
-        lock_give(stage.lock);
+        lock_give(stage.next.lock);
         assert_true(sqlock_release(stage.held, NULL) < 0);
         lock_drop(stage.held);
-        lock_drop(stage.lock);
-        registry_end(stage.theirs);
+        contender_close(&stage.next);
     }
     assert_true(quickest_ns < 900 * LK_NS_PER_MS);
 }
@@ -184,38 +188,31 @@ static void test_closing_a_registry_notifies(void **state)
 {
     struct fixture *f = *state;
     sqlock_registry *closing = patient(f);
-    sqlock_registry *theirs = patient(f);
     sqlock_lock *held = lock_obtain(closing, f->name);
-    sqlock_lock *lock = lock_obtain(theirs, f->name);
-    struct contender next = {0};
+    struct contender next;
 
+    open_patient(&next, f);
     prime(held);
     lock_take(held, 0);
-    contender_queue(&next, lock, SQLOCK_FOREVER);
+    contender_queue(&next, next.lock, SQLOCK_FOREVER);
     registry_end(closing);
-    contender_await(&next);
-    contender_end(&next, 0);
-    lock_drop(lock);
-    registry_end(theirs);
+    contender_finish(&next);
+    contender_close(&next);
 }
 
 /* It came through the queue itself, and hands it on. */
 static void test_from_process_to_process(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registries[4];
     struct contender contenders[4];
-    sqlock_lock *locks[4];
     sqlock_lock *held = lock_obtain(f->a, f->name);
     int64_t token = 0;
 
-    memset(contenders, 0, sizeof contenders);
     prime(held);
     lock_take(held, 0);
     for (size_t i = 0; i < 4; i++) {
-        registries[i] = patient(f);
-        locks[i] = lock_obtain(registries[i], f->name);
-        contender_queue(&contenders[i], locks[i], SQLOCK_FOREVER);
+        open_patient(&contenders[i], f);
+        contender_queue(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
     lock_give(held);
     for (unsigned served = 0; served < 4; served++) {
@@ -237,10 +234,8 @@ static void test_from_process_to_process(void **state)
         contender_end(&contenders[who], 0);
         atomic_store(&contenders[who].rc, 1);
     }
-    for (size_t i = 0; i < 4; i++) {
-        lock_drop(locks[i]);
-        registry_end(registries[i]);
-    }
+    for (size_t i = 0; i < 4; i++)
+        contender_close(&contenders[i]);
     lock_drop(held);
 }
 
@@ -271,8 +266,7 @@ static void test_an_idle_waiter_sends_nothing(void **state)
     int64_t after;
 
     open_stage(&stage, f, 0);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(2000); /* the first second is spent in the queue */
+    start_next(&stage, 2000); /* the first second is spent in the queue */
     if (f->database->bit == ON_MYSQL)
         before = statements_so_far(f);
     nap(3000);
@@ -325,15 +319,15 @@ static void test_a_short_wait_is_at_the_queue(void **state)
 
     open_stage(&stage, f, 0);
     for (unsigned i = 0; i < 10 && !is_seen; i++) {
-        contender_start(&stage.next, stage.lock, 1900);
+        contender_start(&stage.next, stage.next.lock, 1900);
         (void)wait_until((is_seen = queue_is_waited_at(f)) ||
                              atomic_load(&stage.next.rc) <= 0,
                          PATIENCE_MS);
-        assert_lock_ok(sqlock_cancel(stage.lock, &f->err), &f->err);
+        assert_lock_ok(sqlock_cancel(stage.next.lock, &f->err), &f->err);
         worker_join(&stage.next.worker);
     }
     assert_true(is_seen);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    start_next(&stage, 0);
     lock_give(stage.held);
     close_stage(&stage);
 }
@@ -368,7 +362,7 @@ static void test_F81_false_notifications_give_nobody_the_lock(void **state)
     struct stage stage;
 
     open_stage(&stage, f, 0);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    start_next(&stage, 0);
     assert_becomes_true(somebody_listens(f), PATIENCE_MS);
     for (unsigned i = 0; i < 3; i++) {
         notify(f, queue_of_listener(f));
@@ -386,15 +380,12 @@ static void test_a_missing_notification_costs_time_only(void **state)
 {
     struct fixture *f = *state;
     struct stage stage;
-    int rc;
 
     open_stage(&stage, f, 4000);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(1500);
+    start_next(&stage, 1500);
     sql_run(&f->sql, "UPDATE %s SET CLIENT_ID = NULL", f->table);
     contender_await(&stage.next);
-    rc = sqlock_release(stage.held, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(stage.held, &f->err), &f->err);
     close_stage(&stage);
 }
 
@@ -408,7 +399,7 @@ test_F81_a_stranger_with_the_queue_lock_delays_nobody_for_ever(void **state)
     int64_t queue;
 
     open_stage(&stage, f, 0);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    start_next(&stage, 0);
     assert_becomes_true(somebody_listens(f), PATIENCE_MS);
     queue = queue_of_listener(f);
     sql_run(&f->sql, "SELECT pg_advisory_lock(%lld)", (long long)queue);
@@ -426,8 +417,7 @@ static void test_the_connection_of_a_queue_is_terminated(void **state)
     struct stage stage;
 
     open_stage(&stage, f, 3000);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
-    nap(1500);
+    start_next(&stage, 1500);
     if (f->database->bit == ON_POSTGRES)
         sql_run(&f->sql, "SELECT pg_terminate_backend(pid) FROM pg_locks "
                          "WHERE locktype = 'advisory' AND pid <> "
@@ -458,7 +448,7 @@ static void test_a_waiter_that_dies_in_the_queue(void **state)
     open_stage(&stage, f, 0);
     pid = process_start(f, "--wait", 60000);
     nap(500);
-    contender_queue(&stage.next, stage.lock, SQLOCK_FOREVER);
+    start_next(&stage, 0);
     assert_int_equal(kill(pid, SIGKILL), 0);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     lock_give(stage.held);
@@ -472,22 +462,18 @@ static void test_a_waiter_that_dies_in_the_queue(void **state)
 static void test_a_holder_killed_while_eight_wait(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *registries[WAITERS];
     struct contender contenders[WAITERS];
-    sqlock_lock *locks[WAITERS];
     sqlock_lock *primer = lock_obtain(f->a, f->name);
     int64_t ends_us;
     pid_t pid;
     int status;
 
-    memset(contenders, 0, sizeof contenders);
     prime(primer);
     pid = process_start(f, "--hold", 2500);
     ends_us = fixture_row(f, f->name).expires_us; /* nobody else is there yet */
     for (size_t i = 0; i < WAITERS; i++) {
-        registries[i] = patient(f);
-        locks[i] = lock_obtain(registries[i], f->name);
-        contender_start(&contenders[i], locks[i], SQLOCK_FOREVER);
+        open_patient(&contenders[i], f);
+        contender_start(&contenders[i], contenders[i].lock, SQLOCK_FOREVER);
     }
     nap(200);
     assert_int_equal(kill(pid, SIGKILL), 0);
@@ -499,8 +485,7 @@ static void test_a_holder_killed_while_eight_wait(void **state)
         worker_join(&contenders[i].worker);
         assert_code(0, contenders[i].released, &contenders[i].worker.err);
         assert_less(ends_us, contenders[i].token); /* its clock, in us */
-        lock_drop(locks[i]);
-        registry_end(registries[i]);
+        contender_close(&contenders[i]);
     }
     lock_drop(primer);
 }

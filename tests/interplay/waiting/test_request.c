@@ -61,27 +61,7 @@ void request_expect(struct fixture *f, sqlock_request *request,
 
 void request_give_up(struct fixture *f, sqlock_request *request)
 {
-    int rc = sqlock_request_abandon(request, &f->err);
-
-    assert_lock_ok(rc, &f->err);
-}
-
-/* In one statement: it may be changed or deleted meanwhile. */
-static bool is_free(struct fixture *f, const char *name)
-{
-    char key[SQLOCK_KEY_SIZE] = "";
-
-    assert_lock_ok(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &f->err),
-                   &f->err);
-    return sql_integer(&f->sql,
-                       "SELECT count(*) FROM %s WHERE LOCK_KEY = '%s' "
-                       "AND %s IS NOT NULL",
-                       f->table, key, fixture_holder(f)) == 0;
-}
-
-static bool row_is_free(struct fixture *f)
-{
-    return is_free(f, f->name);
+    assert_lock_ok(sqlock_request_abandon(request, &f->err), &f->err);
 }
 
 static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
@@ -91,20 +71,17 @@ static void test_what_was_granted_belongs_to_who_finishes_it(void **state)
     int done = open_eventfd();
     sqlock_request *request = request_ask(f, lock, 0, NULL, done);
     int64_t token;
-    int rc;
 
     assert_becomes_true(drain(done) == 1, PATIENCE_MS);
     assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_HELD);
-    assert_false(row_is_free(f));
+    assert_false(fixture_is_free(f, f->name));
     assert_false(sqlock_is_held(lock)); /* by this thread */
     assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
-    rc = sqlock_request_finish(request, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_request_finish(request, &f->err), &f->err);
     assert_true(sqlock_is_held(lock));
     token = sqlock_token(lock);
     assert_true(token > 0);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
     lock_give(lock);
     assert_int_equal(drain(done), 0); /* once */
     (void)close(done);
@@ -155,8 +132,7 @@ static void test_a_request_that_is_not_served_says_why(void **state)
     request_expect(f, request_ask(f, held, 40, NULL, 0), SQLOCK_REQUEST_FREE,
                    SQLOCK_ETIMEDOUT); /* in the queue of the process */
     request = request_ask(f, lock, SQLOCK_FOREVER, NULL, 0);
-    rc = sqlock_cancel(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_cancel(lock, &f->err), &f->err);
     request_expect(f, request, SQLOCK_REQUEST_FREE, SQLOCK_ECANCELED);
     options.cancel_fd = open_eventfd();
     request = request_ask(f, lock, SQLOCK_FOREVER, &options, 0);
@@ -197,8 +173,7 @@ static void test_requests_of_one_thread_exclude_each_other(void **state)
     request_expect(f, second, SQLOCK_REQUEST_HELD, 0);
     assert_int_equal(atomic_load(&last.rc), 1);
     lock_give(lock);
-    contender_await(&last);
-    contender_end(&last, 0);
+    contender_finish(&last);
     lock_drop(lock);
 }
 
@@ -227,11 +202,10 @@ static void test_a_release_does_not_wait_either(void **state)
     assert_false(sqlock_is_held(lock)); /* from here on */
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     request_expect(f, next, SQLOCK_REQUEST_HELD, 0);
-    rc = sqlock_request_release(&release, lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_request_release(&release, lock, 0, &f->err), &f->err);
     request_give_up(f, release); /* carried out all the same */
     lock_drop(lock);
-    assert_becomes_true(row_is_free(f), PATIENCE_MS);
+    assert_becomes_true(fixture_is_free(f, f->name), PATIENCE_MS);
     (void)close(done);
 }
 
@@ -255,13 +229,13 @@ static void test_an_abandoned_request_leaves_nothing(void **state)
     request_give_up(f, at_row);
     lock_drop(lock);
     lock_give(held);
-    assert_true(row_is_free(f));
+    assert_true(fixture_is_free(f, f->name));
     granted = request_ask(f, held, 0, NULL, 0);
     assert_becomes_true(request_is_over(granted), PATIENCE_MS);
-    assert_false(row_is_free(f));
+    assert_false(fixture_is_free(f, f->name));
     request_give_up(f, granted);
     lock_drop(held);
-    assert_becomes_true(row_is_free(f), PATIENCE_MS);
+    assert_becomes_true(fixture_is_free(f, f->name), PATIENCE_MS);
     assert_int_equal(drain(done), 0);
     (void)close(done);
     assert_lock_ok(sqlock_request_abandon(NULL, &f->err), &f->err);
@@ -291,7 +265,7 @@ static void test_abandoned_at_every_stage(void **state)
     lock_give(other);
     lock_drop(lock);
     lock_drop(other);
-    assert_becomes_true(row_is_free(f), PATIENCE_MS);
+    assert_becomes_true(fixture_is_free(f, f->name), PATIENCE_MS);
 }
 
 /* --- many, in one thread --- */
@@ -378,8 +352,7 @@ static void test_keys_by_the_thousand_in_one_thread(void **state)
 static void test_a_registry_closes_with_requests_open(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *held = lock_obtain(f->a, f->name);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     char name[96];
@@ -402,9 +375,9 @@ static void test_a_registry_closes_with_requests_open(void **state)
     assert_lock_ok(rc, &f->err);
     registry_end(registry);
     lock_give(held);
-    assert_true(row_is_free(f));
-    assert_true(is_free(f, name));
-    assert_true(is_free(f, f->database->name));
+    assert_true(fixture_is_free(f, f->name));
+    assert_true(fixture_is_free(f, name));
+    assert_true(fixture_is_free(f, f->database->name));
     lock_drop(held);
 }
 
@@ -519,7 +492,7 @@ static void test_owned_by_the_registry_requests_are_counted(void **state)
     assert_int_equal(sqlock_hold_count(lock), 2);
     request_give_up(f, requests[1]);
     assert_becomes_true(sqlock_hold_count(lock) == 1, PATIENCE_MS);
-    assert_false(row_is_free(f));
+    assert_false(fixture_is_free(f, f->name));
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);

@@ -19,6 +19,8 @@ struct scene {
     struct proxy *proxy;
     sqlock_registry *registry; /* through the proxy */
     sqlock_lock *lock;
+    sqlock_lock
+        *held; /* the same one of the fixture's registry, which has it */
     sqlock_acquire_options hasty;
     struct contender next;
 };
@@ -42,6 +44,8 @@ static void open_scene(struct scene *scene, struct fixture *f)
         sqlock_registry_open(&scene->registry, url, &options, &f->err) == 0,
         PATIENCE_MS);
     scene->lock = lock_obtain(scene->registry, f->name);
+    scene->held = lock_obtain(f->a, f->name);
+    lock_take(scene->held, 0);
 }
 
 static void close_scene(struct scene *scene)
@@ -51,6 +55,7 @@ static void close_scene(struct scene *scene)
         lock_drop(scene->lock);
         registry_end(scene->registry);
     }
+    lock_drop(scene->held);
     proxy_close(scene->proxy);
 }
 
@@ -115,63 +120,48 @@ static void expect_free(struct scene *scene)
 static void test_F42_silence_after_the_turn_was_given(void **state)
 {
     struct scene scene;
-    sqlock_lock *held;
 
     open_scene(&scene, *state);
-    held = lock_obtain(scene.f->a, scene.f->name);
-    lock_take(held, 0);
-    lock_give(held); /* a row that is there */
+    lock_give(scene.held); /* a row that is there */
     while (proxy_times(scene.proxy) == 0) {
-        lock_take(held, 0);
+        lock_take(scene.held, 0);
         start_behind(&scene);
         fall_silent_at(&scene, scene.f->name); /* only claims have it */
-        lock_give(held);
+        lock_give(scene.held);
         expect_outage(&scene);
     }
     expect_free(&scene);
-    lock_drop(held);
+    close_scene(&scene);
+}
+
+/* Silence from the statement with that text on, which a wait sends that finds
+ * the lock held. */
+static void check_silence_at(struct fixture *f, const char *text)
+{
+    struct scene scene;
+
+    open_scene(&scene, f);
+    fall_silent_at(&scene, text);
+    while (proxy_times(scene.proxy) == 0) {
+        start(&scene);
+        expect_outage(&scene);
+    }
+    lock_give(scene.held);
+    expect_free(&scene);
     close_scene(&scene);
 }
 
 /* At the first wait of a registry: whose are the sessions? */
 static void test_F42_silence_while_sessions_are_compared(void **state)
 {
-    struct scene scene;
-    sqlock_lock *held;
-
-    open_scene(&scene, *state);
-    held = lock_obtain(scene.f->a, scene.f->name);
-    lock_take(held, 0);
-    fall_silent_at(&scene, "CAST(CONNECTION_ID()");
-    while (proxy_times(scene.proxy) == 0) {
-        start(&scene);
-        expect_outage(&scene);
-    }
-    lock_give(held);
-    expect_free(&scene);
-    lock_drop(held);
-    close_scene(&scene);
+    check_silence_at(*state, "CAST(CONNECTION_ID()");
 }
 
 /* The queue lock came, but the row is taken by a first claim, which has none:
  * the queue lock is given up to no answer. */
 static void test_F42_silence_while_a_turn_is_given_up(void **state)
 {
-    struct scene scene;
-    sqlock_lock *held;
-
-    open_scene(&scene, *state);
-    held = lock_obtain(scene.f->a, scene.f->name);
-    lock_take(held, 0);
-    fall_silent_at(&scene, "SELECT RELEASE_LOCK(");
-    while (proxy_times(scene.proxy) == 0) {
-        start(&scene);
-        expect_outage(&scene);
-    }
-    lock_give(held);
-    expect_free(&scene);
-    lock_drop(held);
-    close_scene(&scene);
+    check_silence_at(*state, "SELECT RELEASE_LOCK(");
 }
 
 static int take_and_keep(struct worker *worker)
@@ -187,20 +177,17 @@ static int take_and_keep(struct worker *worker)
 static void test_F42_silence_while_a_registry_is_closed(void **state)
 {
     struct scene scene;
-    sqlock_lock *held;
     int rc = SQLOCK_EUNREACHABLE;
 
     open_scene(&scene, *state);
-    held = lock_obtain(scene.f->a, scene.f->name);
-    lock_take(held, 0);
-    lock_give(held);
+    lock_give(scene.held);
     for (unsigned i = 0; i < 10 && rc < 0; i++) {
-        lock_take(held, 0);
+        lock_take(scene.held, 0);
         atomic_store(&scene.next.rc, 1);
         worker_start(&scene.next.worker, take_and_keep, &scene);
         assert_becomes_true(queue_is_waited_at(scene.f) || is_over(&scene),
                             PATIENCE_MS);
-        lock_give(held);
+        lock_give(scene.held);
         worker_join(&scene.next.worker);
         rc = atomic_load(&scene.next.rc);
     }
@@ -209,7 +196,6 @@ static void test_F42_silence_while_a_registry_is_closed(void **state)
     rc = sqlock_registry_close(scene.registry, &scene.f->err);
     assert_code_of(SQLOCK_EUNCERTAIN, SQLOCK_EUNREACHABLE, rc, &scene.f->err);
     scene.registry = NULL;
-    lock_drop(held);
     close_scene(&scene);
 }
 

@@ -133,8 +133,7 @@ static int64_t begin_to_serve(struct fixture *f, sqlock_lock *lock,
 static void test_a_request_that_is_served_late_costs_nothing(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
     struct barrier barrier = {0};
     sqlock_request *release;

@@ -97,9 +97,7 @@ static void test_F81_a_stranger_delays_one_acquisition(void **state)
 
 struct stage {
     struct stranger stranger;
-    sqlock_registry *theirs;
     sqlock_lock *held;
-    sqlock_lock *lock;
     struct contender next;
 };
 
@@ -109,25 +107,21 @@ static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms,
 {
     sqlock_options options = fixture_options(f);
 
-    memset(stage, 0, sizeof *stage);
     options.poll_ms = poll_ms;
-    stage->theirs = fixture_registry(f, &options);
+    contender_open(&stage->next, f, &options);
     stage->held = lock_obtain(f->a, f->name);
-    stage->lock = lock_obtain(stage->theirs, f->name);
     lock_take(stage->held, 0);
     lock_give(stage->held);
     come(&stage->stranger, f, stage->held);
     lock_take(stage->held, ttl_ms);
-    contender_queue(&stage->next, stage->lock, SQLOCK_FOREVER);
+    contender_queue(&stage->next, stage->next.lock, SQLOCK_FOREVER);
 }
 
 static void close_stage(struct stage *stage)
 {
-    contender_await(&stage->next);
-    contender_end(&stage->next, 0);
+    contender_finish(&stage->next);
     lock_drop(stage->held);
-    lock_drop(stage->lock);
-    registry_end(stage->theirs);
+    contender_close(&stage->next);
 }
 
 /* He goes, which wakes the waiter as a release would: it does not get what is

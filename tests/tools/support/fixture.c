@@ -36,13 +36,16 @@ sqlock_options fixture_options(const struct fixture *fixture)
 sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
                                      const sqlock_options *options)
 {
+    sqlock_options defaults = fixture_options(fixture);
     int64_t end_ns = check_deadline_ns(PATIENCE_MS);
     sqlock_registry *registry;
     int rc;
 
     /* A busy machine may not keep the deadlines of a test at once. */
     do
-        rc = sqlock_registry_open(&registry, url, options, &fixture->err);
+        rc = sqlock_registry_open(&registry, url,
+                                  options != NULL ? options : &defaults,
+                                  &fixture->err);
     while (rc == SQLOCK_EUNREACHABLE && check_pause(end_ns));
     assert_lock_ok(rc, &fixture->err);
     assert_non_null(registry);
@@ -261,6 +264,18 @@ struct row fixture_row(struct fixture *fixture, const char *name)
                                 "SELECT FENCE FROM %s WHERE LOCK_KEY = '%s'",
                                 fixture->table, row.key);
     return row;
+}
+
+bool fixture_is_free(struct fixture *fixture, const char *name)
+{
+    char key[SQLOCK_KEY_SIZE] = "";
+    int rc = sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &fixture->err);
+
+    assert_lock_ok(rc, &fixture->err);
+    return sql_integer(&fixture->sql,
+                       "SELECT COUNT(*) FROM %s WHERE LOCK_KEY = '%s' AND %s "
+                       "IS NOT NULL",
+                       fixture->table, key, fixture_holder(fixture)) == 0;
 }
 
 void fixture_await_expiry(struct fixture *fixture, const char *name)

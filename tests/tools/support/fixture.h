@@ -54,7 +54,8 @@ void fixture_next(struct fixture *fixture);
 /* Return the options of the fixture's registries. */
 sqlock_options fixture_options(const struct fixture *fixture);
 
-/* Open another registry on the table; close it with registry_end(). */
+/* Open another registry on the table, with these options (NULL: the
+ * fixture's); close it with registry_end(). */
 sqlock_registry *fixture_registry(struct fixture *fixture,
                                   const sqlock_options *options);
 sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
@@ -88,6 +89,10 @@ struct row {
     int64_t fence;      /* 0 where there is no such column */
 };
 struct row fixture_row(struct fixture *fixture, const char *name);
+
+/* Tell whether nobody holds the lock, or there is no such row; by one
+ * statement, because the row may be deleted at any time. */
+bool fixture_is_free(struct fixture *fixture, const char *name);
 
 /* Tell whether the server is Oracle's MySQL, not MariaDB. */
 bool fixture_is_oracles(struct fixture *fixture);
