@@ -43,10 +43,10 @@ static void use_one(struct fixture *f, sqlock_lock *lock, sqlock_lock *other)
 {
     lock_take(other, 300);
     /* Waits until that lease is over. */
-    assert_lock_ok(sqlock_acquire(lock, 60000, NULL, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 60000, NULL, &f->err));
     assert_int_not_equal(sqlock_release(other, NULL), 0);
-    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
-    assert_code(SQLOCK_EBUSY, sqlock_acquire(other, 0, NULL, &f->err), &f->err);
+    assert_ok(sqlock_renew(lock, 0, &f->err));
+    assert_fails(SQLOCK_EBUSY, sqlock_acquire(other, 0, NULL, &f->err));
     lock_give(lock);
 }
 
@@ -55,10 +55,9 @@ static void use_many(struct fixture *f, sqlock_lock *one, sqlock_lock *two)
     sqlock_lock *locks[] = {one, two};
     int results[2];
 
-    assert_lock_ok(sqlock_acquire_many(locks, 2, 0, NULL, results, &f->err),
-                   &f->err);
-    assert_lock_ok(sqlock_renew_many(locks, 2, results, &f->err), &f->err);
-    assert_lock_ok(sqlock_release_many(locks, 2, results, &f->err), &f->err);
+    assert_ok(sqlock_acquire_many(locks, 2, 0, NULL, results, &f->err));
+    assert_ok(sqlock_renew_many(locks, 2, results, &f->err));
+    assert_ok(sqlock_release_many(locks, 2, results, &f->err));
 }
 
 static void use_in_transaction(struct fixture *f, sqlock_registry *registry,
@@ -67,9 +66,9 @@ static void use_in_transaction(struct fixture *f, sqlock_registry *registry,
     sqlock_tx *tx = NULL;
 
     lock_take(lock, 0);
-    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     lock_give(lock);
 }
 
@@ -84,10 +83,9 @@ static void end_by_hand(struct fixture *f, sqlock_registry *registry,
     expected.token = sqlock_token(lock);
     expected.client_id = row.client;
     expected.now = true;
-    assert_lock_ok(sqlock_break(registry, f->name, &expected, &f->err),
-                   &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_reap(registry, 0, NULL, &f->err), &f->err);
+    assert_ok(sqlock_break(registry, f->name, &expected, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    assert_ok(sqlock_reap(registry, 0, NULL, &f->err));
 }
 
 static void test_nothing_of_a_queue_is_sent(void **state)
@@ -264,7 +262,7 @@ static void test_another_process_has_its_turn(void **state)
             lock_give(other);
         if (rc < 0)
             atomic_store(&hot.is_over, true);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(rc);
     }
     atomic_store(&hot.is_over, true);
     workers_join(&workers);

@@ -16,9 +16,8 @@ static void test_fails_in_a_transaction(void **state)
     const char *item = shop_item(f, 10);
     sqlock_tx *tx = NULL;
 
-    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
-    assert_lock_ok(sqlock_stock_deduct(stock, tx, NULL, item, 1, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    assert_ok(sqlock_stock_deduct(stock, tx, NULL, item, 1, NULL, &f->err));
     fail_msg("%s", "as it is to");
 }
 
@@ -51,9 +50,7 @@ static void test_is_behind_them(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
 
-    assert_lock_ok(
-        sqlock_stock_deduct(stock, NULL, item, item, 1, NULL, &f->err),
-        &f->err);
+    assert_ok(sqlock_stock_deduct(stock, NULL, item, item, 1, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 9);
     sqlock_stock_close(stock);
 }

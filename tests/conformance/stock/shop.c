@@ -21,7 +21,7 @@ void shop_create(struct fixture *f)
     sqlock_options options = fixture_options(f);
     int rc = sqlock_stock_schema_create(f->url, &options, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
 }
 
 void shop_drop(struct fixture *f)
@@ -125,12 +125,10 @@ const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
     static char order[96];
     sqlock_stock_line line = {.item = item, .quantity = quantity};
     sqlock_stock_answer answer;
-    int rc;
 
     (void)snprintf(order, sizeof order, "%s/%lld", item, (long long)ttl_ms);
-    rc = sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms, &answer,
-                              &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1, ttl_ms,
+                                   &answer, &f->err));
     return order;
 }
 
@@ -142,7 +140,7 @@ void shop_expect_state(struct fixture *f, sqlock_stock *stock,
     int rc =
         sqlock_stock_status(stock, NULL, order, &found, &remaining_ms, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     assert_int_equal(found, expected);
     if (expected != SQLOCK_STOCK_RESERVED)
         assert_int_equal(remaining_ms, 0);

@@ -301,7 +301,7 @@ static void test_a_locked_item_is_busy(void **state)
         rc = call_reserve(&c, &f->err);
     while (rc == SQLOCK_ELOST && check_pause(until));
     assert_int_equal(sql_rollback(&f->sql), 0);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_fails(SQLOCK_EBUSY, rc);
     end_sale(&c);
     registry_end(c.registry);
 }
@@ -390,7 +390,7 @@ test_F34_a_refusal_by_a_hook_of_the_commit_is_uncertain(void **state)
                   table, table);
     rc = call_deduct_once(&c, &f->err);
     (void)sql_run(&f->sql, "DROP TRIGGER %s_HOOK", table);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_fails(SQLOCK_EUNCERTAIN, rc);
     end_sale(&c);
     registry_end(c.registry);
 }

@@ -38,17 +38,15 @@ static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
 
     for (int i = 0; i < 2; i++) {
         (void)snprintf(orders[i], sizeof orders[i], "%s/%d", gone, i);
-        assert_lock_ok(sqlock_stock_reserve(stock, NULL, orders[i], lines, 2,
-                                            SHOP_LONG_MS, NULL, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_reserve(stock, NULL, orders[i], lines, 2,
+                                       SHOP_LONG_MS, NULL, &f->err));
     }
     delete_item(f, gone);
-    assert_lock_ok(
-        sqlock_stock_cancel(stock, NULL, orders[0], &answer, &f->err), &f->err);
+    assert_ok(sqlock_stock_cancel(stock, NULL, orders[0], &answer, &f->err));
     shop_expect_state(f, stock, orders[0], SQLOCK_STOCK_CANCELLED);
     assert_int_equal(shop_there(f, item), 7);
     shop_let_time_pass(f, orders[1]);
-    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
     assert_int_equal(expired, 1);
     shop_expect_state(f, stock, orders[1], SQLOCK_STOCK_EXPIRED);
     assert_int_equal(shop_there(f, item), 10);
@@ -73,27 +71,26 @@ static void test_a_refused_reservation_keeps_none_from_ending(void **state)
                   "INSERT INTO %s VALUES ('ink', 200, 200), ('pen', 10, 10)",
                   table);
     options = shop_described(table);
-    assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err), &f->err);
+    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
     for (int i = 0; i <= BLOCKED; i++) {
         sqlock_stock_line line = {.item = i < BLOCKED ? "ink" : "pen",
                                   .quantity = 1};
         char order[96];
 
         (void)snprintf(order, sizeof order, "%s/%03d", f->name, i);
-        assert_lock_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
-                                            SHOP_LONG_MS + i, NULL, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
+                                       SHOP_LONG_MS + i, NULL, &f->err));
         shop_let_time_pass(f, order);
     }
     (void)sql_run(&f->sql, "UPDATE %s SET top = num WHERE id = 'ink'", table);
-    assert_code(SQLOCK_EDATABASE, sqlock_stock_expire(stock, &expired, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EDATABASE,
+                 sqlock_stock_expire(stock, &expired, &f->err));
     assert_int_equal(expired, 1);
     assert_contains(f->err.message, "/000 could not give back");
     assert_int_equal(
         sql_integer(&f->sql, "SELECT num FROM %s WHERE id = 'pen'", table), 10);
     (void)sql_run(&f->sql, "UPDATE %s SET top = 200", table);
-    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
     assert_int_equal(expired, BLOCKED);
     assert_int_equal(
         sql_integer(&f->sql, "SELECT num FROM %s WHERE id = 'ink'", table),
@@ -193,8 +190,7 @@ static void test_what_ends_when_it_is_due_does_not_expire(void **state)
         race_reserve(&race, claims == 1, SHOP_LONG_MS);
         shop_let_time_pass(f, race.order);
         tap_hooks(end_before_it_lapses, NULL, &race);
-        assert_lock_ok(sqlock_stock_expire(race.expirer, &expired, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_expire(race.expirer, &expired, &f->err));
         tap_hooks(NULL, NULL, NULL);
         assert_true(race.has_begun);
         assert_int_equal(expired, 0);
@@ -244,12 +240,12 @@ static sqlock_tx *end_in_transaction(struct race *race, bool claims)
 
     for (int64_t ttl_ms = 50; rc == SQLOCK_EEXPIRED; ttl_ms *= 2) {
         race_reserve(race, claims, ttl_ms);
-        assert_lock_ok(sqlock_tx_begin(&tx, f->b, &f->err), &f->err);
+        assert_ok(sqlock_tx_begin(&tx, f->b, &f->err));
         rc = end_it(race, tx, &f->err);
         if (rc == SQLOCK_EEXPIRED)
-            assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+            assert_ok(sqlock_tx_rollback(tx, &f->err));
     }
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     assert_becomes_true(sqlock_stock_status(race->expirer, NULL, race->order,
                                             NULL, &remaining_ms,
                                             &f->err) == 0 &&
@@ -271,9 +267,8 @@ static void test_expiry_waits_for_the_end_that_is_under_way(void **state)
         tap_hooks(note_begin, NULL, &race);
         worker_start(&race.worker, expire_all, &race);
         let_it_come(&race);
-        assert_lock_ok(commits ? sqlock_tx_commit(tx, &f->err)
-                               : sqlock_tx_rollback(tx, &f->err),
-                       &f->err);
+        assert_ok(commits ? sqlock_tx_commit(tx, &f->err)
+                          : sqlock_tx_rollback(tx, &f->err));
         worker_join(&race.worker);
         tap_hooks(NULL, NULL, NULL);
         assert_int_equal(race.worker.index, commits ? 0 : 1);
@@ -315,8 +310,7 @@ static void test_the_end_waits_for_the_expiry_that_is_under_way(void **state)
         race_reserve(&race, claims == 1, SHOP_LONG_MS);
         shop_let_time_pass(f, race.order);
         tap_hooks(end_before_the_commit, NULL, &race);
-        assert_lock_ok(sqlock_stock_expire(race.expirer, &expired, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_expire(race.expirer, &expired, &f->err));
         tap_hooks(NULL, NULL, NULL);
         assert_true(race.has_begun);
         worker_join(&race.worker);

@@ -21,7 +21,7 @@ static void test_bad_arguments_are_refused(void **state)
 
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
-#define REFUSED(call) assert_code(SQLOCK_EINVAL, (call), &f->err)
+#define REFUSED(call) assert_fails(SQLOCK_EINVAL, (call))
 #define DEDUCT(order, item, quantity)                                          \
     REFUSED(sqlock_stock_deduct(stock, NULL, (order), (item), (quantity),      \
                                 NULL, &f->err))
@@ -56,8 +56,7 @@ static void test_bad_arguments_are_refused(void **state)
     REFUSED(sqlock_stock_claim(stock, NULL, NULL, NULL, &f->err));
     REFUSED(sqlock_stock_read(stock, NULL, item, NULL, &f->err));
     REFUSED(sqlock_stock_deduct(NULL, NULL, NULL, item, 1, NULL, &f->err));
-    assert_lock_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err));
     assert_int_equal(there, 10);
     assert_int_equal(shop_count(f, "STOCK_ENTRY", "ORDER_ID = 'r'"), 0);
     sqlock_stock_close(stock);
@@ -82,13 +81,11 @@ static void test_the_longest_names_and_odd_ones_work(void **state)
 
             (void)snprintf(order, sizeof order, "%.180s%d%zu", odd[i],
                            (int)strategy, i);
-            assert_lock_ok(
-                sqlock_stock_set(stock, NULL, NULL, odd[i], 5, NULL, &f->err),
-                &f->err);
+            assert_ok(
+                sqlock_stock_set(stock, NULL, NULL, odd[i], 5, NULL, &f->err));
             for (int k = 0; k < 2; k++) {
-                assert_lock_ok(sqlock_stock_deduct(stock, NULL, order, odd[i],
-                                                   2, &answer, &f->err),
-                               &f->err);
+                assert_ok(sqlock_stock_deduct(stock, NULL, order, odd[i], 2,
+                                              &answer, &f->err));
                 assert_int_equal(answer.left, 3);
             }
         }
@@ -109,23 +106,19 @@ static void test_no_quantity_overflows(void **state)
         char order[96];
 
         (void)snprintf(order, sizeof order, "%s/too much", item);
-        assert_code(
+        assert_fails(
             SQLOCK_EINVAL,
-            sqlock_stock_restore(stock, NULL, order, item, 1, NULL, &f->err),
-            &f->err);
-        assert_lock_ok(sqlock_stock_deduct(stock, NULL, NULL, item, INT64_MAX,
-                                           &answer, &f->err),
-                       &f->err);
+            sqlock_stock_restore(stock, NULL, order, item, 1, NULL, &f->err));
+        assert_ok(sqlock_stock_deduct(stock, NULL, NULL, item, INT64_MAX,
+                                      &answer, &f->err));
         assert_int_equal(answer.left, 0);
         /* The order that could not be done was not kept. */
-        assert_lock_ok(sqlock_stock_restore(stock, NULL, order, item, INT64_MAX,
-                                            &answer, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_restore(stock, NULL, order, item, INT64_MAX,
+                                       &answer, &f->err));
         assert_int_equal(answer.left, INT64_MAX);
-        assert_code(SQLOCK_EINVAL,
-                    sqlock_stock_restore(stock, NULL, NULL, item, INT64_MAX,
-                                         NULL, &f->err),
-                    &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_stock_restore(stock, NULL, NULL, item, INT64_MAX,
+                                          NULL, &f->err));
         assert_true(shop_there(f, item) == INT64_MAX);
         sqlock_stock_close(stock);
     }
@@ -148,40 +141,28 @@ static void sell_goods(struct fixture *f, const char *table,
     options.version_column = version;
     (void)snprintf(order, sizeof order, "%s/%d/%s", f->name, (int)strategy,
                    version != NULL ? version : "");
-    assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err), &f->err);
+    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
     (void)sql_run(&f->sql, "UPDATE %s SET num = 10, ver = 1 WHERE id = 7",
                   table);
     for (int i = 0; i < 2; i++) {
-        assert_lock_ok(
-            sqlock_stock_deduct(stock, NULL, order, "7", 3, &answer, &f->err),
-            &f->err);
+        assert_ok(
+            sqlock_stock_deduct(stock, NULL, order, "7", 3, &answer, &f->err));
         assert_int_equal(answer.left, 7);
     }
-    assert_lock_ok(
-        sqlock_stock_deduct(stock, NULL, NULL, "7", 1, &answer, &f->err),
-        &f->err);
-    assert_code(
+    assert_ok(sqlock_stock_deduct(stock, NULL, NULL, "7", 1, &answer, &f->err));
+    assert_fails(
         SQLOCK_EINSUFFICIENT,
-        sqlock_stock_deduct(stock, NULL, NULL, "7", 7, &answer, &f->err),
-        &f->err);
-    assert_code(
-        SQLOCK_ENOTFOUND,
-        sqlock_stock_deduct(stock, NULL, NULL, "8", 1, &answer, &f->err),
-        &f->err);
-    assert_code(
-        SQLOCK_EINVAL,
-        sqlock_stock_deduct(stock, NULL, NULL, "7x", 1, &answer, &f->err),
-        &f->err);
-    assert_lock_ok(
-        sqlock_stock_set(stock, NULL, NULL, "7", 20, &answer, &f->err),
-        &f->err);
-    assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_set(stock, NULL, NULL, "9", 20, &answer, &f->err),
-                &f->err);
-    assert_lock_ok(sqlock_stock_read(stock, NULL, "7", &there, &f->err),
-                   &f->err);
+        sqlock_stock_deduct(stock, NULL, NULL, "7", 7, &answer, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_stock_deduct(stock, NULL, NULL, "8",
+                                                       1, &answer, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_stock_deduct(stock, NULL, NULL, "7x", 1,
+                                                    &answer, &f->err));
+    assert_ok(sqlock_stock_set(stock, NULL, NULL, "7", 20, &answer, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_stock_set(stock, NULL, NULL, "9", 20,
+                                                    &answer, &f->err));
+    assert_ok(sqlock_stock_read(stock, NULL, "7", &there, &f->err));
     assert_int_equal(there, 20);
-    assert_lock_ok(sqlock_stock_list(stock, &items, &count, &f->err), &f->err);
+    assert_ok(sqlock_stock_list(stock, &items, &count, &f->err));
     assert_int_equal(count, 1);
     assert_string_equal(items[0].name, "7");
     assert_int_equal(items[0].quantity, 20);
@@ -275,24 +256,17 @@ static void test_without_our_tables_there_are_no_orders(void **state)
     shop_make_goods(f, "goods", table,
                     "id VARCHAR(20) PRIMARY KEY, num INTEGER");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 5)", table);
-    assert_lock_ok(sqlock_schema_create(f->url, &registry_options,
-                                        SQLOCK_LAYOUT_SQLOCK, &f->err),
-                   &f->err);
+    assert_ok(sqlock_schema_create(f->url, &registry_options,
+                                   SQLOCK_LAYOUT_SQLOCK, &f->err));
     registry = fixture_registry(f, &registry_options);
-    assert_code(SQLOCK_ESCHEMA,
-                sqlock_stock_open(&stock, registry, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_stock_open(&stock, registry, NULL, &f->err));
     options = shop_described(table);
-    assert_lock_ok(sqlock_stock_open(&stock, registry, &options, &f->err),
-                   &f->err);
-    assert_lock_ok(
-        sqlock_stock_deduct(stock, NULL, NULL, "pen", 1, NULL, &f->err),
-        &f->err);
-    assert_code(
-        SQLOCK_ESCHEMA,
-        sqlock_stock_deduct(stock, NULL, "order", "pen", 1, NULL, &f->err),
-        &f->err);
-    assert_code(SQLOCK_ESCHEMA, sqlock_stock_expire(stock, NULL, &f->err),
-                &f->err);
+    assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
+    assert_ok(sqlock_stock_deduct(stock, NULL, NULL, "pen", 1, NULL, &f->err));
+    assert_fails(SQLOCK_ESCHEMA, sqlock_stock_deduct(stock, NULL, "order",
+                                                     "pen", 1, NULL, &f->err));
+    assert_fails(SQLOCK_ESCHEMA, sqlock_stock_expire(stock, NULL, &f->err));
     sqlock_stock_close(stock);
     registry_end(registry);
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
@@ -319,16 +293,13 @@ static void test_a_check_of_the_table_refuses_all_of_an_order(void **state)
         if (strategy == SQLOCK_STOCK_BUCKETS)
             continue;
         options.strategy = strategy;
-        assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err),
-                       &f->err);
-        assert_code(SQLOCK_EDATABASE,
-                    sqlock_stock_deduct_many(stock, NULL, f->name, lines, 2,
-                                             NULL, &f->err),
-                    &f->err);
-        assert_code(
+        assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+        assert_fails(SQLOCK_EDATABASE,
+                     sqlock_stock_deduct_many(stock, NULL, f->name, lines, 2,
+                                              NULL, &f->err));
+        assert_fails(
             SQLOCK_EDATABASE,
-            sqlock_stock_deduct(stock, NULL, NULL, "pen", 6, NULL, &f->err),
-            &f->err);
+            sqlock_stock_deduct(stock, NULL, NULL, "pen", 6, NULL, &f->err));
         assert_int_equal(sql_integer(&f->sql, "SELECT SUM(num) FROM %s", table),
                          18);
         sqlock_stock_close(stock);
@@ -371,14 +342,12 @@ static void test_a_login_without_the_privilege_is_told_so(void **state)
                    (int)(authority - f->url), f->url, user, rest);
     registry = fixture_registry_at(f, url, &options);
     stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
-    assert_code(SQLOCK_EACCESS,
-                sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EACCESS, sqlock_stock_deduct(stock, NULL, NULL, item, 1,
+                                                     NULL, &f->err));
     sqlock_stock_close(stock);
     stock = shop_open_at(registry, SQLOCK_STOCK_COALESCED);
-    assert_code(SQLOCK_EACCESS,
-                sqlock_stock_deduct(stock, NULL, item, item, 1, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EACCESS, sqlock_stock_deduct(stock, NULL, item, item, 1,
+                                                     NULL, &f->err));
     assert_int_equal(shop_there(f, item), 3);
     sqlock_stock_close(stock);
     registry_end(registry);
@@ -397,19 +366,16 @@ static void test_the_schema_is_text_too_and_made_once(void **state)
     char *text = NULL;
 
     for (int i = 0; i < 2; i++)
-        assert_lock_ok(sqlock_stock_schema_create(f->url, &options, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
     options.table_prefix = "shop.my_";
-    assert_lock_ok(sqlock_stock_schema_text(&text, f->url, &options, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_schema_text(&text, f->url, &options, &f->err));
     assert_contains(text, "EXISTS shop.my_STOCK (");
     assert_contains(text, "EXISTS shop.my_STOCK_ENTRY (");
     assert_lacks(text, "EXISTS INT_");
     sqlock_free(text);
     options.table_prefix = "no good";
-    assert_code(SQLOCK_EINVAL,
-                sqlock_stock_schema_text(&text, f->url, &options, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_schema_text(&text, f->url, &options, &f->err));
 }
 
 static const struct test tests[] = {

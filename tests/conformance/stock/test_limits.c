@@ -11,9 +11,7 @@ static void spread_it(struct fixture *f, const char *item)
 {
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_BUCKETS);
 
-    assert_lock_ok(
-        sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
-        &f->err);
+    assert_ok(sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
     sqlock_stock_close(stock);
 }
 
@@ -33,23 +31,19 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         spread_it(f, item);
         (void)snprintf(order, sizeof order, "%s/too many", item);
-        assert_code(SQLOCK_EINVAL,
-                    sqlock_stock_restore(stock, NULL, order, item,
-                                         INT64_MAX - 998, NULL, &f->err),
-                    &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_stock_restore(stock, NULL, order, item,
+                                          INT64_MAX - 998, NULL, &f->err));
         assert_contains(f->err.message, "more than the column holds");
         assert_int_equal(shop_there(f, item), 999);
         /* The order was not kept; and so many fit. */
-        assert_lock_ok(sqlock_stock_restore(stock, NULL, order, item,
-                                            INT64_MAX - 999, NULL, &f->err),
-                       &f->err);
-        assert_lock_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_restore(stock, NULL, order, item,
+                                       INT64_MAX - 999, NULL, &f->err));
+        assert_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err));
         assert_true(there == INT64_MAX);
         (void)snprintf(order, sizeof order, "%s/none", item);
-        assert_lock_ok(
-            sqlock_stock_set(stock, NULL, order, item, 0, &answer, &f->err),
-            &f->err);
+        assert_ok(
+            sqlock_stock_set(stock, NULL, order, item, 0, &answer, &f->err));
         assert_int_equal(answer.left, 0);
         assert_int_equal(shop_there(f, item), 0);
         sqlock_stock_close(stock);
@@ -69,13 +63,11 @@ static void test_an_item_that_overflowed_can_be_set_right(void **state)
                   "UPDATE %s SET QUANTITY = 9223372036854775807 "
                   "WHERE ITEM = '%s'",
                   shop_table(f, "STOCK", table), item);
-    assert_code(SQLOCK_EINVAL,
-                sqlock_stock_set(stock, NULL, item, item, 0, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_set(stock, NULL, item, item, 0, NULL, &f->err));
     assert_contains(f->err.message, "without an order id");
     assert_int_equal(shop_sum(f, item), 0);
-    assert_lock_ok(sqlock_stock_set(stock, NULL, NULL, item, 7, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_set(stock, NULL, NULL, item, 7, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 7);
     sqlock_stock_close(stock);
 }
@@ -95,14 +87,12 @@ static int restore_there(struct fixture *f, sqlock_stock *stock,
     sqlock_tx *tx = NULL;
     int rc;
 
-    assert_lock_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err), &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err));
     rc = sqlock_stock_restore(stock, tx, order, "7", quantity, answer, &f->err);
     if (rc == SQLOCK_EINVAL)
-        assert_code(
-            SQLOCK_EINVAL,
-            sqlock_stock_set(stock, tx, NULL, "7", 40000, NULL, &f->err),
-            &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, NULL), &f->err);
+        assert_fails(SQLOCK_EINVAL, sqlock_stock_set(stock, tx, NULL, "7",
+                                                     40000, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, NULL));
     return rc;
 }
 
@@ -124,21 +114,18 @@ static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
     if (is_mysql)
         (void)sql_run(&f->sql, "SET sql_mode = ''");
     options = shop_described(table);
-    assert_lock_ok(sqlock_stock_open(&stock, f->a, &options, &f->err), &f->err);
+    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
     for (int i = 0; i < 2; i++) {
         const char *order = i == 0 ? NULL : f->name;
 
-        assert_code(SQLOCK_EINVAL,
-                    restore_there(f, stock, order, most - 99, &answer),
-                    &f->err);
-        assert_code(SQLOCK_EINVAL,
-                    sqlock_stock_restore(stock, NULL, order, "7", most - 99,
-                                         NULL, &f->err),
-                    &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     restore_there(f, stock, order, most - 99, &answer));
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_stock_restore(stock, NULL, order, "7", most - 99,
+                                          NULL, &f->err));
         expect_num(f, table, 100);
     }
-    assert_lock_ok(restore_there(f, stock, f->name, most - 100, &answer),
-                   &f->err);
+    assert_ok(restore_there(f, stock, f->name, most - 100, &answer));
     assert_int_equal(answer.left, most);
     expect_num(f, table, most);
     if (is_mysql)

@@ -43,24 +43,26 @@ static void test_the_same_order_gets_the_first_answer(void **state)
         const char *other = shop_item(f, 10);
         char done[96];
         char refused[96];
-        int rc;
 
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         (void)name_order(done, item, "done");
         (void)name_order(refused, item, "refused");
         send_twice(f, stock, done, item, 4, 0, 6);
         send_twice(f, stock, refused, item, 7, SQLOCK_EINSUFFICIENT, 6);
-        rc = sqlock_stock_restore(stock, NULL, NULL, item, 100, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(
+            sqlock_stock_restore(stock, NULL, NULL, item, 100, NULL, &f->err));
         /* Also now that there is enough, and by another registry. */
-        rc = sqlock_stock_deduct(stock, NULL, refused, item, 7, NULL, &f->err);
-        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
-        rc = sqlock_stock_deduct(stock, NULL, done, item, 5, NULL, &f->err);
-        assert_code(SQLOCK_EORDER, rc, &f->err);
-        rc = sqlock_stock_deduct(stock, NULL, done, other, 4, NULL, &f->err);
-        assert_code(SQLOCK_EORDER, rc, &f->err);
-        rc = sqlock_stock_restore(stock, NULL, done, item, 4, NULL, &f->err);
-        assert_code(SQLOCK_EORDER, rc, &f->err);
+        assert_fails(
+            SQLOCK_EINSUFFICIENT,
+            sqlock_stock_deduct(stock, NULL, refused, item, 7, NULL, &f->err));
+        assert_fails(SQLOCK_EORDER, sqlock_stock_deduct(stock, NULL, done, item,
+                                                        5, NULL, &f->err));
+        assert_fails(
+            SQLOCK_EORDER,
+            sqlock_stock_deduct(stock, NULL, done, other, 4, NULL, &f->err));
+        assert_fails(
+            SQLOCK_EORDER,
+            sqlock_stock_restore(stock, NULL, done, item, 4, NULL, &f->err));
         assert_int_equal(shop_there(f, item), 106);
         assert_int_equal(shop_there(f, other), 10);
         assert_int_equal(shop_sum(f, item), -4);
@@ -79,23 +81,19 @@ static void test_restoring_and_setting_twice_happens_once(void **state)
     char set[96];
 
     for (int i = 0; i < 2; i++) {
-        assert_lock_ok(sqlock_stock_restore(stock, NULL,
-                                            name_order(added, item, "added"),
-                                            item, 5, &answer, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_restore(stock, NULL,
+                                       name_order(added, item, "added"), item,
+                                       5, &answer, &f->err));
         assert_int_equal(answer.left, 15);
         assert_int_equal(answer.is_duplicate, i == 1);
     }
     for (int i = 0; i < 2; i++) {
-        assert_lock_ok(sqlock_stock_set(stock, NULL,
-                                        name_order(set, item, "set"), item, 3,
-                                        &answer, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_set(stock, NULL, name_order(set, item, "set"),
+                                   item, 3, &answer, &f->err));
         assert_int_equal(answer.left, 3);
         if (i == 0)
-            assert_lock_ok(
-                sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
-                &f->err);
+            assert_ok(
+                sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
     }
     assert_int_equal(shop_there(f, item), 2);
     assert_int_equal(shop_sum(f, item), -7);
@@ -188,18 +186,16 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
         sqlock_stock_answer answer;
         struct loss loss = {false, false};
         char order[96];
-        int rc;
 
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         /* Buckets are there before anything is lost. */
-        assert_lock_ok(
-            sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err),
-            &f->err);
+        assert_ok(
+            sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
         tap_reset();
         tap_hooks(NULL, lose_commit, &loss);
-        rc = sqlock_stock_deduct(stock, NULL, name_order(order, item, "lost"),
-                                 item, 4, &answer, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_stock_deduct(stock, NULL,
+                                      name_order(order, item, "lost"), item, 4,
+                                      &answer, &f->err));
         assert_true(loss.is_lost);
         assert_true(answer.attempts > 1);
         assert_int_equal(answer.left, 95);
@@ -207,8 +203,9 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
 
         /* Without one nobody knows, and it is said. */
         loss = (struct loss){false, false};
-        rc = sqlock_stock_deduct(stock, NULL, NULL, item, 5, &answer, &f->err);
-        assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+        assert_fails(
+            SQLOCK_EUNCERTAIN,
+            sqlock_stock_deduct(stock, NULL, NULL, item, 5, &answer, &f->err));
         assert_int_equal(shop_there(f, item), 90);
         tap_hooks(NULL, NULL, NULL);
         sqlock_stock_close(stock);
@@ -232,23 +229,21 @@ static void test_several_items_are_all_done_or_none(void **state)
         sqlock_stock_answer answer;
         char order[96];
         char refused[96];
-        int rc;
 
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         (void)name_order(order, many, "several");
         (void)name_order(refused, many, "refused");
         for (int i = 0; i < 2; i++) {
-            rc = sqlock_stock_deduct_many(stock, NULL, order, lines, 2, &answer,
-                                          &f->err);
-            assert_lock_ok(rc, &f->err);
+            assert_ok(sqlock_stock_deduct_many(stock, NULL, order, lines, 2,
+                                               &answer, &f->err));
             assert_int_equal(lines[0].left, 1);
             assert_int_equal(lines[1].left, 90);
             assert_int_equal(answer.is_duplicate, i == 1);
         }
         for (int i = 0; i < 2; i++) {
-            rc = sqlock_stock_deduct_many(stock, NULL, refused, lines, 2,
-                                          &answer, &f->err);
-            assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+            assert_fails(SQLOCK_EINSUFFICIENT,
+                         sqlock_stock_deduct_many(stock, NULL, refused, lines,
+                                                  2, &answer, &f->err));
             assert_int_equal(answer.line, 0);
             assert_int_equal(answer.left, 1);
             assert_int_equal(lines[0].result, SQLOCK_EINSUFFICIENT);
@@ -256,9 +251,9 @@ static void test_several_items_are_all_done_or_none(void **state)
             assert_int_equal(lines[1].result, SQLOCK_ECANCELED);
         }
         lines[0].item = "no such item";
-        rc = sqlock_stock_deduct_many(stock, NULL, NULL, lines, 2, &answer,
-                                      &f->err);
-        assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+        assert_fails(SQLOCK_ENOTFOUND,
+                     sqlock_stock_deduct_many(stock, NULL, NULL, lines, 2,
+                                              &answer, &f->err));
         assert_int_equal(answer.line, 0);
         assert_int_equal(shop_there(f, many), 90);
         assert_int_equal(shop_there(f, few), 1);
@@ -281,22 +276,18 @@ static void test_a_refused_order_adds_nothing_to_another(void **state)
                                      {.item = shop_item(f, 0), .quantity = 1}};
         sqlock_stock_answer answer;
         char order[96];
-        int rc;
 
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         (void)name_order(order, item, "reserved");
-        rc = sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
-                                  &f->err);
-        assert_lock_ok(rc, &f->err);
-        rc = sqlock_stock_deduct_many(stock, NULL, order, lines, 2, &answer,
-                                      &f->err);
-        assert_code(SQLOCK_EORDER, rc, &f->err);
-        rc = sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
-                                  &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000,
+                                       &answer, &f->err));
+        assert_fails(SQLOCK_EORDER,
+                     sqlock_stock_deduct_many(stock, NULL, order, lines, 2,
+                                              &answer, &f->err));
+        assert_ok(sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000,
+                                       &answer, &f->err));
         assert_true(answer.is_duplicate);
-        rc = sqlock_stock_cancel(stock, NULL, order, &answer, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
         assert_int_equal(shop_there(f, item), 10);
         sqlock_stock_close(stock);
     }
@@ -332,7 +323,7 @@ static void test_a_refused_order_that_is_just_forgotten_is_new(void **state)
         rc =
             sqlock_stock_deduct(stock, NULL, order, item, 11, &answer, &f->err);
         tap_hooks(NULL, NULL, NULL);
-        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_fails(SQLOCK_EINSUFFICIENT, rc);
         assert_false(answer.is_duplicate);
         assert_int_equal(answer.left, 10);
     }

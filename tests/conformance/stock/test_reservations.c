@@ -23,16 +23,14 @@ static void test_a_claimed_reservation_is_final(void **state)
     assert_int_equal(shop_there(f, item), 6);
     shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
     for (int i = 0; i < 2; i++) {
-        assert_lock_ok(sqlock_stock_claim(stock, NULL, order, &answer, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_claim(stock, NULL, order, &answer, &f->err));
         assert_int_equal(answer.is_duplicate, i == 1);
     }
     shop_expect_state(f, stock, order, SQLOCK_STOCK_CLAIMED);
-    assert_code(SQLOCK_ECONFLICT,
-                sqlock_stock_cancel(stock, NULL, order, &answer, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
     shop_let_time_pass(f, order);
-    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
     assert_int_equal(expired, 0);
     assert_int_equal(shop_there(f, item), 6);
     assert_int_equal(shop_sum(f, item), -4);
@@ -52,21 +50,18 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
         sqlock_stock_answer answer;
 
         for (int i = 0; i < 2; i++) {
-            assert_lock_ok(
-                sqlock_stock_cancel(stock, NULL, order, &answer, &f->err),
-                &f->err);
+            assert_ok(
+                sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
             assert_int_equal(answer.is_duplicate, i == 1);
         }
         shop_expect_state(f, stock, order, SQLOCK_STOCK_CANCELLED);
-        assert_code(SQLOCK_ECONFLICT,
-                    sqlock_stock_claim(stock, NULL, order, &answer, &f->err),
-                    &f->err);
+        assert_fails(SQLOCK_ECONFLICT,
+                     sqlock_stock_claim(stock, NULL, order, &answer, &f->err));
         assert_int_equal(shop_there(f, item), 10);
         assert_int_equal(shop_sum(f, item), 0);
         /* The order had its answer, whatever became of it. */
-        assert_lock_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
-                                            SHOP_LONG_MS, &answer, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
+                                       SHOP_LONG_MS, &answer, &f->err));
         assert_true(answer.is_duplicate);
         assert_int_equal(shop_there(f, item), 10);
         sqlock_stock_close(stock);
@@ -86,19 +81,18 @@ static void test_an_expired_reservation_gives_back_once(void **state)
                                             &remaining_ms, &f->err) == 0 &&
                             remaining_ms == 0,
                         PATIENCE_MS);
-    assert_code(SQLOCK_EEXPIRED,
-                sqlock_stock_claim(stock, NULL, order, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 6);
-    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
     assert_int_equal(expired, 1);
-    assert_lock_ok(sqlock_stock_expire(stock, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
     assert_int_equal(expired, 0);
     shop_expect_state(f, stock, order, SQLOCK_STOCK_EXPIRED);
-    assert_code(SQLOCK_EEXPIRED,
-                sqlock_stock_claim(stock, NULL, order, NULL, &f->err), &f->err);
-    assert_code(SQLOCK_EEXPIRED,
-                sqlock_stock_cancel(stock, NULL, order, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_stock_cancel(stock, NULL, order, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 10);
     assert_int_equal(shop_sum(f, item), 0);
     sqlock_stock_close(stock);
@@ -111,15 +105,13 @@ static void test_a_refused_reservation_is_none(void **state)
     const char *item = shop_item(f, 3);
     sqlock_stock_line line = {.item = item, .quantity = 4};
 
-    assert_code(SQLOCK_EINSUFFICIENT,
-                sqlock_stock_reserve(stock, NULL, item, &line, 1, SHOP_LONG_MS,
-                                     NULL, &f->err),
-                &f->err);
-    assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_claim(stock, NULL, item, NULL, &f->err), &f->err);
-    assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_status(stock, NULL, item, NULL, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EINSUFFICIENT,
+                 sqlock_stock_reserve(stock, NULL, item, &line, 1, SHOP_LONG_MS,
+                                      NULL, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_stock_claim(stock, NULL, item, NULL, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_stock_status(stock, NULL, item, NULL, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 3);
     sqlock_stock_close(stock);
 }
@@ -233,20 +225,18 @@ static void test_each_table_has_its_own_reservations(void **state)
                     "id VARCHAR(80) PRIMARY KEY, num INTEGER");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('%s', 10)", table, item);
     options = shop_described(table);
-    assert_lock_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err));
     (void)snprintf(order, sizeof order, "%s",
                    shop_reserve(f, theirs, item, 4, SHOP_LONG_MS));
-    assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_status(ours, NULL, order, NULL, NULL, &f->err),
-                &f->err);
-    assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_cancel(ours, NULL, order, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_stock_status(ours, NULL, order, NULL, NULL, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_stock_cancel(ours, NULL, order, NULL, &f->err));
     shop_let_time_pass(f, order);
-    assert_lock_ok(sqlock_stock_expire(ours, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(ours, &expired, &f->err));
     assert_int_equal(expired, 0);
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 6);
-    assert_lock_ok(sqlock_stock_expire(theirs, &expired, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(theirs, &expired, &f->err));
     assert_int_equal(expired, 1);
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 10);
     assert_int_equal(shop_there(f, item), 10);
@@ -296,8 +286,7 @@ static void test_a_reservation_survives_a_killed_server(void **state)
     assert_int_equal(sql_open(&f->sql, f->database, f->url), 0);
     /* Idle connections are dead, and are opened anew. */
     shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
-    assert_lock_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 6);
     assert_int_equal(shop_sum(f, item), -4);
     sqlock_stock_close(stock);

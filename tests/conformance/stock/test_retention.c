@@ -51,8 +51,7 @@ static sqlock_stock_reaped reap(struct fixture *f, sqlock_stock *stock,
     sqlock_stock_reaped reaped;
 
     options.dry_run = dry_run;
-    assert_lock_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
     return reaped;
 }
 
@@ -101,10 +100,9 @@ static void test_orders_are_forgotten_by_their_age(void **state)
     (void)is_known(f, stock, name(old, item, "old/done"), item, 2);
     (void)is_known(f, stock, name(young, item, "young"), item, 2);
     (void)is_known(f, stock, name(refused, item, "old/refused"), item, 99);
-    assert_lock_ok(sqlock_stock_deduct_many(stock, NULL,
-                                            name(several, item, "old/several"),
-                                            lines, 2, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_deduct_many(stock, NULL,
+                                       name(several, item, "old/several"),
+                                       lines, 2, NULL, &f->err));
     expect_reaped(f, stock, 0, 0);
     age_order(f, "%/old/%");
     expect_reaped(f, stock, 4, 0);
@@ -131,18 +129,15 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
     char orders[4][96];
 
     for (int i = 0; i < 4; i++)
-        assert_lock_ok(
-            sqlock_stock_reserve(stock, NULL, name(orders[i], item, ways[i]),
-                                 &line, 1, SHOP_LONG_MS, NULL, &f->err),
-            &f->err);
-    assert_lock_ok(sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err),
-                   &f->err);
+        assert_ok(sqlock_stock_reserve(stock, NULL,
+                                       name(orders[i], item, ways[i]), &line, 1,
+                                       SHOP_LONG_MS, NULL, &f->err));
+    assert_ok(sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err));
     /* Long after its time; and each by a call of today. */
     age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[2], OLD_DAYS);
     age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[3], OLD_DAYS);
-    assert_lock_ok(sqlock_stock_cancel(stock, NULL, orders[2], NULL, &f->err),
-                   &f->err);
-    assert_lock_ok(sqlock_stock_expire(stock, NULL, &f->err), &f->err);
+    assert_ok(sqlock_stock_cancel(stock, NULL, orders[2], NULL, &f->err));
+    assert_ok(sqlock_stock_expire(stock, NULL, &f->err));
     shop_expect_state(f, stock, orders[3], SQLOCK_STOCK_EXPIRED);
     for (int i = 0; i < 4; i++) {
         age_order(f, orders[i]);
@@ -150,9 +145,8 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
     }
     expect_reaped(f, stock, 0, 0);
     for (int i = 0; i < 4; i++) {
-        assert_lock_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
-                                            SHOP_LONG_MS, &answer, &f->err),
-                       &f->err);
+        assert_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
+                                       SHOP_LONG_MS, &answer, &f->err));
         assert_true(answer.is_duplicate);
     }
     /* All but the open one, whose time was over long ago as well. */
@@ -160,11 +154,10 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
         age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[i], OLD_DAYS);
     expect_reaped(f, stock, 3, 3);
     shop_expect_state(f, stock, orders[0], SQLOCK_STOCK_RESERVED);
-    assert_lock_ok(sqlock_stock_expire(stock, NULL, &f->err), &f->err);
+    assert_ok(sqlock_stock_expire(stock, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 99);
-    assert_code(SQLOCK_ENOTFOUND,
-                sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err));
     sqlock_stock_close(stock);
 }
 
@@ -183,14 +176,11 @@ static void test_reservations_of_another_table_are_kept(void **state)
                     "id VARCHAR(80) PRIMARY KEY, num INTEGER");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 10)", table);
     options = shop_described(table);
-    assert_lock_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err));
     (void)name(order, f->name, "theirs");
-    assert_lock_ok(sqlock_stock_reserve(theirs, NULL, order, &line, 1,
-                                        SHOP_LONG_MS, NULL, &f->err),
-                   &f->err);
-    assert_lock_ok(sqlock_stock_claim(theirs, NULL, order, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_reserve(theirs, NULL, order, &line, 1, SHOP_LONG_MS,
+                                   NULL, &f->err));
+    assert_ok(sqlock_stock_claim(theirs, NULL, order, NULL, &f->err));
     age_order(f, order);
     age(f, "STOCK_RESERVATION", "EXPIRES_AT", order, OLD_DAYS);
     expect_reaped(f, ours, 0, 0);
@@ -314,22 +304,21 @@ static void test_a_reap_can_be_stopped_and_is_checked(void **state)
     sqlock_stock_reaped seen = {0};
 
     options.retention_ms = SQLOCK_STOCK_RETENTION_MIN_MS - 1;
-    assert_code(SQLOCK_EINVAL,
-                sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_reap(stock, &options, &reaped, &f->err));
     options.retention_ms = 0;
     options.size = 1;
-    assert_code(SQLOCK_EINVAL,
-                sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_reap(stock, &options, &reaped, &f->err));
     /* An older header's, without what came after the retention. */
     options.size = offsetof(sqlock_stock_reap_options, dry_run);
-    assert_lock_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_reap(stock, &options, &reaped, &f->err));
     write_old_orders(f, item);
     options = (sqlock_stock_reap_options)SQLOCK_STOCK_REAP_INIT;
     options.progress = stop;
     options.context = &seen;
-    assert_code(SQLOCK_ECANCELED,
-                sqlock_stock_reap(stock, &options, &reaped, &f->err), &f->err);
+    assert_fails(SQLOCK_ECANCELED,
+                 sqlock_stock_reap(stock, &options, &reaped, &f->err));
     /* A page, in which a row or two may be kept, and the rest of its last
      * order. */
     assert_in_range(reaped.entries, 900, 1002);
@@ -377,8 +366,7 @@ static sqlock_severity examine(struct fixture *f, const sqlock_options *options,
     sqlock_check *checks = NULL;
     size_t count = 0;
 
-    assert_lock_ok(sqlock_diagnose(f->url, options, &checks, &count, &f->err),
-                   &f->err);
+    assert_ok(sqlock_diagnose(f->url, options, &checks, &count, &f->err));
     for (size_t i = 0; i < count; i++)
         if (strcmp(checks[i].check, "stock") == 0) {
             found = checks[i].severity;
@@ -390,8 +378,7 @@ static sqlock_severity examine(struct fixture *f, const sqlock_options *options,
 
 static void create_stock(struct fixture *f, const sqlock_options *options)
 {
-    assert_lock_ok(sqlock_stock_schema_create(f->url, options, &f->err),
-                   &f->err);
+    assert_ok(sqlock_stock_schema_create(f->url, options, &f->err));
 }
 
 static void test_init_gives_an_old_table_its_index(void **state)
@@ -407,9 +394,8 @@ static void test_init_gives_an_old_table_its_index(void **state)
     (void)snprintf(prefix, sizeof prefix, "%sOLD_", f->prefix);
     (void)snprintf(entry, sizeof entry, "%sSTOCK_ENTRY", prefix);
     options.table_prefix = prefix;
-    assert_lock_ok(
-        sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err),
-        &f->err);
+    assert_ok(
+        sqlock_schema_create(f->url, &options, SQLOCK_LAYOUT_SQLOCK, &f->err));
     create_stock(f, &options);
     (void)sql_run(&f->sql, "DROP TABLE %s", entry);
     (void)sql_run(&f->sql, OLD_ENTRY, entry,

@@ -14,13 +14,13 @@ static sqlock_tx *begin(struct fixture *f)
 {
     sqlock_tx *tx = NULL;
 
-    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
     return tx;
 }
 
 static void commit(struct fixture *f, sqlock_tx *tx)
 {
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
 static void write_note(struct fixture *f, sqlock_tx *tx, const char *item)
@@ -31,8 +31,7 @@ static void write_note(struct fixture *f, sqlock_tx *tx, const char *item)
 
     (void)snprintf(sql, sizeof sql, "UPDATE %s SET VERSION = 77 WHERE ITEM = ?",
                    shop_table(f, "STOCK", table));
-    assert_lock_ok(sqlock_tx_execute(tx, sql, &value, 1, NULL, &f->err),
-                   &f->err);
+    assert_ok(sqlock_tx_execute(tx, sql, &value, 1, NULL, &f->err));
 }
 
 static int64_t note_of(struct fixture *f, const char *item)
@@ -59,16 +58,14 @@ static void test_it_is_done_when_the_transaction_commits(void **state)
         for (int round = 0; round < 2; round++) {
             sqlock_tx *tx = begin(f);
             sqlock_stock_answer answer;
-            int rc;
 
             write_note(f, tx, note);
-            rc = sqlock_stock_deduct(stock, tx, order, item, 4, &answer,
-                                     &f->err);
-            assert_lock_ok(rc, &f->err);
+            assert_ok(sqlock_stock_deduct(stock, tx, order, item, 4, &answer,
+                                          &f->err));
             assert_int_equal(answer.left, 6);
             assert_false(answer.is_duplicate);
             if (round == 0) {
-                assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+                assert_ok(sqlock_tx_rollback(tx, &f->err));
                 assert_int_equal(shop_there(f, item), 10);
                 assert_int_equal(note_of(f, note), 0);
             } else {
@@ -97,29 +94,29 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
         sqlock_stock_answer answer;
         sqlock_tx *tx = begin(f);
         char order[96];
-        int rc;
 
         print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         (void)snprintf(order, sizeof order, "%s/order", item);
         write_note(f, tx, note);
-        rc = sqlock_stock_deduct(stock, tx, NULL, item, 11, &answer, &f->err);
-        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_fails(
+            SQLOCK_EINSUFFICIENT,
+            sqlock_stock_deduct(stock, tx, NULL, item, 11, &answer, &f->err));
         assert_int_equal(answer.left, 10);
-        rc = sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer,
-                                      &f->err);
-        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_fails(SQLOCK_EINSUFFICIENT,
+                     sqlock_stock_deduct_many(stock, tx, order, lines, 2,
+                                              &answer, &f->err));
         assert_int_equal(answer.line, 1);
-        rc = sqlock_stock_deduct(stock, tx, NULL, "no such item", 1, &answer,
-                                 &f->err);
-        assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-        rc = sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer,
-                                      &f->err);
-        assert_code(SQLOCK_EINSUFFICIENT, rc, &f->err);
+        assert_fails(SQLOCK_ENOTFOUND,
+                     sqlock_stock_deduct(stock, tx, NULL, "no such item", 1,
+                                         &answer, &f->err));
+        assert_fails(SQLOCK_EINSUFFICIENT,
+                     sqlock_stock_deduct_many(stock, tx, order, lines, 2,
+                                              &answer, &f->err));
         assert_true(answer.is_duplicate);
-        rc = sqlock_stock_deduct(stock, tx, order, item, 1, &answer, &f->err);
-        assert_code(SQLOCK_EORDER, rc, &f->err);
-        rc = sqlock_stock_deduct(stock, tx, NULL, item, 3, &answer, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_fails(SQLOCK_EORDER, sqlock_stock_deduct(stock, tx, order, item,
+                                                        1, &answer, &f->err));
+        assert_ok(
+            sqlock_stock_deduct(stock, tx, NULL, item, 3, &answer, &f->err));
         commit(f, tx);
         assert_int_equal(note_of(f, note), 77);
         assert_int_equal(shop_there(f, item), 7);
@@ -150,12 +147,12 @@ static void test_what_cannot_be_taken_back_is_not_committed(void **state)
     sqlock_tx *tx = NULL;
     int rc;
 
-    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
     tap_hooks(cancel_the_way_back, NULL, NULL);
     rc = sqlock_stock_deduct_many(stock, tx, NULL, lines, 2, NULL, &f->err);
     tap_hooks(NULL, NULL, NULL);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    assert_code(SQLOCK_EBUSY, sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, rc);
+    assert_fails(SQLOCK_EBUSY, sqlock_tx_commit(tx, &f->err));
     assert_int_equal(shop_there(f, item), 10);
     sqlock_stock_close(stock);
     registry_end(registry);
@@ -173,24 +170,21 @@ static void test_a_refusal_leaves_another_order_as_it_was(void **state)
     sqlock_stock_answer answer;
     sqlock_tx *tx;
     char order[96];
-    int rc;
 
     (void)snprintf(order, sizeof order, "%s/order", item);
-    rc = sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
-                              &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
+                                   &f->err));
     tx = begin(f);
     write_note(f, tx, note);
-    rc = sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer, &f->err);
-    assert_code(SQLOCK_EORDER, rc, &f->err);
-    rc = sqlock_stock_reserve(stock, tx, order, lines, 1, 60000, &answer,
-                              &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_fails(
+        SQLOCK_EORDER,
+        sqlock_stock_deduct_many(stock, tx, order, lines, 2, &answer, &f->err));
+    assert_ok(sqlock_stock_reserve(stock, tx, order, lines, 1, 60000, &answer,
+                                   &f->err));
     assert_true(answer.is_duplicate);
     commit(f, tx);
     assert_int_equal(note_of(f, note), 77);
-    rc = sqlock_stock_cancel(stock, NULL, order, &answer, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
     assert_int_equal(shop_there(f, item), 10);
     sqlock_stock_close(stock);
 }
@@ -207,13 +201,10 @@ static void test_on_an_adopted_connection(void **state)
     char order[96];
 
     (void)snprintf(order, sizeof order, "%s/order", item);
-    assert_lock_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err), &f->err);
-    assert_lock_ok(
-        sqlock_stock_deduct(stock, tx, order, item, 4, &answer, &f->err),
-        &f->err);
-    assert_code(SQLOCK_EINSUFFICIENT,
-                sqlock_stock_deduct(stock, tx, NULL, item, 7, NULL, &f->err),
-                &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err));
+    assert_ok(sqlock_stock_deduct(stock, tx, order, item, 4, &answer, &f->err));
+    assert_fails(SQLOCK_EINSUFFICIENT,
+                 sqlock_stock_deduct(stock, tx, NULL, item, 7, NULL, &f->err));
     commit(f, tx);
     assert_int_equal(shop_there(f, item), 6);
     assert_int_equal(shop_sum(f, item), -4);
@@ -226,10 +217,9 @@ static void test_a_transaction_of_another_registry_is_refused(void **state)
     sqlock_stock *stock = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
     sqlock_tx *tx = begin(f);
 
-    assert_code(SQLOCK_EINVAL,
-                sqlock_stock_deduct(stock, tx, NULL, "x", 1, NULL, &f->err),
-                &f->err);
-    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_stock_deduct(stock, tx, NULL, "x", 1, NULL, &f->err));
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
     sqlock_stock_close(stock);
 }
 

@@ -9,13 +9,10 @@
 
 void session_open(struct fixture *f, struct session *s, const char *begin)
 {
-    int rc;
-
     app_open(&s->app, f->database, f->url);
     if (begin != NULL)
         app_run(&s->app, "%s", begin);
-    rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err));
 }
 
 void session_close(struct session *s)

@@ -16,7 +16,7 @@ static sqlock_tx *begin(struct fixture *f)
     sqlock_tx *tx;
     int rc = sqlock_tx_begin(&tx, f->a, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     return tx;
 }
 
@@ -25,7 +25,7 @@ static sqlock_tx *adopt(struct fixture *f, struct app *app)
     sqlock_tx *tx;
     int rc = sqlock_tx_adopt(&tx, f->a, app->native, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     return tx;
 }
 
@@ -34,12 +34,10 @@ static void add_one(struct fixture *f, sqlock_tx *tx, int id)
     sqlock_result result = {0};
     sqlock_value key = sqlock_integer(id);
     char text[256];
-    int rc;
 
     (void)snprintf(text, sizeof text, "UPDATE %s SET a = a + 1 WHERE id = ?",
                    stock_name(f));
-    rc = sqlock_tx_execute(tx, text, &key, 1, &result, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_execute(tx, text, &key, 1, &result, &f->err));
     assert_int_equal(result.affected, 1);
     sqlock_result_clear(&result);
 }
@@ -48,19 +46,16 @@ static void test_commit_keeps_and_rollback_undoes(void **state)
 {
     struct fixture *f = *state;
     sqlock_tx *tx = begin(f);
-    int rc;
 
     add_one(f, tx, 1);
-    rc = sqlock_tx_commit(tx, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 101);
 
     tx = begin(f);
     add_one(f, tx, 1);
-    rc = sqlock_tx_rollback(tx, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 101);
-    assert_lock_ok(sqlock_tx_rollback(NULL, &f->err), &f->err);
+    assert_ok(sqlock_tx_rollback(NULL, &f->err));
 }
 
 static void test_statement_binds_and_gives_rows(void **state)
@@ -72,20 +67,17 @@ static void test_statement_binds_and_gives_rows(void **state)
                                    sqlock_integer(2)};
     sqlock_result result = {0};
     char text[512];
-    int rc;
 
     (void)snprintf(text, sizeof text,
                    "UPDATE %s SET state = ?, a = ?, owner = ? /* ? */ "
                    "WHERE id = ? AND state <> '?' -- ?",
                    stock_name(f));
-    rc = sqlock_tx_execute(tx, text, values, 4, &result, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_execute(tx, text, values, 4, &result, &f->err));
     assert_int_equal(result.affected, 1);
     (void)snprintf(text, sizeof text,
                    "SELECT state, a, owner, version FROM %s WHERE id = ?",
                    stock_name(f));
-    rc = sqlock_tx_execute(tx, text, &values[3], 1, &result, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_execute(tx, text, &values[3], 1, &result, &f->err));
     assert_int_equal(result.rows, 1);
     assert_int_equal(result.columns, 4);
     assert_string_equal(result.cells[0].text, "it's ? \"x\"");
@@ -93,7 +85,7 @@ static void test_statement_binds_and_gives_rows(void **state)
     assert_int_equal(result.cells[2].type, SQLOCK_NULL);
     assert_int_equal(result.cells[3].integer, 1);
     sqlock_result_clear(&result);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
 static void test_adopted_idle_connection_commits(void **state)
@@ -106,7 +98,7 @@ static void test_adopted_idle_connection_commits(void **state)
     tx = adopt(f, &app);
     assert_true(app_in_transaction(&app));
     add_one(f, tx, 1);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_false(app_in_transaction(&app));
     assert_int_equal(stock_value(f, 1), 101);
     app_close(&app);
@@ -123,7 +115,7 @@ static void test_joined_transaction_is_left_to_the_application(void **state)
     app_run(&app, "UPDATE %s SET a = 7 WHERE id = 2", stock_name(f));
     tx = adopt(f, &app);
     add_one(f, tx, 1);
-    assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_leave(tx, &f->err));
     assert_true(app_in_transaction(&app));
     assert_int_equal(stock_value(f, 1), 100);
     app_run(&app, "COMMIT");
@@ -134,7 +126,7 @@ static void test_joined_transaction_is_left_to_the_application(void **state)
     app_run(&app, "UPDATE %s SET a = 8 WHERE id = 2", stock_name(f));
     tx = adopt(f, &app);
     add_one(f, tx, 1);
-    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
     assert_false(app_in_transaction(&app));
     assert_int_equal(stock_value(f, 1), 101);
     assert_int_equal(stock_value(f, 2), 7);
@@ -146,8 +138,8 @@ static void test_own_transaction_cannot_be_left(void **state)
     struct fixture *f = *state;
     sqlock_tx *tx = begin(f);
 
-    assert_code(SQLOCK_EINVAL, sqlock_tx_leave(tx, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_leave(tx, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
 /* Standard error is the application's. */
@@ -171,7 +163,7 @@ static void test_adopting_prints_nothing(void **state)
     (void)fflush(stderr);
     assert_true(dup2(errors, STDERR_FILENO) >= 0);
     (void)close(errors);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     assert_int_equal(lseek(fileno(printed), 0, SEEK_END), 0);
     (void)fclose(printed);
     app_close(&app);
@@ -188,15 +180,15 @@ static void test_commit_of_an_aborted_transaction_says_so(void **state)
     int rc;
 
     add_one(f, tx, 1);
-    rc = sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0, NULL,
-                           &f->err);
-    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_tx_execute(tx, "SELECT 1 FROM nowhere_at_all", NULL, 0,
+                                   NULL, &f->err));
     rc = sqlock_tx_commit(tx, &f->err);
     if (f->database->bit == ON_POSTGRES) {
-        assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+        assert_fails(SQLOCK_ESCHEMA, rc);
         assert_int_equal(stock_value(f, 1), 100);
     } else {
-        assert_lock_ok(rc, &f->err);
+        assert_ok(rc);
         assert_int_equal(stock_value(f, 1), 101);
     }
 }
@@ -207,19 +199,18 @@ static void test_transaction_ended_behind_our_back_is_noticed(void **state)
     const char *name = f->name;
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     app_open(&app, f->database, f->url);
     tx = adopt(f, &app);
     app_run(&app, "COMMIT");
-    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    assert_code(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
 
     tx = adopt(f, &app);
-    rc = sqlock_tx_execute(tx, "COMMIT", NULL, 0, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    assert_code(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_execute(tx, "COMMIT", NULL, 0, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
 
@@ -236,10 +227,9 @@ static void test_killed_session_is_lost_not_committed(void **state)
     tx = adopt(f, &app);
     add_one(f, tx, 1);
     server_end_sessions(&f->sql, &id, 1);
-    rc = sqlock_tx_execute(tx, "SELECT 1", NULL, 0, NULL, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    rc = sqlock_tx_commit(tx, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_fails(SQLOCK_ELOST,
+                 sqlock_tx_execute(tx, "SELECT 1", NULL, 0, NULL, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 100);
 
     app_close(&app);
@@ -261,7 +251,6 @@ static void test_idle_transaction_timeout_is_told_as_lost(void **state)
     const char *name = f->name;
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     app_open(&app, f->database, f->url);
     if (f->database->bit == ON_POSTGRES)
@@ -269,19 +258,18 @@ static void test_idle_transaction_timeout_is_told_as_lost(void **state)
     else if (app_try(&app, "SET idle_transaction_timeout = 1") != 0)
         skip_or_fail("no idle_transaction_timeout on this server");
     tx = adopt(f, &app);
-    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
     /* Until the server has let the lock go. */
     {
         sqlock_tx *other = begin(f);
 
-        rc = sqlock_tx_lock(other, &name, 1, PATIENCE_MS, false, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
-        assert_lock_ok(sqlock_tx_rollback(other, &f->err), &f->err);
+        assert_ok(
+            sqlock_tx_lock(other, &name, 1, PATIENCE_MS, false, NULL, &f->err));
+        assert_ok(sqlock_tx_rollback(other, &f->err));
     }
-    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST,
+                 sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
 
@@ -297,14 +285,11 @@ static void test_commit_without_an_answer_is_uncertain(void **state)
     sqlock_options options = fixture_options(f);
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_tx *tx;
-    int rc;
 
-    rc = sqlock_tx_begin(&tx, tapped, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
     add_one(f, tx, 1);
     tap_hooks(NULL, lose_commit, NULL);
-    rc = sqlock_tx_commit(tx, &f->err);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_fails(SQLOCK_EUNCERTAIN, sqlock_tx_commit(tx, &f->err));
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(stock_value(f, 1), 101);
     registry_end(tapped);

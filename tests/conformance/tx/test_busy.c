@@ -14,12 +14,9 @@
 
 static void open_session(struct fixture *f, struct session *s)
 {
-    int rc;
-
     app_open(&s->app, f->database, f->url);
     app_begin_at(&s->app, "REPEATABLE READ");
-    rc = sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&s->tx, f->a, s->app.native, &f->err));
 }
 
 /* A name of this test whose row comes soon behind that of `name`: no other is
@@ -48,17 +45,15 @@ static void assert_no_gap_is_locked(struct fixture *f, const char *name)
         const char *text = behind;
         sqlock_lock *lock;
         sqlock_tx *tx;
-        int rc;
 
         name_behind(f, name, behind, &serial);
         lock = lock_obtain(f->b, behind);
         lock_take(lock, 0);
         lock_give(lock);
         lock_drop(lock);
-        assert_lock_ok(sqlock_tx_begin(&tx, f->b, &f->err), &f->err);
-        rc = sqlock_tx_lock(tx, &text, 1, 0, false, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
-        assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_begin(&tx, f->b, &f->err));
+        assert_ok(sqlock_tx_lock(tx, &text, 1, 0, false, NULL, &f->err));
+        assert_ok(sqlock_tx_rollback(tx, &f->err));
     }
 }
 
@@ -68,18 +63,14 @@ static void test_a_busy_name_locks_no_gap(void **state)
     const char *name = f->name;
     struct session a;
     struct session b;
-    int rc;
 
     open_session(f, &a);
-    rc = lock_one(&a, name, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(lock_one(&a, name, 0, &f->err));
     open_session(f, &b);
-    rc = lock_one(&b, name, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_tx_lock(b.tx, &name, 1, 0, true, NULL, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = lock_one(&b, name, 1100, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_one(&b, name, 0, &f->err));
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_tx_lock(b.tx, &name, 1, 0, true, NULL, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT, lock_one(&b, name, 1100, &f->err));
     assert_no_gap_is_locked(f, name);
     session_close(&a);
     session_close(&b);
@@ -100,7 +91,7 @@ static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
             "'DEFAULT' FOR UPDATE",
             f->table, sqlock_key(lock));
     open_session(f, &s);
-    assert_code(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err));
     assert_no_gap_is_locked(f, f->name);
     session_close(&s);
     app_close(&dba);
@@ -116,18 +107,16 @@ static void test_a_busy_row_locks_no_gap(void **state)
     sqlock_value four = sqlock_integer(4);
     struct session a;
     struct session b;
-    int rc;
 
     open_session(f, &a);
-    rc = sqlock_tx_lock_row(a.tx, &table, &four, false, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_lock_row(a.tx, &table, &four, false, 0, &f->err));
     open_session(f, &b);
-    rc = sqlock_tx_lock_row(b.tx, &table, &four, false, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_tx_lock_row(b.tx, &table, &four, true, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_tx_lock_row(b.tx, &table, &four, false, 0, &f->err));
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_tx_lock_row(b.tx, &table, &four, true, 0, &f->err));
     app_run(&a.app, "INSERT INTO %s (id, a) VALUES (5, 1)", stock_name(f));
-    assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(a.tx, &f->err));
     a.tx = NULL;
     assert_int_equal(stock_value(f, 5), 1);
     session_close(&b);
@@ -152,20 +141,19 @@ static void test_F21_busy_undoes_nothing_in_silence(void **state)
     int rc;
 
     open_session(f, &a);
-    rc = lock_one(&a, name, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(lock_one(&a, name, 0, &f->err));
     open_session(f, &b);
     app_run(&b.app, "UPDATE %s SET a = 5 WHERE id = 1", stock_name(f));
     rc = lock_one(&b, name, 0, &f->err);
     assert_code(expected, rc, &f->err);
     if (expected == SQLOCK_ERETRY) {
         assert_false(app_in_transaction(&b.app));
-        rc = sqlock_tx_execute(b.tx, "SELECT 1", NULL, 0, NULL, &f->err);
-        assert_code(SQLOCK_ERETRY, rc, &f->err);
-        assert_code(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err), &f->err);
+        assert_fails(SQLOCK_ERETRY, sqlock_tx_execute(b.tx, "SELECT 1", NULL, 0,
+                                                      NULL, &f->err));
+        assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err));
     } else {
         assert_true(app_in_transaction(&b.app));
-        assert_lock_ok(sqlock_tx_commit(b.tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_commit(b.tx, &f->err));
     }
     b.tx = NULL;
     assert_int_equal(stock_value(f, 1), expected == SQLOCK_EBUSY ? 5 : 100);

@@ -45,14 +45,13 @@ static void test_connection_of_another_character_set_is_refused(void **state)
         rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
         if (rc == 0)
             print_error("adopted after %s\n", others[i].sql);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL, rc);
         assert_null(tx);
         assert_says_what_to_do(f);
         assert_false(app_in_transaction(&app));
         app_set_utf8(&app, true);
-        rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-        assert_lock_ok(rc, &f->err);
-        assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+        assert_ok(sqlock_tx_commit(tx, &f->err));
         app_close(&app);
     }
 }
@@ -64,18 +63,16 @@ static void test_character_set_changed_after_adoption_is_refused(void **state)
     struct fixture *f = *state;
     sqlock_value id = sqlock_text("bestellung-\xc3\xbc-1");
     struct session s;
-    int rc;
 
     session_open(f, &s, NULL);
     app_set_utf8(&s.app, false);
-    rc = lock_one(&s, f->name, 0, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, lock_one(&s, f->name, 0, &f->err));
     assert_says_what_to_do(f);
-    rc = sqlock_tx_execute(s.tx, "SELECT ?", &id, 1, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_execute(s.tx, "SELECT ?", &id, 1, NULL, &f->err));
     app_set_utf8(&s.app, true);
-    assert_lock_ok(lock_one(&s, f->name, 0, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_ok(lock_one(&s, f->name, 0, &f->err));
+    assert_ok(sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     session_close(&s);
 }

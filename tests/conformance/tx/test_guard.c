@@ -26,10 +26,10 @@ static void test_guarded_write_is_committed(void **state)
 
     lock_take(lock, 0);
     session_open(f, &s, NULL);
-    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
+    assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
     write_as_application(f, &s, 1);
-    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     assert_int_equal(stock_value(f, 1), 101);
     assert_true(sqlock_is_held(lock));
@@ -47,13 +47,12 @@ static void test_guard_on_our_own_connection(void **state)
     sqlock_tx *tx;
 
     lock_take(lock, 0);
-    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
     (void)snprintf(text, sizeof text, "UPDATE %s SET a = 9 WHERE id = ?",
                    stock_name(f));
-    assert_lock_ok(sqlock_tx_execute(tx, text, &key, 1, NULL, &f->err),
-                   &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_execute(tx, text, &key, 1, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 9);
     lock_give(lock);
     lock_drop(lock);
@@ -67,26 +66,21 @@ static void test_lost_lease_cannot_be_committed(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     struct session s;
-    int rc;
 
     lock_take(lock, SHORT_TTL_MS);
-    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(lock_try(other, PATIENCE_MS, 0, &f->err));
     session_open(f, &s, NULL);
     write_as_application(f, &s, 1);
-    rc = sqlock_tx_guard(s.tx, lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
     assert_contains(f->err.message, f->name);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_contains(f->err.message, "fixture"); /* the holder's note */
-    rc = sqlock_tx_guard(s.tx, lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    rc = sqlock_tx_commit(s.tx, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     assert_false(app_in_transaction(&s.app));
     assert_int_equal(stock_value(f, 1), 100);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_give(other);
     lock_drop(other);
     lock_drop(lock);
@@ -98,16 +92,14 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct session s;
-    int rc;
 
     lock_take(lock, SHORT_TTL_MS);
     fixture_await_expiry(f, f->name);
     session_open(f, &s, NULL);
-    rc = sqlock_tx_guard(s.tx, lock, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
-    assert_code(SQLOCK_EEXPIRED, sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_tx_guard(s.tx, lock, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
     session_close(&s);
 }
@@ -119,25 +111,22 @@ static void test_guard_is_asked_again_after_a_savepoint(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_break_options options = SQLOCK_BREAK_INIT;
     struct session s;
-    int rc;
 
     lock_take(lock, 0);
     session_open(f, &s, "BEGIN");
     app_run(&s.app, "SAVEPOINT before_it");
-    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
+    assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
     app_run(&s.app, "ROLLBACK TO SAVEPOINT before_it");
-    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
     app_run(&s.app, "ROLLBACK TO SAVEPOINT before_it");
     options.token = sqlock_token(lock);
     options.reason = "maintenance";
     options.now = true;
-    rc = sqlock_break(f->b, f->name, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_guard(s.tx, lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -148,20 +137,17 @@ static void test_broken_lease_is_lost(void **state)
     sqlock_break_options options = SQLOCK_BREAK_INIT;
     struct row row;
     struct session s;
-    int rc;
 
     lock_take(lock, 0);
     row = fixture_row(f, f->name);
     options.token = sqlock_token(lock);
     options.client_id = row.client;
     options.reason = "maintenance";
-    rc = sqlock_break(f->b, f->name, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
     session_open(f, &s, NULL);
-    rc = sqlock_tx_guard(s.tx, lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -173,16 +159,15 @@ static void test_guard_needs_a_held_lock_of_the_registry(void **state)
     struct session s;
 
     session_open(f, &s, NULL);
-    assert_code(SQLOCK_EOWNER, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
-    assert_code(SQLOCK_EOWNER, sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_fails(SQLOCK_EOWNER, sqlock_tx_guard(s.tx, lock, &f->err));
+    assert_fails(SQLOCK_EOWNER, sqlock_tx_commit(s.tx, &f->err));
     app_close(&s.app);
     lock_take(foreign, 0);
     session_open(f, &s, NULL);
-    assert_code(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, foreign, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, foreign, &f->err));
     session_close(&s);
     session_open(f, &s, NULL);
-    assert_code(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_guard(s.tx, NULL, &f->err));
     session_close(&s);
     lock_give(foreign);
     lock_drop(foreign);
@@ -196,19 +181,18 @@ static void test_release_under_an_open_guard_is_refused_at_once(void **state)
     sqlock_lock *const locks[] = {lock};
     struct session s;
     int result = 0;
-    int rc;
 
     lock_take(lock, 0);
     session_open(f, &s, NULL);
-    assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
-    assert_code(SQLOCK_EINUSE, sqlock_release(lock, &f->err), &f->err);
-    rc = sqlock_release_many(locks, 1, &result, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
+    assert_fails(SQLOCK_EINUSE, sqlock_release(lock, &f->err));
+    assert_fails(SQLOCK_EINUSE,
+                 sqlock_release_many(locks, 1, &result, &f->err));
     assert_int_equal(result, SQLOCK_EINUSE);
-    assert_code(SQLOCK_EBUSY, sqlock_renew(lock, 0, &f->err), &f->err);
-    assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_renew(lock, 0, &f->err));
+    assert_fails(SQLOCK_EINUSE, sqlock_drop(lock, &f->err));
     assert_true(sqlock_is_held(lock));
-    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     lock_give(lock);
     lock_drop(lock);
@@ -267,9 +251,9 @@ static void guard_in_time(struct fixture *f, struct session *s,
         if (rc != SQLOCK_EEXPIRED || !check_pause(end_ns))
             break;
         session_close(s);
-        assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+        assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     }
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
 }
 
 static void test_guard_holds_against_takeover_until_commit(void **state)
@@ -279,7 +263,6 @@ static void test_guard_holds_against_takeover_until_commit(void **state)
     struct rival rival = {.lock = lock_obtain(f->b, f->name)};
     struct worker worker;
     struct session s;
-    int rc;
 
     guard_in_time(f, &s, lock);
     worker_start(&worker, try_again_and_again, &rival);
@@ -290,8 +273,7 @@ static void test_guard_holds_against_takeover_until_commit(void **state)
     assert_true(is_refused_again(&rival)); /* after the lease's end */
     assert_false(atomic_load(&rival.has_it));
     write_as_application(f, &s, 1);
-    rc = sqlock_tx_commit(s.tx, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     assert_becomes_true(atomic_load(&rival.has_it), PATIENCE_MS);
     atomic_store(&rival.stop, true);
@@ -327,12 +309,10 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
         fixture_next(f);
         locks[i] = lock_obtain(registry, f->name);
     }
-    rc = sqlock_acquire_many(locks, KEPT, 0, &options, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_acquire_many(locks, KEPT, 0, &options, NULL, &f->err));
     app_open(&s.app, f->database, f->url);
-    rc = sqlock_tx_adopt(&s.tx, registry, s.app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_guard(s.tx, locks[7], &f->err), &f->err);
+    assert_ok(sqlock_tx_adopt(&s.tx, registry, s.app.native, &f->err));
+    assert_ok(sqlock_tx_guard(s.tx, locks[7], &f->err));
     until = sqlock_monotonic_ns() + INT64_C(3) * KEPT_TTL_MS * 1000000;
     while (check_pause(until))
         for (int i = 0; i < KEPT; i++)
@@ -342,7 +322,7 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
         held += sqlock_is_held(locks[i]);
     assert_int_equal(held, KEPT - 1);
     /* It may commit, for nobody can have taken over; but its lease is over. */
-    assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     assert_false(sqlock_is_held(locks[7]));
     rc = sqlock_release_many(locks, KEPT, NULL, &f->err);
@@ -361,20 +341,17 @@ static void test_renewed_lease_survives_its_guards(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct session s;
     int64_t until;
-    int rc;
 
     options.ttl_ms = 3 * KEPT_TTL_MS;
     options.auto_renew = true;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     app_open(&s.app, f->database, f->url);
     until = sqlock_monotonic_ns() + INT64_C(4) * KEPT_TTL_MS * 1000000;
     do {
-        rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
-        assert_lock_ok(rc, &f->err);
-        assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+        assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
+        assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
         write_as_application(f, &s, 2);
-        assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_commit(s.tx, &f->err));
     } while (check_pause(until));
     assert_true(sqlock_is_held(lock));
     app_close(&s.app);
@@ -402,26 +379,23 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
         lock_take(lock, 0);
         app_open(&s.app, f->database, f->url);
         app_begin_at(&s.app, levels[i]);
-        assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
-        rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
-        assert_lock_ok(rc, &f->err);
-        assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
-        assert_lock_ok(sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
-        assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+        assert_ok(sqlock_renew(lock, 0, &f->err));
+        assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
+        assert_ok(sqlock_renew(lock, 0, &f->err));
+        assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
+        assert_ok(sqlock_tx_commit(s.tx, &f->err));
 
         app_begin_at(&s.app, levels[i]);
         (void)app_integer(&s.app, "SELECT count(*) FROM %s", stock_name(f));
-        rc = sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err);
-        assert_lock_ok(rc, &f->err);
-        assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+        assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
+        assert_ok(sqlock_renew(lock, 0, &f->err));
         rc = sqlock_tx_guard(s.tx, lock, &f->err);
         if (keeps_its_snapshot(f) && i > 0) {
-            assert_code(SQLOCK_ERETRY, rc, &f->err);
-            assert_code(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err),
-                        &f->err);
+            assert_fails(SQLOCK_ERETRY, rc);
+            assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err));
         } else {
-            assert_lock_ok(rc, &f->err);
-            assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+            assert_ok(rc);
+            assert_ok(sqlock_tx_commit(s.tx, &f->err));
         }
         app_close(&s.app);
         lock_give(lock);
@@ -444,7 +418,7 @@ static void test_guard_of_a_locked_row_is_busy(void **state)
     app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
             f->table, sqlock_key(lock));
     session_open(f, &s, NULL);
-    assert_code(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);
     app_close(&dba);
     lock_give(lock);

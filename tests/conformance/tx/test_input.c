@@ -11,7 +11,7 @@ static sqlock_tx *begin(struct fixture *f)
     sqlock_tx *tx;
     int rc = sqlock_tx_begin(&tx, f->a, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     return tx;
 }
 
@@ -62,32 +62,29 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         sqlock_tx *tx = begin(f);
         sqlock_table table = stock_table(f);
         char *text;
-        int rc;
 
-        rc =
-            sqlock_tx_update(tx, &table, &one, &version, set, 1, NULL, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &one, &version,
+                                                     set, 1, NULL, &f->err));
         table.name = bad[i];
-        rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err));
         table = stock_table(f);
         table.key_column = bad[i];
-        rc = sqlock_tx_update(tx, &table, &one, &version, NULL, 0, NULL,
-                              &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &one, &version,
+                                                     NULL, 0, NULL, &f->err));
         table = stock_table(f);
         table.version_column = bad[i];
-        rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_tx_version(tx, &table, &one, &version, &f->err));
         table = stock_table(f);
         table.fence_column = bad[i];
-        rc = sqlock_tx_fence(tx, &table, &one, 1, "me", &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
-        rc = sqlock_fence_ddl(&text, f->url, &table, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_tx_fence(tx, &table, &one, 1, "me", &f->err));
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_fence_ddl(&text, f->url, &table, &f->err));
         assert_null(text);
         /* None of it has reached the database. */
-        assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_commit(tx, &f->err));
     }
     assert_untouched(f);
 }
@@ -103,15 +100,13 @@ static void test_values_with_sql_in_them_are_values(void **state)
                                {"owner", sqlock_text(evil)}};
     sqlock_tx *tx = begin(f);
     char owner[64];
-    int rc;
 
     table.version_column = "state";
     table.version_kind = SQLOCK_VERSION_STATE;
-    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_lock(tx, &evil, 1, 0, false, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(
+        sqlock_tx_update(tx, &table, &one, &fresh, set, 2, NULL, &f->err));
+    assert_ok(sqlock_tx_lock(tx, &evil, 1, 0, false, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     (void)sql_text(&f->sql, owner, sizeof owner,
                    "SELECT owner FROM %s WHERE id = 1", stock_name(f));
     assert_string_equal(owner, evil);
@@ -129,8 +124,8 @@ static void test_missing_table_column_and_wrong_type(void **state)
     int rc;
 
     table.name = "tx_no_such_table";
-    rc = sqlock_tx_update(tx, &table, &one, &version, NULL, 0, NULL, &f->err);
-    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_fails(SQLOCK_ESCHEMA, sqlock_tx_update(tx, &table, &one, &version,
+                                                  NULL, 0, NULL, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
 
     table = stock_table(f);
@@ -144,8 +139,8 @@ static void test_missing_table_column_and_wrong_type(void **state)
     table = stock_table(f);
     table.version_column = "state";
     tx = begin(f);
-    rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_version(tx, &table, &one, &version, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
 
     table = stock_table(f);
@@ -170,7 +165,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     sqlock_result result = {0};
     sqlock_tx *tx = begin(f);
 
-#define REFUSED(call) assert_code(SQLOCK_EINVAL, (call), &f->err)
+#define REFUSED(call) assert_fails(SQLOCK_EINVAL, (call))
     REFUSED(sqlock_tx_begin(NULL, f->a, &f->err));
     REFUSED(sqlock_tx_adopt(NULL, f->a, NULL, &f->err));
     REFUSED(sqlock_tx_commit(NULL, &f->err));
@@ -191,7 +186,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     REFUSED(sqlock_tx_update(tx, &table, &one, NULL, NULL, 0, NULL, &f->err));
     REFUSED(sqlock_fence_ddl(NULL, f->url, &table, &f->err));
 #undef REFUSED
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_untouched(f);
 }
 
@@ -201,7 +196,6 @@ static void test_connection_of_another_database_is_refused(void **state)
     char url[1024];
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     if (f->database->bit == ON_SQLITE) {
         struct sql sql;
@@ -219,14 +213,14 @@ static void test_connection_of_another_database_is_refused(void **state)
                        f->database->bit == ON_POSTGRES ? "postgres" : "mysql");
     }
     app_open(&app, f->database, url);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     assert_null(tx);
     assert_contains(f->err.message, "another database");
     assert_false(app_in_transaction(&app));
     app_run(&app, "BEGIN");
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     assert_true(app_in_transaction(&app));
     app_close(&app);
 }
@@ -241,16 +235,14 @@ static void test_another_database_is_noticed_with_a_snapshot(void **state)
     char url[1024];
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     (void)snprintf(url, sizeof url, "%.*s/postgres",
                    (int)(strrchr(admin, '/') - admin), admin);
     app_open(&app, f->database, url);
     app_run(&app, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
     app_close(&app);
 }
@@ -260,17 +252,15 @@ static void test_aborted_transaction_is_not_adopted(void **state)
     struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     app_open(&app, f->database, f->url);
     app_run(&app, "BEGIN");
     assert_int_equal(app_try(&app, "SELECT 1 FROM nowhere_at_all"), -1);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     app_run(&app, "ROLLBACK");
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
 
@@ -279,17 +269,15 @@ static void test_F41_a_connection_that_reconnects_is_refused(void **state)
     struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     app_open(&app, f->database, f->url);
     app_reconnect(&app, true);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     assert_contains(f->err.message, "reconnects");
     app_reconnect(&app, false);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
 
@@ -299,11 +287,10 @@ test_F20_a_connection_that_counts_found_rows_is_refused(void **state)
     struct fixture *f = *state;
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     app_open_counting_found(&app, f->database, f->url);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     assert_contains(f->err.message, "CLIENT_FOUND_ROWS");
     app_close(&app);
 }

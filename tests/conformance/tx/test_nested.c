@@ -91,20 +91,18 @@ static void test_leases_are_taken_within_the_only_transaction(void **state)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_tx *tx = NULL;
     sqlock_tx *second = NULL;
-    int rc;
 
-    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
     lock_take(lock, 0);
-    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     lock_give(lock);
 
     /* Another transaction is refused, and told why. */
-    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
-    rc = sqlock_tx_begin(&second, registry, &f->err);
-    assert_code(SQLOCK_ERESOURCE, rc, &f->err);
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_fails(SQLOCK_ERESOURCE, sqlock_tx_begin(&second, registry, &f->err));
     assert_contains(f->err.message, "pool_size");
-    assert_lock_ok(sqlock_tx_rollback(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_rollback(tx, &f->err));
     lock_drop(lock);
     registry_end(registry);
 }
@@ -117,18 +115,16 @@ static void test_lost_guard_is_told_within_the_only_transaction(void **state)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_break_options options = SQLOCK_BREAK_INIT;
     sqlock_tx *tx = NULL;
-    int rc;
 
     lock_take(lock, 0);
     options.token = sqlock_token(lock);
     options.reason = "maintenance";
     options.now = true;
-    assert_lock_ok(sqlock_break(f->b, f->name, &options, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
-    rc = sqlock_tx_guard(tx, lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err), &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_tx_guard(tx, lock, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(lock);
     registry_end(registry);
 }
@@ -143,19 +139,16 @@ static void test_a_name_that_is_there_is_locked_by_one_statement(void **state)
     const char *name = f->name;
     uint64_t before;
     sqlock_tx *tx;
-    int rc;
 
     tapped = fixture_tapped(f, &options);
     for (int i = 0; i < 2; i++) {
-        assert_lock_ok(sqlock_tx_begin(&tx, tapped, &f->err), &f->err);
+        assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
         if (i == 0) /* it is made, and the nodes are asked for */
-            assert_lock_ok(
-                sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err), &f->err);
+            assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
         before = tap_sent();
-        rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
         assert_int_equal(tap_sent() - before, 1);
-        assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_commit(tx, &f->err));
     }
     registry_end(tapped);
 }
@@ -171,19 +164,15 @@ static void test_names_and_stock_share_a_connection(void **state)
     const char *name = f->name;
     int64_t quantity = 0;
     sqlock_tx *tx;
-    int rc;
 
     options.table = stock_name(f);
     options.item_column = "id";
     options.quantity_column = "a";
-    rc = sqlock_stock_open(&stock, registry, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
-    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
-    rc = sqlock_stock_read(stock, NULL, "2", &quantity, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_stock_open(&stock, registry, &options, &f->err));
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
+    assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
+    assert_ok(sqlock_tx_commit(tx, &f->err));
+    assert_ok(sqlock_stock_read(stock, NULL, "2", &quantity, &f->err));
     assert_int_equal(quantity, 100);
     sqlock_stock_close(stock);
     registry_end(registry);

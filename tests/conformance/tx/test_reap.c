@@ -18,7 +18,7 @@ static int64_t reap(struct fixture *f, int64_t retention_ms)
     int64_t removed = -1;
     int rc = sqlock_reap(f->b, retention_ms, &removed, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     return removed;
 }
 
@@ -35,16 +35,16 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
     assert_int_equal(names_of(f), 0);
     session_open(f, &a, NULL);
     session_open(f, &b, NULL);
-    assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
+    assert_ok(lock_one(&a, f->name, 0, &f->err));
     fixture_next(f);
-    assert_lock_ok(lock_one(&b, f->name, 0, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_commit(b.tx, &f->err), &f->err);
+    assert_ok(lock_one(&b, f->name, 0, &f->err));
+    assert_ok(sqlock_tx_commit(b.tx, &f->err));
     b.tx = NULL;
     assert_int_equal(reap(f, SQLOCK_RETENTION_DEFAULT_MS), 0);
     assert_int_equal(reap(f, 0), 1);
     assert_int_equal(reap(f, 0), 0);
     assert_int_equal(names_of(f), 1);
-    assert_lock_ok(sqlock_tx_commit(a.tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(a.tx, &f->err));
     a.tx = NULL;
     assert_int_equal(reap(f, 0), 1);
     assert_int_equal(names_of(f), 0);
@@ -67,7 +67,7 @@ static void test_row_is_deleted_under_a_waiter(void **state)
         .session = &b, .name = f->name, .wait_ms = PATIENCE_MS};
 
     session_open(f, &a, NULL);
-    assert_lock_ok(lock_one(&a, f->name, 0, &f->err), &f->err);
+    assert_ok(lock_one(&a, f->name, 0, &f->err));
     session_close(&a);
     app_open(&dba, f->database, f->url);
     app_run(&dba, "BEGIN");
@@ -78,7 +78,7 @@ static void test_row_is_deleted_under_a_waiter(void **state)
     app_run(&dba, "COMMIT");
     worker_join(&worker);
     if (waiter.rc == SQLOCK_ERETRY) {
-        assert_code(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err), &f->err);
+        assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err));
         b.tx = NULL;
         session_close(&b);
         session_open(f, &b, NULL);
@@ -86,7 +86,7 @@ static void test_row_is_deleted_under_a_waiter(void **state)
     }
     assert_lock_ok(waiter.rc, &waiter.err);
     session_open(f, &a, NULL);
-    assert_code(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err));
     session_close(&a);
     session_close(&b);
     app_close(&dba);

@@ -56,8 +56,7 @@ static void run(struct fixture *f, struct session *s, const struct way *way,
         app_run(&s->app, "%s", text);
         return;
     }
-    assert_lock_ok(sqlock_tx_execute(s->tx, text, NULL, 0, &result, &f->err),
-                   &f->err);
+    assert_ok(sqlock_tx_execute(s->tx, text, NULL, 0, &result, &f->err));
     sqlock_result_clear(&result);
 }
 
@@ -68,7 +67,7 @@ static void guard_and_let_go(struct fixture *f, struct session *s,
     session_open(f, s, NULL);
     if (way->before != NULL)
         run(f, s, way, way->before);
-    assert_lock_ok(sqlock_tx_guard(s->tx, lock, &f->err), &f->err);
+    assert_ok(sqlock_tx_guard(s->tx, lock, &f->err));
     for (size_t i = 0; i < 2 && way->behind[i] != NULL; i++)
         run(f, s, way, way->behind[i]);
 }
@@ -95,11 +94,11 @@ static void end_superseded(struct fixture *f, const struct way *way, end_fn end)
     fixture_expire(f, f->name);
     lock_take(other, 0);
     write_as_application(f, &s);
-    assert_code(SQLOCK_ELOST, end(s.tx, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, end(s.tx, &f->err));
     assert_contains(f->err.message, f->name);
     s.tx = NULL;
     session_close(&s);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_give(other);
     lock_drop(other);
     lock_drop(lock);
@@ -141,7 +140,7 @@ static void test_lease_that_is_still_ours_is_committed(void **state)
         lock_take(lock, 0);
         guard_and_let_go(f, &s, &ways[i], lock);
         write_as_application(f, &s);
-        assert_lock_ok(sqlock_tx_commit(s.tx, &f->err), &f->err);
+        assert_ok(sqlock_tx_commit(s.tx, &f->err));
         s.tx = NULL;
         assert_int_equal(stock_value(f, 1), ++expected);
         session_close(&s);
@@ -177,23 +176,21 @@ static void test_one_lost_lease_of_two_on_our_own_connection(void **state)
 
         lock_take(locks[0], 0);
         lock_take(locks[1], 0);
-        assert_lock_ok(sqlock_tx_begin(&tx, registry, &f->err), &f->err);
+        assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
         for (int i = 0; i < 2; i++)
-            assert_lock_ok(sqlock_tx_guard(tx, locks[i], &f->err), &f->err);
-        rc = sqlock_tx_execute(tx, "COMMIT AND CHAIN", NULL, 0, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
+            assert_ok(sqlock_tx_guard(tx, locks[i], &f->err));
+        assert_ok(
+            sqlock_tx_execute(tx, "COMMIT AND CHAIN", NULL, 0, NULL, &f->err));
         if (is_lost) {
             fixture_expire(f, sqlock_name(locks[0]));
             lock_take(other, 0);
         }
-        rc = sqlock_tx_execute(tx, text, &one, 1, NULL, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_tx_execute(tx, text, &one, 1, NULL, &f->err));
         rc = sqlock_tx_commit(tx, &f->err);
         assert_code(is_lost ? SQLOCK_ELOST : 0, rc, &f->err);
         if (is_lost) {
             lock_give(other);
-            assert_code(SQLOCK_ELOST, sqlock_release(locks[0], &f->err),
-                        &f->err);
+            assert_fails(SQLOCK_ELOST, sqlock_release(locks[0], &f->err));
         } else {
             lock_give(locks[0]);
         }
@@ -221,7 +218,7 @@ static void test_row_that_is_locked_meanwhile_is_retry(void **state)
     app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
             f->table, sqlock_key(lock));
     write_as_application(f, &s);
-    assert_code(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err), &f->err);
+    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err));
     s.tx = NULL;
     assert_false(app_in_transaction(&s.app));
     app_close(&dba);
@@ -237,14 +234,12 @@ static uint64_t trips_of_commit(struct fixture *f, sqlock_registry *tapped,
 {
     uint64_t before;
     sqlock_tx *tx;
-    int rc;
 
-    assert_lock_ok(sqlock_tx_begin(&tx, tapped, &f->err), &f->err);
-    assert_lock_ok(sqlock_tx_guard(tx, lock, &f->err), &f->err);
-    rc = sqlock_tx_execute(tx, statement, NULL, 0, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_begin(&tx, tapped, &f->err));
+    assert_ok(sqlock_tx_guard(tx, lock, &f->err));
+    assert_ok(sqlock_tx_execute(tx, statement, NULL, 0, NULL, &f->err));
     before = tap_sent();
-    assert_lock_ok(sqlock_tx_commit(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     return tap_sent() - before;
 }
 

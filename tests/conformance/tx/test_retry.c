@@ -38,12 +38,10 @@ static void test_retry_counts_and_gives_up(void **state)
     struct script script = {.codes = codes};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
     sqlock_retry_stats stats;
-    int rc;
 
     options.pessimistic_after = 3;
-    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
-                         &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
+                              &f->err));
     assert_int_equal(stats.attempts, 4);
     assert_int_equal(stats.conflicts, 2);
     assert_int_equal(stats.retries, 1);
@@ -51,19 +49,17 @@ static void test_retry_counts_and_gives_up(void **state)
 
     script = (struct script){.codes = codes};
     options.attempts = 2;
-    rc = sqlock_tx_retry(f->a, follow_script, &script, &options, &stats,
-                         &f->err);
-    assert_code(SQLOCK_ERETRY, rc, &f->err);
+    assert_fails(SQLOCK_ERETRY, sqlock_tx_retry(f->a, follow_script, &script,
+                                                &options, &stats, &f->err));
     assert_int_equal(stats.attempts, 2);
     assert_false(script.was_pessimistic);
 
     script = (struct script){.codes = fatal};
-    rc = sqlock_tx_retry(f->a, follow_script, &script, NULL, &stats, &f->err);
-    assert_code(SQLOCK_EDATABASE, rc, &f->err);
+    assert_fails(SQLOCK_EDATABASE, sqlock_tx_retry(f->a, follow_script, &script,
+                                                   NULL, &stats, &f->err));
     assert_int_equal(stats.attempts, 1);
-    assert_code(SQLOCK_EINVAL,
-                sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_retry(f->a, NULL, NULL, NULL, NULL, &f->err));
 }
 
 /* Each attempt meets a conflict. */
@@ -84,13 +80,12 @@ static void test_retry_gives_up_at_its_deadline(void **state)
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
     sqlock_retry_stats stats;
     int64_t began = sqlock_monotonic_ns();
-    int rc;
 
     options.attempts = UINT32_MAX;
     options.deadline_ms = 400;
     options.pause_ms = 20;
-    rc = sqlock_tx_retry(f->a, never_succeed, NULL, &options, &stats, &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    assert_fails(SQLOCK_ECONFLICT, sqlock_tx_retry(f->a, never_succeed, NULL,
+                                                   &options, &stats, &f->err));
     /* But for the last pause, which would have ended after it. */
     assert_less(began + INT64_C(379) * 1000000, sqlock_monotonic_ns());
     assert_true(stats.attempts > 1);
@@ -126,13 +121,11 @@ static void test_retry_pauses_before_each_attempt(void **state)
     struct waits waits = {.least_ns = INT64_MAX};
     sqlock_retry_options options = SQLOCK_RETRY_INIT;
     sqlock_retry_stats stats;
-    int rc;
 
     options.attempts = 12;
     options.pause_ms = 2;
-    rc = sqlock_tx_retry(f->a, note_the_pause, &waits, &options, &stats,
-                         &f->err);
-    assert_code(SQLOCK_ERETRY, rc, &f->err);
+    assert_fails(SQLOCK_ERETRY, sqlock_tx_retry(f->a, note_the_pause, &waits,
+                                                &options, &stats, &f->err));
     assert_int_equal(stats.attempts, 12);
     assert_int_equal(stats.retries, 12);
     assert_less(FIRST_PAUSE_LEAST_NS, waits.least_ns);
@@ -174,16 +167,14 @@ static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
     sqlock_registry *tapped = fixture_tapped(f, &options);
     sqlock_retry_stats stats;
     atomic_int left = 2;
-    int rc;
 
     tap_hooks(refuse_first_commit, NULL, &left);
-    rc = sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err));
     assert_int_equal(stats.attempts, 3);
     assert_int_equal(stock_value(f, 1), 101);
     tap_hooks(NULL, lose_commit, NULL);
-    rc = sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_fails(SQLOCK_EUNCERTAIN,
+                 sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err));
     assert_int_equal(stats.attempts, 1);
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(stock_value(f, 1), 102);

@@ -47,11 +47,10 @@ static int act_alone(struct fixture *f, sqlock_registry *registry, enum act act)
     sqlock_tx *tx;
     int rc;
 
-    rc = sqlock_tx_begin(&tx, registry, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
     rc = act_on_row(f, tx, act);
     assert_lacks(f->err.message, LOGIN_PASSWORD);
-    assert_lock_ok(sqlock_tx_rollback(tx, NULL), &f->err);
+    assert_ok(sqlock_tx_rollback(tx, NULL));
     return rc;
 }
 
@@ -75,7 +74,7 @@ static void test_no_right_to_the_applications_table(void **state)
     login_grant(&login, LOCK_RIGHTS, f->table);
     registry = fixture_registry_at(f, login.url, &options);
     for (enum act act = READ_VERSION; act <= EXECUTE; act++)
-        assert_code(SQLOCK_EACCESS, act_alone(f, registry, act), &f->err);
+        assert_fails(SQLOCK_EACCESS, act_alone(f, registry, act));
     registry_end(registry);
     login_drop(&login, f);
     assert_untouched(f);
@@ -93,11 +92,10 @@ static void test_a_right_to_read_is_none_to_write(void **state)
     login_grant(&login, LOCK_RIGHTS, f->table);
     login_grant(&login, "SELECT", stock_name(f));
     registry = fixture_registry_at(f, login.url, &options);
-    rc = act_alone(f, registry, READ_VERSION);
-    assert_lock_ok(rc, &f->err);
-    assert_code(SQLOCK_EACCESS, act_alone(f, registry, UPDATE_IT), &f->err);
-    assert_code(SQLOCK_EACCESS, act_alone(f, registry, FENCE_IT), &f->err);
-    assert_code(SQLOCK_EACCESS, act_alone(f, registry, EXECUTE), &f->err);
+    assert_ok(act_alone(f, registry, READ_VERSION));
+    assert_fails(SQLOCK_EACCESS, act_alone(f, registry, UPDATE_IT));
+    assert_fails(SQLOCK_EACCESS, act_alone(f, registry, FENCE_IT));
+    assert_fails(SQLOCK_EACCESS, act_alone(f, registry, EXECUTE));
     /* MariaDB lets readers lock rows. */
     rc = act_alone(f, registry, LOCK_FOR_UPDATE);
     assert_code_of(SQLOCK_EACCESS,
@@ -117,22 +115,19 @@ static void test_no_right_to_the_lock_table(void **state)
     struct login login;
     struct app app;
     sqlock_tx *tx;
-    int rc;
 
     lock_take(lock, 0);
     login_make(&login, f, "nolock");
     login_grant(&login, "SELECT, UPDATE", stock_name(f));
     app_open(&app, f->database, login.url);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     app_run(&app, "UPDATE %s SET a = 7 WHERE id = 1", stock_name(f));
-    assert_code(SQLOCK_EACCESS, sqlock_tx_guard(tx, lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EACCESS, sqlock_tx_guard(tx, lock, &f->err));
     assert_lacks(f->err.message, LOGIN_PASSWORD);
-    assert_code(SQLOCK_EACCESS, sqlock_tx_commit(tx, &f->err), &f->err);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
-    assert_code(SQLOCK_EACCESS, rc, &f->err);
+    assert_fails(SQLOCK_EACCESS, sqlock_tx_commit(tx, &f->err));
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    assert_fails(SQLOCK_EACCESS,
+                 sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
     app_close(&app);
     login_drop(&login, f);

@@ -46,28 +46,25 @@ static void do_everything(struct fixture *f, struct app *app, const char *held)
     sqlock_value none = sqlock_integer(999);
     const char *free_name = f->name;
     sqlock_tx *tx;
-    int rc;
 
-    rc = sqlock_tx_adopt(&tx, f->a, app->native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_lock_ok(sqlock_tx_lock(tx, &free_name, 1, 0, false, NULL, &f->err),
-                   &f->err);
-    rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_lock_row(tx, &table, &none, false, 100, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app->native, &f->err));
+    assert_ok(sqlock_tx_lock(tx, &free_name, 1, 0, false, NULL, &f->err));
+    assert_ok(sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_lock_row(tx, &table, &none, false, 100, &f->err));
     if (f->database->bit != ON_SQLITE) {
-        rc = sqlock_tx_lock(tx, &held, 1, 0, false, NULL, &f->err);
-        assert_code(SQLOCK_EBUSY, rc, &f->err);
-        rc = sqlock_tx_lock(tx, &held, 1, 1100, false, NULL, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-        rc = sqlock_tx_lock_row(tx, &table, &three, false, 1100, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-        rc = sqlock_tx_lock_row(tx, &table, &three, true, 20, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        assert_fails(SQLOCK_EBUSY,
+                     sqlock_tx_lock(tx, &held, 1, 0, false, NULL, &f->err));
+        assert_fails(SQLOCK_ETIMEDOUT,
+                     sqlock_tx_lock(tx, &held, 1, 1100, false, NULL, &f->err));
+        assert_fails(
+            SQLOCK_ETIMEDOUT,
+            sqlock_tx_lock_row(tx, &table, &three, false, 1100, &f->err));
+        assert_fails(SQLOCK_ETIMEDOUT,
+                     sqlock_tx_lock_row(tx, &table, &three, true, 20, &f->err));
     }
     app_run(app, "UPDATE %s SET a = a + 1 WHERE id = 1", stock_name(f));
-    assert_lock_ok(sqlock_tx_leave(tx, &f->err), &f->err);
+    assert_ok(sqlock_tx_leave(tx, &f->err));
 }
 
 /* Line by line, so that a difference is seen. */
@@ -101,7 +98,7 @@ static void test_adopted_connection_keeps_every_setting(void **state)
     make_settings(f, &app);
     if (f->database->bit != ON_SQLITE) {
         session_open(f, &other, NULL);
-        assert_lock_ok(lock_one(&other, held, 0, &f->err), &f->err);
+        assert_ok(lock_one(&other, held, 0, &f->err));
         app_run(&other.app, "UPDATE %s SET a = 1 WHERE id = 3", stock_name(f));
     }
     before = app_settings(&app);
@@ -125,14 +122,11 @@ struct kept {
 
 static void kept_open(struct fixture *f, struct kept *kept)
 {
-    int rc;
-
     app_open(&kept->session.app, f->database, f->url);
     make_settings(f, &kept->session.app);
     kept->before = app_settings(&kept->session.app);
-    rc = sqlock_tx_adopt(&kept->session.tx, f->a, kept->session.app.native,
-                         &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&kept->session.tx, f->a, kept->session.app.native,
+                              &f->err));
 }
 
 /* Roll back what has not been committed, and compare. */
@@ -157,12 +151,12 @@ static void test_settings_are_kept_after_an_error(void **state)
 {
     struct fixture *f = *state;
     struct kept kept;
-    int rc;
 
     kept_open(f, &kept);
-    rc = sqlock_tx_execute(kept.session.tx, "SELECT 1 FROM nowhere_at_all",
-                           NULL, 0, NULL, &f->err);
-    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_fails(SQLOCK_ESCHEMA,
+                 sqlock_tx_execute(kept.session.tx,
+                                   "SELECT 1 FROM nowhere_at_all", NULL, 0,
+                                   NULL, &f->err));
     kept_close(&kept);
 }
 
@@ -171,18 +165,17 @@ static void test_settings_are_kept_after_a_timeout(void **state)
     struct fixture *f = *state;
     struct session holder;
     struct kept kept;
-    int rc;
 
     session_open(f, &holder, NULL);
-    assert_lock_ok(lock_one(&holder, f->name, 0, &f->err), &f->err);
+    assert_ok(lock_one(&holder, f->name, 0, &f->err));
     kept_open(f, &kept);
-    rc = lock_one(&kept.session, f->name, 1200, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    assert_lock_ok(kept_commit(&kept, &f->err), &f->err);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 lock_one(&kept.session, f->name, 1200, &f->err));
+    assert_ok(kept_commit(&kept, &f->err));
     kept_close(&kept);
     kept_open(f, &kept);
-    rc = lock_one(&kept.session, f->name, 1200, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    assert_fails(SQLOCK_ETIMEDOUT,
+                 lock_one(&kept.session, f->name, 1200, &f->err));
     kept_close(&kept);
     session_close(&holder);
 }
@@ -204,8 +197,8 @@ static void test_settings_are_kept_after_a_deadlock(void **state)
     waiter.name = one;
     kept_open(f, &a);
     kept_open(f, &b);
-    assert_lock_ok(lock_one(&a.session, one, 0, &f->err), &f->err);
-    assert_lock_ok(lock_one(&b.session, two, 0, &f->err), &f->err);
+    assert_ok(lock_one(&a.session, one, 0, &f->err));
+    assert_ok(lock_one(&b.session, two, 0, &f->err));
     worker_start(&worker, session_wait, &waiter);
     assert_becomes_true(session_is_waiting(f, &b.session), PATIENCE_MS);
     rc = lock_one(&a.session, two, PATIENCE_MS, &f->err);
@@ -227,11 +220,11 @@ static void test_settings_are_kept_after_a_failed_guard(void **state)
     lock_take(lock, 200 * SLOWNESS);
     fixture_await_expiry(f, f->name);
     kept_open(f, &kept);
-    assert_code(SQLOCK_EEXPIRED,
-                sqlock_tx_guard(kept.session.tx, lock, &f->err), &f->err);
-    assert_code(SQLOCK_EEXPIRED, kept_commit(&kept, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_tx_guard(kept.session.tx, lock, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, kept_commit(&kept, &f->err));
     kept_close(&kept);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -241,7 +234,6 @@ static void test_settings_are_kept_after_a_busy_guard(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct app dba;
     struct kept kept;
-    int rc;
 
     lock_take(lock, 0);
     kept_open(f, &kept);
@@ -249,8 +241,7 @@ static void test_settings_are_kept_after_a_busy_guard(void **state)
     app_run(&dba, "BEGIN");
     app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
             f->table, sqlock_key(lock));
-    rc = sqlock_tx_guard(kept.session.tx, lock, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(kept.session.tx, lock, &f->err));
     kept_close(&kept);
     app_close(&dba);
     lock_give(lock);

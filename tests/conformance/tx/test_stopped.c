@@ -163,7 +163,7 @@ static void take_over(struct fixture *f, sqlock_lock *lock)
     do
         rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
     while (rc == SQLOCK_EBUSY);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     (void)sql_run(&f->sql, "UPDATE %s SET a = a + 1 WHERE id = 1",
                   stock_name(f));
     lock_give(lock);
@@ -202,7 +202,7 @@ static long long lost_updates(struct fixture *f, enum point point,
         while (check_pause(until))
             ;
         if (point == BEHIND_GUARD) /* long expired, and still not to be had */
-            assert_code(SQLOCK_EBUSY, lock_try(rival, 0, 0, &f->err), &f->err);
+            assert_fails(SQLOCK_EBUSY, lock_try(rival, 0, 0, &f->err));
         assert_int_equal(kill(pid, SIGCONT), 0);
         assert_int_equal(read(answers[0], &answer, 1), 1);
         assert_int_equal(answer, point == BEFORE_GUARD ? REFUSED : COMMITTED);

@@ -16,7 +16,7 @@ static sqlock_tx *begin(struct fixture *f)
     sqlock_tx *tx;
     int rc = sqlock_tx_begin(&tx, f->a, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
     return tx;
 }
 
@@ -24,7 +24,7 @@ static void commit(struct fixture *f, sqlock_tx *tx)
 {
     int rc = sqlock_tx_commit(tx, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(rc);
 }
 
 static void test_integer_version_updated_conflict_and_missing(void **state)
@@ -37,20 +37,18 @@ static void test_integer_version_updated_conflict_and_missing(void **state)
     sqlock_row_version seen;
     sqlock_row_version next;
     sqlock_tx *tx = begin(f);
-    int rc;
 
-    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     assert_int_equal(seen.integer, 1);
-    rc = sqlock_tx_update(tx, &table, &one, &seen, set, 1, &next, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(
+        sqlock_tx_update(tx, &table, &one, &seen, set, 1, &next, &f->err));
     assert_int_equal(next.integer, 2);
-    rc = sqlock_tx_update(tx, &table, &one, &seen, set, 1, &next, &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
-    rc = sqlock_tx_update(tx, &table, &none, &seen, set, 1, &next, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    rc = sqlock_tx_version(tx, &table, &none, &seen, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    assert_fails(SQLOCK_ECONFLICT, sqlock_tx_update(tx, &table, &one, &seen,
+                                                    set, 1, &next, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_tx_update(tx, &table, &none, &seen,
+                                                    set, 1, &next, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_version(tx, &table, &none, &seen, &f->err));
     commit(f, tx);
     assert_int_equal(stock_value(f, 1), 42);
 }
@@ -63,7 +61,6 @@ static void test_null_and_greatest_versions_are_refused(void **state)
     sqlock_value two = sqlock_integer(2);
     sqlock_row_version seen = {.type = SQLOCK_NULL};
     sqlock_tx *tx;
-    int rc;
 
     (void)sql_run(&f->sql, "UPDATE %s SET version = NULL WHERE id = 1",
                   stock_name(f));
@@ -71,15 +68,14 @@ static void test_null_and_greatest_versions_are_refused(void **state)
                   "UPDATE %s SET version = 9223372036854775807 WHERE id = 2",
                   stock_name(f));
     tx = begin(f);
-    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     seen.type = SQLOCK_NULL;
-    rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_tx_version(tx, &table, &two, &seen, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_update(tx, &table, &two, &seen, NULL, 0, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &one, &seen, NULL,
+                                                 0, NULL, &f->err));
+    assert_ok(sqlock_tx_version(tx, &table, &two, &seen, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &two, &seen, NULL,
+                                                 0, NULL, &f->err));
     commit(f, tx);
     assert_int_equal(sql_integer(&f->sql,
                                  "SELECT count(*) FROM %s WHERE "
@@ -105,8 +101,7 @@ static void test_version_at_its_columns_limit_is_refused(void **state)
     app_open(&app, f->database, f->url);
     if (f->database->bit == ON_MYSQL)
         app_run(&app, "SET sql_mode = ''"); /* cuts to fit */
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, NULL, &f->err);
     assert_code_of(SQLOCK_EINVAL, SQLOCK_EDATABASE, rc, &f->err);
     (void)sqlock_tx_rollback(tx, NULL);
@@ -125,7 +120,6 @@ static void test_timestamp_versions_always_rise(void **state)
     sqlock_row_version old;
     sqlock_row_version next;
     sqlock_tx *tx;
-    int rc;
 
     table.version_column = "moment";
     table.version_kind = SQLOCK_VERSION_TIMESTAMP;
@@ -134,26 +128,24 @@ static void test_timestamp_versions_always_rise(void **state)
                   "UPDATE %s SET moment = '2037-01-01 00:00:00' WHERE id = 1",
                   stock_name(f));
     tx = begin(f);
-    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     old = seen;
     for (int i = 0; i < 20; i++) {
-        rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(
+            sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err));
         assert_less(seen.integer, next.integer);
         seen = next;
     }
-    rc = sqlock_tx_update(tx, &table, &one, &old, NULL, 0, &next, &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    assert_fails(SQLOCK_ECONFLICT, sqlock_tx_update(tx, &table, &one, &old,
+                                                    NULL, 0, &next, &f->err));
     commit(f, tx);
 
     /* Behind it, it becomes the clock's. */
     tx = begin(f);
     one = sqlock_integer(2);
-    rc = sqlock_tx_version(tx, &table, &one, &seen, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
+    assert_ok(
+        sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err));
     assert_less(seen.integer + INT64_C(86400000000), next.integer);
     commit(f, tx);
 }
@@ -168,20 +160,20 @@ static void test_state_moves_once(void **state)
     sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
     sqlock_row_version next;
     sqlock_tx *tx = begin(f);
-    int rc;
 
     table.version_column = "state";
     table.version_kind = SQLOCK_VERSION_STATE;
-    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, &next, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(
+        sqlock_tx_update(tx, &table, &one, &fresh, set, 2, &next, &f->err));
     assert_string_equal(next.text, "paid");
-    rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, &next, &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    assert_fails(SQLOCK_ECONFLICT, sqlock_tx_update(tx, &table, &one, &fresh,
+                                                    set, 2, &next, &f->err));
     /* From a state to itself is no conflict. */
-    rc = sqlock_tx_update(tx, &table, &one, &next, set, 2, &next, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_update(tx, &table, &one, &next, set + 1, 1, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err); /* to which state? */
+    assert_ok(
+        sqlock_tx_update(tx, &table, &one, &next, set, 2, &next, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_update(tx, &table, &one, &next, set + 1, 1, NULL,
+                                  &f->err)); /* to which state? */
     commit(f, tx);
 }
 
@@ -209,8 +201,7 @@ static void test_state_left_behind_a_snapshot_is_a_conflict(void **state)
              stock_name(f));
     assert_string_equal(seen, "new");
     app_run(&other, "UPDATE %s SET state = 'paid' WHERE id = 1", stock_name(f));
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, NULL, &f->err);
     assert_code(keeps_its_snapshot(f) ? SQLOCK_ERETRY : SQLOCK_ECONFLICT, rc,
                 &f->err);
@@ -348,24 +339,20 @@ static void test_fence_refuses_what_comes_after(void **state)
     sqlock_value one = sqlock_integer(1);
     sqlock_value none = sqlock_integer(999);
     sqlock_tx *tx = begin(f);
-    int rc;
 
-    rc = sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 7, "b", &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 6, "a", &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 8, "b", &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &none, 8, "b", &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 0, "b", &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 9, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_ok(sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err));
+    assert_ok(sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err));
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_tx_fence(tx, &table, &one, 7, "b", &f->err));
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_tx_fence(tx, &table, &one, 6, "a", &f->err));
+    assert_ok(sqlock_tx_fence(tx, &table, &one, 8, "b", &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_fence(tx, &table, &none, 8, "b", &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_fence(tx, &table, &one, 0, "b", &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_tx_fence(tx, &table, &one, 9, NULL, &f->err));
     commit(f, tx);
     assert_int_equal(sql_integer(&f->sql, "SELECT fence FROM %s WHERE id = 1",
                                  stock_name(f)),
@@ -381,24 +368,21 @@ static void test_fence_columns_from_the_ddl(void **state)
     char *text;
     char *rest;
     sqlock_tx *tx;
-    int rc;
 
     (void)snprintf(name, sizeof name, "%s_plain", stock_name(f));
     (void)sql_run(&f->sql, "CREATE TABLE %s (id INTEGER PRIMARY KEY)", name);
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES (1)", name);
     table.name = name;
-    rc = sqlock_fence_ddl(&text, f->url, &table, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_fence_ddl(&text, f->url, &table, &f->err));
     for (char *one_of = strtok_r(text, ";", &rest); one_of != NULL;
          one_of = strtok_r(NULL, ";", &rest))
         if (strlen(one_of) > 2)
             (void)sql_run(&f->sql, "%s", one_of);
     sqlock_free(text);
     tx = begin(f);
-    rc = sqlock_tx_fence(tx, &table, &one, 3, "a", &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_fence(tx, &table, &one, 2, "a", &f->err);
-    assert_code(SQLOCK_ECONFLICT, rc, &f->err);
+    assert_ok(sqlock_tx_fence(tx, &table, &one, 3, "a", &f->err));
+    assert_fails(SQLOCK_ECONFLICT,
+                 sqlock_tx_fence(tx, &table, &one, 2, "a", &f->err));
     commit(f, tx);
     (void)sql_run(&f->sql, "DROP TABLE %s", name);
 }
@@ -414,29 +398,24 @@ static void test_row_locks_for_update_and_share(void **state)
     struct app app;
     sqlock_tx *tx;
     sqlock_tx *other;
-    int rc;
 
     app_open(&app, f->database, f->url);
-    rc = sqlock_tx_adopt(&tx, f->a, app.native, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_tx_lock_row(tx, &table, &none, false, 0, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    rc = sqlock_tx_lock_row(tx, &table, &one, true, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_tx_lock_row(tx, &table, &none, false, 0, &f->err));
+    assert_ok(sqlock_tx_lock_row(tx, &table, &one, true, 0, &f->err));
     if (f->database->bit != ON_SQLITE) {
         other = begin(f);
-        rc = sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
-        rc = sqlock_tx_lock_row(other, &table, &one, false, 0, &f->err);
-        assert_code(SQLOCK_EBUSY, rc, &f->err);
-        rc = sqlock_tx_lock_row(other, &table, &one, false, 60, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        assert_ok(sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err));
+        assert_fails(SQLOCK_EBUSY, sqlock_tx_lock_row(other, &table, &one,
+                                                      false, 0, &f->err));
+        assert_fails(SQLOCK_ETIMEDOUT, sqlock_tx_lock_row(other, &table, &one,
+                                                          false, 60, &f->err));
         commit(f, other);
-        rc = sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err));
         other = begin(f);
-        rc = sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err);
-        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        assert_fails(SQLOCK_EBUSY,
+                     sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err));
         commit(f, other);
     }
     commit(f, tx);

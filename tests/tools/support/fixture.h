@@ -44,6 +44,11 @@ int fixture_open(struct fixture *fixture, const struct database *database,
                  sqlock_layout layout);
 void fixture_close(struct fixture *fixture);
 
+/* Assert of a call, which leaves its error in f->err (`f`: the test's fixture),
+ * that it succeeds; or that it gives that code. */
+#define assert_ok(call) assert_lock_ok((call), &f->err)
+#define assert_fails(code, call) assert_code((code), (call), &f->err)
+
 /* Return what the database supports, by sqlock_capabilities_of(); asked
  * once. */
 sqlock_capabilities fixture_gives(struct fixture *fixture);
