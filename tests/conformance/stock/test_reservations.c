@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "support/server.h"
 #include "support/workers.h"
@@ -247,43 +246,16 @@ static void test_each_table_has_its_own_reservations(void **state)
 
 /* --- the server goes away --- */
 
-static bool can_restart(const struct fixture *f)
-{
-    char variable[64];
-    const char *file;
-
-    (void)snprintf(variable, sizeof variable, "SQLOCK_TEST_%s_PIDFILE",
-                   f->database->variable);
-    file = getenv(variable);
-    return file != NULL && *file != '\0' && server_can_stop(f->database);
-}
-
-static bool answers(const struct fixture *f)
-{
-    struct sql sql;
-    int rc = sql_open(&sql, f->database, f->url);
-
-    sql_close(&sql);
-    return rc == 0;
-}
-
 static void test_a_reservation_survives_a_killed_server(void **state)
 {
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
-    pid_t pid = database_pid(f->database);
 
-    if (!can_restart(f))
+    if (!server_can_restart(f->database))
         skip_or_fail("the server is not ours to restart");
-    sql_close(&f->sql);
-    assert_int_equal(kill(pid, SIGKILL), 0);
-    assert_becomes_true(database_pid(f->database) > 0 &&
-                            database_pid(f->database) != pid,
-                        PATIENCE_MS);
-    assert_becomes_true(answers(f), PATIENCE_MS);
-    assert_int_equal(sql_open(&f->sql, f->database, f->url), 0);
+    server_restart(&f->sql, f->url, SIGKILL);
     /* Idle connections are dead, and are opened anew. */
     shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
     assert_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err));

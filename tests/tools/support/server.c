@@ -23,6 +23,40 @@ bool server_can_stop(const struct database *database)
     return pid > 1 && kill(pid, 0) == 0;
 }
 
+bool server_can_restart(const struct database *database)
+{
+    char variable[64];
+    const char *file;
+
+    (void)snprintf(variable, sizeof variable, "SQLOCK_TEST_%s_PIDFILE",
+                   database->variable);
+    file = getenv(variable);
+    return file != NULL && *file != '\0' && server_can_stop(database);
+}
+
+static bool answers(const struct database *database, const char *url)
+{
+    struct sql sql;
+    int rc = sql_open(&sql, database, url);
+
+    sql_close(&sql);
+    return rc == 0;
+}
+
+void server_restart(struct sql *sql, const char *url, int number)
+{
+    const struct database *database = sql->database;
+    pid_t old = database_pid(database);
+
+    sql_close(sql);
+    assert_int_equal(kill(old, number), 0);
+    assert_becomes_true(database_pid(database) != old &&
+                            database_pid(database) != 0,
+                        PATIENCE_MS);
+    assert_becomes_true(answers(database, url), PATIENCE_MS);
+    assert_int_equal(sql_open(sql, database, url), 0);
+}
+
 static void stop(pid_t pid)
 {
     if (stopped_count == STOPPED_MAX)

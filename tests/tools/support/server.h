@@ -9,6 +9,12 @@
 /* Tell whether the environment names the process and we may signal it. */
 bool server_can_stop(const struct database *database);
 
+/* Tell whether it is also started again when it ends. */
+bool server_can_restart(const struct database *database);
+/* End the server with a signal, and wait until the next one answers at `url`;
+ * *sql is of the old one before and of the new one after. */
+void server_restart(struct sql *sql, const char *url, int number);
+
 /* Stop the server and its children (SIGSTOP); go on (SIGCONT).  Going on is
  * harmless when nothing is stopped, and async-signal-safe. */
 void server_stop(const struct database *database);
