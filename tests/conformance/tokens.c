@@ -6,7 +6,6 @@
 
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "support/peer.h"
@@ -57,19 +56,11 @@ static void test_F30_tokens_rise_through_break(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *old = lock_obtain(f->a, f->name);
-    sqlock_break_options expected = SQLOCK_BREAK_INIT;
-    struct row row;
     int64_t last;
-    int rc;
 
     lock_take(old, 0);
     last = sqlock_token(old);
-    row = fixture_row(f, f->name);
-    expected.token = last;
-    expected.client_id = row.client;
-    expected.now = true;
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_break(f, old, true);
     check_next(f->b, f->name, &last);
     assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
     check_next(f->a, f->name, &last);
@@ -155,40 +146,6 @@ static void test_token_stays_while_held(void **state)
     lock_drop(lock);
 }
 
-/* A session through which the server can be asked, or NULL. */
-static bool answers(const struct fixture *f)
-{
-    struct sql sql;
-    int rc = sql_open(&sql, f->database, f->url);
-
-    sql_close(&sql);
-    return rc == 0;
-}
-
-static void restart(struct fixture *f, int number)
-{
-    pid_t old = database_pid(f->database);
-
-    sql_close(&f->sql);
-    assert_int_equal(kill(old, number), 0);
-    assert_becomes_true(database_pid(f->database) != old &&
-                            database_pid(f->database) != 0,
-                        PATIENCE_MS);
-    assert_becomes_true(answers(f), PATIENCE_MS);
-    assert_int_equal(sql_open(&f->sql, f->database, f->url), 0);
-}
-
-static bool can_restart(const struct fixture *f)
-{
-    char variable[64];
-    const char *file;
-
-    (void)snprintf(variable, sizeof variable, "SQLOCK_TEST_%s_PIDFILE",
-                   f->database->variable);
-    file = getenv(variable);
-    return file != NULL && *file != '\0' && server_can_stop(f->database);
-}
-
 /* Held over it, released after it: by a clean stop and by a kill. */
 static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
 {
@@ -198,7 +155,7 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
     int64_t last = 0;
     size_t i;
 
-    if (!can_restart(f))
+    if (!server_can_restart(f->database))
         skip_or_fail("the server is not ours to restart");
     for (i = 0; i < 2; i++) {
         char name[64];
@@ -211,9 +168,10 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
         held = lock_obtain(f->a, f->name);
         lock_take(held, 0);
         /* PostgreSQL's quick stop; MariaDB has only one */
-        restart(f, numbers[i] == SIGTERM && f->database->bit == ON_POSTGRES
-                       ? SIGINT
-                       : numbers[i]);
+        server_restart(&f->sql, f->url,
+                       numbers[i] == SIGTERM && f->database->bit == ON_POSTGRES
+                           ? SIGINT
+                           : numbers[i]);
         check_next(f->b, name, &last);
         check_next(f->a, name, &last);
         assert_true(sqlock_is_held(held));

@@ -19,8 +19,6 @@
 #include <sqlite3.h>
 #endif
 
-#define CELL 256
-
 struct rows;
 
 /* The operations of a client library. */
@@ -39,17 +37,16 @@ struct rows {
     FILE *out;
     char *text;
     size_t size;
-    char first[CELL];
-    bool has_first;
+    struct app *app; /* has the first cell */
 };
 
 static void add_cell(struct rows *rows, const char *cell, bool ends_row)
 {
     if (cell == NULL)
         cell = "";
-    if (!rows->has_first)
-        (void)snprintf(rows->first, sizeof rows->first, "%s", cell);
-    rows->has_first = true;
+    if (!rows->app->has_first)
+        (void)snprintf(rows->app->first, sizeof rows->app->first, "%s", cell);
+    rows->app->has_first = true;
     (void)fprintf(rows->out, "%s%c", cell, ends_row ? '\n' : ' ');
 }
 
@@ -300,22 +297,13 @@ static int run(struct app *app, struct rows *rows, const char *sql)
     int rc;
 
     memset(rows, 0, sizeof *rows);
+    rows->app = app;
+    app->has_first = false;
     rows->out = open_memstream(&rows->text, &rows->size);
     assert_non_null(rows->out);
     rc = client_of(app)->run(app, sql, rows);
     (void)fclose(rows->out);
     return rc;
-}
-
-static int run_format(struct app *app, struct rows *rows, const char *format,
-                      va_list arguments) __attribute__((format(printf, 3, 0)));
-static int run_format(struct app *app, struct rows *rows, const char *format,
-                      va_list arguments)
-{
-    char sql[2048];
-
-    (void)vsnprintf(sql, sizeof sql, format, arguments);
-    return run(app, rows, sql);
 }
 
 static void open_it(struct app *app, const struct database *database,
@@ -360,54 +348,24 @@ int app_try(struct app *app, const char *format, ...)
     int rc;
 
     va_start(arguments, format);
-    rc = run_format(app, &rows, format, arguments);
+    (void)vsnprintf(app->sql, sizeof app->sql, format, arguments);
     va_end(arguments);
+    rc = run(app, &rows, app->sql);
     free(rows.text);
     return rc;
 }
 
-void app_run(struct app *app, const char *format, ...)
+void app_check(struct app *app, int rc)
 {
-    struct rows rows;
-    va_list arguments;
-    int rc;
-
-    va_start(arguments, format);
-    rc = run_format(app, &rows, format, arguments);
-    va_end(arguments);
-    free(rows.text);
     if (rc != 0)
-        fail_msg("%s: %s", format, app->error);
+        fail_msg("%s: %s", app->sql, app->error);
 }
 
-void app_text(struct app *app, char *out, size_t size, const char *format, ...)
+long long app_number(struct app *app)
 {
-    struct rows rows;
-    va_list arguments;
-    int rc;
-
-    va_start(arguments, format);
-    rc = run_format(app, &rows, format, arguments);
-    va_end(arguments);
-    free(rows.text);
-    (void)snprintf(out, size, "%s", rows.first);
-    if (rc != 0)
-        fail_msg("%s: %s", format, app->error);
-}
-
-long long app_integer(struct app *app, const char *format, ...)
-{
-    struct rows rows;
-    va_list arguments;
-    int rc;
-
-    va_start(arguments, format);
-    rc = run_format(app, &rows, format, arguments);
-    va_end(arguments);
-    free(rows.text);
-    if (rc != 0 || !rows.has_first)
-        fail_msg("%s: %s", format, app->error);
-    return strtoll(rows.first, NULL, 10);
+    if (!app->has_first)
+        fail_msg("%s: no row", app->sql);
+    return strtoll(app->first, NULL, 10);
 }
 
 void app_begin_at(struct app *app, const char *level)

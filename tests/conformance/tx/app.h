@@ -13,7 +13,11 @@ struct app {
     void *native; /* PGconn *, MYSQL *, sqlite3 * */
     long long session;
     unsigned long flags; /* of mysql_real_connect() */
+    /* Of the last statement: its text, its error and its first cell. */
+    char sql[2048];
     char error[256];
+    char first[256];
+    bool has_first;
 };
 
 /* Fails the test when it cannot connect. */
@@ -28,14 +32,12 @@ void app_open_counting_found(struct app *app, const struct database *database,
 int app_try(struct app *app, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Run one statement as app_try() does; a failure fails the test. */
-void app_run(struct app *app, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define app_run(app, ...) app_check((app), app_try((app), __VA_ARGS__))
+void app_check(struct app *app, int rc);
 
-/* The first cell of the first row, "" for null or none; a failure fails. */
-void app_text(struct app *app, char *out, size_t size, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-long long app_integer(struct app *app, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+/* The first cell of the first row; a failure or no row fails the test. */
+#define app_integer(app, ...) (app_run((app), __VA_ARGS__), app_number(app))
+long long app_number(struct app *app);
 
 /* BEGIN at an isolation level; not on SQLite, which has none. */
 void app_begin_at(struct app *app, const char *level);

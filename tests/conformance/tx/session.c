@@ -4,6 +4,8 @@
  */
 #include "suite.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/random.h"
 
@@ -21,6 +23,53 @@ void session_close(struct session *s)
     app_close(&s->app);
 }
 
+void session_end(struct fixture *f, struct session *s, int code,
+                 const char *file, int line)
+{
+    int rc = sqlock_tx_commit(s->tx, &f->err);
+
+    s->tx = NULL;
+    check_code(code, rc, &f->err, file, line);
+}
+
+void sessions_open(struct fixture *f, struct session *a, struct session *b)
+{
+    session_open(f, a, NULL);
+    session_open(f, b, NULL);
+}
+
+void sessions_close(struct session *a, struct session *b)
+{
+    session_close(a);
+    session_close(b);
+}
+
+sqlock_tx *tx_begin(struct fixture *f)
+{
+    sqlock_tx *tx = NULL;
+
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
+    return tx;
+}
+
+sqlock_tx *tx_adopt(struct fixture *f, struct app *app)
+{
+    sqlock_tx *tx = NULL;
+
+    assert_ok(sqlock_tx_adopt(&tx, f->a, app->native, &f->err));
+    return tx;
+}
+
+void app_open_locking(struct fixture *f, struct app *app, sqlock_lock *lock)
+{
+    app_open(app, f->database, f->url);
+    app_run(app, "BEGIN");
+    app_run(app,
+            "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' AND REGION = "
+            "'DEFAULT' FOR UPDATE",
+            f->table, sqlock_key(lock));
+}
+
 int lock_one(struct session *s, const char *name, int64_t wait_ms,
              sqlock_error *err)
 {
@@ -34,6 +83,28 @@ int session_wait(struct worker *worker)
     waiter->rc =
         lock_one(waiter->session, waiter->name, waiter->wait_ms, &waiter->err);
     return 0;
+}
+
+void sessions_deadlock(struct fixture *f, struct session *a, struct session *b)
+{
+    char names[2][80];
+    struct waiter waiter = {
+        .session = b, .name = names[0], .wait_ms = PATIENCE_MS};
+    struct worker worker;
+    int rc;
+
+    for (int i = 0; i < 2; i++)
+        (void)snprintf(names[i], sizeof names[i], "%s/%d", f->name, i);
+    assert_ok(lock_one(a, names[0], 0, &f->err));
+    assert_ok(lock_one(b, names[1], 0, &f->err));
+    worker_start(&worker, session_wait, &waiter);
+    assert_becomes_true(session_is_waiting(f, b), PATIENCE_MS);
+    rc = lock_one(a, names[1], PATIENCE_MS, &f->err);
+    assert_code_of(0, SQLOCK_ERETRY, rc, &f->err);
+    session_commit_fails(rc, f, a);
+    worker_join(&worker);
+    assert_code(rc == 0 ? SQLOCK_ERETRY : 0, waiter.rc, &waiter.err);
+    session_commit_fails(waiter.rc, f, b);
 }
 
 bool session_is_waiting(struct fixture *f, struct session *s)

@@ -42,6 +42,25 @@ struct session {
 void session_open(struct fixture *f, struct session *s, const char *begin);
 void session_close(struct session *s);
 
+/* Commit, which must succeed or give that code; `s` has no transaction then. */
+#define session_commit(f, s) session_end((f), (s), 0, __FILE__, __LINE__)
+#define session_commit_fails(code, f, s)                                       \
+    session_end((f), (s), (code), __FILE__, __LINE__)
+void session_end(struct fixture *f, struct session *s, int code,
+                 const char *file, int line);
+
+/* Two sessions, each in a transaction that it has begun. */
+void sessions_open(struct fixture *f, struct session *a, struct session *b);
+void sessions_close(struct session *a, struct session *b);
+
+/* Begin on a connection of fixture->a, or adopt the application's; a failure
+ * fails the test. */
+sqlock_tx *tx_begin(struct fixture *f);
+sqlock_tx *tx_adopt(struct fixture *f, struct app *app);
+
+/* Connect somebody who has the row of a lock locked until app_close(). */
+void app_open_locking(struct fixture *f, struct app *app, sqlock_lock *lock);
+
 int lock_one(struct session *s, const char *name, int64_t wait_ms,
              sqlock_error *err);
 
@@ -54,6 +73,10 @@ struct waiter {
     sqlock_error err;
 };
 int session_wait(struct worker *worker);
+
+/* Let a and b lock a name each, and then wait for each other's: one is told to
+ * run again, and commits nothing; the other commits. */
+void sessions_deadlock(struct fixture *f, struct session *a, struct session *b);
 
 /* Whether that session waits for a row lock, as the server sees it. */
 bool session_is_waiting(struct fixture *f, struct session *s);

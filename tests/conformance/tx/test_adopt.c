@@ -11,24 +11,6 @@
 #include "support/server.h"
 #include "support/tap.h"
 
-static sqlock_tx *begin(struct fixture *f)
-{
-    sqlock_tx *tx;
-    int rc = sqlock_tx_begin(&tx, f->a, &f->err);
-
-    assert_ok(rc);
-    return tx;
-}
-
-static sqlock_tx *adopt(struct fixture *f, struct app *app)
-{
-    sqlock_tx *tx;
-    int rc = sqlock_tx_adopt(&tx, f->a, app->native, &f->err);
-
-    assert_ok(rc);
-    return tx;
-}
-
 static void add_one(struct fixture *f, sqlock_tx *tx, int id)
 {
     sqlock_result result = {0};
@@ -45,13 +27,13 @@ static void add_one(struct fixture *f, sqlock_tx *tx, int id)
 static void test_commit_keeps_and_rollback_undoes(void **state)
 {
     struct fixture *f = *state;
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
 
     add_one(f, tx, 1);
     assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 101);
 
-    tx = begin(f);
+    tx = tx_begin(f);
     add_one(f, tx, 1);
     assert_ok(sqlock_tx_rollback(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 101);
@@ -61,7 +43,7 @@ static void test_commit_keeps_and_rollback_undoes(void **state)
 static void test_statement_binds_and_gives_rows(void **state)
 {
     struct fixture *f = *state;
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
     const sqlock_value values[] = {sqlock_text("it's ? \"x\""),
                                    sqlock_integer(-7), sqlock_text(NULL),
                                    sqlock_integer(2)};
@@ -95,7 +77,7 @@ static void test_adopted_idle_connection_commits(void **state)
     sqlock_tx *tx;
 
     app_open(&app, f->database, f->url);
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     assert_true(app_in_transaction(&app));
     add_one(f, tx, 1);
     assert_ok(sqlock_tx_commit(tx, &f->err));
@@ -113,7 +95,7 @@ static void test_joined_transaction_is_left_to_the_application(void **state)
     app_open(&app, f->database, f->url);
     app_run(&app, "BEGIN");
     app_run(&app, "UPDATE %s SET a = 7 WHERE id = 2", stock_name(f));
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     add_one(f, tx, 1);
     assert_ok(sqlock_tx_leave(tx, &f->err));
     assert_true(app_in_transaction(&app));
@@ -124,7 +106,7 @@ static void test_joined_transaction_is_left_to_the_application(void **state)
 
     app_run(&app, "BEGIN");
     app_run(&app, "UPDATE %s SET a = 8 WHERE id = 2", stock_name(f));
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     add_one(f, tx, 1);
     assert_ok(sqlock_tx_rollback(tx, &f->err));
     assert_false(app_in_transaction(&app));
@@ -136,7 +118,7 @@ static void test_joined_transaction_is_left_to_the_application(void **state)
 static void test_own_transaction_cannot_be_left(void **state)
 {
     struct fixture *f = *state;
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
 
     assert_fails(SQLOCK_EINVAL, sqlock_tx_leave(tx, &f->err));
     assert_ok(sqlock_tx_commit(tx, &f->err));
@@ -176,7 +158,7 @@ static void test_adopting_prints_nothing(void **state)
 static void test_commit_of_an_aborted_transaction_says_so(void **state)
 {
     struct fixture *f = *state;
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
     int rc;
 
     add_one(f, tx, 1);
@@ -201,13 +183,13 @@ static void test_transaction_ended_behind_our_back_is_noticed(void **state)
     sqlock_tx *tx;
 
     app_open(&app, f->database, f->url);
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     app_run(&app, "COMMIT");
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
 
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_execute(tx, "COMMIT", NULL, 0, NULL, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_tx_commit(tx, &f->err));
@@ -224,7 +206,7 @@ static void test_killed_session_is_lost_not_committed(void **state)
 
     app_open(&app, f->database, f->url);
     id = app_session(&app);
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     add_one(f, tx, 1);
     server_end_sessions(&f->sql, &id, 1);
     assert_fails(SQLOCK_ELOST,
@@ -235,7 +217,7 @@ static void test_killed_session_is_lost_not_committed(void **state)
     app_close(&app);
     app_open(&app, f->database, f->url);
     id = app_session(&app);
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     add_one(f, tx, 1);
     server_end_sessions(&f->sql, &id, 1);
     rc = sqlock_tx_commit(tx, &f->err);
@@ -257,11 +239,11 @@ static void test_idle_transaction_timeout_is_told_as_lost(void **state)
         app_run(&app, "SET idle_in_transaction_session_timeout = 300");
     else if (app_try(&app, "SET idle_transaction_timeout = 1") != 0)
         skip_or_fail("no idle_transaction_timeout on this server");
-    tx = adopt(f, &app);
+    tx = tx_adopt(f, &app);
     assert_ok(sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
     /* Until the server has let the lock go. */
     {
-        sqlock_tx *other = begin(f);
+        sqlock_tx *other = tx_begin(f);
 
         assert_ok(
             sqlock_tx_lock(other, &name, 1, PATIENCE_MS, false, NULL, &f->err));

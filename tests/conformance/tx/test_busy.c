@@ -72,8 +72,7 @@ static void test_a_busy_name_locks_no_gap(void **state)
                  sqlock_tx_lock(b.tx, &name, 1, 0, true, NULL, &f->err));
     assert_fails(SQLOCK_ETIMEDOUT, lock_one(&b, name, 1100, &f->err));
     assert_no_gap_is_locked(f, name);
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
@@ -84,12 +83,7 @@ static void test_a_busy_lease_locks_no_gap_for_its_guard(void **state)
     struct session s;
 
     lock_take(lock, 0);
-    app_open(&dba, f->database, f->url);
-    app_run(&dba, "BEGIN");
-    app_run(&dba,
-            "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' AND REGION = "
-            "'DEFAULT' FOR UPDATE",
-            f->table, sqlock_key(lock));
+    app_open_locking(f, &dba, lock);
     open_session(f, &s);
     assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err));
     assert_no_gap_is_locked(f, f->name);
@@ -116,8 +110,7 @@ static void test_a_busy_row_locks_no_gap(void **state)
     assert_fails(SQLOCK_EBUSY,
                  sqlock_tx_lock_row(b.tx, &table, &four, true, 0, &f->err));
     app_run(&a.app, "INSERT INTO %s (id, a) VALUES (5, 1)", stock_name(f));
-    assert_ok(sqlock_tx_commit(a.tx, &f->err));
-    a.tx = NULL;
+    session_commit(f, &a);
     assert_int_equal(stock_value(f, 5), 1);
     session_close(&b);
     session_close(&a);
@@ -157,8 +150,7 @@ static void test_F21_busy_undoes_nothing_in_silence(void **state)
     }
     b.tx = NULL;
     assert_int_equal(stock_value(f, 1), expected == SQLOCK_EBUSY ? 5 : 100);
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 static const struct test tests[] = {

@@ -72,8 +72,7 @@ static void test_character_set_changed_after_adoption_is_refused(void **state)
                  sqlock_tx_execute(s.tx, "SELECT ?", &id, 1, NULL, &f->err));
     app_set_utf8(&s.app, true);
     assert_ok(lock_one(&s, f->name, 0, &f->err));
-    assert_ok(sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit(f, &s);
     session_close(&s);
 }
 

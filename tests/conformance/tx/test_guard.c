@@ -29,8 +29,7 @@ static void test_guarded_write_is_committed(void **state)
     assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
     assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
     write_as_application(f, &s, 1);
-    assert_ok(sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit(f, &s);
     assert_int_equal(stock_value(f, 1), 101);
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
@@ -76,8 +75,7 @@ static void test_lost_lease_cannot_be_committed(void **state)
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_contains(f->err.message, "fixture"); /* the holder's note */
     assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
-    assert_fails(SQLOCK_ELOST, sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit_fails(SQLOCK_ELOST, f, &s);
     assert_false(app_in_transaction(&s.app));
     assert_int_equal(stock_value(f, 1), 100);
     assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
@@ -97,8 +95,7 @@ static void test_expired_lease_is_told_from_a_lost_one(void **state)
     fixture_await_expiry(f, f->name);
     session_open(f, &s, NULL);
     assert_fails(SQLOCK_EEXPIRED, sqlock_tx_guard(s.tx, lock, &f->err));
-    assert_fails(SQLOCK_EEXPIRED, sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit_fails(SQLOCK_EEXPIRED, f, &s);
     assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
     session_close(&s);
@@ -109,7 +106,6 @@ static void test_guard_is_asked_again_after_a_savepoint(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_break_options options = SQLOCK_BREAK_INIT;
     struct session s;
 
     lock_take(lock, 0);
@@ -120,10 +116,7 @@ static void test_guard_is_asked_again_after_a_savepoint(void **state)
     app_run(&s.app, "ROLLBACK TO SAVEPOINT before_it");
     assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
     app_run(&s.app, "ROLLBACK TO SAVEPOINT before_it");
-    options.token = sqlock_token(lock);
-    options.reason = "maintenance";
-    options.now = true;
-    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
+    lock_break(f, lock, true);
     assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);
     assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
@@ -134,16 +127,10 @@ static void test_broken_lease_is_lost(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_break_options options = SQLOCK_BREAK_INIT;
-    struct row row;
     struct session s;
 
     lock_take(lock, 0);
-    row = fixture_row(f, f->name);
-    options.token = sqlock_token(lock);
-    options.client_id = row.client;
-    options.reason = "maintenance";
-    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
+    lock_break(f, lock, false);
     session_open(f, &s, NULL);
     assert_fails(SQLOCK_ELOST, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);
@@ -192,8 +179,7 @@ static void test_release_under_an_open_guard_is_refused_at_once(void **state)
     assert_fails(SQLOCK_EBUSY, sqlock_renew(lock, 0, &f->err));
     assert_fails(SQLOCK_EINUSE, sqlock_drop(lock, &f->err));
     assert_true(sqlock_is_held(lock));
-    assert_ok(sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit(f, &s);
     lock_give(lock);
     lock_drop(lock);
     session_close(&s);
@@ -273,8 +259,7 @@ static void test_guard_holds_against_takeover_until_commit(void **state)
     assert_true(is_refused_again(&rival)); /* after the lease's end */
     assert_false(atomic_load(&rival.has_it));
     write_as_application(f, &s, 1);
-    assert_ok(sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit(f, &s);
     assert_becomes_true(atomic_load(&rival.has_it), PATIENCE_MS);
     atomic_store(&rival.stop, true);
     worker_join(&worker);
@@ -322,8 +307,7 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
         held += sqlock_is_held(locks[i]);
     assert_int_equal(held, KEPT - 1);
     /* It may commit, for nobody can have taken over; but its lease is over. */
-    assert_ok(sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit(f, &s);
     assert_false(sqlock_is_held(locks[7]));
     rc = sqlock_release_many(locks, KEPT, NULL, &f->err);
     assert_code_of(SQLOCK_EEXPIRED, SQLOCK_ELOST, rc, &f->err);
@@ -413,10 +397,7 @@ static void test_guard_of_a_locked_row_is_busy(void **state)
     struct session s;
 
     lock_take(lock, 0);
-    app_open(&dba, f->database, f->url);
-    app_run(&dba, "BEGIN");
-    app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-            f->table, sqlock_key(lock));
+    app_open_locking(f, &dba, lock);
     session_open(f, &s, NULL);
     assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(s.tx, lock, &f->err));
     session_close(&s);

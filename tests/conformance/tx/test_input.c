@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static sqlock_tx *begin(struct fixture *f)
-{
-    sqlock_tx *tx;
-    int rc = sqlock_tx_begin(&tx, f->a, &f->err);
-
-    assert_ok(rc);
-    return tx;
-}
-
 /* The table still has its four rows, all alike. */
 static void assert_untouched(struct fixture *f)
 {
@@ -59,7 +50,7 @@ static void test_names_with_sql_in_them_are_refused(void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         sqlock_assignment set[] = {{bad[i], sqlock_integer(0)}};
-        sqlock_tx *tx = begin(f);
+        sqlock_tx *tx = tx_begin(f);
         sqlock_table table = stock_table(f);
         char *text;
 
@@ -98,7 +89,7 @@ static void test_values_with_sql_in_them_are_values(void **state)
     sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
     sqlock_assignment set[] = {{"state", sqlock_text("x'; --")},
                                {"owner", sqlock_text(evil)}};
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
     char owner[64];
 
     table.version_column = "state";
@@ -120,7 +111,7 @@ static void test_missing_table_column_and_wrong_type(void **state)
     sqlock_value text = sqlock_text("not a number");
     sqlock_row_version version = {.type = SQLOCK_INT64, .integer = 1};
     sqlock_table table = stock_table(f);
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
     int rc;
 
     table.name = "tx_no_such_table";
@@ -130,7 +121,7 @@ static void test_missing_table_column_and_wrong_type(void **state)
 
     table = stock_table(f);
     table.version_column = "no_such_column";
-    tx = begin(f);
+    tx = tx_begin(f);
     rc = sqlock_tx_version(tx, &table, &one, &version, &f->err);
     /* SQLite takes "name" for a text where there is no such column. */
     assert_code_of(SQLOCK_ESCHEMA, SQLOCK_EINVAL, rc, &f->err);
@@ -138,14 +129,14 @@ static void test_missing_table_column_and_wrong_type(void **state)
 
     table = stock_table(f);
     table.version_column = "state";
-    tx = begin(f);
+    tx = tx_begin(f);
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_version(tx, &table, &one, &version, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
 
     table = stock_table(f);
     version = (sqlock_row_version){.type = SQLOCK_INT64, .integer = 1};
-    tx = begin(f);
+    tx = tx_begin(f);
     rc = sqlock_tx_update(tx, &table, &text, &version, NULL, 0, NULL, &f->err);
     assert_true(rc == SQLOCK_EDATABASE || rc == SQLOCK_ENOTFOUND);
     assert_true(check_one_line(f->err.message));
@@ -163,7 +154,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     sqlock_value one = sqlock_integer(1);
     sqlock_value broken = {.type = SQLOCK_TEXT};
     sqlock_result result = {0};
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
 
 #define REFUSED(call) assert_fails(SQLOCK_EINVAL, (call))
     REFUSED(sqlock_tx_begin(NULL, f->a, &f->err));
@@ -240,7 +231,7 @@ static void test_another_database_is_noticed_with_a_snapshot(void **state)
                    (int)(strrchr(admin, '/') - admin), admin);
     app_open(&app, f->database, url);
     app_run(&app, "BEGIN ISOLATION LEVEL REPEATABLE READ");
-    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    tx = tx_adopt(f, &app);
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err));
     (void)sqlock_tx_rollback(tx, NULL);
@@ -259,7 +250,7 @@ static void test_aborted_transaction_is_not_adopted(void **state)
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     app_run(&app, "ROLLBACK");
-    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    tx = tx_adopt(f, &app);
     assert_ok(sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
@@ -276,7 +267,7 @@ static void test_F41_a_connection_that_reconnects_is_refused(void **state)
                  sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
     assert_contains(f->err.message, "reconnects");
     app_reconnect(&app, false);
-    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    tx = tx_adopt(f, &app);
     assert_ok(sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
@@ -299,7 +290,7 @@ static void test_wrong_number_of_parameters(void **state)
 {
     struct fixture *f = *state;
     sqlock_value values[2] = {sqlock_integer(0), sqlock_integer(1)};
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
     char text[160];
     int rc;
 

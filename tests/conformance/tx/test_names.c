@@ -18,19 +18,15 @@ static void test_nowait_on_a_held_name_is_busy(void **state)
     struct session a;
     struct session b;
 
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    sessions_open(f, &a, &b);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     assert_fails(SQLOCK_EBUSY, lock_one(&b, f->name, 0, &f->err));
     assert_contains(f->err.message, f->name);
     /* The transaction goes on, and gets it when it is free. */
-    assert_ok(sqlock_tx_commit(a.tx, &f->err));
-    a.tx = NULL;
+    session_commit(f, &a);
     assert_ok(lock_one(&b, f->name, 0, &f->err));
-    assert_ok(sqlock_tx_commit(b.tx, &f->err));
-    b.tx = NULL;
-    session_close(&a);
-    session_close(&b);
+    session_commit(f, &b);
+    sessions_close(&a, &b);
 }
 
 static void test_same_name_again_in_one_transaction(void **state)
@@ -52,8 +48,7 @@ static void test_a_timeout_ends_the_wait_and_not_the_transaction(void **state)
     struct session a;
     struct session b;
 
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    sessions_open(f, &a, &b);
     app_run(&b.app, "UPDATE %s SET a = 5 WHERE id = 1", stock_name(f));
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
@@ -64,11 +59,9 @@ static void test_a_timeout_ends_the_wait_and_not_the_transaction(void **state)
         assert_less(began + waits[i] * 1000000, sqlock_monotonic_ns() + 1);
         assert_true(app_in_transaction(&b.app));
     }
-    assert_ok(sqlock_tx_commit(b.tx, &f->err));
-    b.tx = NULL;
+    session_commit(f, &b);
     assert_int_equal(stock_value(f, 1), 5);
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 static void test_waiter_gets_the_name_at_the_holders_commit(void **state)
@@ -84,21 +77,18 @@ static void test_waiter_gets_the_name_at_the_holders_commit(void **state)
 
         fixture_next(f);
         waiter.name = f->name;
-        session_open(f, &a, NULL);
-        session_open(f, &b, NULL);
+        sessions_open(f, &a, &b);
         assert_ok(lock_one(&a, f->name, 0, &f->err));
         worker_start(&worker, session_wait, &waiter);
         assert_becomes_true(session_is_waiting(f, &b), PATIENCE_MS);
-        assert_ok(sqlock_tx_commit(a.tx, &f->err));
-        a.tx = NULL;
+        session_commit(f, &a);
         worker_join(&worker);
         assert_lock_ok(waiter.rc, &waiter.err);
         /* It has it: a third one does not get it. */
         session_close(&a);
         session_open(f, &a, NULL);
         assert_fails(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err));
-        session_close(&a);
-        session_close(&b);
+        sessions_close(&a, &b);
     }
 }
 
@@ -112,8 +102,7 @@ static void test_waiter_gets_the_name_of_a_killed_holder(void **state)
         .session = &b, .name = f->name, .wait_ms = PATIENCE_MS};
     int64_t id;
 
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    sessions_open(f, &a, &b);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     worker_start(&worker, session_wait, &waiter);
     assert_becomes_true(session_is_waiting(f, &b), PATIENCE_MS);
@@ -122,51 +111,28 @@ static void test_waiter_gets_the_name_of_a_killed_holder(void **state)
     worker_join(&worker);
     assert_lock_ok(waiter.rc, &waiter.err);
     assert_fails(SQLOCK_ELOST, lock_one(&a, f->name, 0, &f->err));
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 /* Two that wait for each other: one is told to run again, the other goes on. */
 static void test_deadlock_of_two_names_is_retry_for_one(void **state)
 {
-    struct fixture *f = *state;
-    char one[80];
-    char two[80];
     struct session a;
     struct session b;
-    struct worker worker;
-    struct waiter waiter = {.session = &b, .wait_ms = PATIENCE_MS};
-    int rc;
 
-    (void)snprintf(one, sizeof one, "%s/1", f->name);
-    (void)snprintf(two, sizeof two, "%s/2", f->name);
-    waiter.name = one;
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
-    assert_ok(lock_one(&a, one, 0, &f->err));
-    assert_ok(lock_one(&b, two, 0, &f->err));
-    worker_start(&worker, session_wait, &waiter);
-    assert_becomes_true(session_is_waiting(f, &b), PATIENCE_MS);
-    rc = lock_one(&a, two, PATIENCE_MS, &f->err);
-    if (rc == SQLOCK_ERETRY) {
-        /* Over: it commits nothing, and its lock goes to the other. */
-        assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(a.tx, &f->err));
-        a.tx = NULL;
-        worker_join(&worker);
-        assert_lock_ok(waiter.rc, &waiter.err);
-        assert_ok(sqlock_tx_commit(b.tx, &f->err));
-        b.tx = NULL;
-    } else {
-        assert_ok(rc);
-        worker_join(&worker);
-        assert_code(SQLOCK_ERETRY, waiter.rc, &waiter.err);
-        assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err));
-        b.tx = NULL;
-        assert_ok(sqlock_tx_commit(a.tx, &f->err));
-        a.tx = NULL;
+    sessions_open(*state, &a, &b);
+    sessions_deadlock(*state, &a, &b);
+    sessions_close(&a, &b);
+}
+
+/* Names of the test: one for each place in `names`. */
+static void make_names(const struct fixture *f, char texts[][80],
+                       const char **names, int count)
+{
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "%s/%d", f->name, i);
+        names[i] = texts[i];
     }
-    session_close(&a);
-    session_close(&b);
 }
 
 static void test_several_names_are_taken_in_one_order(void **state)
@@ -179,13 +145,10 @@ static void test_several_names_are_taken_in_one_order(void **state)
     struct session a;
     struct session b;
 
-    for (int i = 0; i < 4; i++) {
-        (void)snprintf(texts[i], sizeof texts[i], "%s/%d", f->name, i);
-        there[i] = texts[i];
-        back[3 - i] = texts[i];
-    }
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    make_names(f, texts, there, 4);
+    for (int i = 0; i < 4; i++)
+        back[3 - i] = there[i];
+    sessions_open(f, &a, &b);
     assert_ok(sqlock_tx_lock(a.tx, there, 4, 0, false, results, &f->err));
     /* The other order meets the same name first: it holds nothing. */
     assert_fails(SQLOCK_ETIMEDOUT,
@@ -195,8 +158,7 @@ static void test_several_names_are_taken_in_one_order(void **state)
     assert_ok(sqlock_tx_rollback(a.tx, &f->err));
     assert_ok(sqlock_tx_lock(b.tx, back, 4, 0, false, results, &f->err));
     a.tx = NULL;
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 static void test_skip_locked_takes_what_nobody_has(void **state)
@@ -208,12 +170,8 @@ static void test_skip_locked_takes_what_nobody_has(void **state)
     struct session a;
     struct session b;
 
-    for (int i = 0; i < 3; i++) {
-        (void)snprintf(texts[i], sizeof texts[i], "%s/%d", f->name, i);
-        names[i] = texts[i];
-    }
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    make_names(f, texts, names, 3);
+    sessions_open(f, &a, &b);
     assert_ok(lock_one(&a, texts[1], 0, &f->err));
     assert_fails(SQLOCK_EBUSY,
                  sqlock_tx_lock(b.tx, names, 3, 0, true, results, &f->err));
@@ -222,8 +180,7 @@ static void test_skip_locked_takes_what_nobody_has(void **state)
     assert_int_equal(results[2], 0);
     assert_fails(SQLOCK_EBUSY, lock_one(&a, texts[0], 0, &f->err));
     assert_fails(SQLOCK_EBUSY, lock_one(&a, texts[2], 0, &f->err));
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 /* FOR UPDATE on a row that is not there would lock nobody out (F24). */
@@ -241,12 +198,10 @@ static void test_deleted_row_is_made_again(void **state)
                              "'DEFAULT#tx'",
                              f->table) > 0,
                      1);
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    sessions_open(f, &a, &b);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     assert_fails(SQLOCK_EBUSY, lock_one(&b, f->name, 0, &f->err));
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 /* Names and leases of the same name have rows of their own. */
@@ -298,8 +253,7 @@ static void test_isolation_levels_of_the_caller(void **state)
         session_open(f, &b, NULL);
         assert_fails(SQLOCK_EBUSY, lock_one(&b, f->name, 0, &f->err));
         session_close(&b);
-        assert_ok(sqlock_tx_commit(a.tx, &f->err));
-        a.tx = NULL;
+        session_commit(f, &a);
         session_close(&a);
     }
 }
@@ -324,8 +278,7 @@ static void test_sqlite_begin_has_the_write_lock(void **state)
     assert_int_equal(
         app_integer(&other, "SELECT count(*) FROM %s", stock_name(f)), 4);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
-    assert_ok(sqlock_tx_commit(a.tx, &f->err));
-    a.tx = NULL;
+    session_commit(f, &a);
     assert_ok(sqlock_tx_adopt(&tx, f->a, other.native, &f->err));
     assert_ok(sqlock_tx_commit(tx, &f->err));
     app_close(&other);
@@ -347,11 +300,9 @@ static void test_sqlite_joined_transaction_takes_it_when_it_locks(void **state)
     assert_fails(SQLOCK_ETIMEDOUT, lock_one(&a, f->name, 60, &f->err));
     assert_true(app_in_transaction(&a.app));
     assert_int_equal(app_integer(&a.app, "PRAGMA busy_timeout"), 60000);
-    assert_ok(sqlock_tx_commit(b.tx, &f->err));
-    b.tx = NULL;
+    session_commit(f, &b);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 /* It has read what another one has changed since: run it again (F69). */
@@ -366,8 +317,7 @@ static void test_sqlite_old_snapshot_is_retry(void **state)
     assert_ok(sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err));
     (void)sql_run(&f->sql, "UPDATE %s SET a = 3 WHERE id = 4", stock_name(f));
     assert_fails(SQLOCK_ERETRY, lock_one(&a, f->name, PATIENCE_MS, &f->err));
-    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(a.tx, &f->err));
-    a.tx = NULL;
+    session_commit_fails(SQLOCK_ERETRY, f, &a);
     assert_false(app_in_transaction(&a.app));
     session_close(&a);
 }
@@ -385,12 +335,10 @@ static void test_sqlite_waiter_gets_it_at_the_holders_commit(void **state)
     session_open(f, &a, NULL);
     worker_start(&worker, session_wait, &waiter);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
-    assert_ok(sqlock_tx_commit(a.tx, &f->err));
-    a.tx = NULL;
+    session_commit(f, &a);
     worker_join(&worker);
     assert_lock_ok(waiter.rc, &waiter.err);
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 static const struct test tests[] = {

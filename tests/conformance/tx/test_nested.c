@@ -113,14 +113,10 @@ static void test_lost_guard_is_told_within_the_only_transaction(void **state)
     struct fixture *f = *state;
     sqlock_registry *registry = open_small(f, 1);
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    sqlock_break_options options = SQLOCK_BREAK_INIT;
     sqlock_tx *tx = NULL;
 
     lock_take(lock, 0);
-    options.token = sqlock_token(lock);
-    options.reason = "maintenance";
-    options.now = true;
-    assert_ok(sqlock_break(f->b, f->name, &options, &f->err));
+    lock_break(f, lock, true);
     assert_ok(sqlock_tx_begin(&tx, registry, &f->err));
     assert_fails(SQLOCK_ELOST, sqlock_tx_guard(tx, lock, &f->err));
     assert_fails(SQLOCK_ELOST, sqlock_tx_commit(tx, &f->err));

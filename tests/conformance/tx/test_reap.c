@@ -33,25 +33,21 @@ static void test_names_that_nobody_has_locked_are_reaped(void **state)
                     "somebody", 60000000, 120000000);
     (void)reap(f, 0);
     assert_int_equal(names_of(f), 0);
-    session_open(f, &a, NULL);
-    session_open(f, &b, NULL);
+    sessions_open(f, &a, &b);
     assert_ok(lock_one(&a, f->name, 0, &f->err));
     fixture_next(f);
     assert_ok(lock_one(&b, f->name, 0, &f->err));
-    assert_ok(sqlock_tx_commit(b.tx, &f->err));
-    b.tx = NULL;
+    session_commit(f, &b);
     assert_int_equal(reap(f, SQLOCK_RETENTION_DEFAULT_MS), 0);
     assert_int_equal(reap(f, 0), 1);
     assert_int_equal(reap(f, 0), 0);
     assert_int_equal(names_of(f), 1);
-    assert_ok(sqlock_tx_commit(a.tx, &f->err));
-    a.tx = NULL;
+    session_commit(f, &a);
     assert_int_equal(reap(f, 0), 1);
     assert_int_equal(names_of(f), 0);
     (void)sql_run(&f->sql, "DELETE FROM %s WHERE CLIENT_ID = 'somebody'",
                   f->table);
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
 }
 
 /* Somebody deletes the row under one that waits for it: it gets a new row, or
@@ -78,8 +74,7 @@ static void test_row_is_deleted_under_a_waiter(void **state)
     app_run(&dba, "COMMIT");
     worker_join(&worker);
     if (waiter.rc == SQLOCK_ERETRY) {
-        assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(b.tx, &f->err));
-        b.tx = NULL;
+        session_commit_fails(SQLOCK_ERETRY, f, &b);
         session_close(&b);
         session_open(f, &b, NULL);
         waiter.rc = lock_one(&b, f->name, 0, &waiter.err);
@@ -87,8 +82,7 @@ static void test_row_is_deleted_under_a_waiter(void **state)
     assert_lock_ok(waiter.rc, &waiter.err);
     session_open(f, &a, NULL);
     assert_fails(SQLOCK_EBUSY, lock_one(&a, f->name, 0, &f->err));
-    session_close(&a);
-    session_close(&b);
+    sessions_close(&a, &b);
     app_close(&dba);
 }
 

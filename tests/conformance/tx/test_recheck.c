@@ -140,8 +140,7 @@ static void test_lease_that_is_still_ours_is_committed(void **state)
         lock_take(lock, 0);
         guard_and_let_go(f, &s, &ways[i], lock);
         write_as_application(f, &s);
-        assert_ok(sqlock_tx_commit(s.tx, &f->err));
-        s.tx = NULL;
+        session_commit(f, &s);
         assert_int_equal(stock_value(f, 1), ++expected);
         session_close(&s);
         lock_give(lock);
@@ -213,13 +212,9 @@ static void test_row_that_is_locked_meanwhile_is_retry(void **state)
 
     lock_take(lock, 0);
     guard_and_let_go(f, &s, &ways[2], lock);
-    app_open(&dba, f->database, f->url);
-    app_run(&dba, "BEGIN");
-    app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-            f->table, sqlock_key(lock));
+    app_open_locking(f, &dba, lock);
     write_as_application(f, &s);
-    assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(s.tx, &f->err));
-    s.tx = NULL;
+    session_commit_fails(SQLOCK_ERETRY, f, &s);
     assert_false(app_in_transaction(&s.app));
     app_close(&dba);
     assert_int_equal(stock_value(f, 1), 100);

@@ -139,14 +139,6 @@ static void kept_close(struct kept *kept)
     session_close(&kept->session);
 }
 
-static int kept_commit(struct kept *kept, sqlock_error *err)
-{
-    int rc = sqlock_tx_commit(kept->session.tx, err);
-
-    kept->session.tx = NULL;
-    return rc;
-}
-
 static void test_settings_are_kept_after_an_error(void **state)
 {
     struct fixture *f = *state;
@@ -164,49 +156,31 @@ static void test_settings_are_kept_after_a_timeout(void **state)
 {
     struct fixture *f = *state;
     struct session holder;
-    struct kept kept;
 
     session_open(f, &holder, NULL);
     assert_ok(lock_one(&holder, f->name, 0, &f->err));
-    kept_open(f, &kept);
-    assert_fails(SQLOCK_ETIMEDOUT,
-                 lock_one(&kept.session, f->name, 1200, &f->err));
-    assert_ok(kept_commit(&kept, &f->err));
-    kept_close(&kept);
-    kept_open(f, &kept);
-    assert_fails(SQLOCK_ETIMEDOUT,
-                 lock_one(&kept.session, f->name, 1200, &f->err));
-    kept_close(&kept);
+    for (int commits = 1; commits >= 0; commits--) {
+        struct kept kept;
+
+        kept_open(f, &kept);
+        assert_fails(SQLOCK_ETIMEDOUT,
+                     lock_one(&kept.session, f->name, 1200, &f->err));
+        if (commits == 1)
+            session_commit(f, &kept.session);
+        kept_close(&kept);
+    }
     session_close(&holder);
 }
 
 /* On both sides: of the one that is told to run again, and of the other. */
 static void test_settings_are_kept_after_a_deadlock(void **state)
 {
-    struct fixture *f = *state;
-    char one[80];
-    char two[80];
     struct kept a;
     struct kept b;
-    struct worker worker;
-    struct waiter waiter = {.session = &b.session, .wait_ms = PATIENCE_MS};
-    int rc;
 
-    (void)snprintf(one, sizeof one, "%s/1", f->name);
-    (void)snprintf(two, sizeof two, "%s/2", f->name);
-    waiter.name = one;
-    kept_open(f, &a);
-    kept_open(f, &b);
-    assert_ok(lock_one(&a.session, one, 0, &f->err));
-    assert_ok(lock_one(&b.session, two, 0, &f->err));
-    worker_start(&worker, session_wait, &waiter);
-    assert_becomes_true(session_is_waiting(f, &b.session), PATIENCE_MS);
-    rc = lock_one(&a.session, two, PATIENCE_MS, &f->err);
-    assert_code_of(0, SQLOCK_ERETRY, rc, &f->err);
-    assert_code(rc, kept_commit(&a, &f->err), &f->err);
-    worker_join(&worker);
-    assert_code(rc == 0 ? SQLOCK_ERETRY : 0, waiter.rc, &waiter.err);
-    assert_code(waiter.rc, kept_commit(&b, &f->err), &f->err);
+    kept_open(*state, &a);
+    kept_open(*state, &b);
+    sessions_deadlock(*state, &a.session, &b.session);
     kept_close(&a);
     kept_close(&b);
 }
@@ -222,7 +196,7 @@ static void test_settings_are_kept_after_a_failed_guard(void **state)
     kept_open(f, &kept);
     assert_fails(SQLOCK_EEXPIRED,
                  sqlock_tx_guard(kept.session.tx, lock, &f->err));
-    assert_fails(SQLOCK_EEXPIRED, kept_commit(&kept, &f->err));
+    session_commit_fails(SQLOCK_EEXPIRED, f, &kept.session);
     kept_close(&kept);
     assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
@@ -237,10 +211,7 @@ static void test_settings_are_kept_after_a_busy_guard(void **state)
 
     lock_take(lock, 0);
     kept_open(f, &kept);
-    app_open(&dba, f->database, f->url);
-    app_run(&dba, "BEGIN");
-    app_run(&dba, "SELECT LOCK_KEY FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-            f->table, sqlock_key(lock));
+    app_open_locking(f, &dba, lock);
     assert_fails(SQLOCK_EBUSY, sqlock_tx_guard(kept.session.tx, lock, &f->err));
     kept_close(&kept);
     app_close(&dba);

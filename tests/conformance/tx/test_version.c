@@ -11,22 +11,6 @@
 
 #include "support/workers.h"
 
-static sqlock_tx *begin(struct fixture *f)
-{
-    sqlock_tx *tx;
-    int rc = sqlock_tx_begin(&tx, f->a, &f->err);
-
-    assert_ok(rc);
-    return tx;
-}
-
-static void commit(struct fixture *f, sqlock_tx *tx)
-{
-    int rc = sqlock_tx_commit(tx, &f->err);
-
-    assert_ok(rc);
-}
-
 static void test_integer_version_updated_conflict_and_missing(void **state)
 {
     struct fixture *f = *state;
@@ -36,7 +20,7 @@ static void test_integer_version_updated_conflict_and_missing(void **state)
     sqlock_assignment set[] = {{"a", sqlock_integer(42)}};
     sqlock_row_version seen;
     sqlock_row_version next;
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
 
     assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     assert_int_equal(seen.integer, 1);
@@ -49,7 +33,7 @@ static void test_integer_version_updated_conflict_and_missing(void **state)
                                                     set, 1, &next, &f->err));
     assert_fails(SQLOCK_ENOTFOUND,
                  sqlock_tx_version(tx, &table, &none, &seen, &f->err));
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(stock_value(f, 1), 42);
 }
 
@@ -67,7 +51,7 @@ static void test_null_and_greatest_versions_are_refused(void **state)
     (void)sql_run(&f->sql,
                   "UPDATE %s SET version = 9223372036854775807 WHERE id = 2",
                   stock_name(f));
-    tx = begin(f);
+    tx = tx_begin(f);
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     seen.type = SQLOCK_NULL;
@@ -76,7 +60,7 @@ static void test_null_and_greatest_versions_are_refused(void **state)
     assert_ok(sqlock_tx_version(tx, &table, &two, &seen, &f->err));
     assert_fails(SQLOCK_EINVAL, sqlock_tx_update(tx, &table, &two, &seen, NULL,
                                                  0, NULL, &f->err));
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(sql_integer(&f->sql,
                                  "SELECT count(*) FROM %s WHERE "
                                  "version = 9223372036854775807",
@@ -101,7 +85,7 @@ static void test_version_at_its_columns_limit_is_refused(void **state)
     app_open(&app, f->database, f->url);
     if (f->database->bit == ON_MYSQL)
         app_run(&app, "SET sql_mode = ''"); /* cuts to fit */
-    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    tx = tx_adopt(f, &app);
     rc = sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, NULL, &f->err);
     assert_code_of(SQLOCK_EINVAL, SQLOCK_EDATABASE, rc, &f->err);
     (void)sqlock_tx_rollback(tx, NULL);
@@ -127,7 +111,7 @@ static void test_timestamp_versions_always_rise(void **state)
     (void)sql_run(&f->sql,
                   "UPDATE %s SET moment = '2037-01-01 00:00:00' WHERE id = 1",
                   stock_name(f));
-    tx = begin(f);
+    tx = tx_begin(f);
     assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     old = seen;
     for (int i = 0; i < 20; i++) {
@@ -138,16 +122,16 @@ static void test_timestamp_versions_always_rise(void **state)
     }
     assert_fails(SQLOCK_ECONFLICT, sqlock_tx_update(tx, &table, &one, &old,
                                                     NULL, 0, &next, &f->err));
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
 
     /* Behind it, it becomes the clock's. */
-    tx = begin(f);
+    tx = tx_begin(f);
     one = sqlock_integer(2);
     assert_ok(sqlock_tx_version(tx, &table, &one, &seen, &f->err));
     assert_ok(
         sqlock_tx_update(tx, &table, &one, &seen, NULL, 0, &next, &f->err));
     assert_less(seen.integer + INT64_C(86400000000), next.integer);
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
 static void test_state_moves_once(void **state)
@@ -159,7 +143,7 @@ static void test_state_moves_once(void **state)
                                {"a", sqlock_integer(1)}};
     sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
     sqlock_row_version next;
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
 
     table.version_column = "state";
     table.version_kind = SQLOCK_VERSION_STATE;
@@ -174,7 +158,7 @@ static void test_state_moves_once(void **state)
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_update(tx, &table, &one, &next, set + 1, 1, NULL,
                                   &f->err)); /* to which state? */
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
 }
 
 /* Nothing is changed, and the snapshot has the row as it was expected. */
@@ -188,7 +172,6 @@ static void test_state_left_behind_a_snapshot_is_a_conflict(void **state)
     sqlock_row_version fresh = {.type = SQLOCK_TEXT, .text = "new"};
     struct app app;
     struct app other;
-    char seen[16];
     sqlock_tx *tx;
     int rc;
 
@@ -197,11 +180,10 @@ static void test_state_left_behind_a_snapshot_is_a_conflict(void **state)
     app_open(&other, f->database, f->url);
     app_open(&app, f->database, f->url);
     app_begin_at(&app, "REPEATABLE READ");
-    app_text(&app, seen, sizeof seen, "SELECT state FROM %s WHERE id = 1",
-             stock_name(f));
-    assert_string_equal(seen, "new");
+    app_run(&app, "SELECT state FROM %s WHERE id = 1", stock_name(f));
+    assert_string_equal(app.first, "new");
     app_run(&other, "UPDATE %s SET state = 'paid' WHERE id = 1", stock_name(f));
-    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    tx = tx_adopt(f, &app);
     rc = sqlock_tx_update(tx, &table, &one, &fresh, set, 2, NULL, &f->err);
     assert_code(keeps_its_snapshot(f) ? SQLOCK_ERETRY : SQLOCK_ECONFLICT, rc,
                 &f->err);
@@ -338,7 +320,7 @@ static void test_fence_refuses_what_comes_after(void **state)
     sqlock_table table = stock_table(f);
     sqlock_value one = sqlock_integer(1);
     sqlock_value none = sqlock_integer(999);
-    sqlock_tx *tx = begin(f);
+    sqlock_tx *tx = tx_begin(f);
 
     assert_ok(sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err));
     assert_ok(sqlock_tx_fence(tx, &table, &one, 7, "a", &f->err));
@@ -353,7 +335,7 @@ static void test_fence_refuses_what_comes_after(void **state)
                  sqlock_tx_fence(tx, &table, &one, 0, "b", &f->err));
     assert_fails(SQLOCK_EINVAL,
                  sqlock_tx_fence(tx, &table, &one, 9, NULL, &f->err));
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     assert_int_equal(sql_integer(&f->sql, "SELECT fence FROM %s WHERE id = 1",
                                  stock_name(f)),
                      8);
@@ -379,11 +361,11 @@ static void test_fence_columns_from_the_ddl(void **state)
         if (strlen(one_of) > 2)
             (void)sql_run(&f->sql, "%s", one_of);
     sqlock_free(text);
-    tx = begin(f);
+    tx = tx_begin(f);
     assert_ok(sqlock_tx_fence(tx, &table, &one, 3, "a", &f->err));
     assert_fails(SQLOCK_ECONFLICT,
                  sqlock_tx_fence(tx, &table, &one, 2, "a", &f->err));
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     (void)sql_run(&f->sql, "DROP TABLE %s", name);
 }
 
@@ -400,25 +382,25 @@ static void test_row_locks_for_update_and_share(void **state)
     sqlock_tx *other;
 
     app_open(&app, f->database, f->url);
-    assert_ok(sqlock_tx_adopt(&tx, f->a, app.native, &f->err));
+    tx = tx_adopt(f, &app);
     assert_fails(SQLOCK_ENOTFOUND,
                  sqlock_tx_lock_row(tx, &table, &none, false, 0, &f->err));
     assert_ok(sqlock_tx_lock_row(tx, &table, &one, true, 0, &f->err));
     if (f->database->bit != ON_SQLITE) {
-        other = begin(f);
+        other = tx_begin(f);
         assert_ok(sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err));
         assert_fails(SQLOCK_EBUSY, sqlock_tx_lock_row(other, &table, &one,
                                                       false, 0, &f->err));
         assert_fails(SQLOCK_ETIMEDOUT, sqlock_tx_lock_row(other, &table, &one,
                                                           false, 60, &f->err));
-        commit(f, other);
+        assert_ok(sqlock_tx_commit(other, &f->err));
         assert_ok(sqlock_tx_lock_row(tx, &table, &one, false, 0, &f->err));
-        other = begin(f);
+        other = tx_begin(f);
         assert_fails(SQLOCK_EBUSY,
                      sqlock_tx_lock_row(other, &table, &one, true, 0, &f->err));
-        commit(f, other);
+        assert_ok(sqlock_tx_commit(other, &f->err));
     }
-    commit(f, tx);
+    assert_ok(sqlock_tx_commit(tx, &f->err));
     app_close(&app);
 }
 
@@ -451,12 +433,12 @@ static void test_row_deleted_meanwhile_is_missing(void **state)
     app_open(&app, f->database, f->url);
     app_run(&app, "BEGIN");
     app_run(&app, "DELETE FROM %s WHERE id = 1", stock_name(f));
-    waiter.tx = begin(f);
+    waiter.tx = tx_begin(f);
     worker_start(&worker, wait_for_row, &waiter);
     app_run(&app, "COMMIT");
     worker_join(&worker);
     assert_code(SQLOCK_ENOTFOUND, waiter.rc, &waiter.err);
-    commit(f, waiter.tx);
+    assert_ok(sqlock_tx_commit(waiter.tx, &f->err));
     app_close(&app);
 }
 

@@ -174,6 +174,20 @@ void lock_drop(sqlock_lock *lock)
     assert_lock_ok(rc, &err);
 }
 
+void lock_break(struct fixture *fixture, sqlock_lock *lock, bool now)
+{
+    sqlock_break_options expected = SQLOCK_BREAK_INIT;
+    struct row row = fixture_row(fixture, sqlock_name(lock));
+    int rc;
+
+    expected.token = sqlock_token(lock);
+    expected.client_id = row.client;
+    expected.reason = "maintenance";
+    expected.now = now;
+    rc = sqlock_break(fixture->b, sqlock_name(lock), &expected, &fixture->err);
+    assert_lock_ok(rc, &fixture->err);
+}
+
 int lock_try(sqlock_lock *lock, int64_t wait_ms, uint32_t ttl_ms,
              sqlock_error *err)
 {

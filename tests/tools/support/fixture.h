@@ -80,6 +80,10 @@ void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
 #define lock_give(lock) lock_give_at((lock), __FILE__, __LINE__)
 void lock_give_at(sqlock_lock *lock, const char *file, int line);
 
+/* Break the lease in a lock's row, through fixture->b; `now`: at once, and not
+ * when it would have expired. */
+void lock_break(struct fixture *fixture, sqlock_lock *lock, bool now);
+
 /* For a worker: acquire with a TTL (0: the registry's) and a wait. */
 int lock_try(sqlock_lock *lock, int64_t wait_ms, uint32_t ttl_ms,
              sqlock_error *err);
