@@ -25,8 +25,6 @@ static const struct suite_main suite = {
     .layouts = IN_ALL,
     .lanes = 3,
     .stops_servers = true,
-    .test_seconds = TEST_SECONDS,
-    .campaign_seconds = TEST_SECONDS,
 };
 
 int main(int argc, char **argv)

@@ -314,10 +314,6 @@ static const struct suite_main suite = {
     .name = "tls",
     .about = "connections that are to be encrypted and verified",
     .topics = topics,
-    .layouts = IN_SQLOCK,
-    .lanes = 1,
-    .test_seconds = TEST_SECONDS,
-    .campaign_seconds = TEST_SECONDS,
 };
 
 int main(int argc, char **argv)

@@ -11,9 +11,7 @@ static const struct suite_main suite = {
     .about = "waiting on a server that has nothing to wake a waiter with",
     .topics = topics,
     .layouts = IN_ALL,
-    .lanes = 1,
     .test_seconds = 150,
-    .campaign_seconds = 150,
 };
 
 int main(int argc, char **argv)

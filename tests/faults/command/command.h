@@ -83,6 +83,12 @@ pid_t job_process(const struct job *job, const char *name);
  * that takes too long.  The exit status, or 128 and the number of a signal. */
 int job_end(struct job *job);
 
+/* Let sqlock be ended by TERM. */
+void job_terminate(struct job *job);
+
+/* Wait until a command runs that has not begun before, and end it by TERM. */
+void job_expect_start(struct job *job);
+
 /* Whether anyone descends from this process. */
 bool job_is_anyone_left(void);
 

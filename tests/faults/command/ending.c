@@ -83,8 +83,14 @@ static void check_next(struct job *job, struct fixture *f)
     (void)usleep(50000);
     if (last_us >= granted_us || atomic_load(&job->activity->last_us) > last_us)
         report_late(job, granted_us);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
+}
+
+/* And sqlock ends with that status. */
+static void check_end(struct job *job, struct fixture *f, int status)
+{
+    check_next(job, f);
+    assert_int_equal(job_end(job), status);
 }
 
 /* An operator ends the lease, which goes on until its end. */
@@ -92,14 +98,11 @@ static void break_lease(struct fixture *f)
 {
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     sqlock_info *row = NULL;
-    int rc;
 
-    rc = sqlock_show(f->b, f->name, &row, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_show(f->b, f->name, &row, &f->err), &f->err);
     how.token = row->token;
     how.reason = "test";
-    rc = sqlock_break(f->b, f->name, &how, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &how, &f->err), &f->err);
     sqlock_info_free(row, 1);
 }
 
@@ -113,14 +116,13 @@ static void sleep_until_us(int64_t at_us)
         continue;
 }
 
-static void end_sqlock_is_killed(struct fixture *f)
+static void test_F71_sqlock_is_killed(struct fixture *f)
 {
     struct job job;
 
     start(&job, f, NULL);
     assert_int_equal(kill(job.pid, SIGKILL), 0);
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), 128 + SIGKILL);
+    check_end(&job, f, 128 + SIGKILL);
 }
 
 /* Any two of sqlock, the watcher and the supervisor: as all are stopped first,
@@ -145,44 +147,42 @@ static void end_two_are_killed(struct fixture *f, const char *spared,
             assert_int_equal(kill(pids[i], SIGKILL), 0);
     }
     assert_int_equal(kill(spared_pid, SIGCONT), 0);
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), status);
+    check_end(&job, f, status);
 }
 
-static void end_sqlock_and_the_supervisor_are_killed(struct fixture *f)
+static void test_F71_sqlock_and_the_supervisor_are_killed(struct fixture *f)
 {
     end_two_are_killed(f, JOB_WATCHER, 128 + SIGKILL);
 }
 
-static void end_sqlock_and_the_watcher_are_killed(struct fixture *f)
+static void test_F71_sqlock_and_the_watcher_are_killed(struct fixture *f)
 {
     end_two_are_killed(f, JOB_SUPERVISOR, 128 + SIGKILL);
 }
 
-static void end_the_watcher_and_the_supervisor_are_killed(struct fixture *f)
+static void
+test_F71_the_watcher_and_the_supervisor_are_killed(struct fixture *f)
 {
     end_two_are_killed(f, NULL, 71);
 }
 
 /* The other two go on without it. */
-static void end_the_watcher_is_killed(struct fixture *f)
+static void test_F71_the_watcher_is_killed(struct fixture *f)
 {
     struct job job;
 
     start(&job, f, NULL);
     assert_int_equal(kill(job_process(&job, JOB_WATCHER), SIGKILL), 0);
     assert_int_equal(kill(job.pid, SIGKILL), 0);
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), 128 + SIGKILL);
+    check_end(&job, f, 128 + SIGKILL);
 
     fixture_next(f);
     job_run(&job, f, NULL, options, "meek", 1);
     assert_int_equal(kill(job_process(&job, JOB_WATCHER), SIGKILL), 0);
-    assert_int_equal(kill(job.pid, SIGTERM), 0);
-    assert_int_equal(job_end(&job), 128 + SIGTERM);
+    job_terminate(&job);
 }
 
-static void end_sqlock_is_frozen(struct fixture *f)
+static void test_F72_sqlock_is_frozen(struct fixture *f)
 {
     struct job job;
 
@@ -193,29 +193,27 @@ static void end_sqlock_is_frozen(struct fixture *f)
     assert_int_equal(job_end(&job), 76);
 }
 
-static void end_the_lease_is_broken(struct fixture *f)
+static void test_F80_the_lease_is_broken(struct fixture *f)
 {
     struct job job;
 
     start(&job, f, NULL);
     break_lease(f);
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), 76);
+    check_end(&job, f, 76);
 }
 
 /* Sqlock takes over from a supervisor that does nothing. */
-static void end_the_supervisor_is_frozen(struct fixture *f)
+static void test_F72_the_supervisor_is_frozen(struct fixture *f)
 {
     struct job job;
 
     start(&job, f, NULL);
     assert_int_equal(kill(job_process(&job, JOB_SUPERVISOR), SIGSTOP), 0);
     break_lease(f);
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), 76);
+    check_end(&job, f, 76);
 }
 
-static void end_the_network_is_a_black_hole(struct fixture *f)
+static void test_F72_the_network_is_a_black_hole(struct fixture *f)
 {
     struct proxy *proxy = proxy_open(f->database, f->url);
     char url[1024];
@@ -230,7 +228,7 @@ static void end_the_network_is_a_black_hole(struct fixture *f)
     proxy_close(proxy);
 }
 
-static void end_the_server_is_stopped(struct fixture *f)
+static void test_F72_the_server_is_stopped(struct fixture *f)
 {
     struct job job;
     int64_t expires_us;
@@ -245,11 +243,10 @@ static void end_the_server_is_stopped(struct fixture *f)
     expires_us = atomic_load(&job.activity->last_us) + INT64_C(1000) * TTL_MS;
     sleep_until_us(expires_us);
     server_go_on();
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), 76);
+    check_end(&job, f, 76);
 }
 
-static void end_the_file_is_locked(struct fixture *f)
+static void test_F72_the_file_is_locked(struct fixture *f)
 {
     struct job job;
 
@@ -257,12 +254,11 @@ static void end_the_file_is_locked(struct fixture *f)
     assert_lock_ok(sql_begin(&f->sql), &f->sql.err);
     sleep_until_us(fixture_row(f, f->name).expires_us);
     assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
-    check_next(&job, f);
-    assert_int_equal(job_end(&job), 76);
+    check_end(&job, f, 76);
 }
 
 /* Its stderr takes nothing: it acts first, and says why when it can. */
-static void end_killed_and_nobody_reads(struct fixture *f)
+static void test_F71_killed_and_nobody_reads(struct fixture *f)
 {
     struct job job;
 
@@ -275,7 +271,7 @@ static void end_killed_and_nobody_reads(struct fixture *f)
     assert_non_null(strstr(job.said, "sqlock was killed"));
 }
 
-static void end_frozen_and_nobody_reads(struct fixture *f)
+static void test_F72_frozen_and_nobody_reads(struct fixture *f)
 {
     struct job job;
 
@@ -289,7 +285,7 @@ static void end_frozen_and_nobody_reads(struct fixture *f)
     assert_int_equal(job_end(&job), 76);
 }
 
-static void end_broken_and_nobody_reads(struct fixture *f)
+static void test_F80_broken_and_nobody_reads(struct fixture *f)
 {
     struct job job;
 
@@ -304,7 +300,7 @@ static void end_broken_and_nobody_reads(struct fixture *f)
 
 /* Renewals stand still for long enough to be told of, and go on in time: with
  * nobody who reads that, the command goes on, too. */
-static void end_unrenewed_and_nobody_reads(struct fixture *f)
+static void test_F72_unrenewed_and_nobody_reads(struct fixture *f)
 {
     static const char *const long_lease[] = {"-t", "8", "--grace", "0", NULL};
     struct job job;
@@ -321,8 +317,7 @@ static void end_unrenewed_and_nobody_reads(struct fixture *f)
     job_listen(&job);
     job_await(&job, "could not be renewed");
     job_await(&job, "renewed again");
-    assert_int_equal(kill(job.pid, SIGTERM), 0);
-    assert_int_equal(job_end(&job), 128 + SIGTERM);
+    job_terminate(&job);
 }
 
 /* Wait until renewals have moved the lease's end so far. */
@@ -352,92 +347,6 @@ static void end_lost_while_renewed(struct fixture *f, bool is_once)
     assert_non_null(strstr(job.said, "was lost after the command had ended"));
 }
 
-/* A lock of its own each time. */
-static void repeat(void **state, void (*end)(struct fixture *f))
-{
-    struct fixture *f = *state;
-
-    for (unsigned i = 0; i < check_scale(1, ROUNDS); i++) {
-        fixture_next(f);
-        end(f);
-    }
-}
-
-static void test_F71_sqlock_is_killed(void **state)
-{
-    repeat(state, end_sqlock_is_killed);
-}
-
-static void test_F71_sqlock_and_the_supervisor_are_killed(void **state)
-{
-    repeat(state, end_sqlock_and_the_supervisor_are_killed);
-}
-
-static void test_F71_sqlock_and_the_watcher_are_killed(void **state)
-{
-    repeat(state, end_sqlock_and_the_watcher_are_killed);
-}
-
-static void test_F71_the_watcher_and_the_supervisor_are_killed(void **state)
-{
-    repeat(state, end_the_watcher_and_the_supervisor_are_killed);
-}
-
-static void test_F71_the_watcher_is_killed(void **state)
-{
-    repeat(state, end_the_watcher_is_killed);
-}
-
-static void test_F72_sqlock_is_frozen(void **state)
-{
-    repeat(state, end_sqlock_is_frozen);
-}
-
-static void test_F80_the_lease_is_broken(void **state)
-{
-    repeat(state, end_the_lease_is_broken);
-}
-
-static void test_F72_the_supervisor_is_frozen(void **state)
-{
-    repeat(state, end_the_supervisor_is_frozen);
-}
-
-static void test_F72_the_network_is_a_black_hole(void **state)
-{
-    repeat(state, end_the_network_is_a_black_hole);
-}
-
-static void test_F72_the_server_is_stopped(void **state)
-{
-    repeat(state, end_the_server_is_stopped);
-}
-
-static void test_F72_the_file_is_locked(void **state)
-{
-    repeat(state, end_the_file_is_locked);
-}
-
-static void test_F71_killed_and_nobody_reads(void **state)
-{
-    repeat(state, end_killed_and_nobody_reads);
-}
-
-static void test_F72_frozen_and_nobody_reads(void **state)
-{
-    repeat(state, end_frozen_and_nobody_reads);
-}
-
-static void test_F80_broken_and_nobody_reads(void **state)
-{
-    repeat(state, end_broken_and_nobody_reads);
-}
-
-static void test_F72_unrenewed_and_nobody_reads(void **state)
-{
-    repeat(state, end_unrenewed_and_nobody_reads);
-}
-
 static void test_F80_lost_while_renewed(void **state)
 {
     struct fixture *f = *state;
@@ -449,30 +358,36 @@ static void test_F80_lost_while_renewed_when_recorded(void **state)
 {
     struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
-    int rc = sqlock_once_schema_create(f->url, &table, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_schema_create(f->url, &table, &f->err), &f->err);
     end_lost_while_renewed(f, true);
     (void)sql_run(&f->sql, "DROP TABLE %sDONE", f->prefix);
 }
 
 static const struct test tests[] = {
-    TEST(test_F71_sqlock_is_killed),
-    TEST(test_F71_sqlock_and_the_supervisor_are_killed),
-    TEST_ON(test_F71_sqlock_and_the_watcher_are_killed, ON_SQLITE, 0),
-    TEST_ON(test_F71_the_watcher_and_the_supervisor_are_killed, ON_SQLITE, 0),
-    TEST_ON(test_F71_the_watcher_is_killed, ON_SQLITE, 0),
-    TEST(test_F72_sqlock_is_frozen),
-    TEST(test_F80_the_lease_is_broken),
-    TEST(test_F72_the_supervisor_is_frozen),
-    TEST_ON(test_F72_the_network_is_a_black_hole, ON_SERVERS, 0),
-    TEST_STOPPING(test_F72_the_server_is_stopped, ON_SERVERS),
-    TEST_ON(test_F72_the_file_is_locked, ON_SQLITE, 0),
+    TEST_IN_ROUNDS(test_F71_sqlock_is_killed, ON_ALL, ROUNDS),
+    TEST_IN_ROUNDS(test_F71_sqlock_and_the_supervisor_are_killed, ON_ALL,
+                   ROUNDS),
+    TEST_IN_ROUNDS(test_F71_sqlock_and_the_watcher_are_killed, ON_SQLITE,
+                   ROUNDS),
+    TEST_IN_ROUNDS(test_F71_the_watcher_and_the_supervisor_are_killed,
+                   ON_SQLITE, ROUNDS),
+    TEST_IN_ROUNDS(test_F71_the_watcher_is_killed, ON_SQLITE, ROUNDS),
+    TEST_IN_ROUNDS(test_F72_sqlock_is_frozen, ON_ALL, ROUNDS),
+    TEST_IN_ROUNDS(test_F80_the_lease_is_broken, ON_ALL, ROUNDS),
+    TEST_IN_ROUNDS(test_F72_the_supervisor_is_frozen, ON_ALL, ROUNDS),
+    TEST_IN_ROUNDS(test_F72_the_network_is_a_black_hole, ON_SERVERS, ROUNDS),
+    {.name = "test_F72_the_server_is_stopped",
+     .body = test_F72_the_server_is_stopped,
+     .databases = ON_SERVERS,
+     .rounds = ROUNDS,
+     .stops_server = true},
+    TEST_IN_ROUNDS(test_F72_the_file_is_locked, ON_SQLITE, ROUNDS),
     TEST_ON(test_F80_lost_while_renewed, ON_SQLITE, 0),
     TEST_ON(test_F80_lost_while_renewed_when_recorded, ON_SQLITE, 0),
-    TEST_ON(test_F71_killed_and_nobody_reads, ON_SQLITE, 0),
-    TEST_ON(test_F72_frozen_and_nobody_reads, ON_SQLITE, 0),
-    TEST_ON(test_F80_broken_and_nobody_reads, ON_SQLITE, 0),
-    TEST_ON(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, 0),
+    TEST_IN_ROUNDS(test_F71_killed_and_nobody_reads, ON_SQLITE, ROUNDS),
+    TEST_IN_ROUNDS(test_F72_frozen_and_nobody_reads, ON_SQLITE, ROUNDS),
+    TEST_IN_ROUNDS(test_F80_broken_and_nobody_reads, ON_SQLITE, ROUNDS),
+    TEST_IN_ROUNDS(test_F72_unrenewed_and_nobody_reads, ON_SQLITE, ROUNDS),
 };
 const struct topic topic_ending = TOPIC(tests);

@@ -208,6 +208,18 @@ pid_t job_process(const struct job *job, const char *name)
     return pid;
 }
 
+void job_terminate(struct job *job)
+{
+    assert_int_equal(kill(job->pid, SIGTERM), 0);
+    assert_int_equal(job_end(job), 128 + SIGTERM);
+}
+
+void job_expect_start(struct job *job)
+{
+    assert_becomes_true(atomic_load(&job->activity->members) > 0, PATIENCE_MS);
+    job_terminate(job);
+}
+
 bool job_is_anyone_left(void)
 {
     siginfo_t info = {0};

@@ -14,10 +14,8 @@ static const struct suite_main suite = {
     .name = "command",
     .about = "`sqlock run` when servers, holders and supervisors end or stop",
     .topics = topics,
-    .layouts = IN_SQLOCK,
     .lanes = 3,
     .stops_servers = true,
-    .test_seconds = TEST_SECONDS,
     .campaign_seconds = 6000,
 };
 

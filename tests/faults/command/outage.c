@@ -16,37 +16,37 @@ static const char *const patient[] = {"-t", "6", "-w", "300", NULL};
 static const char *const hasty[] = {"-t",  "2",           "-w",
                                     "300", "--fail-fast", NULL};
 
-static void test_a_wait_outlasts_a_silent_server(void **state)
+/* Start it behind a proxy that nothing passes. */
+static struct proxy *start_in_silence(struct job *job, struct fixture *f,
+                                      const char *const *options)
 {
-    struct fixture *f = *state;
     struct proxy *proxy = proxy_open(f->database, f->url);
     char url[1024];
-    struct job job;
 
     assert_non_null(proxy);
     (void)proxy_url(proxy, url, f->url);
     proxy_blackhole(proxy);
-    job_start(&job, f, url, patient, "meek");
+    job_start(job, f, url, options, "meek");
+    return proxy;
+}
+
+static void test_a_wait_outlasts_a_silent_server(void **state)
+{
+    struct job job;
+    struct proxy *proxy = start_in_silence(&job, *state, patient);
+
     job_await(&job, "waiting: ");
     assert_int_equal(atomic_load(&job.activity->members), 0);
     proxy_heal(proxy);
-    assert_becomes_true(atomic_load(&job.activity->members) > 0, PATIENCE_MS);
-    assert_int_equal(kill(job.pid, SIGTERM), 0);
-    assert_int_equal(job_end(&job), 128 + SIGTERM);
+    job_expect_start(&job);
     proxy_close(proxy);
 }
 
 static void test_a_hasty_one_ends_with_the_first_error(void **state)
 {
-    struct fixture *f = *state;
-    struct proxy *proxy = proxy_open(f->database, f->url);
-    char url[1024];
     struct job job;
+    struct proxy *proxy = start_in_silence(&job, *state, hasty);
 
-    assert_non_null(proxy);
-    (void)proxy_url(proxy, url, f->url);
-    proxy_blackhole(proxy);
-    job_start(&job, f, url, hasty, "meek");
     assert_int_equal(job_end(&job), 69);
     proxy_close(proxy);
 }
@@ -62,9 +62,7 @@ static void test_a_wait_outlasts_a_locked_file(void **state)
     job_await(&job, "waiting: ");
     assert_int_equal(atomic_load(&job.activity->members), 0);
     assert_lock_ok(sql_rollback(&f->sql), &f->sql.err);
-    assert_becomes_true(atomic_load(&job.activity->members) > 0, PATIENCE_MS);
-    assert_int_equal(kill(job.pid, SIGTERM), 0);
-    assert_int_equal(job_end(&job), 128 + SIGTERM);
+    job_expect_start(&job);
 }
 
 /* The row keeps the token of the sqlock that had it before the peer. */
@@ -89,9 +87,7 @@ static void test_a_peer_is_named_by_its_client_id(void **state)
                     "11111111-2222-4333-8444-555555555555)");
     assert_null(strstr(job.said, "token"));
     assert_int_equal(peer_release(&peer, f->name), 1);
-    assert_becomes_true(atomic_load(&job.activity->members) > 0, PATIENCE_MS);
-    assert_int_equal(kill(job.pid, SIGTERM), 0);
-    assert_int_equal(job_end(&job), 128 + SIGTERM);
+    job_expect_start(&job);
     lock_drop(lock);
 }
 

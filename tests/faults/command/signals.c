@@ -28,8 +28,7 @@ static void check_free(struct fixture *f)
     sqlock_lock *lock = lock_obtain(f->b, f->name);
 
     assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void check_status(struct job *job, int number, int expected)
@@ -59,8 +58,7 @@ static void test_F73_while_waiting(void **state)
         check_status(&job, number, 128 + number);
     }
     assert_true(sqlock_is_held(holder));
-    lock_give(holder);
-    lock_drop(holder);
+    lock_end(holder);
     check_free(f);
 }
 
@@ -162,10 +160,8 @@ static void test_F73_while_recording(void **state)
     struct fixture *f = *state;
     sqlock_options table = fixture_options(f);
     struct job job;
-    int rc;
 
-    rc = sqlock_once_schema_create(f->url, &table, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_schema_create(f->url, &table, &f->err), &f->err);
     for (unsigned i = 0; i < rounds() * NUMBERS; i++) {
         int number = numbers[i % NUMBERS];
         int status;

@@ -33,14 +33,12 @@ static sqlock_lock *keep(struct fixture *f, sqlock_registry *registry,
 {
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    int rc;
 
     options.ttl_ms = TTL_MS;
     options.auto_renew = true;
     options.on_lost = note;
     options.lost_context = told;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
     return lock;
 }
 

@@ -17,8 +17,8 @@ struct experiment {
     void (*act)(struct fixture *f, void *state);
     /* After it: what there is now. */
     void (*check)(struct fixture *f, void *state);
-    void *state;
-    size_t state_bytes; /* zeroed before each time */
+    size_t state_bytes; /* of what the three are given, zeros before each time;
+                           it is not NULL */
 };
 
 /* Each kind of failure at each of the experiment's calls, and memory that stays

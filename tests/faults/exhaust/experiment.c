@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 #define CALLS_MAX 2000 /* of one experiment: no test without an end */
 #define ROUNDS_MAX 6   /* until nothing is kept that was not before */
@@ -63,17 +63,19 @@ bool exhaust_expect_at(int rc, const sqlock_error *err, const char *call,
 /* One time; false when nothing was left to fail. */
 static bool run_once(struct fixture *f, const struct experiment *experiment)
 {
+    void *state = calloc(1, experiment->state_bytes + 1);
     unsigned failed;
 
-    memset(experiment->state, 0, experiment->state_bytes);
+    assert_non_null(state);
     fixture_next(f);
     now.call[0] = '\0';
     if (experiment->prepare != NULL)
-        experiment->prepare(f, experiment->state);
+        experiment->prepare(f, state);
     exhaust_arm(now.kind, now.nth, now.is_lasting, false);
-    experiment->act(f, experiment->state);
+    experiment->act(f, state);
     failed = exhaust_disarm();
-    experiment->check(f, experiment->state);
+    experiment->check(f, state);
+    free(state);
     return failed > 0;
 }
 
@@ -98,8 +100,7 @@ static void warm_up(struct fixture *f, sqlock_registry *registry)
     lock_take(lock, 0);
     assert_int_equal(sqlock_show(registry, f->name, &row, &f->err), 0);
     sqlock_info_free(row, 1);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void run_kinds(struct fixture *f, const struct experiment *experiment,

@@ -16,13 +16,6 @@ struct life {
     bool is_ghost;      /* because nobody knew of it */
 };
 
-static bool is_free(struct fixture *f)
-{
-    struct row row = fixture_row(f, f->name);
-
-    return !row.exists || row.client[0] == '\0';
-}
-
 /* A held lock's row names this registry as its client. */
 static void check_held(struct fixture *f, const struct life *life,
                        uint32_t times)
@@ -48,7 +41,7 @@ static void check_not_held(struct fixture *f, struct life *life,
     if (may_remain)
         life->may_remain = true;
     else
-        assert_true(is_free(f));
+        assert_true(fixture_is_free(f, f->name));
     exhaust_go_on();
 }
 
@@ -88,12 +81,10 @@ static void live(struct fixture *f, struct life *life,
     check_held(f, life, 1);
     rc = sqlock_acquire(life->lock, 0, NULL, &err);
     assert_true(exhaust_expect(rc, &err));
-    rc = sqlock_renew(life->lock, 0, &err);
-    (void)exhaust_expect(rc, &err);
+    (void)exhaust_expect(sqlock_renew(life->lock, 0, &err), &err);
     check_held(f, life, 2);
     look(f, life);
-    rc = sqlock_release(life->lock, &err);
-    assert_true(exhaust_expect(rc, &err));
+    assert_true(exhaust_expect(sqlock_release(life->lock, &err), &err));
     check_held(f, life, 1);
     rc = sqlock_release(life->lock, &err);
     check_not_held(f, life, !exhaust_expect(rc, &err));
@@ -113,8 +104,7 @@ static void act_life(struct fixture *f, void *state)
         return;
     }
     live(f, life, NULL);
-    rc = sqlock_drop(life->lock, &err);
-    assert_true(exhaust_expect(rc, &err));
+    assert_true(exhaust_expect(sqlock_drop(life->lock, &err), &err));
 }
 
 /* All is well again: the next one has it, at once unless we were told. */
@@ -129,24 +119,20 @@ static void check_life(struct fixture *f, void *state)
     if (life->may_remain && (exhaust_is_lasting() || !life->is_ghost))
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
     lock_take(next, 0);
-    lock_give(next);
-    lock_drop(next);
+    lock_end(next);
     /* A list would become longer from time to time. */
     (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
 }
 
 static void test_the_life_of_a_lock(void **state)
 {
-    struct fixture *f = *state;
-    struct life life;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .act = act_life,
         .check = check_life,
-        .state = &life,
-        .state_bytes = sizeof life,
+        .state_bytes = sizeof(struct life),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 /* ----------------------------------------------------------- kept, and told */
@@ -192,17 +178,14 @@ static void check_renewed(struct fixture *f, void *state)
 
 static void test_the_life_of_a_renewed_lock(void **state)
 {
-    struct fixture *f = *state;
-    struct life life;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_renewed,
         .act = act_renewed,
         .check = check_renewed,
-        .state = &life,
-        .state_bytes = sizeof life,
+        .state_bytes = sizeof(struct life),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 /* ---------------------------------------------------------- somebody's lock */
@@ -241,24 +224,20 @@ static void check_taken(struct fixture *f, void *state)
     assert_string_equal(fixture_row(f, f->name).client, client);
     lock_give(life->other);
     lock_take(life->lock, 0);
-    lock_give(life->lock);
-    lock_drop(life->lock);
+    lock_end(life->lock);
     lock_drop(life->other);
 }
 
 static void test_somebodys_lock(void **state)
 {
-    struct fixture *f = *state;
-    struct life life;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_taken,
         .act = act_taken,
         .check = check_taken,
-        .state = &life,
-        .state_bytes = sizeof life,
+        .state_bytes = sizeof(struct life),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 static const struct test tests[] = {

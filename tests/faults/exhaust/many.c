@@ -85,24 +85,20 @@ static void check_some(struct fixture *f, void *state)
                           "'%s'",
                           f->table, sqlock_key(some->locks[i]));
         lock_take(some->locks[i], 0);
-        lock_give(some->locks[i]);
-        lock_drop(some->locks[i]);
+        lock_end(some->locks[i]);
     }
 }
 
 static void test_several_locks_in_one_call(void **state)
 {
-    struct fixture *f = *state;
-    struct some some;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_some,
         .act = act_some,
         .check = check_some,
-        .state = &some,
-        .state_bytes = sizeof some,
+        .state_bytes = sizeof(struct some),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 /* ------------------------------------------------------- somebody else's -- */
@@ -130,8 +126,7 @@ static void act_broken(struct fixture *f, void *state)
 
     options.token = sqlock_token(broken->lock);
     options.reason = "no memory";
-    rc = sqlock_reap(f->a, 0, &removed, &err);
-    (void)exhaust_expect(rc, &err);
+    (void)exhaust_expect(sqlock_reap(f->a, 0, &removed, &err), &err);
     rc = sqlock_break(f->a, f->name, &options, &err);
     broken->is_broken = exhaust_expect(rc, &err);
 }
@@ -151,17 +146,14 @@ static void check_broken(struct fixture *f, void *state)
 
 static void test_breaking_and_reaping(void **state)
 {
-    struct fixture *f = *state;
-    struct broken broken;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_broken,
         .act = act_broken,
         .check = check_broken,
-        .state = &broken,
-        .state_bytes = sizeof broken,
+        .state_bytes = sizeof(struct broken),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 static const struct test tests[] = {

@@ -29,12 +29,10 @@ static sqlock_stock *open_stock(sqlock_registry *registry,
     sqlock_stock_options options = SQLOCK_STOCK_INIT;
     sqlock_stock *stock = NULL;
     sqlock_error err = {0};
-    int rc;
 
     options.strategy = strategy;
     options.deadline_ms = 1000 * SLOWNESS;
-    rc = sqlock_stock_open(&stock, registry, &options, &err);
-    assert_lock_ok(rc, &err);
+    assert_lock_ok(sqlock_stock_open(&stock, registry, &options, &err), &err);
     return stock;
 }
 
@@ -80,12 +78,10 @@ static void check_open(struct fixture *f, void *state)
 static void test_opening_a_stock(void **state)
 {
     struct fixture *f = *state;
-    struct sale sale;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .act = act_open,
         .check = check_open,
-        .state = &sale,
-        .state_bytes = sizeof sale,
+        .state_bytes = sizeof(struct sale),
     };
 
     make_tables(f);
@@ -163,13 +159,11 @@ static void check_sale(struct fixture *f, void *state)
 
 static void exhaust_sale(struct fixture *f, sqlock_stock_strategy strategy)
 {
-    struct sale sale;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_sale,
         .act = act_sale,
         .check = check_sale,
-        .state = &sale,
-        .state_bytes = sizeof sale,
+        .state_bytes = sizeof(struct sale),
     };
 
     make_tables(f);

@@ -69,27 +69,22 @@ static bool deal_in(struct fixture *f, struct deal *deal, sqlock_tx *tx)
     sqlock_row_version version = {.type = SQLOCK_NULL};
     sqlock_result result = {.rows = 0};
     sqlock_error err = {0};
+    const sqlock_table *table = &deal->table;
     char sql[128];
     int rc;
 
-    rc = sqlock_tx_guard(tx, deal->lock, &err);
-    if (!exhaust_expect(rc, &err))
-        return false;
-    rc = sqlock_tx_lock(tx, names, 2, 0, false, NULL, &err);
-    if (!exhaust_expect(rc, &err))
-        return false;
-    rc = sqlock_tx_lock_row(tx, &deal->table, &key, false, 0, &err);
-    if (!exhaust_expect(rc, &err))
-        return false;
-    rc = sqlock_tx_fence(tx, &deal->table, &key, 7, "me", &err);
-    if (!exhaust_expect(rc, &err))
-        return false;
-    rc = sqlock_tx_version(tx, &deal->table, &key, &version, &err);
-    if (!exhaust_expect(rc, &err))
-        return false;
-    rc =
-        sqlock_tx_update(tx, &deal->table, &key, &version, &set, 1, NULL, &err);
-    if (!exhaust_expect(rc, &err))
+    if (!exhaust_expect(sqlock_tx_guard(tx, deal->lock, &err), &err) ||
+        !exhaust_expect(sqlock_tx_lock(tx, names, 2, 0, false, NULL, &err),
+                        &err) ||
+        !exhaust_expect(sqlock_tx_lock_row(tx, table, &key, false, 0, &err),
+                        &err) ||
+        !exhaust_expect(sqlock_tx_fence(tx, table, &key, 7, "me", &err),
+                        &err) ||
+        !exhaust_expect(sqlock_tx_version(tx, table, &key, &version, &err),
+                        &err) ||
+        !exhaust_expect(
+            sqlock_tx_update(tx, table, &key, &version, &set, 1, NULL, &err),
+            &err))
         return false;
     (void)snprintf(sql, sizeof sql, "SELECT a FROM %s WHERE id = ?",
                    deal->name);
@@ -116,8 +111,7 @@ static void act_deal(struct fixture *f, void *state)
         return;
     }
     if (!deal_in(f, deal, tx)) {
-        rc = sqlock_tx_rollback(tx, &err);
-        (void)exhaust_expect(rc, &err);
+        (void)exhaust_expect(sqlock_tx_rollback(tx, &err), &err);
         return;
     }
     deal->commit = sqlock_tx_commit(tx, &err);
@@ -134,7 +128,6 @@ static int64_t value(struct fixture *f, const struct deal *deal)
 static void check_deal(struct fixture *f, void *state)
 {
     struct deal *deal = state;
-    int rc;
 
     if (deal->is_over && deal->commit == 0)
         assert_int_equal(value(f, deal), AFTER);
@@ -149,39 +142,32 @@ static void check_deal(struct fixture *f, void *state)
             sql_try(&f->sql, NULL, "UPDATE %s SET LOCK_NAME = 'x'", f->table) ==
                 0,
         PATIENCE_MS);
-    rc = sqlock_release(deal->lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_release(deal->lock, &f->err), &f->err);
     lock_drop(deal->lock);
 }
 
 static void test_a_transaction_of_the_registry(void **state)
 {
-    struct fixture *f = *state;
-    struct deal deal;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_deal,
         .act = act_deal,
         .check = check_deal,
-        .state = &deal,
-        .state_bytes = sizeof deal,
+        .state_bytes = sizeof(struct deal),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 static void test_a_transaction_of_the_application(void **state)
 {
-    struct fixture *f = *state;
-    struct deal deal;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_adopted,
         .act = act_deal,
         .check = check_deal,
-        .state = &deal,
-        .state_bytes = sizeof deal,
+        .state_bytes = sizeof(struct deal),
     };
 
-    exhaust_all(f, &experiment);
+    exhaust_all(*state, &experiment);
 }
 
 static const struct test tests[] = {

@@ -81,21 +81,18 @@ static void check_wait(struct fixture *f, void *state)
     if (wait->may_remain)
         (void)sql_run(&f->sql, "DELETE FROM %s", f->table);
     lock_take(wait->lock, 0);
-    lock_give(wait->lock);
-    lock_drop(wait->lock);
+    lock_end(wait->lock);
 }
 
 static void test_a_wait_that_a_release_ends(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = exhaust_options(f);
-    struct wait wait;
-    const struct experiment experiment = {
+    static const struct experiment experiment = {
         .prepare = prepare_wait,
         .act = act_wait,
         .check = check_wait,
-        .state = &wait,
-        .state_bytes = sizeof wait,
+        .state_bytes = sizeof(struct wait),
     };
 
     options.poll_ms = 5;

@@ -34,7 +34,6 @@ static const struct topic *const clock_topics[] = {
 static struct suite_main suite = {
     .name = "fault",
     .topics = topics,
-    .layouts = IN_SQLOCK,
 };
 
 /* -------------------------------------------------------------- one lane -- */

@@ -32,9 +32,7 @@ static const struct suite_main suite = {
     .about =
         "renewal in the background, how a loss is told, many locks at a time",
     .topics = topics,
-    .layouts = IN_SQLOCK,
     .lanes = 4,
-    .test_seconds = TEST_SECONDS,
     .campaign_seconds = 6000,
     .open = open_registries,
 };

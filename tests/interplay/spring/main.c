@@ -21,7 +21,6 @@ static const struct suite_main suite = {
     .topics = topics,
     .databases = ON_SERVERS, /* no Spring service can share a SQLite file */
     .layouts = IN_ALL,
-    .lanes = 1,
     .test_seconds = 900,
     .campaign_seconds = 7200,
     .close = stage_close,

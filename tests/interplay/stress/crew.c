@@ -100,28 +100,18 @@ void yard_open(struct fixture *fixture, const struct database *database,
                sqlock_layout layout)
 {
     static unsigned serial;
-    sqlock_options options;
-    int rc;
+    char prefix[32];
 
-    memset(fixture, 0, sizeof *fixture);
-    fixture->database = database;
-    fixture->layout = layout;
-    fixture->url = database_url(database);
-    (void)snprintf(fixture->prefix, sizeof fixture->prefix, "S%ld_%u_",
-                   (long)getpid(), ++serial);
-    (void)snprintf(fixture->table, sizeof fixture->table, "%sLOCK",
-                   fixture->prefix);
+    (void)snprintf(prefix, sizeof prefix, "S%ld_%u_", (long)getpid(), ++serial);
+    assert_lock_ok(fixture_create(fixture, database, layout, prefix),
+                   &fixture->err);
     fixture_next(fixture);
-    options = fixture_options(fixture);
-    rc = sqlock_schema_create(fixture->url, &options, layout, &fixture->err);
-    assert_lock_ok(rc, &fixture->err);
 }
 
 void yard_close(struct fixture *fixture)
 {
-    int rc = sql_open(&fixture->sql, fixture->database, fixture->url);
-
-    assert_lock_ok(rc, &fixture->sql.err);
+    assert_lock_ok(sql_open(&fixture->sql, fixture->database, fixture->url),
+                   &fixture->sql.err);
     (void)sql_run(&fixture->sql, "DROP TABLE %s", fixture->table);
     sql_close(&fixture->sql);
 }

@@ -302,7 +302,6 @@ static void test_a_killed_holder_blocks_no_longer_than_its_lease(void **state)
     sqlock_lock *lock;
     struct row row;
     int status = 0;
-    int rc;
 
     (void)state;
     yard_open(&yard, current, SQLOCK_LAYOUT_SQLOCK);
@@ -314,8 +313,7 @@ static void test_a_killed_holder_blocks_no_longer_than_its_lease(void **state)
     row = fixture_row(&yard, yard.name);
     yard.a = fixture_registry(&yard, &options);
     lock = lock_obtain(yard.a, yard.name);
-    rc = lock_try(lock, PATIENCE_MS, 0, &yard.err);
-    assert_lock_ok(rc, &yard.err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &yard.err), &yard.err);
     assert_less(row.expires_us, sqlock_token(lock));
     assert_less(row.fence, sqlock_token(lock));
     lock_give(lock);

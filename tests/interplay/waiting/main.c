@@ -17,9 +17,6 @@ static const struct suite_main suite = {
     .name = "waiting",
     .about = "who gets a lock that several wait for, and how a wait ends",
     .topics = topics,
-    .layouts = IN_SQLOCK,
-    .lanes = 1,
-    .test_seconds = TEST_SECONDS,
     .campaign_seconds = 5000,
 };
 

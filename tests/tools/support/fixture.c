@@ -106,23 +106,33 @@ static int give_up(const struct fixture *fixture, const char *what, int rc,
     return -1;
 }
 
-int fixture_open(struct fixture *fixture, const struct database *database,
-                 sqlock_layout layout)
+int fixture_create(struct fixture *fixture, const struct database *database,
+                   sqlock_layout layout, const char *prefix)
 {
     sqlock_options options;
-    int rc;
 
     memset(fixture, 0, sizeof *fixture);
     fixture->database = database;
     fixture->layout = layout;
     fixture->url = database_url(database);
-    (void)snprintf(fixture->prefix, sizeof fixture->prefix, "T%ld_%d_",
-                   (long)getpid(), (int)layout);
+    (void)snprintf(fixture->prefix, sizeof fixture->prefix, "%s", prefix);
     (void)snprintf(fixture->table, sizeof fixture->table, "%sLOCK",
                    fixture->prefix);
     options = fixture_options(fixture);
+    return sqlock_schema_create(fixture->url, &options, layout, &fixture->err);
+}
 
-    rc = sqlock_schema_create(fixture->url, &options, layout, &fixture->err);
+int fixture_open(struct fixture *fixture, const struct database *database,
+                 sqlock_layout layout)
+{
+    sqlock_options options;
+    char prefix[32];
+    int rc;
+
+    (void)snprintf(prefix, sizeof prefix, "T%ld_%d_", (long)getpid(),
+                   (int)layout);
+    rc = fixture_create(fixture, database, layout, prefix);
+    options = fixture_options(fixture);
     if (rc < 0)
         return give_up(fixture, "schema_create", rc, &fixture->err);
     rc = sql_open(&fixture->sql, database, fixture->url);
@@ -290,6 +300,22 @@ bool fixture_is_free(struct fixture *fixture, const char *name)
                        "SELECT COUNT(*) FROM %s WHERE LOCK_KEY = '%s' AND %s "
                        "IS NOT NULL",
                        fixture->table, key, fixture_holder(fixture)) == 0;
+}
+
+void fixture_lock_row(struct fixture *fixture, struct sql *sql,
+                      const sqlock_lock *lock)
+{
+    assert_lock_ok(sql_open(sql, fixture->database, fixture->url), &sql->err);
+    assert_lock_ok(sql_begin(sql), &sql->err);
+    if (lock != NULL)
+        (void)sql_run(sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
+                      fixture->table, sqlock_key(lock));
+}
+
+void fixture_unlock_row(struct sql *sql)
+{
+    assert_lock_ok(sql_rollback(sql), &sql->err);
+    sql_close(sql);
 }
 
 void fixture_await_expiry(struct fixture *fixture, const char *name)

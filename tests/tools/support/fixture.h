@@ -39,6 +39,11 @@ struct fixture {
 
 const char *layout_name(sqlock_layout layout);
 
+/* Create the table alone, with that prefix, of a fixture that is empty
+ * otherwise; return a code. */
+int fixture_create(struct fixture *fixture, const struct database *database,
+                   sqlock_layout layout, const char *prefix);
+
 /* Create the table and open the registries; 0, or -1 with a message printed. */
 int fixture_open(struct fixture *fixture, const struct database *database,
                  sqlock_layout layout);
@@ -80,6 +85,13 @@ void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
 #define lock_give(lock) lock_give_at((lock), __FILE__, __LINE__)
 void lock_give_at(sqlock_lock *lock, const char *file, int line);
 
+/* Release and drop. */
+#define lock_end(lock)                                                         \
+    do {                                                                       \
+        lock_give(lock);                                                       \
+        lock_drop(lock);                                                       \
+    } while (0)
+
 /* Break the lease in a lock's row, through fixture->b; `now`: at once, and not
  * when it would have expired. */
 void lock_break(struct fixture *fixture, sqlock_lock *lock, bool now);
@@ -112,6 +124,12 @@ unsigned fixture_claims_of_many(struct fixture *fixture);
 /* Return SQL for the CLIENT_ID of a row; null where a release has left it in
  * the column. */
 const char *fixture_holder(const struct fixture *fixture);
+
+/* Begin a transaction of somebody else, on a session of its own, that has the
+ * row of the lock locked (NULL: no row); and end it. */
+void fixture_lock_row(struct fixture *fixture, struct sql *sql,
+                      const sqlock_lock *lock);
+void fixture_unlock_row(struct sql *sql);
 
 /* Wait until the database's clock is past the lease's end in the table. */
 void fixture_await_expiry(struct fixture *fixture, const char *name);

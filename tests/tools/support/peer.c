@@ -80,7 +80,9 @@ int peer_acquire(const struct peer *peer, const char *name)
     return rc == SQLOCK_EBUSY ? 0 : rc;
 }
 
-int peer_release(const struct peer *peer, const char *name)
+/* Change its own row of that name; as peer_release(). */
+static int change_own(const struct peer *peer, const char *name,
+                      const char *change)
 {
     char key[SQLOCK_KEY_SIZE];
     int64_t affected = 0;
@@ -88,25 +90,28 @@ int peer_release(const struct peer *peer, const char *name)
 
     key_of(name, key);
     rc = sql_try(peer->sql, &affected,
-                 "DELETE FROM %s WHERE REGION = 'DEFAULT'"
-                 " AND LOCK_KEY = '%s' AND CLIENT_ID = '%s'",
-                 peer->fixture->table, key, peer->client);
+                 "%s WHERE REGION = 'DEFAULT' AND LOCK_KEY = '%s'"
+                 " AND CLIENT_ID = '%s'",
+                 change, key, peer->client);
     return rc < 0 ? rc : (int)affected;
+}
+
+int peer_release(const struct peer *peer, const char *name)
+{
+    char change[80];
+
+    (void)snprintf(change, sizeof change, "DELETE FROM %s",
+                   peer->fixture->table);
+    return change_own(peer, name, change);
 }
 
 int peer_renew(const struct peer *peer, const char *name)
 {
     struct terms terms;
-    char key[SQLOCK_KEY_SIZE];
-    int64_t affected = 0;
-    int rc;
+    char change[320];
 
-    key_of(name, key);
     terms_of(peer, &terms);
-    rc = sql_try(peer->sql, &affected,
-                 "UPDATE %s SET %s = %s WHERE REGION = 'DEFAULT'"
-                 " AND LOCK_KEY = '%s' AND CLIENT_ID = '%s'",
-                 peer->fixture->table, terms.column, terms.written, key,
-                 peer->client);
-    return rc < 0 ? rc : (int)affected;
+    (void)snprintf(change, sizeof change, "UPDATE %s SET %s = %s",
+                   peer->fixture->table, terms.column, terms.written);
+    return change_own(peer, name, change);
 }

@@ -518,14 +518,20 @@ void proxy_arm(struct proxy *proxy, const struct proxy_plan *plan)
     pthread_mutex_unlock(&proxy->mutex);
 }
 
-unsigned proxy_times(struct proxy *proxy)
+/* One of its counts, which its thread changes. */
+static unsigned read_count(struct proxy *proxy, const unsigned *count)
 {
-    unsigned times;
+    unsigned now;
 
     pthread_mutex_lock(&proxy->mutex);
-    times = proxy->times;
+    now = *count;
     pthread_mutex_unlock(&proxy->mutex);
-    return times;
+    return now;
+}
+
+unsigned proxy_times(struct proxy *proxy)
+{
+    return read_count(proxy, &proxy->times);
 }
 
 bool proxy_await(struct proxy *proxy, int64_t timeout_ms)
@@ -533,29 +539,14 @@ bool proxy_await(struct proxy *proxy, int64_t timeout_ms)
     return wait_until(proxy_times(proxy) > 0, timeout_ms);
 }
 
-static unsigned dangling(struct proxy *proxy)
-{
-    unsigned count;
-
-    pthread_mutex_lock(&proxy->mutex);
-    count = proxy->dangling;
-    pthread_mutex_unlock(&proxy->mutex);
-    return count;
-}
-
 bool proxy_await_quiet(struct proxy *proxy, int64_t timeout_ms)
 {
-    return wait_until(dangling(proxy) == 0, timeout_ms);
+    return wait_until(read_count(proxy, &proxy->dangling) == 0, timeout_ms);
 }
 
 unsigned proxy_requests(struct proxy *proxy)
 {
-    unsigned requests;
-
-    pthread_mutex_lock(&proxy->mutex);
-    requests = proxy->requests;
-    pthread_mutex_unlock(&proxy->mutex);
-    return requests;
+    return read_count(proxy, &proxy->requests);
 }
 
 void proxy_blackhole(struct proxy *proxy)

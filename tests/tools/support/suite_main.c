@@ -52,13 +52,29 @@ static void run_test_of_rows(void **state)
     running->function(state);
 }
 
+static void run_rounds(void **state)
+{
+    for (unsigned i = 0; i < check_scale(1, running->rounds); i++) {
+        fixture_next(&fixture);
+        running->body(*state);
+    }
+}
+
+static unsigned seconds(void)
+{
+    unsigned test =
+        suite->test_seconds != 0 ? suite->test_seconds : TEST_SECONDS;
+
+    return check_scale(
+        test, suite->campaign_seconds != 0 ? suite->campaign_seconds : test);
+}
+
 /* cmocka gives the test, and takes what the test is to be given. */
 static int begin_test(void **state)
 {
     running = *state;
     *state = &fixture;
-    (void)alarm(SLOWNESS *
-                check_scale(suite->test_seconds, suite->campaign_seconds));
+    (void)alarm(SLOWNESS * seconds());
     fixture_next(&fixture);
     if (suite->begin != NULL)
         suite->begin(&fixture);
@@ -80,6 +96,8 @@ static bool is_contended(const struct test *test, unsigned layouts,
 {
     if (test->layouts != 0)
         layouts = test->layouts;
+    if (layouts == 0)
+        layouts = IN_SQLOCK;
     return (test->databases & lane->database->bit) != 0 &&
            (layouts & (1u << layout)) != 0 &&
            test->stops_server == lane->stops_server;
@@ -116,6 +134,8 @@ static void prepare(struct CMUnitTest *tests, size_t count)
 
         tests[i].setup_func = begin_test;
         tests[i].teardown_func = end_test;
+        if (test->body != NULL)
+            tests[i].test_func = run_rounds;
         if (test->locks_rows)
             tests[i].test_func = run_test_of_rows;
     }
@@ -179,7 +199,9 @@ static unsigned count_lanes(void)
 
     if (lane_count != 0)
         return (unsigned)lane_count;
-    return given != NULL ? (unsigned)strtoul(given, NULL, 10) : suite->lanes;
+    if (given != NULL)
+        return (unsigned)strtoul(given, NULL, 10);
+    return suite->lanes != 0 ? suite->lanes : 1;
 }
 
 int suite_main(const struct suite_main *main_suite, int argc, char **argv)

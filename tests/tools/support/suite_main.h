@@ -16,6 +16,10 @@
 struct test {
     const char *name;
     CMUnitTestFunction function;
+    /* In place of the function: called once, or so many rounds in a campaign,
+     * each with a new lock name. */
+    void (*body)(struct fixture *fixture);
+    unsigned rounds;
     unsigned databases; /* ON_... */
     unsigned layouts;   /* IN_...; 0: the suite's */
     bool stops_server;  /* nobody else may use it meanwhile */
@@ -41,6 +45,9 @@ struct topic {
 #define TEST_OF_ROWS(function_, databases_, layouts_)                          \
     {.name = #function_, .function = (function_),                              \
      .databases = (databases_), .layouts = (layouts_), .locks_rows = true}
+#define TEST_IN_ROUNDS(body_, databases_, rounds_)                             \
+    {.name = #body_, .body = (body_), .databases = (databases_),               \
+     .rounds = (rounds_)}
 #define TOPIC(tests_)                                                          \
     {.tests = (tests_), .count = sizeof(tests_) / sizeof(tests_)[0]}
 /* clang-format on */
@@ -52,11 +59,13 @@ struct suite_main {
     const char *about;                 /* see program.h */
     const struct topic *const *topics; /* ends with NULL */
     unsigned databases;                /* ON_...: it has tests on; 0: all */
-    unsigned layouts;                  /* of a TEST() */
-    unsigned lanes;                    /* for each database */
+    unsigned layouts;                  /* of a TEST(); 0: IN_SQLOCK */
+    unsigned lanes;                    /* for each database; 0: one */
     bool stops_servers;                /* there are TEST_STOPPING() */
-    unsigned test_seconds;             /* until a test is taken to hang */
-    unsigned campaign_seconds;         /* the same in a campaign */
+    /* Until a test is taken to hang (0: TEST_SECONDS), and in a campaign (0:
+     * the same). */
+    unsigned test_seconds;
+    unsigned campaign_seconds;
     /* Beside the fixture's own; may be NULL. */
     void (*open)(struct fixture *fixture);
     void (*close)(struct fixture *fixture);
