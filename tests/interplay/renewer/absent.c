@@ -57,21 +57,17 @@ static void test_a_thread_that_ended_does_not_keep_its_process_out(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
+    struct absent absent = {.options = told_options(TTL_MS, NULL),
                             .ends = true};
     struct worker worker;
-    int rc;
 
-    absent.options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
     lock_take(lock, 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* Told of the loss first, by a renewal that stops with the thread. */
@@ -83,15 +79,12 @@ static void test_what_a_thread_renewed_ends_with_it(void **state)
     struct absent absent = {.options = renewed_options(RENEWED_MS, &told),
                             .ends = true};
     struct worker worker;
-    int rc;
 
     start_absent(&absent, &worker, lock);
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     assert_int_equal(atomic_load(&told.times), 1);
     assert_int_equal(atomic_load(&told.code), SQLOCK_EEXPIRED);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void test_what_a_registry_keeps_outlives_its_thread(void **state)
@@ -118,16 +111,12 @@ static void test_a_thread_that_comes_back_is_told(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
-                            .times = 2};
+    struct absent absent = {.options = told_options(TTL_MS, NULL), .times = 2};
     struct worker worker;
     char client[SQLOCK_KEY_SIZE];
-    int rc;
 
-    absent.options.auto_renew = false;
     start_absent(&absent, &worker, lock);
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     sqlock_client_id(lock, client);
     atomic_store(&absent.comes_back, true);
     worker_join(&worker);
@@ -137,8 +126,7 @@ static void test_a_thread_that_comes_back_is_told(void **state)
     assert_int_equal(absent.released[1], SQLOCK_ELOST);
     assert_true(sqlock_is_held(lock));
     assert_string_equal(fixture_row(f, f->name).client, client);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* Nobody else came: then it is as ever. */
@@ -146,34 +134,30 @@ static void test_a_thread_that_comes_back_to_its_lock(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct absent absent = {.options = renewed_options(TTL_MS, NULL)};
+    struct absent absent = {.options = told_options(TTL_MS, NULL)};
     struct worker worker;
 
-    absent.options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     fixture_await_expiry(f, f->name);
     atomic_store(&absent.comes_back, true);
     worker_join(&worker);
     assert_int_equal(absent.released[0], SQLOCK_EEXPIRED);
     lock_take(lock, 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void test_requests_go_past_an_absent_holder(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    sqlock_acquire_options options = renewed_options(TTL_MS, NULL);
-    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
+    sqlock_acquire_options options = told_options(TTL_MS, NULL);
+    struct absent absent = {.options = told_options(TTL_MS, NULL),
                             .ends = true};
     sqlock_request *first;
     sqlock_request *second;
     struct worker worker;
     int rc;
 
-    absent.options.auto_renew = false;
-    options.auto_renew = false;
     start_absent(&absent, &worker, lock);
     rc = sqlock_request_acquire(&first, lock, SQLOCK_FOREVER, &options, 0,
                                 &f->err);
@@ -198,17 +182,15 @@ static void test_many_go_past_an_absent_holder(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *locks[2] = {nth_lock(f, f->a, 0), nth_lock(f, f->a, 1)};
-    struct absent absent = {.options = renewed_options(TTL_MS, NULL),
+    struct absent absent = {.options = told_options(TTL_MS, NULL),
                             .ends = true};
     struct worker worker;
     int rc;
 
-    absent.options.auto_renew = false;
     start_absent(&absent, &worker, locks[1]);
     rc = sqlock_acquire_many(locks, 2, PATIENCE_MS, NULL, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
-    rc = sqlock_release_many(locks, 2, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_release_many(locks, 2, NULL, &f->err), &f->err);
     lock_drop(locks[0]);
     lock_drop(locks[1]);
 }

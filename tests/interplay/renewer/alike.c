@@ -44,21 +44,6 @@ static bool is_waited_for(const sqlock_lock *lock)
     return is_waited_for;
 }
 
-/* How often a statement was sent. */
-struct count {
-    const char *text;
-    atomic_uint times;
-};
-
-static int count_text(void *context, const struct tap_event *event)
-{
-    struct count *count = context;
-
-    if (event->call == TAP_EXECUTE && event->text == count->text)
-        (void)atomic_fetch_add(&count->times, 1);
-    return 0;
-}
-
 static void take_locks(struct fixture *f, sqlock_registry *registry,
                        sqlock_lock **locks)
 {
@@ -77,11 +62,10 @@ static void drop_locks(sqlock_lock **locks)
 static void test_many_are_handed_off_to_the_threads_that_wait(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     struct waiting waiting[LOCKS - 1];
     struct worker workers[LOCKS - 1];
-    struct count count = {0};
+    struct spy spy;
     sqlock_lock *locks[LOCKS];
     int results[LOCKS];
 
@@ -91,8 +75,7 @@ static void test_many_are_handed_off_to_the_threads_that_wait(void **state)
         worker_start(&workers[i], wait_for, &waiting[i]);
         assert_becomes_true(is_waited_for(locks[i]), PATIENCE_MS);
     }
-    count.text = census_text(registry, SQLOCK_SQL_HAND_OFF);
-    tap_hooks(count_text, NULL, &count);
+    spy_begin(&spy, registry, SQLOCK_SQL_HAND_OFF);
     assert_lock_ok(sqlock_release_many(locks, LOCKS, results, &f->err),
                    &f->err);
     for (unsigned i = 0; i < LOCKS; i++) {
@@ -101,7 +84,7 @@ static void test_many_are_handed_off_to_the_threads_that_wait(void **state)
     }
     for (unsigned i = 0; i < LOCKS - 1; i++)
         worker_join(&workers[i]);
-    assert_int_equal(atomic_load(&count.times), LOCKS - 1);
+    assert_int_equal(atomic_load(&spy.times), LOCKS - 1);
     tap_hooks(NULL, NULL, NULL);
     drop_locks(locks);
     registry_end(registry);

@@ -155,14 +155,6 @@ static int refuse(void *context, const struct tap_event *event)
                : 0;
 }
 
-static bool is_free(struct fixture *f, const sqlock_lock *lock)
-{
-    return sql_integer(&f->sql,
-                       "SELECT COUNT(*) FROM %s WHERE LOCK_KEY = '%s' AND %s "
-                       "IS NOT NULL",
-                       f->table, sqlock_key(lock), fixture_holder(f)) == 0;
-}
-
 static void test_what_could_not_be_given_back_is_told(void **state)
 {
     struct fixture *f = *state;
@@ -187,9 +179,9 @@ static void test_what_could_not_be_given_back_is_told(void **state)
     assert_int_equal(results[0], SQLOCK_EUNCERTAIN);
     assert_int_equal(results[1], SQLOCK_EBUSY);
     assert_int_equal(sqlock_hold_count(locks[0]), 0);
-    assert_false(is_free(f, locks[0]));
+    assert_false(fixture_is_free(f, sqlock_name(locks[0])));
     atomic_store(&refusal.is_over, true); /* for the background */
-    assert_becomes_true(is_free(f, locks[0]), PATIENCE_MS);
+    assert_becomes_true(fixture_is_free(f, sqlock_name(locks[0])), PATIENCE_MS);
     lock_give(theirs[1]);
     registry_end(registry);
 }

@@ -32,22 +32,9 @@ static sqlock_registry *hasty_registry(struct fixture *f)
     return registry_with(f, STATEMENT_MS);
 }
 
-static bool is_free(struct fixture *f, const char *name)
-{
-    char key[SQLOCK_KEY_SIZE];
-
-    /* In one statement: it may be deleted at any time. */
-    assert_lock_ok(sqlock_key_of(key, name, SQLOCK_KEY_CURRENT, &f->err),
-                   &f->err);
-    return sql_integer(&f->sql,
-                       "SELECT COUNT(*) FROM %s WHERE LOCK_KEY = '%s' AND %s "
-                       "IS NOT NULL",
-                       f->table, key, fixture_holder(f)) == 0;
-}
-
 static void expect_freed(struct fixture *f, const char *name)
 {
-    assert_becomes_true(is_free(f, name), PATIENCE_MS);
+    assert_becomes_true(fixture_is_free(f, name), PATIENCE_MS);
 }
 
 /* ------------------------------------------------ releases that go wrong -- */
@@ -133,12 +120,11 @@ static void test_a_release_that_could_not_be_sent_is_sent_later(void **state)
     assert_int_equal(sqlock_hold_count(lock), 0);
     until = check_deadline_ns(STATEMENT_MS);
     while (check_pause(until))
-        assert_false(is_free(f, f->name));
+        assert_false(fixture_is_free(f, f->name));
     atomic_store(&trouble.times, 0);
     expect_freed(f, f->name);
     lock_take(lock, LONG_TTL_MS);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
@@ -177,14 +163,10 @@ static void test_a_release_of_a_row_that_is_locked(void **state)
     int rc;
 
     lock_take(lock, LONG_TTL_MS);
-    assert_lock_ok(sql_open(&sql, f->database, f->url), &sql.err);
-    assert_lock_ok(sql_begin(&sql), &sql.err);
-    (void)sql_run(&sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-                  f->table, sqlock_key(lock));
+    fixture_lock_row(f, &sql, lock);
     rc = sqlock_release(lock, &f->err);
     assert_code_of(SQLOCK_EBUSY, SQLOCK_EUNCERTAIN, rc, &f->err);
-    assert_lock_ok(sql_rollback(&sql), &sql.err);
-    sql_close(&sql);
+    fixture_unlock_row(&sql);
     expect_freed(f, f->name);
     lock_drop(lock);
     registry_end(registry);
@@ -217,8 +199,7 @@ static int wait_and_release(struct worker *worker)
 /* Waited for, it is released on the session that waited. */
 static void check_retried(struct fixture *f, int code)
 {
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *held = lock_obtain(f->b, f->name);
     struct waiting waiting = {.lock = lock_obtain(registry, f->name)};
     struct trouble trouble = trouble_of(registry, code, 0, 1);
@@ -237,7 +218,7 @@ static void check_retried(struct fixture *f, int code)
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(atomic_load(&waiting.released), 0);
     assert_true(atomic_load(&trouble.times) <= 0);
-    assert_true(is_free(f, f->name));
+    assert_true(fixture_is_free(f, f->name));
     lock_drop(held);
     registry_end(registry);
 }
@@ -334,8 +315,7 @@ static void test_F39_a_claim_that_arrives_after_it_was_told_busy(void **state)
     expect_freed(f, f->name);
     lock_take(theirs, LONG_TTL_MS);
     assert_false(sqlock_is_held(lock));
-    lock_give(theirs);
-    lock_drop(theirs);
+    lock_end(theirs);
     registry_end(registry);
 }
 

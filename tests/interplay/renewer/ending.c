@@ -12,33 +12,10 @@
 #define MANY 40
 #define STOLEN 7
 
-static bool is_free(struct fixture *f, const char *name)
-{
-    struct row row = fixture_row(f, name);
-
-    return !row.exists || row.client[0] == '\0';
-}
-
-/* Counts one statement. */
-struct spy {
-    const char *text;
-    atomic_int times;
-};
-
-static int spy_before(void *context, const struct tap_event *event)
-{
-    struct spy *spy = context;
-
-    if (event->text == spy->text)
-        (void)atomic_fetch_add(&spy->times, 1);
-    return 0;
-}
-
 static void test_close_releases_what_is_renewed(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *third = fixture_registry(f, &options);
+    sqlock_registry *third = renewer_registry(f);
     struct told told = {0};
     sqlock_lock *other;
     char name[96];
@@ -48,11 +25,10 @@ static void test_close_releases_what_is_renewed(void **state)
         take_renewed(nth_lock(f, third, i), LONG_TTL_MS, &told);
     registry_end(third);
     for (i = 0; i < KEPT; i++) {
-        assert_true(is_free(f, nth_name(f, name, i)));
+        assert_true(fixture_is_free(f, nth_name(f, name, i)));
         other = lock_obtain(f->b, nth_name(f, name, i));
         lock_take(other, 0);
-        lock_give(other);
-        lock_drop(other);
+        lock_end(other);
     }
     assert_int_equal(atomic_load(&told.times), 0);
 }
@@ -62,10 +38,8 @@ static void test_close_releases_what_is_renewed(void **state)
 static void test_close_releases_all_in_one_statement(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
-    const char *release = census_text(tapped, SQLOCK_SQL_RELEASE_MANY);
-    struct spy spy = {.text = release};
+    sqlock_registry *tapped = renewer_tapped(f);
+    struct spy spy;
     char name[96];
 
     for (size_t i = 0; i < MANY; i++)
@@ -74,29 +48,27 @@ static void test_close_releases_all_in_one_statement(void **state)
                   "UPDATE %s SET CLIENT_ID = 'thief' WHERE LOCK_KEY = '%s'",
                   f->table, sqlock_key(nth_lock(f, tapped, STOLEN)));
     tap_reset();
-    tap_hooks(spy_before, NULL, &spy);
+    spy_begin(&spy, tapped, SQLOCK_SQL_RELEASE_MANY);
     assert_code(SQLOCK_ELOST, sqlock_registry_close(tapped, &f->err), &f->err);
     tap_hooks(NULL, NULL, NULL);
     assert_int_equal(atomic_load(&spy.times), 1);
     for (size_t i = 0; i < MANY; i++)
-        assert_true(is_free(f, nth_name(f, name, i)) == (i != STOLEN));
+        assert_true(fixture_is_free(f, nth_name(f, name, i)) == (i != STOLEN));
 }
 
 static void test_200_registries_leave_no_thread_and_no_descriptor(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
     size_t threads = 0;
     size_t fds = 0;
     int i;
 
     for (i = 0; i < 201; i++) {
-        sqlock_registry *registry = fixture_registry(f, &options);
+        sqlock_registry *registry = renewer_registry(f);
         sqlock_lock *lock = lock_obtain(registry, f->name);
         int fd;
-        int rc = sqlock_lost_fd(&fd, lock, &f->err);
 
-        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
         take_renewed(lock, RENEWED_MS, NULL);
         if (i % 50 == 0)
             await_renewals(lock, 1);
@@ -203,8 +175,7 @@ static void expect_still_rows(struct fixture *f, sqlock_registry *registry)
         assert_true(row.expires_us == rows[i].expires_us);
         assert_string_equal(row.client, rows[i].client);
     }
-    lock_give(renewed);
-    lock_drop(renewed);
+    lock_end(renewed);
 }
 
 static void test_F4_interrupted_loops_leave_nothing_behind(void **state)

@@ -11,57 +11,22 @@
 
 #include "support/tap.h"
 
-struct flight {
-    const char *renewal;
-    atomic_bool is_contended; /* hold up the next one */
-    atomic_bool is_up;
-    atomic_bool may_land;
-    atomic_bool has_landed;
-};
-
-static int take_off(void *context, const struct tap_event *event)
-{
-    struct flight *flight = context;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-
-    if (event->text != flight->renewal ||
-        !atomic_exchange(&flight->is_contended, false))
-        return 0;
-    atomic_store(&flight->is_up, true);
-    while (!atomic_load(&flight->may_land) && check_pause(until))
-        ;
-    return 0;
-}
-
-static int land(void *context, const struct tap_event *event, int rc)
-{
-    struct flight *flight = context;
-
-    if (event->text == flight->renewal && atomic_load(&flight->may_land))
-        atomic_store(&flight->has_landed, true);
-    return rc;
-}
-
 struct trip {
     sqlock_registry *tapped;
     sqlock_lock *old;
     sqlock_lock *next;
-    struct flight flight;
+    struct barrier flight;
     struct told told;
     struct row row;
 };
 
 static void begin(struct fixture *f, struct trip *trip)
 {
-    sqlock_options options = renewer_options(f);
-
     memset(trip, 0, sizeof *trip);
-    trip->tapped = fixture_tapped(f, &options);
+    trip->tapped = renewer_tapped(f);
     trip->old = lock_obtain(trip->tapped, f->name);
     trip->next = lock_obtain(f->b, f->name);
-    trip->flight.renewal = census_text(trip->tapped, SQLOCK_SQL_RENEW_MANY);
-    atomic_store(&trip->flight.is_contended, true);
-    tap_hooks(take_off, land, &trip->flight);
+    barrier_begin(&trip->flight, trip->tapped, SQLOCK_SQL_RENEW_MANY, false);
     take_renewed(trip->old, 5 * TTL_MS, &trip->told);
     assert_becomes_true(atomic_load(&trip->flight.is_up), PATIENCE_MS);
 }
@@ -73,8 +38,8 @@ static void let_land(struct fixture *f, struct trip *trip)
 
     lock_take(trip->next, LONG_TTL_MS);
     trip->row = fixture_row(f, f->name);
-    atomic_store(&trip->flight.may_land, true);
-    assert_becomes_true(atomic_load(&trip->flight.has_landed), PATIENCE_MS);
+    atomic_store(&trip->flight.may_go, true);
+    assert_becomes_true(atomic_load(&trip->flight.has_passed), PATIENCE_MS);
     row = fixture_row(f, f->name);
     assert_string_equal(row.client, trip->row.client);
     assert_true(row.expires_us == trip->row.expires_us);
@@ -83,8 +48,7 @@ static void let_land(struct fixture *f, struct trip *trip)
 
 static void end(struct trip *trip)
 {
-    lock_give(trip->next);
-    lock_drop(trip->next);
+    lock_end(trip->next);
     registry_end(trip->tapped);
 }
 
@@ -109,8 +73,7 @@ static void test_F4_a_renewal_in_flight_when_the_lock_is_dropped(void **state)
     struct trip trip;
 
     begin(f, &trip);
-    lock_give(trip.old);
-    lock_drop(trip.old);
+    lock_end(trip.old);
     let_land(f, &trip);
     end(&trip);
 }
@@ -127,8 +90,8 @@ static void test_F4_a_renewal_in_flight_over_a_new_acquisition(void **state)
     lock_take(trip.old, LONG_TTL_MS);
     deadline = lock_deadline(trip.old);
     trip.row = fixture_row(f, f->name);
-    atomic_store(&trip.flight.may_land, true);
-    assert_becomes_true(atomic_load(&trip.flight.has_landed), PATIENCE_MS);
+    atomic_store(&trip.flight.may_go, true);
+    assert_becomes_true(atomic_load(&trip.flight.has_passed), PATIENCE_MS);
     assert_true(fixture_row(f, f->name).expires_us == trip.row.expires_us);
     assert_true(sqlock_is_held(trip.old));
     assert_true(lock_deadline(trip.old) == deadline);

@@ -95,8 +95,7 @@ static int take_own(struct worker *worker)
 static sqlock_registry *gather(struct gathering *g, struct fixture *f,
                                unsigned count, bool takes_file)
 {
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
 
     memset(g, 0, sizeof *g);
     g->f = f;
@@ -131,8 +130,7 @@ static void test_writes_that_gather_are_committed_together(void **state)
                     (i == TAKEN ? sqlock_token(other) : g.tokens[i]));
     }
     tap_reset();
-    lock_give(other);
-    lock_drop(other);
+    lock_end(other);
     registry_end(tapped);
 }
 
@@ -268,10 +266,8 @@ static void start_writer(struct queue *queue, size_t i, int64_t timeout_ms)
 static void write_all(struct queue *queue, struct fixture *f, enum late late,
                       int64_t late_timeout_ms)
 {
-    sqlock_options options = renewer_options(f);
-
     memset(queue, 0, sizeof *queue);
-    queue->registry = fixture_tapped(f, &options);
+    queue->registry = renewer_tapped(f);
     queue->late = late;
     for (size_t i = 0; i < WRITERS; i++) {
         struct writer *writer = &queue->writers[i];
@@ -301,10 +297,8 @@ static void check_written(struct queue *queue, size_t i)
 static void end_queue(struct queue *queue)
 {
     tap_reset();
-    for (size_t i = 0; i < WRITERS; i++) {
-        lock_give(queue->writers[i].lock);
-        lock_drop(queue->writers[i].lock);
-    }
+    for (size_t i = 0; i < WRITERS; i++)
+        lock_end(queue->writers[i].lock);
     registry_end(queue->registry);
 }
 

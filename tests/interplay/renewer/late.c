@@ -43,10 +43,9 @@ static void run_round(struct fixture *f, struct sample *samples)
     for (size_t i = 0; i < LEASES; i++) {
         struct sample *sample = &samples[i];
         sqlock_acquire_options options =
-            renewed_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
+            told_options(TTL_MS + 3 * (uint32_t)i, &sample->told);
         int rc;
 
-        options.auto_renew = false;
         atomic_store(&sample->told.times, 0);
         rc = sqlock_acquire(sample->lock, 0, &options, &f->err);
         assert_lock_ok(rc, &f->err);

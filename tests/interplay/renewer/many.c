@@ -32,14 +32,47 @@ static void drop_some(struct some *some)
         lock_drop(some->locks[i]);
 }
 
+/* Of the one that is taken, and of all others. */
+static void expect_results(const struct some *some, int taken, int others)
+{
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(some->results[i], i == TAKEN ? taken : others);
+}
+
+static void expect_none_is_held(const struct some *some)
+{
+    for (size_t i = 0; i < SOME; i++)
+        assert_int_equal(sqlock_hold_count(some->locks[i]), 0);
+}
+
+static void acquire_some(struct fixture *f, struct some *some,
+                         const sqlock_acquire_options *options, int expected)
+{
+    assert_code(expected,
+                sqlock_acquire_many(some->locks, SOME, 0, options,
+                                    some->results, &f->err),
+                &f->err);
+}
+
+static void renew_some(struct fixture *f, struct some *some, int expected)
+{
+    assert_code(expected,
+                sqlock_renew_many(some->locks, SOME, some->results, &f->err),
+                &f->err);
+}
+
+static void release_some(struct fixture *f, struct some *some, int expected)
+{
+    assert_code(expected,
+                sqlock_release_many(some->locks, SOME, some->results, &f->err),
+                &f->err);
+}
+
 static void take_some(struct fixture *f, struct some *some)
 {
-    int rc =
-        sqlock_acquire_many(some->locks, SOME, 0, NULL, some->results, &f->err);
-
-    assert_lock_ok(rc, &f->err);
+    acquire_some(f, some, NULL, 0);
+    expect_results(some, 0, 0);
     for (size_t i = 0; i < SOME; i++) {
-        assert_int_equal(some->results[i], 0);
         assert_true(sqlock_is_held(some->locks[i]));
         assert_int_equal(sqlock_hold_count(some->locks[i]), 1);
     }
@@ -47,13 +80,9 @@ static void take_some(struct fixture *f, struct some *some)
 
 static void give_some(struct fixture *f, struct some *some)
 {
-    int rc = sqlock_release_many(some->locks, SOME, some->results, &f->err);
-
-    assert_lock_ok(rc, &f->err);
-    for (size_t i = 0; i < SOME; i++) {
-        assert_int_equal(some->results[i], 0);
-        assert_int_equal(sqlock_hold_count(some->locks[i]), 0);
-    }
+    release_some(f, some, 0);
+    expect_results(some, 0, 0);
+    expect_none_is_held(some);
 }
 
 static void test_all_are_taken_and_given_back(void **state)
@@ -90,13 +119,10 @@ static void test_all_or_nothing(void **state)
     sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
     struct some mine;
     sqlock_acquire_options options = renewed_options(TTL_MS, NULL);
-    int rc;
 
     obtain_some(f, f->a, &mine);
     lock_take(busy, LONG_TTL_MS);
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, mine.results,
-                             &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    acquire_some(f, &mine, &options, SQLOCK_EBUSY);
     assert_int_equal(mine.results[TAKEN], SQLOCK_EBUSY);
     for (size_t i = 0; i < SOME; i++) {
         char name[96];
@@ -109,8 +135,7 @@ static void test_all_or_nothing(void **state)
             assert_string_equal(row.client, ""); /* free, or gone */
     }
     assert_true(sqlock_is_held(busy));
-    lock_give(busy);
-    lock_drop(busy);
+    lock_end(busy);
     take_some(f, &mine);
     give_some(f, &mine);
     drop_some(&mine);
@@ -130,20 +155,15 @@ static void test_partial_takes_what_is_free(void **state)
     rc = sqlock_acquire_many(mine.locks, SOME, 10, &options, mine.results,
                              &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, &options, mine.results,
-                             &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    acquire_some(f, &mine, &options, SQLOCK_EBUSY);
     for (size_t i = 0; i < SOME; i++) {
         assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_EBUSY : 0);
         assert_int_equal(sqlock_is_held(mine.locks[i]), i != TAKEN);
     }
-    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
-    for (size_t i = 0; i < SOME; i++)
-        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_EOWNER : 0);
+    release_some(f, &mine, SQLOCK_EOWNER);
+    expect_results(&mine, SQLOCK_EOWNER, 0);
     assert_true(sqlock_is_held(busy));
-    lock_give(busy);
-    lock_drop(busy);
+    lock_end(busy);
     drop_some(&mine);
 }
 
@@ -153,25 +173,20 @@ static void test_a_lock_that_is_owned_counts_one_more(void **state)
     sqlock_lock *busy = nth_lock(f, f->b, TAKEN);
     struct some mine;
     int64_t token;
-    int rc;
 
     obtain_some(f, f->a, &mine);
     lock_take(mine.locks[1], LONG_TTL_MS);
     token = sqlock_token(mine.locks[1]);
     /* A call that fails does not count. */
     lock_take(busy, LONG_TTL_MS);
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, mine.results, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    acquire_some(f, &mine, NULL, SQLOCK_EBUSY);
     assert_int_equal(sqlock_hold_count(mine.locks[1]), 1);
     assert_true(sqlock_is_held(mine.locks[1]));
-    lock_give(busy);
-    lock_drop(busy);
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, mine.results, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_end(busy);
+    acquire_some(f, &mine, NULL, 0);
     assert_int_equal(sqlock_hold_count(mine.locks[1]), 2);
     assert_true(sqlock_token(mine.locks[1]) == token);
-    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
-    assert_lock_ok(rc, &f->err);
+    release_some(f, &mine, 0);
     for (size_t i = 0; i < SOME; i++)
         assert_int_equal(sqlock_hold_count(mine.locks[i]), i == 1);
     lock_give(mine.locks[1]);
@@ -190,31 +205,26 @@ static void test_renewing_many_tells_the_one_that_is_lost(void **state)
     struct fixture *f = *state;
     struct some mine;
     int64_t before[SOME];
-    int rc;
 
     obtain_some(f, f->a, &mine);
     take_some(f, &mine);
     for (size_t i = 0; i < SOME; i++)
         before[i] = lock_deadline(mine.locks[i]);
-    rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
-    assert_lock_ok(rc, &f->err);
+    renew_some(f, &mine, 0);
     for (size_t i = 0; i < SOME; i++) {
         assert_int_equal(mine.results[i], 0);
         assert_less(before[i], lock_deadline(mine.locks[i]));
     }
     lose_one(f, &mine);
     for (int round = 0; round < 2; round++) { /* it stays so */
-        rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
-        assert_code(SQLOCK_ELOST, rc, &f->err);
+        renew_some(f, &mine, SQLOCK_ELOST);
         for (size_t i = 0; i < SOME; i++) {
             assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
             assert_int_equal(sqlock_is_held(mine.locks[i]), i != TAKEN);
         }
     }
-    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    for (size_t i = 0; i < SOME; i++)
-        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
+    release_some(f, &mine, SQLOCK_ELOST);
+    expect_results(&mine, SQLOCK_ELOST, 0);
     drop_some(&mine);
 }
 
@@ -225,23 +235,18 @@ static void test_releasing_many_tells_the_one_that_was_lost(void **state)
     struct some mine;
     char name[96];
     struct row row;
-    int rc;
 
     obtain_some(f, f->a, &mine);
     take_some(f, &mine);
     lose_one(f, &mine);
     lock_take(next, LONG_TTL_MS); /* somebody else has it by now */
     row = fixture_row(f, nth_name(f, name, TAKEN));
-    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    for (size_t i = 0; i < SOME; i++) {
-        assert_int_equal(mine.results[i], i == TAKEN ? SQLOCK_ELOST : 0);
-        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
-    }
+    release_some(f, &mine, SQLOCK_ELOST);
+    expect_results(&mine, SQLOCK_ELOST, 0);
+    expect_none_is_held(&mine);
     assert_string_equal(fixture_row(f, name).client, row.client);
     assert_true(fixture_row(f, name).expires_us == row.expires_us);
-    lock_give(next);
-    lock_drop(next);
+    lock_end(next);
     drop_some(&mine);
 }
 
@@ -259,16 +264,12 @@ static void test_leases_that_ran_out_are_told_so(void **state)
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < SOME; i++)
         fixture_await_expiry(f, nth_name(f, name, i));
-    rc = sqlock_renew_many(mine.locks, SOME, mine.results, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    renew_some(f, &mine, SQLOCK_EEXPIRED);
     rc = sqlock_acquire_many(mine.locks, SOME, 0, NULL, NULL, &f->err);
     assert_code(SQLOCK_EEXPIRED, rc, &f->err);
-    rc = sqlock_release_many(mine.locks, SOME, mine.results, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
-    for (size_t i = 0; i < SOME; i++) {
-        assert_int_equal(mine.results[i], SQLOCK_EEXPIRED);
-        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
-    }
+    release_some(f, &mine, SQLOCK_EEXPIRED);
+    expect_results(&mine, SQLOCK_EEXPIRED, SQLOCK_EEXPIRED);
+    expect_none_is_held(&mine);
     drop_some(&mine);
 }
 
@@ -287,8 +288,7 @@ static void expect_refused(struct fixture *f, sqlock_lock *const *locks,
 static void test_what_is_refused(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     static sqlock_lock *crowd[SQLOCK_MANY_MAX + 1];
     struct some mine;
     sqlock_lock *odd[3];
@@ -314,8 +314,7 @@ static void test_what_is_refused(void **state)
     rc = sqlock_acquire_many(mine.locks, SOME, -2, NULL, NULL, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_int_equal(tap_sent(), 0);
-    for (size_t i = 0; i < SOME; i++)
-        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+    expect_none_is_held(&mine);
     drop_some(&mine);
     registry_end(tapped);
 }
@@ -323,8 +322,7 @@ static void test_what_is_refused(void **state)
 static void test_one_statement_for_all(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     struct some mine;
 
     obtain_some(f, tapped, &mine);
@@ -356,13 +354,11 @@ static int dawdle(void *context, const struct tap_event *event, int rc)
 static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
     sqlock_acquire_options how = SQLOCK_ACQUIRE_INIT;
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     const char *claim = census_text(tapped, SQLOCK_SQL_CLAIM_MANY);
     struct some mine;
     char name[96];
-    int rc;
 
     obtain_some(f, tapped, &mine);
     how.ttl_ms = TTL_MS / 2;
@@ -374,18 +370,15 @@ static void test_a_claim_that_outlasts_its_leases_is_given_back(void **state)
 
         tap_hooks(NULL, dawdle, claim_text.context);
     }
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, &how, mine.results, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+    acquire_some(f, &mine, &how, SQLOCK_ETIMEDOUT);
     for (size_t i = 0; i < SOME; i++) {
         assert_true(mine.results[i] < 0);
         assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
         assert_string_equal(fixture_row(f, nth_name(f, name, i)).client, "");
     }
     how.partial = true;
-    rc = sqlock_acquire_many(mine.locks, SOME, 0, &how, mine.results, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    for (size_t i = 0; i < SOME; i++)
-        assert_int_equal(sqlock_hold_count(mine.locks[i]), 0);
+    acquire_some(f, &mine, &how, SQLOCK_ETIMEDOUT);
+    expect_none_is_held(&mine);
     tap_reset();
     drop_some(&mine);
     registry_end(tapped);
@@ -416,19 +409,16 @@ static void check_none_is_held(struct fixture *f, struct some *some)
     char name[96];
 
     for (size_t i = 0; i < SOME; i++) {
-        struct row row = fixture_row(f, nth_name(f, name, i));
-
         assert_int_equal(sqlock_hold_count(some->locks[i]), 0);
         assert_int_equal(some->results[i], SQLOCK_ERESOURCE);
-        assert_true(!row.exists || row.client[0] == '\0');
+        assert_true(fixture_is_free(f, nth_name(f, name, i)));
     }
 }
 
 static void test_what_cannot_be_renewed_is_not_held(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *third = fixture_registry(f, &options);
+    sqlock_registry *third = renewer_registry(f);
     struct some some;
     int rc;
 

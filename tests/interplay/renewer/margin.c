@@ -80,8 +80,7 @@ static void test_one_lease_keeps_its_margin(void **state)
     expect_margin(f, lock, f->name, MARGIN_MS);
     assert_lock_ok(sqlock_renew(lock, 2 * RENEWED_MS, &f->err), &f->err);
     expect_margin(f, lock, f->name, MARGIN_MS);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
@@ -96,8 +95,7 @@ static void test_a_renewed_lease_keeps_its_margin(void **state)
         await_renewals(lock, 1);
         expect_margin(f, lock, f->name, MARGIN_MS);
     }
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
@@ -117,42 +115,14 @@ static void test_many_leases_keep_their_margin(void **state)
     assert_lock_ok(rc, &f->err);
     for (size_t i = 0; i < MANY; i++)
         expect_margin(f, locks[i], nth_name(f, name, i), MARGIN_MS);
-    rc = sqlock_renew_many(locks, MANY, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew_many(locks, MANY, NULL, &f->err), &f->err);
     for (size_t i = 0; i < MANY; i++)
         expect_margin(f, locks[i], nth_name(f, name, i), MARGIN_MS);
-    rc = sqlock_release_many(locks, MANY, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_release_many(locks, MANY, NULL, &f->err), &f->err);
     registry_end(registry);
 }
 
 /* ------------------------------------------------ rows that are passed over */
-
-static void open_stranger(struct fixture *f, struct sql *sql, sqlock_lock *lock)
-{
-    int rc = sql_open(sql, f->database, f->url);
-
-    assert_lock_ok(rc, &sql->err);
-    assert_lock_ok(sql_begin(sql), &sql->err);
-    (void)sql_run(sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-                  f->table, sqlock_key(lock));
-}
-
-static void end_stranger(struct sql *sql)
-{
-    assert_lock_ok(sql_rollback(sql), &sql->err);
-    sql_close(sql);
-}
-
-static bool is_alone(sqlock_lock *lock)
-{
-    bool alone;
-
-    pthread_mutex_lock(&lock->entry->mutex);
-    alone = lock->entry->renewals == NULL;
-    pthread_mutex_unlock(&lock->entry->mutex);
-    return alone;
-}
 
 /* Renewals are tried until the loss; none moves the deadline by one ms. */
 static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
@@ -164,7 +134,7 @@ static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
     int64_t last;
 
     take_renewed(lock, RENEWED_MS, &told); /* its margin is a twentieth */
-    open_stranger(f, &sql, lock);
+    fixture_lock_row(f, &sql, lock);
     /* One that was carried out before may not have been answered yet. */
     assert_becomes_true(is_alone(lock), PATIENCE_MS);
     last = lock_deadline(lock);
@@ -175,7 +145,7 @@ static void test_a_lease_that_is_passed_over_keeps_its_margin(void **state)
         last = deadline;
         expect_margin(f, lock, f->name, RENEWED_MS / 20);
     }
-    end_stranger(&sql);
+    fixture_unlock_row(&sql);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
@@ -194,7 +164,7 @@ static void test_a_renewal_that_was_passed_over_is_told(void **state)
         locks[i] = nth_lock(f, f->a, i);
         lock_take(locks[i], LONG_TTL_MS);
     }
-    open_stranger(f, &sql, locks[1]);
+    fixture_lock_row(f, &sql, locks[1]);
     for (size_t i = 0; i < MANY; i++)
         before[i] = lock_deadline(locks[i]);
     rc = sqlock_renew_many(locks, MANY, results, &f->err);
@@ -204,17 +174,13 @@ static void test_a_renewal_that_was_passed_over_is_told(void **state)
         assert_true(lock_deadline(locks[i]) == before[i] ||
                     (i != 1 && lock_deadline(locks[i]) > before[i]));
     }
-    rc = sqlock_renew(locks[1], 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_code(SQLOCK_EBUSY, sqlock_renew(locks[1], 0, &f->err), &f->err);
     assert_true(lock_deadline(locks[1]) == before[1]);
-    end_stranger(&sql);
-    rc = sqlock_renew_many(locks, MANY, results, &f->err);
-    assert_lock_ok(rc, &f->err);
+    fixture_unlock_row(&sql);
+    assert_lock_ok(sqlock_renew_many(locks, MANY, results, &f->err), &f->err);
     assert_less(before[1], lock_deadline(locks[1]));
-    for (size_t i = 0; i < MANY; i++) {
-        lock_give(locks[i]);
-        lock_drop(locks[i]);
-    }
+    for (size_t i = 0; i < MANY; i++)
+        lock_end(locks[i]);
 }
 
 /* ------------------------------------------------------- leases within it */
@@ -233,16 +199,14 @@ static void test_a_lease_within_the_margin_is_refused(void **state)
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     how.ttl_ms = 400;
-    rc = sqlock_acquire(lock, 0, &how, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_code(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &how, &f->err), &f->err);
     assert_contains(f->err.message, "margin_ms");
     rc = sqlock_acquire_many(&lock, 1, 0, &how, NULL, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_false(fixture_row(f, f->name).exists);
     lock_take(lock, RENEWED_MS);
     deadline = lock_deadline(lock);
-    rc = sqlock_renew(lock, 399, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_code(SQLOCK_EINVAL, sqlock_renew(lock, 399, &f->err), &f->err);
     assert_true(lock_deadline(lock) == deadline);
     lock_give(lock);
     registry_end(registry);

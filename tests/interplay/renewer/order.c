@@ -106,8 +106,7 @@ static int wait_for_all(struct worker *worker)
 
 static void check_wait(struct fixture *f, int64_t wait_ms, bool is_granting)
 {
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     sqlock_lock *busy = nth_lock(f, f->b, SET / 2);
     struct wait wait = {.wait_ms = wait_ms};
     struct worker worker;

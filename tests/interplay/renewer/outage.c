@@ -16,25 +16,6 @@ static bool row_ends_after(struct fixture *f, sqlock_lock *lock, int64_t us)
 
 /* ------------------------------------------------ all connections in use -- */
 
-struct jam {
-    const char *text; /* of the statement that does not come back */
-    atomic_bool is_in;
-    atomic_bool is_over;
-};
-
-static int stay(void *context, const struct tap_event *event)
-{
-    struct jam *jam = context;
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-
-    if (event->text != jam->text)
-        return 0;
-    atomic_store(&jam->is_in, true);
-    while (!atomic_load(&jam->is_over) && check_pause(until))
-        ;
-    return 0;
-}
-
 static int show_row(struct worker *worker)
 {
     sqlock_info *row = NULL;
@@ -48,7 +29,7 @@ static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = renewer_options(f);
-    struct jam jam = {0};
+    struct barrier jam;
     struct told told = {0};
     struct worker worker;
     sqlock_registry *tapped;
@@ -59,19 +40,17 @@ static void test_F35_renewals_do_not_wait_for_the_pool(void **state)
     tapped = fixture_tapped(f, &options);
     lock = lock_obtain(tapped, f->name);
     take_renewed(lock, RENEWED_MS, &told);
-    jam.text = census_text(tapped, SQLOCK_SQL_READ);
-    tap_hooks(stay, NULL, &jam);
+    barrier_begin(&jam, tapped, SQLOCK_SQL_READ, false);
     worker_start(&worker, show_row, tapped);
-    assert_becomes_true(atomic_load(&jam.is_in), PATIENCE_MS);
+    assert_becomes_true(atomic_load(&jam.is_up), PATIENCE_MS);
     ends = fixture_row(f, f->name).expires_us;
     assert_becomes_true(row_ends_after(f, lock, ends + RENEWED_MS * 1000),
                         PATIENCE_MS);
-    assert_false(atomic_load(&jam.is_over));
-    atomic_store(&jam.is_over, true);
+    assert_false(atomic_load(&jam.may_go));
+    atomic_store(&jam.may_go, true);
     worker_join(&worker);
     assert_int_equal(atomic_load(&told.times), 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(tapped);
 }
 
@@ -121,8 +100,7 @@ static int cut_after(void *context, const struct tap_event *event, int rc)
 
 static void check_breakage(struct fixture *f, struct breakage *breakage)
 {
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
     struct told told = {0};
     int64_t ends;
@@ -136,8 +114,7 @@ static void check_breakage(struct fixture *f, struct breakage *breakage)
     tap_hooks(NULL, NULL, NULL);
     assert_true(atomic_load(&breakage->broken) >= 4);
     assert_int_equal(atomic_load(&told.times), 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(tapped);
 }
 

@@ -19,41 +19,6 @@
 #define LONG_MS (40000 * SLOWNESS)
 #define SHORT_MS (LONG_MS / 2)
 
-enum place { BEFORE, AFTER }; /* the database */
-
-struct traffic {
-    const char *slow; /* the statement that is held up, once */
-    enum place place;
-    atomic_bool is_contended;
-    atomic_bool is_up;
-    atomic_bool may_go;
-};
-
-static void hold_up(struct traffic *traffic, const struct tap_event *event,
-                    enum place place)
-{
-    int64_t until = check_deadline_ns(PATIENCE_MS);
-
-    if (place != traffic->place || event->text != traffic->slow ||
-        !atomic_exchange(&traffic->is_contended, false))
-        return;
-    atomic_store(&traffic->is_up, true);
-    while (!atomic_load(&traffic->may_go) && check_pause(until))
-        ;
-}
-
-static int on_the_way(void *context, const struct tap_event *event)
-{
-    hold_up(context, event, BEFORE);
-    return 0;
-}
-
-static int on_the_way_back(void *context, const struct tap_event *event, int rc)
-{
-    hold_up(context, event, AFTER);
-    return rc;
-}
-
 /* The holder's remaining time is shorter than the row's. */
 static void expect_truth(struct fixture *f, sqlock_lock *lock)
 {
@@ -64,23 +29,13 @@ static void expect_truth(struct fixture *f, sqlock_lock *lock)
     assert_less(told_us, fixture_row(f, f->name).expires_us - now_us);
 }
 
-static bool is_alone(sqlock_lock *lock)
-{
-    bool alone;
-
-    pthread_mutex_lock(&lock->entry->mutex);
-    alone = lock->entry->renewals == NULL;
-    pthread_mutex_unlock(&lock->entry->mutex);
-    return alone;
-}
-
 /* ---------------------------------------------------------------- the scene */
 
 struct scene {
     sqlock_registry *tapped;
     sqlock_lock *lock;
     sqlock_lock *beside; /* held, too; renewed together with it */
-    struct traffic traffic;
+    struct barrier traffic;
     struct worker worker;
     uint32_t ttl_ms; /* for which the worker renews */
 };
@@ -107,20 +62,9 @@ static void close_scene(struct fixture *f, struct scene *scene)
         worker_join(&scene->worker);
     assert_becomes_true(is_alone(scene->lock), PATIENCE_MS);
     expect_truth(f, scene->lock);
-    lock_give(scene->beside);
-    lock_drop(scene->beside);
-    lock_give(scene->lock);
-    lock_drop(scene->lock);
+    lock_end(scene->beside);
+    lock_end(scene->lock);
     registry_end(scene->tapped);
-}
-
-static void watch_for(struct scene *scene, sqlock_statement_kind slow,
-                      enum place place)
-{
-    scene->traffic.slow = census_text(scene->tapped, slow);
-    scene->traffic.place = place;
-    atomic_store(&scene->traffic.is_contended, true);
-    tap_hooks(on_the_way, on_the_way_back, &scene->traffic);
 }
 
 static int renew_once(struct worker *worker)
@@ -143,21 +87,19 @@ static int renew_many_once(struct worker *worker)
 
 /* Another thread renews it, and is held up there. */
 static void renew_beside(struct scene *scene, int (*body)(struct worker *),
-                         uint32_t ttl_ms, enum place place)
+                         uint32_t ttl_ms, bool is_after)
 {
     scene->ttl_ms = ttl_ms;
-    watch_for(scene,
-              body == renew_once ? SQLOCK_SQL_RENEW : SQLOCK_SQL_RENEW_MANY,
-              place);
+    barrier_begin(&scene->traffic, scene->tapped,
+                  body == renew_once ? SQLOCK_SQL_RENEW : SQLOCK_SQL_RENEW_MANY,
+                  is_after);
     worker_start(&scene->worker, body, scene);
     assert_becomes_true(atomic_load(&scene->traffic.is_up), PATIENCE_MS);
 }
 
 static void renew(struct fixture *f, struct scene *scene, uint32_t ttl_ms)
 {
-    int rc = sqlock_renew(scene->lock, ttl_ms, &f->err);
-
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(scene->lock, ttl_ms, &f->err), &f->err);
 }
 
 /* ---------------------------------------------------------------- the tests */
@@ -169,7 +111,7 @@ static void test_the_renewers_answer_comes_last(void **state)
     struct scene scene;
 
     open_scene(f, &scene, LONG_MS);
-    watch_for(&scene, SQLOCK_SQL_RENEW_MANY, AFTER);
+    barrier_begin(&scene.traffic, scene.tapped, SQLOCK_SQL_RENEW_MANY, true);
     (void)make_due(scene.lock);
     assert_becomes_true(atomic_load(&scene.traffic.is_up), PATIENCE_MS);
     renew(f, &scene, SHORT_MS);
@@ -185,7 +127,7 @@ static void test_a_longer_renewal_is_answered_after_the_renewers(void **state)
     struct scene scene;
 
     open_scene(f, &scene, SHORT_MS);
-    renew_beside(&scene, renew_once, LONG_MS, AFTER);
+    renew_beside(&scene, renew_once, LONG_MS, true);
     renew_now(scene.lock);
     expect_truth(f, scene.lock);
     atomic_store(&scene.traffic.may_go, true);
@@ -203,7 +145,7 @@ static void test_one_of_many_is_answered_after_a_shorter_one(void **state)
     struct scene scene;
 
     open_scene(f, &scene, LONG_MS);
-    renew_beside(&scene, renew_many_once, 0, AFTER);
+    renew_beside(&scene, renew_many_once, 0, true);
     renew(f, &scene, SHORT_MS);
     expect_truth(f, scene.lock);
     close_scene(f, &scene);
@@ -215,7 +157,7 @@ static void test_two_threads_renew_one_lease(void **state)
     struct scene scene;
 
     open_scene(f, &scene, LONG_MS);
-    renew_beside(&scene, renew_once, LONG_MS + 1, AFTER);
+    renew_beside(&scene, renew_once, LONG_MS + 1, true);
     renew(f, &scene, SHORT_MS);
     expect_truth(f, scene.lock);
     close_scene(f, &scene);
@@ -228,7 +170,7 @@ static void test_a_shorter_renewal_that_has_no_answer_yet(void **state)
     struct scene scene;
 
     open_scene(f, &scene, LONG_MS);
-    renew_beside(&scene, renew_once, SHORT_MS, AFTER);
+    renew_beside(&scene, renew_once, SHORT_MS, true);
     expect_truth(f, scene.lock);
     close_scene(f, &scene);
 }
@@ -240,7 +182,7 @@ static void test_a_shorter_renewal_that_has_not_arrived_yet(void **state)
     struct scene scene;
 
     open_scene(f, &scene, LONG_MS);
-    renew_beside(&scene, renew_once, SHORT_MS, BEFORE);
+    renew_beside(&scene, renew_once, SHORT_MS, false);
     renew_now(scene.lock);
     assert_less(sqlock_remaining_ms(scene.lock), SHORT_MS);
     renew(f, &scene, LONG_MS);
@@ -250,9 +192,9 @@ static void test_a_shorter_renewal_that_has_not_arrived_yet(void **state)
 
 static int refuse(void *context, const struct tap_event *event)
 {
-    struct traffic *traffic = context;
+    struct barrier *traffic = context;
 
-    return event->text == traffic->slow ? SQLOCK_EDATABASE : 0;
+    return event->text == traffic->text ? SQLOCK_EDATABASE : 0;
 }
 
 /* Nothing has become of it: the lease is as it was.  Not a lease with
@@ -266,7 +208,7 @@ static void test_a_shorter_renewal_that_is_refused(void **state)
     open_scene(f, &scene, LONG_MS);
     lock_give(scene.lock);
     lock_take(scene.lock, LONG_MS);
-    scene.traffic.slow = census_text(scene.tapped, SQLOCK_SQL_RENEW);
+    scene.traffic.text = census_text(scene.tapped, SQLOCK_SQL_RENEW);
     tap_hooks(refuse, NULL, &scene.traffic);
     rc = sqlock_renew(scene.lock, SHORT_MS, &f->err);
     assert_code(SQLOCK_EDATABASE, rc, &f->err);

@@ -96,15 +96,13 @@ static int64_t count_with(struct fixture *f, const char *how, int expected)
     int64_t began;
     int64_t seen;
     pid_t pid;
-    int rc;
 
     (void)sql_run(&f->sql, "UPDATE %sCOUNTER SET N = 0", f->prefix);
     pid = start_holder(f, how);
     assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
     assert_true(WIFSTOPPED(status));
     began = lk_boottime_ns();
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     seen = sql_integer(&f->sql, "SELECT N FROM %sCOUNTER", f->prefix);
     (void)sql_run(&f->sql, "UPDATE %sCOUNTER SET N = %lld", f->prefix,
                   (long long)seen + 1);

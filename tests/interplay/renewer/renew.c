@@ -12,8 +12,7 @@
 static void test_a_lease_is_not_renewed_unless_asked_for(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
     size_t threads = check_entries("/proc/self/task");
     int64_t deadline;
@@ -49,7 +48,6 @@ static void test_a_renewed_lease_outlives_its_ttl_many_times(void **state)
     struct told told = {0};
     struct row first;
     int64_t token;
-    int rc;
 
     take_renewed(lock, RENEWED_MS, &told);
     token = sqlock_token(lock);
@@ -57,8 +55,7 @@ static void test_a_renewed_lease_outlives_its_ttl_many_times(void **state)
     assert_becomes_true(
         row_ends_after(f, lock, first.expires_us + RENEWED_MS * 3 / 2 * 1000),
         PATIENCE_MS);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_code(SQLOCK_EBUSY, lock_try(other, 0, 0, &f->err), &f->err);
     assert_true(sqlock_token(lock) == token);
     assert_string_equal(fixture_row(f, f->name).client, first.client);
     assert_int_equal(atomic_load(&told.times), 0);
@@ -74,8 +71,7 @@ static void test_a_renewed_lease_outlives_its_ttl_many_times(void **state)
 static void test_one_statement_renews_all(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     sqlock_lock *locks[SOME];
     struct census census = {0};
     size_t i;
@@ -95,10 +91,8 @@ static void test_one_statement_renews_all(void **state)
         assert_true(sqlock_is_held(locks[i]));
     /* Nothing but renewals was sent, except by SQLite's BEGIN and COMMIT. */
     assert_true(tap_count(TAP_EXECUTE) <= atomic_load(&census.renewals) + 1);
-    for (i = 0; i < SOME; i++) {
-        lock_give(locks[i]);
-        lock_drop(locks[i]);
-    }
+    for (i = 0; i < SOME; i++)
+        lock_end(locks[i]);
     registry_end(tapped);
 }
 
@@ -108,8 +102,7 @@ static void test_one_statement_renews_all(void **state)
 static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *brief = nth_lock(f, tapped, 0);
     sqlock_lock *lasting = nth_lock(f, tapped, 1);
     struct census census = {.key = sqlock_key(lasting)};
@@ -144,8 +137,7 @@ static void test_each_lease_is_renewed_by_its_own_ttl(void **state)
 static void test_a_brief_lease_is_renewed_beside_one_of_an_hour(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *brief = nth_lock(f, registry, 0);
     sqlock_lock *lasting = nth_lock(f, registry, 1);
     struct told told = {0};
@@ -168,26 +160,21 @@ static void test_a_brief_lease_is_renewed_beside_one_of_an_hour(void **state)
 static void test_a_renewed_lease_gets_a_shorter_time(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    int rc;
 
     take_renewed(lock, HOUR_MS, NULL);
     renew_now(lock);
-    rc = sqlock_renew(lock, RENEWED_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(lock, RENEWED_MS, &f->err), &f->err);
     await_renewals(lock, 2);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
 static void test_F4_nothing_is_renewed_after_its_release(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = renewer_tapped(f);
     sqlock_lock *given = nth_lock(f, tapped, 0);
     sqlock_lock *renewed = nth_lock(f, tapped, 1);
     struct census census = {.key = sqlock_key(given)};
@@ -217,14 +204,11 @@ static void test_a_maximum_hold_time_ends_renewals(void **state)
     sqlock_acquire_options options = renewed_options(RENEWED_MS, &told);
     struct row first;
     struct row last;
-    int rc;
 
     options.max_hold_ms = TTL_MS;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
     first = fixture_row(f, f->name);
-    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    assert_int_equal(atomic_load(&told.code), SQLOCK_EEXPIRED);
+    await_told(&told, SQLOCK_EEXPIRED);
     last = fixture_row(f, f->name);
     assert_less(first.expires_us, last.expires_us);
     /* The last renewal was sent before that time was over. */

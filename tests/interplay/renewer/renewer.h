@@ -46,8 +46,11 @@ extern const struct topic topic_alike;
 
 /* ------------------------------------------------------------------ renewal */
 
-/* The options of the fixture's registries, with that period. */
+/* The options of the fixture's registries, with that period; and another
+ * registry with these options, also with a tap. */
 sqlock_options renewer_options(const struct fixture *fixture);
+sqlock_registry *renewer_registry(struct fixture *fixture);
+sqlock_registry *renewer_tapped(struct fixture *fixture);
 
 /* The calls of on_lost: how many, and the last one; all zero before. */
 struct told {
@@ -57,7 +60,11 @@ struct told {
 };
 void told_note(void *context, sqlock_lock *lock, int code);
 
-/* Renew it, and tell of its loss; told may be NULL. */
+/* Wait for a call; it must be with that code. */
+void await_told(struct told *told, int code);
+
+/* Tell of its loss (told may be NULL), and renew it, too. */
+sqlock_acquire_options told_options(uint32_t ttl_ms, struct told *told);
 sqlock_acquire_options renewed_options(uint32_t ttl_ms, struct told *told);
 
 /* Take it at once and renew it; a failure fails the test. */
@@ -77,6 +84,9 @@ void await_renewals(sqlock_lock *lock, unsigned count);
  * returns the deadline until then, renew_now() waits until it has moved. */
 int64_t make_due(sqlock_lock *lock);
 void renew_now(sqlock_lock *lock);
+
+/* Whether no renewal of it is under way. */
+bool is_alone(sqlock_lock *lock);
 
 /* Whether poll(2) finds it readable. */
 bool is_readable(int fd);
@@ -101,6 +111,27 @@ void census_begin(struct census *census, sqlock_registry *registry);
 
 /* The statement's text as the registry sends it. */
 const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind);
+
+/* Counts one statement that a tapped registry sends, by the tap's hooks. */
+struct spy {
+    const char *text;
+    atomic_uint times;
+};
+void spy_begin(struct spy *spy, sqlock_registry *registry,
+               sqlock_statement_kind kind);
+
+/* Holds one statement of a tapped registry up, by the tap's hooks: the next one
+ * of its kind, until it may go. */
+struct barrier {
+    const char *text;
+    bool is_after; /* on its way back from the database, or on its way there */
+    atomic_bool is_armed;
+    atomic_bool is_up;
+    atomic_bool may_go;
+    atomic_bool has_passed; /* one was answered after that */
+};
+void barrier_begin(struct barrier *barrier, sqlock_registry *registry,
+                   sqlock_statement_kind kind, bool is_after);
 
 /* The leases in a statement's array, and the array itself (NULL: none). */
 struct tap_event;

@@ -29,12 +29,39 @@ sqlock_options renewer_options(const struct fixture *fixture)
     return options;
 }
 
+void await_told(struct told *told, int code)
+{
+    assert_becomes_true(atomic_load(&told->times) > 0, PATIENCE_MS);
+    assert_int_equal(atomic_load(&told->code), code);
+}
+
+sqlock_registry *renewer_registry(struct fixture *fixture)
+{
+    sqlock_options options = renewer_options(fixture);
+
+    return fixture_registry(fixture, &options);
+}
+
+sqlock_registry *renewer_tapped(struct fixture *fixture)
+{
+    sqlock_options options = renewer_options(fixture);
+
+    return fixture_tapped(fixture, &options);
+}
+
 sqlock_acquire_options renewed_options(uint32_t ttl_ms, struct told *told)
+{
+    sqlock_acquire_options options = told_options(ttl_ms, told);
+
+    options.auto_renew = true;
+    return options;
+}
+
+sqlock_acquire_options told_options(uint32_t ttl_ms, struct told *told)
 {
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
 
     options.ttl_ms = ttl_ms;
-    options.auto_renew = true;
     if (told != NULL) {
         options.on_lost = told_note;
         options.lost_context = told;
@@ -99,6 +126,16 @@ void renew_now(sqlock_lock *lock)
     assert_becomes_true(has_moved(lock, before), PATIENCE_MS);
 }
 
+bool is_alone(sqlock_lock *lock)
+{
+    bool alone;
+
+    pthread_mutex_lock(&lock->entry->mutex);
+    alone = lock->entry->renewals == NULL;
+    pthread_mutex_unlock(&lock->entry->mutex);
+    return alone;
+}
+
 bool is_readable(int fd)
 {
     struct pollfd ask = {.fd = fd, .events = POLLIN};
@@ -123,6 +160,65 @@ sqlock_lock *nth_lock(struct fixture *fixture, sqlock_registry *registry,
 const char *census_text(sqlock_registry *registry, sqlock_statement_kind kind)
 {
     return registry->store.statements[kind].sent.text;
+}
+
+static int count_text(void *context, const struct tap_event *event)
+{
+    struct spy *spy = context;
+
+    if (event->text == spy->text)
+        (void)atomic_fetch_add(&spy->times, 1);
+    return 0;
+}
+
+void spy_begin(struct spy *spy, sqlock_registry *registry,
+               sqlock_statement_kind kind)
+{
+    spy->text = census_text(registry, kind);
+    atomic_store(&spy->times, 0);
+    tap_hooks(count_text, NULL, spy);
+}
+
+static void hold_up(struct barrier *barrier, const struct tap_event *event)
+{
+    int64_t until = check_deadline_ns(PATIENCE_MS);
+
+    if (event->text != barrier->text ||
+        !atomic_exchange(&barrier->is_armed, false))
+        return;
+    atomic_store(&barrier->is_up, true);
+    while (!atomic_load(&barrier->may_go) && check_pause(until))
+        ;
+}
+
+static int barrier_before(void *context, const struct tap_event *event)
+{
+    struct barrier *barrier = context;
+
+    if (!barrier->is_after)
+        hold_up(barrier, event);
+    return 0;
+}
+
+static int barrier_after(void *context, const struct tap_event *event, int rc)
+{
+    struct barrier *barrier = context;
+
+    if (barrier->is_after)
+        hold_up(barrier, event);
+    if (event->text == barrier->text && atomic_load(&barrier->may_go))
+        atomic_store(&barrier->has_passed, true);
+    return rc;
+}
+
+void barrier_begin(struct barrier *barrier, sqlock_registry *registry,
+                   sqlock_statement_kind kind, bool is_after)
+{
+    memset(barrier, 0, sizeof *barrier);
+    barrier->text = census_text(registry, kind);
+    barrier->is_after = is_after;
+    atomic_store(&barrier->is_armed, true);
+    tap_hooks(barrier_before, barrier_after, barrier);
 }
 
 const char *census_array(const struct tap_event *event, unsigned *leases)

@@ -26,11 +26,17 @@ struct peer_row {
     atomic_uint renewals;
 };
 
+static void find_key(struct fixture *f, struct peer_row *peer)
+{
+    assert_lock_ok(
+        sqlock_key_of(peer->key, f->name, SQLOCK_KEY_CURRENT, &f->err),
+        &f->err);
+}
+
 static void put_peer(struct fixture *f, struct peer_row *peer, const char *name)
 {
-    int rc = sqlock_key_of(peer->key, name, SQLOCK_KEY_CURRENT, &f->err);
-
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_key_of(peer->key, name, SQLOCK_KEY_CURRENT, &f->err),
+                   &f->err);
     peer->fixture = f;
     fixture_put_row(f, peer->key, "DEFAULT", PEER,
                     f->layout == SQLOCK_LAYOUT_SPRING6 ? PAST_US
@@ -73,9 +79,7 @@ static int renew_as_peer(struct worker *worker)
 static void start_peer(struct fixture *f, struct peer_row *peer,
                        struct worker *worker, const char *name)
 {
-    int rc = sql_open(&peer->sql, f->database, f->url);
-
-    assert_lock_ok(rc, &peer->sql.err);
+    assert_lock_ok(sql_open(&peer->sql, f->database, f->url), &peer->sql.err);
     put_peer(f, peer, name);
     worker_start(worker, renew_as_peer, peer);
     assert_becomes_true(atomic_load(&peer->renewals) > 0, PATIENCE_MS);
@@ -88,13 +92,21 @@ static void end_peer(struct peer_row *peer, struct worker *worker)
     sql_close(&peer->sql);
 }
 
-static sqlock_registry *observer(struct fixture *f)
+static sqlock_options observing(struct fixture *f, uint32_t ttl_ms,
+                                uint32_t peer_ttl_ms)
 {
     sqlock_options options = fixture_options(f);
 
-    options.ttl_ms = PEERS_TTL_MS;
-    options.peer_ttl_ms = PEERS_TTL_MS;
+    options.ttl_ms = ttl_ms;
+    options.peer_ttl_ms = peer_ttl_ms;
     options.observe_before_steal = true;
+    return options;
+}
+
+static sqlock_registry *observer(struct fixture *f)
+{
+    sqlock_options options = observing(f, PEERS_TTL_MS, PEERS_TTL_MS);
+
     return fixture_registry(f, &options);
 }
 
@@ -115,11 +127,9 @@ static void test_a_peer_that_renews_with_bad_stamps_keeps_its_lock(void **state)
     /* It dies: from its last renewal on the row stays as it is. */
     end_peer(&peer, &worker);
     last = atomic_load(&peer.renewed_ns);
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     assert_true(lk_boottime_ns() - last >= PEERS_TTL_MS * LK_NS_PER_MS);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
@@ -133,8 +143,7 @@ static void test_without_it_the_stamps_decide(void **state)
     put_peer(f, &peer, f->name);
     lock_take(lock, 0);
     assert_string_not_equal(fixture_row(f, f->name).client, PEER);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void test_a_row_that_stays_unchanged_is_taken_over(void **state)
@@ -144,19 +153,15 @@ static void test_a_row_that_stays_unchanged_is_taken_over(void **state)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct peer_row peer = {0};
     int64_t began;
-    int rc;
 
     put_peer(f, &peer, f->name);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
     began = lk_boottime_ns();
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     assert_true(lk_boottime_ns() - began >= PEERS_TTL_MS * LK_NS_PER_MS);
     lock_give(lock);
     lock_take(lock, LONG_TTL_MS); /* what is free needs no watching */
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
@@ -194,18 +199,9 @@ static void test_many_locks_are_observed_as_well(void **state)
     rc = sqlock_acquire_many(locks, 3, PATIENCE_MS, &options, results, &f->err);
     assert_lock_ok(rc, &f->err);
     assert_string_not_equal(fixture_row(f, name).client, PEER);
-    for (i = 0; i < 3; i++) {
-        lock_give(locks[i]);
-        lock_drop(locks[i]);
-    }
+    for (i = 0; i < 3; i++)
+        lock_end(locks[i]);
     registry_end(registry);
-}
-
-static void find_key(struct fixture *f, struct peer_row *peer)
-{
-    int rc = sqlock_key_of(peer->key, f->name, SQLOCK_KEY_CURRENT, &f->err);
-
-    assert_lock_ok(rc, &f->err);
 }
 
 /* How long it takes to take over a row with those stamps, from the first look
@@ -213,23 +209,15 @@ static void find_key(struct fixture *f, struct peer_row *peer)
 static int64_t take_over_ns(struct fixture *f, uint32_t ttl_ms,
                             uint32_t peer_ttl_ms)
 {
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry;
-    sqlock_lock *lock;
+    sqlock_options options = observing(f, ttl_ms, peer_ttl_ms);
+    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_lock *lock = lock_obtain(registry, f->name);
     int64_t began;
-    int rc;
 
-    options.ttl_ms = ttl_ms;
-    options.peer_ttl_ms = peer_ttl_ms;
-    options.observe_before_steal = true;
-    registry = fixture_registry(f, &options);
-    lock = lock_obtain(registry, f->name);
     began = lk_boottime_ns();
-    rc = lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, LONG_TTL_MS, &f->err), &f->err);
     began = lk_boottime_ns() - began;
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
     return began;
 }
@@ -314,15 +302,12 @@ static int take_meddled(struct meddler *meddler, sqlock_lock *lock, bool many)
 
 static void check_meddling(struct fixture *f, bool takes, bool many)
 {
-    sqlock_options options = fixture_options(f);
+    sqlock_options options = observing(f, PEERS_TTL_MS / 4, PEERS_TTL_MS / 4);
     struct meddler meddler = {.fixture = f, .takes = takes};
     sqlock_registry *registry;
     sqlock_lock *lock;
     int rc;
 
-    options.ttl_ms = PEERS_TTL_MS / 4;
-    options.peer_ttl_ms = PEERS_TTL_MS / 4;
-    options.observe_before_steal = true;
     registry = fixture_tapped(f, &options);
     meddler.claim = census_text(registry, SQLOCK_SQL_CLAIM_OBSERVED);
     lock = lock_obtain(registry, f->name);

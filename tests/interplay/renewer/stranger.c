@@ -49,23 +49,6 @@ static bool is_past(const struct crowd *crowd, int64_t until)
     return lk_boottime_ns() >= until;
 }
 
-static void open_stranger(struct fixture *f, struct sql *sql)
-{
-    int rc = sql_open(sql, f->database, f->url);
-
-    assert_lock_ok(rc, &sql->err);
-    rc = sql_begin(sql);
-    assert_lock_ok(rc, &sql->err);
-}
-
-static void end_stranger(struct sql *sql)
-{
-    int rc = sql_rollback(sql);
-
-    assert_lock_ok(rc, &sql->err);
-    sql_close(sql);
-}
-
 static void release_all(struct fixture *f, struct crowd *crowd, int *results)
 {
     int rc = sqlock_release_many(crowd->locks, LEASES, results, &f->err);
@@ -87,9 +70,7 @@ static void test_one_row_that_a_stranger_has_locked(void **state)
 
     take_all(f, &crowd);
     await_renewals(crowd.locks[LEASES - 1], 2);
-    open_stranger(f, &sql);
-    (void)sql_run(&sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-                  f->table, sqlock_key(crowd.locks[VICTIM]));
+    fixture_lock_row(f, &sql, crowd.locks[VICTIM]);
     since = lk_boottime_ns();
     assert_becomes_true(atomic_load(&told->times) > 0, PATIENCE_MS);
     deadline = lock_deadline(crowd.locks[VICTIM]);
@@ -99,7 +80,7 @@ static void test_one_row_that_a_stranger_has_locked(void **state)
     assert_becomes_true(is_past(&crowd, since + 3 * TTL * LK_NS_PER_MS),
                         PATIENCE_MS);
     assert_int_equal(count_held(&crowd), LEASES - 1);
-    end_stranger(&sql);
+    fixture_unlock_row(&sql);
     release_all(f, &crowd, results);
     for (int i = 0; i < LEASES; i++) {
         assert_int_equal(results[i], i == VICTIM ? SQLOCK_EEXPIRED : 0);
@@ -118,16 +99,15 @@ static void test_a_row_that_is_locked_for_a_moment(void **state)
 
     take_renewed(lock, TTL, &told);
     await_renewals(lock, 1);
-    open_stranger(f, &sql);
+    fixture_lock_row(f, &sql, NULL);
     (void)sql_run(&sql, "UPDATE %s SET FENCE = FENCE + 0 WHERE LOCK_KEY = '%s'",
                   f->table, sqlock_key(lock));
     until = lk_boottime_ns() + TTL / 3 * LK_NS_PER_MS;
     assert_becomes_true(lk_boottime_ns() >= until, PATIENCE_MS);
-    end_stranger(&sql);
+    fixture_unlock_row(&sql);
     await_renewals(lock, 2);
     assert_int_equal(atomic_load(&told.times), 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void test_a_file_that_a_stranger_has_locked(void **state)
@@ -138,17 +118,16 @@ static void test_a_file_that_a_stranger_has_locked(void **state)
     int results[LEASES];
 
     take_all(f, &crowd);
-    open_stranger(f, &sql);
+    fixture_lock_row(f, &sql, NULL);
     assert_becomes_true(count_held(&crowd) == 0, PATIENCE_MS);
     for (size_t i = 0; i < LEASES; i++) {
         int64_t deadline = lock_deadline(crowd.locks[i]);
 
-        assert_becomes_true(atomic_load(&crowd.told[i].times) > 0, PATIENCE_MS);
-        assert_int_equal(atomic_load(&crowd.told[i].code), SQLOCK_EEXPIRED);
+        await_told(&crowd.told[i], SQLOCK_EEXPIRED);
         assert_true(atomic_load(&crowd.told[i].at_ns) >= deadline);
         assert_less(atomic_load(&crowd.told[i].at_ns), deadline + LATE_MAX_NS);
     }
-    end_stranger(&sql);
+    fixture_unlock_row(&sql);
     release_all(f, &crowd, results);
     for (size_t i = 0; i < LEASES; i++) {
         assert_int_equal(results[i], SQLOCK_EEXPIRED);
@@ -184,8 +163,7 @@ static int fail_halfway(void *context, const struct tap_event *event)
 static void test_a_renewal_that_fails_halfway_is_rolled_back(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     struct halfway halfway = {false, 0};
     sqlock_lock *locks[2];
     struct sql sql;
@@ -200,17 +178,15 @@ static void test_a_renewal_that_fails_halfway_is_rolled_back(void **state)
     tap_hooks(NULL, NULL, NULL);
     assert_true(halfway.has_begun);
     assert_int_equal(halfway.rollbacks, 1);
-    open_stranger(f, &sql);
+    fixture_lock_row(f, &sql, NULL);
     assert_int_equal(sql_try(&sql, NULL,
                              "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' "
                              "FOR UPDATE NOWAIT",
                              f->table, sqlock_key(locks[0])),
                      0);
-    end_stranger(&sql);
-    for (int i = 0; i < 2; i++) {
-        lock_give(locks[i]);
-        lock_drop(locks[i]);
-    }
+    fixture_unlock_row(&sql);
+    for (int i = 0; i < 2; i++)
+        lock_end(locks[i]);
     registry_end(registry);
 }
 

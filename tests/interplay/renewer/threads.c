@@ -88,7 +88,6 @@ static size_t threads_of_driver(const sqlock_registry *registry)
 static void test_a_registry_has_three_service_threads(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = renewer_options(f);
     sqlock_lock *other = nth_lock(f, f->b, 1);
     sqlock_registry *registry;
     sqlock_lock *kept;
@@ -101,7 +100,7 @@ static void test_a_registry_has_three_service_threads(void **state)
     worker_start(&waiter, do_nothing, NULL);
     worker_join(&waiter);
     threads = check_entries(TASKS);
-    registry = fixture_registry(f, &options);
+    registry = renewer_registry(f);
     kept = nth_lock(f, registry, 0);
     wait.lock = nth_lock(f, registry, 1);
     lock_take(other, LONG_TTL_MS);

@@ -14,7 +14,6 @@ static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)
 {
     sqlock_break_options options = SQLOCK_BREAK_INIT;
     struct row row = fixture_row(f, f->name);
-    int rc;
 
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         options.token = sqlock_token(lock);
@@ -22,24 +21,18 @@ static void break_lease(struct fixture *f, sqlock_lock *lock, bool now)
         options.client_id = row.client;
     options.reason = "a test";
     options.now = now;
-    rc = sqlock_break(f->b, f->name, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &options, &f->err), &f->err);
 }
 
 static void expect_sticky(struct fixture *f, sqlock_lock *lock, int code)
 {
-    int rc;
-
     assert_false(sqlock_is_held(lock));
     assert_int_equal(sqlock_remaining_ms(lock), 0);
     assert_int_equal(sqlock_hold_count(lock), 1);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(code, rc, &f->err);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(code, rc, &f->err);
+    assert_code(code, sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_code(code, lock_try(lock, 0, 0, &f->err), &f->err);
     assert_int_equal(sqlock_hold_count(lock), 1);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(code, rc, &f->err);
+    assert_code(code, sqlock_renew(lock, 0, &f->err), &f->err);
 }
 
 static void check_broken(struct fixture *f, bool now)
@@ -47,24 +40,20 @@ static void check_broken(struct fixture *f, bool now)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
     int fd = -1;
-    int rc = sqlock_lost_fd(&fd, lock, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
     take_renewed(lock, RENEWED_MS, &told);
     await_renewals(lock, 2);
     assert_false(is_readable(fd));
     break_lease(f, lock, now);
-    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    assert_int_equal(atomic_load(&told.code), SQLOCK_ELOST);
+    await_told(&told, SQLOCK_ELOST);
     assert_true(is_readable(fd));
     expect_sticky(f, lock, SQLOCK_ELOST);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     assert_int_equal(sqlock_hold_count(lock), 0);
 
     /* Again: the lock is as good as new. */
-    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
     assert_false(is_readable(fd));
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
@@ -92,8 +81,7 @@ static void test_a_deleted_row_is_told_lost(void **state)
     assert_int_equal(sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'",
                              f->table, sqlock_key(lock)),
                      1);
-    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    assert_int_equal(atomic_load(&told.code), SQLOCK_ELOST);
+    await_told(&told, SQLOCK_ELOST);
     expect_sticky(f, lock, SQLOCK_ELOST);
     assert_false(fixture_row(f, f->name).exists);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
@@ -105,16 +93,12 @@ static void test_F7_an_expired_lease_is_told_and_not_revived(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = renewed_options(TTL_MS, &told);
+    sqlock_acquire_options options = told_options(TTL_MS, &told);
     int64_t deadline;
-    int rc;
 
-    options.auto_renew = false;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
     deadline = lock_deadline(lock);
-    assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    assert_int_equal(atomic_load(&told.code), SQLOCK_EEXPIRED);
+    await_told(&told, SQLOCK_EEXPIRED);
     assert_true(atomic_load(&told.at_ns) >= deadline);
     assert_less(atomic_load(&told.at_ns), deadline + LATE_MAX_NS);
     expect_sticky(f, lock, SQLOCK_EEXPIRED);
@@ -128,22 +112,17 @@ static void test_a_renewal_puts_the_signal_off(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct told told = {0};
-    sqlock_acquire_options options = renewed_options(RENEWED_MS, &told);
+    sqlock_acquire_options options = told_options(RENEWED_MS, &told);
     int64_t first;
     int64_t second;
-    int rc;
 
-    options.auto_renew = false;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
     first = lock_deadline(lock);
-    rc = sqlock_renew(lock, 3 * RENEWED_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(lock, 3 * RENEWED_MS, &f->err), &f->err);
     second = lock_deadline(lock);
     assert_less(first, second);
     /* and one that shortens it brings it on */
-    rc = sqlock_renew(lock, TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(lock, TTL_MS, &f->err), &f->err);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
     assert_true(atomic_load(&told.at_ns) >= lock_deadline(lock));
     assert_less(atomic_load(&told.at_ns), second);
@@ -160,13 +139,11 @@ static void test_it_is_told_once(void **state)
     struct told told = {0};
     struct told later_told = {0};
     int fd = -1;
-    int rc;
 
     take_renewed(lock, RENEWED_MS, &told);
     break_lease(f, lock, true);
     assert_becomes_true(atomic_load(&told.times) > 0, PATIENCE_MS);
-    rc = sqlock_lost_fd(&fd, lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
     assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
     /* A later loss shows that the thread that calls on_lost has gone
@@ -190,20 +167,15 @@ static void test_nobody_is_told_of_a_lock_that_was_released(void **state)
     sqlock_lock *later = nth_lock(f, f->a, 1);
     struct told told = {0};
     struct told later_told = {0};
-    sqlock_acquire_options options = renewed_options(RENEWED_MS, &told);
+    sqlock_acquire_options options = told_options(RENEWED_MS, &told);
     int fd = -1;
-    int rc;
 
-    options.auto_renew = false;
-    rc = sqlock_lost_fd(&fd, lock, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
     lock_give(lock);
     options.ttl_ms = TTL_MS;
     options.lost_context = &later_told;
-    rc = sqlock_acquire(later, 0, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(later, 0, &options, &f->err), &f->err);
     assert_becomes_true(atomic_load(&later_told.times) > 0, PATIENCE_MS);
     assert_int_equal(atomic_load(&told.times), 0);
     assert_false(is_readable(fd));
@@ -283,21 +255,17 @@ static void test_a_descriptor_asked_for_after_the_loss(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int fd = -1;
     int again = -1;
-    int rc;
 
     lock_take(lock, TTL_MS);
     assert_becomes_true(!sqlock_is_held(lock), PATIENCE_MS);
-    rc = sqlock_lost_fd(&fd, lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
-    rc = sqlock_lost_fd(&again, lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&again, lock, &f->err), &f->err);
     assert_int_equal(fd, again);
     assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_take(lock, 0);
     assert_false(is_readable(fd));
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void test_a_descriptor_asked_for_while_it_is_held(void **state)
@@ -306,11 +274,9 @@ static void test_a_descriptor_asked_for_while_it_is_held(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     int64_t deadline;
     int fd = -1;
-    int rc;
 
     lock_take(lock, TTL_MS);
-    rc = sqlock_lost_fd(&fd, lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&fd, lock, &f->err), &f->err);
     deadline = lock_deadline(lock);
     assert_becomes_true(is_readable(fd), PATIENCE_MS);
     assert_true(lk_boottime_ns() >= deadline);
