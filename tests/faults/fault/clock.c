@@ -200,8 +200,7 @@ static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
     assert_becomes_true(atomic_load(&scene.told[1]) == 1, PATIENCE_MS);
     assert_false(sqlock_is_held(scene.plain));
     assert_false(sqlock_is_held(scene.fenced));
-    rc = party_acquire(&stage.b, 0, 0);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);
     rc = sqlock_release(scene.plain, &stage.a.err);
     assert_code(SQLOCK_ELOST, rc, &stage.a.err);
     assert_true(sqlock_is_held(stage.b.locks[0]));

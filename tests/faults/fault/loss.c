@@ -247,9 +247,8 @@ static void check_outage(const char *what, const struct outage *outage)
     static int64_t timers[ROUNDS_MAX];
     size_t count = check_scale(1, 60);
     int64_t allowed_ns = check_scale(1, 0) == 1 ? LATE_MAX_NS : LATER_MAX_NS;
-    int rc = party_warm_up(&stage.a);
 
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     for (size_t i = 0; i < count; i++) {
         struct lateness lateness = run_round(outage);
 
@@ -328,15 +327,12 @@ static struct sql locker;
 
 static void lock_file(void)
 {
-    assert_int_equal(
-        sql_open(&locker, stage.fixture.database, stage.fixture.url), 0);
-    assert_int_equal(sql_begin(&locker), 0);
+    fixture_lock_row(&stage.fixture, &locker, NULL);
 }
 
 static void unlock_file(void)
 {
-    (void)sql_rollback(&locker);
-    sql_close(&locker);
+    fixture_unlock_row(&locker);
 }
 
 static void test_F36_loss_is_told_while_the_file_is_locked(void **state)

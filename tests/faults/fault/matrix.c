@@ -196,11 +196,9 @@ static int step(struct party *party, enum op op, struct before *before)
 static void let_b_in(void)
 {
     for (size_t i = 0; i < LOCKS; i++) {
-        int rc;
 
         check_bounded(i);
-        rc = party_acquire(&stage.b, (int)i, WAIT_MS);
-        assert_lock_ok(rc, &stage.b.err);
+        assert_lock_ok(party_acquire(&stage.b, (int)i, WAIT_MS), &stage.b.err);
         check_ours(i, stage.b.locks[i]);
         assert_false(sqlock_is_held(stage.a.locks[i]));
         assert_int_equal(sqlock_remaining_ms(stage.a.locks[i]), 0);
@@ -230,13 +228,11 @@ static void let_a_in_again(void)
     struct before before;
     int rc;
 
-    rc = party_release(&stage.b, ALL_LOCKS);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_release(&stage.b, ALL_LOCKS), &stage.b.err);
     rc = step(&stage.a, OP_ACQUIRE_MANY, &before);
     assert_lock_ok(rc, &stage.a.err);
     check_told(&stage.a, OP_ACQUIRE_MANY, rc, &before);
-    rc = party_renew(&stage.a, 0);
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_renew(&stage.a, 0), &stage.a.err);
     rc = step(&stage.a, OP_RELEASE_MANY, &before);
     assert_lock_ok(rc, &stage.a.err);
     check_told(&stage.a, OP_RELEASE_MANY, rc, &before);
@@ -247,13 +243,11 @@ static void leave_in_order(void)
 {
     for (size_t i = 0; i < LOCKS; i++) {
         struct before before;
-        int rc;
 
         if (sqlock_hold_count(stage.a.locks[i]) == 0)
             continue;
         remember(&stage.a, &before);
-        rc = party_release(&stage.a, (int)i);
-        assert_lock_ok(rc, &stage.a.err);
+        assert_lock_ok(party_release(&stage.a, (int)i), &stage.a.err);
         check_freed(i, before.tokens[i]);
     }
 }
@@ -279,10 +273,8 @@ static void run_here(const struct cell *cell)
     bool met;
     int rc;
 
-    rc = party_warm_up(&stage.a);
-    assert_lock_ok(rc, &stage.a.err);
-    rc = op_prepare(&stage.a, cell->op);
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
+    assert_lock_ok(op_prepare(&stage.a, cell->op), &stage.a.err);
     if (cell->op == OP_TAKE_OVER)
         stage_leave_expired(0);
 

@@ -69,9 +69,8 @@ static void check_renewed(size_t i, int leases)
 
 static void give_back(size_t i)
 {
-    int rc = sqlock_release(stage.a.locks[i], &stage.a.err);
-
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(sqlock_release(stage.a.locks[i], &stage.a.err),
+                   &stage.a.err);
     assert_string_equal(stage_row(i).client, "");
     assert_int_equal(atomic_load(&lost_times), 0);
 }
@@ -140,29 +139,20 @@ static void test_F35_the_renewer_does_not_wait_for_a_pool_of_one(void **state)
     struct worker workers[4];
     struct sql blocker;
     bool kept;
-    int rc = party_warm_up(&stage.a);
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     keep(0);
-    if (has_rows) {
-        assert_int_equal(
-            sql_open(&blocker, stage.fixture.database, stage.fixture.url), 0);
-        assert_int_equal(sql_begin(&blocker), 0);
-        (void)sql_run(&blocker,
-                      "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-                      stage.fixture.table, sqlock_key(stage.a.locks[1]));
-    }
+    if (has_rows)
+        fixture_lock_row(&stage.fixture, &blocker, stage.a.locks[1]);
     for (size_t i = 0; i < 4; i++)
         worker_start(&workers[i], use_the_pool, &crowd);
     kept = is_kept(0, 4);
     atomic_store(&crowd.over, true);
     for (size_t i = 0; i < 4; i++)
         worker_join(&workers[i]);
-    if (has_rows) {
-        (void)sql_rollback(&blocker);
-        sql_close(&blocker);
-    }
+    if (has_rows)
+        fixture_unlock_row(&blocker);
     assert_true(kept);
     assert_true(atomic_load(&crowd.tries) >= 4);
     give_back(0);
@@ -285,8 +275,7 @@ static void test_F45_sessions_ended_for_idleness_are_replaced(void **state)
     set_idle_limit(false);
     assert_lock_ok(rc, &stage.a.err);
     assert_int_equal(ended, 1); /* the pool's one connection */
-    rc = sqlock_renew(lock, 0, &stage.a.err);
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(sqlock_renew(lock, 0, &stage.a.err), &stage.a.err);
     lock_give(lock);
     registry_end(registry);
 }

@@ -17,10 +17,10 @@ static void test_F38_claims_cut_before_their_answer_are_found_out(void **state)
     const struct proxy_plan plan = {
         .point = PROXY_SENT, .act = PROXY_CUT, .nth = 1};
     unsigned rounds = check_scale(25, 1000);
-    int rc = party_warm_up(&stage.a);
+    int rc;
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     for (unsigned i = 0; i < rounds; i++) {
         int64_t token;
 
@@ -88,10 +88,9 @@ static void test_F38_a_commit_cut_off_is_uncertain(void **state)
     struct proxy_plan plan = {
         .act = PROXY_CUT, .nth = 1, .containing = "COMMIT"};
     struct row row;
-    int rc = party_warm_up(&stage.a);
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     row = stage_row(0);
     plan.point = PROXY_BEFORE;
     assert_int_equal(commit_through(&plan, row.key, "one"), SQLOCK_EUNCERTAIN);
@@ -109,10 +108,10 @@ static void test_F38_a_commit_cut_off_is_uncertain(void **state)
 /* Each row is well, and the commit is refused all the same. */
 static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
 {
-    int rc = party_warm_up(&stage.a);
+    int rc;
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     (void)sql_run(&stage.fixture.sql,
                   "CREATE FUNCTION refuse_%s() RETURNS trigger LANGUAGE plpgsql"
                   " AS $$ BEGIN RAISE EXCEPTION 'not now'; END $$",
@@ -128,30 +127,10 @@ static void test_F26_a_claim_refused_at_commit_is_no_grant(void **state)
     assert_code(SQLOCK_EDATABASE, rc, &stage.a.err);
     assert_false(sqlock_is_held(stage.a.locks[0]));
     assert_string_equal(stage_row(0).client, "");
-    rc = party_acquire(&stage.a, 0, 0);
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_acquire(&stage.a, 0, 0), &stage.a.err);
 }
 
 /* ---------------------------------------------------- F39: ghost acquire -- */
-
-/* Somebody's transaction has the row: statements about it wait. */
-static void lock_row(struct sql *sql, size_t i)
-{
-    char key[SQLOCK_KEY_SIZE];
-
-    (void)snprintf(key, sizeof key, "%s", sqlock_key(stage.b.locks[i]));
-    assert_int_equal(sql_open(sql, stage.fixture.database, stage.fixture.url),
-                     0);
-    assert_int_equal(sql_begin(sql), 0);
-    (void)sql_run(sql, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
-                  table(), key);
-}
-
-static void unlock_row(struct sql *sql)
-{
-    (void)sql_rollback(sql);
-    sql_close(sql);
-}
 
 /* The process dies while its claim waits in the server.  Whether that still
  * goes through or not, the lock is to be had again before its lease and the
@@ -164,25 +143,22 @@ test_F39_a_claim_outlives_its_process_no_longer_than_a_lease(void **state)
     unsigned before;
     struct row row;
     int64_t now_us;
-    int rc;
 
     (void)state;
     holder_start(&holder, OP_ACQUIRE, FAULT_SENT, HALT_NOT);
-    lock_row(&blocker, 0);
+    fixture_lock_row(&stage.fixture, &blocker, stage.b.locks[0]);
     before = proxy_requests(stage.proxy);
     holder_go(&holder);
     assert_becomes_true(proxy_requests(stage.proxy) > before, PATIENCE_MS);
     holder_kill(&holder);
-    unlock_row(&blocker);
+    fixture_unlock_row(&blocker);
     assert_true(proxy_await_quiet(stage.proxy, PATIENCE_MS));
     now_us = sql_now_us(&stage.fixture.sql);
     row = stage_row(0);
     if (row.client[0] != '\0')
         assert_less(row.expires_us, now_us + TTL_MS * INT64_C(1000));
-    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
-    assert_lock_ok(rc, &stage.b.err);
-    rc = party_release(&stage.b, 0);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, PATIENCE_MS), &stage.b.err);
+    assert_lock_ok(party_release(&stage.b, 0), &stage.b.err);
 }
 
 /* ---------------------------------------------------- F40: late arrivals -- */
@@ -222,11 +198,9 @@ static void test_F40_an_unknown_renewal_is_not_believed_longer(void **state)
     assert_less(left, TTL_MS);
     history_renewed(&stage.histories[0], PARTY_A, lk_boottime_ns(),
                     lk_boottime_ns() + sqlock_remaining_ms(lock) * 1000000);
-    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, PATIENCE_MS), &stage.b.err);
     assert_false(sqlock_is_held(lock));
-    rc = party_release(&stage.a, 0);
-    assert_code(SQLOCK_ELOST, rc, &stage.a.err);
+    assert_code(SQLOCK_ELOST, party_release(&stage.a, 0), &stage.a.err);
     history_check(&stage.histories[0]);
 }
 
@@ -240,19 +214,16 @@ static void check_late_arrival(enum op op)
     int rc = party_warm_up(&stage.a);
 
     assert_lock_ok(rc, &stage.a.err);
-    rc = op_prepare(&stage.a, op);
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(op_prepare(&stage.a, op), &stage.a.err);
     proxy_arm(stage.proxy, &plan);
     rc = op_perform(&stage.a, op);
     assert_int_equal(proxy_times(stage.proxy), 1);
     /* a renewal is given up; the others are sent again, and answered */
     assert_code(op == OP_RENEW ? SQLOCK_EUNCERTAIN : 0, rc, &stage.a.err);
     if (sqlock_hold_count(stage.a.locks[0]) > 0) {
-        rc = party_release(&stage.a, 0);
-        assert_lock_ok(rc, &stage.a.err);
+        assert_lock_ok(party_release(&stage.a, 0), &stage.a.err);
     }
-    rc = party_acquire(&stage.b, 0, 0);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);
     row = stage_row(0);
     proxy_heal(stage.proxy); /* now it arrives */
     assert_true(proxy_await_quiet(stage.proxy, PATIENCE_MS));
@@ -260,8 +231,7 @@ static void check_late_arrival(enum op op)
     assert_true(stage_row(0).expires_us == row.expires_us);
     assert_true(stage_row(0).fence == row.fence);
     assert_true(sqlock_is_held(stage.b.locks[0]));
-    rc = party_release(&stage.b, 0);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_release(&stage.b, 0), &stage.b.err);
     history_check(&stage.histories[0]);
 }
 
@@ -292,10 +262,10 @@ static void test_F51_a_claim_given_up_is_freed(void **state)
     const struct proxy_plan plan = {
         .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
     struct row row;
-    int rc = party_warm_up(&stage.a);
+    int rc;
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     stage.a.ttl_ms = LONG_TTL_MS;
     proxy_arm(stage.proxy, &plan);
     rc = party_acquire(&stage.a, 0, 0);
@@ -306,8 +276,7 @@ static void test_F51_a_claim_given_up_is_freed(void **state)
     row = stage_row(0);
     assert_true(row.exists); /* it did go through */
     assert_becomes_true(stage_row(0).client[0] == '\0', PATIENCE_MS);
-    rc = party_acquire(&stage.b, 0, 0);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);
     assert_less(row.fence, sqlock_token(stage.b.locks[0]));
 }
 
@@ -316,10 +285,10 @@ static void test_F51_claims_of_many_given_up_are_freed(void **state)
 {
     const struct proxy_plan plan = {
         .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
-    int rc = party_warm_up(&stage.a);
+    int rc;
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
     stage.a.ttl_ms = LONG_TTL_MS;
     proxy_arm(stage.proxy, &plan);
     rc = party_acquire(&stage.a, ALL_LOCKS, 0);
@@ -330,27 +299,25 @@ static void test_F51_claims_of_many_given_up_are_freed(void **state)
         assert_false(sqlock_is_held(stage.a.locks[i]));
     for (size_t i = 0; i < LOCKS; i++)
         assert_becomes_true(stage_row(i).client[0] == '\0', PATIENCE_MS);
-    rc = party_acquire(&stage.b, ALL_LOCKS, 0);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, ALL_LOCKS, 0), &stage.b.err);
 }
 
 /* A wait that ended is over: no lock comes afterwards. */
 static void test_F51_a_wait_that_ended_takes_no_lock_later(void **state)
 {
     struct sql blocker;
-    int rc = party_warm_up(&stage.a);
+    int rc;
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
-    lock_row(&blocker, 0);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
+    fixture_lock_row(&stage.fixture, &blocker, stage.b.locks[0]);
     rc = party_acquire(&stage.a, 0, 50);
-    unlock_row(&blocker);
+    fixture_unlock_row(&blocker);
     assert_true(rc < 0);
     assert_false(sqlock_is_held(stage.a.locks[0]));
     if (rc != SQLOCK_EUNCERTAIN)
         assert_string_equal(stage_row(0).client, "");
-    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, PATIENCE_MS), &stage.b.err);
 }
 
 /* A short renewal is late in the network; a longer one is told to have come
@@ -359,13 +326,12 @@ static void test_F40_a_late_short_renewal_is_no_surprise(void **state)
 {
     const struct proxy_plan plan = {
         .point = PROXY_BEFORE, .act = PROXY_LATE, .nth = 1};
-    int rc = party_warm_up(&stage.a);
+    int rc;
     int64_t asked;
 
     (void)state;
-    assert_lock_ok(rc, &stage.a.err);
-    rc = party_acquire(&stage.a, 0, 0);
-    assert_lock_ok(rc, &stage.a.err);
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
+    assert_lock_ok(party_acquire(&stage.a, 0, 0), &stage.a.err);
     proxy_arm(stage.proxy, &plan);
     (void)!sqlock_renew(stage.a.locks[0], 450, &stage.a.err);
     asked = lk_boottime_ns();
@@ -378,8 +344,7 @@ static void test_F40_a_late_short_renewal_is_no_surprise(void **state)
                                 LK_NS_PER_MS);
     proxy_heal(stage.proxy);
     (void)proxy_await_quiet(stage.proxy, PATIENCE_MS);
-    rc = party_acquire(&stage.b, 0, PATIENCE_MS);
-    assert_lock_ok(rc, &stage.b.err);
+    assert_lock_ok(party_acquire(&stage.b, 0, PATIENCE_MS), &stage.b.err);
     assert_int_equal(sqlock_remaining_ms(stage.a.locks[0]), 0);
 }
 

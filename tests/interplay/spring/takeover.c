@@ -85,7 +85,6 @@ static void check_service_takes_over(struct fixture *f, unsigned number)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int64_t expires_us;
     int64_t token;
-    int rc;
 
     stage_open_peer(service, f, "take", PASSING_TTL_MS, NULL);
     token = hold_and_be_killed(f, &expires_us);
@@ -93,8 +92,7 @@ static void check_service_takes_over(struct fixture *f, unsigned number)
                    JVM_WAIT_MS);
     assert_less(expires_us, sql_now_us(&f->sql));
     service_expect("ok", service, "take", "unlock take %s", f->name);
-    rc = lock_try(lock, JVM_WAIT_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, JVM_WAIT_MS, 0, &f->err), &f->err);
     assert_less(token, sqlock_token(lock));
     lock_give(lock);
     service_expect("ok", service, "take", "close take");
@@ -117,14 +115,12 @@ static void check_we_take_over(struct fixture *f, unsigned number)
     sqlock_registry *registry = fixture_registry(f, &options);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int64_t expires_us;
-    int rc;
 
     stage_open_peer(service, f, "take", PASSING_TTL_MS, NULL);
     service_expect("true", service, "take", "try take %s 0", f->name);
     expires_us = stage_expiry_us(f, PASSING_TTL_MS);
     service_kill(service);
-    rc = lock_try(lock, JVM_WAIT_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, JVM_WAIT_MS, 0, &f->err), &f->err);
     assert_less(expires_us, fixture_row(f, f->name).created_us);
     assert_less(expires_us, sqlock_token(lock));
     lock_give(lock);

@@ -57,15 +57,12 @@ static void begin(struct fixture *f, struct upkeep *upkeep, unsigned number)
 static void check_holders(struct fixture *f, struct upkeep *upkeep)
 {
     sqlock_lock *theirs = lock_obtain(upkeep->registry, f->name);
-    int rc;
 
     service_expect("ok", upkeep->service, "keep", "renew keep %s", f->name);
     service_expect("false", upkeep->service, "other", "try keep %s 0",
                    upkeep->ours);
-    rc = sqlock_renew(upkeep->lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = lock_try(theirs, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_lock_ok(sqlock_renew(upkeep->lock, 0, &f->err), &f->err);
+    assert_code(SQLOCK_EBUSY, lock_try(theirs, 0, 0, &f->err), &f->err);
     lock_drop(theirs);
 }
 
@@ -152,14 +149,12 @@ static void test_a_service_that_closes_frees_its_own_locks(void **state)
     for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
         struct upkeep upkeep;
         sqlock_lock *theirs;
-        int rc;
 
         begin(f, &upkeep, i);
         theirs = lock_obtain(upkeep.registry, f->name);
         service_expect("ok", upkeep.service, "keep", "close keep");
         lock_take(theirs, 0);
-        rc = sqlock_renew(upkeep.lock, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_renew(upkeep.lock, 0, &f->err), &f->err);
         lock_give(theirs);
         lock_give(upkeep.lock);
         registry_end(upkeep.registry);

@@ -490,8 +490,7 @@ static void test_a_negative_descriptor_is_refused(void **state)
     rc = sqlock_request_release(&request, lock, -1, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err);
     assert_int_equal(sqlock_hold_count(lock), 1);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static const struct test tests[] = {

@@ -18,7 +18,6 @@ struct stage {
 /* The lock is held by this thread, another one is next. */
 static void open_stage(struct stage *stage, struct fixture *f, uint32_t ttl_ms)
 {
-
     memset(stage, 0, sizeof *stage);
     stage->tapped = fixture_tapped(f, NULL);
     stage->lock = lock_obtain(stage->tapped, f->name);

@@ -80,8 +80,7 @@ static void expect_release(struct scene *scene, int rc, const sqlock_error *err)
         assert_code(0, rc, err);
     rc = lock_try(next, PATIENCE_MS, 0, &scene->f->err);
     assert_lock_ok(rc, &scene->f->err);
-    lock_give(next);
-    lock_drop(next);
+    lock_end(next);
 }
 
 static void expect_grant(struct scene *scene)
@@ -231,8 +230,7 @@ static void test_the_end_of_a_wait_tells_the_cause(void **state)
     held = lock_obtain(scene.f->a, scene.f->name);
     lock_take(held, 0);
     expect_code(&scene, 5 * STATEMENT_MS, SQLOCK_ETIMEDOUT);
-    lock_give(held);
-    lock_drop(held);
+    lock_end(held);
     close_scene(&scene);
 }
 

@@ -106,8 +106,7 @@ static void test_a_request_is_woken_by_another_process(void **state)
     lock_give(held);
     request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
     assert_less(token, sqlock_token(lock));
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     lock_drop(held);
 }
 
@@ -407,8 +406,7 @@ static void test_a_lease_that_is_over_is_not_taken_over(void **state)
                 &f->err);
     assert_lock_ok(sqlock_acquire(lock, SQLOCK_FOREVER, NULL, &f->err),
                    &f->err);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* Statements of other threads than the test's, until they may go on. */
@@ -470,8 +468,7 @@ static void test_a_request_is_renewed(void **state)
     row = fixture_row(f, f->name);
     assert_becomes_true(fixture_row(f, f->name).expires_us > row.expires_us,
                         PATIENCE_MS);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static void test_owned_by_the_registry_requests_are_counted(void **state)
@@ -493,8 +490,7 @@ static void test_owned_by_the_registry_requests_are_counted(void **state)
     request_give_up(f, requests[1]);
     assert_becomes_true(sqlock_hold_count(lock) == 1, PATIENCE_MS);
     assert_false(fixture_is_free(f, f->name));
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(registry);
 }
 
@@ -525,8 +521,7 @@ static void test_F17_a_child_has_no_requests(void **state)
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
     request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 /* A claim that stands behind a transaction's row lock is the registry's to wait
@@ -545,8 +540,7 @@ static void test_a_statement_that_waits_does_not_block_the_caller(void **state)
     assert_int_equal(sqlock_request_status(request), SQLOCK_REQUEST_FETCHING);
     sql_run(&f->sql, "ROLLBACK");
     request_expect(f, request, SQLOCK_REQUEST_HELD, 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
 }
 
 static const struct test tests[] = {

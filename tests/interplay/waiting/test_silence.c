@@ -111,8 +111,7 @@ static void expect_free(struct scene *scene)
 
     proxy_heal(scene->proxy);
     lock_take(theirs, 0);
-    lock_give(theirs);
-    lock_drop(theirs);
+    lock_end(theirs);
 }
 
 /* Its turn has come, and the claim finds nobody: the queue lock that it has is

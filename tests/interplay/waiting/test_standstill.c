@@ -75,12 +75,10 @@ static void test_a_held_lock_is_not_dropped_for_an_abandoned_one(void **state)
     request_give_up(f, queued);
     assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
     atomic_store(&barrier.is_open, true);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     for (size_t i = 0; i < BLOCKERS; i++) {
         request_expect(f, blockers[i], SQLOCK_REQUEST_HELD, 0);
-        lock_give(locks[i]);
-        lock_drop(locks[i]);
+        lock_end(locks[i]);
     }
     registry_end(tapped);
 }
@@ -150,8 +148,7 @@ static void test_a_request_that_is_served_late_costs_nothing(void **state)
     atomic_store(&barrier.is_open, true);
     request_expect(f, release, SQLOCK_REQUEST_FREE, 0);
     request_expect(f, next, SQLOCK_REQUEST_HELD, 0);
-    lock_give(lock);
-    lock_drop(lock);
+    lock_end(lock);
     registry_end(tapped);
 }
 
