@@ -68,18 +68,15 @@ static void test_a_held_lock_is_shown(void **state)
     sqlock_info *info;
     sqlock_info *rows;
     size_t count;
-    int rc;
 
     lock_take(lock, 0);
-    rc = sqlock_show(registry, f->name, &info, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_show(registry, f->name, &info, &f->err), &f->err);
     check_held(f, info, lock);
     if (f->layout != SQLOCK_LAYOUT_SPRING6)
         assert_true(info->token == sqlock_token(lock));
     else
         assert_true(info->token == 0);
-    rc = sqlock_list(registry, &rows, &count, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_list(registry, &rows, &count, &f->err), &f->err);
     assert_int_equal(count, 1);
     assert_string_equal(rows[0].client_id, info->client_id);
     sqlock_info_free(rows, count);
@@ -101,8 +98,7 @@ static void test_free_and_expired_locks_are_told_apart(void **state)
     lock_take(lock, SHORT_MS);
     token = sqlock_token(lock);
     fixture_await_expiry(f, f->name);
-    rc = sqlock_show(registry, f->name, &info, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_show(registry, f->name, &info, &f->err), &f->err);
     assert_int_equal(info->state, SQLOCK_EXPIRED);
     assert_int_equal(info->remaining_ms, 0);
     assert_string_not_equal(info->client_id, "");
@@ -132,22 +128,6 @@ static void check_stranger(const struct fixture *f, const sqlock_info *info)
         assert_null(info->holder);
 }
 
-#define MANY 5100 /* more than a page */
-
-static void put_many(struct fixture *f, const char *region)
-{
-    int i;
-
-    assert_int_equal(sql_begin(&f->sql), 0);
-    for (i = 0; i < MANY; i++) {
-        char key[SQLOCK_KEY_SIZE];
-
-        (void)snprintf(key, sizeof key, "row-%05d", (i * 7) % MANY);
-        fixture_put_row(f, key, region, "peer-client", -1000000, 60000000);
-    }
-    assert_int_equal(sql_commit(&f->sql), 0);
-}
-
 static void test_a_long_list_comes_whole_and_by_key(void **state)
 {
     struct fixture *f = *state;
@@ -156,12 +136,10 @@ static void test_a_long_list_comes_whole_and_by_key(void **state)
     sqlock_info *rows;
     size_t count;
     size_t i;
-    int rc;
 
-    put_many(f, region);
-    rc = sqlock_list(registry, &rows, &count, &f->err);
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(count, MANY);
+    fixture_put_many(f, region);
+    assert_lock_ok(sqlock_list(registry, &rows, &count, &f->err), &f->err);
+    assert_int_equal(count, FIXTURE_MANY);
     for (i = 0; i < count; i++) {
         char key[SQLOCK_KEY_SIZE];
 
@@ -172,8 +150,7 @@ static void test_a_long_list_comes_whole_and_by_key(void **state)
     }
     sqlock_info_free(rows, count);
     registry_end(registry);
-    (void)sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'", f->table,
-                  region);
+    fixture_delete_region(f, region);
 }
 
 /* --- breaking --- */
@@ -196,27 +173,22 @@ static void test_F80_a_broken_holder_finds_itself_lost(void **state)
     sqlock_break_options expected;
     struct row before;
     struct row after;
-    int rc;
 
     lock_take(lock, LONG_TTL_MS);
     before = fixture_row(f, f->name);
     expected = expecting(&before);
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
     after = fixture_row(f, f->name);
     assert_string_not_equal(after.client, before.client);
     assert_true(after.expires_us == before.expires_us);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_less(before.fence, after.fence);
     /* nobody is let in before the old lease is over */
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_busy(other);
+    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
     assert_false(sqlock_is_held(lock));
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     lock_drop(lock);
     lock_drop(other);
 }
@@ -229,15 +201,12 @@ test_F80_a_broken_lock_passes_on_when_the_lease_is_over(void **state)
     sqlock_lock *other = lock_obtain(f->b, f->name);
     sqlock_break_options expected;
     struct row row;
-    int rc;
 
     lock_take(lock, 400);
     row = fixture_row(f, f->name);
     expected = expecting(&row);
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
+    assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
     assert_less(row.expires_us, sqlock_token(other));
     lock_give(other);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
@@ -253,7 +222,6 @@ static void test_breaking_now_frees_at_once(void **state)
     sqlock_break_options expected;
     int64_t token;
     struct row row;
-    int rc;
 
     lock_take(lock, LONG_TTL_MS);
     token = sqlock_token(lock);
@@ -261,8 +229,7 @@ static void test_breaking_now_frees_at_once(void **state)
     expected = expecting(&row);
     expected.now = true;
     expected.reason = "host burnt down";
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
     lock_take(other, 0);
     assert_less(token, sqlock_token(other));
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
@@ -291,23 +258,20 @@ static void test_F80_breaking_keeps_who_and_why(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_break_options expected;
     struct row row;
-    int rc;
 
     lock_take(lock, LONG_TTL_MS);
     row = fixture_row(f, f->name);
     expected = expecting(&row);
     expected.reason = "host burnt down";
     expected.who = "anna@desk";
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
     check_holder(f, SQLOCK_HELD, "broken by anna@desk: host burnt down");
     row = fixture_row(f, f->name);
     expected = expecting(&row);
     expected.reason = "no more patience";
     expected.who = "anna@desk";
     expected.now = true;
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
     check_holder(f, SQLOCK_FREE, "broken by anna@desk: no more patience");
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
@@ -336,8 +300,7 @@ test_F80_breaking_another_than_the_holder_is_a_conflict(void **state)
     after = fixture_row(f, f->name);
     assert_string_equal(after.client, row.client);
     assert_true(after.fence == row.fence);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(lock, 0);
     lock_give(lock);
     /* and when it is free: only our layout keeps a row */
     expected = expecting(&row);
@@ -370,8 +333,7 @@ static void test_options_of_an_older_header_are_taken(void **state)
     how.client_id = rows[0].client_id;
     how.reason = "\xff";
     how.size = offsetof(sqlock_break_options, reason);
-    rc = sqlock_break(registry, f->name, &how, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(registry, f->name, &how, &f->err), &f->err);
     sqlock_info_free(rows, count);
     assert_true(sqlock_release(lock, &f->err) < 0);
     lock_drop(lock);
@@ -419,17 +381,14 @@ static void test_a_holder_is_named_by_client_id_or_token(void **state)
     assert_code(SQLOCK_ECONFLICT, rc, &f->err);
     assert_contains(f->err.message, row.client);
     expected.token = 0;
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     row = fixture_row(f, f->name);
     expected = expecting(&row);
     expected.client_id = NULL;
     expected.now = true;
-    rc = sqlock_break(f->b, f->name, &expected, &f->err);
-    assert_lock_ok(rc, &f->err);
-    lock_take(lock, 0);
-    lock_give(lock);
+    assert_lock_ok(sqlock_break(f->b, f->name, &expected, &f->err), &f->err);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 
@@ -478,8 +437,7 @@ static void test_a_peer_is_broken_by_its_client_id(void **state)
     assert_lock_ok(rc, &f->err);
     assert_int_equal(peer_renew(&peer, f->name), 0);
     assert_int_equal(peer_release(&peer, f->name), 0);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 
@@ -490,11 +448,9 @@ static void test_a_holder_that_is_no_sqlock_is_a_peer(void **state)
     sqlock_registry *registry = own_region(f, region);
     sqlock_info *rows;
     size_t count;
-    int rc;
 
     fixture_put_row(f, "some-key", region, "somebody", -1000, 60000000);
-    rc = sqlock_list(registry, &rows, &count, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_list(registry, &rows, &count, &f->err), &f->err);
     assert_int_equal(count, 1);
     check_stranger(f, &rows[0]);
     sqlock_info_free(rows, count);

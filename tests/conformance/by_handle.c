@@ -27,7 +27,6 @@ static void test_each_obtain_gives_another_owner(void **state)
     sqlock_registry *registry = handles_of(f);
     sqlock_lock *one = lock_obtain(registry, f->name);
     sqlock_lock *two = lock_obtain(registry, f->name);
-    int rc;
 
     assert_ptr_not_equal(one, two);
     assert_string_equal(sqlock_key(one), sqlock_key(two));
@@ -35,15 +34,11 @@ static void test_each_obtain_gives_another_owner(void **state)
     assert_false(sqlock_is_held(two));
     assert_int_equal(sqlock_hold_count(two), 0);
     assert_true(sqlock_token(two) == 0);
-    rc = lock_try(two, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_release(two, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
-    rc = sqlock_renew(two, 0, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    assert_busy(two);
+    assert_code(SQLOCK_EOWNER, sqlock_release(two, &f->err), &f->err);
+    assert_code(SQLOCK_EOWNER, sqlock_renew(two, 0, &f->err), &f->err);
     lock_drop(two); /* it has nothing */
-    rc = sqlock_drop(one, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_drop(one, &f->err), &f->err);
     lock_give(one);
     lock_drop(one);
     registry_end(registry);
@@ -57,8 +52,7 @@ static void test_a_held_handle_is_not_acquired_again(void **state)
     int rc;
 
     lock_take(lock, 0);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_code(SQLOCK_EINUSE, lock_try(lock, 0, 0, &f->err), &f->err);
     rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
     assert_code(SQLOCK_EINUSE, rc, &f->err);
     rc = sqlock_acquire_many(&lock, 1, 0, NULL, NULL, &f->err);
@@ -66,8 +60,7 @@ static void test_a_held_handle_is_not_acquired_again(void **state)
     assert_int_equal(sqlock_hold_count(lock), 1);
     lock_give(lock);
     assert_false(sqlock_is_held(lock));
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
     registry_end(registry);
 }
@@ -211,16 +204,14 @@ static void test_requests_by_handle_exclude_each_other(void **state)
                                 &f->err);
     assert_lock_ok(rc, &f->err);
     assert_becomes_true(is_over(twice), PATIENCE_MS);
-    rc = sqlock_request_finish(twice, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_request_finish(twice, &f->err), &f->err);
     for (i = 0; i < 3; i++) {
         assert_becomes_true(is_over(requests[i]), PATIENCE_MS);
         assert_int_equal(sqlock_request_status(requests[i]),
                          SQLOCK_REQUEST_HELD);
         if (i < 2)
             assert_false(is_over(requests[i + 1]));
-        rc = sqlock_request_finish(requests[i], &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_lock_ok(sqlock_request_finish(requests[i], &f->err), &f->err);
         assert_true(sqlock_is_held(locks[i]));
         lock_give(locks[i]);
     }
@@ -248,17 +239,14 @@ static void test_a_cancellation_is_for_one_handle(void **state)
     struct turn turn = {.lock = stays, .inside = &inside, .served = &served};
     struct worker one;
     struct worker two;
-    int rc;
 
     lock_take(held, 0);
     worker_start(&one, take_a_turn, &turn);
     assert_becomes_true(worker_is_parked(&one), PATIENCE_MS);
     worker_start(&two, wait_for_it, goes);
     assert_becomes_true(worker_is_parked(&two), PATIENCE_MS);
-    rc = sqlock_drop(goes, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
-    rc = sqlock_cancel(goes, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_drop(goes, &f->err), &f->err);
+    assert_lock_ok(sqlock_cancel(goes, &f->err), &f->err);
     worker_join(&two);
     assert_int_equal(atomic_load(&served), 0);
     lock_give(held);
@@ -276,13 +264,10 @@ static void test_a_handle_that_is_over_lets_the_next_in(void **state)
     sqlock_lock *late = lock_obtain(registry, f->name);
     sqlock_lock *next = lock_obtain(registry, f->name);
     struct pollfd watch = {.events = POLLIN};
-    int rc;
 
-    rc = sqlock_lost_fd(&watch.fd, late, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lost_fd(&watch.fd, late, &f->err), &f->err);
     lock_take(late, 150);
-    rc = lock_try(next, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(next, PATIENCE_MS, 0, &f->err), &f->err);
     assert_true(sqlock_is_held(next));
     assert_false(sqlock_is_held(late));
     assert_int_equal(poll(&watch, 1, 0), 1);
@@ -313,10 +298,8 @@ static void test_many_handles_at_once(void **state)
     assert_code(SQLOCK_EOWNER, rc, &f->err);
     rc = sqlock_acquire_many(same, 2, 0, NULL, NULL, &f->err);
     assert_code(SQLOCK_EINVAL, rc, &f->err); /* one name twice */
-    rc = sqlock_renew_many(locks, 2, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_release_many(locks, 2, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew_many(locks, 2, NULL, &f->err), &f->err);
+    assert_lock_ok(sqlock_release_many(locks, 2, NULL, &f->err), &f->err);
     rc = sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
     registry_end(registry); /* gives them back */

@@ -51,8 +51,7 @@ static void test_F63_what_a_database_gives(void **state)
     /* Nothing is left of it. */
     options.region = "sqlock-doctor";
     probed = fixture_registry(f, &options);
-    rc = sqlock_list(probed, &rows, &count, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_list(probed, &rows, &count, &f->err), &f->err);
     assert_int_equal(count, 0);
     sqlock_info_free(rows, count);
     registry_end(probed);

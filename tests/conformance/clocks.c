@@ -18,25 +18,20 @@ static void check_agreement(struct fixture *f, sqlock_registry *writer,
     int64_t now = sql_now_us(&f->sql);
     sqlock_info *info;
     struct row row;
-    int rc;
 
     lock_take(lock, 20000);
     row = fixture_row(f, f->name);
     assert_less(now - 1000, row.expires_us - 19000000);
     assert_less(row.expires_us, sql_now_us(&f->sql) + 20001000);
-    rc = sqlock_show(reader, f->name, &info, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_show(reader, f->name, &info, &f->err), &f->err);
     assert_int_equal(info->state, SQLOCK_HELD);
     assert_in_range(info->remaining_ms, 1, 20000);
     assert_true(info->expires_at_us == row.expires_us);
     sqlock_info_free(info, 1);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_busy(other);
+    lock_renew(lock, 0);
     lock_give(lock);
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     lock_drop(lock);
     lock_drop(other);
 }
@@ -48,7 +43,6 @@ static void test_F12_the_zone_of_the_client_does_not_matter(void **state)
     static const char *const zones[] = {"Asia/Tokyo", "America/New_York",
                                         "Europe/Amsterdam", "UTC"};
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     sqlock_registry *registry;
     size_t i;
 
@@ -56,7 +50,7 @@ static void test_F12_the_zone_of_the_client_does_not_matter(void **state)
         assert_int_equal(setenv("TZ", zones[i], 1), 0);
         assert_int_equal(setenv("PGTZ", zones[i], 1), 0);
         tzset();
-        registry = fixture_registry(f, &options);
+        registry = fixture_registry(f, NULL);
         check_agreement(f, registry, f->a);
         check_agreement(f, f->b, registry);
         registry_end(registry);
@@ -82,7 +76,6 @@ static void test_F12_the_zone_of_the_server_does_not_matter(void **state)
 {
     static const char *const zones[] = {"+09:00", "-05:00", "+00:00"};
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     char before[64];
     struct sql admin;
     size_t i;
@@ -102,13 +95,12 @@ static void test_F12_the_zone_of_the_server_does_not_matter(void **state)
             skip_or_fail("there is no administrator's URL");
         }
         assert_lock_ok(rc, &admin.err);
-        registry = fixture_registry(f, &options);
+        registry = fixture_registry(f, NULL);
         check_agreement(f, registry, f->a);
         check_agreement(f, f->b, registry);
         registry_end(registry);
     }
-    rc = set_zone(f, &admin, before);
-    assert_lock_ok(rc, &admin.err);
+    assert_lock_ok(set_zone(f, &admin, before), &admin.err);
     sql_close(&admin);
 }
 
@@ -162,8 +154,7 @@ static void check_behind_a_transaction(struct fixture *f, bool commits,
     options.statement_timeout_ms = statement_timeout_ms;
     registry = fixture_registry(f, &options);
     blocked.lock = lock_obtain(registry, f->name);
-    lock_take(first, 0);
-    lock_give(first);
+    lock_take_and_give(first);
     if (!fixture_row(f, f->name).exists) /* Spring's layouts have deleted it */
         fixture_put_row(f, sqlock_key(first), "DEFAULT", "gone", -2000000,
                         -1000000);
@@ -208,8 +199,7 @@ static void test_F9_a_lease_begins_when_its_statement_runs(void **state)
     int i;
 
     for (i = 0; i < 3; i++) {
-        lock_take(lock, 0);
-        lock_give(lock);
+        lock_take_and_give(lock);
         past = sql_now_us(&f->sql) + 120000;
         assert_becomes_true(sql_now_us(&f->sql) > past, PATIENCE_MS);
         /* the same connection, its session long begun */
@@ -264,7 +254,6 @@ static void test_F14_a_lease_shorter_than_a_second(void **state)
     sqlock_lock *other = lock_obtain(f->b, f->name);
     int64_t granted;
     struct row row;
-    int rc;
 
     lock_take(lock, 300);
     granted = sqlock_token(lock);
@@ -272,8 +261,7 @@ static void test_F14_a_lease_shorter_than_a_second(void **state)
     /* The server reads its clock for each; a busy one may pause in between. */
     assert_true(row.expires_us >= granted + 300000 - PAUSE_US);
     assert_true(row.expires_us <= granted + 300000 + PAUSE_US);
-    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
     assert_less(row.expires_us, sqlock_token(other));
     lock_give(other);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);

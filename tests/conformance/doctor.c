@@ -191,7 +191,6 @@ static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
     int64_t token;
     int64_t rows = 0;
     struct row row;
-    int rc;
 
     options.region = "another";
     elsewhere = fixture_registry(f, &options);
@@ -200,8 +199,7 @@ static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
     lock_take(lock, LONG_TTL_MS);
     lock_take(other, LONG_TTL_MS);
     token = sqlock_token(lock);
-    rc = sqlock_after_restore(f->b, &rows, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_after_restore(f->b, &rows, &f->err), &f->err);
     assert_true(rows >= 2);
     row = fixture_row(f, f->name);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK) {

@@ -115,8 +115,7 @@ static void test_F42_what_was_given_up_leaves_no_lock_behind(void **state)
     server_go_on();
     assert_true(is_outage(rc));
     /* a late claim runs out with its TTL at the latest */
-    rc = lock_try(theirs, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(theirs, PATIENCE_MS, 0, &f->err), &f->err);
     assert_false(sqlock_is_held(lock));
     lock_give(theirs);
     lock_drop(theirs);
@@ -161,8 +160,7 @@ static void test_F42_closing_on_a_stopped_server_returns(void **state)
     server_go_on();
     assert_true(rc < 0);
     lock = lock_obtain(f->b, f->name);
-    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
     lock_give(lock);
     lock_drop(lock);
 }
@@ -217,12 +215,10 @@ static void end_sessions(struct sql *admin)
 static void test_F41_a_session_ended_between_calls_is_not_seen(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct sql admin;
     int round;
-    int rc;
 
     open_admin(&admin, f);
     for (round = 0; round < 3; round++) {
@@ -232,8 +228,7 @@ static void test_F41_a_session_ended_between_calls_is_not_seen(void **state)
         lock_take(lock, 0);
         token = sqlock_token(lock);
         end_sessions(&admin);
-        rc = sqlock_renew(lock, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
+        lock_renew(lock, 0);
         assert_true(sqlock_token(lock) == token);
         end_sessions(&admin);
         lock_give(lock);
@@ -276,8 +271,7 @@ static int in_the_storm(struct worker *worker)
 static void test_F41_sessions_ended_during_calls(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     struct storm storm = {.lock = lock_obtain(registry, f->name)};
     struct worker workers[3];
     struct sql admin;

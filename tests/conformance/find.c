@@ -8,22 +8,6 @@
 
 #include "db/driver.h"
 
-#define MANY 5100 /* more than a page */
-
-static void put_many(struct fixture *f, const char *region)
-{
-    int i;
-
-    assert_int_equal(sql_begin(&f->sql), 0);
-    for (i = 0; i < MANY; i++) {
-        char key[SQLOCK_KEY_SIZE];
-
-        (void)snprintf(key, sizeof key, "row-%05d", (i * 7) % MANY);
-        fixture_put_row(f, key, region, "peer-client", -1000000, 60000000);
-    }
-    assert_int_equal(sql_commit(&f->sql), 0);
-}
-
 /* The real driver, which notes the longest answer: a statement has its time
  * limit, so what one has to give must not grow with the table. */
 static struct {
@@ -97,7 +81,7 @@ static void test_all_locks_are_found_in_pages(void **state)
     (void)snprintf(url, sizeof url, "noted+%s", f->url);
     how.region = region;
     registry = fixture_registry_at(f, url, &how);
-    put_many(f, region);
+    fixture_put_many(f, region);
     for (order = SQLOCK_SORT_NAME; order <= SQLOCK_SORT_TOKEN; order++) {
         sqlock_info *sorted;
         sqlock_info *rows;
@@ -105,25 +89,24 @@ static void test_all_locks_are_found_in_pages(void **state)
         size_t i;
 
         options.sort = (sqlock_sort)order;
-        options.limit = 2 * MANY;
+        options.limit = 2 * FIXTURE_MANY;
         assert_lock_ok(
             sqlock_find(registry, &options, &sorted, &count, &f->err), &f->err);
-        assert_int_equal(count, MANY);
+        assert_int_equal(count, FIXTURE_MANY);
         options.limit = 0;
         noted.longest = 0;
         assert_lock_ok(sqlock_find(registry, &options, &rows, &count, &f->err),
                        &f->err);
-        assert_int_equal(count, MANY);
+        assert_int_equal(count, FIXTURE_MANY);
         for (i = 0; i < count; i++)
             check_same(&rows[i], &sorted[i]);
         assert_true(noted.longest > 0);
-        assert_true(noted.longest < MANY);
+        assert_true(noted.longest < FIXTURE_MANY);
         sqlock_info_free(rows, count);
         sqlock_info_free(sorted, count);
     }
     registry_end(registry);
-    (void)sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'", f->table,
-                  region);
+    fixture_delete_region(f, region);
 }
 
 /* A key in several regions at the end of a page is no reason to lose one. */
@@ -140,7 +123,7 @@ static void test_pages_of_all_regions_lose_no_row(void **state)
     for (i = 0; i < 3; i++) {
         (void)snprintf(regions[i], sizeof regions[i], "page-%u-%zu", f->serial,
                        i);
-        put_many(f, regions[i]);
+        fixture_put_many(f, regions[i]);
     }
     options.all_regions = true;
     assert_lock_ok(sqlock_find(f->a, &options, &rows, &count, &f->err),
@@ -151,9 +134,8 @@ static void test_pages_of_all_regions_lose_no_row(void **state)
     }
     sqlock_info_free(rows, count);
     for (i = 0; i < 3; i++) {
-        assert_int_equal(found[i], MANY);
-        (void)sql_run(&f->sql, "DELETE FROM %s WHERE REGION = '%s'", f->table,
-                      regions[i]);
+        assert_int_equal(found[i], FIXTURE_MANY);
+        fixture_delete_region(f, regions[i]);
     }
 }
 

@@ -132,10 +132,8 @@ static int do_nothing(struct scene *s)
 
 static void set(struct scene *scene, struct fixture *f)
 {
-    sqlock_options options = fixture_options(f);
-
     scene->fixture = f;
-    scene->registry = fixture_tapped(f, &options);
+    scene->registry = fixture_tapped(f, NULL);
     scene->held = lock_obtain(scene->registry, f->name);
     fixture_next(f);
     scene->free_one = lock_obtain(scene->registry, f->name);
@@ -147,11 +145,9 @@ static void set(struct scene *scene, struct fixture *f)
 static void strike(struct scene *scene)
 {
     struct fixture *f = scene->fixture;
-    int rc;
 
     assert_true(sqlock_is_held(scene->held));
-    rc = sqlock_renew(scene->held, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew(scene->held, 0, &f->err), &f->err);
     lock_take(scene->free_one, 0);
     lock_give(scene->free_one);
     lock_give(scene->held);

@@ -16,14 +16,11 @@ static void check_name(struct fixture *f, const char *name)
     sqlock_lock *lock = lock_obtain(f->a, name);
     sqlock_lock *other = lock_obtain(f->b, name);
     sqlock_info *info;
-    int rc;
 
     assert_string_equal(sqlock_name(lock), name);
     lock_take(lock, 0);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_show(f->b, name, &info, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_busy(other);
+    assert_lock_ok(sqlock_show(f->b, name, &info, &f->err), &f->err);
     assert_string_equal(info->key, sqlock_key(lock));
     if (f->layout == SQLOCK_LAYOUT_SQLOCK) {
         assert_non_null(info->name);
@@ -196,7 +193,6 @@ static void test_raw_key_is_what_is_in_the_table(void **state)
     sqlock_registry *another;
     sqlock_lock *lock;
     sqlock_lock *other;
-    int rc;
 
     options.key_rule = SQLOCK_KEY_RAW;
     raw = fixture_registry(f, &options);
@@ -209,11 +205,9 @@ static void test_raw_key_is_what_is_in_the_table(void **state)
                                  " WHERE LOCK_KEY = 'raw/key-1'",
                                  f->table),
                      1);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     lock_give(lock);
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     registry_end(raw);
     registry_end(another);
 }
@@ -254,7 +248,6 @@ static void check_regions(struct fixture *f, const char *one, const char *two)
     sqlock_registry *second;
     sqlock_lock *lock;
     sqlock_lock *other;
-    int rc;
 
     options.region = one;
     first = fixture_registry(f, &options);
@@ -265,8 +258,7 @@ static void check_regions(struct fixture *f, const char *one, const char *two)
     lock_take(lock, 0);
     lock_take(other, 0);
     lock_give(lock);
-    rc = sqlock_renew(other, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(other, 0);
     lock_give(other);
     registry_end(first);
     registry_end(second);

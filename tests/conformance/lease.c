@@ -19,7 +19,6 @@ static void test_ttl_of_one_call_outlasts_the_registrys(void **state)
     sqlock_lock *lock;
     sqlock_lock *other = lock_obtain(f->b, f->name);
     int64_t past_us;
-    int rc;
 
     options.ttl_ms = 100;
     registry = fixture_registry(f, &options);
@@ -27,8 +26,7 @@ static void test_ttl_of_one_call_outlasts_the_registrys(void **state)
     lock_take(lock, LONG_TTL_MS);
     past_us = sql_now_us(&f->sql) + 150000;
     assert_becomes_true(sql_now_us(&f->sql) > past_us, PATIENCE_MS);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     lock_give(lock);
     lock_drop(other);
     registry_end(registry);
@@ -80,7 +78,6 @@ static void test_belief_ends_without_asking_and_before_the_lease(void **state)
     sqlock_registry *registry;
     sqlock_lock *lock;
     struct row row;
-    int rc;
 
     options.margin_ms = 400; /* of 500 ms */
     registry = fixture_registry(f, &options);
@@ -94,8 +91,7 @@ static void test_belief_ends_without_asking_and_before_the_lease(void **state)
     assert_int_equal(sqlock_hold_count(lock), 1);
     row = fixture_row(f, f->name);
     assert_string_not_equal(row.client, "");
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     registry_end(registry);
 }
 
@@ -106,18 +102,15 @@ static void test_takeover_is_never_before_the_ttl(void **state)
     sqlock_lock *first = lock_obtain(f->a, f->name);
     sqlock_lock *second = lock_obtain(f->b, f->name);
     struct row row;
-    int rc;
 
     lock_take(first, SHORT_MS);
     row = fixture_row(f, f->name);
-    rc = lock_try(second, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(second, PATIENCE_MS, 0, &f->err), &f->err);
     /* the token is the database's clock at the grant */
     assert_less(row.expires_us, sqlock_token(second));
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_less(row.expires_us, fixture_row(f, f->name).created_us);
-    rc = sqlock_release(first, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(first, &f->err), &f->err);
     lock_give(second);
     lock_drop(first);
     lock_drop(second);
@@ -153,22 +146,18 @@ static void test_renewing_keeps_the_lock(void **state)
     sqlock_lock *other = lock_obtain(f->b, f->name);
     int64_t end_us;
     int64_t token;
-    int rc;
 
     lock_take(lock, 1500);
     token = sqlock_token(lock);
     end_us = fixture_row(f, f->name).expires_us + 200000;
     while (sql_now_us(&f->sql) < end_us) {
-        rc = sqlock_renew(lock, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
-        rc = lock_try(other, 20, 0, &f->err);
-        assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
+        lock_renew(lock, 0);
+        assert_code(SQLOCK_ETIMEDOUT, lock_try(other, 20, 0, &f->err), &f->err);
         assert_true(sqlock_is_held(lock));
     }
     assert_true(sqlock_token(lock) == token);
     lock_give(lock);
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     lock_drop(other);
     lock_drop(lock);
 }
@@ -179,21 +168,17 @@ static void test_renewing_with_another_ttl(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     int64_t old_end;
-    int rc;
 
     lock_take(lock, 1000);
     old_end = fixture_row(f, f->name).expires_us;
-    rc = sqlock_renew(lock, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(lock, LONG_TTL_MS);
     assert_true(sqlock_remaining_ms(lock) > LONG_TTL_MS / 2);
     assert_less(old_end + (int64_t)LONG_TTL_MS * 500,
                 fixture_row(f, f->name).expires_us);
     /* and shorter again */
-    rc = sqlock_renew(lock, 500, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(lock, 500);
     assert_true(sqlock_remaining_ms(lock) <= 500);
-    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
     lock_give(other);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     lock_drop(other);
@@ -207,12 +192,9 @@ static void test_renewing_without_holding_is_refused(void **state)
     int rc = sqlock_renew(lock, 0, &f->err);
 
     assert_code(SQLOCK_EOWNER, rc, &f->err);
-    lock_take(lock, 0);
-    lock_give(lock);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    lock_take_and_give(lock);
+    assert_code(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
 
@@ -255,8 +237,7 @@ static void test_F7_an_expired_lease_is_not_renewed(void **state)
     after = fixture_row(f, f->name);
     assert_true(after.expires_us == before.expires_us);
     assert_false(sqlock_is_held(lock));
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
 
@@ -302,11 +283,8 @@ static void test_F19_renewing_twice_in_a_moment_is_no_loss(void **state)
     unsigned i;
 
     lock_take(lock, 0);
-    for (i = 0; i < check_scale(100, 10000); i++) {
-        int rc = sqlock_renew(lock, 0, &f->err);
-
-        assert_lock_ok(rc, &f->err);
-    }
+    for (i = 0; i < check_scale(100, 10000); i++)
+        lock_renew(lock, 0);
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
     lock_drop(lock);
@@ -320,16 +298,13 @@ static void test_nested_acquire_after_expiry_is_refused(void **state)
 
     lock_take(lock, 100);
     fixture_await_expiry(f, f->name);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, lock_try(lock, 0, 0, &f->err), &f->err);
     rc = lock_try(lock, SQLOCK_FOREVER, 0, &f->err);
     assert_code(SQLOCK_EEXPIRED, rc, &f->err);
     assert_int_equal(sqlock_hold_count(lock), 1);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     assert_int_equal(sqlock_hold_count(lock), 0);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 

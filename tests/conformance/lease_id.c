@@ -12,19 +12,15 @@
 static void hold_with_id(struct fixture *f, sqlock_lock *lock,
                          char id[SQLOCK_LEASE_ID_SIZE])
 {
-    int rc;
-
     lock_take(lock, LONG_TTL_MS);
-    rc = sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err), &f->err);
 }
 
 static void test_a_lease_is_renewed_and_released_by_its_id(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *first = fixture_registry(f, &options);
-    sqlock_registry *second = fixture_registry(f, &options);
+    sqlock_registry *first = fixture_registry(f, NULL);
+    sqlock_registry *second = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(first, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
     int64_t left_ms = 0;
@@ -55,8 +51,7 @@ static void test_a_lease_is_renewed_and_released_by_its_id(void **state)
 static void test_an_old_id_leaves_the_next_lease_alone(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
 
@@ -67,7 +62,7 @@ static void test_an_old_id_leaves_the_next_lease_alone(void **state)
                 &f->err);
     assert_code(SQLOCK_ELOST,
                 sqlock_lease_renew(registry, id, 0, NULL, &f->err), &f->err);
-    assert_lock_ok(sqlock_renew(lock, 0, &f->err), &f->err);
+    lock_renew(lock, 0);
     lock_give(lock);
     registry_end(registry);
 }
@@ -80,8 +75,7 @@ static void test_what_is_no_id_is_refused(void **state)
         "a:1:x:k",   "a:1:30000x:", "a:1: 30000:k", NULL,
     };
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     char *text = NULL;
 
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {

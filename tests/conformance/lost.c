@@ -13,8 +13,7 @@ static void expect_lost(struct fixture *f, sqlock_lock *lock)
     int rc = sqlock_renew(lock, 0, &f->err);
 
     assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, rc, &f->err);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     assert_int_equal(sqlock_hold_count(lock), 0);
     assert_true(sqlock_token(lock) == 0);
 }
@@ -25,7 +24,6 @@ static void test_F32_release_of_a_lost_lock_spares_the_new_holder(void **state)
     sqlock_lock *old = lock_obtain(f->a, f->name);
     sqlock_lock *next = lock_obtain(f->b, f->name);
     struct row row;
-    int rc;
 
     lock_take(old, SHORT_MS);
     fixture_await_expiry(f, f->name);
@@ -35,13 +33,10 @@ static void test_F32_release_of_a_lost_lock_spares_the_new_holder(void **state)
     assert_string_equal(fixture_row(f, f->name).client, row.client);
     assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
     assert_true(sqlock_is_held(next));
-    rc = sqlock_renew(next, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = lock_try(old, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    lock_renew(next, 0);
+    assert_busy(old);
     lock_give(next);
-    lock_take(old, 0);
-    lock_give(old);
+    lock_take_and_give(old);
     lock_drop(old);
     lock_drop(next);
 }
@@ -55,8 +50,7 @@ static void test_F32_release_after_another_has_come_and_gone(void **state)
 
     lock_take(old, SHORT_MS);
     fixture_await_expiry(f, f->name);
-    lock_take(next, 0);
-    lock_give(next);
+    lock_take_and_give(next);
     expect_lost(f, old);
     lock_drop(old);
     lock_drop(next);
@@ -74,8 +68,7 @@ static void test_release_after_the_row_was_deleted_is_lost(void **state)
                              f->table, sqlock_key(lock)),
                      1);
     expect_lost(f, lock);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 
@@ -83,22 +76,17 @@ static void test_renewing_a_deleted_row_finds_it_lost_and_stays_so(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int rc;
 
     lock_take(lock, 0);
     (void)sql_run(&f->sql, "DELETE FROM %s WHERE LOCK_KEY = '%s'", f->table,
                   sqlock_key(lock));
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
     assert_false(sqlock_is_held(lock));
     assert_int_equal(sqlock_remaining_ms(lock), 0);
     assert_false(fixture_row(f, f->name).exists);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, lock_try(lock, 0, 0, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
 
@@ -128,12 +116,10 @@ static void test_F6_every_acquisition_has_an_identity_of_its_own(void **state)
 static void test_F6_an_old_renewal_misses_the_next_owner(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *third = fixture_registry(f, &options);
+    sqlock_registry *third = fixture_registry(f, NULL);
     sqlock_lock *old = lock_obtain(f->a, f->name);
     sqlock_lock *next = lock_obtain(third, f->name);
     struct row row;
-    int rc;
 
     lock_take(old, LONG_TTL_MS);
     /* the lease ends in the database while its holder still believes */
@@ -142,13 +128,11 @@ static void test_F6_an_old_renewal_misses_the_next_owner(void **state)
     lock_take(next, LONG_TTL_MS);
     row = fixture_row(f, f->name);
     assert_true(sqlock_is_held(old));
-    rc = sqlock_renew(old, 0, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_renew(old, 0, &f->err), &f->err);
     assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
     assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
     assert_string_equal(fixture_row(f, f->name).client, row.client);
-    rc = sqlock_renew(next, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(next, 0);
     lock_give(next);
     lock_drop(old);
     registry_end(third);
@@ -179,19 +163,16 @@ static void test_expired_and_free_again(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     struct row row;
-    int rc;
 
     lock_take(lock, SHORT_MS);
     fixture_await_expiry(f, f->name);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
     row = fixture_row(f, f->name);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_string_equal(row.client, "");
     else
         assert_false(row.exists);
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     lock_drop(lock);
     lock_drop(other);
 }

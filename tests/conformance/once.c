@@ -34,8 +34,7 @@ static void expect_refusal(struct fixture *f, sqlock_lock *lock)
     int rc = sqlock_once_check(f->b, f->name, &f->err);
 
     assert_code(SQLOCK_ENOTSUP, rc, &f->err);
-    rc = sqlock_once_record(lock, &f->err);
-    assert_code(SQLOCK_ENOTSUP, rc, &f->err);
+    assert_code(SQLOCK_ENOTSUP, sqlock_once_record(lock, &f->err), &f->err);
     assert_true(
         sql_integer(&f->sql, "SELECT COUNT(*) FROM %sDONE", f->prefix) == 0);
     lock_give(lock);
@@ -58,20 +57,16 @@ static void test_a_record_is_there_for_all_and_for_good(void **state)
     }
     rc = sqlock_once_check(f->b, f->name, &f->err);
     assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    rc = sqlock_once_record(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_record(lock, &f->err), &f->err);
     lock_give(lock);
-    rc = sqlock_once_check(f->b, f->name, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_check(f->b, f->name, &f->err), &f->err);
     assert_true(sql_integer(&f->sql,
                             "SELECT COUNT(*) FROM %sDONE WHERE LOCK_KEY = '%s' "
                             "AND LOCK_NAME = '%s' AND FENCE = %lld",
                             f->prefix, sqlock_key(lock), f->name,
                             (long long)token) == 1);
-    rc = sqlock_reap(f->a, 0, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_once_check(f->a, f->name, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_reap(f->a, 0, NULL, &f->err), &f->err);
+    assert_lock_ok(sqlock_once_check(f->a, f->name, &f->err), &f->err);
     /* Of this region only. */
     options.region = "elsewhere";
     elsewhere = fixture_registry(f, &options);
@@ -89,10 +84,8 @@ static void test_F13_a_record_has_the_databases_time(void **state)
     sqlock_lock *lock = take_first(f);
     char early[160];
     char late[160];
-    int rc;
 
-    rc = sqlock_once_record(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_record(lock, &f->err), &f->err);
     (void)fixture_time(f, early, -60000000);
     (void)fixture_time(f, late, 60000000);
     assert_true(sql_integer(&f->sql,
@@ -113,20 +106,16 @@ static void test_only_the_holder_records(void **state)
     sqlock_break_options how = SQLOCK_BREAK_INIT;
     int rc;
 
-    rc = sqlock_once_record(other, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
-    rc = sqlock_show(f->b, f->name, &row, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_code(SQLOCK_EEXPIRED, sqlock_once_record(other, &f->err), &f->err);
+    assert_lock_ok(sqlock_show(f->b, f->name, &row, &f->err), &f->err);
     how.token = row->token;
     how.client_id = row->client_id;
     how.reason = "test";
     how.now = true;
-    rc = sqlock_break(f->b, f->name, &how, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_break(f->b, f->name, &how, &f->err), &f->err);
     sqlock_info_free(row, 1);
     lock_take(other, 0);
-    rc = sqlock_once_record(lock, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_code(SQLOCK_ELOST, sqlock_once_record(lock, &f->err), &f->err);
     rc = sqlock_once_check(f->b, f->name, &f->err);
     assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
     lock_give(other);
@@ -149,23 +138,19 @@ static int lose_commit(void *context, const struct tap_event *event, int rc)
 static void test_F41_a_record_whose_commit_got_no_answer(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     sqlock_lock *first = take_first(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     bool is_lost = false;
-    int rc;
 
     lock_give(first);
     lock_drop(first);
     lock_take(lock, 0);
     tap_hooks(NULL, lose_commit, &is_lost);
-    rc = sqlock_once_record(lock, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_record(lock, &f->err), &f->err);
     tap_hooks(NULL, NULL, NULL);
     assert_true(is_lost);
-    rc = sqlock_once_check(f->a, f->name, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_once_check(f->a, f->name, &f->err), &f->err);
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);
@@ -182,8 +167,7 @@ static void test_without_a_table_it_is_said(void **state)
     rc = sqlock_once_check(f->a, f->name, &f->err);
     assert_code(SQLOCK_ESCHEMA, rc, &f->err);
     assert_contains(f->err.message, "init --once");
-    rc = sqlock_once_record(lock, &f->err);
-    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_code(SQLOCK_ESCHEMA, sqlock_once_record(lock, &f->err), &f->err);
     lock_give(lock);
     lock_drop(lock);
 }

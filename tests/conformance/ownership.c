@@ -14,7 +14,6 @@ static void test_hold_count_follows_nesting(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     uint32_t depth;
     int64_t token;
-    int rc;
 
     assert_int_equal(sqlock_hold_count(lock), 0);
     assert_true(sqlock_token(lock) == 0);
@@ -37,8 +36,7 @@ static void test_hold_count_follows_nesting(void **state)
     assert_int_equal(sqlock_hold_count(lock), 0);
     assert_false(sqlock_is_held(lock));
     assert_true(sqlock_token(lock) == 0);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
     lock_drop(lock);
 }
 
@@ -75,12 +73,9 @@ static void test_a_nested_acquire_cannot_ask_for_more(void **state)
 
     first.auto_renew = true;
     first.ttl_ms = 54321;
-    rc = sqlock_acquire(lock, 0, &first, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_acquire(lock, 0, &first, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_acquire(lock, 0, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &first, &f->err), &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, &first, &f->err), &f->err);
+    assert_lock_ok(sqlock_acquire(lock, 0, NULL, &f->err), &f->err);
     assert_int_equal(sqlock_hold_count(lock), 3);
     for (int i = 0; i < 3; i++)
         lock_give(lock);
@@ -119,18 +114,15 @@ static void test_fewer_releases_than_acquires_keep_the_lock(void **state)
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
-    int rc;
 
     lock_take(lock, 0);
     lock_take(lock, 0);
     lock_take(lock, 0);
     lock_give(lock);
     lock_give(lock);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     lock_give(lock);
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     lock_drop(other);
     lock_drop(lock);
 }
@@ -192,7 +184,6 @@ static void test_registry_ownership_is_counted_over_threads(void **state)
     sqlock_lock *other = lock_obtain(f->b, f->name);
     struct worker worker;
     int64_t token;
-    int rc;
 
     lock_take(lock, 0);
     token = sqlock_token(lock);
@@ -201,14 +192,12 @@ static void test_registry_ownership_is_counted_over_threads(void **state)
     assert_int_equal(sqlock_hold_count(lock), 2);
     assert_true(sqlock_token(lock) == token);
     lock_give(lock);
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     worker_start(&worker, release_one, lock);
     worker_join(&worker);
     assert_int_equal(sqlock_hold_count(lock), 0);
     lock_take(other, 0);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(lock);
     lock_give(other);
     lock_drop(other);
     registry_end(shared);
@@ -226,17 +215,14 @@ static void test_registry_ownership_lets_any_thread_renew(void **state)
     sqlock_registry *shared = shared_registry(f);
     sqlock_lock *lock = lock_obtain(shared, f->name);
     struct worker worker;
-    int rc;
 
     lock_take(lock, 0);
     worker_start(&worker, renew_one, lock);
     worker_join(&worker);
     worker_start(&worker, release_one, lock);
     worker_join(&worker);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
+    assert_code(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err), &f->err);
     registry_end(shared);
 }
 
@@ -266,8 +252,7 @@ static void test_registry_ownership_under_many_threads(void **state)
     workers_start(&workers, 4, join_in, lock);
     workers_join(&workers);
     assert_int_equal(sqlock_hold_count(lock), 0);
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     lock_drop(other);
     registry_end(shared);
 }
@@ -282,8 +267,7 @@ static int acquire_only(struct worker *worker)
 static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct worker worker;
 
@@ -294,8 +278,7 @@ static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
     assert_false(sqlock_is_held(lock));
     registry_end(registry); /* releases it */
     lock = lock_obtain(f->b, f->name);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 

@@ -51,17 +51,14 @@ static void test_a_peers_lock_is_busy_until_it_is_released(void **state)
     struct fixture *f = *state;
     struct peer peer = peer_of(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int rc;
 
     peer.ttl_ms = LONG_TTL_MS;
     if (f->layout == SQLOCK_LAYOUT_SPRING6)
         peer.ttl_ms = PEER_TTL_MS; /* we judge by what we are told */
     assert_int_equal(peer_acquire(&peer, f->name), 1);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(lock);
     assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 
@@ -112,18 +109,15 @@ static void test_a_peers_expired_lock_is_taken_over(void **state)
     struct peer peer = peer_of(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct row row;
-    int rc;
 
     assert_int_equal(peer_acquire(&peer, f->name), 1);
     row = fixture_row(f, f->name);
-    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
     assert_less(row.expires_us, sqlock_token(lock));
     assert_int_equal(peer_release(&peer, f->name), 0); /* lost */
     assert_int_equal(peer_renew(&peer, f->name), 0);
     assert_true(sqlock_is_held(lock));
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(lock, 0);
     lock_give(lock);
     lock_drop(lock);
 }
@@ -143,8 +137,7 @@ static void test_a_peer_takes_over_our_expired_lock(void **state)
     assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, rc, &f->err);
     assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
     assert_string_equal(fixture_row(f, f->name).client, CLIENT_1);
-    rc = sqlock_show(f->b, f->name, &info, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_show(f->b, f->name, &info, &f->err), &f->err);
     assert_int_equal(info->state, SQLOCK_HELD);
     assert_string_equal(info->client_id, CLIENT_1);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
@@ -180,8 +173,7 @@ static void test_a_peer_that_renews_keeps_us_out(void **state)
         assert_int_equal(peer_acquire(&peer, f->name), 1);
     }
     assert_int_equal(peer_release(&peer, f->name), 1);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
 }
 
@@ -385,8 +377,7 @@ static void test_a_peer_with_a_late_clock_need_not_wait(void **state)
     sqlock_info *info;
     int rc;
 
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     released_us = sql_now_us(&f->sql);
     assert_less(fixture_row(f, f->name).expires_us,
                 released_us - INT64_C(86400000000));

@@ -23,12 +23,10 @@ static void expect_sent(uint64_t expected)
 /* A tapped registry whose connection is there and has prepared everything. */
 static sqlock_registry *warm(struct fixture *f)
 {
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, "warm");
 
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(lock);
     tap_reset();
     return registry;
@@ -40,7 +38,6 @@ static void test_one_statement_each_and_none_nested(void **state)
     sqlock_registry *registry = warm(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int round;
-    int rc;
 
     for (round = 0; round < 3; round++) {
         tap_reset();
@@ -53,8 +50,7 @@ static void test_one_statement_each_and_none_nested(void **state)
         (void)sqlock_token(lock);
         lock_give(lock);
         expect_sent(1);
-        rc = sqlock_renew(lock, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
+        lock_renew(lock, 0);
         expect_sent(2);
         lock_give(lock);
         expect_sent(3);
@@ -69,8 +65,7 @@ static void test_one_statement_each_and_none_nested(void **state)
 static void test_one_statement_each_on_a_fresh_registry(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
 
     expect_sent(0);
@@ -88,11 +83,9 @@ static void test_a_busy_try_costs_two_statements_at_most(void **state)
     sqlock_registry *registry = warm(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *theirs = lock_obtain(f->a, f->name);
-    int rc;
 
     lock_take(theirs, 0);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(lock);
     assert_in_range(tap_sent(), 1, 2);
     lock_give(theirs);
     lock_drop(theirs);
@@ -125,15 +118,12 @@ static void test_a_row_left_free_is_not_taken_for_granted(void **state)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *theirs = lock_obtain(f->a, f->name);
     int64_t token;
-    int rc;
 
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_take(theirs, 0);
     token = sqlock_token(theirs);
     tap_reset();
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(lock);
     assert_in_range(tap_sent(), 1, 2);
     assert_true(sqlock_is_held(theirs));
     lock_give(theirs);
@@ -213,7 +203,6 @@ static void test_a_claim_without_an_answer_is_sent_again(void **state)
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *other = lock_obtain(f->a, f->name);
     struct loss loss;
-    int rc;
 
     lose(&loss, lock, 1);
     lock_take(lock, 0);
@@ -224,8 +213,7 @@ static void test_a_claim_without_an_answer_is_sent_again(void **state)
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_true(fixture_row(f, f->name).fence == sqlock_token(lock));
     tap_reset();
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     lock_give(lock);
     lock_drop(other);
     registry_end(registry);
@@ -240,7 +228,6 @@ static void test_a_taken_row_without_an_answer_is_claimed_again(void **state)
     sqlock_lock *other = lock_obtain(f->a, f->name);
     struct loss loss;
     int64_t token;
-    int rc;
 
     lock_take(lock, 0);
     token = sqlock_token(lock);
@@ -252,8 +239,7 @@ static void test_a_taken_row_without_an_answer_is_claimed_again(void **state)
     assert_string_equal(fixture_row(f, f->name).client, loss.client[0]);
     assert_true(sqlock_token(lock) > token);
     tap_reset();
-    rc = lock_try(other, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(other);
     lock_give(lock);
     lock_drop(other);
     registry_end(registry);
@@ -267,23 +253,19 @@ static void test_a_claim_that_stays_unknown_is_uncertain(void **state)
     sqlock_lock *lock;
     sqlock_lock *other = lock_obtain(f->a, f->name);
     struct loss loss;
-    int rc;
 
     options.statement_timeout_ms = 2500; /* what is sent has it, too */
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
     lose(&loss, lock, UINT64_MAX);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &f->err);
+    assert_code(SQLOCK_EUNCERTAIN, lock_try(lock, 0, 0, &f->err), &f->err);
     assert_false(sqlock_is_held(lock));
     assert_int_equal(sqlock_hold_count(lock), 0);
     tap_reset();
     /* its row is there, and is freed in the background */
-    rc = lock_try(other, PATIENCE_MS, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
     lock_give(other);
-    lock_take(lock, 0);
-    lock_give(lock);
+    lock_take_and_give(lock);
     lock_drop(other);
     registry_end(registry);
 }
@@ -300,8 +282,7 @@ static void test_a_release_without_an_answer_is_found_out(void **state)
     lose(&loss, lock, 1);
     lock_give(lock);
     tap_reset();
-    lock_take(other, 0);
-    lock_give(other);
+    lock_take_and_give(other);
     lock_drop(other);
     registry_end(registry);
 }
@@ -312,12 +293,10 @@ static void test_a_renewal_without_an_answer_is_sent_again(void **state)
     sqlock_registry *registry = warm(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     struct loss loss;
-    int rc;
 
     lock_take(lock, 5000);
     lose(&loss, lock, 1);
-    rc = sqlock_renew(lock, LONG_TTL_MS, &f->err);
-    assert_lock_ok(rc, &f->err);
+    lock_renew(lock, LONG_TTL_MS);
     assert_true(sqlock_remaining_ms(lock) > 5000);
     tap_reset();
     lock_give(lock);
@@ -340,28 +319,23 @@ static void test_a_database_out_of_reach_is_unreachable(void **state)
     sqlock_registry *registry;
     sqlock_lock *lock;
     int64_t left;
-    int rc;
 
     options.statement_timeout_ms = 2500; /* what is sent has it, too */
     registry = fixture_tapped(f, &options);
     lock = lock_obtain(registry, f->name);
     tap_hooks(never_sent, NULL, NULL);
-    rc = lock_try(lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
-    rc = lock_try(lock, 50, 0, &f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, lock_try(lock, 0, 0, &f->err), &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, lock_try(lock, 50, 0, &f->err), &f->err);
     assert_false(sqlock_is_held(lock));
     tap_reset();
     assert_false(fixture_row(f, f->name).exists);
     lock_take(lock, 0);
     left = sqlock_remaining_ms(lock);
     tap_hooks(never_sent, NULL, NULL);
-    rc = sqlock_renew(lock, 0, &f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, sqlock_renew(lock, 0, &f->err), &f->err);
     assert_true(sqlock_is_held(lock)); /* the old deadline stands */
     assert_true(sqlock_remaining_ms(lock) <= left);
-    rc = sqlock_release(lock, &f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_code(SQLOCK_EUNREACHABLE, sqlock_release(lock, &f->err), &f->err);
     assert_int_equal(sqlock_hold_count(lock), 0);
     tap_reset();
     registry_end(registry);

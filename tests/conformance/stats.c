@@ -28,8 +28,7 @@ static sqlock_stats stats_of(struct fixture *f, sqlock_registry *registry)
 static void test_each_end_of_an_acquisition_counts(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
     sqlock_stats stats = stats_of(f, registry);
@@ -66,8 +65,7 @@ static void test_each_end_of_an_acquisition_counts(void **state)
 static void test_many_count_each(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *locks[3];
     sqlock_stats stats;
     int rc;
@@ -78,10 +76,8 @@ static void test_many_count_each(void **state)
     }
     rc = sqlock_acquire_many(locks, 3, 0, NULL, NULL, &f->err);
     assert_lock_ok(rc, &f->err);
-    rc = sqlock_renew_many(locks, 3, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_release_many(locks, 3, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_renew_many(locks, 3, NULL, &f->err), &f->err);
+    assert_lock_ok(sqlock_release_many(locks, 3, NULL, &f->err), &f->err);
     stats = stats_of(f, registry);
     assert_int_equal(stats.granted, 3);
     assert_int_equal(stats.renewed, 3);

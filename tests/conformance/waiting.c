@@ -11,14 +11,12 @@ static void test_a_wait_of_zero_tries_once(void **state)
     struct fixture *f = *state;
     sqlock_lock *mine = lock_obtain(f->a, f->name);
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
-    int rc;
 
     lock_take(mine, 0);
-    rc = sqlock_acquire(theirs, 0, NULL, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_code(SQLOCK_EBUSY, sqlock_acquire(theirs, 0, NULL, &f->err),
+                &f->err);
     lock_give(mine);
-    rc = sqlock_acquire(theirs, 0, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(sqlock_acquire(theirs, 0, NULL, &f->err), &f->err);
     lock_give(theirs);
     lock_drop(mine);
     lock_drop(theirs);
@@ -97,8 +95,7 @@ static void start_waiting(struct worker *worker, struct wait *wait)
 
 static void check_served(struct fixture *f, int64_t wait_ms)
 {
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *mine = lock_obtain(f->a, f->name);
     struct wait wait = {.wait_ms = wait_ms};
     struct worker worker;
@@ -129,11 +126,9 @@ static void test_waiting_ends_when_the_holders_lease_runs_out(void **state)
     struct fixture *f = *state;
     sqlock_lock *mine = lock_obtain(f->a, f->name);
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
-    int rc;
 
     lock_take(mine, 150);
-    rc = lock_try(theirs, SQLOCK_FOREVER, 0, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_lock_ok(lock_try(theirs, SQLOCK_FOREVER, 0, &f->err), &f->err);
     lock_give(theirs);
     assert_code(SQLOCK_ELOST, sqlock_release(mine, &f->err), &f->err);
     lock_drop(mine);
@@ -199,8 +194,7 @@ static void test_one_that_gives_up_does_not_hold_up_the_rest(void **state)
 static void test_a_timeout_behind_a_waiter_of_the_same_process(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
     struct wait first = {.wait_ms = PATIENCE_MS};
     struct worker worker;
@@ -211,8 +205,7 @@ static void test_a_timeout_behind_a_waiter_of_the_same_process(void **state)
     start_waiting(&worker, &first);
     rc = lock_try(first.lock, 30, 0, &f->err);
     assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    rc = lock_try(first.lock, 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_code(SQLOCK_EBUSY, lock_try(first.lock, 0, 0, &f->err), &f->err);
     lock_give(theirs);
     worker_join(&worker);
     lock_drop(theirs);
@@ -222,18 +215,15 @@ static void test_a_timeout_behind_a_waiter_of_the_same_process(void **state)
 static void test_a_lock_that_is_waited_for_cannot_be_dropped(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
     struct wait wait = {.wait_ms = PATIENCE_MS};
     struct worker worker;
-    int rc;
 
     wait.lock = lock_obtain(tapped, f->name);
     lock_take(theirs, 0);
     start_waiting(&worker, &wait);
-    rc = sqlock_drop(wait.lock, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_code(SQLOCK_EINUSE, sqlock_drop(wait.lock, &f->err), &f->err);
     lock_give(theirs);
     worker_join(&worker);
     lock_drop(wait.lock);

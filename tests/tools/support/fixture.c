@@ -229,6 +229,29 @@ void lock_give_at(sqlock_lock *lock, const char *file, int line)
     check_code(0, rc, &err, file, line);
 }
 
+void lock_renew_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
+                   int line)
+{
+    sqlock_error err = {0};
+    int rc = sqlock_renew(lock, ttl_ms, &err);
+
+    check_code(0, rc, &err, file, line);
+}
+
+void lock_take_and_give_at(sqlock_lock *lock, const char *file, int line)
+{
+    lock_take_at(lock, 0, file, line);
+    lock_give_at(lock, file, line);
+}
+
+void lock_busy_at(sqlock_lock *lock, const char *file, int line)
+{
+    sqlock_error err = {0};
+    int rc = lock_try(lock, 0, 0, &err);
+
+    check_code(SQLOCK_EBUSY, rc, &err, file, line);
+}
+
 static int64_t column_us(struct fixture *fixture, const char *column,
                          const char *key)
 {
@@ -390,4 +413,25 @@ void fixture_put_row(struct fixture *fixture, const char *key,
                   client != NULL ? client : "NULL", quote, created,
                   *columns != '\0' ? ", " : "",
                   *columns != '\0' ? expires : "");
+}
+
+void fixture_put_many(struct fixture *fixture, const char *region)
+{
+    int i;
+
+    assert_int_equal(sql_begin(&fixture->sql), 0);
+    for (i = 0; i < FIXTURE_MANY; i++) {
+        char key[SQLOCK_KEY_SIZE];
+
+        (void)snprintf(key, sizeof key, "row-%05d", (i * 7) % FIXTURE_MANY);
+        fixture_put_row(fixture, key, region, "peer-client", -1000000,
+                        60000000);
+    }
+    assert_int_equal(sql_commit(&fixture->sql), 0);
+}
+
+void fixture_delete_region(struct fixture *fixture, const char *region)
+{
+    (void)sql_run(&fixture->sql, "DELETE FROM %s WHERE REGION = '%s'",
+                  fixture->table, region);
 }

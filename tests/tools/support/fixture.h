@@ -84,6 +84,19 @@ void lock_take_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
                   int line);
 #define lock_give(lock) lock_give_at((lock), __FILE__, __LINE__)
 void lock_give_at(sqlock_lock *lock, const char *file, int line);
+#define lock_renew(lock, ttl_ms)                                               \
+    lock_renew_at((lock), (ttl_ms), __FILE__, __LINE__)
+void lock_renew_at(sqlock_lock *lock, uint32_t ttl_ms, const char *file,
+                   int line);
+
+/* Acquire and release: nobody holds the lock. */
+#define lock_take_and_give(lock)                                               \
+    lock_take_and_give_at((lock), __FILE__, __LINE__)
+void lock_take_and_give_at(sqlock_lock *lock, const char *file, int line);
+
+/* Assert that an attempt without a wait finds another holder. */
+#define assert_busy(lock) lock_busy_at((lock), __FILE__, __LINE__)
+void lock_busy_at(sqlock_lock *lock, const char *file, int line);
 
 /* Release and drop. */
 #define lock_end(lock)                                                         \
@@ -146,5 +159,12 @@ const char *fixture_time(const struct fixture *fixture, char out[160],
 void fixture_put_row(struct fixture *fixture, const char *key,
                      const char *region, const char *client,
                      int64_t created_in_us, int64_t expires_in_us);
+
+/* Insert rows of another program, "row-00000" and so on, in no order of keys:
+ * more than a page of a list has. */
+#define FIXTURE_MANY 5100
+void fixture_put_many(struct fixture *fixture, const char *region);
+
+void fixture_delete_region(struct fixture *fixture, const char *region);
 
 #endif
