@@ -25,14 +25,7 @@ start() {
     ) 2>"$dir/err" &
     holder=$!
     helper "$holder"
-    until_true test -s "$dir/ready" || not_ok "start" "the command does not run"
-    daemon=$(cat "$dir/daemon")
-    helper "$daemon"
-}
-next_sees() {
-    sq run -w 60 job -- sh -c 'stat=$(ps -o stat= -p "$1") &&
-        case $stat in Z*) false ;; esac && echo alive || echo gone' \
-        sh "$daemon" 2>>"$dir/err"
+    started
 }
 
 by_name() { # WHAT COMMAND...

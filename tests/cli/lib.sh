@@ -158,6 +158,21 @@ stop() { # PID
     until_true state_is "$1" T
 }
 
+# Of a command of $holder that leaves the number of a daemon in $dir/daemon, and
+# then, once it is started, $dir/ready.
+started() {
+    until_true test -s "$dir/ready" || not_ok "start" "the command does not run"
+    daemon=$(cat "$dir/daemon")
+    helper "$daemon"
+}
+# The next holder says whether the daemon is there when its command begins.
+next_sees() {
+    # shellcheck disable=SC2016 # for the inner shell
+    sq run -w 60 job -- sh -c 'stat=$(ps -o stat= -p "$1") &&
+        case $stat in Z*) false ;; esac && echo alive || echo gone' \
+        sh "$daemon" 2>>"$dir/err"
+}
+
 # Compile a helper of this folder: tool NAME LIBRARY...
 tool() {
     local name=$1 flags=()

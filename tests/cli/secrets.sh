@@ -24,17 +24,22 @@ without() { # WHAT TEXT CANARY
     fi
 }
 
-watch_run() { # URL CANARY OPTION...: with the URL in the arguments
-    local url=$1 canary=$2 child
-    shift 2
+# Hold the lock "secret" as $holder, by a command $child that prints its
+# environment into $dir/out.
+hold_secret() { # COMMAND...: sqlock, and options of it
     rm -f "$dir/pid"
-    env -u SQLOCK_URL "$SQLOCK" "$@" --table-prefix "$prefix" run secret -- \
+    "$@" --table-prefix "$prefix" run secret -- \
         sh -c 'echo $$ >"$1"; env; exec sleep 600' sh "$dir/pid" \
         >"$dir/out" 2>"$dir/err" &
     holder=$!
     helper "$holder"
-    until_true test -s "$dir/pid"
-    child=$(cat "$dir/pid")
+    until_true test -s "$dir/pid" && child=$(cat "$dir/pid")
+}
+
+watch_run() { # URL CANARY OPTION...: with the URL in the arguments
+    local url=$1 canary=$2
+    shift 2
+    hold_secret env -u SQLOCK_URL "$SQLOCK" "$@"
     without "not in the arguments of sqlock" "$(cmdline_of "$holder")" "$canary"
     without "nor of the command" "$(cmdline_of "$child")" "$canary"
     without "nor in the command's environment" \
@@ -48,14 +53,7 @@ watch_run() { # URL CANARY OPTION...: with the URL in the arguments
 }
 
 in_variable() { # URL CANARY
-    local child
-    rm -f "$dir/pid"
-    SQLOCK_URL=$1 "$SQLOCK" --table-prefix "$prefix" run secret -- \
-        sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" 2>"$dir/err" &
-    holder=$!
-    helper "$holder"
-    until_true test -s "$dir/pid"
-    child=$(cat "$dir/pid")
+    SQLOCK_URL=$1 hold_secret "$SQLOCK"
     without "SQLOCK_URL: not in the command's environment" \
         "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
     kill -TERM "$holder"
@@ -64,23 +62,16 @@ in_variable() { # URL CANARY
 
 # The password from a variable that the URL names.
 by_name() { # URL CANARY
-    local url child
+    local url
     url=$(sed 's,//\([^:@/]*\):[^@/]*@,//\1@,' <<<"$1")
     case $url in
     *\?*) url+="&password_env=CLI_CANARY" ;;
     *) url+="?password_env=CLI_CANARY" ;;
     esac
-    rm -f "$dir/pid"
-    SQLOCK_URL=$url CLI_CANARY=$2 "$SQLOCK" --table-prefix "$prefix" run \
-        secret -- sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" \
-        2>"$dir/err" &
-    holder=$!
-    helper "$holder"
-    if ! until_true test -s "$dir/pid"; then
+    if ! SQLOCK_URL=$url CLI_CANARY=$2 hold_secret "$SQLOCK"; then
         not_ok "password_env: it connects"
         return
     fi
-    child=$(cat "$dir/pid")
     ok "password_env: it connects"
     without "password_env: not in the command's environment" \
         "$(tr '\0' '\n' <"/proc/$child/environ")" "$2"
@@ -98,13 +89,8 @@ of_all() { # WHAT PID...
 
 # F83: what each process of a run shows, and what it leaves when it crashes.
 processes() { # URL CANARY
-    local child all
-    rm -f "$dir/pid"
-    SQLOCK_URL=$1 "$SQLOCK" --table-prefix "$prefix" run secret -- \
-        sh -c 'echo $$ >"$1"; exec sleep 600' sh "$dir/pid" 2>"$dir/err" &
-    holder=$!
-    helper "$holder"
-    until_true test -s "$dir/pid"
+    local all
+    SQLOCK_URL=$1 hold_secret "$SQLOCK"
     # Those of sqlock besides the command.
     all=("$(watcher_of "$holder")" "$(supervisor_of "$holder")")
     is "F83: sqlock has a supervisor and a watcher" \

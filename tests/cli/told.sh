@@ -22,18 +22,6 @@ start() { # SCRIPT OPTION...
     holder=$!
     helper "$holder"
 }
-started() {
-    until_true test -s "$dir/ready" || not_ok "start" "the command does not run"
-    daemon=$(cat "$dir/daemon")
-    helper "$daemon"
-}
-
-# The next holder says whether the daemon is there when its command begins.
-next_sees() {
-    sq run -w 60 job -- sh -c 'stat=$(ps -o stat= -p "$1") &&
-        case $stat in Z*) false ;; esac && echo alive || echo gone' \
-        sh "$daemon" 2>>"$dir/err"
-}
 
 told() {
     local signal
