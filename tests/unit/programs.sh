@@ -1,21 +1,8 @@
 #!/usr/bin/env bash
 # programs.sh: every test program answers --help, lists its tests, chooses among
 # them, and refuses what it does not know.  They need no database for that.
-set -u
-cd "$(dirname "$0")/../.." || exit 1
-build=${SQLOCK_BUILD:-build}
-status=0
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@"; then
-        echo "ok - $what"
-    else
-        echo "not ok - $what"
-        status=1
-    fi
-}
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../tools/support/script.sh"
 
 says_usage() { # PROGRAM
     [[ $("$1" --help 2>&1) == [Uu]"sage: ${1##*/} "* ]]

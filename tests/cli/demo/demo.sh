@@ -1,29 +1,20 @@
 #!/usr/bin/env bash
 # demo.sh: the demo shows what it claims, notices a worker that dies, and leaves
 # nothing behind.  On SQLite, and on the servers that the environment names.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-demo=${SQLOCK_BUILD:-build}/bin/examples/stock_deduction
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/demo.XXXXXX") || exit 1
-running=
-finish() {
-    [ -z "$running" ] || kill -KILL "$running" 2>/dev/null
-    rm -rf "$dir"
-}
-trap finish EXIT
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
+demo=$build/bin/examples/stock_deduction
 export TMPDIR=$dir/tmp
 mkdir "$TMPDIR"
-status=0
 
+# Like check, of commands that have left what they said.
 ok() { # WHAT CONDITION...
     local what=$1
     shift
     if "$@"; then
-        echo "ok - $what"
+        passed "$what"
     else
-        sed 's/^/# /' "$dir/out" "$dir/err" 2>/dev/null
-        echo "not ok - $what"
-        status=1
+        failed "$what"
     fi
 }
 
@@ -74,6 +65,7 @@ ways=("a lock around" pessimistic optimistic conditional buckets coalesced)
 start() { # OPTION...
     setsid "$demo" --orders 1000000 "$@" >"$dir/out" 2>"$dir/err" &
     running=$!
+    helper "$running"
 }
 
 # Wait for so many children of the running demo.
@@ -117,7 +109,6 @@ kill -TERM "$running"
 wait "$running"
 ok "an interrupted run ends with that signal" test $? -eq 143
 ok "nothing is left behind again" leaves_nothing
-running=
 
 ok "one process is not enough" ends_with 2 "$demo" --processes 1
 ok "no thread is not enough" ends_with 2 "$demo" --threads 0

@@ -11,31 +11,22 @@
 #     url_of ROLE            the URL of its login
 # and calls roles_on SCHEMA with a schema (a database on MySQL) of another name.
 
-set -u
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=${here%/*/*/*}
-: "${SQLOCK:=$root/build/bin/sqlock}"
-unset SQLOCK_URL SQLOCK_REGION
-export XDG_CONFIG_HOME=/nonexistent
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/grants.XXXXXX") || exit 1
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../tools/support/script.sh"
 roles=(application reaper observer operator)
-failures=0
-prefix='' layout=''
+prefix=''
 denied=77 # EX_NOPERM
 
-finish() {
-    drop_all
-    rm -rf "$dir"
+# Of a database whose URL, or whose administrator's, is that variable's.
+needs() { # VARIABLE
+    about="$database: "
+    [ -n "${!1:-}" ] || skip_all "$1 is not set"
+    password=gr$RANDOM$RANDOM
+    schema=gr${$}_schema
 }
-
-ok() { # WHAT GOT EXPECTED
-    if [ "$2" = "$3" ]; then
-        echo "ok - $database: $layout $1"
-    else
-        echo "not ok - $database: $layout $1: got \"$2\", not \"$3\""
-        sed 's/^/# /' "$dir/err"
-        failures=$((failures + 1))
-    fi
+finish_all() {
+    drop_all
+    finish
 }
 
 login_of() { # ROLE
@@ -48,23 +39,23 @@ sq() { # ROLE ARGUMENT...
 }
 can() { # ROLE ARGUMENT...
     sq "$@" >"$dir/out" 2>"$dir/err"
-    ok "$1 can ${*:2:3}" $? 0
+    is "$1 can ${*:2:3}" $? 0
 }
 cannot() { # ROLE ARGUMENT...
     sq "$@" >"$dir/out" 2>"$dir/err"
-    ok "$1 cannot ${*:2:3}" $? "$denied"
+    is "$1 cannot ${*:2:3}" $? "$denied"
 }
 may() { # ROLE SQL
     ask "$@" >"$dir/out" 2>"$dir/err"
-    ok "$1 may $2" $? 0
+    is "$1 may $2" $? 0
 }
 may_not() { # ROLE SQL
     ask "$@" >"$dir/out" 2>"$dir/err"
-    ok "$1 may not $2" "$(($? != 0)) $(grep -ciE 'denied|owner' "$dir/err")" \
+    is "$1 may not $2" "$(($? != 0)) $(grep -ciE 'denied|owner' "$dir/err")" \
         "1 1"
 }
 prints() { # WHAT: in what the last one printed
-    ok "prints $1" "$(grep -cF "$1" "$dir/out")" 1
+    is "prints $1" "$(grep -cF "$1" "$dir/out")" 1
 }
 
 # Until somebody holds the lock.
@@ -83,7 +74,7 @@ grant_all() {
     local role
     for role in "${roles[@]}"; do
         grant "$role" "$prefix" >"$dir/out" 2>"$dir/err"
-        ok "grants-$role.sql runs" "$? $(cat "$dir/err")" "0 "
+        is "grants-$role.sql runs" "$? $(cat "$dir/err")" "0 "
     done
 }
 
@@ -108,8 +99,8 @@ reaper_reaps() {
     can reaper reap --older-than 0 --json
     prints '"removed": '
     prints '"expired": 1'
-    ok "leaves no row" "$(sq observer ls --json | grep -c '"key"')" 0
-    ok "gives the reservation back" "$(sq observer stock show hat)" 8
+    is "leaves no row" "$(sq observer ls --json | grep -c '"key"')" 0
+    is "gives the reservation back" "$(sq observer stock show hat)" 8
     cannot reaper run job -- true
     can reaper stock reap --older-than 1h --json
     cannot reaper stock deduct hat 1 --order four
@@ -139,7 +130,7 @@ operator_operates() {
     wait "$holder"
     # Other findings of doctor are about the server, and are not judged here.
     sq operator doctor --json >"$dir/out" 2>"$dir/err"
-    ok "operator's doctor finds no right missing" \
+    is "operator's doctor finds no right missing" \
         "$(grep -A 2 '"check": "rights"' "$dir/out" | grep -c '"ok"')" 1
     can operator doctor --after-restore --yes
     can operator reap --older-than 0
@@ -150,7 +141,7 @@ operator_operates() {
 
 # With all tables, in the schema that is looked in first.
 with_all_tables() {
-    layout=sqlock prefix=GR${$}_
+    about="$database: sqlock " prefix=GR${$}_
     can owner init --layout sqlock
     can owner init --once
     can owner stock init
@@ -163,7 +154,7 @@ with_all_tables() {
 
 # Without stock and records, in another schema.
 with_the_lock_table_alone() { # SCHEMA
-    layout=spring7 prefix=$1.GR${$}_
+    about="$database: spring7 " prefix=$1.GR${$}_
     can owner init --layout spring7
     grant_all
     can application run job -- true
@@ -173,10 +164,9 @@ with_the_lock_table_alone() { # SCHEMA
 }
 
 roles_on() { # SCHEMA
-    trap finish EXIT
+    trap finish_all EXIT
     make_logins
     with_all_tables
     with_the_lock_table_alone "$1"
-    [ "$failures" -eq 0 ]
-    exit
+    exit $status
 }

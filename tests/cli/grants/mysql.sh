@@ -3,12 +3,7 @@
 # shellcheck source=tests/cli/grants/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=mysql
-[ -n "${SQLOCK_TEST_MYSQL_ADMIN_URL:-}" ] || {
-    echo "skip - $database: SQLOCK_TEST_MYSQL_ADMIN_URL is not set"
-    exit 77
-}
-password=gr$RANDOM$RANDOM
-schema=gr${$}_schema
+needs SQLOCK_TEST_MYSQL_ADMIN_URL
 program=$(command -v mariadb || command -v mysql)
 
 mysql_at() { # URL ARGUMENT...

@@ -3,12 +3,7 @@
 # shellcheck source=tests/cli/grants/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=postgres
-[ -n "${SQLOCK_TEST_POSTGRES_ADMIN_URL:-}" ] || {
-    echo "skip - $database: SQLOCK_TEST_POSTGRES_ADMIN_URL is not set"
-    exit 77
-}
-password=gr$RANDOM$RANDOM
-schema=gr${$}_schema
+needs SQLOCK_TEST_POSTGRES_ADMIN_URL
 
 psql() { # URL ARGUMENT...
     bash "$root/tests/tools/servers/psql.sh" -X -q -A -t -v ON_ERROR_STOP=1 "$@"

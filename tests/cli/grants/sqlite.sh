@@ -1,24 +1,12 @@
 #!/usr/bin/env bash
 # sqlite.sh: the rights of users on a SQLite file are those of its group, by the
 # recipe of sql/sqlite/grants.sql.
-set -u
-here=$(cd "$(dirname "$0")" && pwd)
-root=${here%/*/*/*}
-: "${SQLOCK:=$root/build/bin/sqlock}"
-unset SQLOCK_URL SQLOCK_REGION
-export XDG_CONFIG_HOME=/nonexistent
-[ "$(id -u)" -eq 0 ] || {
-    echo "skip - sqlite: it takes root to be several users"
-    exit 77
-}
-dir=$(mktemp -d /tmp/sqlock-grants.XXXXXX) || exit 1
-failures=0
-holder=
-finish() {
-    [ -z "$holder" ] || kill -TERM "$holder" 2>/dev/null
-    rm -rf "$dir"
-}
-trap finish EXIT
+# A folder that all users reach.
+unset SQLOCK_TEST_DIR
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
+about='sqlite: '
+[ "$(id -u)" -eq 0 ] || skip_all "it takes root to be several users"
 
 # Users and a group that need no names; who is outside has a group of its own.
 locks=61000 one=61001 two=61002 outside=61003
@@ -27,15 +15,6 @@ as() { # USER COMMAND...
     shift
     [ "$user" != "$outside" ] || group=$outside
     setpriv --reuid "$user" --regid "$group" --clear-groups "$@"
-}
-is() { # WHAT GOT EXPECTED
-    if [ "$2" = "$3" ]; then
-        echo "ok - sqlite: $1"
-    else
-        echo "not ok - sqlite: $1: got \"$2\", not \"$3\""
-        sed 's/^/# /' "$dir/err"
-        failures=$((failures + 1))
-    fi
 }
 status_of() { # COMMAND...
     "$@" >"$dir/out" 2>"$dir/err"
@@ -66,6 +45,7 @@ wait_for_each_other() { # HOLDER WAITER
     sq "$1" run job -- sh -c 'echo held; cat >/dev/null' <"$dir/go" \
         >"$dir/held" 2>"$dir/err" &
     holder=$!
+    helper "$holder"
     exec 9>"$dir/go"
     until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
         sleep 0.05
@@ -78,7 +58,6 @@ wait_for_each_other() { # HOLDER WAITER
     wait $!
     is "the second user waits for the first one and gets the lock" $? 0
     wait "$holder"
-    holder=
     rm "$dir/go"
 }
 
@@ -156,6 +135,7 @@ by_reading() {
     sq $one run job -- sh -c 'echo held; exec sleep 600' >"$dir/held" \
         2>"$dir/err" &
     holder=$!
+    helper "$holder"
     until grep -q held "$dir/held" || ! kill -0 "$holder" 2>/dev/null; do
         sleep 0.05
     done
@@ -164,7 +144,6 @@ by_reading() {
     is "and has it still" "$(grep -c held "$dir/out")" 1
     kill -TERM "$holder"
     wait "$holder"
-    holder=
     umask 022
 }
 
@@ -173,4 +152,4 @@ by_reading
 with_another_umask
 by_root
 by_polling
-[ "$failures" -eq 0 ]
+exit $status

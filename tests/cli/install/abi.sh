@@ -11,28 +11,12 @@
 # An option struct may grow at its end, since its first member tells its size;
 # so may enums.  The driver's header promises less and is left out.  Needs libabigail's abidw and abidiff, and debugging
 # information in the library (-g).
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-build=${SQLOCK_BUILD:-build}
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 library=$build/lib/libsqlock.so
 recorded=tests/cli/install/libsqlock.abi
 symbols=$(echo .debian/libsqlock*.symbols)
 headers=(include/*.h include/sqlock/*.h)
-work=$(mktemp -d /tmp/sqlock-abi.XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-status=0
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then
-        echo "ok - $what"
-    else
-        cat "$work/out"
-        echo "not ok - $what"
-        status=1
-    fi
-}
 
 exported() {
     nm -D --defined-only "$library" | awk '{ print $3 }' | LC_ALL=C sort -u
@@ -52,20 +36,19 @@ symbols_file() { # VERSION
 
 for tool in abidw abidiff; do
     command -v $tool >/dev/null || {
-        echo "skip - the binary interface: $tool (abigail-tools) is not installed"
-        exit 77
+        skip_all "the binary interface: $tool (abigail-tools) is not installed"
     }
 done
 
 if [ "${1-}" = --record ]; then
     version=$(sed -n 's/^Version: //p' "$build/lib/pkgconfig/sqlock.pc")
-    symbols_file "$version" >"$work/symbols" || exit 1
+    symbols_file "$version" >"$dir/symbols" || exit 1
     abidw --exported-interfaces-only --headers-dir "$PWD/include" \
         --drop-private-types --no-corpus-path --no-comp-dir-path \
         --no-show-locs --no-elf-needed --type-id-style hash \
-        --out-file "$work/abi" "$library" || exit 1
-    cat "$work/symbols" >"$symbols"
-    cat "$work/abi" >"$recorded"
+        --out-file "$dir/abi" "$library" || exit 1
+    cat "$dir/symbols" >"$symbols"
+    cat "$dir/abi" >"$recorded"
     exit
 fi
 
@@ -84,21 +67,21 @@ for type in $(sed -n 's/^#define SQLOCK_[A-Z]*_INIT SQLOCK_SIZED(\([a-z_]*\))$/\
     "${headers[@]}"); do
     printf '[suppress_type]\nname = %s\nhas_data_member_inserted_at = end\n' \
         "$type"
-done >"$work/allowed"
+done >"$dir/allowed"
 for type in $(sed -n 's/^} \(sqlock_[a-z_]*\);$/\1/p' include/sqlock/dialect.h \
     include/sqlock/driver.h); do
     printf '[suppress_type]\nname = %s\n' "$type"
-done >>"$work/allowed"
+done >>"$dir/allowed"
 # 4: something differs; 8: and cannot be right for old programs.
 same_as() { # RECORDED
-    abidiff --suppressions "$work/allowed" --no-added-syms \
+    abidiff --suppressions "$dir/allowed" --no-added-syms \
         "$1" "$library"
 }
 finds() { # WORDS SED-SCRIPT: a difference with a record that was changed so
-    sed "$2" "$recorded" >"$work/changed.abi"
-    ! cmp -s "$recorded" "$work/changed.abi" || return 1
-    same_as "$work/changed.abi"
-    [ $? -ge 4 ] && grep -q "$1" "$work/out"
+    sed "$2" "$recorded" >"$dir/changed.abi"
+    ! cmp -s "$recorded" "$dir/changed.abi" || return 1
+    same_as "$dir/changed.abi"
+    [ $? -ge 4 ] && grep -q "$1" "$dir/out"
 }
 check "the binary interface is the recorded one, or more (make abi-record)" \
     same_as "$recorded"

@@ -2,49 +2,33 @@
 # consumer.sh: install into an empty root, and build a program there with
 # pkg-config alone, in C and C++, against the shared and the static library, and
 # again with CMake.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-build=${SQLOCK_BUILD:-build}
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 make=${MAKE:-make}
 
-work=$(mktemp -d /tmp/sqlock-install.XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-root=$work/root
-status=0
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then
-        echo "ok - $what"
-    else
-        cat "$work/out"
-        echo "not ok - $what"
-        status=1
-    fi
-}
+root=$dir/root
 
 # SETUP=no: a test installs no packages.
-build_args=(SETUP=no "DESTDIR=$root" PREFIX=/opt/sqlock "BUILD=$work/build"
+build_args=(SETUP=no "DESTDIR=$root" PREFIX=/opt/sqlock "BUILD=$dir/build"
     LIBDIR=/opt/sqlock/lib/here)
 # A copy, so that another prefix does not touch what was built.
-cp -a "$build" "$work/build"
+cp -a "$build" "$dir/build"
 # LDCONFIG: nothing below DESTDIR is this machine's loader's business.
-printf '#!/bin/sh\ntouch "%s/has_run"\n' "$work" >"$work/ldconfig"
-chmod +x "$work/ldconfig"
+printf '#!/bin/sh\ntouch "%s/has_run"\n' "$dir" >"$dir/ldconfig"
+chmod +x "$dir/ldconfig"
 install_here() {
-    "$make" --no-print-directory install "LDCONFIG=$work/ldconfig" \
-        "${build_args[@]}" >"$work/said"
+    "$make" --no-print-directory install "LDCONFIG=$dir/ldconfig" \
+        "${build_args[@]}" >"$dir/said"
 }
 check "make install DESTDIR=... PREFIX=... LIBDIR=..." install_here
 check "it says where things went" grep -qx \
-    "  library   /opt/sqlock/lib/here/libsqlock.so[0-9.]*" "$work/said"
+    "  library   /opt/sqlock/lib/here/libsqlock.so[0-9.]*" "$dir/said"
 check "and below what" grep -qx "sqlock [0-9.]* is installed below $root:" \
-    "$work/said"
-check "it does not run ldconfig" test ! -e "$work/has_run"
-(cd "$root" && find . ! -type d | sort) >"$work/installed"
+    "$dir/said"
+check "it does not run ldconfig" test ! -e "$dir/has_run"
+(cd "$root" && find . ! -type d | sort) >"$dir/installed"
 check "nothing is installed outside the prefix" \
-    test -z "$(grep -v '^\./opt/sqlock/' "$work/installed")"
+    test -z "$(grep -v '^\./opt/sqlock/' "$dir/installed")"
 for file in man/man1/sqlock.1 man/man1/sqlock-run.1 man/man3/sqlock.3 \
     man/man7/sqlock-failures.7 man/man7/sqlock-waiting.7 \
     bash-completion/completions/sqlock zsh/site-functions/_sqlock; do
@@ -62,17 +46,17 @@ for header in include/*.h include/*.hpp include/sqlock/*.h \
     check "$header is installed" cmp "$header" "$root/opt/sqlock/$header"
 done
 check "no installed text names the staging directory" \
-    bash -c '! grep -rIl -e "$1" "$2"' - "$work" "$root"
+    bash -c '! grep -rIl -e "$1" "$2"' - "$dir" "$root"
 
 export PKG_CONFIG_SYSROOT_DIR=$root
 PKG_CONFIG_LIBDIR=$(pkg-config --variable=pc_path pkg-config)
 export PKG_CONFIG_LIBDIR=$root/opt/sqlock/lib/here/pkgconfig:$PKG_CONFIG_LIBDIR
 unset PKG_CONFIG_PATH
 lib=$root/opt/sqlock/lib/here
-mkdir "$work/app"
-cp tests/cli/install/consumer.c "$work/app/app.c"
-cp tests/cli/install/consumer.c "$work/app/app.cc"
-cd "$work/app" || exit 1
+mkdir "$dir/app"
+cp tests/cli/install/consumer.c "$dir/app/app.c"
+cp tests/cli/install/consumer.c "$dir/app/app.cc"
+cd "$dir/app" || exit 1
 
 check "pkg-config knows the version" test "$(pkg-config --modversion sqlock)" \
     = "$(sed -n 's/^Version: //p' "$lib/pkgconfig/sqlock.pc")"
@@ -114,9 +98,9 @@ check "it runs on SQLite" ./static++ sqlite:static++.db
 mv away/libsqlock.so* "$lib"/
 
 # LIBDIR is none that CMake looks into by itself.
-mkdir "$work/cmake"
-cp app.c "$work/cmake"
-cat >"$work/cmake/CMakeLists.txt" <<'END'
+mkdir "$dir/cmake"
+cp app.c "$dir/cmake"
+cat >"$dir/cmake/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.13)
 project(app C)
 find_package(sqlock ${WANTED} REQUIRED)
@@ -126,12 +110,12 @@ add_executable(with_static app.c)
 target_link_libraries(with_static sqlock::static)
 END
 with_cmake() { # VERSION
-    rm -rf "$work/cmade"
-    cmake -S "$work/cmake" -B "$work/cmade" -DWANTED="$1" \
-        -Dsqlock_DIR="$lib/cmake/sqlock" && cmake --build "$work/cmade"
+    rm -rf "$dir/cmade"
+    cmake -S "$dir/cmake" -B "$dir/cmade" -DWANTED="$1" \
+        -Dsqlock_DIR="$lib/cmake/sqlock" && cmake --build "$dir/cmade"
 }
 finds_no() { # VERSION
-    ! with_cmake "$1" && grep -q 'version: 0' "$work/out"
+    ! with_cmake "$1" && grep -q 'version: 0' "$dir/out"
 }
 if command -v cmake >/dev/null; then
     version=$(pkg-config --modversion sqlock)
@@ -139,13 +123,13 @@ if command -v cmake >/dev/null; then
     check "and another minor one, before 1.0" finds_no 0.0
     check "CMake builds with the version that is there" with_cmake "$version"
     check "the program runs with the shared library" \
-        "$work/cmade/with_shared" sqlite:cmake.db
+        "$dir/cmade/with_shared" sqlite:cmake.db
     check "which it needs by its soname" bash -c \
         'readelf -d "$1" | grep -q "NEEDED.*libsqlock\.so\.[0-9.]*\]"' - \
-        "$work/cmade/with_shared"
+        "$dir/cmade/with_shared"
     mv "$lib"/libsqlock.so* away/
     check "and the other with the static one" \
-        "$work/cmade/with_static" sqlite:cmake.db
+        "$dir/cmade/with_static" sqlite:cmake.db
     mv away/libsqlock.so* "$lib"/
 else
     echo "skip - CMake: cmake is not installed"

@@ -5,18 +5,17 @@
 # purged without a trace.
 #
 # Needs root, for chroot, and apt's archive; a mount namespace, where it can be had.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
+# Not in a folder that somebody else removes, whatever is mounted in it.
+unset SQLOCK_TEST_DIR
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 make=${MAKE:-make}
 
-skip() {
-    echo "skip - Debian packages: $*"
-    exit 77
-}
 if [ "${1-}" != inside ]; then
-    [ "$(id -u)" -eq 0 ] || skip "only root may chroot"
+    [ "$(id -u)" -eq 0 ] || skip_all "Debian packages: only root may chroot"
     for tool in dpkg-buildpackage dh lintian mmdebstrap; do
-        command -v $tool >/dev/null || skip "$tool is not installed"
+        command -v $tool >/dev/null ||
+            skip_all "Debian packages: $tool is not installed"
     done
     # Within a chroot "/" is no mount point, and a container without privileges
     # has no namespaces.
@@ -27,27 +26,13 @@ if [ "${1-}" != inside ]; then
     # shellcheck disable=SC2016 # these are apt's own
     archive=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN) $(LABEL)' |
         awk '($2 == "Debian" || $2 == "Ubuntu") && $3 == $2 { print $1; exit }')
-    [ -n "$archive" ] || skip "apt has no archive of a distribution"
-    work=$(mktemp -d /tmp/sqlock-debian.XXXXXX) || exit 1
-    trap 'rm -rf --one-file-system "$work"' EXIT
-    "${namespace[@]}" bash "$0" inside "$work" "$archive"
+    [ -n "$archive" ] ||
+        skip_all "Debian packages: apt has no archive of a distribution"
+    SQLOCK_SCRIPT_DIR=$dir "${namespace[@]}" bash "$0" inside "$archive"
     exit
 fi
-work=$2 archive=$3
-root=$work/root
-status=0
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >"$work/out" 2>&1; then
-        echo "ok - $what"
-    else
-        tail -n 30 "$work/out"
-        echo "not ok - $what"
-        status=1
-    fi
-}
+archive=$2
+root=$dir/root
 in_root() { # COMMAND...
     env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 HOME=/root \
         DEBIAN_FRONTEND=noninteractive chroot "$root" "$@" </dev/null
@@ -66,12 +51,12 @@ unset MAKEFLAGS MFLAGS
 . /etc/os-release
 build_here() {
     DEB_BUILD_OPTIONS=nocheck "$make" --no-print-directory SETUP=no \
-        "BUILD=$work/build" deb
+        "BUILD=$dir/build" deb
 }
 check "make deb; lintian is content" build_here
-set -- "$work"/build/deb/*.deb
+set -- "$dir"/build/deb/*.deb
 [ $# -eq 6 ] || {
-    ls "$work/build/deb"
+    ls "$dir/build/deb"
     echo "not ok - there are four packages, and symbols for debuggers of two"
     exit 1
 }
@@ -89,7 +74,7 @@ cp /etc/resolv.conf "$root/etc/resolv.conf" || exit 1
 grep -l Acquire /etc/apt/apt.conf.d/* 2>/dev/null |
     xargs -r cp -t "$root/etc/apt/apt.conf.d"
 check "it knows the archive" apt update
-files >"$work/before"
+files >"$dir/before"
 mkdir "$root/packages"
 cp "$@" "$root/packages" && rm "$root"/packages/*-dbgsym_*
 
@@ -112,13 +97,13 @@ break_lock() { # NAME
 loses() { # STATUS COMMAND...: it prints "held"; its lock is "job"
     local expected=$1 holder
     shift
-    : >"$work/says" # what the one before it said is not waited for
-    in_root "$@" >"$work/says" 2>&1 &
+    : >"$dir/says" # what the one before it said is not waited for
+    in_root "$@" >"$dir/says" 2>&1 &
     holder=$!
-    wait_for held "$work/says" && break_lock job
+    wait_for held "$dir/says" && break_lock job
     wait "$holder"
     [ $? -eq "$expected" ] || {
-        cat "$work/says"
+        cat "$dir/says"
         return 1
     }
 }
@@ -173,11 +158,11 @@ check "the packages are purged" apt purge sqlock libsqlock-dev \
 check "and what came with them" apt purge --auto-remove gcc g++ libc6-dev \
     pkg-config python3
 rm -rf "$root/root/locks.db"* "$root"/root/loses* "$root/root/static"
-files >"$work/after"
-grep -v '__pycache__' "$work/after" >"$work/left"
+files >"$dir/after"
+grep -v '__pycache__' "$dir/after" >"$dir/left"
 check "nothing is left of them" bash -c \
     '! comm -13 "$1" "$2" | grep -v "^./etc/ld.so.cache" | grep .' - \
-    "$work/before" "$work/left"
+    "$dir/before" "$dir/left"
 check "nor does the package system know them" bash -c \
     '! chroot "$1" dpkg -l "*sqlock*" 2>/dev/null | grep -E "^[a-z][^n]"' - \
     "$root"

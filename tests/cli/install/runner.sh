@@ -2,33 +2,24 @@
 # runner.sh: tests/run.sh itself counts what scripts say and how they end.  A
 # skip is no failure, unless SKIPS_FAIL=1 says so; nothing hides a failure, and
 # the end of the output names each, that of .ci/run, too.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-work=$(mktemp -d /tmp/sqlock-runner.XXXXXX) || exit 1
-trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/tests"
-cp tests/run.sh "$work/tests"
-status=0
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
+mkdir -p "$dir/tests"
+cp tests/run.sh "$dir/tests"
 
 # A suite of scripts, each of which is one line; "install" needs no servers.
 counts() { # WHAT EXPECTED-STATUS EXPECTED-TOTALS SCRIPT...
     local what=$1 expected="$2 $3" i=0 got
     shift 3
-    rm -rf "$work/tests/cli/install"
-    mkdir -p "$work/tests/cli/install"
+    rm -rf "$dir/tests/cli/install"
+    mkdir -p "$dir/tests/cli/install"
     for script in "$@"; do
         i=$((i + 1))
-        echo "$script" >"$work/tests/cli/install/$i.sh"
+        echo "$script" >"$dir/tests/cli/install/$i.sh"
     done
-    SQLOCK_BUILD=$work/build bash "$work/tests/run.sh" install >"$work/out" 2>&1
-    got="$? $(tail -n 1 "$work/out")"
-    if [ "$got" = "$expected" ]; then
-        echo "ok - $what"
-    else
-        sed 's/^/# /' "$work/out"
-        echo "not ok - $what: got \"$got\", not \"$expected\""
-        status=1
-    fi
+    SQLOCK_BUILD=$dir/build bash "$dir/tests/run.sh" install >"$dir/out" 2>&1
+    got="$? $(tail -n 1 "$dir/out")"
+    is "$what" "$got" "$expected"
 }
 
 # A program that prints what cmocka would; its last line says how it ends.
@@ -36,21 +27,15 @@ counts() { # WHAT EXPECTED-STATUS EXPECTED-TOTALS SCRIPT...
 names() { # WHAT EXPECTED LINE...
     local what=$1 expected=$2 got
     shift 2
-    mkdir -p "$work/build/tests"
+    mkdir -p "$dir/build/tests"
     {
         echo '#!/usr/bin/env bash'
         printf '%s\n' "$@"
-    } >"$work/build/tests/unit"
-    chmod +x "$work/build/tests/unit"
-    SQLOCK_BUILD=$work/build bash "$work/tests/run.sh" unit >"$work/out" 2>&1
-    got=$(sed -n '/^failed:$/,$p' "$work/out" | sed '1d;$d' | sed '$d')
-    if [ "$got" = "$expected" ]; then
-        echo "ok - $what"
-    else
-        sed 's/^/# /' "$work/out"
-        echo "not ok - $what: got \"$got\", not \"$expected\""
-        status=1
-    fi
+    } >"$dir/build/tests/unit"
+    chmod +x "$dir/build/tests/unit"
+    SQLOCK_BUILD=$dir/build bash "$dir/tests/run.sh" unit >"$dir/out" 2>&1
+    got=$(sed -n '/^failed:$/,$p' "$dir/out" | sed '1d;$d' | sed '$d')
+    is "$what" "$got" "$expected"
 }
 
 unset SKIPS_FAIL SUITE_LOGS SUITE_ARGS SUITE_TESTS SUITE_TELL V
@@ -71,12 +56,12 @@ counts "an exit status is a failure that nothing was said of" \
     1 "1 passed, 1 failed, 0 skipped" "echo ok - it; exit 1"
 
 # Without -s make says what it runs.
-cat >"$work/makefile" <<'EOF'
+cat >"$dir/makefile" <<'EOF'
 all: ; echo $(A)
 EOF
 MAKEFLAGS='s -j2 -- A=1' counts "makes in tests are not silent for make -s" \
     0 "1 passed, 0 failed, 0 skipped" \
-    "[ \"\$(${MAKE:-make} --no-print-directory -f $work/makefile)\" = \"\$(printf 'echo 1\n1')\" ] && echo ok - it"
+    "[ \"\$(${MAKE:-make} --no-print-directory -f $dir/makefile)\" = \"\$(printf 'echo 1\n1')\" ] && echo ok - it"
 
 SUITE_TESTS='*/[13]' counts "a pattern chooses scripts" \
     0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "exit 1" "echo ok - c"
@@ -86,14 +71,9 @@ SUITE_TESTS=z counts "a choice of nothing is no success" \
     1 "0 passed, 0 failed, 0 skipped" "echo ok - a"
 SUITE_TELL=0.2 SUITE_JOBS=1 counts "a run goes on while it is told" \
     0 "2 passed, 0 failed, 0 skipped" "echo ok - a" "sleep 1; echo ok - b"
-if grep -q '^  1 of 2 suites have ended after [0-9]* s; running: install/2$' \
-    "$work/out"; then
-    echo "ok - what is running is told from time to time"
-else
-    sed 's/^/# /' "$work/out"
-    echo "not ok - what is running is told from time to time"
-    status=1
-fi
+grep -q '^  1 of 2 suites have ended after [0-9]* s; running: install/2$' \
+    "$dir/out"
+is "what is running is told from time to time" $? 0
 
 begins="echo '[ RUN      ] test_a'"
 fails="echo '[  FAILED  ] test_a'; exit 1"
@@ -132,7 +112,7 @@ names "one that ends before any test, with its last lines" \
         cannot begin" \
     "echo cannot begin; exit 3"
 # Lists its tests, and says which of them it was to run.
-cat >"$work/build/tests/unit" <<'EOF'
+cat >"$dir/build/tests/unit" <<'EOF'
 #!/usr/bin/env bash
 case "$*" in
 '--list -t some') echo test_some ;;
@@ -141,34 +121,26 @@ case "$*" in
 esac
 EOF
 for chosen in some none; do
-    SQLOCK_BUILD=$work/build SUITE_TESTS=$chosen \
-        bash "$work/tests/run.sh" unit >"$work/out.$chosen" 2>&1
+    SQLOCK_BUILD=$dir/build SUITE_TESTS=$chosen \
+        bash "$dir/tests/run.sh" unit >"$dir/out.$chosen" 2>&1
 done
-if grep -qx 'ok - -t some' "$work/build/log/unit.log" &&
-    grep -qx '  no test and no script matches "none"' "$work/out.none"; then
-    echo "ok - a program without such a test is left out"
-else
-    sed 's/^/# /' "$work"/out.*
-    echo "not ok - a program without such a test is left out"
-    status=1
-fi
+grep -qx 'ok - -t some' "$dir/build/log/unit.log" &&
+    grep -qx '  no test and no script matches "none"' "$dir/out.none"
+is "a program without such a test is left out" $? 0
+rm "$dir"/out.*
 names "a line of a script is named, with what follows it" \
     "  unit
     not ok - it
         # stderr: why" \
     "echo ok - a" "echo not ok - it; echo '# stderr: why'; echo ok - b; exit 1"
-if [ "$(cat "$work"/build/log/failed/*-unit.log | grep -c 'stderr: why')" = 1 ]; then
-    echo "ok - the log of a failure is kept"
-else
-    echo "not ok - the log of a failure is kept"
-    status=1
-fi
+is "the log of a failure is kept" \
+    "$(cat "$dir"/build/log/failed/*-unit.log | grep -c 'stderr: why')" 1
 
 # The sections of .ci/run are targets of make; this one says "test" failed as
 # the runner says it, and "lint" in words of its own.
-mkdir -p "$work/.ci" "$work/bin"
-cp .ci/run "$work/.ci"
-cat >"$work/bin/make" <<'EOF'
+mkdir -p "$dir/.ci" "$dir/bin"
+cp .ci/run "$dir/.ci"
+cat >"$dir/bin/make" <<'EOF'
 #!/usr/bin/env bash
 case " $* " in
 *" WERROR=1 SETUP=no test "*)
@@ -182,9 +154,9 @@ case " $* " in
     ;;
 esac
 EOF
-chmod +x "$work/bin/make"
-PATH=$work/bin:$PATH bash "$work/.ci/run" clang test lint >"$work/out" 2>&1
-got="$? $(sed -n '/^failed: /,$p' "$work/out")"
+chmod +x "$dir/bin/make"
+PATH=$dir/bin:$PATH bash "$dir/.ci/run" clang test lint >"$dir/out" 2>&1
+got="$? $(sed -n '/^failed: /,$p' "$dir/out")"
 expected='1 failed: test lint
 
 test:
@@ -195,11 +167,5 @@ lint:
   a.c:1: not so
 
 7 passed, 1 failed, 0 skipped'
-if [ "$got" = "$expected" ]; then
-    echo "ok - .ci/run names what failed in each section last"
-else
-    sed 's/^/# /' "$work/out"
-    echo "not ok - .ci/run names what failed in each section last: $got"
-    status=1
-fi
+is ".ci/run names what failed in each section last" "$got" "$expected"
 exit $status

@@ -4,35 +4,13 @@
 # database, because they mostly wait.
 # shellcheck shell=bash
 
-set -u
-cd "$(dirname "${BASH_SOURCE[0]}")/../../.." || exit 1
-: "${SQLOCK:=${SQLOCK_BUILD:-build}/bin/sqlock}"
-PATH=$(dirname "$SQLOCK"):$PATH
-deployer=${SQLOCK_BUILD:-build}/bin/examples/migration
-script=src/examples/migration/migrate.sh
-unset SQLOCK_URL SQLOCK_REGION
-export XDG_CONFIG_HOME=/nonexistent
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/migration.XXXXXX") || exit 1
-. tests/tools/support/helpers.sh
-failures=0
-finish() {
-    [ "$BASHPID" = "$$" ] || return 0
-    kill_helpers
-    rm -rf "$dir"
-}
-trap finish EXIT
-
-ok() { # WHAT GOT EXPECTED
-    if [ "$2" = "$3" ]; then
-        echo "ok - $kind: $1"
-    else
-        failures=$((failures + 1))
-        echo "not ok - $kind: $1: got \"$2\", not \"$3\""
-        cat "$dir"/out.[0-9]* 2>/dev/null | sed 's/^/# /' | tail -n 12
-    fi
-}
-
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../tools/support/script.sh"
+# shellcheck source=tests/tools/support/client.sh
 . tests/tools/support/client.sh
+PATH=$(dirname "$SQLOCK"):$PATH
+deployer=$build/bin/examples/migration
+script=src/examples/migration/migrate.sh
 
 forget() { # what was applied, for the next ones
     local table
@@ -161,13 +139,13 @@ five_at_once() { # HOW
     for i in "${pids[@]}"; do
         wait "$i" || bad=$((bad + 1))
     done
-    ok "$1: five at once: none fails" "$bad" 0
-    ok "$1: all are applied" "$(count_done)" 4
-    ok "$1: once" \
+    is "$1: five at once: none fails" "$bad" 0
+    is "$1: all are applied" "$(count_done)" 4
+    is "$1: once" \
         "$(cat "$dir"/out.* | grep ': applied' | sort | uniq -d)" ""
-    ok "$1: the data is there" \
+    is "$1: the data is there" \
         "$(ask "SELECT COUNT(*) FROM migrated_customer WHERE mail LIKE '%@example.org'")" 2
-    ok "$1: the tokens are those of the turns" \
+    is "$1: the tokens are those of the turns" \
         "$(ask "SELECT COUNT(*) FROM migration_log WHERE token <= 0")" 0
     rm -f "$dir"/out.*
 }
@@ -187,15 +165,15 @@ killed() { # HOW
     done
     kill -KILL "$first"
     wait "$first" 2>/dev/null
-    ok "$1: one is killed half way" "$(count_done)" $((GATE - 1))
+    is "$1: one is killed half way" "$(count_done)" $((GATE - 1))
     open_gate
     for i in "${pids[@]}"; do
         wait "$i" || bad=$((bad + 1))
     done
-    ok "$1: the others do not fail" "$bad" 0
-    ok "$1: they have ended the work" "$(count_done)" "$STEPS"
-    ok "$1: each step was made once and in order" "$(steps_made)" "$ALL_STEPS"
-    ok "$1: by two deployers" \
+    is "$1: the others do not fail" "$bad" 0
+    is "$1: they have ended the work" "$(count_done)" "$STEPS"
+    is "$1: each step was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    is "$1: by two deployers" \
         "$(ask 'SELECT COUNT(DISTINCT token) FROM migration_log')" 2
     rm -f "$dir"/out.*
 }
@@ -214,19 +192,19 @@ stopped() {
     kill -STOP "$first"
     SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
         "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
-    ok "stopped: its lease is ended" "$?" 0
+    is "stopped: its lease is ended" "$?" 0
     start c "$dir/steps"
     second=$pid
     open_gate
     kill -CONT "$first"
     wait "$first"
-    ok "stopped: it finds its lease lost" "$?" 1
-    ok "stopped: and has written nothing since" \
+    is "stopped: it finds its lease lost" "$?" 1
+    is "stopped: and has written nothing since" \
         "$(grep -c ': applied' "$dir/out.$number")" $((GATE - 1))
     wait "$second"
-    ok "stopped: its successor has ended the work" "$?" 0
-    ok "stopped: all steps are recorded" "$(count_done)" "$STEPS"
-    ok "stopped: each was made once and in order" "$(steps_made)" "$ALL_STEPS"
+    is "stopped: its successor has ended the work" "$?" 0
+    is "stopped: all steps are recorded" "$(count_done)" "$STEPS"
+    is "stopped: each was made once and in order" "$(steps_made)" "$ALL_STEPS"
     rm -f "$dir"/out.*
 }
 
@@ -268,22 +246,22 @@ stopped_script() {
     helper "$supervisor" "${rest[@]}"
     SQLOCK_URL=$url "$SQLOCK" -q break migration --now --reason test --token \
         "$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'")"
-    ok "stopped script: its lease is ended" "$?" 0
+    is "stopped script: its lease is ended" "$?" 0
     start script "$dir/steps"
     second=$pid
     open_gate
     kill -CONT "${rest[@]}" 2>/dev/null
     until_over "${rest[@]}"
-    ok "stopped script: its client ends by itself" "$?" 0
-    ok "stopped script: and has written nothing since" \
+    is "stopped script: its client ends by itself" "$?" 0
+    is "stopped script: and has written nothing since" \
         "$(grep -c ': applied' "$dir/out.$number")" $((GATE - 1))
     kill -CONT "$supervisor" "$first"
     wait "$first"
-    ok "stopped script: it finds its lease lost" "$?" 76
+    is "stopped script: it finds its lease lost" "$?" 76
     wait "$second"
-    ok "stopped script: its successor has ended the work" "$?" 0
-    ok "stopped script: all steps are recorded" "$(count_done)" "$STEPS"
-    ok "stopped script: each was made once and in order" "$(steps_made)" \
+    is "stopped script: its successor has ended the work" "$?" 0
+    is "stopped script: all steps are recorded" "$(count_done)" "$STEPS"
+    is "stopped script: each was made once and in order" "$(steps_made)" \
         "$ALL_STEPS"
     rm -f "$dir"/out.*
 }
@@ -301,9 +279,9 @@ late() {
         SQLOCK_KEY=$("$SQLOCK" key migration) \
         SQLOCK_TOKEN=$(ask "SELECT FENCE FROM INT_LOCK WHERE LOCK_NAME = 'migration'") \
         "$script" "$inside" "${client[@]}" >"$dir/out.0" 2>&1
-    ok "late script: it fails" $(($? != 0)) 1
-    ok "late script: nothing is recorded" "$(count_done)" 0
-    ok "late script: nor done" "$(ask "SELECT COUNT(*) FROM migrated_note")" 0
+    is "late script: it fails" $(($? != 0)) 1
+    is "late script: nothing is recorded" "$(count_done)" 0
+    is "late script: nor done" "$(ask "SELECT COUNT(*) FROM migrated_note")" 0
     rm -f "$dir"/out.*
 }
 
@@ -321,55 +299,55 @@ files() {
         cat "$dir/out.files"
     }
     said status "$dir/files" >/dev/null
-    ok "status: before anything is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+    is "status: before anything is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
         "1: 001_note.sql: pending 002_step.sql: pending"
-    ok "status: makes no table" \
+    is "status: makes no table" \
         "$(ask 'SELECT COUNT(*) FROM migration_log' | wc -l)" 0
     said "$dir/files" >/dev/null
-    ok "files: all is applied" "$rest" 0
+    is "files: all is applied" "$rest" 0
     said status "$dir/files" >/dev/null
-    ok "status: all is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+    is "status: all is applied" "$rest: $(paste -sd ' ' "$dir/out.files")" \
         "0: 001_note.sql: applied 002_step.sql: applied"
     echo "-- changed" >>"$dir/files/001_note.sql"
     said status "$dir/files" >/dev/null
-    ok "status: a changed file" "$rest: $(head -n 1 "$dir/out.files")" \
+    is "status: a changed file" "$rest: $(head -n 1 "$dir/out.files")" \
         "1: 001_note.sql: changed since it was applied"
     echo "DROP TABLE migrated_note;" >"$dir/files/003_drop.sql"
     said "$dir/files" >/dev/null
-    ok "a changed file is refused" "$rest: $(cat "$dir/out.files")" \
+    is "a changed file is refused" "$rest: $(cat "$dir/out.files")" \
         "1: migrate.sh: 001_note.sql: it has changed since it was applied; --accept takes it as it is"
-    ok "and nothing behind it is applied" "$(count_done)" 2
+    is "and nothing behind it is applied" "$(count_done)" 2
     said --accept "$dir/files" >/dev/null
-    ok "--accept takes it" "$rest: $(paste -sd ' ' "$dir/out.files")" \
+    is "--accept takes it" "$rest: $(paste -sd ' ' "$dir/out.files")" \
         "0: 001_note.sql: accepted as it is now 003_drop.sql: applied"
     said "$dir/files" >/dev/null
-    ok "and then it is as ever" "$rest: $(cat "$dir/out.files")" "0: "
+    is "and then it is as ever" "$rest: $(cat "$dir/out.files")" "0: "
     ask "UPDATE migration_log SET state = 1 WHERE version = 2"
     said status "$dir/files" >/dev/null
-    ok "status: one that was begun" "$(sed -n 2p "$dir/out.files")" \
+    is "status: one that was begun" "$(sed -n 2p "$dir/out.files")" \
         "002_step.sql: begun by $(id -un)@$(uname -n), not done"
     echo "DROP TABLE migrated_step; CREATE TABLE migrated_step (a INTEGER);" \
         >"$dir/files/002_step.sql"
     MIGRATE_DEPLOYER=somebody@else said "$dir/files" >/dev/null
-    ok "one that another has begun" "$(head -n 1 "$dir/out.files")" \
+    is "one that another has begun" "$(head -n 1 "$dir/out.files")" \
         "002_step.sql: begun by $(id -un)@$(uname -n) and not done, running it again"
     ask "UPDATE migration_log SET state = 1 WHERE version = 2"
     MIGRATE_DEPLOYER=somebody@else said "$dir/files" >/dev/null
-    ok "one that we have begun ourselves" "$(head -n 1 "$dir/out.files")" \
+    is "one that we have begun ourselves" "$(head -n 1 "$dir/out.files")" \
         "002_step.sql: begun before and not done, running it again"
     ask "DELETE FROM migration_file"
     said "$dir/files" >/dev/null
-    ok "files that were applied without a checksum are taken as they are" \
+    is "files that were applied without a checksum are taken as they are" \
         "$rest: $(cat "$dir/out.files")" "0: "
-    ok "and have one now" "$(ask 'SELECT COUNT(*) FROM migration_file')" 3
+    is "and have one now" "$(ask 'SELECT COUNT(*) FROM migration_file')" 3
     said "$dir/empty" >/dev/null
-    ok "an empty folder is said to be one" "$rest: $(cat "$dir/out.files")" \
+    is "an empty folder is said to be one" "$rest: $(cat "$dir/out.files")" \
         "1: migrate.sh: $dir/empty: there is no file NNN_name.sql in it"
     said "$dir/nowhere" >/dev/null
-    ok "and one that is not there" "$rest: $(cat "$dir/out.files")" \
+    is "and one that is not there" "$rest: $(cat "$dir/out.files")" \
         "1: migrate.sh: $dir/nowhere: there is no such folder"
     said --nonsense "$dir/files" >/dev/null
-    ok "an option that there is not" "$rest" 64
+    is "an option that there is not" "$rest" 64
     rm -f "$dir"/out.*
 }
 
@@ -381,22 +359,22 @@ mistakes() {
     echo "CREATE TABLE migrated_step (a INTEGER);" >"$dir/wrong/003_good.sql"
     start c "$dir/wrong"
     wait "$pid"
-    ok "a wrong migration: exit status" "$?" 1
-    ok "a wrong migration: what comes before is applied" "$(count_done)" 1
-    ok "a wrong migration: it is named" \
+    is "a wrong migration: exit status" "$?" 1
+    is "a wrong migration: what comes before is applied" "$(count_done)" 1
+    is "a wrong migration: it is named" \
         "$(grep -c '^migration: 002_bad.sql: not applied' "$dir/out.$started")" 1
     start script "$dir/wrong"
     wait "$pid"
-    ok "the script fails, too" $(($? != 0)) 1
-    ok "and applies nothing behind it" "$(count_done)" 1
+    is "the script fails, too" $(($? != 0)) 1
+    is "and applies nothing behind it" "$(count_done)" 1
     start c "$dir/none"
     wait "$pid"
-    ok "no migrations: exit status" "$?" 1
+    is "no migrations: exit status" "$?" 1
     cp "$dir/wrong/001_good.sql" "$dir/none/001_one.sql"
     cp "$dir/wrong/001_good.sql" "$dir/none/001_two.sql"
     start c "$dir/none"
     wait "$pid"
-    ok "a number that comes twice: exit status" "$?" 1
+    is "a number that comes twice: exit status" "$?" 1
     rm -f "$dir"/out.*
 }
 
@@ -411,6 +389,7 @@ migrations_on() { # VARIABLE
     # Tables of the same names must be nobody else's.
     [ "$1" != SQLITE ] || url=sqlite:$dir/shop.db
     use_client "$url"
+    about="$kind: "
     if ! command -v "${client[0]}" >/dev/null; then
         echo "skip - $1: there is no ${client[0]} here"
         exit 0
@@ -426,5 +405,5 @@ migrations_on() { # VARIABLE
     files
     mistakes
     forget
-    [ "$failures" -eq 0 ]
+    [ "$status" -eq 0 ]
 }

@@ -13,21 +13,11 @@
 #         migrations  a folder of migrations
 #         scripts     programs deploy.sh, import.sh, invoices.sh
 #         tools WORD  if the command WORD is installed
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-root=$PWD
-build=${SQLOCK_BUILD:-build}
-case $build in
-/*) ;;
-*) build=$root/$build ;;
-esac
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/blocks.XXXXXX") || exit 1
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
+# shellcheck source=tests/tools/support/client.sh
 . tests/tools/support/client.sh
-trap 'rm -rf "$dir"' EXIT
 export PATH=$build/bin:$root/src/examples/migration:$PATH
-export XDG_CONFIG_HOME=/nonexistent
-unset SQLOCK_URL SQLOCK_REGION
-status=0
 
 # Blocks of a page, as files NUMBER with what the page says of them in NUMBER.is.
 split() { # PAGE FOLDER
@@ -99,7 +89,7 @@ prepare() { # FIXTURE...
 }
 
 # By the shell, which stops at the first failure; a prompt is not part of it.
-runs() { # BLOCK FIXTURE...
+runs() ( # BLOCK FIXTURE...
     local block=$1
     shift
     mkdir "$block.d" || return 1
@@ -108,19 +98,7 @@ runs() { # BLOCK FIXTURE...
     prepare "$@" || return 1
     sed -e 's/^\$ //' "$block" >"$block.sh"
     PATH=$dir/bin:$PATH bash -eu -o pipefail "$block.sh"
-}
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if ("$@") >"$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        sed 's/^/# /' "$dir/out"
-        echo "not ok - $what"
-        status=1
-    fi
-}
+)
 
 for page in src/man/*.[17]; do
     into=$dir/${page##*/}

@@ -2,28 +2,11 @@
 # examples.sh: the programs in src/examples do what their heads say, on every
 # database that the environment names.  The stock demo and the migrations have
 # suites of their own.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-bin=${SQLOCK_BUILD:-build}/bin/examples
-: "${SQLOCK:=${SQLOCK_BUILD:-build}/bin/sqlock}"
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/examples.XXXXXX") || exit 1
-. tests/tools/support/helpers.sh
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
+bin=$build/bin/examples
+# shellcheck source=tests/tools/support/client.sh
 . tests/tools/support/client.sh
-trap 'kill_helpers; rm -rf "$dir"' EXIT
-unset SQLOCK_URL SQLOCK_REGION
-status=0
-
-ok() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >"$dir/out" 2>&1; then
-        echo "ok - $kind: $what"
-    else
-        sed 's/^/# /' "$dir/out"
-        echo "not ok - $kind: $what"
-        status=1
-    fi
-}
 ends_with() { # STATUS COMMAND...
     local expected=$1 got
     shift
@@ -178,19 +161,20 @@ for name in POSTGRES MYSQL SQLITE; do
         continue
     fi
     use_client "$url"
-    ok "the table of locks is made" "$SQLOCK" --url "$url" init
-    ok "wrong use is told" usage
-    ok "a lock is held in steps" prints \
+    about="$kind: "
+    check "the table of locks is made" "$SQLOCK" --url "$url" init
+    check "wrong use is told" usage
+    check "a lock is held in steps" prints \
         'held, token *|1 of 1, * ms left|' "$bin/mutex" "$url" "$lock-m" 1
-    ok "a lost lock is noticed, and who has it is told" is_lost
-    ok "many locks, by thread and by event loop, in any order" at_once
+    check "a lost lock is noticed, and who has it is told" is_lost
+    check "many locks, by thread and by event loop, in any order" at_once
     ask "DROP TABLE IF EXISTS account"
     ask "CREATE TABLE account (id INTEGER PRIMARY KEY, balance BIGINT NOT NULL, \
 version BIGINT NOT NULL)"
     ask "INSERT INTO account VALUES (1, 1000, 0), (2, 1000, 0)"
-    ok "transfers at once keep the sum" transfers
-    ok "a guarded job runs alone" guards
-    ok "stock is sold once for each order" sells
+    check "transfers at once keep the sum" transfers
+    check "a guarded job runs alone" guards
+    check "stock is sold once for each order" sells
     ask "DROP TABLE account"
 done
 exit $status

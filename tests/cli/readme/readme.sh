@@ -3,34 +3,8 @@
 # compiles with the command below it and runs, and the targets, files, pages and
 # functions that it names are there.  tests/cli/install/places.sh runs its commands
 # that install.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-root=$PWD
-build=${SQLOCK_BUILD:-build}
-case $build in
-/*) ;;
-*) build=$root/$build ;;
-esac
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/readme.XXXXXX") || exit 1
-holder=
-finish() {
-    [ -z "$holder" ] || kill -KILL "$holder" 2>/dev/null
-    rm -rf "$dir"
-}
-trap finish EXIT
-status=0
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >"$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        sed 's/^/# /' "$dir/out"
-        echo "not ok - $what"
-        status=1
-    fi
-}
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 
 # A block of code in that language.
 block() { # LANGUAGE [NUMBER]
@@ -60,7 +34,6 @@ printf '#!/bin/sh\nPATH=%s exec %s "$@"\n' "$PATH" \
     "$(command -v "${cc[0]}") ${cc[*]:1}" >"$dir/bin/cc"
 chmod +x "$dir"/bin/*
 export PATH=$dir/bin:$build/bin:$PATH LD_LIBRARY_PATH=$build/lib
-unset SQLOCK_URL SQLOCK_REGION
 
 # -------------------------------------------------------------- commands --
 
@@ -99,6 +72,7 @@ mkfifo hold
 sqlock --url sqlite:locks.db run invoice/4711 -- \
     sh -c 'echo held >held; cat >/dev/null' <hold &
 holder=$!
+helper "$holder"
 exec 9>hold
 for ((i = 0; i < 200; i++)); do
     [ ! -s held ] || break
@@ -112,7 +86,6 @@ is_refused() {
 check "while another has the lock it is refused, with one line" is_refused
 exec 9>&-
 wait "$holder"
-holder=
 check "and gets it when the other has ended" says_done
 
 cd "$root" || exit 1

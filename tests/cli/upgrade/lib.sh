@@ -6,32 +6,14 @@
 #     query SQL               print what a statement gives
 #     $past $expired          values of a time column, long ago and 10 s later
 
-set -u
 database='' past='' expired='' layout=''
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=${here%/*/*/*}
-: "${SQLOCK:=$root/build/bin/sqlock}"
-export XDG_CONFIG_HOME=/nonexistent
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/upgrade.XXXXXX") || exit 1
-. "$here/../../tools/support/helpers.sh"
-failures=0
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../tools/support/script.sh"
 
-finish() {
-    [ "$BASHPID" = "$$" ] || return 0
-    kill_helpers
-    wait
-    rm -rf "$dir"
-}
-trap finish EXIT
-
-is() { # WHAT GOT EXPECTED
-    if [ "$2" = "$3" ]; then
-        echo "ok - $database: $layout: $1"
-    else
-        echo "not ok - $database: $layout: $1: got \"$2\", not \"$3\""
-        sed 's/^/# /' "$dir"/*.err 2>/dev/null
-        failures=$((failures + 1))
-    fi
+# The URL of the database is that variable's.
+needs() { # VARIABLE
+    [ -n "${!1:-}" ] || skip_all "$database: $1 is not set"
+    export SQLOCK_URL=${!1}
 }
 
 sq() {
@@ -82,7 +64,7 @@ count() { # TIMES
 }
 
 begin() { # LAYOUT COLUMNS VALUES
-    layout=$1
+    layout=$1 about="$database: $1: "
     prefix=UP${$}_${layout}_
     sq init --layout "$layout" >/dev/null 2>&1 || {
         is "the table is made" no yes
@@ -153,6 +135,5 @@ ttl=4
 upgrades() {
     from_spring7
     from_spring6
-    [ "$failures" -eq 0 ]
-    exit
+    exit $status
 }

@@ -3,11 +3,7 @@
 # shellcheck source=tests/cli/upgrade/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=mysql
-[ -n "${SQLOCK_TEST_MYSQL_URL:-}" ] || {
-    echo "skip - $database: SQLOCK_TEST_MYSQL_URL is not set"
-    exit 77
-}
-export SQLOCK_URL=$SQLOCK_TEST_MYSQL_URL
+needs SQLOCK_TEST_MYSQL_URL
 past="'2020-01-01 00:00:00'" expired="'2020-01-01 00:00:10'"
 
 # mysql://user:password@host:port/database

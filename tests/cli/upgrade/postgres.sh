@@ -3,11 +3,7 @@
 # shellcheck source=tests/cli/upgrade/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=postgres
-[ -n "${SQLOCK_TEST_POSTGRES_URL:-}" ] || {
-    echo "skip - $database: SQLOCK_TEST_POSTGRES_URL is not set"
-    exit 77
-}
-export SQLOCK_URL=$SQLOCK_TEST_POSTGRES_URL
+needs SQLOCK_TEST_POSTGRES_URL
 psql=$(bash "$root/tests/tools/servers/postgres-bin.sh")/psql
 past="'2020-01-01 00:00:00'" expired="'2020-01-01 00:00:10'"
 

@@ -3,10 +3,7 @@
 # shellcheck source=tests/cli/upgrade/lib.sh
 . "$(dirname "$0")/lib.sh"
 database=sqlite
-command -v sqlite3 >/dev/null || {
-    echo "skip - $database: no sqlite3"
-    exit 77
-}
+command -v sqlite3 >/dev/null || skip_all "$database: no sqlite3"
 export SQLOCK_URL=sqlite:$dir/test.db
 past=1577836800000000 expired=1577836810000000
 

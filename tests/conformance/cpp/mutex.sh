@@ -2,26 +2,10 @@
 # mutex.sh: sqlock.hpp and the headers of topics compile with each compiler as
 # each year's C++, under flags stricter than most applications use, and programs
 # that are built with them pass their tests on each database.
-set -u
-cd "$(dirname "$0")/../../.." || exit 1
-build=${SQLOCK_BUILD:-build}
-dir=$(mktemp -d "${SQLOCK_TEST_DIR:-/tmp}/cpp.XXXXXX") || exit 1
-trap 'rm -rf "$dir"' EXIT
-status=0
+# shellcheck source=tests/tools/support/script.sh
+. "$(dirname "$0")/../../tools/support/script.sh"
 strict=(-Iinclude -Wall -Wextra -Wpedantic -pedantic-errors -Wshadow -Wundef
     -Wconversion -Wsign-conversion -Wold-style-cast -Werror)
-
-check() { # WHAT COMMAND...
-    local what=$1
-    shift
-    if "$@" >"$dir/out" 2>&1; then
-        echo "ok - $what"
-    else
-        tail -n 30 "$dir/out"
-        echo "not ok - $what"
-        status=1
-    fi
-}
 
 headers=(include/*.hpp include/sqlock/*.hpp)
 headers=("${headers[@]#include/}")
