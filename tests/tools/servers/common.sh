@@ -149,9 +149,51 @@ supervise() { # DIR
     done
 }
 
+# ----------------------------------------------------------- MySQL, MariaDB --
+
+# Print the statements for root, who has no password yet, on data that are new.
+# The last one closes the door that the others come through.
+first_statements() { # USER-PASSWORD ADMIN-PASSWORD
+    cat <<SQL
+CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
+DROP USER IF EXISTS sqlock_test@'%', root@'%', root@'127.0.0.1', root@'::1';
+CREATE USER sqlock_test@'%' IDENTIFIED BY '$1';
+GRANT ALL ON sqlock.* TO sqlock_test@'%';
+CREATE USER root@'%' IDENTIFIED BY '$2';
+GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
+ALTER USER root@localhost IDENTIFIED BY '$2';
+SQL
+}
+
+# Print the variables of a server in $dir on $port, for `publish`.
+publish_mysql() { # USER-PASSWORD ADMIN-PASSWORD
+    # shellcheck disable=SC2154 # of the script that sources us
+    local at=127.0.0.1:$port/sqlock
+    echo "SQLOCK_TEST_MYSQL_URL='mysql://sqlock_test:$1@$at'"
+    echo "SQLOCK_TEST_MYSQL_ADMIN_URL='mysql://root:$2@$at'"
+    # shellcheck disable=SC2154
+    echo "SQLOCK_TEST_MYSQL_SOCKET='$socket'"
+    echo "SQLOCK_TEST_MYSQL_PID='$server_pid'"
+    echo "SQLOCK_TEST_MYSQL_PIDFILE='$dir/pid'"
+}
+
 # ------------------------------------------- servers made of several others --
 
 children=()
+
+# Begin such a server in $dir; all of it has one password.
+make_cluster() {
+    trap 'exit 143' TERM INT
+    trap 'end_children; rm -rf "$dir"' EXIT
+    chmod 711 "$dir"
+    SQLOCK_TEST_PASSWORD=$(password)
+    export SQLOCK_TEST_PASSWORD
+}
+
+# Publish the variables on standard input.
+publish_all() {
+    cat >"$dir/env.new" && mv "$dir/env.new" "$dir/env"
+}
 
 # Run another server's script in a directory of its own and wait until that
 # server answers; its variables are in DIR/env.

@@ -11,12 +11,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 
 dir=$1
-trap 'exit 143' TERM INT
-trap 'end_children; rm -rf "$dir"' EXIT
-chmod 711 "$dir"
-
-SQLOCK_TEST_PASSWORD=$(password)
-export SQLOCK_TEST_PASSWORD GALERA_NODE GALERA_PORT GALERA_PORTS
+make_cluster
+export GALERA_NODE GALERA_PORT GALERA_PORTS
 GALERA_PORTS="$(free_port) $(free_port) $(free_port)"
 GALERA_NODE=0
 for GALERA_PORT in $GALERA_PORTS; do
@@ -30,6 +26,5 @@ done
         sed -n "s/^SQLOCK_TEST_MYSQL_\(URL\|PIDFILE\)=/SQLOCK_TEST_GALERA_${node}_\1=/p" \
             "$dir/$node/env"
     done
-} >"$dir/env.new"
-mv "$dir/env.new" "$dir/env"
+} | publish_all
 wait

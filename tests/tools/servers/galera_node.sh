@@ -112,25 +112,12 @@ answers() {
         is_synced "$SQLOCK_TEST_PASSWORD"
         return
     fi
-    # The last line closes the door that the lines before it came through.
-    is_synced && ask <<SQL
-CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
-CREATE OR REPLACE USER sqlock_test@'%' IDENTIFIED BY '$SQLOCK_TEST_PASSWORD';
-GRANT ALL ON sqlock.* TO sqlock_test@'%';
-DROP USER IF EXISTS root@'127.0.0.1', root@'::1';
-CREATE OR REPLACE USER root@'%' IDENTIFIED BY '$SQLOCK_TEST_PASSWORD';
-GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
-ALTER USER root@localhost IDENTIFIED BY '$SQLOCK_TEST_PASSWORD';
-SQL
+    is_synced && first_statements "$SQLOCK_TEST_PASSWORD" \
+        "$SQLOCK_TEST_PASSWORD" | ask
 }
 
 publish() {
-    local at=$SQLOCK_TEST_PASSWORD@127.0.0.1:$port/sqlock
-    echo "SQLOCK_TEST_MYSQL_URL='mysql://sqlock_test:$at'"
-    echo "SQLOCK_TEST_MYSQL_ADMIN_URL='mysql://root:$at'"
-    echo "SQLOCK_TEST_MYSQL_SOCKET='$socket'"
-    echo "SQLOCK_TEST_MYSQL_PID='$server_pid'"
-    echo "SQLOCK_TEST_MYSQL_PIDFILE='$dir/pid'"
+    publish_mysql "$SQLOCK_TEST_PASSWORD" "$SQLOCK_TEST_PASSWORD"
 }
 
 supervise "$dir"

@@ -18,12 +18,7 @@ dir=$1
 tree=${SQLOCK_TEST_MYSQL_TREE:-$here/../../../build/servers/mysql}
 [ -e "$tree/usr/lib/mysql/plugin/group_replication.so" ] ||
     absent "no plugin for groups in $tree"
-trap 'exit 143' TERM INT
-trap 'end_children; rm -rf "$dir"' EXIT
-chmod 711 "$dir"
-
-SQLOCK_TEST_PASSWORD=$(password)
-export SQLOCK_TEST_PASSWORD
+make_cluster
 ports=("$(free_port)" "$(free_port)" "$(free_port)")
 seeds=127.0.0.1:${ports[0]},127.0.0.1:${ports[1]},127.0.0.1:${ports[2]}
 name=$(cat /proc/sys/kernel/random/uuid)
@@ -88,6 +83,5 @@ done
         echo "SQLOCK_TEST_GROUP_${member}_SHELL='MYSQL_PWD=$SQLOCK_TEST_PASSWORD\
  $tree/mysql -N -u root -S $socket'"
     done
-} >"$dir/env.new"
-mv "$dir/env.new" "$dir/env"
+} | publish_all
 wait

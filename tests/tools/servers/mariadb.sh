@@ -68,25 +68,12 @@ answers() {
             -e 'SELECT 1'
         return
     fi
-    # The last line closes the door that the lines before it came through.
-    "$shell" --no-defaults -S "$socket" -u root <<SQL
-CREATE DATABASE IF NOT EXISTS sqlock CHARACTER SET utf8mb4;
-CREATE OR REPLACE USER sqlock_test@'%' IDENTIFIED BY '$user_password';
-GRANT ALL ON sqlock.* TO sqlock_test@'%';
-DROP USER IF EXISTS root@'127.0.0.1', root@'::1';
-CREATE OR REPLACE USER root@'%' IDENTIFIED BY '$admin_password';
-GRANT ALL ON *.* TO root@'%' WITH GRANT OPTION;
-ALTER USER root@localhost IDENTIFIED BY '$admin_password';
-SQL
+    first_statements "$user_password" "$admin_password" |
+        "$shell" --no-defaults -S "$socket" -u root
 }
 
 publish() {
-    local at=127.0.0.1:$port/sqlock
-    echo "SQLOCK_TEST_MYSQL_URL='mysql://sqlock_test:$user_password@$at'"
-    echo "SQLOCK_TEST_MYSQL_ADMIN_URL='mysql://root:$admin_password@$at'"
-    echo "SQLOCK_TEST_MYSQL_SOCKET='$socket'"
-    echo "SQLOCK_TEST_MYSQL_PID='$server_pid'"
-    echo "SQLOCK_TEST_MYSQL_PIDFILE='$dir/pid'"
+    publish_mysql "$user_password" "$admin_password"
 }
 
 supervise "$dir"

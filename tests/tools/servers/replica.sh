@@ -12,12 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 
 dir=$1
-trap 'exit 143' TERM INT
-trap 'end_children; rm -rf "$dir"' EXIT
-chmod 711 "$dir"
-
-SQLOCK_TEST_PASSWORD=$(password)
-export SQLOCK_TEST_PASSWORD
+make_cluster
 settings="--gtid-mode=ON --enforce-gtid-consistency=ON --log-bin=b"
 SQLOCK_TEST_MYSQL_SETTINGS="$settings --server-id=1" \
     start_child mysql.sh "$dir/source"
@@ -46,6 +41,5 @@ wait_for 60 "${children[0]}" is_running || fail "the replica does not follow"
     cat "$dir/source/env"
     sed -n 's/^SQLOCK_TEST_MYSQL_\(URL\|ADMIN_URL\|PIDFILE\)=/SQLOCK_TEST_MYSQL_REPLICA_\1=/p' \
         "$dir/replica/env"
-} >"$dir/env.new"
-mv "$dir/env.new" "$dir/env"
+} | publish_all
 wait

@@ -14,12 +14,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/common.sh"
 
 dir=$1
-trap 'exit 143' TERM INT
-trap 'end_children; rm -rf "$dir"' EXIT
-
-chmod 711 "$dir"
-SQLOCK_TEST_PASSWORD=$(password)
-export SQLOCK_TEST_PASSWORD
+make_cluster
 export SQLOCK_TEST_POSTGRES_SETTINGS="wal_level=replica hot_standby=on\
  wal_keep_size=64MB wal_receiver_status_interval=1s\
  wal_retrieve_retry_interval=200ms"
@@ -69,6 +64,5 @@ wait_for 60 "${children[0]}" is_synchronous || fail "no synchronous standby"
     done
     echo "SQLOCK_TEST_POSTGRES_CLUSTER='$dir'"
     echo "SQLOCK_TEST_POSTGRES_BIN='$bin'"
-} >"$dir/env.new"
-mv "$dir/env.new" "$dir/env"
+} | publish_all
 wait
