@@ -67,6 +67,32 @@ sqlock_stock *shop_open(struct fixture *f, sqlock_stock_strategy strategy)
     return shop_open_at(f->a, strategy);
 }
 
+bool shop_is_strategy(sqlock_stock_strategy strategy)
+{
+    if (strategy < SQLOCK_STOCK_STRATEGIES)
+        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+    return strategy < SQLOCK_STOCK_STRATEGIES;
+}
+
+const char *shop_order(const char *item, const char *what)
+{
+    static char orders[16][96];
+    static unsigned next;
+    char *order = orders[next++ % 16];
+
+    (void)snprintf(order, sizeof orders[0], "%s/%s", item, what);
+    return order;
+}
+
+sqlock_stock *shop_open_described(struct fixture *f, const char *table)
+{
+    sqlock_stock_options options = shop_described(table);
+    sqlock_stock *stock = NULL;
+
+    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+    return stock;
+}
+
 sqlock_stock_options shop_described(const char *table)
 {
     sqlock_stock_options options = SQLOCK_STOCK_INIT;
@@ -117,6 +143,22 @@ int64_t shop_count(struct fixture *f, const char *table, const char *where)
 
     return sql_integer(&f->sql, "SELECT COUNT(*) FROM %s WHERE %s",
                        shop_table(f, table, name), where);
+}
+
+int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item)
+{
+    int64_t there = -1;
+
+    assert_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err));
+    return there;
+}
+
+int64_t shop_expire(struct fixture *f, sqlock_stock *stock)
+{
+    int64_t expired = -1;
+
+    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
+    return expired;
 }
 
 const char *shop_reserve(struct fixture *f, sqlock_stock *stock,

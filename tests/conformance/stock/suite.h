@@ -46,17 +46,32 @@ void shop_make_goods(struct fixture *f, const char *name, char table[64],
                      const char *columns);
 sqlock_stock_options shop_described(const char *table);
 
-/* `strategy` is one after the other. */
+/* Open a stock on such a table. */
+sqlock_stock *shop_open_described(struct fixture *f, const char *table);
+
+/* `strategy` is one after the other, each printed before a failure is. */
 #define each_strategy                                                          \
     for (sqlock_stock_strategy strategy = SQLOCK_STOCK_CONDITIONAL;            \
-         strategy < SQLOCK_STOCK_STRATEGIES;                                   \
+         shop_is_strategy(strategy);                                           \
          strategy = (sqlock_stock_strategy)(strategy + 1))
+bool shop_is_strategy(sqlock_stock_strategy strategy);
+
+/* The id of an order about an item; valid until the next test. */
+const char *shop_order(const char *item, const char *what);
 
 /* Read the tables past the library: the quantity of an item with its buckets,
- * and the sum of the changes that its orders made. */
+ * and the sum of the changes that its orders made; and assert both. */
 int64_t shop_there(struct fixture *f, const char *item);
 int64_t shop_sum(struct fixture *f, const char *item);
+#define assert_stock(f, item, there, sum)                                      \
+    do {                                                                       \
+        assert_int_equal(shop_there((f), (item)), (there));                    \
+        assert_int_equal(shop_sum((f), (item)), (sum));                        \
+    } while (0)
 int64_t shop_count(struct fixture *f, const char *table, const char *where);
+
+/* Read by the library, which must succeed. */
+int64_t shop_read(struct fixture *f, sqlock_stock *stock, const char *item);
 
 /* --- reservations --- */
 
@@ -68,6 +83,8 @@ const char *shop_reserve(struct fixture *f, sqlock_stock *stock,
                          const char *item, int64_t quantity, int64_t ttl_ms);
 void shop_expect_state(struct fixture *f, sqlock_stock *stock,
                        const char *order, sqlock_stock_state expected);
+/* Let expire what is due; how many were. */
+int64_t shop_expire(struct fixture *f, sqlock_stock *stock);
 /* Put its end, of SHOP_LONG_MS, into the past, as the database's clock has it;
  * and back. */
 void shop_let_time_pass(struct fixture *f, const char *order);

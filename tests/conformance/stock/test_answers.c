@@ -32,7 +32,6 @@ static void sell_out(struct fixture *f, sqlock_stock_strategy strategy,
     const char *item = shop_item(f, 10);
     char orders[6][96];
     const char *order[6];
-    int64_t there = -1;
 
     for (int i = 0; i < 6; i++) {
         (void)snprintf(orders[i], sizeof orders[i], "%s/%d/%d", item,
@@ -47,10 +46,8 @@ static void sell_out(struct fixture *f, sqlock_stock_strategy strategy,
     deduct(f, stock, order[5], item, INT64_MAX, SQLOCK_EINSUFFICIENT, 0);
     deduct(f, stock, has_orders ? f->name : NULL, "no such item", 1,
            SQLOCK_ENOTFOUND, -1);
-    assert_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err));
-    assert_int_equal(there, 0);
-    assert_int_equal(shop_there(f, item), 0);
-    assert_int_equal(shop_sum(f, item), has_orders ? -10 : 0);
+    assert_int_equal(shop_read(f, stock, item), 0);
+    assert_stock(f, item, 0, has_orders ? -10 : 0);
     sqlock_stock_close(stock);
 }
 
@@ -60,7 +57,6 @@ static void test_each_strategy_sells_out_exactly(void **state)
 
     each_strategy
     {
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         sell_out(f, strategy, false);
         fixture_next(f);
         sell_out(f, strategy, true);
@@ -77,8 +73,6 @@ static void test_what_is_restored_and_set_can_be_deducted(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 0);
         sqlock_stock_answer answer;
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         deduct(f, stock, NULL, item, 1, SQLOCK_EINSUFFICIENT, 0);
         assert_ok(
             sqlock_stock_restore(stock, NULL, NULL, item, 5, &answer, &f->err));
@@ -98,12 +92,10 @@ static void test_setting_makes_an_item(void **state)
     struct fixture *f = *state;
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     sqlock_stock_answer answer;
-    int64_t there = -1;
 
     assert_ok(
         sqlock_stock_set(stock, NULL, "made", f->name, 7, &answer, &f->err));
-    assert_ok(sqlock_stock_read(stock, NULL, f->name, &there, &f->err));
-    assert_int_equal(there, 7);
+    assert_int_equal(shop_read(f, stock, f->name), 7);
     assert_int_equal(shop_sum(f, f->name), 7);
     assert_ok(
         sqlock_stock_set(stock, NULL, "less", f->name, 2, &answer, &f->err));
@@ -122,8 +114,6 @@ static void test_other_strategies_find_what_is_in_buckets(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 41);
         char order[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         (void)snprintf(order, sizeof order, "gather/%s", item);
         deduct(f, spread, NULL, item, 1, 0, 40);
         deduct(f, stock, NULL, item, 30, 0, 10);
@@ -220,12 +210,9 @@ static void test_nobody_is_refused_what_is_there(void **state)
                        shop_open_at(f->b, strategy)},
             .item = shop_item(f, SELLERS * SALES),
         };
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         workers_start(&workers, SELLERS, sell_all_of_it, &market);
         workers_join(&workers);
-        assert_int_equal(shop_there(f, market.item), 0);
-        assert_int_equal(shop_sum(f, market.item), -SELLERS * SALES / 3);
+        assert_stock(f, market.item, 0, -SELLERS * SALES / 3);
         deduct(f, market.stocks[0], NULL, market.item, 1, SQLOCK_EINSUFFICIENT,
                0);
         sqlock_stock_close(market.stocks[0]);

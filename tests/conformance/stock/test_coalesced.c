@@ -220,8 +220,7 @@ static void serve_partly(struct fixture *f, bool has_orders)
     for (unsigned i = 0; i < COUNT; i++)
         expect(&counter, i, wants[i].rc, wants[i].left);
     assert_int_equal(stats_of(&counter).rounds, 2);
-    assert_int_equal(shop_there(f, counter.item), 0);
-    assert_int_equal(shop_sum(f, counter.item), has_orders ? -10 : 0);
+    assert_stock(f, counter.item, 0, has_orders ? -10 : 0);
     /* Each answer has been kept. */
     for (unsigned i = 0; has_orders && i < COUNT; i++) {
         sqlock_stock_answer answer;
@@ -247,10 +246,10 @@ static void test_one_order_twice_in_a_round_is_done_once(void **state)
 {
     struct fixture *f = *state;
     struct counter counter;
-    char order[96];
+    const char *order;
 
     counter_open(&counter, f, 10);
-    (void)snprintf(order, sizeof order, "%s/one", counter.item);
+    order = shop_order(counter.item, "one");
     queue_up(&counter,
              (const struct caller[]){{.quantity = 1},
                                      {.order = order, .quantity = 2},
@@ -291,8 +290,7 @@ static void test_a_known_order_in_a_round_gets_its_answer(void **state)
     assert_true(counter.callers[1].answer.is_duplicate);
     expect(&counter, 2, 0, 3);
     expect(&counter, 3, 0, 2);
-    assert_int_equal(shop_there(f, counter.item), 2);
-    assert_int_equal(shop_sum(f, counter.item), -6);
+    assert_stock(f, counter.item, 2, -6);
     counter_close(&counter);
     sqlock_stock_close(other);
 }
@@ -323,10 +321,10 @@ static void test_F34_a_lost_answer_is_told_or_found_out(void **state)
 {
     struct fixture *f = *state;
     struct counter counter;
-    char order[96];
+    const char *order;
 
     counter_open(&counter, f, 100);
-    (void)snprintf(order, sizeof order, "%s/found", counter.item);
+    order = shop_order(counter.item, "found");
     counter.fault = LOSE;
     queue_up(&counter,
              (const struct caller[]){{.quantity = 1},
@@ -450,8 +448,7 @@ static void test_nobody_waits_for_more_than_two_rounds(void **state)
     at = &counter;
     workers_start(&workers, CROWD, call_often, NULL);
     workers_join(&workers);
-    assert_int_equal(shop_there(f, counter.item), 0);
-    assert_int_equal(shop_sum(f, counter.item), -CROWD * EACH / 2);
+    assert_stock(f, counter.item, 0, -CROWD * EACH / 2);
     assert_int_equal(stats_of(&counter).combined, CROWD * EACH);
     assert_true(stats_of(&counter).most_rounds <= 2);
     counter_close(&counter);

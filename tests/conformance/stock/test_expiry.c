@@ -33,7 +33,6 @@ static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
     sqlock_stock_line lines[] = {{.item = gone, .quantity = 2},
                                  {.item = item, .quantity = 3}};
     sqlock_stock_answer answer;
-    int64_t expired = -1;
     char orders[2][96];
 
     for (int i = 0; i < 2; i++) {
@@ -46,11 +45,9 @@ static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
     shop_expect_state(f, stock, orders[0], SQLOCK_STOCK_CANCELLED);
     assert_int_equal(shop_there(f, item), 7);
     shop_let_time_pass(f, orders[1]);
-    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
-    assert_int_equal(expired, 1);
+    assert_int_equal(shop_expire(f, stock), 1);
     shop_expect_state(f, stock, orders[1], SQLOCK_STOCK_EXPIRED);
-    assert_int_equal(shop_there(f, item), 10);
-    assert_int_equal(shop_sum(f, item), 0);
+    assert_stock(f, item, 10, 0);
     sqlock_stock_close(stock);
 }
 
@@ -59,8 +56,7 @@ static void test_a_deleted_item_keeps_no_reservation_from_ending(void **state)
 static void test_a_refused_reservation_keeps_none_from_ending(void **state)
 {
     struct fixture *f = *state;
-    sqlock_stock *stock = NULL;
-    sqlock_stock_options options;
+    sqlock_stock *stock;
     int64_t expired = -1;
     char table[64];
 
@@ -70,8 +66,7 @@ static void test_a_refused_reservation_keeps_none_from_ending(void **state)
     (void)sql_run(&f->sql,
                   "INSERT INTO %s VALUES ('ink', 200, 200), ('pen', 10, 10)",
                   table);
-    options = shop_described(table);
-    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+    stock = shop_open_described(f, table);
     for (int i = 0; i <= BLOCKED; i++) {
         sqlock_stock_line line = {.item = i < BLOCKED ? "ink" : "pen",
                                   .quantity = 1};
@@ -90,8 +85,7 @@ static void test_a_refused_reservation_keeps_none_from_ending(void **state)
     assert_int_equal(
         sql_integer(&f->sql, "SELECT num FROM %s WHERE id = 'pen'", table), 10);
     (void)sql_run(&f->sql, "UPDATE %s SET top = 200", table);
-    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
-    assert_int_equal(expired, BLOCKED);
+    assert_int_equal(shop_expire(f, stock), BLOCKED);
     assert_int_equal(
         sql_integer(&f->sql, "SELECT num FROM %s WHERE id = 'ink'", table),
         200);
@@ -178,22 +172,29 @@ static int end_before_it_lapses(void *context, const struct tap_event *event)
     return 0;
 }
 
+/* Let expire what is due, with a hook that ends it; so many do expire. */
+static void expire_against(struct race *race, bool claims, tap_before_fn end,
+                           int64_t expected)
+{
+    struct fixture *f = race->f;
+    int64_t expired = -1;
+
+    race_reserve(race, claims, SHOP_LONG_MS);
+    shop_let_time_pass(f, race->order);
+    tap_hooks(end, NULL, race);
+    assert_ok(sqlock_stock_expire(race->expirer, &expired, &f->err));
+    tap_hooks(NULL, NULL, NULL);
+    assert_true(race->has_begun);
+    assert_int_equal(expired, expected);
+}
+
 static void test_what_ends_when_it_is_due_does_not_expire(void **state)
 {
-    struct fixture *f = *state;
     struct race race;
 
-    race_open(&race, f);
+    race_open(&race, *state);
     for (int claims = 0; claims < 2; claims++) {
-        int64_t expired = -1;
-
-        race_reserve(&race, claims == 1, SHOP_LONG_MS);
-        shop_let_time_pass(f, race.order);
-        tap_hooks(end_before_it_lapses, NULL, &race);
-        assert_ok(sqlock_stock_expire(race.expirer, &expired, &f->err));
-        tap_hooks(NULL, NULL, NULL);
-        assert_true(race.has_begun);
-        assert_int_equal(expired, 0);
+        expire_against(&race, claims == 1, end_before_it_lapses, 0);
         expect_ended(&race, 0);
     }
     race_close(&race);
@@ -300,21 +301,12 @@ static int end_before_the_commit(void *context, const struct tap_event *event)
 
 static void test_the_end_waits_for_the_expiry_that_is_under_way(void **state)
 {
-    struct fixture *f = *state;
     struct race race;
 
-    race_open(&race, f);
+    race_open(&race, *state);
     for (int claims = 0; claims < 2; claims++) {
-        int64_t expired = -1;
-
-        race_reserve(&race, claims == 1, SHOP_LONG_MS);
-        shop_let_time_pass(f, race.order);
-        tap_hooks(end_before_the_commit, NULL, &race);
-        assert_ok(sqlock_stock_expire(race.expirer, &expired, &f->err));
-        tap_hooks(NULL, NULL, NULL);
-        assert_true(race.has_begun);
+        expire_against(&race, claims == 1, end_before_the_commit, 1);
         worker_join(&race.worker);
-        assert_int_equal(expired, 1);
         expect_ended(&race, 1);
     }
     race_close(&race);

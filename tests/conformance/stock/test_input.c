@@ -17,7 +17,6 @@ static void test_bad_arguments_are_refused(void **state)
     char long_name[SQLOCK_ORDER_MAX + 2];
     sqlock_stock_line lines[2] = {{.item = item, .quantity = 1},
                                   {.item = item, .quantity = 1}};
-    int64_t there;
 
     memset(long_name, 'x', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
@@ -56,8 +55,7 @@ static void test_bad_arguments_are_refused(void **state)
     REFUSED(sqlock_stock_claim(stock, NULL, NULL, NULL, &f->err));
     REFUSED(sqlock_stock_read(stock, NULL, item, NULL, &f->err));
     REFUSED(sqlock_stock_deduct(NULL, NULL, NULL, item, 1, NULL, &f->err));
-    assert_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err));
-    assert_int_equal(there, 10);
+    assert_int_equal(shop_read(f, stock, item), 10);
     assert_int_equal(shop_count(f, "STOCK_ENTRY", "ORDER_ID = 'r'"), 0);
     sqlock_stock_close(stock);
 }
@@ -103,9 +101,8 @@ static void test_no_quantity_overflows(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, INT64_MAX);
         sqlock_stock_answer answer;
-        char order[96];
+        const char *order = shop_order(item, "too much");
 
-        (void)snprintf(order, sizeof order, "%s/too much", item);
         assert_fails(
             SQLOCK_EINVAL,
             sqlock_stock_restore(stock, NULL, order, item, 1, NULL, &f->err));
@@ -134,7 +131,6 @@ static void sell_goods(struct fixture *f, const char *table,
     sqlock_stock_answer answer;
     sqlock_stock_item *items = NULL;
     size_t count = 0;
-    int64_t there = 0;
     char order[96];
 
     options.strategy = strategy;
@@ -160,8 +156,7 @@ static void sell_goods(struct fixture *f, const char *table,
     assert_ok(sqlock_stock_set(stock, NULL, NULL, "7", 20, &answer, &f->err));
     assert_fails(SQLOCK_ENOTFOUND, sqlock_stock_set(stock, NULL, NULL, "9", 20,
                                                     &answer, &f->err));
-    assert_ok(sqlock_stock_read(stock, NULL, "7", &there, &f->err));
-    assert_int_equal(there, 20);
+    assert_int_equal(shop_read(f, stock, "7"), 20);
     assert_ok(sqlock_stock_list(stock, &items, &count, &f->err));
     assert_int_equal(count, 1);
     assert_string_equal(items[0].name, "7");
@@ -185,7 +180,6 @@ static void test_the_applications_own_table(void **state)
     {
         if (strategy == SQLOCK_STOCK_BUCKETS)
             continue;
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         sell_goods(f, table, "ver", strategy);
         sell_goods(f, table, NULL, strategy);
     }

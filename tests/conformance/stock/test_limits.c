@@ -25,12 +25,8 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 1000);
         sqlock_stock_answer answer;
-        int64_t there = 0;
-        char order[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
+        const char *order = shop_order(item, "too many");
         spread_it(f, item);
-        (void)snprintf(order, sizeof order, "%s/too many", item);
         assert_fails(SQLOCK_EINVAL,
                      sqlock_stock_restore(stock, NULL, order, item,
                                           INT64_MAX - 998, NULL, &f->err));
@@ -39,11 +35,9 @@ static void test_row_and_buckets_together_do_not_overflow(void **state)
         /* The order was not kept; and so many fit. */
         assert_ok(sqlock_stock_restore(stock, NULL, order, item,
                                        INT64_MAX - 999, NULL, &f->err));
-        assert_ok(sqlock_stock_read(stock, NULL, item, &there, &f->err));
-        assert_true(there == INT64_MAX);
-        (void)snprintf(order, sizeof order, "%s/none", item);
-        assert_ok(
-            sqlock_stock_set(stock, NULL, order, item, 0, &answer, &f->err));
+        assert_true(shop_read(f, stock, item) == INT64_MAX);
+        assert_ok(sqlock_stock_set(stock, NULL, shop_order(item, "none"), item,
+                                   0, &answer, &f->err));
         assert_int_equal(answer.left, 0);
         assert_int_equal(shop_there(f, item), 0);
         sqlock_stock_close(stock);
@@ -102,8 +96,7 @@ static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
     struct fixture *f = *state;
     bool is_mysql = f->database->bit == ON_MYSQL;
     int64_t most = is_mysql ? 127 : 32767;
-    sqlock_stock_options options;
-    sqlock_stock *stock = NULL;
+    sqlock_stock *stock;
     sqlock_stock_answer answer;
     char table[64];
 
@@ -113,8 +106,7 @@ static void test_a_narrow_column_is_not_filled_beyond_its_end(void **state)
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES (7, 100)", table);
     if (is_mysql)
         (void)sql_run(&f->sql, "SET sql_mode = ''");
-    options = shop_described(table);
-    assert_ok(sqlock_stock_open(&stock, f->a, &options, &f->err));
+    stock = shop_open_described(f, table);
     for (int i = 0; i < 2; i++) {
         const char *order = i == 0 ? NULL : f->name;
 

@@ -10,12 +10,6 @@
 #include "support/tap.h"
 #include "support/workers.h"
 
-static const char *name_order(char out[96], const char *item, const char *what)
-{
-    (void)snprintf(out, 96, "%s/%s", item, what);
-    return out;
-}
-
 static void send_twice(struct fixture *f, sqlock_stock *stock,
                        const char *order, const char *item, int64_t quantity,
                        int expected, int64_t left)
@@ -41,12 +35,8 @@ static void test_the_same_order_gets_the_first_answer(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
         const char *other = shop_item(f, 10);
-        char done[96];
-        char refused[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
-        (void)name_order(done, item, "done");
-        (void)name_order(refused, item, "refused");
+        const char *done = shop_order(item, "done");
+        const char *refused = shop_order(item, "refused");
         send_twice(f, stock, done, item, 4, 0, 6);
         send_twice(f, stock, refused, item, 7, SQLOCK_EINSUFFICIENT, 6);
         assert_ok(
@@ -77,26 +67,24 @@ static void test_restoring_and_setting_twice_happens_once(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     sqlock_stock_answer answer;
-    char added[96];
-    char set[96];
+    const char *added = shop_order(item, "added");
+    const char *set = shop_order(item, "set");
 
     for (int i = 0; i < 2; i++) {
-        assert_ok(sqlock_stock_restore(stock, NULL,
-                                       name_order(added, item, "added"), item,
-                                       5, &answer, &f->err));
+        assert_ok(sqlock_stock_restore(stock, NULL, added, item, 5, &answer,
+                                       &f->err));
         assert_int_equal(answer.left, 15);
         assert_int_equal(answer.is_duplicate, i == 1);
     }
     for (int i = 0; i < 2; i++) {
-        assert_ok(sqlock_stock_set(stock, NULL, name_order(set, item, "set"),
-                                   item, 3, &answer, &f->err));
+        assert_ok(
+            sqlock_stock_set(stock, NULL, set, item, 3, &answer, &f->err));
         assert_int_equal(answer.left, 3);
         if (i == 0)
             assert_ok(
                 sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
     }
-    assert_int_equal(shop_there(f, item), 2);
-    assert_int_equal(shop_sum(f, item), -7);
+    assert_stock(f, item, 2, -7);
     sqlock_stock_close(stock);
 }
 
@@ -131,19 +119,15 @@ static void test_F34_many_who_send_one_order_deduct_once(void **state)
     each_strategy
     {
         struct workers workers;
-        char order[96];
         struct senders senders = {
             .stocks = {shop_open_at(f->a, strategy),
                        shop_open_at(f->b, strategy)},
             .item = shop_item(f, 100),
         };
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
-        senders.order = name_order(order, senders.item, "one");
+        senders.order = shop_order(senders.item, "one");
         workers_start(&workers, SENDERS, send_one, &senders);
         workers_join(&workers);
-        assert_int_equal(shop_there(f, senders.item), 98);
-        assert_int_equal(shop_sum(f, senders.item), -2);
+        assert_stock(f, senders.item, 98, -2);
         sqlock_stock_close(senders.stocks[0]);
         sqlock_stock_close(senders.stocks[1]);
     }
@@ -185,17 +169,13 @@ static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
         const char *item = shop_item(f, 100);
         sqlock_stock_answer answer;
         struct loss loss = {false, false};
-        char order[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         /* Buckets are there before anything is lost. */
         assert_ok(
             sqlock_stock_deduct(stock, NULL, NULL, item, 1, NULL, &f->err));
         tap_reset();
         tap_hooks(NULL, lose_commit, &loss);
-        assert_ok(sqlock_stock_deduct(stock, NULL,
-                                      name_order(order, item, "lost"), item, 4,
-                                      &answer, &f->err));
+        assert_ok(sqlock_stock_deduct(stock, NULL, shop_order(item, "lost"),
+                                      item, 4, &answer, &f->err));
         assert_true(loss.is_lost);
         assert_true(answer.attempts > 1);
         assert_int_equal(answer.left, 95);
@@ -227,12 +207,8 @@ static void test_several_items_are_all_done_or_none(void **state)
         sqlock_stock_line lines[] = {{.item = few, .quantity = 2},
                                      {.item = many, .quantity = 10}};
         sqlock_stock_answer answer;
-        char order[96];
-        char refused[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
-        (void)name_order(order, many, "several");
-        (void)name_order(refused, many, "refused");
+        const char *order = shop_order(many, "several");
+        const char *refused = shop_order(many, "refused");
         for (int i = 0; i < 2; i++) {
             assert_ok(sqlock_stock_deduct_many(stock, NULL, order, lines, 2,
                                                &answer, &f->err));
@@ -275,10 +251,7 @@ static void test_a_refused_order_adds_nothing_to_another(void **state)
         sqlock_stock_line lines[] = {{.item = item, .quantity = 4},
                                      {.item = shop_item(f, 0), .quantity = 1}};
         sqlock_stock_answer answer;
-        char order[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
-        (void)name_order(order, item, "reserved");
+        const char *order = shop_order(item, "reserved");
         assert_ok(sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000,
                                        &answer, &f->err));
         assert_fails(SQLOCK_EORDER,
@@ -314,10 +287,9 @@ static void test_a_refused_order_that_is_just_forgotten_is_new(void **state)
     sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     sqlock_stock_answer answer;
-    char order[96];
+    const char *order = shop_order(item, "forgotten");
     int rc;
 
-    (void)name_order(order, item, "forgotten");
     for (int i = 0; i < 2; i++) {
         tap_hooks(i == 0 ? NULL : remove_entries, NULL, f);
         rc =
@@ -375,13 +347,10 @@ test_orders_that_cross_do_not_deadlock_for_their_callers(void **state)
             .items = {shop_item(f, 1000), shop_item(f, 1000)},
         };
         const int64_t each = CROSSING / 2 * ROUNDS * 3;
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
         workers_start(&workers, CROSSING, cross, &crossing);
         workers_join(&workers);
         for (int i = 0; i < 2; i++) {
-            assert_int_equal(shop_there(f, crossing.items[i]), 1000 - each);
-            assert_int_equal(shop_sum(f, crossing.items[i]), -each);
+            assert_stock(f, crossing.items[i], 1000 - each, -each);
             sqlock_stock_close(crossing.stocks[i]);
         }
     }

@@ -17,7 +17,6 @@ static void test_a_claimed_reservation_is_final(void **state)
     const char *item = shop_item(f, 10);
     const char *order = shop_reserve(f, stock, item, 4, SHOP_LONG_MS);
     sqlock_stock_answer answer;
-    int64_t expired = -1;
 
     assert_int_equal(shop_there(f, item), 6);
     shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
@@ -29,10 +28,8 @@ static void test_a_claimed_reservation_is_final(void **state)
     assert_fails(SQLOCK_ECONFLICT,
                  sqlock_stock_cancel(stock, NULL, order, &answer, &f->err));
     shop_let_time_pass(f, order);
-    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
-    assert_int_equal(expired, 0);
-    assert_int_equal(shop_there(f, item), 6);
-    assert_int_equal(shop_sum(f, item), -4);
+    assert_int_equal(shop_expire(f, stock), 0);
+    assert_stock(f, item, 6, -4);
     sqlock_stock_close(stock);
 }
 
@@ -56,8 +53,7 @@ static void test_a_cancelled_reservation_gives_back_once(void **state)
         shop_expect_state(f, stock, order, SQLOCK_STOCK_CANCELLED);
         assert_fails(SQLOCK_ECONFLICT,
                      sqlock_stock_claim(stock, NULL, order, &answer, &f->err));
-        assert_int_equal(shop_there(f, item), 10);
-        assert_int_equal(shop_sum(f, item), 0);
+        assert_stock(f, item, 10, 0);
         /* The order had its answer, whatever became of it. */
         assert_ok(sqlock_stock_reserve(stock, NULL, order, &line, 1,
                                        SHOP_LONG_MS, &answer, &f->err));
@@ -73,7 +69,6 @@ static void test_an_expired_reservation_gives_back_once(void **state)
     sqlock_stock *stock = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     const char *order = shop_reserve(f, stock, item, 4, 1);
-    int64_t expired = -1;
     int64_t remaining_ms = -1;
 
     assert_becomes_true(sqlock_stock_status(stock, NULL, order, NULL,
@@ -83,17 +78,14 @@ static void test_an_expired_reservation_gives_back_once(void **state)
     assert_fails(SQLOCK_EEXPIRED,
                  sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
     assert_int_equal(shop_there(f, item), 6);
-    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
-    assert_int_equal(expired, 1);
-    assert_ok(sqlock_stock_expire(stock, &expired, &f->err));
-    assert_int_equal(expired, 0);
+    assert_int_equal(shop_expire(f, stock), 1);
+    assert_int_equal(shop_expire(f, stock), 0);
     shop_expect_state(f, stock, order, SQLOCK_STOCK_EXPIRED);
     assert_fails(SQLOCK_EEXPIRED,
                  sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
     assert_fails(SQLOCK_EEXPIRED,
                  sqlock_stock_cancel(stock, NULL, order, NULL, &f->err));
-    assert_int_equal(shop_there(f, item), 10);
-    assert_int_equal(shop_sum(f, item), 0);
+    assert_stock(f, item, 10, 0);
     sqlock_stock_close(stock);
 }
 
@@ -164,8 +156,8 @@ static void test_claims_and_cancellations_at_once_have_one_winner(void **state)
         workers_start(&workers, ENDERS, end_it, &ending);
         workers_join(&workers);
         assert_int_equal(ending.claimed + ending.given_back, 1);
-        assert_int_equal(shop_there(f, item), ending.claimed == 1 ? 6 : 10);
-        assert_int_equal(shop_sum(f, item), ending.claimed == 1 ? -4 : 0);
+        assert_stock(f, item, ending.claimed == 1 ? 6 : 10,
+                     ending.claimed == 1 ? -4 : 0);
     }
     sqlock_stock_close(ending.stocks[0]);
     sqlock_stock_close(ending.stocks[1]);
@@ -199,8 +191,7 @@ static void test_several_reapers_give_back_once(void **state)
     workers_start(&workers, 4, expire_all, &ending);
     workers_join(&workers);
     assert_int_equal(ending.given_back, 40);
-    assert_int_equal(shop_there(f, item), 1000);
-    assert_int_equal(shop_sum(f, item), 0);
+    assert_stock(f, item, 1000, 0);
     sqlock_stock_close(ending.stocks[0]);
     sqlock_stock_close(ending.stocks[1]);
 }
@@ -213,18 +204,15 @@ static void test_each_table_has_its_own_reservations(void **state)
 {
     struct fixture *f = *state;
     sqlock_stock *ours = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    sqlock_stock *theirs = NULL;
+    sqlock_stock *theirs;
     const char *item = shop_item(f, 10);
-    sqlock_stock_options options;
     char table[64];
     char order[96];
-    int64_t expired = -1;
 
     shop_make_goods(f, "wares", table,
                     "id VARCHAR(80) PRIMARY KEY, num INTEGER");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('%s', 10)", table, item);
-    options = shop_described(table);
-    assert_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err));
+    theirs = shop_open_described(f, table);
     (void)snprintf(order, sizeof order, "%s",
                    shop_reserve(f, theirs, item, 4, SHOP_LONG_MS));
     assert_fails(SQLOCK_ENOTFOUND,
@@ -232,11 +220,9 @@ static void test_each_table_has_its_own_reservations(void **state)
     assert_fails(SQLOCK_ENOTFOUND,
                  sqlock_stock_cancel(ours, NULL, order, NULL, &f->err));
     shop_let_time_pass(f, order);
-    assert_ok(sqlock_stock_expire(ours, &expired, &f->err));
-    assert_int_equal(expired, 0);
+    assert_int_equal(shop_expire(f, ours), 0);
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 6);
-    assert_ok(sqlock_stock_expire(theirs, &expired, &f->err));
-    assert_int_equal(expired, 1);
+    assert_int_equal(shop_expire(f, theirs), 1);
     assert_int_equal(sql_integer(&f->sql, "SELECT num FROM %s", table), 10);
     assert_int_equal(shop_there(f, item), 10);
     (void)sql_run(&f->sql, "DROP TABLE %s", table);
@@ -259,8 +245,7 @@ static void test_a_reservation_survives_a_killed_server(void **state)
     /* Idle connections are dead, and are opened anew. */
     shop_expect_state(f, stock, order, SQLOCK_STOCK_RESERVED);
     assert_ok(sqlock_stock_claim(stock, NULL, order, NULL, &f->err));
-    assert_int_equal(shop_there(f, item), 6);
-    assert_int_equal(shop_sum(f, item), -4);
+    assert_stock(f, item, 6, -4);
     sqlock_stock_close(stock);
 }
 

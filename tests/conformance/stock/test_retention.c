@@ -78,12 +78,6 @@ static bool is_known(struct fixture *f, sqlock_stock *stock, const char *order,
     return answer.is_duplicate;
 }
 
-static const char *name(char out[96], const char *item, const char *what)
-{
-    (void)snprintf(out, 96, "%s/%s", item, what);
-    return out;
-}
-
 static void test_orders_are_forgotten_by_their_age(void **state)
 {
     struct fixture *f = *state;
@@ -92,17 +86,15 @@ static void test_orders_are_forgotten_by_their_age(void **state)
     const char *few = shop_item(f, 1);
     sqlock_stock_line lines[] = {{.item = item, .quantity = 1},
                                  {.item = few, .quantity = 1}};
-    char old[96];
-    char young[96];
-    char refused[96];
-    char several[96];
+    const char *old = shop_order(item, "old/done");
+    const char *young = shop_order(item, "young");
+    const char *refused = shop_order(item, "old/refused");
 
-    (void)is_known(f, stock, name(old, item, "old/done"), item, 2);
-    (void)is_known(f, stock, name(young, item, "young"), item, 2);
-    (void)is_known(f, stock, name(refused, item, "old/refused"), item, 99);
-    assert_ok(sqlock_stock_deduct_many(stock, NULL,
-                                       name(several, item, "old/several"),
-                                       lines, 2, NULL, &f->err));
+    (void)is_known(f, stock, old, item, 2);
+    (void)is_known(f, stock, young, item, 2);
+    (void)is_known(f, stock, refused, item, 99);
+    assert_ok(sqlock_stock_deduct_many(
+        stock, NULL, shop_order(item, "old/several"), lines, 2, NULL, &f->err));
     expect_reaped(f, stock, 0, 0);
     age_order(f, "%/old/%");
     expect_reaped(f, stock, 4, 0);
@@ -126,12 +118,13 @@ static void test_reservations_are_kept_from_their_end_on(void **state)
                                        "expired"};
     sqlock_stock_line line = {.item = item, .quantity = 1};
     sqlock_stock_answer answer;
-    char orders[4][96];
+    const char *orders[4];
 
-    for (int i = 0; i < 4; i++)
-        assert_ok(sqlock_stock_reserve(stock, NULL,
-                                       name(orders[i], item, ways[i]), &line, 1,
+    for (int i = 0; i < 4; i++) {
+        orders[i] = shop_order(item, ways[i]);
+        assert_ok(sqlock_stock_reserve(stock, NULL, orders[i], &line, 1,
                                        SHOP_LONG_MS, NULL, &f->err));
+    }
     assert_ok(sqlock_stock_claim(stock, NULL, orders[1], NULL, &f->err));
     /* Long after its time; and each by a call of today. */
     age(f, "STOCK_RESERVATION", "EXPIRES_AT", orders[2], OLD_DAYS);
@@ -166,18 +159,15 @@ static void test_reservations_of_another_table_are_kept(void **state)
 {
     struct fixture *f = *state;
     sqlock_stock *ours = shop_open(f, SQLOCK_STOCK_CONDITIONAL);
-    sqlock_stock *theirs = NULL;
-    sqlock_stock_options options;
+    sqlock_stock *theirs;
     sqlock_stock_line line = {.item = "pen", .quantity = 1};
     char table[64];
-    char order[96];
+    const char *order = shop_order(f->name, "theirs");
 
     shop_make_goods(f, "kept", table,
                     "id VARCHAR(80) PRIMARY KEY, num INTEGER");
     (void)sql_run(&f->sql, "INSERT INTO %s VALUES ('pen', 10)", table);
-    options = shop_described(table);
-    assert_ok(sqlock_stock_open(&theirs, f->a, &options, &f->err));
-    (void)name(order, f->name, "theirs");
+    theirs = shop_open_described(f, table);
     assert_ok(sqlock_stock_reserve(theirs, NULL, order, &line, 1, SHOP_LONG_MS,
                                    NULL, &f->err));
     assert_ok(sqlock_stock_claim(theirs, NULL, order, NULL, &f->err));
@@ -280,8 +270,7 @@ static void test_many_are_forgotten_while_others_sell(void **state)
     workers_start(&workers, REAPERS + SELLERS, reap_or_sell, &crowd);
     workers_join(&workers);
     assert_int_equal(crowd.removed, MANY * 3);
-    assert_int_equal(shop_there(f, crowd.item), 1000000 - crowd.sold);
-    assert_int_equal(shop_sum(f, crowd.item), -crowd.sold);
+    assert_stock(f, crowd.item, 1000000 - crowd.sold, -crowd.sold);
     sqlock_stock_close(crowd.stocks[0]);
     sqlock_stock_close(crowd.stocks[1]);
 }

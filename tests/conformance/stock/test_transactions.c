@@ -51,10 +51,7 @@ static void test_it_is_done_when_the_transaction_commits(void **state)
         sqlock_stock *stock = shop_open(f, strategy);
         const char *item = shop_item(f, 10);
         const char *note = shop_item(f, 0);
-        char order[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
-        (void)snprintf(order, sizeof order, "%s/order", item);
+        const char *order = shop_order(item, "order");
         for (int round = 0; round < 2; round++) {
             sqlock_tx *tx = begin(f);
             sqlock_stock_answer answer;
@@ -72,8 +69,7 @@ static void test_it_is_done_when_the_transaction_commits(void **state)
                 commit(f, tx);
             }
         }
-        assert_int_equal(shop_there(f, item), 6);
-        assert_int_equal(shop_sum(f, item), -4);
+        assert_stock(f, item, 6, -4);
         assert_int_equal(note_of(f, note), 77);
         sqlock_stock_close(stock);
     }
@@ -93,10 +89,7 @@ static void test_a_refusal_leaves_the_transaction_as_it_was(void **state)
                                      {.item = few, .quantity = 2}};
         sqlock_stock_answer answer;
         sqlock_tx *tx = begin(f);
-        char order[96];
-
-        print_message("strategy %s\n", sqlock_stock_strategy_name(strategy));
-        (void)snprintf(order, sizeof order, "%s/order", item);
+        const char *order = shop_order(item, "order");
         write_note(f, tx, note);
         assert_fails(
             SQLOCK_EINSUFFICIENT,
@@ -169,9 +162,8 @@ static void test_a_refusal_leaves_another_order_as_it_was(void **state)
                                  {.item = note, .quantity = 1}};
     sqlock_stock_answer answer;
     sqlock_tx *tx;
-    char order[96];
+    const char *order = shop_order(item, "order");
 
-    (void)snprintf(order, sizeof order, "%s/order", item);
     assert_ok(sqlock_stock_reserve(stock, NULL, order, lines, 1, 60000, &answer,
                                    &f->err));
     tx = begin(f);
@@ -198,16 +190,14 @@ static void test_on_an_adopted_connection(void **state)
     void *native = f->sql.driver->native(f->sql.connection);
     sqlock_stock_answer answer;
     sqlock_tx *tx = NULL;
-    char order[96];
+    const char *order = shop_order(item, "order");
 
-    (void)snprintf(order, sizeof order, "%s/order", item);
     assert_ok(sqlock_tx_adopt(&tx, f->a, native, &f->err));
     assert_ok(sqlock_stock_deduct(stock, tx, order, item, 4, &answer, &f->err));
     assert_fails(SQLOCK_EINSUFFICIENT,
                  sqlock_stock_deduct(stock, tx, NULL, item, 7, NULL, &f->err));
     commit(f, tx);
-    assert_int_equal(shop_there(f, item), 6);
-    assert_int_equal(shop_sum(f, item), -4);
+    assert_stock(f, item, 6, -4);
     sqlock_stock_close(stock);
 }
 
