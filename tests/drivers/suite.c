@@ -66,8 +66,7 @@ int session_open_at(struct session *session, const char *url,
 
 void session_open(struct session *session)
 {
-    assert_lock_ok(session_open_at(session, subject.url, LOCK_TIMEOUT_MS),
-                   &session->err);
+    session_open_url(session, subject.url);
 }
 
 void session_close(struct session *session)
@@ -123,6 +122,19 @@ int session_values(struct session *session, uint32_t id, const char *template,
     }
     lk_statement_clear(&statement);
     return rc;
+}
+
+int session_queue(struct session *session, int64_t queue, int64_t ms)
+{
+    return subject.driver->wait_queue->enqueue(
+        session->connection, queue, check_deadline_ns(ms), &session->err);
+}
+
+void session_leave_queue(struct session *session)
+{
+    session_ok(session, subject.driver->wait_queue->leave(
+                            session->connection, QUEUE,
+                            check_deadline_ns(PATIENCE_MS), &session->err));
 }
 
 int64_t session_integer(struct session *session, const char *text)
@@ -222,8 +234,7 @@ int64_t claim(struct session *session, const struct test *test,
     struct lk_arguments arguments = arguments_for(test, client, ttl_us);
     int64_t token;
 
-    assert_lock_ok(statement_try(session, test, SQLOCK_SQL_CLAIM, &arguments),
-                   &session->err);
+    statement_run(session, test, SQLOCK_SQL_CLAIM, &arguments);
     if (session->result.rows == 0)
         return 0;
     assert_int_equal(session->result.rows, 1);
@@ -239,8 +250,7 @@ static int64_t affected_by(struct session *session, const struct test *test,
 {
     struct lk_arguments arguments = arguments_for(test, client, duration_us);
 
-    assert_lock_ok(statement_try(session, test, kind, &arguments),
-                   &session->err);
+    statement_run(session, test, kind, &arguments);
     return session->result.affected;
 }
 
@@ -256,12 +266,24 @@ int64_t release(struct session *session, const struct test *test,
     return affected_by(session, test, SQLOCK_SQL_RELEASE, client, 0);
 }
 
+int64_t put_token_ahead(struct test *test)
+{
+    int64_t ahead;
+
+    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
+    assert_int_equal(release(&test->a, test, test->client_a), 1);
+    ahead = now_us(&test->a) + 3600 * SECOND_US;
+    session_run(&test->a, "UPDATE %s SET FENCE = %lld WHERE LOCK_KEY = '%s'",
+                subject.tables[test->layout].quoted, (long long)ahead,
+                test->key);
+    return ahead;
+}
+
 bool read_row(struct session *session, const struct test *test)
 {
     struct lk_arguments arguments = arguments_for(test, test->client_a, 0);
 
-    assert_lock_ok(statement_try(session, test, SQLOCK_SQL_READ, &arguments),
-                   &session->err);
+    statement_run(session, test, SQLOCK_SQL_READ, &arguments);
     if (session->result.rows == 0)
         return false;
     assert_int_equal(session->result.rows, 1);
@@ -285,8 +307,7 @@ int64_t now_us(struct session *session)
     struct test test = {.layout = SQLOCK_LAYOUT_SQLOCK};
     struct lk_arguments arguments = arguments_for(&test, "", 0);
 
-    assert_lock_ok(statement_try(session, &test, SQLOCK_SQL_SERVER, &arguments),
-                   &session->err);
+    statement_run(session, &test, SQLOCK_SQL_SERVER, &arguments);
     return cell_integer(session, 0, 1);
 }
 

@@ -76,6 +76,8 @@ int test_close(void **state);
 int session_open_at(struct session *session, const char *url,
                     uint32_t lock_timeout_ms);
 void session_open(struct session *session);
+#define session_open_url(session, url)                                         \
+    session_ok((session), session_open_at((session), (url), LOCK_TIMEOUT_MS))
 void session_close(struct session *session);
 
 /* Send; a code.  The result is in session->result. */
@@ -88,9 +90,17 @@ int session_try(struct session *session, const char *format, ...)
 int session_values(struct session *session, uint32_t id, const char *template,
                    const struct lk_arguments *arguments);
 
-/* These fail the test when the statement does. */
+/* Assert of a call, which leaves its error in the session, that it succeeds; or
+ * that it gives that code. */
+#define session_ok(session, call) assert_lock_ok((call), &(session)->err)
+#define session_fails(code, session, call)                                     \
+    assert_code((code), (call), &(session)->err)
+
+/* Run a statement, which must succeed, or be refused with that code. */
 #define session_run(session, ...)                                              \
-    assert_lock_ok(session_try((session), __VA_ARGS__), &(session)->err)
+    session_ok((session), session_try((session), __VA_ARGS__))
+#define session_refuses(code, session, ...)                                    \
+    session_fails((code), (session), session_try((session), __VA_ARGS__))
 int64_t session_integer(struct session *session, const char *text);
 
 /* Transactions, with the usual deadline. */
@@ -104,6 +114,11 @@ const sqlock_value *cell(const struct session *session, size_t row,
 int64_t cell_integer(const struct session *session, size_t row, size_t column);
 const char *cell_text(const struct session *session, size_t row,
                       size_t column); /* NULL for null */
+
+/* Wait for that lock of the wait queue, for so long; a code. */
+int session_queue(struct session *session, int64_t queue, int64_t ms);
+/* Leave QUEUE, which must succeed. */
+void session_leave_queue(struct session *session);
 
 /* --------------------------------------------- statements of the dialect -- */
 
@@ -129,6 +144,10 @@ int statement_try(struct session *session, const struct test *test,
                   sqlock_statement_kind kind,
                   const struct lk_arguments *arguments);
 
+/* Run a statement of the test's layout, which must succeed. */
+#define statement_run(session, test, kind, arguments)                          \
+    session_ok((session), statement_try((session), (test), (kind), (arguments)))
+
 /* Whether the claim was granted, and with which token: 0 when busy. */
 int64_t claim(struct session *session, const struct test *test,
               const char *client, int64_t ttl_us);
@@ -137,6 +156,9 @@ int64_t renew(struct session *session, const struct test *test,
               const char *client, int64_t ttl_us);
 int64_t release(struct session *session, const struct test *test,
                 const char *client);
+/* Claim and release as client a, and put the row's token ahead of the clock;
+ * return the token. */
+int64_t put_token_ahead(struct test *test);
 /* Whether there is a row; it is in session->result. */
 bool read_row(struct session *session, const struct test *test);
 int64_t remaining_us(struct session *session, const struct test *test);

@@ -20,39 +20,50 @@ static void test_duplicate_key_is_busy(void **state)
 
     session_run(&test->a, "INSERT INTO %s (K) VALUES ('%s')",
                 subject.values.quoted, test->key);
-    assert_code(SQLOCK_EBUSY,
-                session_try(&test->b, "INSERT INTO %s (K) VALUES ('%s')",
-                            subject.values.quoted, test->key),
-                &test->b.err);
+    session_refuses(SQLOCK_EBUSY, &test->b, "INSERT INTO %s (K) VALUES ('%s')",
+                    subject.values.quoted, test->key);
     assert_int_not_equal(
         test->b.err.native != 0 || test->b.err.sqlstate[0] != '\0', 0);
     session_run(&test->b, "SELECT 1");
 }
 
-static void test_missing_table_is_a_schema_error(void **state)
+static void test_each_error_of_a_statement_has_its_code(void **state)
 {
+    static const struct {
+        const char *what;
+        const char *text; /* up to the table of values, where there is more */
+        const char *behind;
+        int code;
+        const char *told; /* in its message; NULL: anything */
+    } errors[] = {
+        {"no table", "SELECT 1 FROM no_such_table_here", NULL, SQLOCK_ESCHEMA,
+         "no_such_table_here"},
+        {"no column", "SELECT no_such_column_here FROM ", "", SQLOCK_ESCHEMA,
+         NULL},
+        {"no column to write", "INSERT INTO ",
+         " (no_such_column_here) VALUES (1)", SQLOCK_ESCHEMA, NULL},
+        {"null", "INSERT INTO ", " (K) VALUES (NULL)", SQLOCK_EDATABASE, NULL},
+        {"syntax", "SELEKT 1", NULL, SQLOCK_EDATABASE, NULL},
+        /* Each message is one line. */
+        {"several lines", "SELECT 1\nFROM\n\n  no_such_table_here\n\n", NULL,
+         SQLOCK_ESCHEMA, NULL},
+        {"an open quote", "SELECT\n\x01'abc\nSELEKT", NULL, SQLOCK_EDATABASE,
+         NULL},
+    };
     struct test *test = *state;
+    struct session *a = &test->a;
 
-    assert_code(SQLOCK_ESCHEMA,
-                session_try(&test->a, "SELECT 1 FROM no_such_table_here"),
-                &test->a.err);
-    assert_contains(test->a.err.message, "no_such_table_here");
-    session_run(&test->a, "SELECT 1");
-}
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        const char *behind = errors[i].behind;
 
-static void test_missing_column_is_a_schema_error(void **state)
-{
-    struct test *test = *state;
-
-    assert_code(SQLOCK_ESCHEMA,
-                session_try(&test->a, "SELECT no_such_column_here FROM %s",
-                            subject.values.quoted),
-                &test->a.err);
-    assert_code(SQLOCK_ESCHEMA,
-                session_try(&test->a,
-                            "INSERT INTO %s (no_such_column_here) VALUES (1)",
-                            subject.values.quoted),
-                &test->a.err);
+        print_message("%s\n", errors[i].what);
+        session_refuses(errors[i].code, a, "%s%s%s", errors[i].text,
+                        behind != NULL ? subject.values.quoted : "",
+                        behind != NULL ? behind : "");
+        if (errors[i].told != NULL)
+            assert_contains(a->err.message, errors[i].told);
+        session_run(a, "SELECT 1");
+    }
 }
 
 static void test_missing_table_is_noticed_in_prepared_statements(void **state)
@@ -62,43 +73,10 @@ static void test_missing_table_is_noticed_in_prepared_statements(void **state)
                                   .id = SQLOCK_STATEMENT_IDS};
 
     for (size_t i = 0; i < 2; i++)
-        assert_code(SQLOCK_ESCHEMA,
-                    session_send(&test->a, &statement, NULL, 0,
-                                 check_deadline_ns(DEADLINE_MS)),
-                    &test->a.err);
+        session_fails(SQLOCK_ESCHEMA, &test->a,
+                      session_send(&test->a, &statement, NULL, 0,
+                                   check_deadline_ns(DEADLINE_MS)));
     session_run(&test->a, "SELECT 1");
-}
-
-static void test_syntax_error_is_a_database_error(void **state)
-{
-    struct test *test = *state;
-
-    assert_code(SQLOCK_EDATABASE, session_try(&test->a, "SELEKT 1"),
-                &test->a.err);
-    session_run(&test->a, "SELECT 1");
-}
-
-static void test_value_for_a_null_is_a_database_error(void **state)
-{
-    struct test *test = *state;
-
-    assert_code(SQLOCK_EDATABASE,
-                session_try(&test->a, "INSERT INTO %s (K) VALUES (NULL)",
-                            subject.values.quoted),
-                &test->a.err);
-}
-
-static void test_message_is_one_line(void **state)
-{
-    struct test *test = *state;
-
-    assert_code(SQLOCK_ESCHEMA,
-                session_try(&test->a, "SELECT 1\nFROM\n\n"
-                                      "  no_such_table_here\n\n"),
-                &test->a.err);
-    assert_code(SQLOCK_EDATABASE,
-                session_try(&test->a, "SELECT\n\x01'%s\nSELEKT", test->key),
-                &test->a.err);
 }
 
 static void test_error_may_be_left_out(void **state)
@@ -281,12 +259,8 @@ void add_error_tests(add_fn add)
 {
 #define ADD(name) add(#name, test_##name)
     ADD(duplicate_key_is_busy);
-    ADD(missing_table_is_a_schema_error);
-    ADD(missing_column_is_a_schema_error);
+    ADD(each_error_of_a_statement_has_its_code);
     ADD(missing_table_is_noticed_in_prepared_statements);
-    ADD(syntax_error_is_a_database_error);
-    ADD(value_for_a_null_is_a_database_error);
-    ADD(message_is_one_line);
     ADD(error_may_be_left_out);
     ADD(failed_open_leaves_no_descriptor);
     ADD(nothing_is_printed);

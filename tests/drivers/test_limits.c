@@ -45,6 +45,17 @@ static bool abort_once(struct flight *flight)
     return false;
 }
 
+/* Run a flight in a thread of its own, and abort it on its way. */
+static void abort_in_flight(struct flight *flight,
+                            int (*run)(struct worker *worker))
+{
+    struct worker worker;
+
+    worker_start(&worker, run, flight);
+    assert_becomes_true(abort_once(flight), PATIENCE_MS);
+    worker_join(&worker);
+}
+
 static void check_ended(struct flight *flight)
 {
     /* EUNREACHABLE: it came before the statement was sent. */
@@ -110,11 +121,8 @@ static void test_abort_ends_a_statement_in_flight(void **state)
 {
     struct test *test = *state;
     struct flight flight = {.session = &test->a, .deadline_ns = INT64_MAX};
-    struct worker worker;
 
-    worker_start(&worker, fly, &flight);
-    assert_becomes_true(abort_once(&flight), PATIENCE_MS);
-    worker_join(&worker);
+    abort_in_flight(&flight, fly);
     check_ended(&flight);
     check_state(&test->a);
 }
@@ -141,42 +149,21 @@ static void test_abort_ends_a_statement_that_is_about_to_begin(void **state)
 static void test_abort_ends_a_wait_that_is_about_to_begin(void **state)
 {
     struct test *test = *state;
-    const sqlock_wait_queue *wait_queue = subject.driver->wait_queue;
     int rc;
 
-    rc = wait_queue->enqueue(test->b.connection, QUEUE,
-                             check_deadline_ns(PATIENCE_MS), &test->b.err);
-    assert_lock_ok(rc, &test->b.err);
+    session_ok(&test->b, session_queue(&test->b, QUEUE, PATIENCE_MS));
     subject.driver->abort(test->a.connection);
-    rc = wait_queue->enqueue(test->a.connection, QUEUE,
-                             check_deadline_ns(PATIENCE_MS), &test->a.err);
+    rc = session_queue(&test->a, QUEUE, PATIENCE_MS);
     if (rc != SQLOCK_EUNREACHABLE)
         assert_code_of(SQLOCK_ECANCELED, SQLOCK_EUNCERTAIN, rc, &test->a.err);
-    rc = wait_queue->leave(test->b.connection, QUEUE,
-                           check_deadline_ns(PATIENCE_MS), &test->b.err);
-    assert_lock_ok(rc, &test->b.err);
+    session_leave_queue(&test->b);
 }
 
 /* --- places in a queue --- */
 
-static int queue_at(struct session *session, int64_t queue, int64_t ms)
-{
-    return subject.driver->wait_queue->enqueue(
-        session->connection, queue, check_deadline_ns(ms), &session->err);
-}
-
 static int queue_for(struct session *session, int64_t ms)
 {
-    return queue_at(session, QUEUE, ms);
-}
-
-static void leave_queue(struct session *session)
-{
-    int rc = subject.driver->wait_queue->leave(session->connection, QUEUE,
-                                               check_deadline_ns(PATIENCE_MS),
-                                               &session->err);
-
-    assert_lock_ok(rc, &session->err);
+    return session_queue(session, QUEUE, ms);
 }
 
 /* A session that comes while the next one reads the row does not get in before
@@ -191,26 +178,23 @@ static void test_the_next_one_keeps_its_place(void **state)
     assert_lock_ok(queue_for(&test->a, PATIENCE_MS), &test->a.err);
     rc = queue_for(&test->b, PATIENCE_MS); /* sooner, to read the row */
     assert_code(SQLOCK_EBUSY, rc, &test->b.err);
-    leave_queue(&test->a);
-    rc = queue_for(&late, 50);
-    assert_code(SQLOCK_EBUSY, rc, &late.err);
+    session_leave_queue(&test->a);
+    assert_code(SQLOCK_EBUSY, queue_for(&late, 50), &late.err);
     assert_lock_ok(queue_for(&test->b, 0), &test->b.err);
-    leave_queue(&test->b);
+    session_leave_queue(&test->b);
 
     assert_lock_ok(queue_for(&test->a, PATIENCE_MS), &test->a.err);
-    rc = queue_for(&test->b, 50);
-    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
-    leave_queue(&test->a);
-    leave_queue(&test->b);
+    assert_code(SQLOCK_EBUSY, queue_for(&test->b, 50), &test->b.err);
+    session_leave_queue(&test->a);
+    session_leave_queue(&test->b);
     assert_lock_ok(queue_for(&late, 0), &late.err);
 
     /* Going to another queue gives the place up, too. */
-    rc = queue_for(&test->b, PATIENCE_MS);
-    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
-    assert_lock_ok(queue_at(&test->a, QUEUE + 2, 0), &test->a.err);
-    rc = queue_at(&test->b, QUEUE + 2, PATIENCE_MS);
-    assert_code(SQLOCK_EBUSY, rc, &test->b.err);
-    leave_queue(&late);
+    assert_code(SQLOCK_EBUSY, queue_for(&test->b, PATIENCE_MS), &test->b.err);
+    assert_lock_ok(session_queue(&test->a, QUEUE + 2, 0), &test->a.err);
+    assert_code(SQLOCK_EBUSY, session_queue(&test->b, QUEUE + 2, PATIENCE_MS),
+                &test->b.err);
+    session_leave_queue(&late);
     assert_lock_ok(queue_for(&late, 0), &late.err);
     session_close(&late);
 }
@@ -220,12 +204,10 @@ static void test_the_next_one_keeps_its_place(void **state)
 static void test_connections_have_sessions_of_their_own(void **state)
 {
     struct test *test = *state;
-    int rc;
 
-    rc = subject.driver->wait_queue->has_own_session(
-        test->a.connection, test->b.connection, check_deadline_ns(PATIENCE_MS),
-        &test->a.err);
-    assert_lock_ok(rc, &test->a.err);
+    session_ok(&test->a, subject.driver->wait_queue->has_own_session(
+                             test->a.connection, test->b.connection,
+                             check_deadline_ns(PATIENCE_MS), &test->a.err));
     check_state(&test->a);
     check_state(&test->b);
 }
@@ -234,12 +216,11 @@ static void test_connections_have_sessions_of_their_own(void **state)
 static void test_a_shared_session_is_detected(void **state)
 {
     struct test *test = *state;
-    int rc;
 
-    rc = subject.driver->wait_queue->has_own_session(
-        test->a.connection, test->a.connection, check_deadline_ns(PATIENCE_MS),
-        &test->a.err);
-    assert_code(SQLOCK_EBUSY, rc, &test->a.err);
+    session_fails(SQLOCK_EBUSY, &test->a,
+                  subject.driver->wait_queue->has_own_session(
+                      test->a.connection, test->a.connection,
+                      check_deadline_ns(PATIENCE_MS), &test->a.err));
     check_state(&test->a);
 }
 
@@ -333,14 +314,11 @@ static void test_abort_ends_a_wait_for_a_lock(void **state)
 {
     struct test *test = *state;
     struct flight flight = {.session = &test->b};
-    struct worker worker;
 
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     assert_int_equal(release(&test->a, test, test->client_a), 1);
-    worker_start(&worker, wait_for_lock, &flight);
-    assert_becomes_true(abort_once(&flight), PATIENCE_MS);
-    worker_join(&worker);
+    abort_in_flight(&flight, wait_for_lock);
     check_ended(&flight);
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
     check_state(&test->b);
@@ -353,15 +331,12 @@ static void test_abandoned_claim_is_not_granted_unseen(void **state)
 {
     struct test *test = *state;
     struct flight flight = {.session = &test->b};
-    struct worker worker;
     int64_t token;
 
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     assert_int_equal(renew(&test->a, test, test->client_a, LONG_US), 1);
-    worker_start(&worker, wait_for_lock, &flight);
-    assert_becomes_true(abort_once(&flight), PATIENCE_MS);
-    worker_join(&worker);
+    abort_in_flight(&flight, wait_for_lock);
     assert_lock_ok(session_commit(&test->a), &test->a.err);
     token = claim(&test->a, test, test->client_a, LONG_US);
     assert_less(0, token);

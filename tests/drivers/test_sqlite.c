@@ -73,8 +73,7 @@ static void test_every_way_to_write_a_path_is_the_same_file(void **state)
     for (size_t i = 0; i < 2; i++) {
         (void)snprintf(url, sizeof url, i == 0 ? "sqlite:%s" : "sqlite://%s",
                        place.path);
-        assert_lock_ok(session_open_at(&session, url, LOCK_TIMEOUT_MS),
-                       &session.err);
+        session_open_url(&session, url);
         session_run(&session, "CREATE TABLE IF NOT EXISTS seen (i INTEGER)");
         session_run(&session, "INSERT INTO seen VALUES (1)");
         assert_int_equal(session_integer(&session, "SELECT count(*) FROM seen"),
@@ -250,8 +249,7 @@ static void test_file_that_cannot_be_written_is_read_only(void **state)
 
     (void)state;
     place_make(&place);
-    assert_lock_ok(session_open_at(&session, place.url, LOCK_TIMEOUT_MS),
-                   &session.err);
+    session_open_url(&session, place.url);
     assert_int_equal(session_integer(&session, "SELECT sqlock_readonly()"), 0);
     session_run(&session, "CREATE TABLE t (i INTEGER)");
     session_close(&session);
@@ -271,8 +269,7 @@ static void test_replaced_file_is_noticed(void **state)
 
     (void)state;
     place_make(&place);
-    assert_lock_ok(session_open_at(&session, place.url, LOCK_TIMEOUT_MS),
-                   &session.err);
+    session_open_url(&session, place.url);
     session_run(&session, "CREATE TABLE t (i INTEGER)");
     assert_true(subject.driver->is_alive(session.connection));
     (void)snprintf(old, sizeof old, "%s.old", place.path);
@@ -300,8 +297,7 @@ static int64_t synchronous_at(const char *url)
     struct session session;
     int64_t level;
 
-    assert_lock_ok(session_open_at(&session, url, LOCK_TIMEOUT_MS),
-                   &session.err);
+    session_open_url(&session, url);
     level = session_integer(&session, "PRAGMA synchronous");
     session_close(&session);
     return level;
@@ -381,10 +377,8 @@ static void test_change_to_wal_waits_for_the_file(void **state)
 
     (void)state;
     place_make(&place);
-    assert_lock_ok(session_open_at(&first, place.url, LOCK_TIMEOUT_MS),
-                   &first.err);
-    assert_lock_ok(session_open_at(&second, place.url, LOCK_TIMEOUT_MS),
-                   &second.err);
+    session_open_url(&first, place.url);
+    session_open_url(&second, place.url);
     session_run(&first, "CREATE TABLE t (i INTEGER)");
     assert_lock_ok(session_begin(&first), &first.err);
     worker_start(&worker, become_wal, &second);
@@ -444,12 +438,10 @@ static void test_unreadable_returning_row_is_not_written(void **state)
 {
     struct test *test = *state;
 
-    assert_code(SQLOCK_EDATABASE,
-                session_try(&test->a,
-                            "INSERT INTO %s (K) VALUES ('%s') "
-                            "RETURNING 'a' || char(0) || 'b'",
-                            subject.values.quoted, test->key),
-                &test->a.err);
+    session_refuses(SQLOCK_EDATABASE, &test->a,
+                    "INSERT INTO %s (K) VALUES ('%s') "
+                    "RETURNING 'a' || char(0) || 'b'",
+                    subject.values.quoted, test->key);
     session_run(&test->b, "SELECT count(*) FROM %s WHERE K = '%s'",
                 subject.values.quoted, test->key);
     assert_int_equal(cell_integer(&test->b, 0, 0), 0);
@@ -468,16 +460,12 @@ static void test_failed_statement_takes_back_only_itself(void **state)
     assert_lock_ok(session_begin(a), &a->err);
     session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'shared')", table,
                 test->key);
-    assert_code(
-        SQLOCK_EBUSY,
-        session_try(a, "INSERT INTO %s (K) VALUES ('%s')", table, test->key),
-        &a->err);
-    assert_code(SQLOCK_EDATABASE,
-                session_try(a, "INSERT INTO %s (K) VALUES (NULL)", table),
-                &a->err);
-    assert_code(SQLOCK_ESCHEMA, session_try(a, "SELECT 1 FROM no_such_table"),
-                &a->err);
-    assert_code(SQLOCK_EINVAL, session_try(a, "SELECT 1; SELECT 2"), &a->err);
+    session_refuses(SQLOCK_EBUSY, a, "INSERT INTO %s (K) VALUES ('%s')", table,
+                    test->key);
+    session_refuses(SQLOCK_EDATABASE, a, "INSERT INTO %s (K) VALUES (NULL)",
+                    table);
+    session_refuses(SQLOCK_ESCHEMA, a, "SELECT 1 FROM no_such_table");
+    session_refuses(SQLOCK_EINVAL, a, "SELECT 1; SELECT 2");
     next_key(test->key);
     session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'shared')", table,
                 test->key);
@@ -496,12 +484,10 @@ static void test_lost_transaction_is_told(void **state)
     session_run(a, "INSERT INTO %s (K, T) VALUES ('%s', 'lost')",
                 subject.values.quoted, test->key);
     next_key(test->key);
-    assert_code(SQLOCK_ECANCELED,
-                session_try(a,
-                            "INSERT INTO %s (K, T) VALUES ('%s', 'lost') "
-                            "RETURNING 'a' || char(0) || 'b'",
-                            subject.values.quoted, test->key),
-                &a->err);
+    session_refuses(SQLOCK_ECANCELED, a,
+                    "INSERT INTO %s (K, T) VALUES ('%s', 'lost') "
+                    "RETURNING 'a' || char(0) || 'b'",
+                    subject.values.quoted, test->key);
     assert_int_not_equal(session_commit(a), 0);
     session_run(&test->b, "SELECT count(*) FROM %s WHERE T = 'lost'",
                 subject.values.quoted);
@@ -512,10 +498,8 @@ static void test_second_statement_in_a_text_is_refused(void **state)
 {
     struct test *test = *state;
 
-    assert_code(SQLOCK_EINVAL,
-                session_try(&test->a, "SELECT 1; DELETE FROM %s",
-                            subject.values.quoted),
-                &test->a.err);
+    session_refuses(SQLOCK_EINVAL, &test->a, "SELECT 1; DELETE FROM %s",
+                    subject.values.quoted);
     session_run(&test->a, "SELECT 1;\n");
 }
 
@@ -529,10 +513,9 @@ static void test_stale_transaction_is_to_be_run_again(void **state)
     session_run(&test->a, "SELECT count(*) FROM %s", subject.values.quoted);
     session_run(&test->b, "INSERT INTO %s (K) VALUES ('%s')",
                 subject.values.quoted, test->key);
-    assert_code(SQLOCK_ERETRY,
-                session_try(&test->a, "UPDATE %s SET I = 1 WHERE K = '%s'",
-                            subject.values.quoted, test->key),
-                &test->a.err);
+    session_refuses(SQLOCK_ERETRY, &test->a,
+                    "UPDATE %s SET I = 1 WHERE K = '%s'", subject.values.quoted,
+                    test->key);
     session_run(&test->b, "UPDATE %s SET I = 2 WHERE K = '%s'",
                 subject.values.quoted, test->key);
     assert_lock_ok(session_begin(&test->a), &test->a.err);
@@ -550,13 +533,11 @@ static void test_schema_refuses_what_is_no_lease(void **state)
     struct test *test = *state;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_code(SQLOCK_EDATABASE,
-                    session_try(&test->a,
-                                "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, "
-                                "CREATED_DATE, EXPIRED_AFTER, FENCE) "
-                                "VALUES (%s)",
-                                subject.tables[0].quoted, rows[i]),
-                    &test->a.err);
+        session_refuses(SQLOCK_EDATABASE, &test->a,
+                        "INSERT INTO %s (LOCK_KEY, REGION, CLIENT_ID, "
+                        "CREATED_DATE, EXPIRED_AFTER, FENCE) "
+                        "VALUES (%s)",
+                        subject.tables[0].quoted, rows[i]);
 }
 
 void add_sqlite_tests(add_fn add)

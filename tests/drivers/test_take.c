@@ -14,8 +14,7 @@ static int64_t take(struct session *session, const struct test *test,
 {
     struct lk_arguments arguments = arguments_for(test, client, LONG_US);
 
-    assert_lock_ok(statement_try(session, test, SQLOCK_SQL_TAKE, &arguments),
-                   &session->err);
+    statement_run(session, test, SQLOCK_SQL_TAKE, &arguments);
     assert_in_range(session->result.rows, 0, 1);
     return session->result.rows == 0 ? 0 : cell_integer(session, 0, 0);
 }
@@ -61,14 +60,8 @@ static void test_take_leaves_everything_else_alone(void **state)
 static void test_taken_tokens_rise_whatever_the_clock_says(void **state)
 {
     struct test *test = *state;
-    int64_t ahead;
+    int64_t ahead = put_token_ahead(test);
 
-    assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
-    assert_int_equal(release(&test->a, test, test->client_a), 1);
-    ahead = now_us(&test->a) + 3600 * SECOND_US;
-    session_run(&test->a, "UPDATE %s SET FENCE = %lld WHERE LOCK_KEY = '%s'",
-                subject.tables[test->layout].quoted, (long long)ahead,
-                test->key);
     assert_int_equal(take(&test->b, test, test->client_b), ahead + 1);
 }
 
@@ -82,15 +75,11 @@ static bool is_anothers(const struct session *session)
 static void test_a_claim_tells_of_a_queue_lock_that_is_anothers(void **state)
 {
     struct test *test = *state;
-    const sqlock_wait_queue *wait_queue = subject.driver->wait_queue;
     int64_t token;
 
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_lock_ok(wait_queue->enqueue(test->b.connection, QUEUE,
-                                       sqlock_monotonic_ns() + 5000000000,
-                                       &test->b.err),
-                   &test->b.err);
+    session_ok(&test->b, session_queue(&test->b, QUEUE, 5000));
     token = claim(&test->a, test, test->client_a, LONG_US);
     assert_true(is_anothers(&test->a));
     assert_true(read_row(&test->a, test));
@@ -101,10 +90,7 @@ static void test_a_claim_tells_of_a_queue_lock_that_is_anothers(void **state)
         assert_true(is_anothers(&test->a));
         assert_int_equal(release(&test->a, test, test->client_a), 1);
     }
-    assert_lock_ok(wait_queue->leave(test->b.connection, QUEUE,
-                                     sqlock_monotonic_ns() + 5000000000,
-                                     &test->b.err),
-                   &test->b.err);
+    session_leave_queue(&test->b);
     assert_less(token, claim(&test->a, test, test->client_a, LONG_US));
     assert_false(is_anothers(&test->a));
     assert_int_equal(release(&test->a, test, test->client_a), 1);

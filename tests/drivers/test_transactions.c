@@ -79,14 +79,12 @@ static void test_no_room_for_locks_ends_the_transaction(void **state)
 {
     struct test *test = *state;
     char other[SQLOCK_KEY_SIZE];
-    int rc;
 
     next_key(other);
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     assert_lock_ok(insert(&test->a, test->key), &test->a.err);
-    rc =
-        session_try(&test->a, "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1206");
-    assert_code(SQLOCK_ERESOURCE, rc, &test->a.err);
+    session_refuses(SQLOCK_ERESOURCE, &test->a,
+                    "SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1206");
     assert_code(SQLOCK_ERETRY, insert(&test->a, other), &test->a.err);
     assert_lock_ok(session_rollback(&test->a), &test->a.err);
     assert_int_equal(seen_by_other(test, test->key), 0);
@@ -109,11 +107,10 @@ static void test_failed_commit_of_a_statement_is_uncertain(void **state)
         struct session session;
 
         session_open(&session);
-        assert_code(SQLOCK_EUNCERTAIN,
-                    session_try(&session, "%s", statements[i]), &session.err);
+        session_refuses(SQLOCK_EUNCERTAIN, &session, "%s", statements[i]);
         assert_false(subject.driver->is_alive(session.connection));
-        assert_code(SQLOCK_EUNREACHABLE, insert(&session, test->key),
-                    &session.err);
+        session_fails(SQLOCK_EUNREACHABLE, &session,
+                      insert(&session, test->key));
         session_close(&session);
     }
 }
@@ -124,8 +121,7 @@ static void test_failed_hook_in_a_transaction_is_uncertain(void **state)
     struct test *test = *state;
 
     assert_lock_ok(session_begin(&test->a), &test->a.err);
-    assert_code(SQLOCK_EUNCERTAIN, session_try(&test->a, SIGNAL_FAILED_HOOK),
-                &test->a.err);
+    session_refuses(SQLOCK_EUNCERTAIN, &test->a, SIGNAL_FAILED_HOOK);
     assert_false(subject.driver->is_alive(test->a.connection));
 }
 
@@ -190,8 +186,7 @@ static void test_failed_commit_before_the_commit_may_be_retried(void **state)
 
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     assert_lock_ok(insert(&test->a, test->key), &test->a.err);
-    assert_code(SQLOCK_ERETRY, session_try(&test->a, SIGNAL_FAILED_COMMIT),
-                &test->a.err);
+    session_refuses(SQLOCK_ERETRY, &test->a, SIGNAL_FAILED_COMMIT);
     assert_code(SQLOCK_ERETRY, session_commit(&test->a), &test->a.err);
     assert_int_equal(seen_by_other(test, test->key), 0);
     assert_lock_ok(insert(&test->a, test->key), &test->a.err);
@@ -202,10 +197,9 @@ static void test_unknown_completion_is_uncertain(void **state)
 {
     struct test *test = *state;
 
-    assert_code(SQLOCK_EUNCERTAIN,
-                session_try(&test->a, "DO $$BEGIN RAISE EXCEPTION 'unknown' "
-                                      "USING ERRCODE = '40003'; END$$"),
-                &test->a.err);
+    session_refuses(SQLOCK_EUNCERTAIN, &test->a,
+                    "DO $$BEGIN RAISE EXCEPTION 'unknown' "
+                    "USING ERRCODE = '40003'; END$$");
 }
 
 /* A pooler lends a session on which somebody else has prepared it. */
@@ -215,21 +209,20 @@ static void test_prepared_by_somebody_else_in_a_transaction(void **state)
     const sqlock_statement statement = {.text = "SELECT 1 + 1",
                                         .id = SQLOCK_STATEMENT_IDS};
     int64_t deadline_ns = check_deadline_ns(DEADLINE_MS);
-    int rc;
 
-    rc = session_send(&test->a, &statement, NULL, 0, deadline_ns);
-    assert_lock_ok(rc, &test->a.err);
+    session_ok(&test->a,
+               session_send(&test->a, &statement, NULL, 0, deadline_ns));
     session_run(&test->a, "SELECT name FROM pg_prepared_statements "
                           "WHERE statement = 'SELECT 1 + 1'");
     session_run(&test->b, "PREPARE \"%s\" AS SELECT 1 + 1",
                 cell_text(&test->a, 0, 0));
     assert_lock_ok(session_begin(&test->b), &test->b.err);
-    rc = session_send(&test->b, &statement, NULL, 0, deadline_ns);
-    assert_code(SQLOCK_ERETRY, rc, &test->b.err);
+    session_fails(SQLOCK_ERETRY, &test->b,
+                  session_send(&test->b, &statement, NULL, 0, deadline_ns));
     assert_lock_ok(session_rollback(&test->b), &test->b.err);
     assert_lock_ok(session_begin(&test->b), &test->b.err);
-    rc = session_send(&test->b, &statement, NULL, 0, deadline_ns);
-    assert_lock_ok(rc, &test->b.err);
+    session_ok(&test->b,
+               session_send(&test->b, &statement, NULL, 0, deadline_ns));
     assert_lock_ok(session_rollback(&test->b), &test->b.err);
 }
 
@@ -274,8 +267,8 @@ static void test_wait_for_a_row_lock_ends_as_busy(void **state)
     assert_less(0, claim(&test->a, test, test->client_a, LONG_US));
     assert_lock_ok(session_begin(&test->a), &test->a.err);
     assert_int_equal(release(&test->a, test, test->client_a), 1);
-    assert_code(SQLOCK_EBUSY,
-                statement_try(b, test, SQLOCK_SQL_CLAIM, &arguments), &b->err);
+    session_fails(SQLOCK_EBUSY, b,
+                  statement_try(b, test, SQLOCK_SQL_CLAIM, &arguments));
     assert_true(subject.driver->is_alive(b->connection));
     assert_lock_ok(session_commit(&test->a), &test->a.err);
     assert_less(0, claim(b, test, test->client_b, LONG_US));

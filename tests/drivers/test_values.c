@@ -118,11 +118,10 @@ static void test_many_rows_come_in_order(void **state)
         lk_argument_integer(&row, SQLOCK_P_DURATION_US, (int64_t)i);
         assert_lock_ok(session_values(&test->a, 1, INSERT, &row), &test->a.err);
     }
-    assert_lock_ok(session_values(&test->a, 3,
-                                  "SELECT I FROM {table} WHERE T = {6} "
-                                  "ORDER BY K",
-                                  &row),
-                   &test->a.err);
+    session_ok(&test->a, session_values(&test->a, 3,
+                                        "SELECT I FROM {table} WHERE T = {6} "
+                                        "ORDER BY K",
+                                        &row));
     assert_int_equal(test->a.result.rows, rows);
     for (size_t i = 0; i < rows; i++)
         assert_int_equal(cell_integer(&test->a, i, 0), i);
@@ -160,11 +159,10 @@ static void test_statement_with_an_id_runs_a_thousand_times(void **state)
     put_and_get(test, &row);
     for (int64_t i = 0; i < 1000; i++) {
         lk_argument_integer(&row, SQLOCK_P_DURATION_US, i);
-        assert_lock_ok(session_values(&test->a, 4,
-                                      "UPDATE {table} SET I = {4} "
-                                      "WHERE K = {1}",
-                                      &row),
-                       &test->a.err);
+        session_ok(&test->a, session_values(&test->a, 4,
+                                            "UPDATE {table} SET I = {4} "
+                                            "WHERE K = {1}",
+                                            &row));
     }
     assert_lock_ok(session_values(&test->a, 2, SELECT, &row), &test->a.err);
     assert_int_equal(cell_integer(&test->a, 0, 0), 999);
@@ -201,11 +199,10 @@ static void test_result_of_a_failure_is_left_alone(void **state)
 
     assert_int_equal(sqlock_result_start(&result, 1), 0);
     assert_int_equal(sqlock_result_push(&result, &seven), 0);
-    assert_code(SQLOCK_EDATABASE,
-                subject.driver->execute(a->connection, &bad, NULL, 0,
-                                        check_deadline_ns(DEADLINE_MS), &result,
-                                        &a->err),
-                &a->err);
+    session_fails(SQLOCK_EDATABASE, a,
+                  subject.driver->execute(a->connection, &bad, NULL, 0,
+                                          check_deadline_ns(DEADLINE_MS),
+                                          &result, &a->err));
     assert_int_equal(result.rows, 1);
     assert_int_equal(result.cells[0].integer, 7);
     sqlock_result_clear(&result);
