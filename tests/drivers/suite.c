@@ -3,6 +3,7 @@
  */
 #include "drivers/suite.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,17 @@ void session_close(struct session *session)
     free(session->connection);
     sqlock_result_clear(&session->result);
     memset(session, 0, sizeof *session);
+}
+
+int session_open_in_child(void)
+{
+    struct session session = {0};
+    int rc;
+
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(PATIENCE_MS / 1000);
+    rc = session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
+    return rc < 0 ? rc : session_try(&session, "SELECT 1");
 }
 
 int session_send(struct session *session, const sqlock_statement *statement,

@@ -80,6 +80,10 @@ void session_open(struct session *session);
     session_ok((session), session_open_at((session), (url), LOCK_TIMEOUT_MS))
 void session_close(struct session *session);
 
+/* In a child: open one, and send a statement; a code.  The child is killed when
+ * it hangs. */
+int session_open_in_child(void);
+
 /* Send; a code.  The result is in session->result. */
 int session_send(struct session *session, const sqlock_statement *statement,
                  const sqlock_value *values, size_t count, int64_t deadline_ns);

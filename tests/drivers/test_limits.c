@@ -251,17 +251,6 @@ static bool all_hammer(const struct hammer *hammer)
     return atomic_load(&hammer->running) == HAMMERS;
 }
 
-static int open_in_child(void)
-{
-    struct session session = {0};
-
-    (void)signal(SIGALRM, SIG_DFL);
-    (void)alarm(PATIENCE_MS / 1000);
-    if (session_open_at(&session, subject.url, LOCK_TIMEOUT_MS) < 0)
-        return 2;
-    return session_try(&session, "SELECT 1") == 0 ? 0 : 3;
-}
-
 /* No thread of the child owns a mutex that another thread had at the fork, and
  * the child opens connections nevertheless.  A thread that only begins may
  * have a mutex of AddressSanitizer's memory, which GCC 12 does not give back
@@ -281,7 +270,7 @@ static void test_F17_a_child_opens_connections_of_its_own(void **state)
         pid_t child = fork();
 
         if (child == 0)
-            _exit(open_in_child());
+            _exit(-session_open_in_child());
         statuses[i] = -1;
         if (child > 0)
             (void)waitpid(child, &statuses[i], 0);

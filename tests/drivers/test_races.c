@@ -21,6 +21,14 @@ struct race {
     struct contender contenders[2];
 };
 
+static struct race race_of(struct test *test)
+{
+    return (struct race){
+        .contenders = {
+            {.test = test, .session = &test->a, .client = test->client_a},
+            {.test = test, .session = &test->b, .client = test->client_b}}};
+}
+
 /* A deadlock or a busy file is no answer yet: the library tries again. */
 static int contend(struct worker *worker)
 {
@@ -48,10 +56,7 @@ static int contend(struct worker *worker)
 static void test_of_two_claims_at_once_one_is_granted(void **state)
 {
     struct test *test = *state;
-    struct race race = {
-        .contenders = {
-            {.test = test, .session = &test->a, .client = test->client_a},
-            {.test = test, .session = &test->b, .client = test->client_b}}};
+    struct race race = race_of(test);
     int64_t last = 0;
 
     for (size_t round = 0; round < ROUNDS; round++) {
@@ -104,10 +109,7 @@ static int let_go_or_take(struct worker *worker)
 static void test_release_beside_a_claim_is_never_lost(void **state)
 {
     struct test *test = *state;
-    struct race race = {
-        .contenders = {
-            {.test = test, .session = &test->a, .client = test->client_a},
-            {.test = test, .session = &test->b, .client = test->client_b}}};
+    struct race race = race_of(test);
 
     for (size_t round = 0; round < ROUNDS / 4; round++) {
         struct workers workers;

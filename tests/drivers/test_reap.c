@@ -121,6 +121,13 @@ static bool all_are_over(struct test *test)
     return true;
 }
 
+static void claim_rows_that_end(struct test *test, char keys[][SQLOCK_KEY_SIZE],
+                                size_t count)
+{
+    claim_rows(test, keys, count, 1000);
+    assert_becomes_true(all_are_over(test), PATIENCE_MS);
+}
+
 /* Find the index of a key; the same key must not come twice. */
 static size_t find(const char *key, char keys[][SQLOCK_KEY_SIZE], bool *seen)
 {
@@ -208,8 +215,7 @@ static void test_parts_of_a_reap_lie_side_by_side(void **state)
     char again[SQLOCK_KEY_SIZE] = "";
     int64_t removed;
 
-    claim_rows(test, keys, ROWS, 1000);
-    assert_becomes_true(all_are_over(test), PATIENCE_MS);
+    claim_rows_that_end(test, keys, ROWS);
     removed = reap_part(test, first, 3, 0);
     if (goes_by_key(test))
         assert_int_equal(removed, 3);
@@ -238,8 +244,7 @@ static void test_reap_keeps_for_the_retention(void **state)
     struct test *test = *state;
     char keys[ROWS][SQLOCK_KEY_SIZE];
 
-    claim_rows(test, keys, ROWS, 1000);
-    assert_becomes_true(all_are_over(test), PATIENCE_MS);
+    claim_rows_that_end(test, keys, ROWS);
     assert_int_equal(reap(test, 3600 * SECOND_US), 0);
     assert_int_equal(reap(test, 0), ROWS);
     assert_int_equal(list(test, "", 100), 0);
@@ -252,8 +257,7 @@ static void test_reap_passes_over_locked_rows(void **state)
     char keys[ROWS][SQLOCK_KEY_SIZE];
     struct session third = {.is_open = false};
 
-    claim_rows(test, keys, ROWS, 1000);
-    assert_becomes_true(all_are_over(test), PATIENCE_MS);
+    claim_rows_that_end(test, keys, ROWS);
     session_open(&third);
     assert_lock_ok(session_begin(&third), &third.err);
     session_run(&third, "SELECT 1 FROM %s WHERE LOCK_KEY = '%s' FOR UPDATE",
@@ -271,8 +275,7 @@ static void test_reap_stays_within_its_region(void **state)
     struct test *test = *state;
     char keys[ROWS][SQLOCK_KEY_SIZE];
 
-    claim_rows(test, keys, ROWS, 1000);
-    assert_becomes_true(all_are_over(test), PATIENCE_MS);
+    claim_rows_that_end(test, keys, ROWS);
     (void)snprintf(region, sizeof region, "no such region");
     assert_int_equal(reap(test, 0), 0);
 }
@@ -284,8 +287,7 @@ static void test_reap_keeps_young_tokens(void **state)
     struct test *test = *state;
     char keys[2][SQLOCK_KEY_SIZE];
 
-    claim_rows(test, keys, 2, 1000);
-    assert_becomes_true(all_are_over(test), PATIENCE_MS);
+    claim_rows_that_end(test, keys, 2);
     session_run(&test->a, "UPDATE %s SET FENCE = %lld WHERE LOCK_KEY = '%s'",
                 subject.tables[test->layout].quoted,
                 (long long)(now_us(&test->a) + 3600 * SECOND_US), keys[0]);
@@ -294,17 +296,22 @@ static void test_reap_keeps_young_tokens(void **state)
     assert_string_equal(cell_text(&test->b, 0, INFO_KEY), keys[0]);
 }
 
+static void release_row(struct test *test, const char *key)
+{
+    struct lk_arguments arguments = arguments_of(test, key, 0);
+
+    statement_run(&test->a, test, SQLOCK_SQL_RELEASE, &arguments);
+    assert_int_equal(test->a.result.affected, 1);
+}
+
 /* Rows that were released count from then on. */
 static void test_reap_removes_released_rows(void **state)
 {
     struct test *test = *state;
     char keys[2][SQLOCK_KEY_SIZE];
-    struct lk_arguments arguments;
 
     claim_rows(test, keys, 2, LONG_US);
-    arguments = arguments_of(test, keys[0], 0);
-    statement_run(&test->a, test, SQLOCK_SQL_RELEASE, &arguments);
-    assert_int_equal(test->a.result.affected, 1);
+    release_row(test, keys[0]);
     assert_int_equal(reap(test, 0),
                      test->layout == SQLOCK_LAYOUT_SQLOCK ? 1 : 0);
     assert_int_equal(list(test, "", 100), 1);
@@ -316,13 +323,11 @@ static void test_reap_keeps_released_rows_for_the_retention(void **state)
 {
     struct test *test = *state;
     char keys[1][SQLOCK_KEY_SIZE];
-    struct lk_arguments arguments;
 
     claim_rows(test, keys, 1, LONG_US);
     session_run(&test->a, "UPDATE %s SET FENCE = 1 WHERE LOCK_KEY = '%s'",
                 subject.tables[test->layout].quoted, keys[0]);
-    arguments = arguments_of(test, keys[0], 0);
-    statement_run(&test->a, test, SQLOCK_SQL_RELEASE, &arguments);
+    release_row(test, keys[0]);
     assert_int_equal(reap(test, LONG_US), 0);
     assert_int_equal(reap(test, 0), 1);
 }

@@ -6,7 +6,6 @@
 
 #ifdef SQLOCK_WITH_SQLITE
 
-#include <signal.h>
 #include <sqlite3.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,22 +17,13 @@ static struct {
     int at_close;
 } seen;
 
-static int open_in_child(void)
-{
-    struct session session = {0};
-
-    (void)signal(SIGALRM, SIG_DFL);
-    (void)alarm(PATIENCE_MS / 1000);
-    return -session_open_at(&session, subject.url, LOCK_TIMEOUT_MS);
-}
-
 static int fork_once(void)
 {
     int status = -1;
     pid_t child = fork();
 
     if (child == 0)
-        _exit(open_in_child());
+        _exit(-session_open_in_child());
     if (child > 0)
         (void)waitpid(child, &status, 0);
     return status;

@@ -91,8 +91,7 @@ static void end_by_hand(struct fixture *f, sqlock_registry *registry,
 static void test_nothing_of_a_queue_is_sent(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_lock *second = lock_obtain(registry, "polling: a second one");
     sqlock_lock *other = lock_obtain(f->b, f->name);

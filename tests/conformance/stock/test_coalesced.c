@@ -92,11 +92,10 @@ static int after(void *context, const struct tap_event *event, int rc)
 static void counter_open(struct counter *counter, struct fixture *f,
                          int64_t there)
 {
-    sqlock_options options = fixture_options(f);
 
     memset(counter, 0, sizeof *counter);
     counter->item = shop_item(f, there);
-    counter->registry = fixture_tapped(f, &options);
+    counter->registry = fixture_tapped(f, NULL);
     counter->stock = shop_open_at(counter->registry, SQLOCK_STOCK_COALESCED);
     (void)sem_init(&counter->go, 0, 0);
 }

@@ -110,10 +110,9 @@ struct race {
 
 static void race_open(struct race *race, struct fixture *f)
 {
-    sqlock_options options = fixture_options(f);
 
     race->f = f;
-    race->tapped = fixture_tapped(f, &options);
+    race->tapped = fixture_tapped(f, NULL);
     race->expirer = shop_open_at(race->tapped, SQLOCK_STOCK_CONDITIONAL);
     race->other = shop_open_at(f->b, SQLOCK_STOCK_CONDITIONAL);
 }

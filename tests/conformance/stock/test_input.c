@@ -306,7 +306,6 @@ static void test_a_login_without_the_privilege_is_told_so(void **state)
 {
     static const char *const user = "sqlock_stock_reader";
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     const char *admin_url = database_admin_url(f->database);
     const char *host = f->database->bit == ON_MYSQL ? "@'%'" : "";
     const char *with =
@@ -334,7 +333,7 @@ static void test_a_login_without_the_privilege_is_told_so(void **state)
     }
     (void)snprintf(url, sizeof url, "%.*s://%s:look%s",
                    (int)(authority - f->url), f->url, user, rest);
-    registry = fixture_registry_at(f, url, &options);
+    registry = fixture_registry_at(f, url, NULL);
     stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     assert_fails(SQLOCK_EACCESS, sqlock_stock_deduct(stock, NULL, NULL, item, 1,
                                                      NULL, &f->err));

@@ -160,8 +160,7 @@ static int lose_commit(void *context, const struct tap_event *event, int rc)
 static void test_F34_a_lost_commit_is_found_out_by_its_order(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
 
     each_strategy
     {
@@ -282,8 +281,7 @@ static int remove_entries(void *context, const struct tap_event *event)
 static void test_a_refused_order_that_is_just_forgotten_is_new(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     sqlock_stock_answer answer;

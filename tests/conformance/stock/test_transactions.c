@@ -131,8 +131,7 @@ static int cancel_the_way_back(void *context, const struct tap_event *event)
 static void test_what_cannot_be_taken_back_is_not_committed(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *registry = fixture_tapped(f, &options);
+    sqlock_registry *registry = fixture_tapped(f, NULL);
     sqlock_stock *stock = shop_open_at(registry, SQLOCK_STOCK_CONDITIONAL);
     const char *item = shop_item(f, 10);
     sqlock_stock_line lines[] = {{.item = item, .quantity = 4},

@@ -368,6 +368,9 @@ long long app_number(struct app *app)
     return strtoll(app->first, NULL, 10);
 }
 
+const char *const app_levels[LEVELS] = {"READ COMMITTED", "REPEATABLE READ",
+                                        "SERIALIZABLE"};
+
 void app_begin_at(struct app *app, const char *level)
 {
     if (app->database->bit == ON_POSTGRES) {

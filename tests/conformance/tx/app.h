@@ -39,6 +39,9 @@ void app_check(struct app *app, int rc);
 #define app_integer(app, ...) (app_run((app), __VA_ARGS__), app_number(app))
 long long app_number(struct app *app);
 
+#define LEVELS 3
+extern const char *const app_levels[LEVELS]; /* of isolation, rising */
+
 /* BEGIN at an isolation level; not on SQLite, which has none. */
 void app_begin_at(struct app *app, const char *level);
 

@@ -47,6 +47,17 @@ void stock_fill(struct fixture *fixture)
                       stock_name(fixture), id);
 }
 
+bool stock_is_untouched(struct fixture *fixture)
+{
+    const char *name = stock_name(fixture);
+
+    return sql_integer(&fixture->sql, "SELECT count(*) FROM %s", name) == 4 &&
+           sql_integer(&fixture->sql,
+                       "SELECT count(*) FROM %s WHERE a = 100 AND version = 1 "
+                       "AND state = 'new' AND fence = 0",
+                       name) == 4;
+}
+
 long long stock_value(struct fixture *fixture, int id)
 {
     return sql_integer(&fixture->sql, "SELECT a FROM %s WHERE id = %d",

@@ -92,6 +92,8 @@ void stock_create(struct fixture *fixture);
 void stock_drop(struct fixture *fixture);
 /* Rows 1 to 4, each with a = 100, version = 1, state 'new'. */
 void stock_fill(struct fixture *fixture);
+/* Whether the table still has these four rows, and no other. */
+bool stock_is_untouched(struct fixture *fixture);
 long long stock_value(struct fixture *fixture, int id);
 sqlock_table stock_table(struct fixture *fixture);
 /* The table's name, unique to the process. */

@@ -279,7 +279,6 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
 {
     struct fixture *f = *state;
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
-    sqlock_options own = fixture_options(f);
     sqlock_registry *registry;
     sqlock_lock *locks[KEPT];
     struct session s;
@@ -287,7 +286,7 @@ static void test_other_leases_are_kept_beside_a_guarded_one(void **state)
     int held = 0;
     int rc;
 
-    registry = fixture_registry(f, &own);
+    registry = fixture_registry(f, NULL);
     options.ttl_ms = KEPT_TTL_MS;
     options.auto_renew = true;
     for (int i = 0; i < KEPT; i++) {
@@ -349,11 +348,9 @@ static void test_renewed_lease_survives_its_guards(void **state)
  * the last renewal it works, or it is told to run again. */
 static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
 {
-    static const char *const levels[] = {"READ COMMITTED", "REPEATABLE READ",
-                                         "SERIALIZABLE"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < LEVELS; i++) {
         sqlock_lock *lock;
         struct session s;
         int rc;
@@ -362,14 +359,14 @@ static void test_isolation_levels_of_the_caller_with_a_guard(void **state)
         lock = lock_obtain(f->a, f->name);
         lock_take(lock, 0);
         app_open(&s.app, f->database, f->url);
-        app_begin_at(&s.app, levels[i]);
+        app_begin_at(&s.app, app_levels[i]);
         assert_ok(sqlock_renew(lock, 0, &f->err));
         assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
         assert_ok(sqlock_renew(lock, 0, &f->err));
         assert_ok(sqlock_tx_guard(s.tx, lock, &f->err));
         assert_ok(sqlock_tx_commit(s.tx, &f->err));
 
-        app_begin_at(&s.app, levels[i]);
+        app_begin_at(&s.app, app_levels[i]);
         (void)app_integer(&s.app, "SELECT count(*) FROM %s", stock_name(f));
         assert_ok(sqlock_tx_adopt(&s.tx, f->a, s.app.native, &f->err));
         assert_ok(sqlock_renew(lock, 0, &f->err));

@@ -6,16 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The table still has its four rows, all alike. */
-static void assert_untouched(struct fixture *f)
-{
-    assert_int_equal(sql_integer(&f->sql,
-                                 "SELECT count(*) FROM %s WHERE a = 100 "
-                                 "AND version = 1 AND state = 'new'",
-                                 stock_name(f)),
-                     4);
-}
-
 static void test_names_with_sql_in_them_are_refused(void **state)
 {
     static const char *const bad[] = {
@@ -77,7 +67,7 @@ static void test_names_with_sql_in_them_are_refused(void **state)
         /* None of it has reached the database. */
         assert_ok(sqlock_tx_commit(tx, &f->err));
     }
-    assert_untouched(f);
+    assert_true(stock_is_untouched(f));
 }
 
 static void test_values_with_sql_in_them_are_values(void **state)
@@ -141,7 +131,7 @@ static void test_missing_table_column_and_wrong_type(void **state)
     assert_true(rc == SQLOCK_EDATABASE || rc == SQLOCK_ENOTFOUND);
     assert_true(check_one_line(f->err.message));
     (void)sqlock_tx_rollback(tx, NULL);
-    assert_untouched(f);
+    assert_true(stock_is_untouched(f));
 }
 
 static void test_nulls_and_numbers_out_of_range(void **state)
@@ -178,7 +168,7 @@ static void test_nulls_and_numbers_out_of_range(void **state)
     REFUSED(sqlock_fence_ddl(NULL, f->url, &table, &f->err));
 #undef REFUSED
     assert_ok(sqlock_tx_commit(tx, &f->err));
-    assert_untouched(f);
+    assert_true(stock_is_untouched(f));
 }
 
 static void test_connection_of_another_database_is_refused(void **state)
@@ -299,7 +289,7 @@ static void test_wrong_number_of_parameters(void **state)
     assert_true(rc == SQLOCK_EINVAL || rc == SQLOCK_EDATABASE);
     assert_true(check_one_line(f->err.message));
     (void)sqlock_tx_rollback(tx, NULL);
-    assert_untouched(f);
+    assert_true(stock_is_untouched(f));
 }
 
 static const struct test tests[] = {

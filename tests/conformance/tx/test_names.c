@@ -224,18 +224,16 @@ static void test_name_does_not_touch_the_lease(void **state)
  * the transaction again, never half of it (F27). */
 static void test_isolation_levels_of_the_caller(void **state)
 {
-    static const char *const levels[] = {"READ COMMITTED", "REPEATABLE READ",
-                                         "SERIALIZABLE"};
     struct fixture *f = *state;
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < LEVELS; i++) {
         struct session a;
         struct session b;
         int rc;
 
         fixture_next(f);
         app_open(&a.app, f->database, f->url);
-        app_begin_at(&a.app, levels[i]);
+        app_begin_at(&a.app, app_levels[i]);
         /* The snapshot is taken here: the name's row comes after it. */
         (void)app_integer(&a.app, "SELECT count(*) FROM %s", stock_name(f));
         assert_ok(sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err));
@@ -245,7 +243,7 @@ static void test_isolation_levels_of_the_caller(void **state)
             assert_fails(SQLOCK_ERETRY, sqlock_tx_commit(a.tx, &f->err));
             assert_false(app_in_transaction(&a.app));
             /* Again from the start, it works. */
-            app_begin_at(&a.app, levels[i]);
+            app_begin_at(&a.app, app_levels[i]);
             assert_ok(sqlock_tx_adopt(&a.tx, f->a, a.app.native, &f->err));
             rc = lock_one(&a, f->name, PATIENCE_MS, &f->err);
         }

@@ -248,8 +248,7 @@ static void test_check_and_commit_take_so_many_round_trips(void **state)
     static const char *const others[] = {"SAVEPOINT s", "-- a\nSAVEPOINT s",
                                          "/* SELECT */ SAVEPOINT s"};
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_lock *lock = lock_obtain(tapped, f->name);
 
     lock_take(lock, 0);

@@ -154,17 +154,10 @@ static int refuse_first_commit(void *context, const struct tap_event *event)
                : 0;
 }
 
-static int lose_commit(void *context, const struct tap_event *event, int rc)
-{
-    (void)context;
-    return event->call == TAP_COMMIT && rc == 0 ? SQLOCK_EUNCERTAIN : rc;
-}
-
 static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *tapped = fixture_tapped(f, &options);
+    sqlock_registry *tapped = fixture_tapped(f, NULL);
     sqlock_retry_stats stats;
     atomic_int left = 2;
 
@@ -172,7 +165,7 @@ static void test_retry_of_a_refused_commit_and_none_of_a_lost_one(void **state)
     assert_ok(sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err));
     assert_int_equal(stats.attempts, 3);
     assert_int_equal(stock_value(f, 1), 101);
-    tap_hooks(NULL, lose_commit, NULL);
+    tap_hooks(NULL, tap_lose_commit, NULL);
     assert_fails(SQLOCK_EUNCERTAIN,
                  sqlock_tx_retry(tapped, add_to_row, f, NULL, &stats, &f->err));
     assert_int_equal(stats.attempts, 1);

@@ -46,6 +46,12 @@ const char *tap_url(char out[1024], const char *url)
     return out;
 }
 
+int tap_lose_commit(void *context, const struct tap_event *event, int rc)
+{
+    (void)context;
+    return event->call == TAP_COMMIT && rc == 0 ? SQLOCK_EUNCERTAIN : rc;
+}
+
 void tap_hooks(tap_before_fn before, tap_after_fn after, void *context)
 {
     pthread_mutex_lock(&guard);

@@ -54,6 +54,9 @@ const char *tap_url(char out[1024], const char *url);
 void tap_reset(void);
 void tap_hooks(tap_before_fn before, tap_after_fn after, void *context);
 
+/* A hook that loses the answer to each commit that succeeds. */
+int tap_lose_commit(void *context, const struct tap_event *event, int rc);
+
 /* Set the epoch that connections report from here on; "": the database's. */
 void tap_epoch(const char *epoch);
 
