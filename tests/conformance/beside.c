@@ -27,8 +27,7 @@ static sqlock_options make_tables(struct fixture *f, char prefix[32],
     if (rc == 0 && has_others)
         rc = sqlock_once_schema_create(f->url, &options, &f->err);
     if (rc == 0 && has_others)
-        rc = sqlock_stock_schema_create(f->url, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_stock_schema_create(f->url, &options, &f->err));
     return options;
 }
 
@@ -46,11 +45,8 @@ static void check_tables(struct fixture *f, const char *url,
                          const sqlock_options *options, sqlock_severity once,
                          sqlock_severity stock, const char *part)
 {
-    struct diagnosis found = {NULL, 0};
-    int rc =
-        sqlock_diagnose(url, options, &found.checks, &found.count, &f->err);
+    struct diagnosis found = diagnosis_make(f, url, options);
 
-    assert_lock_ok(rc, &f->err);
     assert_int_equal(diagnosis_worst(&found, "once"), once);
     assert_int_equal(diagnosis_worst(&found, "stock"), stock);
     assert_contains(

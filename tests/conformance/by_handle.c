@@ -35,10 +35,10 @@ static void test_each_obtain_gives_another_owner(void **state)
     assert_int_equal(sqlock_hold_count(two), 0);
     assert_true(sqlock_token(two) == 0);
     assert_busy(two);
-    assert_code(SQLOCK_EOWNER, sqlock_release(two, &f->err), &f->err);
-    assert_code(SQLOCK_EOWNER, sqlock_renew(two, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_EOWNER, sqlock_release(two, &f->err));
+    assert_fails(SQLOCK_EOWNER, sqlock_renew(two, 0, &f->err));
     lock_drop(two); /* it has nothing */
-    assert_code(SQLOCK_EINUSE, sqlock_drop(one, &f->err), &f->err);
+    assert_fails(SQLOCK_EINUSE, sqlock_drop(one, &f->err));
     lock_give(one);
     lock_drop(one);
     registry_end(registry);
@@ -49,14 +49,12 @@ static void test_a_held_handle_is_not_acquired_again(void **state)
     struct fixture *f = *state;
     sqlock_registry *registry = handles_of(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    int rc;
 
     lock_take(lock, 0);
-    assert_code(SQLOCK_EINUSE, lock_try(lock, 0, 0, &f->err), &f->err);
-    rc = lock_try(lock, PATIENCE_MS, 0, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
-    rc = sqlock_acquire_many(&lock, 1, 0, NULL, NULL, &f->err);
-    assert_code(SQLOCK_EINUSE, rc, &f->err);
+    assert_fails(SQLOCK_EINUSE, lock_try(lock, 0, 0, &f->err));
+    assert_fails(SQLOCK_EINUSE, lock_try(lock, PATIENCE_MS, 0, &f->err));
+    assert_fails(SQLOCK_EINUSE,
+                 sqlock_acquire_many(&lock, 1, 0, NULL, NULL, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 1);
     lock_give(lock);
     assert_false(sqlock_is_held(lock));
@@ -81,11 +79,9 @@ static void test_any_thread_uses_a_handle(void **state)
     struct fixture *f = *state;
     sqlock_registry *registry = handles_of(f);
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    struct worker worker;
 
     lock_take(lock, 0);
-    worker_start(&worker, renew_and_release, lock);
-    worker_join(&worker);
+    worker_run(renew_and_release, lock);
     assert_false(sqlock_is_held(lock));
     lock_drop(lock);
     registry_end(registry);
@@ -189,29 +185,26 @@ static void test_requests_by_handle_exclude_each_other(void **state)
     sqlock_lock *locks[3];
     sqlock_request *requests[3];
     sqlock_request *twice = NULL;
-    int rc;
     int i;
 
     for (i = 0; i < 3; i++) {
         locks[i] = lock_obtain(registry, f->name);
-        rc = sqlock_request_acquire(&requests[i], locks[i], SQLOCK_FOREVER,
-                                    NULL, 0, &f->err);
-        assert_lock_ok(rc, &f->err);
+        assert_ok(sqlock_request_acquire(&requests[i], locks[i], SQLOCK_FOREVER,
+                                         NULL, 0, &f->err));
         /* so that they come in this order */
         assert_becomes_true(i > 0 || is_over(requests[0]), PATIENCE_MS);
     }
-    rc = sqlock_request_acquire(&twice, locks[1], SQLOCK_FOREVER, NULL, 0,
-                                &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_request_acquire(&twice, locks[1], SQLOCK_FOREVER, NULL, 0,
+                                     &f->err));
     assert_becomes_true(is_over(twice), PATIENCE_MS);
-    assert_code(SQLOCK_EINUSE, sqlock_request_finish(twice, &f->err), &f->err);
+    assert_fails(SQLOCK_EINUSE, sqlock_request_finish(twice, &f->err));
     for (i = 0; i < 3; i++) {
         assert_becomes_true(is_over(requests[i]), PATIENCE_MS);
         assert_int_equal(sqlock_request_status(requests[i]),
                          SQLOCK_REQUEST_HELD);
         if (i < 2)
             assert_false(is_over(requests[i + 1]));
-        assert_lock_ok(sqlock_request_finish(requests[i], &f->err), &f->err);
+        assert_ok(sqlock_request_finish(requests[i], &f->err));
         assert_true(sqlock_is_held(locks[i]));
         lock_give(locks[i]);
     }
@@ -245,8 +238,8 @@ static void test_a_cancellation_is_for_one_handle(void **state)
     assert_becomes_true(worker_is_parked(&one), PATIENCE_MS);
     worker_start(&two, wait_for_it, goes);
     assert_becomes_true(worker_is_parked(&two), PATIENCE_MS);
-    assert_code(SQLOCK_EINUSE, sqlock_drop(goes, &f->err), &f->err);
-    assert_lock_ok(sqlock_cancel(goes, &f->err), &f->err);
+    assert_fails(SQLOCK_EINUSE, sqlock_drop(goes, &f->err));
+    assert_ok(sqlock_cancel(goes, &f->err));
     worker_join(&two);
     assert_int_equal(atomic_load(&served), 0);
     lock_give(held);
@@ -265,13 +258,13 @@ static void test_a_handle_that_is_over_lets_the_next_in(void **state)
     sqlock_lock *next = lock_obtain(registry, f->name);
     struct pollfd watch = {.events = POLLIN};
 
-    assert_lock_ok(sqlock_lost_fd(&watch.fd, late, &f->err), &f->err);
+    assert_ok(sqlock_lost_fd(&watch.fd, late, &f->err));
     lock_take(late, 150);
-    assert_lock_ok(lock_try(next, PATIENCE_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(next, PATIENCE_MS, 0, &f->err));
     assert_true(sqlock_is_held(next));
     assert_false(sqlock_is_held(late));
     assert_int_equal(poll(&watch, 1, 0), 1);
-    assert_code(SQLOCK_ELOST, sqlock_release(late, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(late, &f->err));
     assert_true(sqlock_is_held(next));
     lock_give(next);
     lock_drop(late);
@@ -288,20 +281,17 @@ static void test_many_handles_at_once(void **state)
     sqlock_lock *others[2] = {lock_obtain(registry, f->name),
                               lock_obtain(registry, "by handle, another")};
     sqlock_lock *same[2] = {locks[0], others[0]};
-    int rc;
 
-    rc = sqlock_acquire_many(locks, 2, 0, NULL, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
-    rc = sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = sqlock_release_many(others, 2, NULL, &f->err);
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
-    rc = sqlock_acquire_many(same, 2, 0, NULL, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err); /* one name twice */
-    assert_lock_ok(sqlock_renew_many(locks, 2, NULL, &f->err), &f->err);
-    assert_lock_ok(sqlock_release_many(locks, 2, NULL, &f->err), &f->err);
-    rc = sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_acquire_many(locks, 2, 0, NULL, NULL, &f->err));
+    assert_fails(SQLOCK_EBUSY,
+                 sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err));
+    assert_fails(SQLOCK_EOWNER, sqlock_release_many(others, 2, NULL, &f->err));
+    /* one name twice */
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_acquire_many(same, 2, 0, NULL, NULL, &f->err));
+    assert_ok(sqlock_renew_many(locks, 2, NULL, &f->err));
+    assert_ok(sqlock_release_many(locks, 2, NULL, &f->err));
+    assert_ok(sqlock_acquire_many(others, 2, 0, NULL, NULL, &f->err));
     registry_end(registry); /* gives them back */
     locks[0] = lock_obtain(f->b, f->name);
     lock_take(locks[0], 0);

@@ -16,7 +16,7 @@ static bool is_galera(struct fixture *f)
     sqlock_tx *tx = NULL;
     int rc;
 
-    assert_lock_ok(sqlock_tx_begin(&tx, f->a, &f->err), &f->err);
+    assert_ok(sqlock_tx_begin(&tx, f->a, &f->err));
     rc = sqlock_tx_lock(tx, &name, 1, 0, false, NULL, &f->err);
     (void)sqlock_tx_rollback(tx, NULL);
     return rc == SQLOCK_ENOTSUP;
@@ -34,10 +34,8 @@ static void test_F63_what_a_database_gives(void **state)
     sqlock_registry *probed;
     sqlock_info *rows = NULL;
     size_t count = 1;
-    int rc;
 
-    rc = sqlock_capabilities_of(f->url, &options, &found, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_capabilities_of(f->url, &options, &found, &f->err));
     assert_int_equal(found.size, sizeof found);
     assert_int_equal(found.leases, f->layout == SQLOCK_LAYOUT_SQLOCK
                                        ? SQLOCK_SUPPORT_FULL
@@ -51,7 +49,7 @@ static void test_F63_what_a_database_gives(void **state)
     /* Nothing is left of it. */
     options.region = "sqlock-doctor";
     probed = fixture_registry(f, &options);
-    assert_lock_ok(sqlock_list(probed, &rows, &count, &f->err), &f->err);
+    assert_ok(sqlock_list(probed, &rows, &count, &f->err));
     assert_int_equal(count, 0);
     sqlock_info_free(rows, count);
     registry_end(probed);
@@ -131,14 +129,12 @@ static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
     sqlock_options options = fixture_options(f);
     sqlock_capabilities found = SQLOCK_CAPABILITIES_INIT;
     char url[1024];
-    int rc;
 
     if (database_is_polled(f->database))
         skip_or_fail("there is no wait queue that could be hollow");
     make_stub(f);
     (void)snprintf(url, sizeof url, "stub+%s", f->url);
-    rc = sqlock_capabilities_of(url, &options, &found, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_capabilities_of(url, &options, &found, &f->err));
     assert_int_equal(found.leases, SQLOCK_SUPPORT_FULL);
     assert_int_equal(found.row_locks, SQLOCK_SUPPORT_REFUSED);
     assert_int_equal(found.wakeups, SQLOCK_SUPPORT_REFUSED);
@@ -149,10 +145,10 @@ static void test_what_is_no_place_for_them(void **state)
     struct fixture *f = *state;
     sqlock_capabilities found = {.size = 0};
 
-    assert_code(SQLOCK_EINVAL,
-                sqlock_capabilities_of(f->url, NULL, &found, &f->err), &f->err);
-    assert_code(SQLOCK_EINVAL,
-                sqlock_capabilities_of(f->url, NULL, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_capabilities_of(f->url, NULL, &found, &f->err));
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_capabilities_of(f->url, NULL, NULL, &f->err));
 }
 
 static const struct test tests[] = {

@@ -18,6 +18,15 @@
 #include "support/login.h"
 #include "support/tap.h"
 
+/* A call with locks that are free, or held, on every database. */
+/* clang-format off */
+#define FREE(name_, call_, codes_)                                             \
+    {.name = (name_), .databases = ON_ALL, .call = (call_), .codes = (codes_)}
+#define HELD(name_, call_, codes_)                                             \
+    {.name = (name_), .databases = ON_ALL, .is_held = true, .call = (call_),   \
+     .codes = (codes_)}
+/* clang-format on */
+
 /* ---------------------------------------------------------------- locks -- */
 
 static int call_acquire(struct contract *c, sqlock_error *err)
@@ -82,47 +91,22 @@ static int call_request(struct contract *c, sqlock_error *err)
 #define ACQUIRE_CODES (CODES_NOT_APPLIED | CODE(ETIMEDOUT) | CODE(EUNCERTAIN))
 
 static const struct contract_call of_locks[] = {
-    {.name = "sqlock_acquire",
-     .databases = ON_ALL,
-     .call = call_acquire,
-     .codes = ACQUIRE_CODES},
-    {.name = "sqlock_acquire with a wait",
-     .databases = ON_ALL,
-     .call = call_acquire_waiting,
-     .codes = ACQUIRE_CODES & ~CODE(EBUSY)},
-    {.name = "sqlock_request_finish",
-     .databases = ON_ALL,
-     .call = call_request,
-     .codes = ACQUIRE_CODES},
-    {.name = "sqlock_renew",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_renew,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
-    {.name = "sqlock_release",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_release,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    FREE("sqlock_acquire", call_acquire, ACQUIRE_CODES),
+    FREE("sqlock_acquire with a wait", call_acquire_waiting,
+         ACQUIRE_CODES & ~CODE(EBUSY)),
+    FREE("sqlock_request_finish", call_request, ACQUIRE_CODES),
+    HELD("sqlock_renew", call_renew, CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
+    HELD("sqlock_release", call_release, CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
     {.name = "sqlock_stale_sessions",
      .databases = ON_POSTGRES,
      .is_held = true,
      .call = call_orphans,
      .codes = CODES_NOT_APPLIED},
-    {.name = "sqlock_acquire_many",
-     .databases = ON_ALL,
-     .call = call_acquire_many,
-     .codes = ACQUIRE_CODES},
-    {.name = "sqlock_renew_many",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_renew_many,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
-    {.name = "sqlock_release_many",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_release_many,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    FREE("sqlock_acquire_many", call_acquire_many, ACQUIRE_CODES),
+    HELD("sqlock_renew_many", call_renew_many,
+         CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
+    HELD("sqlock_release_many", call_release_many,
+         CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
 };
 
 static void test_locks_keep_to_their_codes(void **state)
@@ -258,33 +242,14 @@ static int call_diagnose(struct contract *c, sqlock_error *err)
      CODE(EEXPIRED) | CODE(ECANCELED) | CODE(EUNCERTAIN) | CODE(ENOTSUP))
 
 static const struct contract_call of_administration[] = {
-    {.name = "sqlock_registry_open",
-     .databases = ON_ALL,
-     .call = call_open,
-     .codes = CODES_NOT_APPLIED},
-    {.name = "sqlock_schema_check",
-     .databases = ON_ALL,
-     .call = call_check,
-     .codes = CODES_NOT_APPLIED},
-    {.name = "sqlock_list",
-     .databases = ON_ALL,
-     .call = call_list,
-     .codes = CODES_NOT_APPLIED},
-    {.name = "sqlock_show",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_show,
-     .codes = CODES_NOT_APPLIED | CODE(ENOTFOUND)},
-    {.name = "sqlock_break",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_break,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ECONFLICT) |
-              CODE(ENOTFOUND)},
-    {.name = "sqlock_reap",
-     .databases = ON_ALL,
-     .call = call_reap,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
+    FREE("sqlock_registry_open", call_open, CODES_NOT_APPLIED),
+    FREE("sqlock_schema_check", call_check, CODES_NOT_APPLIED),
+    FREE("sqlock_list", call_list, CODES_NOT_APPLIED),
+    HELD("sqlock_show", call_show, CODES_NOT_APPLIED | CODE(ENOTFOUND)),
+    HELD("sqlock_break", call_break,
+         CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ECONFLICT) |
+             CODE(ENOTFOUND)),
+    FREE("sqlock_reap", call_reap, CODES_NOT_APPLIED | CODE(EUNCERTAIN)),
 };
 
 static const struct contract_call of_records[] = {
@@ -304,28 +269,18 @@ static const struct contract_call of_records[] = {
 };
 
 static const struct contract_call of_databases[] = {
-    {.name = "sqlock_schema_create",
-     .databases = ON_ALL,
-     .call = call_create,
-     .codes = CODES_NOT_APPLIED | CODE(ECONFLICT)},
-    {.name = "sqlock_after_restore",
-     .databases = ON_ALL,
-     .is_held = true,
-     .call = call_after_restore,
-     .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ENOTSUP)},
-    {.name = "sqlock_capabilities_of",
-     .databases = ON_ALL,
-     .call = call_capabilities,
-     .codes = CODES_NOT_APPLIED | CODE(ETIMEDOUT)},
+    FREE("sqlock_schema_create", call_create,
+         CODES_NOT_APPLIED | CODE(ECONFLICT)),
+    HELD("sqlock_after_restore", call_after_restore,
+         CODES_NOT_APPLIED | CODE(EUNCERTAIN) | CODE(ENOTSUP)),
+    FREE("sqlock_capabilities_of", call_capabilities,
+         CODES_NOT_APPLIED | CODE(ETIMEDOUT)),
     {.name = "sqlock_registry_close",
      .databases = ON_ALL,
      .prepare = open_holder,
      .call = call_close,
      .codes = CODES_NOT_APPLIED | CODE(EUNCERTAIN)},
-    {.name = "sqlock_diagnose",
-     .databases = ON_ALL,
-     .call = call_diagnose,
-     .codes = CODES_NOT_APPLIED},
+    FREE("sqlock_diagnose", call_diagnose, CODES_NOT_APPLIED),
 };
 
 static void test_administration_keeps_to_its_codes(void **state)

@@ -5,6 +5,16 @@
 
 #include <string.h>
 
+struct diagnosis diagnosis_make(struct fixture *f, const char *url,
+                                const sqlock_options *options)
+{
+    struct diagnosis found = {NULL, 0};
+
+    assert_ok(
+        sqlock_diagnose(url, options, &found.checks, &found.count, &f->err));
+    return found;
+}
+
 int diagnosis_worst(const struct diagnosis *diagnosis, const char *check)
 {
     int worst = -1;

@@ -11,6 +11,10 @@ struct diagnosis {
     size_t count;
 };
 
+/* Call sqlock_diagnose(), which must succeed; the result is to be cleared. */
+struct diagnosis diagnosis_make(struct fixture *f, const char *url,
+                                const sqlock_options *options);
+
 /* The worst that a check has found; -1: nothing at all. */
 int diagnosis_worst(const struct diagnosis *diagnosis, const char *check);
 

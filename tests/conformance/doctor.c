@@ -89,13 +89,10 @@ static void test_no_table_is_a_failure(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    struct diagnosis found = {NULL, 0};
-    int rc;
+    struct diagnosis found;
 
     options.table_prefix = "nowhere_";
-    rc =
-        sqlock_diagnose(f->url, &options, &found.checks, &found.count, &f->err);
-    assert_lock_ok(rc, &f->err);
+    found = diagnosis_make(f, f->url, &options);
     assert_int_equal(diagnosis_worst(&found, "layout"), SQLOCK_FAILURE);
     assert_contains(diagnosis_find(&found, "layout")->advice, "sqlock init");
     assert_int_equal(diagnosis_worst(&found, "rights"), -1);
@@ -106,11 +103,11 @@ static void test_what_cannot_be_diagnosed(void **state)
 {
     struct fixture *f = *state;
     struct diagnosis found = {(sqlock_check *)1, 9};
-    int rc = sqlock_diagnose(f->url, NULL, NULL, &found.count, &f->err);
 
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_diagnose("oracle:", NULL, &found.checks, &found.count, &f->err);
-    assert_code(SQLOCK_ENOTSUP, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_diagnose(f->url, NULL, NULL, &found.count, &f->err));
+    assert_fails(SQLOCK_ENOTSUP, sqlock_diagnose("oracle:", NULL, &found.checks,
+                                                 &found.count, &f->err));
     assert_null(found.checks);
     assert_int_equal(found.count, 0);
 }
@@ -122,14 +119,13 @@ static void test_a_server_that_does_not_answer(void **state)
     struct url_parts parts;
     struct diagnosis found = {NULL, 0};
     char url[512];
-    int rc;
 
     url_take_apart(f->url, &parts);
     (void)snprintf(parts.port, sizeof parts.port, "1");
     options.connect_timeout_ms = 300;
-    rc = sqlock_diagnose(url_put_together(&parts, url), &options, &found.checks,
-                         &found.count, &f->err);
-    assert_code(SQLOCK_EUNREACHABLE, rc, &f->err);
+    assert_fails(SQLOCK_EUNREACHABLE,
+                 sqlock_diagnose(url_put_together(&parts, url), &options,
+                                 &found.checks, &found.count, &f->err));
     assert_int_equal(found.count, 1);
     assert_int_equal(diagnosis_worst(&found, "connection"), SQLOCK_FAILURE);
     assert_contains(found.checks[0].found, f->err.message);
@@ -166,16 +162,13 @@ static void test_peers_are_told(void **state)
 {
     struct fixture *f = *state;
     sqlock_options options = fixture_options(f);
-    struct diagnosis found = {NULL, 0};
+    struct diagnosis found;
     char region[32];
-    int rc;
 
     (void)snprintf(region, sizeof region, "peers-%u", f->serial);
     fixture_put_row(f, "a-key", region, "somebody", -1000, 60000000);
     options.region = region;
-    rc =
-        sqlock_diagnose(f->url, &options, &found.checks, &found.count, &f->err);
-    assert_lock_ok(rc, &f->err);
+    found = diagnosis_make(f, f->url, &options);
     assert_int_equal(diagnosis_worst(&found, "peers"), SQLOCK_WARNING);
     assert_contains(diagnosis_find(&found, "peers")->found, "1 of the 1 locks");
     diagnosis_clear(&found);
@@ -184,22 +177,17 @@ static void test_peers_are_told(void **state)
 static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *elsewhere;
-    sqlock_lock *lock;
-    sqlock_lock *other;
+    sqlock_registry *elsewhere = fixture_in_region(f, "another");
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(elsewhere, f->name);
     int64_t token;
     int64_t rows = 0;
     struct row row;
 
-    options.region = "another";
-    elsewhere = fixture_registry(f, &options);
-    lock = lock_obtain(f->a, f->name);
-    other = lock_obtain(elsewhere, f->name);
     lock_take(lock, LONG_TTL_MS);
     lock_take(other, LONG_TTL_MS);
     token = sqlock_token(lock);
-    assert_lock_ok(sqlock_after_restore(f->b, &rows, &f->err), &f->err);
+    assert_ok(sqlock_after_restore(f->b, &rows, &f->err));
     assert_true(rows >= 2);
     row = fixture_row(f, f->name);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK) {
@@ -208,10 +196,10 @@ static void test_F62_after_a_restore_nobody_holds_a_lock(void **state)
     } else {
         assert_false(row.exists);
     }
-    assert_code(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err), &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_renew(other, 0, &f->err), &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_release(other, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_renew(lock, 0, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_renew(other, 0, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_release(other, &f->err));
     lock_take(lock, LONG_TTL_MS);
     assert_less(token, sqlock_token(lock));
     lock_give(lock);
@@ -416,36 +404,35 @@ static void remove_pooler(void)
     }
 }
 
-static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
+/* Diagnose through the pooler, and find it as bad as that. */
+static struct diagnosis check_pooler(struct fixture *f, bool keeps_sessions,
+                                     sqlock_severity severity)
 {
-    struct fixture *f = *state;
     struct diagnosis found = {NULL, 0};
     char url[1024];
     int rc;
 
     put_pooler_between(f, url);
-    pooler.keeps_sessions = false;
+    pooler.keeps_sessions = keeps_sessions;
     rc = diagnose(f, url, &found);
     remove_pooler();
     assert_lock_ok(rc, &f->err);
-    assert_int_equal(diagnosis_worst(&found, "pooler"), SQLOCK_FAILURE);
+    assert_int_equal(diagnosis_worst(&found, "pooler"), severity);
+    return found;
+}
+
+static void test_a_pooler_that_moves_sessions_is_a_failure(void **state)
+{
+    struct diagnosis found = check_pooler(*state, false, SQLOCK_FAILURE);
+
     assert_contains(diagnosis_find(&found, "pooler")->advice, "session");
     diagnosis_clear(&found);
 }
 
 static void test_a_proxy_that_keeps_sessions_is_a_warning(void **state)
 {
-    struct fixture *f = *state;
-    struct diagnosis found = {NULL, 0};
-    char url[1024];
-    int rc;
+    struct diagnosis found = check_pooler(*state, true, SQLOCK_WARNING);
 
-    put_pooler_between(f, url);
-    pooler.keeps_sessions = true;
-    rc = diagnose(f, url, &found);
-    remove_pooler();
-    assert_lock_ok(rc, &f->err);
-    assert_int_equal(diagnosis_worst(&found, "pooler"), SQLOCK_WARNING);
     diagnosis_clear(&found);
 }
 

@@ -80,11 +80,9 @@ static void test_second_thread_is_refused_and_may_not_release(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct worker worker;
 
     lock_take(lock, 0);
-    worker_start(&worker, refused_and_no_owner, lock);
-    worker_join(&worker);
+    worker_run(refused_and_no_owner, lock);
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
     lock_drop(lock);
@@ -129,11 +127,9 @@ static void test_foreign_thread_may_neither_release_nor_renew(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct worker worker;
 
     lock_take(lock, 0);
-    worker_start(&worker, release_foreign, lock);
-    worker_join(&worker);
+    worker_run(release_foreign, lock);
     assert_true(sqlock_is_held(lock));
     assert_int_equal(sqlock_hold_count(lock), 1);
     lock_give(lock);

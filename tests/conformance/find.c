@@ -90,13 +90,11 @@ static void test_all_locks_are_found_in_pages(void **state)
 
         options.sort = (sqlock_sort)order;
         options.limit = 2 * FIXTURE_MANY;
-        assert_lock_ok(
-            sqlock_find(registry, &options, &sorted, &count, &f->err), &f->err);
+        assert_ok(sqlock_find(registry, &options, &sorted, &count, &f->err));
         assert_int_equal(count, FIXTURE_MANY);
         options.limit = 0;
         noted.longest = 0;
-        assert_lock_ok(sqlock_find(registry, &options, &rows, &count, &f->err),
-                       &f->err);
+        assert_ok(sqlock_find(registry, &options, &rows, &count, &f->err));
         assert_int_equal(count, FIXTURE_MANY);
         for (i = 0; i < count; i++)
             check_same(&rows[i], &sorted[i]);
@@ -126,8 +124,7 @@ static void test_pages_of_all_regions_lose_no_row(void **state)
         fixture_put_many(f, regions[i]);
     }
     options.all_regions = true;
-    assert_lock_ok(sqlock_find(f->a, &options, &rows, &count, &f->err),
-                   &f->err);
+    assert_ok(sqlock_find(f->a, &options, &rows, &count, &f->err));
     for (i = 0; i < count; i++) {
         for (size_t j = 0; j < 3; j++)
             found[j] += strcmp(rows[i].region, regions[j]) == 0;

@@ -147,7 +147,7 @@ static void strike(struct scene *scene)
     struct fixture *f = scene->fixture;
 
     assert_true(sqlock_is_held(scene->held));
-    assert_lock_ok(sqlock_renew(scene->held, 0, &f->err), &f->err);
+    assert_ok(sqlock_renew(scene->held, 0, &f->err));
     lock_take(scene->free_one, 0);
     lock_give(scene->free_one);
     lock_give(scene->held);

@@ -54,7 +54,7 @@ static void test_the_last_reference_to_a_held_lock_stays(void **state)
 
     lock_take(lock, 0);
     lock_drop(again);
-    assert_code(SQLOCK_EINUSE, sqlock_drop(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EINUSE, sqlock_drop(lock, &f->err));
     assert_true(sqlock_is_held(lock));
     lock_give(lock);
     lock_drop(lock);
@@ -134,23 +134,17 @@ static void test_missing_arguments_with_an_open_registry(void **state)
     sqlock_lock *lock = (sqlock_lock *)1;
     sqlock_info *rows = (sqlock_info *)1;
     size_t count = 3;
-    int rc = sqlock_obtain(&lock, f->a, NULL, &f->err);
 
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_obtain(&lock, f->a, NULL, &f->err));
     assert_null(lock);
-    rc = sqlock_obtain(NULL, f->a, "x", &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_list(f->a, NULL, &count, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_list(f->a, &rows, NULL, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_show(f->a, NULL, &rows, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_obtain(NULL, f->a, "x", &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_list(f->a, NULL, &count, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_list(f->a, &rows, NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_show(f->a, NULL, &rows, &f->err));
     assert_null(rows);
-    assert_code(SQLOCK_EINVAL, sqlock_show(f->a, "x", NULL, &f->err), &f->err);
-    assert_code(SQLOCK_EINVAL, sqlock_break(f->a, "x", NULL, &f->err), &f->err);
-    rc = sqlock_reap(f->a, SQLOCK_RETENTION_DEFAULT_MS, NULL, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_show(f->a, "x", NULL, &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_break(f->a, "x", NULL, &f->err));
+    assert_ok(sqlock_reap(f->a, SQLOCK_RETENTION_DEFAULT_MS, NULL, &f->err));
 }
 
 static void test_errors_may_be_left_out(void **state)
@@ -182,26 +176,22 @@ static void test_acquire_options_out_of_bounds_are_refused(void **state)
     sqlock_acquire_options options = SQLOCK_ACQUIRE_INIT;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     size_t i;
-    int rc;
 
     for (i = 0; i < sizeof bad_ttls / sizeof *bad_ttls; i++) {
         options.ttl_ms = bad_ttls[i];
-        rc = sqlock_acquire(lock, 0, &options, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &options, &f->err));
     }
     options.ttl_ms = 1000;
     options.size = 0;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &options, &f->err));
     options.size = sizeof options + 1;
-    rc = sqlock_acquire(lock, 0, &options, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &options, &f->err));
     assert_false(sqlock_is_held(lock));
     assert_false(fixture_row(f, f->name).exists);
     /* the longest one there is */
     options.size = sizeof options;
     options.ttl_ms = 604800000;
-    assert_lock_ok(sqlock_acquire(lock, 0, &options, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &options, &f->err));
     assert_true(sqlock_remaining_ms(lock) > 500000000);
     lock_give(lock);
     lock_drop(lock);

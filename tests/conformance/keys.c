@@ -20,7 +20,7 @@ static void check_name(struct fixture *f, const char *name)
     assert_string_equal(sqlock_name(lock), name);
     lock_take(lock, 0);
     assert_busy(other);
-    assert_lock_ok(sqlock_show(f->b, name, &info, &f->err), &f->err);
+    assert_ok(sqlock_show(f->b, name, &info, &f->err));
     assert_string_equal(info->key, sqlock_key(lock));
     if (f->layout == SQLOCK_LAYOUT_SQLOCK) {
         assert_non_null(info->name);
@@ -71,7 +71,6 @@ static void test_names_of_every_length(void **state)
     char *name = malloc(NAME_LIMIT + 2);
     sqlock_lock *lock;
     size_t i;
-    int rc;
 
     assert_non_null(name);
     for (i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -81,8 +80,7 @@ static void test_names_of_every_length(void **state)
     }
     memset(name, 'n', NAME_LIMIT + 1);
     name[NAME_LIMIT + 1] = '\0';
-    rc = sqlock_obtain(&lock, f->a, name, &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL, sqlock_obtain(&lock, f->a, name, &f->err));
     assert_null(lock);
     free(name);
 }
@@ -122,12 +120,11 @@ static void test_invalid_names_are_refused(void **state)
 
         assert_code(SQLOCK_EINVAL, rc, &f->err);
         assert_null(lock);
-        rc = sqlock_show(f->a, bad[i], &info, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL, sqlock_show(f->a, bad[i], &info, &f->err));
         expected.token = 1;
         expected.client_id = "x";
-        rc = sqlock_break(f->a, bad[i], &expected, &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_break(f->a, bad[i], &expected, &f->err));
     }
 }
 
@@ -157,30 +154,33 @@ static void test_F29_names_that_look_alike_are_different_locks(void **state)
     }
 }
 
+static sqlock_registry *registry_by_rule(struct fixture *f,
+                                         sqlock_key_rule rule)
+{
+    sqlock_options options = fixture_options(f);
+
+    options.key_rule = rule;
+    return fixture_registry(f, &options);
+}
+
 /* The name itself is the key: the column must tell case apart. */
 static void test_F29_raw_keys_differ_by_case(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *raw;
-    sqlock_lock *lower;
-    sqlock_lock *upper;
-    int rc;
+    sqlock_registry *raw = registry_by_rule(f, SQLOCK_KEY_RAW);
+    sqlock_lock *lower = lock_obtain(raw, "job-a");
+    sqlock_lock *upper = lock_obtain(raw, "JOB-A");
 
-    options.key_rule = SQLOCK_KEY_RAW;
-    raw = fixture_registry(f, &options);
-    lower = lock_obtain(raw, "job-a");
-    upper = lock_obtain(raw, "JOB-A");
     assert_string_equal(sqlock_key(lower), "job-a");
     lock_take(lower, 0);
     lock_take(upper, 0);
     lock_give(lower);
     lock_give(upper);
-    rc = sqlock_obtain(&lower, raw, "0123456789012345678901234567890123456",
-                       &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
-    rc = sqlock_obtain(&lower, raw, "", &f->err);
-    assert_code(SQLOCK_EINVAL, rc, &f->err);
+    assert_fails(SQLOCK_EINVAL,
+                 sqlock_obtain(&lower, raw,
+                               "0123456789012345678901234567890123456",
+                               &f->err));
+    assert_fails(SQLOCK_EINVAL, sqlock_obtain(&lower, raw, "", &f->err));
     registry_end(raw);
 }
 
@@ -188,17 +188,11 @@ static void test_F29_raw_keys_differ_by_case(void **state)
 static void test_raw_key_is_what_is_in_the_table(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *raw;
-    sqlock_registry *another;
-    sqlock_lock *lock;
-    sqlock_lock *other;
+    sqlock_registry *raw = registry_by_rule(f, SQLOCK_KEY_RAW);
+    sqlock_registry *another = registry_by_rule(f, SQLOCK_KEY_RAW);
+    sqlock_lock *lock = lock_obtain(raw, "raw/key-1");
+    sqlock_lock *other = lock_obtain(another, "raw/key-1");
 
-    options.key_rule = SQLOCK_KEY_RAW;
-    raw = fixture_registry(f, &options);
-    another = fixture_registry(f, &options);
-    lock = lock_obtain(raw, "raw/key-1");
-    other = lock_obtain(another, "raw/key-1");
     lock_take(lock, 0);
     assert_int_equal(sql_integer(&f->sql,
                                  "SELECT count(*) FROM %s"
@@ -215,16 +209,11 @@ static void test_raw_key_is_what_is_in_the_table(void **state)
 static void test_the_legacy_rule_meets_old_spring(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *legacy;
-    sqlock_lock *old;
+    sqlock_registry *legacy = registry_by_rule(f, SQLOCK_KEY_LEGACY);
+    sqlock_lock *old = lock_obtain(legacy, "1-1-1-1-1");
     sqlock_lock *now = lock_obtain(f->a, "1-1-1-1-1");
     sqlock_lock *same = lock_obtain(f->a, f->name);
-    int rc;
 
-    options.key_rule = SQLOCK_KEY_LEGACY;
-    legacy = fixture_registry(f, &options);
-    old = lock_obtain(legacy, "1-1-1-1-1");
     assert_string_equal(sqlock_key(old),
                         "00000001-0001-0001-0001-000000000001");
     lock_take(old, 0);
@@ -232,8 +221,7 @@ static void test_the_legacy_rule_meets_old_spring(void **state)
     lock_give(now);
     lock_give(old);
     lock_take(same, 0);
-    rc = lock_try(lock_obtain(legacy, f->name), 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
+    assert_busy(lock_obtain(legacy, f->name));
     lock_give(same);
     lock_drop(same);
     lock_drop(now);
@@ -243,18 +231,11 @@ static void test_the_legacy_rule_meets_old_spring(void **state)
 /* Both locked at once: two regions are two worlds. */
 static void check_regions(struct fixture *f, const char *one, const char *two)
 {
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *first;
-    sqlock_registry *second;
-    sqlock_lock *lock;
-    sqlock_lock *other;
+    sqlock_registry *first = fixture_in_region(f, one);
+    sqlock_registry *second = fixture_in_region(f, two);
+    sqlock_lock *lock = lock_obtain(first, f->name);
+    sqlock_lock *other = lock_obtain(second, f->name);
 
-    options.region = one;
-    first = fixture_registry(f, &options);
-    options.region = two;
-    second = fixture_registry(f, &options);
-    lock = lock_obtain(first, f->name);
-    other = lock_obtain(second, f->name);
     lock_take(lock, 0);
     lock_take(other, 0);
     lock_give(lock);

@@ -91,7 +91,7 @@ static void test_belief_ends_without_asking_and_before_the_lease(void **state)
     assert_int_equal(sqlock_hold_count(lock), 1);
     row = fixture_row(f, f->name);
     assert_string_not_equal(row.client, "");
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     registry_end(registry);
 }
 
@@ -105,12 +105,12 @@ static void test_takeover_is_never_before_the_ttl(void **state)
 
     lock_take(first, SHORT_MS);
     row = fixture_row(f, f->name);
-    assert_lock_ok(lock_try(second, PATIENCE_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(second, PATIENCE_MS, 0, &f->err));
     /* the token is the database's clock at the grant */
     assert_less(row.expires_us, sqlock_token(second));
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)
         assert_less(row.expires_us, fixture_row(f, f->name).created_us);
-    assert_code(SQLOCK_ELOST, sqlock_release(first, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(first, &f->err));
     lock_give(second);
     lock_drop(first);
     lock_drop(second);
@@ -134,7 +134,7 @@ static void test_lease_that_is_not_over_cannot_be_taken(void **state)
     }
     assert_less(row.expires_us, sqlock_token(second));
     lock_give(second);
-    assert_code(SQLOCK_ELOST, sqlock_release(first, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(first, &f->err));
     lock_drop(first);
     lock_drop(second);
 }
@@ -152,7 +152,7 @@ static void test_renewing_keeps_the_lock(void **state)
     end_us = fixture_row(f, f->name).expires_us + 200000;
     while (sql_now_us(&f->sql) < end_us) {
         lock_renew(lock, 0);
-        assert_code(SQLOCK_ETIMEDOUT, lock_try(other, 20, 0, &f->err), &f->err);
+        assert_fails(SQLOCK_ETIMEDOUT, lock_try(other, 20, 0, &f->err));
         assert_true(sqlock_is_held(lock));
     }
     assert_true(sqlock_token(lock) == token);
@@ -178,9 +178,9 @@ static void test_renewing_with_another_ttl(void **state)
     /* and shorter again */
     lock_renew(lock, 500);
     assert_true(sqlock_remaining_ms(lock) <= 500);
-    assert_lock_ok(lock_try(other, PATIENCE_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(other, PATIENCE_MS, 0, &f->err));
     lock_give(other);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_drop(other);
     lock_drop(lock);
 }
@@ -189,12 +189,11 @@ static void test_renewing_without_holding_is_refused(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int rc = sqlock_renew(lock, 0, &f->err);
 
-    assert_code(SQLOCK_EOWNER, rc, &f->err);
+    assert_fails(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err));
     lock_take_and_give(lock);
-    assert_code(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err), &f->err);
-    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err));
+    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -225,19 +224,16 @@ static void test_F7_an_expired_lease_is_not_renewed(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct row before;
     struct row after;
-    int rc;
 
     lock_take(lock, 100);
     fixture_await_expiry(f, f->name);
     before = fixture_row(f, f->name);
-    rc = sqlock_renew(lock, LONG_TTL_MS, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
-    rc = sqlock_renew(lock, LONG_TTL_MS, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_renew(lock, LONG_TTL_MS, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, sqlock_renew(lock, LONG_TTL_MS, &f->err));
     after = fixture_row(f, f->name);
     assert_true(after.expires_us == before.expires_us);
     assert_false(sqlock_is_held(lock));
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -248,7 +244,6 @@ static void test_F7_the_database_refuses_to_renew_what_is_over(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     struct row row;
     char earlier[160];
-    int rc;
 
     lock_take(lock, 0);
     row = fixture_row(f, f->name);
@@ -267,11 +262,10 @@ static void test_F7_the_database_refuses_to_renew_what_is_over(void **state)
         earlier, row.key);
     row = fixture_row(f, f->name);
     assert_true(sqlock_is_held(lock));
-    rc = sqlock_renew(lock, LONG_TTL_MS, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_renew(lock, LONG_TTL_MS, &f->err));
     assert_true(fixture_row(f, f->name).expires_us == row.expires_us);
     assert_false(sqlock_is_held(lock)); /* sticky */
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -294,15 +288,13 @@ static void test_nested_acquire_after_expiry_is_refused(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int rc;
 
     lock_take(lock, 100);
     fixture_await_expiry(f, f->name);
-    assert_code(SQLOCK_EEXPIRED, lock_try(lock, 0, 0, &f->err), &f->err);
-    rc = lock_try(lock, SQLOCK_FOREVER, 0, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_fails(SQLOCK_EEXPIRED, lock_try(lock, 0, 0, &f->err));
+    assert_fails(SQLOCK_EEXPIRED, lock_try(lock, SQLOCK_FOREVER, 0, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 1);
-    assert_code(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_release(lock, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 0);
     lock_take_and_give(lock);
     lock_drop(lock);

@@ -13,7 +13,7 @@ static void hold_with_id(struct fixture *f, sqlock_lock *lock,
                          char id[SQLOCK_LEASE_ID_SIZE])
 {
     lock_take(lock, LONG_TTL_MS);
-    assert_lock_ok(sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err), &f->err);
+    assert_ok(sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err));
 }
 
 static void test_a_lease_is_renewed_and_released_by_its_id(void **state)
@@ -24,25 +24,21 @@ static void test_a_lease_is_renewed_and_released_by_its_id(void **state)
     sqlock_lock *lock = lock_obtain(first, f->name);
     char id[SQLOCK_LEASE_ID_SIZE];
     int64_t left_ms = 0;
-    int rc;
 
     hold_with_id(f, lock, id);
     assert_true(check_one_line(id));
-    rc = sqlock_lease_renew(second, id, 0, &left_ms, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_lease_renew(second, id, 0, &left_ms, &f->err));
     assert_true(left_ms > LONG_TTL_MS && left_ms <= OTHER_TTL_MS);
-    rc = sqlock_lease_renew(second, id, LONG_TTL_MS, &left_ms, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_lease_renew(second, id, LONG_TTL_MS, &left_ms, &f->err));
     assert_true(left_ms > 0 && left_ms <= LONG_TTL_MS);
-    assert_lock_ok(sqlock_lease_release(second, id, &f->err), &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_lease_release(second, id, &f->err),
-                &f->err);
-    rc = sqlock_lease_renew(second, id, 0, &left_ms, &f->err);
-    assert_code(SQLOCK_ELOST, rc, &f->err);
+    assert_ok(sqlock_lease_release(second, id, &f->err));
+    assert_fails(SQLOCK_ELOST, sqlock_lease_release(second, id, &f->err));
+    assert_fails(SQLOCK_ELOST,
+                 sqlock_lease_renew(second, id, 0, &left_ms, &f->err));
     assert_int_equal(left_ms, 0);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
-    rc = sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err);
-    assert_code(SQLOCK_EEXPIRED, rc, &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
+    assert_fails(SQLOCK_EEXPIRED,
+                 sqlock_lease_id(id, lock, OTHER_TTL_MS, &f->err));
     registry_end(second);
     registry_end(first);
 }
@@ -58,10 +54,9 @@ static void test_an_old_id_leaves_the_next_lease_alone(void **state)
     hold_with_id(f, lock, id);
     lock_give(lock);
     lock_take(lock, LONG_TTL_MS);
-    assert_code(SQLOCK_ELOST, sqlock_lease_release(registry, id, &f->err),
-                &f->err);
-    assert_code(SQLOCK_ELOST,
-                sqlock_lease_renew(registry, id, 0, NULL, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_lease_release(registry, id, &f->err));
+    assert_fails(SQLOCK_ELOST,
+                 sqlock_lease_renew(registry, id, 0, NULL, &f->err));
     lock_renew(lock, 0);
     lock_give(lock);
     registry_end(registry);
@@ -79,14 +74,12 @@ static void test_what_is_no_id_is_refused(void **state)
     char *text = NULL;
 
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-        assert_code(SQLOCK_EINVAL,
-                    sqlock_lease_release(registry, ids[i], &f->err), &f->err);
-        assert_code(SQLOCK_EINVAL,
-                    sqlock_lease_renew(registry, ids[i], 0, NULL, &f->err),
-                    &f->err);
-        assert_code(SQLOCK_EINVAL,
-                    sqlock_lease_guard_text(&text, registry, ids[i], &f->err),
-                    &f->err);
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_lease_release(registry, ids[i], &f->err));
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_lease_renew(registry, ids[i], 0, NULL, &f->err));
+        assert_fails(SQLOCK_EINVAL,
+                     sqlock_lease_guard_text(&text, registry, ids[i], &f->err));
         assert_null(text);
     }
     registry_end(registry);

@@ -14,10 +14,8 @@ static sqlock_lock *take_first(struct fixture *f)
 {
     sqlock_options options = fixture_options(f);
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    int rc;
 
-    rc = sqlock_once_schema_create(f->url, &options, &f->err);
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_once_schema_create(f->url, &options, &f->err));
     lock_take(lock, 0);
     return lock;
 }
@@ -31,10 +29,9 @@ static void drop_table(struct fixture *f)
 /* Where no lease can be guarded, that is said before the work and after it. */
 static void expect_refusal(struct fixture *f, sqlock_lock *lock)
 {
-    int rc = sqlock_once_check(f->b, f->name, &f->err);
 
-    assert_code(SQLOCK_ENOTSUP, rc, &f->err);
-    assert_code(SQLOCK_ENOTSUP, sqlock_once_record(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ENOTSUP, sqlock_once_check(f->b, f->name, &f->err));
+    assert_fails(SQLOCK_ENOTSUP, sqlock_once_record(lock, &f->err));
     assert_true(
         sql_integer(&f->sql, "SELECT COUNT(*) FROM %sDONE", f->prefix) == 0);
     lock_give(lock);
@@ -46,32 +43,28 @@ static void test_a_record_is_there_for_all_and_for_good(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = take_first(f);
-    sqlock_options options = fixture_options(f);
     sqlock_registry *elsewhere;
     int64_t token = sqlock_token(lock);
-    int rc;
 
     if (fixture_gives(f).guards == SQLOCK_SUPPORT_REFUSED) {
         expect_refusal(f, lock);
         return;
     }
-    rc = sqlock_once_check(f->b, f->name, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
-    assert_lock_ok(sqlock_once_record(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_once_check(f->b, f->name, &f->err));
+    assert_ok(sqlock_once_record(lock, &f->err));
     lock_give(lock);
-    assert_lock_ok(sqlock_once_check(f->b, f->name, &f->err), &f->err);
+    assert_ok(sqlock_once_check(f->b, f->name, &f->err));
     assert_true(sql_integer(&f->sql,
                             "SELECT COUNT(*) FROM %sDONE WHERE LOCK_KEY = '%s' "
                             "AND LOCK_NAME = '%s' AND FENCE = %lld",
                             f->prefix, sqlock_key(lock), f->name,
                             (long long)token) == 1);
-    assert_lock_ok(sqlock_reap(f->a, 0, NULL, &f->err), &f->err);
-    assert_lock_ok(sqlock_once_check(f->a, f->name, &f->err), &f->err);
+    assert_ok(sqlock_reap(f->a, 0, NULL, &f->err));
+    assert_ok(sqlock_once_check(f->a, f->name, &f->err));
     /* Of this region only. */
-    options.region = "elsewhere";
-    elsewhere = fixture_registry(f, &options);
-    rc = sqlock_once_check(elsewhere, f->name, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    elsewhere = fixture_in_region(f, "elsewhere");
+    assert_fails(SQLOCK_ENOTFOUND,
+                 sqlock_once_check(elsewhere, f->name, &f->err));
     registry_end(elsewhere);
     lock_drop(lock);
     drop_table(f);
@@ -85,7 +78,7 @@ static void test_F13_a_record_has_the_databases_time(void **state)
     char early[160];
     char late[160];
 
-    assert_lock_ok(sqlock_once_record(lock, &f->err), &f->err);
+    assert_ok(sqlock_once_record(lock, &f->err));
     (void)fixture_time(f, early, -60000000);
     (void)fixture_time(f, late, 60000000);
     assert_true(sql_integer(&f->sql,
@@ -104,20 +97,18 @@ static void test_only_the_holder_records(void **state)
     sqlock_lock *other = lock_obtain(f->b, f->name);
     sqlock_info *row = NULL;
     sqlock_break_options how = SQLOCK_BREAK_INIT;
-    int rc;
 
-    assert_code(SQLOCK_EEXPIRED, sqlock_once_record(other, &f->err), &f->err);
-    assert_lock_ok(sqlock_show(f->b, f->name, &row, &f->err), &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_once_record(other, &f->err));
+    assert_ok(sqlock_show(f->b, f->name, &row, &f->err));
     how.token = row->token;
     how.client_id = row->client_id;
     how.reason = "test";
     how.now = true;
-    assert_lock_ok(sqlock_break(f->b, f->name, &how, &f->err), &f->err);
+    assert_ok(sqlock_break(f->b, f->name, &how, &f->err));
     sqlock_info_free(row, 1);
     lock_take(other, 0);
-    assert_code(SQLOCK_ELOST, sqlock_once_record(lock, &f->err), &f->err);
-    rc = sqlock_once_check(f->b, f->name, &f->err);
-    assert_code(SQLOCK_ENOTFOUND, rc, &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_once_record(lock, &f->err));
+    assert_fails(SQLOCK_ENOTFOUND, sqlock_once_check(f->b, f->name, &f->err));
     lock_give(other);
     (void)!sqlock_release(lock, NULL);
     lock_drop(other);
@@ -147,10 +138,10 @@ static void test_F41_a_record_whose_commit_got_no_answer(void **state)
     lock_drop(first);
     lock_take(lock, 0);
     tap_hooks(NULL, lose_commit, &is_lost);
-    assert_lock_ok(sqlock_once_record(lock, &f->err), &f->err);
+    assert_ok(sqlock_once_record(lock, &f->err));
     tap_hooks(NULL, NULL, NULL);
     assert_true(is_lost);
-    assert_lock_ok(sqlock_once_check(f->a, f->name, &f->err), &f->err);
+    assert_ok(sqlock_once_check(f->a, f->name, &f->err));
     lock_give(lock);
     lock_drop(lock);
     registry_end(registry);
@@ -161,13 +152,11 @@ static void test_without_a_table_it_is_said(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = take_first(f);
-    int rc;
 
     drop_table(f);
-    rc = sqlock_once_check(f->a, f->name, &f->err);
-    assert_code(SQLOCK_ESCHEMA, rc, &f->err);
+    assert_fails(SQLOCK_ESCHEMA, sqlock_once_check(f->a, f->name, &f->err));
     assert_contains(f->err.message, "init --once");
-    assert_code(SQLOCK_ESCHEMA, sqlock_once_record(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ESCHEMA, sqlock_once_record(lock, &f->err));
     lock_give(lock);
     lock_drop(lock);
 }

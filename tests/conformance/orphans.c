@@ -11,7 +11,7 @@ static int64_t orphans_of(struct fixture *f, sqlock_lock *lock)
 {
     int64_t count = -1;
 
-    assert_lock_ok(sqlock_stale_sessions(lock, &count, &f->err), &f->err);
+    assert_ok(sqlock_stale_sessions(lock, &count, &f->err));
     return count;
 }
 
@@ -25,8 +25,7 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
 
     sqlock_session_tag(lock, first);
     assert_string_equal(first, "");
-    assert_code(SQLOCK_EEXPIRED, sqlock_stale_sessions(lock, &count, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EEXPIRED, sqlock_stale_sessions(lock, &count, &f->err));
     lock_take(lock, 0);
     sqlock_session_tag(lock, first);
     assert_contains(first, "sqlock:");
@@ -50,16 +49,11 @@ static void test_F74_a_session_at_work_for_an_earlier_holder(void **state)
 static void test_F74_another_locks_session_is_no_orphan(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
-    sqlock_registry *elsewhere;
-    sqlock_lock *lock;
-    sqlock_lock *other;
+    sqlock_registry *elsewhere = fixture_in_region(f, "elsewhere");
+    sqlock_lock *lock = lock_obtain(f->a, f->name);
+    sqlock_lock *other = lock_obtain(elsewhere, f->name);
     char tag[SQLOCK_TAG_SIZE];
 
-    options.region = "elsewhere";
-    elsewhere = fixture_registry(f, &options);
-    lock = lock_obtain(f->a, f->name);
-    other = lock_obtain(elsewhere, f->name);
     lock_take(other, 0);
     sqlock_session_tag(other, tag);
     lock_give(other);
@@ -89,8 +83,7 @@ static void test_F74_without_names_it_is_said(void **state)
     lock_take(lock, 0);
     sqlock_session_tag(lock, tag);
     assert_string_equal(tag, "");
-    assert_code(SQLOCK_ENOTSUP, sqlock_stale_sessions(lock, &count, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_ENOTSUP, sqlock_stale_sessions(lock, &count, &f->err));
     assert_int_equal(count, 0);
     lock_give(lock);
     lock_drop(lock);

@@ -36,7 +36,7 @@ static void test_hold_count_follows_nesting(void **state)
     assert_int_equal(sqlock_hold_count(lock), 0);
     assert_false(sqlock_is_held(lock));
     assert_true(sqlock_token(lock) == 0);
-    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
     lock_drop(lock);
 }
 
@@ -54,7 +54,6 @@ static void test_a_nested_acquire_cannot_ask_for_more(void **state)
     sqlock_lock *lock = lock_obtain(f->a, f->name);
     sqlock_acquire_options more[5];
     sqlock_acquire_options first = SQLOCK_ACQUIRE_INIT;
-    int rc;
 
     for (size_t i = 0; i < 5; i++)
         more[i] = (sqlock_acquire_options)SQLOCK_ACQUIRE_INIT;
@@ -65,17 +64,16 @@ static void test_a_nested_acquire_cannot_ask_for_more(void **state)
     more[4].on_lost = note_loss;
     lock_take(lock, 0);
     for (size_t i = 0; i < 5; i++) {
-        rc = sqlock_acquire(lock, 0, &more[i], &f->err);
-        assert_code(SQLOCK_EINVAL, rc, &f->err);
+        assert_fails(SQLOCK_EINVAL, sqlock_acquire(lock, 0, &more[i], &f->err));
         assert_int_equal(sqlock_hold_count(lock), 1);
     }
     lock_give(lock);
 
     first.auto_renew = true;
     first.ttl_ms = 54321;
-    assert_lock_ok(sqlock_acquire(lock, 0, &first, &f->err), &f->err);
-    assert_lock_ok(sqlock_acquire(lock, 0, &first, &f->err), &f->err);
-    assert_lock_ok(sqlock_acquire(lock, 0, NULL, &f->err), &f->err);
+    assert_ok(sqlock_acquire(lock, 0, &first, &f->err));
+    assert_ok(sqlock_acquire(lock, 0, &first, &f->err));
+    assert_ok(sqlock_acquire(lock, 0, NULL, &f->err));
     assert_int_equal(sqlock_hold_count(lock), 3);
     for (int i = 0; i < 3; i++)
         lock_give(lock);
@@ -142,11 +140,9 @@ static void test_another_thread_holds_nothing(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct worker worker;
 
     lock_take(lock, 0);
-    worker_start(&worker, sees_nothing, lock);
-    worker_join(&worker);
+    worker_run(sees_nothing, lock);
     lock_give(lock);
     lock_drop(lock);
 }
@@ -182,19 +178,16 @@ static void test_registry_ownership_is_counted_over_threads(void **state)
     sqlock_registry *shared = shared_registry(f);
     sqlock_lock *lock = lock_obtain(shared, f->name);
     sqlock_lock *other = lock_obtain(f->b, f->name);
-    struct worker worker;
     int64_t token;
 
     lock_take(lock, 0);
     token = sqlock_token(lock);
-    worker_start(&worker, acquire_one_more, lock);
-    worker_join(&worker);
+    worker_run(acquire_one_more, lock);
     assert_int_equal(sqlock_hold_count(lock), 2);
     assert_true(sqlock_token(lock) == token);
     lock_give(lock);
     assert_busy(other);
-    worker_start(&worker, release_one, lock);
-    worker_join(&worker);
+    worker_run(release_one, lock);
     assert_int_equal(sqlock_hold_count(lock), 0);
     lock_take(other, 0);
     assert_busy(lock);
@@ -214,15 +207,12 @@ static void test_registry_ownership_lets_any_thread_renew(void **state)
     struct fixture *f = *state;
     sqlock_registry *shared = shared_registry(f);
     sqlock_lock *lock = lock_obtain(shared, f->name);
-    struct worker worker;
 
     lock_take(lock, 0);
-    worker_start(&worker, renew_one, lock);
-    worker_join(&worker);
-    worker_start(&worker, release_one, lock);
-    worker_join(&worker);
-    assert_code(SQLOCK_EOWNER, sqlock_release(lock, &f->err), &f->err);
-    assert_code(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err), &f->err);
+    worker_run(renew_one, lock);
+    worker_run(release_one, lock);
+    assert_fails(SQLOCK_EOWNER, sqlock_release(lock, &f->err));
+    assert_fails(SQLOCK_EOWNER, sqlock_renew(lock, 0, &f->err));
     registry_end(shared);
 }
 
@@ -269,12 +259,9 @@ static void test_a_thread_that_ended_passes_its_lock_to_nobody(void **state)
     struct fixture *f = *state;
     sqlock_registry *registry = fixture_registry(f, NULL);
     sqlock_lock *lock = lock_obtain(registry, f->name);
-    struct worker worker;
 
-    worker_start(&worker, acquire_only, lock);
-    worker_join(&worker);
-    worker_start(&worker, sees_nothing, lock);
-    worker_join(&worker);
+    worker_run(acquire_only, lock);
+    worker_run(sees_nothing, lock);
     assert_false(sqlock_is_held(lock));
     registry_end(registry); /* releases it */
     lock = lock_obtain(f->b, f->name);

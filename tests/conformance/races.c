@@ -32,19 +32,18 @@ static int claim_once(struct worker *worker)
     return 0;
 }
 
-static void contest_begin(struct contest *contest, struct fixture *f,
-                          sqlock_registry *const *registries)
+/* All claim at once; one is granted. */
+static void contend(struct fixture *f, sqlock_registry *const *registries)
 {
+    struct contest contest = {.granted = 0};
+    struct workers workers;
     int i;
 
     for (i = 0; i < REGISTRIES; i++)
-        contest->locks[i] = lock_obtain(registries[i], f->name);
-    atomic_store(&contest->granted, 0);
-}
-
-static void contest_end(struct contest *contest)
-{
-    assert_int_equal(atomic_load(&contest->granted), 1);
+        contest.locks[i] = lock_obtain(registries[i], f->name);
+    workers_start(&workers, REGISTRIES, claim_once, &contest);
+    workers_join(&workers);
+    assert_int_equal(atomic_load(&contest.granted), 1);
 }
 
 /* The lock of a thread that has ended stays with its registry until that is
@@ -72,17 +71,12 @@ static void test_F20_of_many_first_claims_one_is_granted(void **state)
 {
     struct fixture *f = *state;
     sqlock_registry *registries[REGISTRIES];
-    struct contest contest;
-    struct workers workers;
     unsigned round;
 
     open_all(f, registries);
     for (round = 0; round < check_scale(25, 2000); round++) {
         fixture_next(f);
-        contest_begin(&contest, f, registries);
-        workers_start(&workers, REGISTRIES, claim_once, &contest);
-        workers_join(&workers);
-        contest_end(&contest);
+        contend(f, registries);
     }
     close_all(registries);
 }
@@ -94,22 +88,14 @@ static void test_F24_a_row_that_is_not_there_lets_only_one_in(void **state)
     struct fixture *f = *state;
     sqlock_registry *registries[REGISTRIES];
     sqlock_lock *old = lock_obtain(f->a, f->name);
-    struct contest contest;
-    struct workers workers;
     unsigned round;
 
     open_all(f, registries);
     for (round = 0; round < check_scale(10, 500); round++) {
         lock_take(old, 0);
-        assert_int_equal(sql_run(&f->sql,
-                                 "DELETE FROM %s WHERE LOCK_KEY = '%s'",
-                                 f->table, sqlock_key(old)),
-                         1);
-        contest_begin(&contest, f, registries);
-        workers_start(&workers, REGISTRIES, claim_once, &contest);
-        workers_join(&workers);
-        contest_end(&contest);
-        assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+        fixture_delete(f, f->name);
+        contend(f, registries);
+        assert_fails(SQLOCK_ELOST, sqlock_release(old, &f->err));
         close_all(registries);
         open_all(f, registries);
     }
@@ -123,17 +109,12 @@ static void test_of_many_takeovers_one_is_granted(void **state)
     struct fixture *f = *state;
     sqlock_registry *registries[REGISTRIES];
     sqlock_lock *old = lock_obtain(f->a, f->name);
-    struct contest contest;
-    struct workers workers;
 
     open_all(f, registries);
     lock_take(old, 100);
     fixture_await_expiry(f, f->name);
-    contest_begin(&contest, f, registries);
-    workers_start(&workers, REGISTRIES, claim_once, &contest);
-    workers_join(&workers);
-    contest_end(&contest);
-    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    contend(f, registries);
+    assert_fails(SQLOCK_ELOST, sqlock_release(old, &f->err));
     close_all(registries);
     lock_drop(old);
 }

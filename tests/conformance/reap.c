@@ -19,9 +19,8 @@ static int64_t reap(struct fixture *f, sqlock_registry *registry,
                     int64_t retention_ms)
 {
     int64_t removed = -1;
-    int rc = sqlock_reap(registry, retention_ms, &removed, &f->err);
 
-    assert_lock_ok(rc, &f->err);
+    assert_ok(sqlock_reap(registry, retention_ms, &removed, &f->err));
     assert_true(removed >= 0);
     return removed;
 }
@@ -34,16 +33,18 @@ static void put_old(struct fixture *f, const char *key, const char *region,
                     -minutes * MINUTE_US);
 }
 
+static sqlock_registry *own_region(struct fixture *f, char region[64])
+{
+    (void)snprintf(region, 64, "reap-%u", f->serial);
+    return fixture_in_region(f, region);
+}
+
 static void test_old_rows_go_and_young_ones_stay(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     char region[64];
-    sqlock_registry *registry;
+    sqlock_registry *registry = own_region(f, region);
 
-    (void)snprintf(region, sizeof region, "reap-%u", f->serial);
-    options.region = region;
-    registry = fixture_registry(f, &options);
     put_old(f, "dead-20", region, "holder", 20);
     put_old(f, "free-20", region, NULL, 20);
     put_old(f, "dead-5", region, "holder", 5);
@@ -68,14 +69,10 @@ static void test_old_rows_go_and_young_ones_stay(void **state)
 static void test_many_old_rows_go_in_batches(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = fixture_options(f);
     char region[64];
-    sqlock_registry *registry;
+    sqlock_registry *registry = own_region(f, region);
     int i;
 
-    (void)snprintf(region, sizeof region, "reap-%u", f->serial);
-    options.region = region;
-    registry = fixture_registry(f, &options);
     assert_int_equal(sql_begin(&f->sql), 0);
     for (i = 0; i < 2100; i++) {
         char key[SQLOCK_KEY_SIZE];
@@ -135,7 +132,7 @@ static void test_a_reaped_lease_is_lost_to_its_holder(void **state)
     fixture_await_expiry(f, f->name);
     assert_becomes_true((reap(f, f->b, 0), !fixture_row(f, f->name).exists),
                         PATIENCE_MS);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     lock_take_and_give(lock);
     lock_drop(lock);
 }

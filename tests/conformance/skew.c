@@ -2,7 +2,7 @@
  * skew.c - rows that a clock which is off has written, and servers that forget:
  * told to whoever asks, and to the log
  */
-#include "conformance.h"
+#include "diagnosis.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -58,26 +58,18 @@ static int64_t ahead_of(struct fixture *f, sqlock_registry *registry,
     sqlock_info *row;
     int64_t ahead_ms;
 
-    assert_lock_ok(sqlock_show(registry, name, &row, &f->err), &f->err);
+    assert_ok(sqlock_show(registry, name, &row, &f->err));
     ahead_ms = row->ahead_ms;
     sqlock_info_free(row, 1);
     return ahead_ms;
 }
 
-static sqlock_severity clock_by(struct fixture *f,
-                                const sqlock_options *options)
+static int clock_by(struct fixture *f, const sqlock_options *options)
 {
-    sqlock_severity worst = SQLOCK_FINE;
-    sqlock_check *checks;
-    size_t count;
-    size_t i;
+    struct diagnosis found = diagnosis_make(f, f->url, options);
+    int worst = diagnosis_worst(&found, "clock");
 
-    assert_lock_ok(sqlock_diagnose(f->url, options, &checks, &count, &f->err),
-                   &f->err);
-    for (i = 0; i < count; i++)
-        if (strcmp(checks[i].check, "clock") == 0 && checks[i].severity > worst)
-            worst = checks[i].severity;
-    sqlock_checks_free(checks, count);
+    diagnosis_clear(&found);
     return worst;
 }
 
@@ -96,8 +88,8 @@ static void check_peer(struct fixture *f, int64_t ahead_ms, bool is_told)
     registry = fixture_registry(f, &options);
     lock = lock_obtain(registry, f->name);
     put_peer(f, sqlock_key(lock), region, ahead_ms);
-    assert_code(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err), &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(lock, WAIT_MS, 0, &f->err));
     assert_int_equal(heard.lines, is_told ? 1 : 0);
     if (is_told) {
         assert_contains(heard.last, sqlock_key(lock));
@@ -157,7 +149,7 @@ static void test_a_long_lease_of_ours_is_not(void **state)
     sqlock_lock *other = lock_obtain(registry, f->name);
 
     lock_take(lock, 3600000);
-    assert_code(SQLOCK_ETIMEDOUT, lock_try(other, 50, 0, &f->err), &f->err);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(other, 50, 0, &f->err));
     assert_int_equal(heard.lines, 0);
     assert_int_equal(ahead_of(f, registry, f->name), 0);
     lock_give(lock);

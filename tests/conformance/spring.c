@@ -98,7 +98,7 @@ static void test_a_shorter_lease_than_the_peers_ttl(void **state)
         fixture_await_expiry(f, f->name);
         assert_int_equal(peer_acquire(&peer, f->name), 1);
     }
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     assert_int_equal(peer_release(&peer, f->name), 1);
     lock_drop(lock);
 }
@@ -112,7 +112,7 @@ static void test_a_peers_expired_lock_is_taken_over(void **state)
 
     assert_int_equal(peer_acquire(&peer, f->name), 1);
     row = fixture_row(f, f->name);
-    assert_lock_ok(lock_try(lock, PATIENCE_MS, 0, &f->err), &f->err);
+    assert_ok(lock_try(lock, PATIENCE_MS, 0, &f->err));
     assert_less(row.expires_us, sqlock_token(lock));
     assert_int_equal(peer_release(&peer, f->name), 0); /* lost */
     assert_int_equal(peer_renew(&peer, f->name), 0);
@@ -135,9 +135,9 @@ static void test_a_peer_takes_over_our_expired_lock(void **state)
     assert_int_equal(peer_acquire(&peer, f->name), 1);
     rc = sqlock_renew(lock, 0, &f->err);
     assert_code_of(SQLOCK_ELOST, SQLOCK_EEXPIRED, rc, &f->err);
-    assert_code(SQLOCK_ELOST, sqlock_release(lock, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(lock, &f->err));
     assert_string_equal(fixture_row(f, f->name).client, CLIENT_1);
-    assert_lock_ok(sqlock_show(f->b, f->name, &info, &f->err), &f->err);
+    assert_ok(sqlock_show(f->b, f->name, &info, &f->err));
     assert_int_equal(info->state, SQLOCK_HELD);
     assert_string_equal(info->client_id, CLIENT_1);
     if (f->layout == SQLOCK_LAYOUT_SQLOCK)

@@ -47,7 +47,7 @@ static void test_F30_tokens_rise_through_takeover(void **state)
     last = sqlock_token(old);
     fixture_await_expiry(f, f->name);
     check_next(f->b, f->name, &last);
-    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(old, &f->err));
     check_next(f->a, f->name, &last);
     lock_drop(old);
 }
@@ -62,7 +62,7 @@ static void test_F30_tokens_rise_through_break(void **state)
     last = sqlock_token(old);
     lock_break(f, old, true);
     check_next(f->b, f->name, &last);
-    assert_code(SQLOCK_ELOST, sqlock_release(old, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(old, &f->err));
     check_next(f->a, f->name, &last);
     lock_drop(old);
 }
@@ -78,7 +78,7 @@ static void test_F30_tokens_rise_through_reap(void **state)
         int64_t removed;
 
         check_next(f->a, f->name, &last);
-        assert_lock_ok(sqlock_reap(f->b, 0, &removed, &f->err), &f->err);
+        assert_ok(sqlock_reap(f->b, 0, &removed, &f->err));
     }
 }
 
@@ -113,7 +113,7 @@ static void test_F30_tokens_rise_though_the_clock_fell_back(void **state)
     check_next(f->a, f->name, &last);
     check_next(f->b, f->name, &last);
     /* the row that knows it is not reaped before the clock is past it */
-    assert_lock_ok(sqlock_reap(f->a, 0, &removed, &f->err), &f->err);
+    assert_ok(sqlock_reap(f->a, 0, &removed, &f->err));
     assert_true(fixture_row(f, f->name).exists);
     check_next(f->b, f->name, &last);
     assert_true(last == ahead + 3);
@@ -152,7 +152,6 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
         skip_or_fail("the server is not ours to restart");
     for (i = 0; i < 2; i++) {
         char name[64];
-        int rc;
 
         fixture_next(f);
         (void)snprintf(name, sizeof name, "%s", f->name);
@@ -168,8 +167,8 @@ static void test_F30_tokens_and_leases_outlive_a_server_restart(void **state)
         check_next(f->b, name, &last);
         check_next(f->a, name, &last);
         assert_true(sqlock_is_held(held));
-        rc = lock_try(lock_obtain(f->b, f->name), 0, 0, &f->err);
-        assert_code(SQLOCK_EBUSY, rc, &f->err);
+        assert_fails(SQLOCK_EBUSY,
+                     lock_try(lock_obtain(f->b, f->name), 0, 0, &f->err));
         lock_renew(held, 0);
         lock_give(held);
         lock_drop(held);

@@ -13,10 +13,9 @@ static void test_a_wait_of_zero_tries_once(void **state)
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
 
     lock_take(mine, 0);
-    assert_code(SQLOCK_EBUSY, sqlock_acquire(theirs, 0, NULL, &f->err),
-                &f->err);
+    assert_fails(SQLOCK_EBUSY, sqlock_acquire(theirs, 0, NULL, &f->err));
     lock_give(mine);
-    assert_lock_ok(sqlock_acquire(theirs, 0, NULL, &f->err), &f->err);
+    assert_ok(sqlock_acquire(theirs, 0, NULL, &f->err));
     lock_give(theirs);
     lock_drop(mine);
     lock_drop(theirs);
@@ -84,29 +83,44 @@ static int wait_for_it(struct worker *worker)
     return 0;
 }
 
-/* Start a thread that waits, in a tapped registry, for what another registry
- * holds; it does when its second look has been sent. */
-static void start_waiting(struct worker *worker, struct wait *wait)
+/* A thread that waits, in a tapped registry, for what another registry
+ * holds. */
+struct waiter {
+    sqlock_registry *tapped;
+    sqlock_lock *theirs;
+    struct wait wait;
+    struct worker worker;
+};
+
+/* It waits when its second look has been sent. */
+static void waiter_start(struct waiter *waiter, struct fixture *f,
+                         int64_t wait_ms)
 {
+    waiter->tapped = fixture_tapped(f, NULL);
+    waiter->theirs = lock_obtain(f->b, f->name);
+    waiter->wait = (struct wait){.lock = lock_obtain(waiter->tapped, f->name),
+                                 .wait_ms = wait_ms};
+    lock_take(waiter->theirs, 0);
     tap_reset();
-    worker_start(worker, wait_for_it, wait);
+    worker_start(&waiter->worker, wait_for_it, &waiter->wait);
     assert_becomes_true(tap_count(TAP_EXECUTE) >= 2, PATIENCE_MS);
+}
+
+static void waiter_end(struct waiter *waiter)
+{
+    lock_give(waiter->theirs);
+    worker_join(&waiter->worker);
+    lock_drop(waiter->wait.lock);
+    lock_drop(waiter->theirs);
+    registry_end(waiter->tapped);
 }
 
 static void check_served(struct fixture *f, int64_t wait_ms)
 {
-    sqlock_registry *tapped = fixture_tapped(f, NULL);
-    sqlock_lock *mine = lock_obtain(f->a, f->name);
-    struct wait wait = {.wait_ms = wait_ms};
-    struct worker worker;
+    struct waiter waiter;
 
-    wait.lock = lock_obtain(tapped, f->name);
-    lock_take(mine, 0);
-    start_waiting(&worker, &wait);
-    lock_give(mine);
-    worker_join(&worker);
-    lock_drop(mine);
-    registry_end(tapped);
+    waiter_start(&waiter, f, wait_ms);
+    waiter_end(&waiter);
 }
 
 static void test_waiting_forever_is_served_on_release(void **state)
@@ -128,14 +142,24 @@ static void test_waiting_ends_when_the_holders_lease_runs_out(void **state)
     sqlock_lock *theirs = lock_obtain(f->b, f->name);
 
     lock_take(mine, 150);
-    assert_lock_ok(lock_try(theirs, SQLOCK_FOREVER, 0, &f->err), &f->err);
+    assert_ok(lock_try(theirs, SQLOCK_FOREVER, 0, &f->err));
     lock_give(theirs);
-    assert_code(SQLOCK_ELOST, sqlock_release(mine, &f->err), &f->err);
+    assert_fails(SQLOCK_ELOST, sqlock_release(mine, &f->err));
     lock_drop(mine);
     lock_drop(theirs);
 }
 
 #define QUEUE 5
+
+/* Start a thread that waits behind those that do already. */
+static void stand_behind(struct worker *worker, struct wait *wait,
+                         sqlock_lock *lock, atomic_int *order)
+{
+    wait->lock = lock;
+    wait->order = order;
+    worker_start(worker, wait_for_it, wait);
+    assert_becomes_true(worker_is_parked(worker), PATIENCE_MS);
+}
 
 static void test_threads_of_a_registry_are_served_in_order(void **state)
 {
@@ -148,10 +172,8 @@ static void test_threads_of_a_registry_are_served_in_order(void **state)
 
     lock_take(lock, 0);
     for (i = 0; i < QUEUE; i++) {
-        waits[i] = (struct wait){
-            .lock = lock, .wait_ms = PATIENCE_MS, .order = &order};
-        worker_start(&workers[i], wait_for_it, &waits[i]);
-        assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
+        waits[i] = (struct wait){.wait_ms = PATIENCE_MS};
+        stand_behind(&workers[i], &waits[i], lock, &order);
     }
     lock_give(lock);
     for (i = 0; i < QUEUE; i++)
@@ -165,22 +187,18 @@ static void test_one_that_gives_up_does_not_hold_up_the_rest(void **state)
 {
     struct fixture *f = *state;
     sqlock_lock *lock = lock_obtain(f->a, f->name);
-    struct wait waits[3];
+    struct wait waits[3] = {
+        {.wait_ms = PATIENCE_MS},
+        {.wait_ms = 150, .expected = SQLOCK_ETIMEDOUT},
+        {.wait_ms = PATIENCE_MS},
+    };
     struct worker workers[3];
     atomic_int order = 0;
     int i;
 
     lock_take(lock, 0);
-    for (i = 0; i < 3; i++) {
-        waits[i] = (struct wait){
-            .lock = lock, .wait_ms = PATIENCE_MS, .order = &order};
-        if (i == 1) {
-            waits[i].wait_ms = 150;
-            waits[i].expected = SQLOCK_ETIMEDOUT;
-        }
-        worker_start(&workers[i], wait_for_it, &waits[i]);
-        assert_becomes_true(worker_is_parked(&workers[i]), PATIENCE_MS);
-    }
+    for (i = 0; i < 3; i++)
+        stand_behind(&workers[i], &waits[i], lock, &order);
     worker_join(&workers[1]);
     lock_give(lock);
     worker_join(&workers[0]);
@@ -194,41 +212,22 @@ static void test_one_that_gives_up_does_not_hold_up_the_rest(void **state)
 static void test_a_timeout_behind_a_waiter_of_the_same_process(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *tapped = fixture_tapped(f, NULL);
-    sqlock_lock *theirs = lock_obtain(f->b, f->name);
-    struct wait first = {.wait_ms = PATIENCE_MS};
-    struct worker worker;
-    int rc;
+    struct waiter first;
 
-    first.lock = lock_obtain(tapped, f->name);
-    lock_take(theirs, 0);
-    start_waiting(&worker, &first);
-    rc = lock_try(first.lock, 30, 0, &f->err);
-    assert_code(SQLOCK_ETIMEDOUT, rc, &f->err);
-    assert_code(SQLOCK_EBUSY, lock_try(first.lock, 0, 0, &f->err), &f->err);
-    lock_give(theirs);
-    worker_join(&worker);
-    lock_drop(theirs);
-    registry_end(tapped);
+    waiter_start(&first, f, PATIENCE_MS);
+    assert_fails(SQLOCK_ETIMEDOUT, lock_try(first.wait.lock, 30, 0, &f->err));
+    assert_busy(first.wait.lock);
+    waiter_end(&first);
 }
 
 static void test_a_lock_that_is_waited_for_cannot_be_dropped(void **state)
 {
     struct fixture *f = *state;
-    sqlock_registry *tapped = fixture_tapped(f, NULL);
-    sqlock_lock *theirs = lock_obtain(f->b, f->name);
-    struct wait wait = {.wait_ms = PATIENCE_MS};
-    struct worker worker;
+    struct waiter waiter;
 
-    wait.lock = lock_obtain(tapped, f->name);
-    lock_take(theirs, 0);
-    start_waiting(&worker, &wait);
-    assert_code(SQLOCK_EINUSE, sqlock_drop(wait.lock, &f->err), &f->err);
-    lock_give(theirs);
-    worker_join(&worker);
-    lock_drop(wait.lock);
-    lock_drop(theirs);
-    registry_end(tapped);
+    waiter_start(&waiter, f, PATIENCE_MS);
+    assert_fails(SQLOCK_EINUSE, sqlock_drop(waiter.wait.lock, &f->err));
+    waiter_end(&waiter);
 }
 
 static const struct test tests[] = {

@@ -31,6 +31,20 @@ static const char *code_name(int code)
     }
 }
 
+static const char *row;
+
+void check_row(const char *name)
+{
+    row = name;
+}
+
+void check_row_end(void)
+{
+    if (row != NULL)
+        print_error("in the row: %s\n", row);
+    row = NULL;
+}
+
 bool check_one_line(const char *message)
 {
     const char *p;

@@ -99,6 +99,13 @@ void check_contains(const char *haystack, const char *needle, bool wanted,
 /* Return CLOCK_MONOTONIC plus that many ms. */
 int64_t check_deadline_ns(int64_t timeout_ms);
 
+/* Name the row of a table that the test is at, NULL after the last one: a test
+ * that fails in a row prints its name. */
+void check_row(const char *name);
+
+/* After a test: print the row in which it has failed. */
+void check_row_end(void);
+
 /* Pause briefly; false when the deadline has passed. */
 bool check_pause(int64_t deadline_ns);
 

@@ -71,6 +71,14 @@ sqlock_registry *fixture_tapped(struct fixture *fixture,
     return registry;
 }
 
+sqlock_registry *fixture_in_region(struct fixture *fixture, const char *region)
+{
+    sqlock_options options = fixture_options(fixture);
+
+    options.region = region;
+    return fixture_registry(fixture, &options);
+}
+
 void registry_end(sqlock_registry *registry)
 {
     sqlock_error err = {0};
@@ -365,6 +373,14 @@ void fixture_expire(struct fixture *fixture, const char *name)
                 fixture->table, fixture_time(fixture, began, -100000),
                 fixture_time(fixture, ended, -50000), row.key),
         1);
+}
+
+void fixture_delete(struct fixture *fixture, const char *name)
+{
+    assert_int_equal(sql_run(&fixture->sql,
+                             "DELETE FROM %s WHERE LOCK_KEY = '%s'",
+                             fixture->table, fixture_row(fixture, name).key),
+                     1);
 }
 
 const char *fixture_time(const struct fixture *fixture, char out[160],

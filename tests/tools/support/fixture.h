@@ -73,6 +73,8 @@ sqlock_registry *fixture_registry_at(struct fixture *fixture, const char *url,
 /* Open another registry through the tap (tap.h), after tap_reset(). */
 sqlock_registry *fixture_tapped(struct fixture *fixture,
                                 const sqlock_options *options);
+/* Open another registry on the table, in that region. */
+sqlock_registry *fixture_in_region(struct fixture *fixture, const char *region);
 void registry_end(sqlock_registry *registry);
 
 /* The functions below fail the test when they do not succeed. */
@@ -150,6 +152,9 @@ void fixture_await_expiry(struct fixture *fixture, const char *name);
 /* End the lease of a name in the table, as if it had expired, without its
  * holder's knowledge. */
 void fixture_expire(struct fixture *fixture, const char *name);
+
+/* Delete the row of a name, which is there, as a peer may at any time. */
+void fixture_delete(struct fixture *fixture, const char *name);
 
 /* Return SQL for a time: the database's present time plus offset_us. */
 const char *fixture_time(const struct fixture *fixture, char out[160],

@@ -85,6 +85,7 @@ static int begin_test(void **state)
 static int end_test(void **state)
 {
     (void)state;
+    check_row_end();
     server_go_on();
     tap_reset();
     (void)alarm(0);

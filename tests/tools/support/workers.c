@@ -128,3 +128,12 @@ bool worker_is_parked(const struct worker *worker)
     }
     return true;
 }
+
+void worker_run_at(int (*body)(struct worker *), void *context,
+                   const char *file, int line)
+{
+    struct worker worker;
+
+    worker_start(&worker, body, context);
+    worker_join_at(&worker, file, line);
+}

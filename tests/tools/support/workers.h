@@ -48,6 +48,12 @@ void worker_start(struct worker *worker, int (*body)(struct worker *),
 #define worker_join(worker) worker_join_at((worker), __FILE__, __LINE__)
 void worker_join_at(struct worker *worker, const char *file, int line);
 
+/* Run the body in a thread, to its end. */
+#define worker_run(body, context)                                              \
+    worker_run_at((body), (context), __FILE__, __LINE__)
+void worker_run_at(int (*body)(struct worker *), void *context,
+                   const char *file, int line);
+
 /* Note what went wrong, with the body's line, and return a negative code. */
 #define worker_fail(worker, ...)                                               \
     worker_fail_at((worker), __FILE__, __LINE__, __VA_ARGS__)
