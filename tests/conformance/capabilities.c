@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
 #include "sqlock/tx.h"
+#include "support/around.h"
 
 /* A cluster that takes writes on several nodes. */
 static bool is_galera(struct fixture *f)
@@ -59,68 +59,24 @@ static void test_F63_what_a_database_gives(void **state)
 
 /* The real one with functions that exclude nobody, as CockroachDB's advisory
  * locks once did (F66), and without row locks. */
-static struct {
-    const sqlock_driver *real;
-    sqlock_driver driver;
-    sqlock_wait_queue wait_queue;
-    sqlock_transactions transactions;
-    char schemes[64];
-} stub;
-
-static const char *without_prefix(const char *url)
-{
-    return url + strlen("stub+");
-}
-
-static int stub_check_url(const char *url, sqlock_error *err)
-{
-    return stub.real->check_url(without_prefix(url), err);
-}
-
-static int stub_open(void *connection, const char *url,
-                     const sqlock_connect *how, sqlock_error *err)
-{
-    return stub.real->open(connection, without_prefix(url), how, err);
-}
-
-static int stub_queue(void *connection, int64_t queue, int64_t until_ns,
-                      sqlock_error *err)
-{
-    (void)connection;
-    (void)queue;
-    (void)until_ns;
-    (void)err;
-    return 0;
-}
-
-static int stub_leave(void *connection, int64_t queue, int64_t deadline_ns,
-                      sqlock_error *err)
-{
-    return stub_queue(connection, queue, deadline_ns, err);
-}
+static struct around stub;
 
 static void make_stub(struct fixture *f)
 {
-    if (stub.real != NULL)
+    static sqlock_wait_queue wait_queue;
+    static sqlock_transactions transactions;
+
+    if (!around_make(&stub, f, "stub"))
         return;
-    assert_int_equal(lk_driver_find(&stub.real, f->url, &f->err), 0);
-    (void)snprintf(stub.schemes, sizeof stub.schemes, "stub+%.*s",
-                   (int)strcspn(f->url, ":"), f->url);
-    stub.wait_queue = *stub.real->wait_queue;
-    stub.wait_queue.enqueue = stub_queue;
-    stub.wait_queue.leave = stub_leave;
-    stub.transactions = *stub.real->transactions;
-    stub.transactions.update_free = "";
-    stub.transactions.update_wait = "";
-    stub.driver = *stub.real;
-    stub.driver.name = "stub";
-    stub.driver.schemes = stub.schemes;
-    stub.driver.check_url = stub_check_url;
-    stub.driver.open = stub_open;
-    stub.driver.resolve_url = NULL;
-    stub.driver.wait_queue = &stub.wait_queue;
-    stub.driver.transactions = &stub.transactions;
-    assert_int_equal(sqlock_driver_register(&stub.driver, &f->err), 0);
+    wait_queue = *stub.real->wait_queue;
+    wait_queue.enqueue = around_enqueue_nothing;
+    wait_queue.leave = around_leave_nothing;
+    transactions = *stub.real->transactions;
+    transactions.update_free = "";
+    transactions.update_wait = "";
+    stub.driver.wait_queue = &wait_queue;
+    stub.driver.transactions = &transactions;
+    around_register(&stub, f);
 }
 
 static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
@@ -133,8 +89,8 @@ static void test_F66_locks_that_exclude_nobody_are_found_out(void **state)
     if (database_is_polled(f->database))
         skip_or_fail("there is no wait queue that could be hollow");
     make_stub(f);
-    (void)snprintf(url, sizeof url, "stub+%s", f->url);
-    assert_ok(sqlock_capabilities_of(url, &options, &found, &f->err));
+    assert_ok(sqlock_capabilities_of(around_url(url, &stub, f), &options,
+                                     &found, &f->err));
     assert_int_equal(found.leases, SQLOCK_SUPPORT_FULL);
     assert_int_equal(found.row_locks, SQLOCK_SUPPORT_REFUSED);
     assert_int_equal(found.wakeups, SQLOCK_SUPPORT_REFUSED);

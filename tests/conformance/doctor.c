@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "support/around.h"
 #include "support/login.h"
 
 static int diagnose(struct fixture *f, const char *url,
@@ -222,19 +222,12 @@ struct client {
 };
 
 static struct {
-    const sqlock_driver *real;
-    sqlock_driver driver;
-    char schemes[64];
+    struct around around;
     char url[1024]; /* of the real one */
     void *backends[BACKENDS];
     bool is_taken[BACKENDS];
     bool keeps_sessions; /* pool_mode = session, by one that has one client */
 } pooler;
-
-static int pooled_check_url(const char *url, sqlock_error *err)
-{
-    return pooler.real->check_url(url + strlen("pooled+"), err);
-}
 
 static size_t first_free(void)
 {
@@ -258,11 +251,11 @@ static int backend_of(const struct client *client, const sqlock_connect *how,
     }
     i = first_free();
     if (pooler.backends[i] == NULL) {
-        pooler.backends[i] = calloc(1, pooler.real->connection_bytes);
+        pooler.backends[i] = calloc(1, pooler.around.real->connection_bytes);
         own.deadline_ns = check_deadline_ns(10000);
         own.lock_timeout_ms = 1000;
-        if (pooler.real->open(pooler.backends[i], pooler.url,
-                              how != NULL ? how : &own, err) < 0)
+        if (pooler.around.real->open(pooler.backends[i], pooler.url,
+                                     how != NULL ? how : &own, err) < 0)
             return SQLOCK_EUNREACHABLE;
     }
     *backend = pooler.backends[i];
@@ -302,8 +295,8 @@ static int pooled_execute(void *connection, const sqlock_statement *statement,
     unprepared.id = 0;
     if (rc < 0)
         return rc;
-    return pooler.real->execute(backend, &unprepared, parameters, count,
-                                deadline_ns, result, err);
+    return pooler.around.real->execute(backend, &unprepared, parameters, count,
+                                       deadline_ns, result, err);
 }
 
 static int pooled_begin(void *connection, int64_t deadline_ns,
@@ -323,7 +316,7 @@ static int pooled_begin(void *connection, int64_t deadline_ns,
         return rc;
     pooler.is_taken[i] = true;
     client->backend = backend;
-    return pooler.real->begin(backend, deadline_ns, err);
+    return pooler.around.real->begin(backend, deadline_ns, err);
 }
 
 static int pooled_end(void *connection, int64_t deadline_ns, sqlock_error *err)
@@ -334,7 +327,7 @@ static int pooled_end(void *connection, int64_t deadline_ns, sqlock_error *err)
 
     if (client->backend == NULL)
         return 0;
-    rc = pooler.real->rollback(client->backend, deadline_ns, err);
+    rc = pooler.around.real->rollback(client->backend, deadline_ns, err);
     for (i = 0; i < BACKENDS; i++) {
         if (pooler.backends[i] == client->backend)
             pooler.is_taken[i] = false;
@@ -358,37 +351,31 @@ static void *pooled_native(void *connection)
 static void pooled_describe(void *connection, sqlock_description *description)
 {
     (void)connection;
-    pooler.real->describe(pooler.backends[0], description);
+    pooler.around.real->describe(pooler.backends[0], description);
     description->connection_id = 1;
 }
 
 static void put_pooler_between(struct fixture *f, char url[1024])
 {
-    (void)snprintf(url, 1024, "pooled+%s", f->url);
-    if (pooler.real != NULL)
-        return;
-    assert_int_equal(lk_driver_find(&pooler.real, f->url, &f->err), 0);
-    (void)snprintf(pooler.schemes, sizeof pooler.schemes, "pooled+%.*s",
-                   (int)strcspn(f->url, ":"), f->url);
-    pooler.driver = *pooler.real;
-    pooler.driver.name = "pooled";
-    pooler.driver.schemes = pooler.schemes;
-    pooler.driver.connection_bytes = sizeof(struct client);
-    pooler.driver.capabilities |= SQLOCK_CAP_KEEPS_DEADLINE;
-    pooler.driver.check_url = pooled_check_url;
-    pooler.driver.open = pooled_open;
-    pooler.driver.close = pooled_close;
-    pooler.driver.is_alive = pooled_is_alive;
-    pooler.driver.execute = pooled_execute;
-    pooler.driver.begin = pooled_begin;
-    pooler.driver.commit = pooled_end;
-    pooler.driver.rollback = pooled_end;
-    pooler.driver.abort = pooled_abort;
-    pooler.driver.native = pooled_native;
-    pooler.driver.describe = pooled_describe;
-    pooler.driver.resolve_url = NULL;
-    pooler.driver.transactions = NULL;
-    assert_int_equal(sqlock_driver_register(&pooler.driver, &f->err), 0);
+    sqlock_driver *driver = &pooler.around.driver;
+
+    if (around_make(&pooler.around, f, "pooled")) {
+        driver->connection_bytes = sizeof(struct client);
+        driver->capabilities |= SQLOCK_CAP_KEEPS_DEADLINE;
+        driver->open = pooled_open;
+        driver->close = pooled_close;
+        driver->is_alive = pooled_is_alive;
+        driver->execute = pooled_execute;
+        driver->begin = pooled_begin;
+        driver->commit = pooled_end;
+        driver->rollback = pooled_end;
+        driver->abort = pooled_abort;
+        driver->native = pooled_native;
+        driver->describe = pooled_describe;
+        driver->transactions = NULL;
+        around_register(&pooler.around, f);
+    }
+    (void)around_url(url, &pooler.around, f);
 }
 
 static void remove_pooler(void)
@@ -397,7 +384,7 @@ static void remove_pooler(void)
 
     for (i = 0; i < BACKENDS; i++) {
         if (pooler.backends[i] != NULL)
-            pooler.real->close(pooler.backends[i]);
+            pooler.around.real->close(pooler.backends[i]);
         free(pooler.backends[i]);
         pooler.backends[i] = NULL;
         pooler.is_taken[i] = false;

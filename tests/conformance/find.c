@@ -6,27 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "support/around.h"
 
 /* The real driver, which notes the longest answer: a statement has its time
  * limit, so what one has to give must not grow with the table. */
-static struct {
-    const sqlock_driver *real;
-    sqlock_driver driver;
-    char schemes[64];
-    size_t longest;
-} noted;
-
-static int noted_check_url(const char *url, sqlock_error *err)
-{
-    return noted.real->check_url(url + strlen("noted+"), err);
-}
-
-static int noted_open(void *connection, const char *url,
-                      const sqlock_connect *how, sqlock_error *err)
-{
-    return noted.real->open(connection, url + strlen("noted+"), how, err);
-}
+static struct around noted;
+static size_t longest;
 
 static int noted_execute(void *connection, const sqlock_statement *statement,
                          const sqlock_value *parameters, size_t count,
@@ -36,26 +21,17 @@ static int noted_execute(void *connection, const sqlock_statement *statement,
     int rc = noted.real->execute(connection, statement, parameters, count,
                                  deadline_ns, result, err);
 
-    if (rc == 0 && result->rows > noted.longest)
-        noted.longest = result->rows;
+    if (rc == 0 && result->rows > longest)
+        longest = result->rows;
     return rc;
 }
 
 static void note_answers(struct fixture *f)
 {
-    if (noted.real != NULL)
+    if (!around_make(&noted, f, "noted"))
         return;
-    assert_int_equal(lk_driver_find(&noted.real, f->url, &f->err), 0);
-    (void)snprintf(noted.schemes, sizeof noted.schemes, "noted+%.*s",
-                   (int)strcspn(f->url, ":"), f->url);
-    noted.driver = *noted.real;
-    noted.driver.name = "noted";
-    noted.driver.schemes = noted.schemes;
-    noted.driver.check_url = noted_check_url;
-    noted.driver.open = noted_open;
     noted.driver.execute = noted_execute;
-    noted.driver.resolve_url = NULL;
-    assert_int_equal(sqlock_driver_register(&noted.driver, &f->err), 0);
+    around_register(&noted, f);
 }
 
 static void check_same(const sqlock_info *one, const sqlock_info *other)
@@ -78,9 +54,8 @@ static void test_all_locks_are_found_in_pages(void **state)
 
     note_answers(f);
     (void)snprintf(region, sizeof region, "region-%u", f->serial);
-    (void)snprintf(url, sizeof url, "noted+%s", f->url);
     how.region = region;
-    registry = fixture_registry_at(f, url, &how);
+    registry = fixture_registry_at(f, around_url(url, &noted, f), &how);
     fixture_put_many(f, region);
     for (order = SQLOCK_SORT_NAME; order <= SQLOCK_SORT_TOKEN; order++) {
         sqlock_info *sorted;
@@ -93,13 +68,13 @@ static void test_all_locks_are_found_in_pages(void **state)
         assert_ok(sqlock_find(registry, &options, &sorted, &count, &f->err));
         assert_int_equal(count, FIXTURE_MANY);
         options.limit = 0;
-        noted.longest = 0;
+        longest = 0;
         assert_ok(sqlock_find(registry, &options, &rows, &count, &f->err));
         assert_int_equal(count, FIXTURE_MANY);
         for (i = 0; i < count; i++)
             check_same(&rows[i], &sorted[i]);
-        assert_true(noted.longest > 0);
-        assert_true(noted.longest < FIXTURE_MANY);
+        assert_true(longest > 0);
+        assert_true(longest < FIXTURE_MANY);
         sqlock_info_free(rows, count);
         sqlock_info_free(sorted, count);
     }

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "db/driver.h"
+#include "support/around.h"
 
 #define PARTIES 4
 
@@ -131,65 +131,19 @@ static void test_F67_advisory_locks_that_fail(void **state)
 
 /* --- a queue that lets everybody in --- */
 
-static struct {
-    const sqlock_driver *real;
-    sqlock_driver driver;
-    sqlock_wait_queue wait_queue;
-    char schemes[64];
-} hollow;
+static struct around hollow;
 
-#define PREFIX "hollow+"
-
-static int hollow_check_url(const char *url, sqlock_error *err)
+static void install_hollow(struct fixture *f)
 {
-    return hollow.real->check_url(url + strlen(PREFIX), err);
-}
+    static sqlock_wait_queue wait_queue;
 
-static int hollow_open(void *connection, const char *url,
-                       const sqlock_connect *how, sqlock_error *err)
-{
-    return hollow.real->open(connection, url + strlen(PREFIX), how, err);
-}
-
-static int hollow_queue(void *connection, int64_t queue, int64_t until_ns,
-                        sqlock_error *err)
-{
-    (void)connection;
-    (void)queue;
-    (void)until_ns;
-    (void)err;
-    return 0;
-}
-
-static int hollow_leave(void *connection, int64_t queue, int64_t deadline_ns,
-                        sqlock_error *err)
-{
-    return hollow_queue(connection, queue, deadline_ns, err);
-}
-
-static void install_hollow(const char *name)
-{
-    sqlock_error err = {0};
-    size_t i = 0;
-
-    if (hollow.real != NULL)
+    if (!around_make(&hollow, f, "hollow"))
         return;
-    while (strcmp(lk_drivers[i]->name, name) != 0)
-        i++;
-    hollow.real = lk_drivers[i];
-    hollow.driver = *hollow.real;
-    hollow.wait_queue = *hollow.real->wait_queue;
-    hollow.wait_queue.enqueue = hollow_queue;
-    hollow.wait_queue.leave = hollow_leave;
-    hollow.driver.wait_queue = &hollow.wait_queue;
-    hollow.driver.name = "hollow";
-    (void)snprintf(hollow.schemes, sizeof hollow.schemes,
-                   PREFIX "mysql|" PREFIX "mariadb");
-    hollow.driver.schemes = hollow.schemes;
-    hollow.driver.check_url = hollow_check_url;
-    hollow.driver.open = hollow_open;
-    hollow.driver.resolve_url = NULL;
-    assert_lock_ok(sqlock_driver_register(&hollow.driver, &err), &err);
+    wait_queue = *hollow.real->wait_queue;
+    wait_queue.enqueue = around_enqueue_nothing;
+    wait_queue.leave = around_leave_nothing;
+    hollow.driver.wait_queue = &wait_queue;
+    around_register(&hollow, f);
 }
 
 static void test_F68_user_locks_that_are_none(void **state)
@@ -197,9 +151,8 @@ static void test_F68_user_locks_that_are_none(void **state)
     struct fixture *f = *state;
     char url[1024];
 
-    install_hollow("mysql");
-    (void)snprintf(url, sizeof url, PREFIX "%s", f->url);
-    contend_at(f, url);
+    install_hollow(f);
+    contend_at(f, around_url(url, &hollow, f));
 }
 
 static const struct test tests[] = {

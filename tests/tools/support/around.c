@@ -1,0 +1,83 @@
+/*
+ * around.c - see around.h
+ */
+#include "around.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "db/driver.h"
+
+static struct around *made; /* the last one */
+
+static const struct around *find(const char *url)
+{
+    const struct around *around = made;
+
+    while (strncmp(url, around->schemes, around->prefix) != 0)
+        around = around->next;
+    return around;
+}
+
+static int around_check_url(const char *url, sqlock_error *err)
+{
+    const struct around *around = find(url);
+
+    return around->real->check_url(url + around->prefix, err);
+}
+
+static int around_open(void *connection, const char *url,
+                       const sqlock_connect *how, sqlock_error *err)
+{
+    const struct around *around = find(url);
+
+    return around->real->open(connection, url + around->prefix, how, err);
+}
+
+bool around_make(struct around *around, struct fixture *f, const char *name)
+{
+    if (around->real != NULL)
+        return false;
+    assert_ok(lk_driver_find(&around->real, f->url, &f->err));
+    (void)snprintf(around->schemes, sizeof around->schemes, "%s+%.*s", name,
+                   (int)strcspn(f->url, ":"), f->url);
+    around->prefix = strlen(name) + 1;
+    around->driver = *around->real;
+    around->driver.name = name;
+    around->driver.schemes = around->schemes;
+    around->driver.check_url = around_check_url;
+    around->driver.open = around_open;
+    around->driver.resolve_url = NULL;
+    around->next = made;
+    made = around;
+    return true;
+}
+
+void around_register(struct around *around, struct fixture *f)
+{
+    assert_ok(sqlock_driver_register(&around->driver, &f->err));
+}
+
+const char *around_url(char out[1024], const struct around *around,
+                       const struct fixture *f)
+{
+    (void)snprintf(out, 1024, "%.*s%s", (int)around->prefix, around->schemes,
+                   f->url);
+    return out;
+}
+
+int around_enqueue_nothing(void *connection, int64_t queue, int64_t until_ns,
+                           sqlock_error *err)
+{
+    (void)connection;
+    (void)queue;
+    (void)until_ns;
+    (void)err;
+    return 0;
+}
+
+int around_leave_nothing(void *connection, int64_t queue, int64_t deadline_ns,
+                         sqlock_error *err)
+{
+    return around_enqueue_nothing(connection, queue, deadline_ns, err);
+}
