@@ -12,7 +12,7 @@ import math
 import os
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int64
 from ctypes import c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 SONAME = "libsqlock.so.0.1"
 INTERFACE = "0.1."  # before 1.0 a minor release may change structs
@@ -349,156 +349,118 @@ class StockStats(ctypes.Structure):
     ]
 
 
-_handle = c_void_p  # of a registry, a lock, a request, a transaction, a stock
-_err = POINTER(NativeError)
-_out = POINTER(c_void_p)
-_answer = POINTER(StockAnswer)
-_lines = POINTER(StockLine)
+# Types by the words of the table below.
+_TYPES: Dict[str, Any] = {
+    "-": None,
+    "address": c_void_p,
+    "bool": c_bool,
+    "handle": c_void_p,  # of a registry, a lock, a request, a transaction, a stock
+    "i64": c_int64,
+    "int": c_int,
+    "size": c_size_t,
+    "text": c_char_p,
+    "u32": c_uint32,
+    "answer": POINTER(StockAnswer),
+    "err": POINTER(NativeError),
+    "i64s": POINTER(c_int64),
+    "ints": POINTER(c_int),
+    "lines": POINTER(StockLine),
+    "out": POINTER(c_void_p),
+    "sizes": POINTER(c_size_t),
+    "texts": POINTER(c_char_p),
+    "Infos": POINTER(POINTER(Info)),
+    "Items": POINTER(POINTER(StockItem)),
+}
+_STRUCTS: Sequence[Type[ctypes.Structure]] = (
+    AcquireOptions,
+    Assignment,
+    BreakOptions,
+    FindOptions,
+    Info,
+    Options,
+    Result,
+    RowVersion,
+    Stats,
+    StockOptions,
+    StockReapOptions,
+    StockReaped,
+    StockStats,
+    Table,
+    Value,
+)
+_TYPES.update((struct.__name__, POINTER(struct)) for struct in _STRUCTS)
 
-# The result and the arguments of each function that is used.
-_PROTOTYPES: Dict[str, Tuple[Any, Sequence[Any]]] = {
-    "strerror": (c_char_p, [c_int]),
-    "version": (c_char_p, []),
-    "driver_info": (c_char_p, [c_size_t]),
-    "registry_open": (c_int, [_out, c_char_p, POINTER(Options), _err]),
-    "registry_close": (c_int, [_handle, _err]),
-    "registry_stats": (c_int, [_handle, POINTER(Stats), _err]),
-    "obtain": (c_int, [_out, _handle, c_char_p, _err]),
-    "drop": (c_int, [_handle, _err]),
-    "acquire": (c_int, [_handle, c_int64, POINTER(AcquireOptions), _err]),
-    "cancel": (c_int, [_handle, _err]),
-    "release": (c_int, [_handle, _err]),
-    "renew": (c_int, [_handle, c_uint32, _err]),
-    "is_held": (c_bool, [_handle]),
-    "remaining_ms": (c_int64, [_handle]),
-    "token": (c_int64, [_handle]),
-    "client_id": (None, [_handle, c_char_p]),
-    "lease_id": (c_int, [c_char_p, _handle, c_uint32, _err]),
-    "request_acquire": (
-        c_int,
-        [_out, _handle, c_int64, POINTER(AcquireOptions), c_int, _err],
-    ),
-    "request_release": (c_int, [_out, _handle, c_int, _err]),
-    "request_status": (c_int, [_handle]),
-    "request_finish": (c_int, [_handle, _err]),
-    "request_abandon": (c_int, [_handle, _err]),
-    "acquire_many": (
-        c_int,
-        [_out, c_size_t, c_int64, POINTER(AcquireOptions), POINTER(c_int), _err],
-    ),
-    "release_many": (c_int, [_out, c_size_t, POINTER(c_int), _err]),
-    "renew_many": (c_int, [_out, c_size_t, POINTER(c_int), _err]),
-    "result_clear": (None, [POINTER(Result)]),
-    "tx_begin": (c_int, [_out, _handle, _err]),
-    "tx_adopt": (c_int, [_out, _handle, c_void_p, _err]),
-    "tx_commit": (c_int, [_handle, _err]),
-    "tx_rollback": (c_int, [_handle, _err]),
-    "tx_leave": (c_int, [_handle, _err]),
-    "tx_execute": (
-        c_int,
-        [_handle, c_char_p, POINTER(Value), c_size_t, POINTER(Result), _err],
-    ),
-    "tx_lock": (
-        c_int,
-        [
-            _handle,
-            POINTER(c_char_p),
-            c_size_t,
-            c_int64,
-            c_bool,
-            POINTER(c_int),
-            _err,
-        ],
-    ),
-    "tx_lock_row": (
-        c_int,
-        [_handle, POINTER(Table), POINTER(Value), c_bool, c_int64, _err],
-    ),
-    "tx_guard": (c_int, [_handle, _handle, _err]),
-    "tx_fence": (
-        c_int,
-        [_handle, POINTER(Table), POINTER(Value), c_int64, c_char_p, _err],
-    ),
-    "tx_version": (
-        c_int,
-        [_handle, POINTER(Table), POINTER(Value), POINTER(RowVersion), _err],
-    ),
-    "tx_update": (
-        c_int,
-        [
-            _handle,
-            POINTER(Table),
-            POINTER(Value),
-            POINTER(RowVersion),
-            POINTER(Assignment),
-            c_size_t,
-            POINTER(RowVersion),
-            _err,
-        ],
-    ),
-    "once_check": (c_int, [_handle, c_char_p, _err]),
-    "once_record": (c_int, [_handle, _err]),
-    "once_schema_create": (c_int, [c_char_p, POINTER(Options), _err]),
-    "schema_create": (c_int, [c_char_p, POINTER(Options), c_int, _err]),
-    "show": (c_int, [_handle, c_char_p, POINTER(POINTER(Info)), _err]),
-    "find": (
-        c_int,
-        [
-            _handle,
-            POINTER(FindOptions),
-            POINTER(POINTER(Info)),
-            POINTER(c_size_t),
-            _err,
-        ],
-    ),
-    "info_free": (None, [POINTER(Info), c_size_t]),
-    "break": (c_int, [_handle, c_char_p, POINTER(BreakOptions), _err]),
-    "reap": (c_int, [_handle, c_int64, POINTER(c_int64), _err]),
-    "free": (None, [c_void_p]),
-    "stock_open": (c_int, [_out, _handle, POINTER(StockOptions), _err]),
-    "stock_close": (None, [_handle]),
-    "stock_deduct": (
-        c_int,
-        [_handle, _handle, c_char_p, c_char_p, c_int64, _answer, _err],
-    ),
-    "stock_restore": (
-        c_int,
-        [_handle, _handle, c_char_p, c_char_p, c_int64, _answer, _err],
-    ),
-    "stock_set": (
-        c_int,
-        [_handle, _handle, c_char_p, c_char_p, c_int64, _answer, _err],
-    ),
-    "stock_read": (c_int, [_handle, _handle, c_char_p, POINTER(c_int64), _err]),
-    "stock_list": (
-        c_int,
-        [_handle, POINTER(POINTER(StockItem)), POINTER(c_size_t), _err],
-    ),
-    "stock_deduct_many": (
-        c_int,
-        [_handle, _handle, c_char_p, _lines, c_size_t, _answer, _err],
-    ),
-    "stock_restore_many": (
-        c_int,
-        [_handle, _handle, c_char_p, _lines, c_size_t, _answer, _err],
-    ),
-    "stock_reserve": (
-        c_int,
-        [_handle, _handle, c_char_p, _lines, c_size_t, c_int64, _answer, _err],
-    ),
-    "stock_claim": (c_int, [_handle, _handle, c_char_p, _answer, _err]),
-    "stock_cancel": (c_int, [_handle, _handle, c_char_p, _answer, _err]),
-    "stock_expire": (c_int, [_handle, POINTER(c_int64), _err]),
-    "stock_status": (
-        c_int,
-        [_handle, _handle, c_char_p, POINTER(c_int), POINTER(c_int64), _err],
-    ),
-    "stock_reap": (
-        c_int,
-        [_handle, POINTER(StockReapOptions), POINTER(StockReaped), _err],
-    ),
-    "stock_statistics": (None, [_handle, POINTER(StockStats)]),
-    "stock_schema_create": (c_int, [c_char_p, POINTER(Options), _err]),
+# Each function that is used: its result, its name and its arguments.
+_TABLE = """
+text strerror int
+text version
+text driver_info size
+int registry_open out text Options err
+int registry_close handle err
+int registry_stats handle Stats err
+int obtain out handle text err
+int drop handle err
+int acquire handle i64 AcquireOptions err
+int cancel handle err
+int release handle err
+int renew handle u32 err
+bool is_held handle
+i64 remaining_ms handle
+i64 token handle
+- client_id handle text
+int lease_id text handle u32 err
+int request_acquire out handle i64 AcquireOptions int err
+int request_release out handle int err
+int request_status handle
+int request_finish handle err
+int request_abandon handle err
+int acquire_many out size i64 AcquireOptions ints err
+int release_many out size ints err
+int renew_many out size ints err
+- result_clear Result
+int tx_begin out handle err
+int tx_adopt out handle address err
+int tx_commit handle err
+int tx_rollback handle err
+int tx_leave handle err
+int tx_execute handle text Value size Result err
+int tx_lock handle texts size i64 bool ints err
+int tx_lock_row handle Table Value bool i64 err
+int tx_guard handle handle err
+int tx_fence handle Table Value i64 text err
+int tx_version handle Table Value RowVersion err
+int tx_update handle Table Value RowVersion Assignment size RowVersion err
+int once_check handle text err
+int once_record handle err
+int once_schema_create text Options err
+int schema_create text Options int err
+int show handle text Infos err
+int find handle FindOptions Infos sizes err
+- info_free Info size
+int break handle text BreakOptions err
+int reap handle i64 i64s err
+- free address
+int stock_open out handle StockOptions err
+- stock_close handle
+int stock_deduct handle handle text text i64 answer err
+int stock_restore handle handle text text i64 answer err
+int stock_set handle handle text text i64 answer err
+int stock_read handle handle text i64s err
+int stock_list handle Items sizes err
+int stock_deduct_many handle handle text lines size answer err
+int stock_restore_many handle handle text lines size answer err
+int stock_reserve handle handle text lines size i64 answer err
+int stock_claim handle handle text answer err
+int stock_cancel handle handle text answer err
+int stock_expire handle i64s err
+int stock_status handle handle text ints i64s err
+int stock_reap handle StockReapOptions StockReaped err
+- stock_statistics handle StockStats
+int stock_schema_create text Options err
+"""
+_PROTOTYPES: Dict[str, Tuple[Any, List[Any]]] = {
+    name: (_TYPES[result], [_TYPES[word] for word in arguments])
+    for result, name, *arguments in map(str.split, _TABLE.strip().splitlines())
 }
 
 
@@ -518,7 +480,7 @@ def _load() -> ctypes.CDLL:
         for name, (result, arguments) in _PROTOTYPES.items():
             function = getattr(library, "sqlock_" + name)
             function.restype = result
-            function.argtypes = list(arguments)
+            function.argtypes = arguments
     except (OSError, AttributeError) as error:
         raise ImportError(
             f"sqlock: cannot load the C library {path}: {error}; install the"
@@ -579,6 +541,22 @@ def wait_ms(wait: Optional[float]) -> int:
     if wait > 100 * 366 * 86400:
         return FOREVER
     return math.ceil(wait * 1000)
+
+
+def choice(choices: Mapping[str, int], value: str, what: str) -> int:
+    """The number of one of several words."""
+    try:
+        return choices[value]
+    except KeyError:
+        known = ", ".join(choices)
+        raise ValueError(f"{what} must be one of {known}, not {value!r}") from None
+
+
+def number(value: int, what: str) -> int:
+    """A number of an option, of 32 bits."""
+    if not 0 <= value < 2**32:
+        raise ValueError(f"{what} is out of range: {value}")
+    return value
 
 
 Parameter = Union[None, int, str]

@@ -11,11 +11,11 @@ import ctypes
 import os
 import threading
 import weakref
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Awaitable, Callable, Dict, Generic, List
-from typing import Optional, Type, TypeVar
+from typing import Optional, TypeVar
 
 from . import _native
+from ._block import AsyncEnding
 from .errors import Error, LockLost, failure
 from .lease import Lease, Leases, _end_of_block
 
@@ -134,7 +134,7 @@ class Port:
             self._unwatch(watch, key)
 
 
-class AsyncLocking(Generic[Held]):
+class AsyncLocking(AsyncEnding, Generic[Held]):
     """What :meth:`Registry.alock` and :meth:`Registry.alock_many` give: ``async
     with`` acquires it and releases it.  One for each block."""
 
@@ -173,12 +173,7 @@ class AsyncLocking(Generic[Held]):
             self._cancelled = True
             self._task.cancel()
 
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    async def _end_block(self, error: Optional[BaseException]) -> None:
         lease, task, self._task = self._lease, self._task, None
         assert lease is not None and task is not None
         ours = self._cancelled and isinstance(error, asyncio.CancelledError)

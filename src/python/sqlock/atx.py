@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Set
-from typing import Tuple, Type, TypeVar, Union
+from typing import Tuple, TypeVar, Union
 
+from ._block import AsyncEnding
 from .aio import in_thread
-from .errors import Closed, Error
+from .errors import Closed
 from .lease import Lease, Leases
 from .stock import Answer, Stock, StockStats
 from .transaction import Rows, Table, Transaction, Value, Version
@@ -19,7 +20,7 @@ Result = TypeVar("Result")
 _STOCK_THREADS = 16
 
 
-class AsyncTransaction:
+class AsyncTransaction(AsyncEnding):
     """What :meth:`Registry.atransaction` and :meth:`Registry.aadopt` give:
     ``async with`` begins it, and commits it, or rolls it back after an
     exception.  One for each block.
@@ -50,6 +51,12 @@ class AsyncTransaction:
             raise Closed("the transaction has not begun, or has ended")
         return self._tx
 
+    async def _do(
+        self, method: Callable[..., Result], *arguments: object, **options: object
+    ) -> Result:
+        tx = self._must()
+        return await self._run(lambda: method(tx, *arguments, **options))
+
     async def __aenter__(self) -> AsyncTransaction:
         if self._entered:
             raise RuntimeError("call atransaction() for each async with block")
@@ -62,12 +69,7 @@ class AsyncTransaction:
         self._tx = begun
         return self
 
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    async def _end_block(self, error: Optional[BaseException]) -> None:
         tx = self._must()
         try:
             if tx._pointer is None:
@@ -75,35 +77,33 @@ class AsyncTransaction:
             if error is None:
                 await self._run(tx.commit)
             else:
-                await self._run(lambda: _roll_back(tx))
+                await self._run(tx._give_up)
         finally:
             self._tx = None
             self._thread.shutdown(wait=False)
 
     def _give_up(self, tx: Transaction) -> None:
-        self._thread.submit(_roll_back, tx)
+        self._thread.submit(tx._give_up)
 
     async def commit(self) -> None:
         """As :meth:`Transaction.commit`."""
-        await self._run(self._must().commit)
+        await self._do(Transaction.commit)
 
     async def rollback(self) -> None:
         """As :meth:`Transaction.rollback`."""
-        await self._run(self._must().rollback)
+        await self._do(Transaction.rollback)
 
     async def leave(self) -> None:
         """As :meth:`Transaction.leave`."""
-        await self._run(self._must().leave)
+        await self._do(Transaction.leave)
 
     async def execute(self, sql: str, parameters: Sequence[Value] = ()) -> Rows:
         """As :meth:`Transaction.execute`."""
-        tx = self._must()
-        return await self._run(lambda: tx.execute(sql, parameters))
+        return await self._do(Transaction.execute, sql, parameters)
 
     async def guard(self, lease: Union[Lease, Leases]) -> None:
         """As :meth:`Transaction.guard`."""
-        tx = self._must()
-        await self._run(lambda: tx.guard(lease))
+        await self._do(Transaction.guard, lease)
 
     async def lock(
         self,
@@ -114,8 +114,7 @@ class AsyncTransaction:
     ) -> Set[str]:
         """As :meth:`Transaction.lock`.  A task that is cancelled waits for the
         end of ``wait``: give one."""
-        tx = self._must()
-        return await self._run(lambda: tx.lock(names, wait, skip_locked=skip_locked))
+        return await self._do(Transaction.lock, names, wait, skip_locked=skip_locked)
 
     async def lock_row(
         self,
@@ -127,35 +126,24 @@ class AsyncTransaction:
     ) -> None:
         """As :meth:`Transaction.lock_row`.  A task that is cancelled waits for
         the end of ``wait``: give one."""
-        tx = self._must()
-        await self._run(lambda: tx.lock_row(table, key, wait, share=share))
+        await self._do(Transaction.lock_row, table, key, wait, share=share)
 
     async def fence(self, table: Table, key: Value, token: int, owner: str) -> None:
         """As :meth:`Transaction.fence`."""
-        tx = self._must()
-        await self._run(lambda: tx.fence(table, key, token, owner))
+        await self._do(Transaction.fence, table, key, token, owner)
 
     async def version(self, table: Table, key: Value) -> Version:
         """As :meth:`Transaction.version`."""
-        tx = self._must()
-        return await self._run(lambda: tx.version(table, key))
+        return await self._do(Transaction.version, table, key)
 
     async def update(
         self, table: Table, key: Value, expected: Version, values: Mapping[str, Value]
     ) -> Version:
         """As :meth:`Transaction.update`."""
-        tx = self._must()
-        return await self._run(lambda: tx.update(table, key, expected, values))
+        return await self._do(Transaction.update, table, key, expected, values)
 
 
-def _roll_back(tx: Transaction) -> None:
-    try:
-        tx.rollback()
-    except Error:
-        pass  # the server rolls back when it notices that we are gone
-
-
-class AsyncStock:
+class AsyncStock(AsyncEnding):
     """What :meth:`Registry.astock` gives: the operations of :class:`Stock`.
 
     Each runs in one of a few threads of the stock, or in the thread of the
@@ -168,16 +156,22 @@ class AsyncStock:
         self._stock = stock
         self._threads = ThreadPoolExecutor(_STOCK_THREADS, "sqlock stock")
 
-    async def _run(
+    async def _run(self, function: Callable[[], Result]) -> Result:
+        self._stock._must()  # its threads are gone once it is closed
+        return await in_thread(function, submit=self._threads.submit)
+
+    async def _run_in(
         self,
-        function: Callable[[Optional[Transaction]], Result],
-        tx: Optional[AsyncTransaction] = None,
+        tx: Optional[AsyncTransaction],
+        method: Callable[..., Result],
+        *arguments: object,
+        **options: object,
     ) -> Result:
         if tx is not None:
-            own = tx._must()
-            return await tx._run(lambda: function(own))
-        self._stock._must()  # its threads are gone once it is closed
-        return await in_thread(lambda: function(None), submit=self._threads.submit)
+            return await tx._run(
+                functools.partial(method, *arguments, tx=tx._must(), **options)
+            )
+        return await self._run(functools.partial(method, *arguments, **options))
 
     async def close(self) -> None:
         """As :meth:`Stock.close`."""
@@ -190,12 +184,7 @@ class AsyncStock:
     async def __aenter__(self) -> AsyncStock:
         return self
 
-    async def __aexit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    async def _end_block(self, error: Optional[BaseException]) -> None:
         await self.close()
 
     async def deduct(
@@ -207,10 +196,7 @@ class AsyncStock:
         tx: Optional[AsyncTransaction] = None,
     ) -> Answer:
         """As :meth:`Stock.deduct`."""
-        stock = self._stock
-        return await self._run(
-            lambda own: stock.deduct(item, quantity, order=order, tx=own), tx
-        )
+        return await self._run_in(tx, self._stock.deduct, item, quantity, order=order)
 
     async def restore(
         self,
@@ -221,10 +207,7 @@ class AsyncStock:
         tx: Optional[AsyncTransaction] = None,
     ) -> Answer:
         """As :meth:`Stock.restore`."""
-        stock = self._stock
-        return await self._run(
-            lambda own: stock.restore(item, quantity, order=order, tx=own), tx
-        )
+        return await self._run_in(tx, self._stock.restore, item, quantity, order=order)
 
     async def set(
         self,
@@ -235,18 +218,15 @@ class AsyncStock:
         tx: Optional[AsyncTransaction] = None,
     ) -> Answer:
         """As :meth:`Stock.set`."""
-        stock = self._stock
-        return await self._run(
-            lambda own: stock.set(item, quantity, order=order, tx=own), tx
-        )
+        return await self._run_in(tx, self._stock.set, item, quantity, order=order)
 
     async def read(self, item: str, *, tx: Optional[AsyncTransaction] = None) -> int:
         """As :meth:`Stock.read`."""
-        return await self._run(lambda own: self._stock.read(item, tx=own), tx)
+        return await self._run_in(tx, self._stock.read, item)
 
     async def list(self) -> List[Tuple[str, Optional[int]]]:
         """As :meth:`Stock.list`."""
-        return await self._run(lambda own: self._stock.list())
+        return await self._run(self._stock.list)
 
     async def deduct_many(
         self,
@@ -256,10 +236,7 @@ class AsyncStock:
         tx: Optional[AsyncTransaction] = None,
     ) -> Dict[str, Optional[int]]:
         """As :meth:`Stock.deduct_many`."""
-        stock = self._stock
-        return await self._run(
-            lambda own: stock.deduct_many(quantities, order=order, tx=own), tx
-        )
+        return await self._run_in(tx, self._stock.deduct_many, quantities, order=order)
 
     async def restore_many(
         self,
@@ -269,10 +246,7 @@ class AsyncStock:
         tx: Optional[AsyncTransaction] = None,
     ) -> Dict[str, Optional[int]]:
         """As :meth:`Stock.restore_many`."""
-        stock = self._stock
-        return await self._run(
-            lambda own: stock.restore_many(quantities, order=order, tx=own), tx
-        )
+        return await self._run_in(tx, self._stock.restore_many, quantities, order=order)
 
     async def reserve(
         self,
@@ -283,39 +257,36 @@ class AsyncStock:
         tx: Optional[AsyncTransaction] = None,
     ) -> Dict[str, Optional[int]]:
         """As :meth:`Stock.reserve`."""
-        stock = self._stock
-        return await self._run(
-            lambda own: stock.reserve(order, quantities, ttl, tx=own), tx
-        )
+        return await self._run_in(tx, self._stock.reserve, order, quantities, ttl)
 
     async def claim(
         self, order: str, *, tx: Optional[AsyncTransaction] = None
     ) -> Answer:
         """As :meth:`Stock.claim`."""
-        return await self._run(lambda own: self._stock.claim(order, tx=own), tx)
+        return await self._run_in(tx, self._stock.claim, order)
 
     async def cancel(
         self, order: str, *, tx: Optional[AsyncTransaction] = None
     ) -> Answer:
         """As :meth:`Stock.cancel`."""
-        return await self._run(lambda own: self._stock.cancel(order, tx=own), tx)
+        return await self._run_in(tx, self._stock.cancel, order)
 
     async def expire(self) -> int:
         """As :meth:`Stock.expire`."""
-        return await self._run(lambda own: self._stock.expire())
+        return await self._run(self._stock.expire)
 
     async def status(
         self, order: str, *, tx: Optional[AsyncTransaction] = None
     ) -> Tuple[str, float]:
         """As :meth:`Stock.status`."""
-        return await self._run(lambda own: self._stock.status(order, tx=own), tx)
+        return await self._run_in(tx, self._stock.status, order)
 
     async def reap(
         self, retention: Optional[float] = None, *, dry_run: bool = False
     ) -> Tuple[int, int]:
         """As :meth:`Stock.reap`."""
         stock = self._stock
-        return await self._run(lambda own: stock.reap(retention, dry_run=dry_run))
+        return await self._run(lambda: stock.reap(retention, dry_run=dry_run))
 
     @property
     def stats(self) -> StockStats:

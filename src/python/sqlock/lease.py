@@ -6,11 +6,11 @@ import ctypes
 import logging
 import threading
 import weakref
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Optional
-from typing import Sequence, Type
+from typing import Sequence
 
 from . import _native
+from ._block import Block
 from .errors import Error, LockExpired, LockLost, failure
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def acquire_options(
     )
 
 
-class Lease:
+class Lease(Block):
     """A lock that is held until it is released or its lease is over.
 
     Ask :meth:`check` or :attr:`remaining` before each side effect.  A ``with``
@@ -251,14 +251,17 @@ class Lease:
         try:
             handle.call("release")
         except Error as error:
-            if error.name in ("EINUSE", "EFORK"):
-                raise  # it is held as before
-            self._handle = None
+            self._released(error)
             raise
         except BaseException:
             self._abandon()
             raise
-        self._handle = None
+        self._released()
+
+    def _released(self, error: Optional[BaseException] = None) -> None:
+        """Let go of the handle, unless that error says that it holds still."""
+        if not isinstance(error, Error) or error.name not in ("EINUSE", "EFORK"):
+            self._handle = None
 
     @property
     def _is_released(self) -> bool:
@@ -279,30 +282,17 @@ class Lease:
                     "request_release", request, handle.pointer, done
                 )
             )
-        except Error as error:
-            if error.name in ("EINUSE", "EFORK"):
-                raise  # it is held as before
-            self._handle = None
+        except BaseException as error:
+            self._released(error)
             raise
-        except BaseException:
-            self._handle = None
-            raise
-        self._handle = None
+        self._released()
 
     def record_done(self) -> None:
         """Record that what this lock stands for is done, once and for all, in a
         transaction that guards the lease; see :meth:`Registry.is_done`."""
         self._must().call("once_record")
 
-    def __enter__(self) -> Lease:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def _end_block(self, error: Optional[BaseException]) -> None:
         if self._handle is None:
             return  # the block has released it
         try:
@@ -321,7 +311,7 @@ def _end_of_block(name: str, came: Error, error: Optional[BaseException]) -> Non
     log.warning("the release of %r came to: %s", name, came)
 
 
-class Leases(Sequence["Lease"]):
+class Leases(Block, Sequence["Lease"]):
     """Several locks that were taken together, in one statement."""
 
     def __init__(
@@ -421,15 +411,7 @@ class Leases(Sequence["Lease"]):
         if leases:
             self._registry._call(name, pointers, len(leases), results)
 
-    def __enter__(self) -> Leases:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def _end_block(self, error: Optional[BaseException]) -> None:
         try:
             self.release()
         except Error as came:

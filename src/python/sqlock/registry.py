@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import logging
@@ -10,11 +11,11 @@ import os
 import select
 import threading
 import weakref
-from types import TracebackType
-from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional
-from typing import Sequence, Set, Tuple, Type, TypeVar
+from typing import Any, Callable, Dict, Generic, Iterator, List, NamedTuple, Optional
+from typing import Sequence, Set, Tuple, TypeVar
 
 from . import _native
+from ._block import Block, Ending
 from .aio import AsyncLocking, Port, in_thread
 from .atx import AsyncStock, AsyncTransaction
 from .errors import Busy, Closed, InUse, NotFound, call, failure
@@ -111,14 +112,6 @@ def _times(times: _native.Times) -> Times:
     return Times(times.count, times.sum_us / 1e6, list(zip(bounds, times.buckets)))
 
 
-def _choice(choices: Dict[str, int], value: str, what: str) -> int:
-    try:
-        return choices[value]
-    except KeyError:
-        known = ", ".join(choices)
-        raise ValueError(f"{what} must be one of {known}, not {value!r}") from None
-
-
 def _eventfd() -> int:
     """A descriptor that becomes readable when 8 bytes are written to it."""
     # os.eventfd() came with Python 3.10.
@@ -157,7 +150,7 @@ def _log_event(context: Any, pointer: Any) -> None:
 _LOG_EVENT = _native.EVENT_FN(_log_event)
 
 
-class Locking(Generic[Held]):
+class Locking(Ending, Generic[Held]):
     """What :meth:`Registry.lock` gives: ``with`` acquires it and releases it.
 
     It may be used again after it has ended, but not within itself: each owner
@@ -179,16 +172,11 @@ class Locking(Generic[Held]):
             raise
         return held
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def _end_block(self, error: Optional[BaseException]) -> None:
         held, self._held = self._held, None
         self._busy.release()
         if held is not None:
-            held.__exit__(kind, error, trace)
+            held._end_block(error)
 
 
 class _Uses:
@@ -227,7 +215,7 @@ def _close_at_exit(pointer: int, pid: int, uses: _Uses) -> None:
         _native.function("registry_close")(pointer, None)
 
 
-class Registry:
+class Registry(Block):
     """A table of locks in one database; :func:`sqlock.open` opens it.
 
     It may be used from any thread, and from any number of asyncio loops.  Each
@@ -305,15 +293,7 @@ class Registry:
             finally:
                 self._port.wake()
 
-    def __enter__(self) -> Registry:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def _end_block(self, error: Optional[BaseException]) -> None:
         self.close()
 
     # -------------------------------------------------------------- locks --
@@ -340,18 +320,8 @@ class Registry:
         A lease that was lost raises :class:`LockLost` at the end of the block,
         unless the block has raised something itself.
         """
-        return Locking(
-            lambda: self.acquire(
-                name,
-                wait,
-                ttl=ttl,
-                auto_renew=auto_renew,
-                max_hold=max_hold,
-                fenced=fenced,
-                fail_fast=fail_fast,
-                on_lost=on_lost,
-            )
-        )
+        given = _given(locals(), "self")
+        return Locking(lambda: self.acquire(**given))
 
     def acquire(
         self,
@@ -382,19 +352,27 @@ class Registry:
         options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         lease = Lease(self, name, on_lost)
         handle = lease._must()
-        self._uses.waiting.add(handle.pointer)
-        try:
+        with self._taking(lease):
             if wait_ms == 0 or not _gets_signals():
                 handle.call("acquire", wait_ms, _native.byref(options))
             else:
                 self._acquire_by_request(handle, wait_ms, options)
             lease._granted()
+        return lease
+
+    @contextlib.contextmanager
+    def _taking(self, *leases: Lease) -> Iterator[None]:
+        """Let close() end the wait for them, and an exception leave none held."""
+        pointers = [lease._must().pointer for lease in leases]
+        self._uses.waiting.update(pointers)
+        try:
+            yield
         except BaseException:
-            lease._abandon()
+            for lease in leases:
+                lease._abandon()
             raise
         finally:
-            self._uses.waiting.discard(handle.pointer)
-        return lease
+            self._uses.waiting.difference_update(pointers)
 
     def try_acquire(self, name: str, **options: Any) -> Optional[Lease]:
         """Take the lock if it is free, with the options of :meth:`acquire`;
@@ -457,19 +435,8 @@ class Registry:
         on_lost: Optional[OnLost] = None,
     ) -> Locking[Leases]:
         """As :meth:`lock`, of several locks; see :meth:`acquire_many`."""
-        return Locking(
-            lambda: self.acquire_many(
-                names,
-                wait,
-                ttl=ttl,
-                auto_renew=auto_renew,
-                max_hold=max_hold,
-                fenced=fenced,
-                fail_fast=fail_fast,
-                partial=partial,
-                on_lost=on_lost,
-            )
-        )
+        given = _given(locals(), "self")
+        return Locking(lambda: self.acquire_many(**given))
 
     def acquire_many(
         self,
@@ -504,9 +471,6 @@ class Registry:
         leases = Leases(self, names, on_lost)
         pointers = leases._pointers(leases._all)
         results = (ctypes.c_int * len(names))()
-        handles = [lease._must() for lease in leases._all]
-        for handle in handles:
-            self._uses.waiting.add(handle.pointer)
 
         def take() -> None:
             self._call(
@@ -518,23 +482,16 @@ class Registry:
                 results,
             )
 
-        try:
-            if wait_ms == 0 or not _gets_signals():
-                take()
-            else:
-                _in_thread(take, options)
+        with self._taking(*leases._all):
+            try:
+                if wait_ms == 0 or not _gets_signals():
+                    take()
+                else:
+                    _in_thread(take, options)
+            except Busy:
+                if not options.partial:
+                    raise
             leases._keep(list(results))
-        except Busy:
-            if not options.partial:
-                leases._abandon()
-                raise
-            leases._keep(list(results))
-        except BaseException:
-            leases._abandon()
-            raise
-        finally:
-            for handle in handles:
-                self._uses.waiting.discard(handle.pointer)
         return leases
 
     # ------------------------------------------------------------ asyncio --
@@ -561,20 +518,8 @@ class Registry:
         A lease that is lost cancels what the block awaits, and the block ends
         with :class:`LockLost`; ``cancel_on_loss=False`` leaves it running.
         """
-        return AsyncLocking(
-            self,
-            lambda: self.aacquire(
-                name,
-                wait,
-                ttl=ttl,
-                auto_renew=auto_renew,
-                max_hold=max_hold,
-                fenced=fenced,
-                fail_fast=fail_fast,
-                on_lost=on_lost,
-            ),
-            cancel_on_loss,
-        )
+        given = _given(locals(), "self", "cancel_on_loss")
+        return AsyncLocking(self, lambda: self.aacquire(**given), cancel_on_loss)
 
     async def aacquire(
         self,
@@ -594,8 +539,7 @@ class Registry:
         options = acquire_options(ttl, auto_renew, max_hold, fenced, fail_fast)
         lease = Lease(self, name, on_lost)
         handle = lease._must()
-        self._uses.waiting.add(handle.pointer)
-        try:
+        with self._taking(lease):
             await self._port.run(
                 lambda request, done: self._call(
                     "request_acquire",
@@ -607,11 +551,6 @@ class Registry:
                 )
             )
             lease._granted()
-        except BaseException:
-            lease._abandon()
-            raise
-        finally:
-            self._uses.waiting.discard(handle.pointer)
         return lease
 
     def alock_many(
@@ -632,21 +571,8 @@ class Registry:
         :meth:`alock`: the loss of one lock ends the block.  Each call waits in
         a thread of its own, because the library has no request of many
         locks."""
-        return AsyncLocking(
-            self,
-            lambda: self.aacquire_many(
-                names,
-                wait,
-                ttl=ttl,
-                auto_renew=auto_renew,
-                max_hold=max_hold,
-                fenced=fenced,
-                fail_fast=fail_fast,
-                partial=partial,
-                on_lost=on_lost,
-            ),
-            cancel_on_loss,
-        )
+        given = _given(locals(), "self", "cancel_on_loss")
+        return AsyncLocking(self, lambda: self.aacquire_many(**given), cancel_on_loss)
 
     async def aacquire_many(
         self,
@@ -728,18 +654,7 @@ class Registry:
     ) -> Stock:
         """Open a stock that never oversells: ours, or the application's table
         by its name and columns.  See :class:`Stock`."""
-        return Stock(
-            self,
-            strategy,
-            table=table,
-            item_column=item_column,
-            quantity_column=quantity_column,
-            version_column=version_column,
-            buckets=buckets,
-            batch=batch,
-            attempts=attempts,
-            deadline=deadline,
-        )
+        return Stock(self, **_given(locals(), "self"))
 
     def is_done(self, name: str) -> bool:
         """Whether :meth:`Lease.record_done` has been called for that name."""
@@ -784,7 +699,7 @@ class Registry:
             all_regions=all_regions,
             waiters=waiters,
             limit=limit,
-            sort=_choice(_SORTS, sort, "sort"),
+            sort=_native.choice(_SORTS, sort, "sort"),
         )
         rows = ctypes.POINTER(_native.Info)()
         count = ctypes.c_size_t()
@@ -843,6 +758,12 @@ class Registry:
         retention_ms = _native.milliseconds(retention, "retention", 2**62)
         self._call("reap", self._pointer, retention_ms, _native.byref(removed))
         return removed.value
+
+
+def _given(arguments: Dict[str, Any], *others: str) -> Dict[str, Any]:
+    """The arguments of a function, by its locals(), that it hands on by name:
+    all but those."""
+    return {name: one for name, one in arguments.items() if name not in others}
 
 
 def _gets_signals() -> bool:
@@ -908,47 +829,39 @@ def _rows(rows: Any, count: int) -> List[LockInfo]:
         _native.function("info_free")(rows, count)
 
 
-def _options(
-    region: Optional[str] = None,
-    table_prefix: Optional[str] = None,
-    ttl: Optional[float] = None,
-    margin: Optional[float] = None,
-    note: Optional[str] = None,
-    pool_size: int = 0,
-    connect_timeout: Optional[float] = None,
-    statement_timeout: Optional[float] = None,
-    poll: Optional[float] = None,
-    renew_period: Optional[float] = None,
-    handoff_limit: int = 0,
-    key_rule: str = "current",
-    peer_ttl: Optional[float] = None,
-    observe_before_steal: bool = False,
-    waiting: str = "auto",
-) -> _native.Options:
-    for what, number in (("pool_size", pool_size), ("handoff_limit", handoff_limit)):
-        if not 0 <= number < 2**32:
-            raise ValueError(f"{what} is out of range: {number}")
-    return _native.Options(
-        region=_native.text(region, "region"),
-        table_prefix=_native.text(table_prefix, "table_prefix"),
-        ttl_ms=_native.milliseconds(ttl, "ttl"),
-        margin_ms=_native.milliseconds(margin, "margin"),
-        holder_note=_native.text(note, "note"),
-        pool_size=pool_size,
-        ownership=_native.OWNED_BY_HANDLE,
-        key_rule=_choice(_KEY_RULES, key_rule, "key_rule"),
-        peer_ttl_ms=_native.milliseconds(peer_ttl, "peer_ttl"),
-        connect_timeout_ms=_native.milliseconds(connect_timeout, "connect_timeout"),
-        statement_timeout_ms=_native.milliseconds(
-            statement_timeout, "statement_timeout"
-        ),
-        poll_ms=_native.milliseconds(poll, "poll"),
-        renew_period_ms=_native.milliseconds(renew_period, "renew_period"),
-        observe_before_steal=bool(observe_before_steal),
-        on_event=_LOG_EVENT,
-        handoff_limit=handoff_limit,
-        waiting=_choice(_WAITING, waiting, "waiting"),
-    )
+Conversion = Callable[[Any, str], Any]
+
+
+def _one_of(choices: Dict[str, int]) -> Conversion:
+    return lambda value, what: _native.choice(choices, value, what)
+
+
+# Each option of open(): the field that it is for, and how it gets there.
+_OPTIONS: Dict[str, Tuple[str, Conversion]] = {
+    "region": ("region", _native.text),
+    "table_prefix": ("table_prefix", _native.text),
+    "ttl": ("ttl_ms", _native.milliseconds),
+    "margin": ("margin_ms", _native.milliseconds),
+    "note": ("holder_note", _native.text),
+    "pool_size": ("pool_size", _native.number),
+    "connect_timeout": ("connect_timeout_ms", _native.milliseconds),
+    "statement_timeout": ("statement_timeout_ms", _native.milliseconds),
+    "poll": ("poll_ms", _native.milliseconds),
+    "renew_period": ("renew_period_ms", _native.milliseconds),
+    "handoff_limit": ("handoff_limit", _native.number),
+    "key_rule": ("key_rule", _one_of(_KEY_RULES)),
+    "peer_ttl": ("peer_ttl_ms", _native.milliseconds),
+    "observe_before_steal": ("observe_before_steal", lambda value, _: bool(value)),
+    "waiting": ("waiting", _one_of(_WAITING)),
+}
+
+
+def _options(**given: Any) -> _native.Options:
+    options = _native.Options(ownership=_native.OWNED_BY_HANDLE, on_event=_LOG_EVENT)
+    for name, value in given.items():
+        field, converted = _OPTIONS[name]
+        setattr(options, field, converted(value, name))
+    return options
 
 
 def open(
@@ -988,23 +901,8 @@ def open(
     the logger ``sqlock``; its records have ``sqlock_event``, ``sqlock_lock``,
     ``sqlock_key``, ``sqlock_token`` and ``sqlock_code``.
     """
-    options = _options(
-        region,
-        table_prefix,
-        ttl,
-        margin,
-        note,
-        pool_size,
-        connect_timeout,
-        statement_timeout,
-        poll,
-        renew_period,
-        handoff_limit,
-        key_rule,
-        peer_ttl,
-        observe_before_steal,
-        waiting,
-    )
+    given = _given(locals(), "url")
+    options = _options(**given)
     out = ctypes.c_void_p()
     call(
         "registry_open",
@@ -1026,7 +924,7 @@ def create_schema(
         "schema_create",
         _native.text(url, "url"),
         _native.byref(options),
-        _choice(_LAYOUTS, layout, "layout"),
+        _native.choice(_LAYOUTS, layout, "layout"),
     )
 
 

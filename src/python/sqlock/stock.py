@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
-from typing import Tuple, Type
+from typing import Tuple
 
 from . import _native
+from ._block import Block
 from .errors import Closed, Insufficient, failure
 from .transaction import Transaction
 
@@ -52,7 +52,7 @@ class StockStats(NamedTuple):
     rebalances: int
 
 
-class Stock:
+class Stock(Block):
     """A table of items and quantities; :meth:`Registry.stock` opens it.
 
     What is asked for is deducted entirely or not at all.  An ``order`` names one
@@ -81,12 +81,8 @@ class Stock:
     ) -> None:
         self._pointer: Optional[int] = None
         self._registry = registry
-        if strategy not in _STRATEGIES:
-            raise ValueError(
-                f"strategy must be one of {', '.join(_STRATEGIES)}, not {strategy!r}"
-            )
         options = _native.StockOptions(
-            strategy=_STRATEGIES[strategy],
+            strategy=_native.choice(_STRATEGIES, strategy, "strategy"),
             table=_native.text(table, "table"),
             item_column=_native.text(item_column, "item_column"),
             quantity_column=_native.text(quantity_column, "quantity_column"),
@@ -116,15 +112,7 @@ class Stock:
             self._registry._uses.stocks.discard(pointer)
             self._registry._ask("stock_close", pointer)
 
-    def __enter__(self) -> Stock:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def _end_block(self, error: Optional[BaseException]) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -138,6 +126,11 @@ class Stock:
     def _call(self, name: str, *arguments: object) -> None:
         self._registry._call("stock_" + name, self._must(), *arguments)
 
+    def _call_in(
+        self, tx: Optional[Transaction], name: str, *arguments: object
+    ) -> None:
+        self._call(name, tx._must() if tx is not None else None, *arguments)
+
     # ---------------------------------------------------------- one of them --
 
     def _change(
@@ -150,9 +143,9 @@ class Stock:
     ) -> Answer:
         answer = _native.StockAnswer()
         try:
-            self._call(
+            self._call_in(
+                tx,
                 name,
-                tx._must() if tx is not None else None,
                 _native.text(order, "order"),
                 _native.text(item, "item"),
                 _quantity(quantity),
@@ -200,9 +193,9 @@ class Stock:
     def read(self, item: str, *, tx: Optional[Transaction] = None) -> int:
         """The quantity of an item."""
         quantity = ctypes.c_int64()
-        self._call(
+        self._call_in(
+            tx,
             "read",
-            tx._must() if tx is not None else None,
             _native.text(item, "item"),
             _native.byref(quantity),
         )
@@ -241,9 +234,9 @@ class Stock:
             )
         answer = _native.StockAnswer()
         try:
-            self._call(
+            self._call_in(
+                tx,
                 name,
-                tx._must() if tx is not None else None,
                 _native.text(order, "order"),
                 lines,
                 len(quantities),
@@ -293,9 +286,9 @@ class Stock:
 
     def _decide(self, name: str, order: str, tx: Optional[Transaction]) -> Answer:
         answer = _native.StockAnswer()
-        self._call(
+        self._call_in(
+            tx,
             name,
-            tx._must() if tx is not None else None,
             _native.text(order, "order"),
             _native.byref(answer),
         )
@@ -323,9 +316,9 @@ class Stock:
         expired), and the seconds that it has left."""
         state = ctypes.c_int()
         remaining = ctypes.c_int64()
-        self._call(
+        self._call_in(
+            tx,
             "status",
-            tx._must() if tx is not None else None,
             _native.text(order, "order"),
             _native.byref(state),
             _native.byref(remaining),

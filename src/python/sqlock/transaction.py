@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
-from typing import Sequence, Set, Tuple, Type, Union
+from typing import Sequence, Set, Tuple, Union
 
 from . import _native
+from ._block import Block
 from .errors import Busy, Closed, Error, NotSupported
 from .lease import Lease, Leases
 
@@ -47,16 +47,11 @@ class Table(NamedTuple):
     fence_owner_column: Optional[str] = None
 
     def _native(self) -> _native.Table:
-        if self.version_kind not in _KINDS:
-            raise ValueError(
-                f"version_kind must be one of {', '.join(_KINDS)}, not"
-                f" {self.version_kind!r}"
-            )
         return _native.Table(
             name=_native.text(self.name, "the name of a table"),
             key_column=_native.text(self.key_column, "key_column"),
             version_column=_native.text(self.version_column, "version_column"),
-            version_kind=_KINDS[self.version_kind],
+            version_kind=_native.choice(_KINDS, self.version_kind, "version_kind"),
             fence_column=_native.text(self.fence_column, "fence_column"),
             fence_owner_column=_native.text(
                 self.fence_owner_column, "fence_owner_column"
@@ -79,7 +74,7 @@ def _version_from(version: _native.RowVersion) -> Version:
     return str(version.text.decode("utf-8", "replace"))
 
 
-class Transaction:
+class Transaction(Block):
     """A transaction on a connection of the registry, or on the application's.
 
     ``with`` commits it at its end, or rolls it back after an exception.  It
@@ -137,20 +132,15 @@ class Transaction:
             raise
         self._over()
 
-    def __enter__(self) -> Transaction:
-        return self
-
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        trace: Optional[TracebackType],
-    ) -> None:
+    def _end_block(self, error: Optional[BaseException]) -> None:
         if self._pointer is None:
             return
         if error is None:
             self.commit()
-            return
+        else:
+            self._give_up()
+
+    def _give_up(self) -> None:
         try:
             self.rollback()
         except Error:
@@ -158,10 +148,7 @@ class Transaction:
 
     def __del__(self) -> None:
         if self._pointer is not None and not self._registry._is_over():
-            try:
-                self.rollback()
-            except Error:
-                pass
+            self._give_up()
 
     # ---------------------------------------------------------- statements --
 
@@ -236,8 +223,7 @@ class Transaction:
         """Lock a row FOR UPDATE, or FOR SHARE, until the transaction ends."""
         self._call(
             "tx_lock_row",
-            _native.byref(table._native()),
-            _native.byref(_native.value_of(key)),
+            *_row(table, key),
             share,
             _native.wait_ms(wait),
         )
@@ -247,8 +233,7 @@ class Transaction:
         the owner; :class:`Conflict` if it has had a greater token."""
         self._call(
             "tx_fence",
-            _native.byref(table._native()),
-            _native.byref(_native.value_of(key)),
+            *_row(table, key),
             token,
             _native.text(owner, "owner"),
         )
@@ -258,8 +243,7 @@ class Transaction:
         version = _native.RowVersion()
         self._call(
             "tx_version",
-            _native.byref(table._native()),
-            _native.byref(_native.value_of(key)),
+            *_row(table, key),
             _native.byref(version),
         )
         return _version_from(version)
@@ -277,14 +261,18 @@ class Transaction:
         following = _native.RowVersion()
         self._call(
             "tx_update",
-            _native.byref(table._native()),
-            _native.byref(_native.value_of(key)),
+            *_row(table, key),
             _native.byref(_version_of(expected)),
             assignments,
             len(values),
             _native.byref(following),
         )
         return _version_from(following)
+
+
+def _row(table: Table, key: Value) -> Tuple[Any, Any]:
+    """A row as the library takes it."""
+    return _native.byref(table._native()), _native.byref(_native.value_of(key))
 
 
 def _cell(cell: _native.Value) -> Value:
