@@ -1,7 +1,9 @@
 """What the tests of the Python package share: a registry on each database."""
 
+import asyncio
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -85,6 +87,33 @@ def lose(registry, name):
     """Let the holder of a lock lose it, from outside."""
     row = registry.show(name)
     registry.break_lock(name, client_id=row.client_id, reason="test", now=True)
+
+
+chance = random.Random(16)
+
+
+async def moment(part):
+    """At most that part of a second."""
+    await asyncio.sleep(chance.random() / part)
+
+
+async def cancel_after_moment(work, part):
+    """Cancel a task at some stage: before, while and after it does its work."""
+    task = asyncio.create_task(work)
+    await moment(part)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        pass
+
+
+async def cancel_all(tasks):
+    """Cancel tasks that wait; each ends by that."""
+    for task in tasks:
+        task.cancel()
+    for came in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(came, asyncio.CancelledError)
 
 
 class Program:

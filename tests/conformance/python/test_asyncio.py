@@ -1,12 +1,11 @@
 """Locks by task of asyncio: exclusion, cancellation, losses."""
 
 import asyncio
-import random
 
 import pytest
 
 import sqlock
-from conftest import lose
+from conftest import cancel_after_moment, cancel_all, lose, moment
 
 
 def test_tasks_never_overlap(registry, name, counter):
@@ -58,10 +57,7 @@ def test_a_cancelled_wait_leaves_no_lock(registry, other, name):
         held = await registry.aacquire(name)
         tasks = [asyncio.create_task(wait()) for _ in range(5)]
         await asyncio.sleep(0)
-        for task in tasks:
-            task.cancel()
-        for came in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(came, asyncio.CancelledError)
+        await cancel_all(tasks)
         await held.arelease()
         # Nobody else is left to get it.
         await (await registry.aacquire(name, 0)).arelease()
@@ -72,21 +68,14 @@ def test_a_cancelled_wait_leaves_no_lock(registry, other, name):
 
 def test_whenever_a_task_is_cancelled_no_lock_is_left(registry, other, name):
     """At every stage: before, while and after it is granted or released."""
-    chance = random.Random(16)
 
     async def hold():
         async with registry.alock(name):
-            await asyncio.sleep(chance.random() / 500)
+            await moment(500)
 
     async def main():
         for _ in range(60):
-            task = asyncio.create_task(hold())
-            await asyncio.sleep(chance.random() / 200)
-            task.cancel()
-            try:
-                await task
-            except asyncio.CancelledError:
-                pass
+            await cancel_after_moment(hold(), 200)
 
     asyncio.run(main())
     # One that was left is renewed for ever.

@@ -1,14 +1,13 @@
 """In asyncio: many locks at once, transactions, stock."""
 
 import asyncio
-import random
 import threading
 import time
 
 import pytest
 
 import sqlock
-from conftest import lose
+from conftest import cancel_after_moment, cancel_all, lose, moment
 
 
 def test_crosswise_sets_end_and_never_overlap(registry, name):
@@ -75,22 +74,15 @@ def test_the_loop_goes_on_while_many_are_waited_for(registry, other, name):
 
 def test_whenever_a_task_is_cancelled_it_gives_many_back(registry, other, name):
     """At every stage: before, while and after they are granted or released."""
-    chance = random.Random(16)
     names = [f"{name}/{i}" for i in range(3)]
 
     async def hold():
         async with registry.alock_many(names):
-            await asyncio.sleep(chance.random() / 500)
+            await moment(500)
 
     async def main():
         for _ in range(40):
-            task = asyncio.create_task(hold())
-            await asyncio.sleep(chance.random() / 200)
-            task.cancel()
-            try:
-                await task
-            except asyncio.CancelledError:
-                pass
+            await cancel_after_moment(hold(), 200)
 
     asyncio.run(main())
     for one in names:
@@ -106,10 +98,7 @@ def test_a_cancelled_wait_for_many_ends(registry, other, name):
     async def main():
         tasks = [asyncio.create_task(wait()) for _ in range(5)]
         await asyncio.sleep(0.05)
-        for task in tasks:
-            task.cancel()
-        for came in await asyncio.gather(*tasks, return_exceptions=True):
-            assert isinstance(came, asyncio.CancelledError)
+        await cancel_all(tasks)
 
     with other.lock(name):
         asyncio.run(main())
@@ -250,18 +239,13 @@ def test_a_cancelled_task_rolls_back_after_its_statement(registry, other, name):
 
 
 def test_tasks_cancelled_as_they_begin_leave_no_transaction(registry, name):
-    chance = random.Random(16)
-
     async def hold():
         async with registry.atransaction() as tx:
             await tx.execute("SELECT 1")
 
     async def main():
         for _ in range(30):
-            task = asyncio.create_task(hold())
-            await asyncio.sleep(chance.random() / 300)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await cancel_after_moment(hold(), 300)
 
     asyncio.run(main())
     # Those of tasks that were cancelled at once end in the background.
@@ -334,17 +318,12 @@ def test_orders_in_asyncio(registry, name):
 
 
 def test_an_order_that_was_cancelled_is_asked_for_again(registry, name):
-    chance = random.Random(16)
-
     async def main():
         async with await registry.astock() as stock:
             await stock.set(name, 100)
             for number in range(20):
                 order = f"{name}/{number}"
-                task = asyncio.create_task(stock.deduct(name, order=order))
-                await asyncio.sleep(chance.random() / 300)
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await cancel_after_moment(stock.deduct(name, order=order), 300)
                 await stock.deduct(name, order=order)
             assert await stock.read(name) == 80
 
