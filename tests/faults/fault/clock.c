@@ -47,32 +47,29 @@ static void step_to(int ms)
                         PATIENCE_MS);
 }
 
+/* Losses that were told of a lock, and the last code. */
+struct told {
+    atomic_int times;
+    atomic_int code;
+};
+
 /* Two renewed locks, the second one of which is fenced. */
 struct scene {
     sqlock_registry *registry;
     sqlock_lock *plain;
     sqlock_lock *fenced;
-    atomic_int told[2];
-    atomic_int codes[2];
+    struct told plain_told;
+    struct told fenced_told;
     atomic_int reports; /* of a step */
 };
 
-static void on_plain_lost(void *context, sqlock_lock *lock, int code)
+static void on_lost(void *context, sqlock_lock *lock, int code)
 {
-    struct scene *scene = context;
+    struct told *told = context;
 
     (void)lock;
-    atomic_store(&scene->codes[0], code);
-    (void)atomic_fetch_add(&scene->told[0], 1);
-}
-
-static void on_fenced_lost(void *context, sqlock_lock *lock, int code)
-{
-    struct scene *scene = context;
-
-    (void)lock;
-    atomic_store(&scene->codes[1], code);
-    (void)atomic_fetch_add(&scene->told[1], 1);
+    atomic_store(&told->code, code);
+    (void)atomic_fetch_add(&told->times, 1);
 }
 
 static void log_line(void *context, const sqlock_event *event)
@@ -101,12 +98,12 @@ static void begin_scene(struct scene *scene)
     scene->plain = lock_obtain(scene->registry, stage.names[0]);
     scene->fenced = lock_obtain(scene->registry, stage.names[1]);
     acquire.auto_renew = true;
-    acquire.lost_context = scene;
-    acquire.on_lost = on_plain_lost;
+    acquire.on_lost = on_lost;
+    acquire.lost_context = &scene->plain_told;
     rc = sqlock_acquire(scene->plain, 0, &acquire, &stage.a.err);
     assert_lock_ok(rc, &stage.a.err);
     acquire.fenced = true;
-    acquire.on_lost = on_fenced_lost;
+    acquire.lost_context = &scene->fenced_told;
     rc = sqlock_acquire(scene->fenced, 0, &acquire, &stage.a.err);
     assert_lock_ok(rc, &stage.a.err);
 }
@@ -127,7 +124,7 @@ static void end_scene(struct scene *scene, int expected)
     int rc;
 
     /* the fenced one has come through: its token guards the writes */
-    assert_int_equal(atomic_load(&scene->told[1]), 0);
+    assert_int_equal(atomic_load(&scene->fenced_told.times), 0);
     assert_true(sqlock_is_held(scene->fenced));
     rc = sqlock_release(scene->plain, &stage.a.err);
     assert_code(expected, rc, &stage.a.err);
@@ -147,8 +144,8 @@ static void check_step(int ms)
     begin_scene(&scene);
     await_renewals(3);
     step_to(ms);
-    assert_becomes_true(atomic_load(&scene.told[0]) == 1, PATIENCE_MS);
-    assert_int_equal(atomic_load(&scene.codes[0]), SQLOCK_ELOST);
+    assert_becomes_true(atomic_load(&scene.plain_told.times) == 1, PATIENCE_MS);
+    assert_int_equal(atomic_load(&scene.plain_told.code), SQLOCK_ELOST);
     assert_false(sqlock_is_held(scene.plain));
     assert_int_equal(atomic_load(&scene.reports), 1);
     await_renewals(2);
@@ -179,7 +176,7 @@ static void test_F15_a_step_within_the_margin_ends_nothing(void **state)
     await_renewals(3);
     step_to(0);
     await_renewals(3);
-    assert_int_equal(atomic_load(&scene.told[0]), 0);
+    assert_int_equal(atomic_load(&scene.plain_told.times), 0);
     assert_int_equal(atomic_load(&scene.reports), 0);
     assert_true(sqlock_is_held(scene.plain));
     end_scene(&scene, 0);
@@ -196,8 +193,9 @@ static void test_F15_a_clock_set_beyond_the_lease_is_told(void **state)
     begin_scene(&scene);
     await_renewals(3);
     step_to(CLOCK_TTL_MS + BEYOND_MS);
-    assert_becomes_true(atomic_load(&scene.told[0]) == 1, PATIENCE_MS);
-    assert_becomes_true(atomic_load(&scene.told[1]) == 1, PATIENCE_MS);
+    assert_becomes_true(atomic_load(&scene.plain_told.times) == 1, PATIENCE_MS);
+    assert_becomes_true(atomic_load(&scene.fenced_told.times) == 1,
+                        PATIENCE_MS);
     assert_false(sqlock_is_held(scene.plain));
     assert_false(sqlock_is_held(scene.fenced));
     assert_lock_ok(party_acquire(&stage.b, 0, 0), &stage.b.err);

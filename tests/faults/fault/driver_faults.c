@@ -38,15 +38,19 @@ static int lost_at(enum fault_point point)
 
 /* ---------------------------------------------------------------- SQLite -- */
 
-static void arm_broken(enum fault_point point, enum op op)
+static void arm_broken(const struct fault *fault, enum fault_point point,
+                       enum op op)
 {
+    (void)fault;
     (void)op;
     arm(point, point == FAULT_SENT ? SQLOCK_EUNCERTAIN : SQLOCK_EUNREACHABLE, 0,
         NULL);
 }
 
-static void arm_stalled(enum fault_point point, enum op op)
+static void arm_stalled(const struct fault *fault, enum fault_point point,
+                        enum op op)
 {
+    (void)fault;
     (void)op;
     arm(point, 0, DELAY_MS, NULL);
 }
@@ -66,8 +70,10 @@ static void forbid_writing(void *context)
     (void)setrlimit(RLIMIT_FSIZE, &none);
 }
 
-static void arm_io_error(enum fault_point point, enum op op)
+static void arm_io_error(const struct fault *fault, enum fault_point point,
+                         enum op op)
 {
+    (void)fault;
     (void)op;
     (void)getrlimit(RLIMIT_FSIZE, &file_size);
     arm(point, lost_at(point), 0, forbid_writing);
@@ -92,10 +98,11 @@ static void lock_file(void *context)
     assert_int_equal(sql_begin(&locker), 0);
 }
 
-static void arm_locked(enum fault_point point, enum op op)
+static void arm_locked(const struct fault *fault, enum fault_point point,
+                       enum op op)
 {
     (void)op;
-    arm(point, lost_at(point), 0, lock_file);
+    arm(point, lost_at(point), 0, fault->hook);
 }
 
 static void *unlock_soon(void *argument)
@@ -111,12 +118,6 @@ static void lock_file_a_while(void *context)
 {
     lock_file(context);
     has_unlocker = pthread_create(&unlocker, NULL, unlock_soon, NULL) == 0;
-}
-
-static void arm_locked_a_while(enum fault_point point, enum op op)
-{
-    (void)op;
-    arm(point, lost_at(point), 0, lock_file_a_while);
 }
 
 static void unlock_file(void)
@@ -147,12 +148,14 @@ const struct fault sqlite_faults[] = {
     {.name = "file locked past the deadline",
      .databases = ON_SQLITE,
      .arm = arm_locked,
+     .hook = lock_file,
      .was_met = was_met,
      .heal = unlock_file,
      .outcomes = {IS_REFUSED, IS_REFUSED, IS_REFUSED}},
     {.name = "file locked within the deadline",
      .databases = ON_SQLITE,
-     .arm = arm_locked_a_while,
+     .arm = arm_locked,
+     .hook = lock_file_a_while,
      .was_met = was_met,
      .heal = unlock_file,
      .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
@@ -175,39 +178,11 @@ const size_t sqlite_fault_count = sizeof sqlite_faults / sizeof *sqlite_faults;
 
 /* ------------------------------------------------------- refused, unsent -- */
 
-static void arm_code(enum fault_point point, int code)
-{
-    arm(point, code, 0, NULL);
-}
-
-static void arm_unreachable(enum fault_point point, enum op op)
+static void arm_code(const struct fault *fault, enum fault_point point,
+                     enum op op)
 {
     (void)op;
-    arm_code(point, SQLOCK_EUNREACHABLE);
-}
-
-static void arm_retry(enum fault_point point, enum op op)
-{
-    (void)op;
-    arm_code(point, SQLOCK_ERETRY);
-}
-
-static void arm_busy(enum fault_point point, enum op op)
-{
-    (void)op;
-    arm_code(point, SQLOCK_EBUSY);
-}
-
-static void arm_resource(enum fault_point point, enum op op)
-{
-    (void)op;
-    arm_code(point, SQLOCK_ERESOURCE);
-}
-
-static void arm_canceled(enum fault_point point, enum op op)
-{
-    (void)op;
-    arm_code(point, SQLOCK_ECANCELED);
+    arm(point, fault->code, 0, NULL);
 }
 
 /* The connection breaks, and the first new one is refused. */
@@ -222,8 +197,10 @@ static void refuse_next_open(void *context)
     fault_arm(&plan);
 }
 
-static void arm_open_refused(enum fault_point point, enum op op)
+static void arm_open_refused(const struct fault *fault, enum fault_point point,
+                             enum op op)
 {
+    (void)fault;
     (void)op;
     arm(point, SQLOCK_EUNREACHABLE, 0, refuse_next_open);
 }
@@ -234,11 +211,11 @@ static bool was_met_twice(void)
     return fault_times() >= 2;
 }
 
-#define REFUSAL(name_, arm_, was_met_, outcome_)                               \
+#define REFUSAL(name_, code_, outcome_)                                        \
     {                                                                          \
         .name = (name_), .databases = ON_ALL, .only_before = true,             \
-        .arm = (arm_), .was_met = (was_met_), .heal = fault_heal,              \
-        .outcomes = {                                                          \
+        .arm = arm_code, .code = (code_), .was_met = was_met,                  \
+        .heal = fault_heal, .outcomes = {                                      \
             (outcome_),                                                        \
             (outcome_),                                                        \
             (outcome_)                                                         \
@@ -246,12 +223,18 @@ static bool was_met_twice(void)
     }
 
 const struct fault code_faults[] = {
-    REFUSAL("EUNREACHABLE", arm_unreachable, was_met, GOES_THROUGH),
-    REFUSAL("ERETRY", arm_retry, was_met, GOES_THROUGH),
+    REFUSAL("EUNREACHABLE", SQLOCK_EUNREACHABLE, GOES_THROUGH),
+    REFUSAL("ERETRY", SQLOCK_ERETRY, GOES_THROUGH),
     /* A release waits for the row, while there is time. */
-    REFUSAL("EBUSY", arm_busy, was_met, IS_EITHER),
-    REFUSAL("ERESOURCE", arm_resource, was_met, GOES_THROUGH),
-    REFUSAL("ECANCELED", arm_canceled, was_met, IS_REFUSED),
-    REFUSAL("open refused", arm_open_refused, was_met_twice, GOES_THROUGH),
+    REFUSAL("EBUSY", SQLOCK_EBUSY, IS_EITHER),
+    REFUSAL("ERESOURCE", SQLOCK_ERESOURCE, GOES_THROUGH),
+    REFUSAL("ECANCELED", SQLOCK_ECANCELED, IS_REFUSED),
+    {.name = "open refused",
+     .databases = ON_ALL,
+     .only_before = true,
+     .arm = arm_open_refused,
+     .was_met = was_met_twice,
+     .heal = fault_heal,
+     .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
 };
 const size_t code_fault_count = sizeof code_faults / sizeof *code_faults;

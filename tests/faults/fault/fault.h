@@ -115,7 +115,12 @@ struct fault {
     bool stops_server; /* nobody else may use it meanwhile */
     bool only_before;  /* there is nothing like it at the other points */
     /* Arrange it; it sets in at that point of A's next statement. */
-    void (*arm)(enum fault_point point, enum op op);
+    void (*arm)(const struct fault *fault, enum fault_point point, enum op op);
+    /* For its arm(): of a plan of the driver's, and of the proxy's. */
+    int code;
+    void (*hook)(void *context);
+    enum proxy_act act;
+    unsigned delay_ms;
     bool (*was_met)(void); /* the point was reached */
     void (*heal)(void);
     enum outcome outcomes[FAULT_POINTS]; /* at `replied`, of what A does next */

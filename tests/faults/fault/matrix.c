@@ -278,7 +278,7 @@ static void run_here(const struct cell *cell)
     if (cell->op == OP_TAKE_OVER)
         stage_leave_expired(0);
 
-    fault->arm(cell->point, cell->op);
+    fault->arm(fault, cell->point, cell->op);
     rc = step(&stage.a, cell->op, &before);
     met = fault->was_met();
     if (cell->point == FAULT_REPLIED && met && rc == 0) {

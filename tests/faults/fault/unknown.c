@@ -255,23 +255,30 @@ static void test_F39_a_late_claim_misses_the_next_owner(void **state)
 
 /* --------------------------------------------------------- F51: given up -- */
 
+/* A claim of A, of one or of all locks, is carried out and gets no answer. */
+static void give_up_claim(int which)
+{
+    const struct proxy_plan plan = {
+        .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
+    int rc;
+
+    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
+    stage.a.ttl_ms = LONG_TTL_MS;
+    proxy_arm(stage.proxy, &plan);
+    rc = party_acquire(&stage.a, which, 0);
+    stage.a.ttl_ms = TTL_MS;
+    proxy_heal(stage.proxy);
+    assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+}
+
 /* A claim that was given up went through: nobody holds it, and it is freed in
  * the background, long before it would run out. */
 static void test_F51_a_claim_given_up_is_freed(void **state)
 {
-    const struct proxy_plan plan = {
-        .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
     struct row row;
-    int rc;
 
     (void)state;
-    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
-    stage.a.ttl_ms = LONG_TTL_MS;
-    proxy_arm(stage.proxy, &plan);
-    rc = party_acquire(&stage.a, 0, 0);
-    stage.a.ttl_ms = TTL_MS;
-    proxy_heal(stage.proxy);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+    give_up_claim(0);
     assert_false(sqlock_is_held(stage.a.locks[0]));
     row = stage_row(0);
     assert_true(row.exists); /* it did go through */
@@ -283,18 +290,8 @@ static void test_F51_a_claim_given_up_is_freed(void **state)
 /* Claims of several locks in one call without an answer are freed. */
 static void test_F51_claims_of_many_given_up_are_freed(void **state)
 {
-    const struct proxy_plan plan = {
-        .point = PROXY_SENT, .act = PROXY_BLACKHOLE, .nth = 1};
-    int rc;
-
     (void)state;
-    assert_lock_ok(party_warm_up(&stage.a), &stage.a.err);
-    stage.a.ttl_ms = LONG_TTL_MS;
-    proxy_arm(stage.proxy, &plan);
-    rc = party_acquire(&stage.a, ALL_LOCKS, 0);
-    stage.a.ttl_ms = TTL_MS;
-    proxy_heal(stage.proxy);
-    assert_code(SQLOCK_EUNCERTAIN, rc, &stage.a.err);
+    give_up_claim(ALL_LOCKS);
     for (size_t i = 0; i < LOCKS; i++)
         assert_false(sqlock_is_held(stage.a.locks[i]));
     for (size_t i = 0; i < LOCKS; i++)

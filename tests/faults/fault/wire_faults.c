@@ -6,24 +6,22 @@
 #include "fault.h"
 #include "support/server.h"
 
-static enum op armed_for;
-
 /* The one with whose answer the operation is done. */
-static unsigned last_request(enum fault_point point)
+static unsigned last_request(enum fault_point point, enum op op)
 {
-    return point == FAULT_REPLIED && armed_for == OP_ACQUIRE_MANY
+    return point == FAULT_REPLIED && op == OP_ACQUIRE_MANY
                ? fixture_claims_of_many(&stage.fixture)
                : 1;
 }
 
-static void arm(enum fault_point point, enum proxy_act act, unsigned delay_ms,
-                void (*hook)(void *, int))
+static void arm(enum fault_point point, enum op op, enum proxy_act act,
+                unsigned delay_ms, void (*hook)(void *, int))
 {
     static const enum proxy_point points[FAULT_POINTS] = {
         PROXY_BEFORE, PROXY_SENT, PROXY_REPLIED};
     const struct proxy_plan plan = {.point = points[point],
                                     .act = act,
-                                    .nth = last_request(point),
+                                    .nth = last_request(point, op),
                                     .delay_ms = delay_ms,
                                     .hook = hook};
 
@@ -41,38 +39,28 @@ static void heal(void)
     (void)proxy_await_quiet(stage.proxy, PATIENCE_MS);
 }
 
-static void arm_cut(enum fault_point point, enum op op)
+static void arm_act(const struct fault *fault, enum fault_point point,
+                    enum op op)
 {
-    armed_for = op;
-    arm(point, PROXY_CUT, 0, NULL);
+    arm(point, op, fault->act, fault->delay_ms, NULL);
 }
 
 /* Both directions get their turn. */
-static void arm_half_closed(enum fault_point point, enum op op)
+static void arm_half_closed(const struct fault *fault, enum fault_point point,
+                            enum op op)
 {
-    armed_for = op;
-    arm(point, op % 2 == 0 ? PROXY_HALF_TO_CLIENT : PROXY_HALF_TO_SERVER, 0,
+    (void)fault;
+    arm(point, op, op % 2 == 0 ? PROXY_HALF_TO_CLIENT : PROXY_HALF_TO_SERVER, 0,
         NULL);
 }
 
 /* Its answer, where it had one, is lost with the session. */
-static void arm_terminated(enum fault_point point, enum op op)
+static void arm_terminated(const struct fault *fault, enum fault_point point,
+                           enum op op)
 {
-    armed_for = op;
-    arm(point, point == FAULT_SENT ? PROXY_HALF_TO_CLIENT : PROXY_PASS, 0,
+    (void)fault;
+    arm(point, op, point == FAULT_SENT ? PROXY_HALF_TO_CLIENT : PROXY_PASS, 0,
         end_session_of);
-}
-
-static void arm_blackholed(enum fault_point point, enum op op)
-{
-    armed_for = op;
-    arm(point, PROXY_BLACKHOLE, 0, NULL);
-}
-
-static void arm_delayed(enum fault_point point, enum op op)
-{
-    armed_for = op;
-    arm(point, PROXY_PASS, DELAY_MS, NULL);
 }
 
 static void stop_server(void *context, int port)
@@ -84,10 +72,11 @@ static void stop_server(void *context, int port)
 
 /* Statements sent to a stopped server wait there, and are carried out when the
  * server goes on. */
-static void arm_stopped(enum fault_point point, enum op op)
+static void arm_stopped(const struct fault *fault, enum fault_point point,
+                        enum op op)
 {
-    armed_for = op;
-    arm(point, point == FAULT_SENT ? PROXY_SWALLOW : PROXY_PASS, 0,
+    (void)fault;
+    arm(point, op, point == FAULT_SENT ? PROXY_SWALLOW : PROXY_PASS, 0,
         stop_server);
 }
 
@@ -109,14 +98,15 @@ static void kill_victim(void *context, int port)
 void killer_arm(pid_t pid)
 {
     victim = pid;
-    armed_for = OP_ACQUIRE; /* the first request, whatever it is */
-    arm(FAULT_SENT, PROXY_CUT, 0, kill_victim);
+    /* The first request, whatever it is. */
+    arm(FAULT_SENT, OP_ACQUIRE, PROXY_CUT, 0, kill_victim);
 }
 
 const struct fault wire_faults[] = {
     {.name = "cut",
      .databases = ON_SERVERS,
-     .arm = arm_cut,
+     .arm = arm_act,
+     .act = PROXY_CUT,
      .was_met = was_met,
      .heal = heal,
      .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
@@ -134,13 +124,16 @@ const struct fault wire_faults[] = {
      .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},
     {.name = "blackholed",
      .databases = ON_SERVERS,
-     .arm = arm_blackholed,
+     .arm = arm_act,
+     .act = PROXY_BLACKHOLE,
      .was_met = was_met,
      .heal = heal,
      .outcomes = {IS_OUTAGE, IS_OUTAGE, IS_OUTAGE}},
     {.name = "delayed",
      .databases = ON_SERVERS,
-     .arm = arm_delayed,
+     .arm = arm_act,
+     .act = PROXY_PASS,
+     .delay_ms = DELAY_MS,
      .was_met = was_met,
      .heal = heal,
      .outcomes = {GOES_THROUGH, GOES_THROUGH, GOES_THROUGH}},

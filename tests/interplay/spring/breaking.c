@@ -15,11 +15,9 @@ struct broken {
 static void begin(struct fixture *f, struct broken *broken, unsigned number,
                   uint32_t ttl_ms)
 {
-    sqlock_options options = stage_options(f, ttl_ms);
-
     fixture_next(f);
     broken->service = stage_service(f, number);
-    broken->registry = fixture_registry(f, &options);
+    broken->registry = stage_registry(f, ttl_ms);
     broken->lock = lock_obtain(broken->registry, f->name);
     stage_open_peer(broken->service, f, "broken", ttl_ms, broken->client);
     service_expect("true", broken->service, "broken", "try broken %s 0",

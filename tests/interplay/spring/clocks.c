@@ -153,8 +153,7 @@ static void test_a_release_is_seen_5_s_behind(void **state)
 /* It is told by everything that looks, and can be ended. */
 static void check_it_is_told(struct fixture *f, const char *client)
 {
-    sqlock_options options = stage_options(f, STAYING_TTL_MS);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = stage_registry(f, STAYING_TTL_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_info *info = NULL;
     char out[8192];
@@ -237,8 +236,7 @@ static void test_spring_5_in_another_zone_is_told(void **state)
 static void test_later_lines_write_utc_in_any_zone(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = stage_options(f, STAYING_TTL_MS);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = stage_registry(f, STAYING_TTL_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     sqlock_info *info = NULL;
     struct service service;

@@ -86,6 +86,14 @@ void stage_open_peer(struct service *service, const struct fixture *fixture,
 /* Options of ours for peers of this TTL. */
 sqlock_options stage_options(const struct fixture *fixture, uint32_t ttl_ms);
 
+/* A registry of ours with these options. */
+sqlock_registry *stage_registry(struct fixture *fixture, uint32_t ttl_ms);
+
+/* Check each of the services, by a lock name of its own. */
+void stage_each_service(struct fixture *fixture,
+                        void (*check)(struct fixture *fixture,
+                                      unsigned number));
+
 /* The end of the lease that the row tells, for peers of this TTL. */
 int64_t stage_expiry_us(struct fixture *fixture, uint32_t ttl_ms);
 

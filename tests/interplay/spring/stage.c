@@ -64,6 +64,22 @@ sqlock_options stage_options(const struct fixture *fixture, uint32_t ttl_ms)
     return options;
 }
 
+sqlock_registry *stage_registry(struct fixture *fixture, uint32_t ttl_ms)
+{
+    sqlock_options options = stage_options(fixture, ttl_ms);
+
+    return fixture_registry(fixture, &options);
+}
+
+void stage_each_service(struct fixture *fixture,
+                        void (*check)(struct fixture *fixture, unsigned number))
+{
+    for (unsigned i = 0; i < CONTEST_SERVICES; i++) {
+        fixture_next(fixture);
+        check(fixture, i);
+    }
+}
+
 int64_t stage_expiry_us(struct fixture *fixture, uint32_t ttl_ms)
 {
     struct row row = fixture_row(fixture, fixture->name);

@@ -80,8 +80,7 @@ static int64_t hold_and_be_killed(struct fixture *f, int64_t *expires_us)
 static void check_service_takes_over(struct fixture *f, unsigned number)
 {
     struct service *service = stage_service(f, number);
-    sqlock_options options = stage_options(f, PASSING_TTL_MS);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = stage_registry(f, PASSING_TTL_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int64_t expires_us;
     int64_t token;
@@ -101,18 +100,13 @@ static void check_service_takes_over(struct fixture *f, unsigned number)
 
 static void test_a_service_takes_over_from_a_killed_process(void **state)
 {
-    struct fixture *f = *state;
-
-    check_service_takes_over(f, 0);
-    fixture_next(f);
-    check_service_takes_over(f, 1);
+    stage_each_service(*state, check_service_takes_over);
 }
 
 static void check_we_take_over(struct fixture *f, unsigned number)
 {
     struct service *service = stage_service(f, number);
-    sqlock_options options = stage_options(f, PASSING_TTL_MS);
-    sqlock_registry *registry = fixture_registry(f, &options);
+    sqlock_registry *registry = stage_registry(f, PASSING_TTL_MS);
     sqlock_lock *lock = lock_obtain(registry, f->name);
     int64_t expires_us;
 
@@ -129,11 +123,7 @@ static void check_we_take_over(struct fixture *f, unsigned number)
 
 static void test_we_take_over_from_a_killed_service(void **state)
 {
-    struct fixture *f = *state;
-
-    check_we_take_over(f, 0);
-    fixture_next(f);
-    check_we_take_over(f, 1);
+    stage_each_service(*state, check_we_take_over);
 }
 
 static const struct test tests[] = {

@@ -39,40 +39,64 @@ static void check_tokens_are_kept(struct fixture *f, sqlock_lock *lock)
     lock_give(lock);
 }
 
+/* Before the upgrade a service and we hold a lock each. */
+struct before {
+    struct service *service;
+    sqlock_registry *registry;
+    sqlock_lock *ours;
+};
+
+static void begin(struct before *before, struct fixture *f, unsigned number)
+{
+    before->registry = stage_registry(f, STAYING_TTL_MS);
+    before->ours = lock_obtain(before->registry, "ours");
+    before->service = stage_service(f, number);
+    stage_open_peer(before->service, f, "held", STAYING_TTL_MS, NULL);
+    service_expect("true", before->service, "held", "try held %s 0",
+                   held_name(f));
+    lock_take(before->ours, 0);
+}
+
+static void check_both_are_held(struct fixture *f, sqlock_registry *after)
+{
+    assert_code(SQLOCK_EBUSY,
+                lock_try(lock_obtain(after, held_name(f)), 0, 0, &f->err),
+                &f->err);
+    assert_code(SQLOCK_EBUSY,
+                lock_try(lock_obtain(after, "ours"), 0, 0, &f->err), &f->err);
+}
+
+static void end(struct before *before, sqlock_registry *after)
+{
+    service_expect("ok", before->service, "held", "close held");
+    registry_end(before->registry);
+    registry_end(after);
+}
+
 /* It goes on: who had the table open, and who opens it now. */
 static void test_spring_7_goes_on_through_the_upgrade(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = stage_options(f, STAYING_TTL_MS);
-    sqlock_registry *before = fixture_registry(f, &options);
-    sqlock_lock *ours = lock_obtain(before, "ours");
-    struct service *service = stage_service(f, 0);
     sqlock_registry *after;
     struct contest contest;
-    int rc;
+    struct before before;
 
-    stage_open_peer(service, f, "held", STAYING_TTL_MS, NULL);
-    service_expect("true", service, "held", "try held %s 0", held_name(f));
-    lock_take(ours, 0);
-    contest_start(&contest, f, service, stage_service(f, 1), 1000000);
+    begin(&before, f, 0);
+    contest_start(&contest, f, before.service, stage_service(f, 1), 1000000);
     stage_pause_ms(1000);
     upgrade(f, STAYING_TTL_MS);
-    after = fixture_registry(f, &options);
+    after = stage_registry(f, STAYING_TTL_MS);
     for (unsigned i = 0; i < 10; i++)
         contest_visit(&contest, lock_obtain(after, f->name));
     contest_end(&contest, true);
-    rc = lock_try(lock_obtain(after, held_name(f)), 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    rc = lock_try(lock_obtain(after, "ours"), 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    service_expect("ok", service, "held", "renew held %s", held_name(f));
-    service_expect("ok", service, "held", "unlock held %s", held_name(f));
-    assert_lock_ok(sqlock_renew(ours, 0, &f->err), &f->err);
-    lock_give(ours);
-    service_expect("ok", service, "held", "close held");
+    check_both_are_held(f, after);
+    service_expect("ok", before.service, "held", "renew held %s", held_name(f));
+    service_expect("ok", before.service, "held", "unlock held %s",
+                   held_name(f));
+    assert_lock_ok(sqlock_renew(before.ours, 0, &f->err), &f->err);
+    lock_give(before.ours);
     check_tokens_are_kept(f, lock_obtain(after, "ours"));
-    registry_end(before);
-    registry_end(after);
+    end(&before, after);
 }
 
 /* A service of Spring 6 that goes on can unlock, and nothing else. */
@@ -110,32 +134,23 @@ static void check_spring_7_may_share_it(struct fixture *f, sqlock_lock *lock)
 static void test_spring_6_is_kept_out_after_the_upgrade(void **state)
 {
     struct fixture *f = *state;
-    sqlock_options options = stage_options(f, STAYING_TTL_MS);
-    sqlock_registry *before = fixture_registry(f, &options);
-    sqlock_lock *ours = lock_obtain(before, "ours");
-    struct service *old = stage_service(f, 1);
+    struct before before;
     sqlock_registry *after;
     sqlock_lock *lock;
-    int rc;
 
-    stage_open_peer(old, f, "held", STAYING_TTL_MS, NULL);
-    service_expect("true", old, "held", "try held %s 0", held_name(f));
-    lock_take(ours, 0);
+    begin(&before, f, 1);
     upgrade(f, STAYING_TTL_MS);
-    after = fixture_registry(f, &options);
+    after = stage_registry(f, STAYING_TTL_MS);
+    check_both_are_held(f, after);
+    check_spring_6_is_refused(f, before.service);
     lock = lock_obtain(after, held_name(f));
-    assert_code(SQLOCK_EBUSY, lock_try(lock, 0, 0, &f->err), &f->err);
-    rc = lock_try(lock_obtain(after, "ours"), 0, 0, &f->err);
-    assert_code(SQLOCK_EBUSY, rc, &f->err);
-    check_spring_6_is_refused(f, old);
     lock_take(lock, 0);
     lock_give(lock);
-    assert_true(lock_try(lock_obtain(before, f->name), 0, 0, &f->err) < 0);
-    lock_give(ours);
+    assert_true(lock_try(lock_obtain(before.registry, f->name), 0, 0, &f->err) <
+                0);
+    lock_give(before.ours);
     check_spring_7_may_share_it(f, lock_obtain(after, f->name));
-    service_expect("ok", old, "held", "close held");
-    registry_end(before);
-    registry_end(after);
+    end(&before, after);
 }
 
 static const struct test tests[] = {

@@ -41,10 +41,8 @@ struct upkeep {
 
 static void begin(struct fixture *f, struct upkeep *upkeep, unsigned number)
 {
-    sqlock_options options = stage_options(f, STAYING_TTL_MS);
-
     upkeep->service = stage_service(f, number);
-    upkeep->registry = fixture_registry(f, &options);
+    upkeep->registry = stage_registry(f, STAYING_TTL_MS);
     fixture_next(f);
     (void)snprintf(upkeep->ours, sizeof upkeep->ours, "%s/ours", f->name);
     upkeep->lock = lock_obtain(upkeep->registry, upkeep->ours);
@@ -98,10 +96,7 @@ static void check_expire(struct fixture *f, unsigned number)
 
 static void test_a_service_expires_rows_and_no_lease_of_ours(void **state)
 {
-    struct fixture *f = *state;
-
-    check_expire(f, 0);
-    check_expire(f, 1);
+    stage_each_service(*state, check_expire);
 }
 
 static void check_reap(struct fixture *f, unsigned number)
@@ -121,10 +116,7 @@ static void check_reap(struct fixture *f, unsigned number)
 
 static void test_we_reap_rows_and_no_lease_of_a_service(void **state)
 {
-    struct fixture *f = *state;
-
-    check_reap(f, 0);
-    check_reap(f, 1);
+    stage_each_service(*state, check_reap);
 }
 
 /* The registry forgets locks not used for a while, and deletes no row. */
